@@ -6,17 +6,17 @@
 
 use libfuzzer_sys::fuzz_target;
 use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
-use nonesuch_authoritative::{Published, Responder, Shared};
+use nonesuch_authoritative::{Published, Responder, ServerContext};
 use nonesuch_crypto::PrivateKey;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
 use nonesuch_dnssec::keys::{KeyRecord, SyncKeys};
-use nonesuch_dnssec::online::{DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, Workshop, prepare};
+use nonesuch_dnssec::online::{DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, OnlineSigner, prepare};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::Name;
 use nonesuch_proto::message::{Header, Message, Rcode, flags};
-use nonesuch_server::{query::Malformed, query::Query, trailer::Transport};
+use nonesuch_server::{query::Query, query::QueryFault, trailer::Transport};
 use nonesuch_zone::{Contents, read::read_text};
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ const YXDOMAIN: Rcode = Rcode(6);
 const NOW: u32 = 1_750_000_000;
 
 /// Servers of the zone of `zone.txt`, signed in every way by a key that is the same in every run.
-static SERVERS: LazyLock<Vec<Shared>> = LazyLock::new(|| {
+static SERVERS: LazyLock<Vec<ServerContext>> = LazyLock::new(|| {
     let mut zones = vec![publish(plain())];
     zones.extend([Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut].map(|m| publish(signed(m))));
     for mechanism in [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies] {
@@ -50,19 +50,19 @@ thread_local! {
 
 const TRANSPORTS: [Transport; 2] = [Transport::Udp, Transport::Tcp];
 
-fn server(published: Published) -> Shared {
+fn server(published: Published) -> ServerContext {
     let zones = Zones::new();
     let apex = published.image().apex().to_name();
     zones.set(&apex, ZoneState::Serving(Arc::new(ServedZone::new(published, Arc::default()))));
-    Shared::new(Arc::new(zones))
+    ServerContext::new(Arc::new(zones))
 }
 
 fn address() -> SocketAddr {
     ([127, 0, 0, 1], 53).into()
 }
 
-fn responder(server: &Shared, transport: Transport) -> Responder {
-    Responder::new(server, transport, address(), Workshop::new(1 << 16, Arc::default()), 0)
+fn responder(server: &ServerContext, transport: Transport) -> Responder {
+    Responder::new(server, transport, address(), OnlineSigner::new(1 << 16, Arc::default()), 0)
 }
 
 fn plain() -> Contents {
@@ -133,7 +133,7 @@ fuzz_target!(|data: &[u8]| {
         let is_answered = match responder.answer(query, address(), &mut out) {
             Answer::Ready => true,
             Answer::Nothing => false,
-            Answer::Later => {
+            Answer::Deferred => {
                 responder.make();
                 out.clear();
                 responder.answer_again(query, address(), &mut out)
@@ -150,7 +150,7 @@ fn check(query: &[u8], transport: Transport, response: Option<&[u8]>) {
     let parsed = Query::parse(query);
     // Only a response, or what has no whole header, is left without a response.
     let Some(octets) = response else {
-        assert!(matches!(parsed, Err(Malformed::Ignore)));
+        assert!(matches!(parsed, Err(QueryFault::Ignore)));
         return;
     };
     assert!(octets.len() <= limit(&parsed, transport), "{} octets", octets.len());
@@ -187,7 +187,7 @@ fn check(query: &[u8], transport: Transport, response: Option<&[u8]>) {
 }
 
 /// Most octets that the sender takes.
-fn limit(query: &Result<Query<'_>, Malformed>, transport: Transport) -> usize {
+fn limit(query: &Result<Query<'_>, QueryFault>, transport: Transport) -> usize {
     match (transport, query) {
         (Transport::Tcp | Transport::Tls, _) => usize::from(u16::MAX),
         (Transport::Udp, Ok(Query { opt: Some(opt), .. })) => usize::from(opt.payload.min(UDP)),

@@ -6,8 +6,8 @@
 use libfuzzer_sys::fuzz_target;
 use nonesuch_authoritative::chaos::Chaos;
 use nonesuch_authoritative::zones::{ServedZone, ZonePolicy, ZoneState, Zones};
-use nonesuch_authoritative::{Published, Responder, Settings, Shared};
-use nonesuch_dnssec::online::Workshop;
+use nonesuch_authoritative::{AnswerSettings, Published, Responder, ServerContext};
+use nonesuch_dnssec::online::OnlineSigner;
 use nonesuch_dnssec::{VerifyOptions, into_verified};
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::Name;
@@ -17,7 +17,7 @@ use nonesuch_server::cookies::Cookies;
 use nonesuch_server::limits::{LimitSettings, Limits, RateSettings};
 use nonesuch_server::reply_options::ReplySettings;
 use nonesuch_server::trailer::Transport;
-use nonesuch_server::tsig::{self, Key, Keys};
+use nonesuch_server::tsig::{self, TsigKey, TsigKeys};
 use nonesuch_zone::read::read_text;
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -28,18 +28,18 @@ use std::time::SystemTime;
 /// Messages of a transfer that are looked at.
 const MOST_MESSAGES: usize = 8;
 
-static SHARED: LazyLock<Shared> = LazyLock::new(|| {
+static SHARED: LazyLock<ServerContext> = LazyLock::new(|| {
     let zones = Zones::new();
     let served = served();
     zones.set(&name("example."), served);
     zones.set(&name("late.example."), ZoneState::NotReady(Arc::new(policy())));
     zones.set(&name("test."), ZoneState::Expired(Arc::new(policy())));
-    let shared = Shared { notified: Some(Arc::new(|_| true)), ..Shared::new(Arc::new(zones)) };
+    let shared = ServerContext { notified: Some(Arc::new(|_| true)), ..ServerContext::new(Arc::new(zones)) };
     let limits = LimitSettings { responses: Some(RateSettings::default()), ..LimitSettings::default() };
     let limits = Limits::new(&limits).unwrap_or_else(|error| panic!("{error}"));
     let report = Some(name("agent.example."));
-    shared.settings.store(Arc::new(Settings {
-        keys: Keys::new([key(1)]).unwrap_or_else(|error| panic!("{error}")),
+    shared.settings.store(Arc::new(AnswerSettings {
+        keys: TsigKeys::new([key(1)]).unwrap_or_else(|error| panic!("{error}")),
         cookies: Cookies::new(&[[7; 16]]),
         limits: Some(Arc::new(limits)),
         reply: ReplySettings { nsid: b"ns1".to_vec(), report_channel: report, ..ReplySettings::default() },
@@ -52,7 +52,7 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| {
 thread_local! {
     static RESPONDERS: RefCell<Vec<Responder>> = RefCell::new(
         [Transport::Udp, Transport::Tcp, Transport::Tls]
-            .map(|transport| Responder::new(&SHARED, transport, local(), Workshop::new(1 << 16, Arc::default()), 0))
+            .map(|transport| Responder::new(&SHARED, transport, local(), OnlineSigner::new(1 << 16, Arc::default()), 0))
             .into(),
     );
 }
@@ -66,8 +66,8 @@ fn local() -> SocketAddr {
 }
 
 /// A key of this name; only that of 1 is known to the server.
-fn key(secret: u8) -> Key {
-    Key::new(&name("key."), tsig::Algorithm::HmacSha256, &[secret; 32])
+fn key(secret: u8) -> TsigKey {
+    TsigKey::new(&name("key."), tsig::TsigAlgorithm::HmacSha256, &[secret; 32])
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -113,7 +113,7 @@ fuzz_target!(|data: &[u8]| {
                 }
             }
             Answer::Nothing => {}
-            Answer::Later => panic!("nothing is made when asked here"),
+            Answer::Deferred => panic!("nothing is made when asked here"),
             Answer::Stream => {
                 let mut stream = responder.stream().unwrap_or_else(|| panic!("no stream"));
                 for _ in 0..MOST_MESSAGES {

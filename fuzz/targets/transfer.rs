@@ -8,8 +8,10 @@
 use libfuzzer_sys::fuzz_target;
 use nonesuch_authoritative::catalog::Catalog;
 use nonesuch_proto::{Name, NameRef};
-use nonesuch_secondary::inbound::{Asked, Inbound, Incoming, TransferBounds, apply_steps};
-use nonesuch_secondary::notify::{Standing, handle};
+use nonesuch_secondary::inbound::{
+    InboundRequest, InboundTransfer, TransferBounds, TransferContent, apply_steps,
+};
+use nonesuch_secondary::notify::{NotifyRole, handle};
 use nonesuch_zone::change::SerialRule;
 use nonesuch_zone::{Contents, read::read_text, write::write_zone};
 use std::net::{IpAddr, Ipv4Addr};
@@ -30,9 +32,9 @@ fuzz_target!(|data: &[u8]| {
     let Some((choice, mut rest)) = data.split_first() else { return };
     tell(rest);
     let serial = ZONE.soa().map_or(0, |soa| soa.serial);
-    let asked = if choice & 1 == 0 { Asked::Axfr } else { Asked::Ixfr { serial } };
+    let asked = if choice & 1 == 0 { InboundRequest::Axfr } else { InboundRequest::Ixfr { serial } };
     let bounds = TransferBounds { records: 10_000, octets: 1 << 20, steps: 1000 };
-    let mut inbound = Inbound::new(ZONE.apex().clone(), ID, asked, bounds);
+    let mut inbound = InboundTransfer::new(ZONE.apex().clone(), ID, asked, bounds);
     let mut is_complete = false;
     while let Some((length, tail)) = rest.split_first_chunk::<2>() {
         let (message, behind) = tail.split_at(usize::from(u16::from_be_bytes(*length)).min(tail.len()));
@@ -44,12 +46,12 @@ fuzz_target!(|data: &[u8]| {
         assert!(inbound.records() <= bounds.records && inbound.octets() <= bounds.octets);
     }
     match inbound.finish() {
-        Ok(Incoming::Whole { contents, .. }) => {
+        Ok(TransferContent::Axfr { contents, .. }) => {
             assert!(is_complete);
             check(&contents);
             let _ = Catalog::read(&contents);
         }
-        Ok(Incoming::Steps(steps)) => {
+        Ok(TransferContent::Ixfr(steps)) => {
             assert!(is_complete && !steps.is_empty());
             if let Ok((new, change)) = apply_steps(&ZONE, &steps) {
                 check(&new);
@@ -57,12 +59,12 @@ fuzz_target!(|data: &[u8]| {
                 assert_eq!(text(&again.unwrap_or_else(|error| panic!("{error}"))), text(&new));
             }
         }
-        Ok(Incoming::UpToDate { .. } | Incoming::Newer) | Err(_) => {}
+        Ok(TransferContent::UpToDate { .. } | TransferContent::Newer) | Err(_) => {}
     }
 });
 
 /// The message with the identifier and the question that were asked with.
-fn fit(message: &[u8], asked: Asked) -> Vec<u8> {
+fn fit(message: &[u8], asked: InboundRequest) -> Vec<u8> {
     let Some(head) = message.get(..QUESTION) else { return message.to_vec() };
     let mut out = head.to_vec();
     out[..2].copy_from_slice(&ID.to_be_bytes());
@@ -96,7 +98,7 @@ fn text(contents: &Contents) -> Vec<u8> {
 fn tell(octets: &[u8]) {
     let mut out = Vec::new();
     let sender = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let notified = handle(octets, sender, |_| Standing::Secondary { allows: true }, &mut out);
+    let notified = handle(octets, sender, |_| NotifyRole::Secondary { allows: true }, &mut out);
     assert!(notified.is_none() || out.len() >= QUESTION);
     assert!(out.len() <= octets.len().max(QUESTION));
 }

@@ -7,7 +7,9 @@
 use libfuzzer_sys::fuzz_target;
 use nonesuch_proto::message::{flags, push_query};
 use nonesuch_proto::{Name, NameRef, Rtype};
-use nonesuch_secondary::inbound::{Asked, Inbound, Incoming, TransferBounds, apply_steps};
+use nonesuch_secondary::inbound::{
+    InboundRequest, InboundTransfer, TransferBounds, TransferContent, apply_steps,
+};
 use nonesuch_zone::{Contents, read::read_text};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
@@ -193,16 +195,16 @@ impl Answer {
 }
 
 /// Reads the answer, and applies its steps; returns the bytes that it was charged with.
-fn transfer(asked: Asked, messages: &[Vec<u8>]) -> u64 {
+fn transfer(asked: InboundRequest, messages: &[Vec<u8>]) -> u64 {
     let bounds = TransferBounds { records: u64::MAX, octets: u64::MAX, steps: u64::MAX };
-    let mut inbound = Inbound::new(APEX.clone(), ID, asked, bounds);
+    let mut inbound = InboundTransfer::new(APEX.clone(), ID, asked, bounds);
     for message in messages {
         if inbound.push(message).is_err() {
             return inbound.charged();
         }
     }
     let charged = inbound.charged();
-    if let Ok(Incoming::Steps(steps)) = inbound.finish() {
+    if let Ok(TransferContent::Ixfr(steps)) = inbound.finish() {
         let _ = apply_steps(&ZONE, &steps);
     }
     charged
@@ -210,7 +212,11 @@ fn transfer(asked: Asked, messages: &[Vec<u8>]) -> u64 {
 
 fuzz_target!(|data: &[u8]| {
     let Some(plan) = Plan::read(data) else { return };
-    let asked = if plan.is_incremental { Asked::Ixfr { serial: FIRST_SERIAL } } else { Asked::Axfr };
+    let asked = if plan.is_incremental {
+        InboundRequest::Ixfr { serial: FIRST_SERIAL }
+    } else {
+        InboundRequest::Axfr
+    };
     let messages = plan.messages();
     LazyLock::force(&ZONE);
     let (charged, held) = measure(|| transfer(asked, &messages));

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use nonesuch_proto::Name;
-use nonesuch_server::tsig::{Algorithm, Key, Keys, read_keys, sign_request};
+use nonesuch_server::tsig::{TsigAlgorithm, TsigKey, TsigKeys, read_keys, sign_request};
 use std::sync::{Arc, OnceLock};
 
 const NOON: u64 = 1_750_000_000;
@@ -14,7 +14,7 @@ const LONGEST: usize = 65_000;
 fuzz_target!(|data: &[u8]| -> Corpus {
     if let Ok(text) = std::str::from_utf8(data) {
         let _ = read_keys(text);
-        let _ = Key::from_argument(text);
+        let _ = TsigKey::from_argument(text);
     }
     let (keys, key) = keys();
     match keys.verify(data, NOON) {
@@ -59,11 +59,12 @@ fn check_signed(data: &[u8]) {
     panic!("a message that was not signed for is taken");
 }
 
-fn keys() -> &'static (Keys, Arc<Key>) {
-    static MADE: OnceLock<(Keys, Arc<Key>)> = OnceLock::new();
+fn keys() -> &'static (TsigKeys, Arc<TsigKey>) {
+    static MADE: OnceLock<(TsigKeys, Arc<TsigKey>)> = OnceLock::new();
     MADE.get_or_init(|| {
         let Ok(name) = "key.example.".parse::<Name>() else { panic!("a name") };
-        let made = Key::new(&name, Algorithm::HmacSha256, b"secret").and_then(|key| Keys::new([key]));
+        let made =
+            TsigKey::new(&name, TsigAlgorithm::HmacSha256, b"secret").and_then(|key| TsigKeys::new([key]));
         let keys = made.unwrap_or_default();
         let Some(key) = keys.find(&name).map(Arc::clone) else { panic!("a key") };
         (keys, key)

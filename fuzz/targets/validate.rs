@@ -11,7 +11,7 @@ use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
 use nonesuch_dnssec::keys::Nsec5Key;
 use nonesuch_dnssec::validate::{
-    Budget, Limits, Proved, Question, Status, TrustedKeys, validate, validate_octets,
+    Budget, ProvedAnswer, Question, SecurityStatus, TrustedKeys, ValidationLimits, validate, validate_octets,
 };
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
 use nonesuch_proto::message::{Header, Message, Record, Section, flags, push_query};
@@ -50,7 +50,7 @@ fn zone(mechanism: Mechanism) -> Zone {
     let options = SignOptions::new(mechanism, INCEPTION, INCEPTION + 100_000_000);
     let signed = sign(&contents, &set, &options).unwrap_or_else(|error| panic!("{error}"));
     let image = Image::compile(signed.contents()).unwrap_or_else(|error| panic!("{error}"));
-    let keys = TrustedKeys::new(apex, [dnskey.as_slice()], &Limits::default());
+    let keys = TrustedKeys::new(apex, [dnskey.as_slice()], &ValidationLimits::default());
     let mut exchanges = Vec::new();
     for name in names(&contents) {
         for rtype in [Rtype::A, Rtype::TXT, Rtype::DS, Rtype::NS] {
@@ -88,8 +88,8 @@ fn nsec5_zone() -> Zone {
     };
     let signed = sign(&contents, &set, &options).unwrap_or_else(|error| panic!("{error}"));
     let key = Nsec5Key::of(&vrf);
-    let mut keys = TrustedKeys::new(apex, [dnskey.as_slice()], &Limits::default());
-    keys.set_nsec5_keys([key.rdata()], &Limits::default());
+    let mut keys = TrustedKeys::new(apex, [dnskey.as_slice()], &ValidationLimits::default());
+    keys.set_nsec5_keys([key.rdata()], &ValidationLimits::default());
     let prover = Prover { signed: signed.contents(), vrf, tag: key.tag() };
     let exchanges = names(&contents).into_iter().map(|name| prover.exchange(name)).collect();
     Zone { contents, keys, exchanges }
@@ -210,7 +210,7 @@ fuzz_target!(|data: &[u8]| {
     let mut budget = Budget::default();
     let Ok(mut message) = Message::parse(&octets) else {
         let outcome = validate_octets(question, &octets, &zone.keys, NOW, &mut budget);
-        assert!(matches!(outcome.status, Status::Indeterminate(_)));
+        assert!(matches!(outcome.status, SecurityStatus::Indeterminate(_)));
         return;
     };
     if head[3] & 4 != 0 {
@@ -224,17 +224,17 @@ fuzz_target!(|data: &[u8]| {
     let (work, limits) = (outcome.work, budget.limits());
     assert!(work.signatures <= limits.signatures && work.failures <= limits.failures);
     assert!(work.hash_blocks <= limits.hash_blocks && work.proofs <= limits.proofs_per_response);
-    if outcome.status == Status::Secure {
+    if outcome.status == SecurityStatus::Secure {
         check(zone, name, *rtype, &message, &outcome.proved);
     }
 });
 
 /// What is Secure is what the zone says.
-fn check(zone: &Zone, name: &Name, rtype: Rtype, message: &Message, proved: &Option<Proved>) {
+fn check(zone: &Zone, name: &Name, rtype: Rtype, message: &Message, proved: &Option<ProvedAnswer>) {
     let node = zone.contents.nodes().find(|node| node.name() == name.view());
     let exists = zone.contents.nodes().any(|node| node.name().is_at_or_below(name.view()));
     match proved {
-        Some(Proved::Answer)
+        Some(ProvedAnswer::Answer)
             if message.section(Section::Answer).all(|record| record.rtype != Rtype::CNAME) =>
         {
             let Some(rrset) = node.and_then(|node| node.rrset(rtype)) else { panic!("{name} {rtype}") };
@@ -248,10 +248,10 @@ fn check(zone: &Zone, name: &Name, rtype: Rtype, message: &Message, proved: &Opt
                 );
             }
         }
-        Some(Proved::NxDomain) if message.section(Section::Answer).next().is_none() => {
+        Some(ProvedAnswer::NxDomain) if message.section(Section::Answer).next().is_none() => {
             assert!(!exists, "{name} exists");
         }
-        Some(Proved::NoData) if message.section(Section::Answer).next().is_none() => {
+        Some(ProvedAnswer::NoData) if message.section(Section::Answer).next().is_none() => {
             assert!(exists && node.is_none_or(|node| !node.has(rtype)), "{name} {rtype}");
         }
         _ => {}

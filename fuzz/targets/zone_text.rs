@@ -5,7 +5,7 @@
 use libfuzzer_sys::{Corpus, fuzz_target};
 use nonesuch_proto::Name;
 use nonesuch_zone::read::{read_text, read_text_in_blocks};
-use nonesuch_zone::{Contents, ReadError, Reading, semantics, write::write_zone};
+use nonesuch_zone::{Contents, ParsedZone, ReadError, semantics, write::write_zone};
 use std::path::Path;
 
 fuzz_target!(|data: &[u8]| -> Corpus {
@@ -44,7 +44,7 @@ fn write(contents: &Contents) -> Vec<u8> {
 }
 
 /// The same records and warnings, or the same fault in the same place.
-fn assert_same_outcome(whole: &Result<Reading, ReadError>, in_blocks: &Result<Reading, ReadError>) {
+fn assert_same_outcome(whole: &Result<ParsedZone, ReadError>, in_blocks: &Result<ParsedZone, ReadError>) {
     match (whole, in_blocks) {
         (Ok(whole), Ok(in_blocks)) => {
             assert_same(&whole.contents, &in_blocks.contents);

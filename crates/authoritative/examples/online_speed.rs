@@ -7,12 +7,14 @@
 mod common;
 
 use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
-use nonesuch_authoritative::{Published, Responder, Shared};
+use nonesuch_authoritative::{Published, Responder, ServerContext};
 use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
 use nonesuch_dnssec::keys::{KeyRecord, SyncKeys};
-use nonesuch_dnssec::online::{Counters, DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, Workshop, prepare};
+use nonesuch_dnssec::online::{
+    DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, OnlineSigner, SignerCounters, prepare,
+};
 use nonesuch_dnssec::{KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_server::trailer::Transport;
@@ -65,20 +67,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (count, batch): (usize, usize) = (argument(2, "20000").parse()?, argument(3, "64").parse()?);
     let queries = (0..count).map(|number| common::query(&format!("absent{number}.example."), 1));
     let queries: Vec<Vec<u8>> = queries.collect::<Result<_, _>>()?;
-    let counters = Arc::new(Counters::default());
+    let counters = Arc::new(SignerCounters::default());
     let zones = Arc::new(Zones::new());
     let zone = ServedZone::new(published, Arc::default());
     zones.set(&"example.".parse()?, ZoneState::Serving(Arc::new(zone)));
     let address = SocketAddr::from(([127, 0, 0, 1], 53));
-    let workshop = Workshop::new(64 << 20, Arc::clone(&counters));
-    let mut responder = Responder::new(&Shared::new(zones), Transport::Udp, address, workshop, 0);
+    let workshop = OnlineSigner::new(64 << 20, Arc::clone(&counters));
+    let mut responder = Responder::new(&ServerContext::new(zones), Transport::Udp, address, workshop, 0);
     let (mut out, mut deferred, mut octets) = (Vec::with_capacity(4096), Vec::new(), 0);
     let begun = cpu()?;
     for batch in queries.chunks(batch.max(1)) {
         responder.begin();
         for query in batch {
             out.clear();
-            if responder.answer(query, address, &mut out) == Answer::Later {
+            if responder.answer(query, address, &mut out) == Answer::Deferred {
                 deferred.push(query);
             }
         }

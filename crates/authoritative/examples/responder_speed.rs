@@ -11,9 +11,9 @@
 mod common;
 
 use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
-use nonesuch_authoritative::{Published, Responder, Settings, Shared};
+use nonesuch_authoritative::{AnswerSettings, Published, Responder, ServerContext};
 use nonesuch_crypto::Algorithm;
-use nonesuch_dnssec::online::Workshop;
+use nonesuch_dnssec::online::OnlineSigner;
 use nonesuch_dnssec::{KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
 use nonesuch_net::{Answer, BATCH, Handler as _};
 use nonesuch_proto::edns;
@@ -36,13 +36,13 @@ fn publish() -> Result<Published, Box<dyn Error>> {
     Ok(Published::new(&verified)?)
 }
 
-fn settings(what: &str) -> Result<Settings, Box<dyn Error>> {
+fn settings(what: &str) -> Result<AnswerSettings, Box<dyn Error>> {
     if what == "bare" {
-        return Ok(Settings::default());
+        return Ok(AnswerSettings::default());
     }
     let limits = LimitSettings { responses: Some(RateSettings::default()), ..LimitSettings::default() };
     let limits = Some(Arc::new(Limits::new(&limits)?));
-    Ok(Settings { limits, cookies: Cookies::new(&[SECRET]), ..Settings::default() })
+    Ok(AnswerSettings { limits, cookies: Cookies::new(&[SECRET]), ..AnswerSettings::default() })
 }
 
 /// The address that query `number` comes from.
@@ -103,11 +103,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let zones = Arc::new(Zones::new());
     let zone = ServedZone::new(publish()?, Arc::default());
     zones.set(&"example.".parse()?, ZoneState::Serving(Arc::new(zone)));
-    let shared = Shared::new(zones);
+    let shared = ServerContext::new(zones);
     shared.settings.store(Arc::new(settings(&what)?));
     let local = SocketAddr::from(([127, 0, 0, 1], 53));
     let mut responder =
-        Responder::new(&shared, Transport::Udp, local, Workshop::new(1 << 20, Arc::default()), 0);
+        Responder::new(&shared, Transport::Udp, local, OnlineSigner::new(1 << 20, Arc::default()), 0);
     let queries = (0..1000).map(|number| query(&what, number)).collect::<Result<Vec<_>, _>>()?;
     let (answers, octets) = ask(&mut responder, &what, &queries, count);
     println!("{count} queries, {answers} answers of {octets} octets");

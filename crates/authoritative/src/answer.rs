@@ -3,17 +3,17 @@
 mod denial;
 mod referral;
 
-use crate::online::Online;
+use crate::online::OnlineContext;
 use crate::response::{Response, Section};
-use nonesuch_dnssec::denial::prove::{Denied, Proof};
+use nonesuch_dnssec::denial::prove::{DenialTarget, Proof};
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, edns};
 use nonesuch_server::extended_errors::ExtendedError;
-use nonesuch_server::limits::Class as ResponseClass;
+use nonesuch_server::limits::ResponseCategory as ResponseClass;
 use nonesuch_server::query::Query;
 use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::Image;
-use nonesuch_zone::image::{ImageNode, Lookup, NodeKind, Owner, TO_QUESTION, Template, push_fixed};
+use nonesuch_zone::image::{ImageNode, Lookup, NodeKind, OwnerForm, TO_QUESTION, Template, push_fixed};
 
 /// CNAME and DNAME links that one response has at most: the target of the last one is looked up too.
 const MAX_LINKS: usize = 17;
@@ -54,7 +54,7 @@ impl Request<'_> {
 
 /// Facts about a response that rate limiting and online signing need.
 #[derive(Clone, Copy, Debug)]
-pub struct Answered<'i> {
+pub struct AnswerInfo<'i> {
     /// The class under which the response is limited.
     pub class: ResponseClass,
     /// The name in the zone that the response is of: the owner that answered, the cut, the apex.
@@ -66,12 +66,12 @@ pub struct Answered<'i> {
 /// Answers a query for a name in the zone of `image` into `out`, which is emptied first. Of a zone that is signed online, the
 /// response lacks the records that are generated online.
 #[inline]
-pub fn answer<'i>(image: &'i Image, request: &Request<'_>, out: &mut Vec<u8>) -> Answered<'i> {
+pub fn answer<'i>(image: &'i Image, request: &Request<'_>, out: &mut Vec<u8>) -> AnswerInfo<'i> {
     answer_from(image, None, request, out)
 }
 
 /// A response without records: why, and whether the sender is to ask again over TCP.
-pub(crate) fn decline(
+pub(crate) fn error_response(
     request: &Request<'_>,
     rcode: Rcode,
     error: Option<ExtendedError>,
@@ -87,14 +87,14 @@ pub(crate) fn decline(
 }
 
 /// The response code, and the extended error, of a query that is declined.
-pub(crate) struct Declined {
+pub(crate) struct ErrorResponse {
     pub(crate) rcode: Rcode,
     pub(crate) error: Option<ExtendedError>,
 }
 
 /// Declines queries that no zone answers.
-pub(crate) fn refuse(query: &Query<'_>) -> Option<Declined> {
-    let declined = |rcode, error| Some(Declined { rcode, error });
+pub(crate) fn check_answerable(query: &Query<'_>) -> Option<ErrorResponse> {
+    let declined = |rcode, error| Some(ErrorResponse { rcode, error });
     if query.opt.is_some_and(|opt| opt.version != 0) {
         return declined(Rcode::BADVERS, None);
     }
@@ -111,10 +111,10 @@ pub(crate) fn refuse(query: &Query<'_>) -> Option<Declined> {
 /// As [`answer`], with the records that `online` generates or puts on its list.
 pub(crate) fn answer_from<'i>(
     image: &'i Image,
-    mut online: Option<&mut Online<'i, '_>>,
+    mut online: Option<&mut OnlineContext<'i, '_>>,
     request: &Request<'_>,
     out: &mut Vec<u8>,
-) -> Answered<'i> {
+) -> AnswerInfo<'i> {
     let query = request.query;
     let mut response = Response::begin(query, request.transport, request.trailer, out);
     response.authoritative = true;
@@ -122,7 +122,7 @@ pub(crate) fn answer_from<'i>(
     if compact_ok && online.as_ref().is_some_and(|online| online.is_compact()) {
         response.set_compact_ok();
     }
-    let mut answerer = Answerer {
+    let mut answerer = AnswerBuilder {
         image,
         qtype: query.qtype,
         response: &mut response,
@@ -137,15 +137,15 @@ pub(crate) fn answer_from<'i>(
     let truncate = answerer.follow(request.name);
     let (class, source) = (answerer.class, answerer.source);
     response.finish(query, truncate);
-    Answered { class, source, is_deferred: online.is_some_and(|online| online.is_deferred) }
+    AnswerInfo { class, source, is_deferred: online.is_some_and(|online| online.is_deferred) }
 }
 
-struct Answerer<'i, 'w, 'r, 'o> {
+struct AnswerBuilder<'i, 'w, 'r, 'o> {
     image: &'i Image,
     qtype: Rtype,
     response: &'r mut Response<'o>,
     /// The records that are generated online; `None` where the image has all.
-    online: Option<&'r mut Online<'i, 'w>>,
+    online: Option<&'r mut OnlineContext<'i, 'w>>,
     /// Whether the sender takes NXDOMAIN with a compact answer (RFC 9824 §5.1).
     compact_ok: bool,
     /// What the response comes to, and the name in the zone that it is of.
@@ -177,10 +177,10 @@ enum Step {
     Limit,
 }
 
-impl<'i> Answerer<'i, '_, '_, '_> {
+impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     /// Answers for `name` and for the names that it is an alias of; tells whether required data did not fit.
     fn follow(&mut self, name: NameRef<'_>) -> bool {
-        let mut step = self.step(name, Owner::AsRendered);
+        let mut step = self.step(name, OwnerForm::AsRendered);
         let mut followed = Vec::new();
         while let Step::Follow(at) = step {
             let Ok((target, _)) = Name::from_message(self.response.octets(), at) else { break };
@@ -194,7 +194,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             if target.view() == name || followed.contains(&target) {
                 break;
             }
-            step = self.step(target.view(), Owner::At(0xc000 | pointer));
+            step = self.step(target.view(), OwnerForm::At(0xc000 | pointer));
             followed.push(target);
         }
         match step {
@@ -207,7 +207,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
     }
 
     /// One pass of RFC 1034 §4.3.2 step 3 for `name`, which the response names by `owner`.
-    fn step(&mut self, name: NameRef<'_>, owner: Owner) -> Step {
+    fn step(&mut self, name: NameRef<'_>, owner: OwnerForm) -> Step {
         match self.image.find(name) {
             Lookup::Exact(node) => match node.kind() {
                 NodeKind::Delegation if self.qtype == Rtype::DS => self.answer_ds(node, owner),
@@ -222,12 +222,12 @@ impl<'i> Answerer<'i, '_, '_, '_> {
     }
 
     /// The name does not exist; `encloser` is its closest encloser or a DNAME above it.
-    fn answer_below(&mut self, name: NameRef<'_>, encloser: ImageNode<'i>, owner: Owner) -> Step {
+    fn answer_below(&mut self, name: NameRef<'_>, encloser: ImageNode<'i>, owner: OwnerForm) -> Step {
         if let Some(dname) = encloser.template(Rtype::DNAME) {
             return self.substitute(name, encloser, dname, owner);
         }
         let mut room = [0; MAX_NAME + 2];
-        match self.image.find_exact(encloser.name().wildcard_in(&mut room)) {
+        match self.image.find_exact(encloser.name().write_wildcard(&mut room)) {
             // RFC 4592 §4.2: a wildcard that is a zone cut matches nothing.
             Some(source) if source.kind() == NodeKind::Authoritative => {
                 self.answer_node(source, owner, Some(WildcardMatch { name, encloser }))
@@ -244,12 +244,12 @@ impl<'i> Answerer<'i, '_, '_, '_> {
     fn answer_node(
         &mut self,
         node: ImageNode<'i>,
-        owner: Owner,
+        owner: OwnerForm,
         matched: Option<WildcardMatch<'_, 'i>>,
     ) -> Step {
         // RFC 4592 §4.7: an NSEC record too, which is rendered with its own owner, answers with the question's.
-        let is_expanded = matched.is_some() && owner == Owner::AsRendered;
-        let owner = if is_expanded { Owner::At(TO_QUESTION) } else { owner };
+        let is_expanded = matched.is_some() && owner == OwnerForm::AsRendered;
+        let owner = if is_expanded { OwnerForm::At(TO_QUESTION) } else { owner };
         (self.class, self.source) = (ResponseClass::Positive, node.name());
         let before = self.response.end();
         if !self.add_answers(node, owner, matched) {
@@ -260,7 +260,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
                 self.links += 1;
                 self.add(Section::Answer, alias, owner, matched.map(|matched| matched.name));
                 if let Some(WildcardMatch { name, encloser }) = matched {
-                    let proof = self.prove(Denied::CloserMatch { name, encloser });
+                    let proof = self.prove(DenialTarget::CloserMatch { name, encloser });
                     self.proved.extend(proof.templates());
                 }
                 if self.response.is_too_large() {
@@ -270,9 +270,9 @@ impl<'i> Answerer<'i, '_, '_, '_> {
                 return Step::Follow(before + 12);
             }
             let denied = match matched {
-                None => Denied::Type { node },
+                None => DenialTarget::Type { node },
                 Some(WildcardMatch { name, encloser }) => {
-                    Denied::WildcardType { name, encloser, wildcard: node }
+                    DenialTarget::WildcardType { name, encloser, wildcard: node }
                 }
             };
             self.class = ResponseClass::Nodata;
@@ -281,7 +281,9 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         }
         match matched {
             // RFC 4035 §3.1.3.3: the proof that nothing closer than the wildcard matches.
-            Some(WildcardMatch { name, encloser }) => self.prove_last(Denied::CloserMatch { name, encloser }),
+            Some(WildcardMatch { name, encloser }) => {
+                self.prove_last(DenialTarget::CloserMatch { name, encloser })
+            }
             None => self.finish_proof(&Proof::default()),
         }
         Step::Done(false)
@@ -291,7 +293,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
     fn add_answers(
         &mut self,
         node: ImageNode<'i>,
-        owner: Owner,
+        owner: OwnerForm,
         matched: Option<WildcardMatch<'_, 'i>>,
     ) -> bool {
         let expanded = matched.map(|matched| matched.name);
@@ -323,13 +325,13 @@ impl<'i> Answerer<'i, '_, '_, '_> {
 
     /// Adds signatures generated online, for a query for RRSIG: those of one RRset stand for all (RFC 8482 §4.1), so that
     /// nobody has a whole node signed with one query.
-    fn add_made_signatures(&mut self, node: ImageNode<'i>, owner: Owner) -> bool {
+    fn add_made_signatures(&mut self, node: ImageNode<'i>, owner: OwnerForm) -> bool {
         let Some(online) = &mut self.online else { return false };
         let Some(template) = node.templates().find(|template| online.is_to_sign(*template)) else {
             return false;
         };
         if self.response.dnssec_ok {
-            let pointer = if let Owner::At(pointer) = owner { pointer } else { TO_QUESTION };
+            let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { TO_QUESTION };
             online.add_signatures(self.response, template, pointer);
         }
         self.response.dnssec_ok
@@ -339,32 +341,38 @@ impl<'i> Answerer<'i, '_, '_, '_> {
     fn add_nsec(
         &mut self,
         node: ImageNode<'i>,
-        owner: Owner,
+        owner: OwnerForm,
         matched: Option<WildcardMatch<'_, 'i>>,
     ) -> bool {
         let is_compact = self.online.as_ref().is_some_and(|online| online.is_compact());
         if let Some(WildcardMatch { name, encloser }) = matched.filter(|_| !is_compact) {
             // The record that covers the name may have the wildcard for owner too: noted first, it becomes the answer's record.
-            self.prove(Denied::CloserMatch { name, encloser });
+            self.prove(DenialTarget::CloserMatch { name, encloser });
         }
         let Some(online) = &mut self.online else { return false };
         let (denied, signed_owner) = match matched {
-            None => (Denied::Type { node }, node.name()),
+            None => (DenialTarget::Type { node }, node.name()),
             Some(WildcardMatch { name, .. }) if is_compact => {
-                (Denied::WildcardType { name, encloser: node, wildcard: node }, name)
+                (DenialTarget::WildcardType { name, encloser: node, wildcard: node }, name)
             }
             // What stands at the wildcard is what a name that it matches is answered with.
-            Some(_) => (Denied::Type { node }, node.name()),
+            Some(_) => (DenialTarget::Type { node }, node.name()),
         };
         let Some(record) = online.nsec_record(denied, signed_owner) else { return false };
-        let pointer = if let Owner::At(pointer) = owner { pointer } else { TO_QUESTION };
+        let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { TO_QUESTION };
         online.add_generated(self.response, Section::Answer, &record, Some(pointer));
         true
     }
 
     /// Adds an RRset of the zone, with its signatures where the query takes them: those of the image, or generated online.
     /// `expanded` is the name that a wildcard matched.
-    fn add(&mut self, section: Section, template: Template<'i>, owner: Owner, expanded: Option<NameRef<'_>>) {
+    fn add(
+        &mut self,
+        section: Section,
+        template: Template<'i>,
+        owner: OwnerForm,
+        expanded: Option<NameRef<'_>>,
+    ) {
         let start = self.response.end();
         self.response.add(section, template, owner);
         if let Some(online) = &mut self.online
@@ -379,7 +387,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
     fn add_answer(
         &mut self,
         template: Option<Template<'i>>,
-        owner: Owner,
+        owner: OwnerForm,
         expanded: Option<NameRef<'_>>,
     ) -> bool {
         let Some(template) = template else { return false };
@@ -399,7 +407,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         name: NameRef<'_>,
         above: ImageNode<'i>,
         dname: Template<'i>,
-        owner: Owner,
+        owner: OwnerForm,
     ) -> Step {
         (self.class, self.source) = (ResponseClass::Positive, above.name());
         let Some(record) = dname.expand().into_iter().next() else { return Step::Done(false) };
@@ -410,9 +418,12 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             return Step::Limit;
         }
         self.links += 1;
-        let is_question = owner == Owner::AsRendered;
-        let dname_owner =
-            if is_question { self.response.suffix_pointer(above.name().len()) } else { Owner::WrittenOut };
+        let is_question = owner == OwnerForm::AsRendered;
+        let dname_owner = if is_question {
+            self.response.suffix_pointer(above.name().len())
+        } else {
+            OwnerForm::WrittenOut
+        };
         if !self.is_applied(dname) {
             self.add(Section::Answer, dname, dname_owner, None);
             self.applied.push(dname);
@@ -428,7 +439,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         }
         let at = self.response.end();
         self.response.add_record(|out| {
-            let pointer = if let Owner::At(pointer) = owner { pointer } else { TO_QUESTION };
+            let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { TO_QUESTION };
             out.extend_from_slice(&pointer.to_be_bytes());
             push_fixed(Rtype::CNAME, ttl, (kept.len() + target.len()) as u16, out);
             out.extend_from_slice(kept);

@@ -13,7 +13,7 @@ mod tests;
 pub use group::Group;
 pub use produce::{ProduceError, produce};
 pub use read::CatalogError;
-pub use registry::{Owner, Registry};
+pub use registry::{OwningCatalog, Registry};
 
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct Catalog {
 
 /// A zone as a catalog is to list it that is made here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ProducedMember {
     /// The zone.
     pub zone: Name,
     /// Its `group` property (RFC 9432 §4.3.2).
@@ -42,7 +42,7 @@ pub struct Listed {
     pub label: Option<Vec<u8>>,
 }
 
-impl Listed {
+impl ProducedMember {
     /// A zone that stays where it is.
     #[must_use]
     pub const fn new(zone: Name, group: Option<String>) -> Self {

@@ -1,6 +1,6 @@
 //! What a server says of itself in class CH (RFC 4892): which of many it is, and which version runs.
 
-use crate::answer::{Request, decline};
+use crate::answer::{Request, error_response};
 use crate::response::Response;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, Rtype};
@@ -37,7 +37,7 @@ impl Chaos {
     pub(crate) fn answer(&self, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
         let is_text = matches!(request.query.qtype, Rtype::TXT | Rtype::ANY);
         let Some(text) = self.find(request.name.wire()).filter(|_| is_text) else {
-            decline(request, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
+            error_response(request, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
             return false;
         };
         let mut response = Response::begin(request.query, request.transport, request.trailer, out);

@@ -42,11 +42,11 @@ mod settings;
 pub mod transfer;
 pub mod zones;
 
-pub use answer::{Answered, Request, answer};
+pub use answer::{AnswerInfo, Request, answer};
 pub use image_file::{OpenImageError, open_image};
-pub use published::{Published, Unverified};
-pub use responder::{Responder, Shared, TakeNotify};
-pub use settings::Settings;
+pub use published::{Published, UnusableImage};
+pub use responder::{NotifySink, Responder, ServerContext};
+pub use settings::AnswerSettings;
 
 #[cfg(test)]
 mod tests;

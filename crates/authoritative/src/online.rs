@@ -1,32 +1,32 @@
 //! What an answer needs beside the image where records, signatures or proofs are made when asked.
 //!
 //! The online signer either has the signature or proof that a response needs, or puts it on its list. In that case the response
-//! is deferred ([`Answered::is_deferred`](crate::answer::Answered)): it is built again when everything on the list is made.
+//! is deferred ([`Answered::is_deferred`](crate::answer::AnswerInfo)): it is built again when everything on the list is made.
 
 use crate::Published;
 use crate::response::{Response, Section};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::Mapping;
-use nonesuch_dnssec::denial::piece::{self, MadeRecord, Piece};
-use nonesuch_dnssec::denial::prove::{Denied, prove_made, prove_nsec5};
-use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, Rrset, Workshop};
+use nonesuch_dnssec::denial::proof_piece::{self, GeneratedRecord, ProofPiece};
+use nonesuch_dnssec::denial::prove::{DenialTarget, prove_nsec5, prove_online};
+use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, OnlineSigner, RrsetToSign};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{NodeKind, Template};
 
 /// The workshop as one answer sees it.
-pub(crate) struct Online<'i, 'w> {
+pub(crate) struct OnlineContext<'i, 'w> {
     published: &'i Published,
-    workshop: &'w mut Workshop,
+    workshop: &'w mut OnlineSigner,
     now: u32,
     /// What proves all that the answer denies, each piece once.
-    pieces: Vec<Piece<'i>>,
+    pieces: Vec<ProofPiece<'i>>,
     /// Whether something was not there.
     pub(crate) is_deferred: bool,
 }
 
-impl<'i, 'w> Online<'i, 'w> {
-    pub(crate) const fn new(published: &'i Published, workshop: &'w mut Workshop, now: u32) -> Self {
+impl<'i, 'w> OnlineContext<'i, 'w> {
+    pub(crate) const fn new(published: &'i Published, workshop: &'w mut OnlineSigner, now: u32) -> Self {
         Self { published, workshop, now, pieces: Vec::new(), is_deferred: false }
     }
 
@@ -113,10 +113,10 @@ impl<'i, 'w> Online<'i, 'w> {
     }
 
     /// Notes what proves a denial.
-    pub(crate) fn prove(&mut self, denied: Denied<'i, '_>) {
+    pub(crate) fn prove(&mut self, denied: DenialTarget<'i, '_>) {
         let image = self.image();
         let proof = if let Some(keys) = self.keys() {
-            prove_made(image, keys.mechanism(), denied)
+            prove_online(image, keys.mechanism(), denied)
         } else if let Some(prover) = self.prover() {
             let (workshop, wants) = (&mut *self.workshop, &mut self.is_deferred);
             prove_nsec5(image, denied, &mut |name| {
@@ -128,7 +128,7 @@ impl<'i, 'w> Online<'i, 'w> {
             return;
         };
         for piece in proof.into_pieces() {
-            piece::push(&mut self.pieces, piece);
+            proof_piece::push(&mut self.pieces, piece);
         }
     }
 
@@ -136,11 +136,13 @@ impl<'i, 'w> Online<'i, 'w> {
     pub(crate) fn add_pieces(&mut self, response: &mut Response<'_>) {
         for piece in std::mem::take(&mut self.pieces) {
             match piece {
-                Piece::Stored(template) => {
-                    response.add(Section::Authority, template, nonesuch_zone::image::Owner::AsRendered);
+                ProofPiece::Stored(template) => {
+                    response.add(Section::Authority, template, nonesuch_zone::image::OwnerForm::AsRendered);
                 }
-                Piece::Made(record) => self.add_generated(response, Section::Authority, &record, None),
-                Piece::Proven { name, ttl } => self.add_proof(response, name.view(), ttl),
+                ProofPiece::Generated(record) => {
+                    self.add_generated(response, Section::Authority, &record, None)
+                }
+                ProofPiece::Proven { name, ttl } => self.add_proof(response, name.view(), ttl),
             }
         }
     }
@@ -151,16 +153,17 @@ impl<'i, 'w> Online<'i, 'w> {
         &mut self,
         response: &mut Response<'_>,
         section: Section,
-        record: &MadeRecord,
+        record: &GeneratedRecord,
         pointer: Option<u16>,
     ) {
         let owner = record.owner.view();
-        let start = response.add_generated(section, owner, pointer, record.rtype, record.ttl, &[&record.rdata]);
+        let start =
+            response.add_generated(section, owner, pointer, record.rtype, record.ttl, &[&record.rdata]);
         let Some(keys) = self.keys().filter(|_| response.dnssec_ok) else { return };
         let made_for = Some(keys.mechanism());
         let (rtype, ttl) = (record.rtype.0.to_be_bytes(), record.ttl.to_be_bytes());
         let identity = [&[1][..], record.owner.wire(), &rtype, &ttl, &record.rdata];
-        let rrset = || Rrset {
+        let rrset = || RrsetToSign {
             owner: record.owner.clone(),
             rtype: record.rtype,
             ttl: record.ttl,
@@ -188,20 +191,24 @@ impl<'i, 'w> Online<'i, 'w> {
     /// The NSEC record that answers a query for it, where the mechanism makes such records; `denied` is what it would
     /// deny if the query were for another type, and `owner` its owner. A record of that owner that is noted already is the
     /// same one: the records of one owner and type are one RRset, whatever the section (RFC 2181 §5).
-    pub(crate) fn nsec_record(&mut self, denied: Denied<'i, '_>, owner: NameRef<'_>) -> Option<MadeRecord> {
+    pub(crate) fn nsec_record(
+        &mut self,
+        denied: DenialTarget<'i, '_>,
+        owner: NameRef<'_>,
+    ) -> Option<GeneratedRecord> {
         let mechanism = self.keys()?.mechanism();
         if mechanism.mapping() != Mapping::Itself {
             return None;
         }
-        let pieces = prove_made(self.image(), mechanism, denied).into_pieces();
+        let pieces = prove_online(self.image(), mechanism, denied).into_pieces();
         let mut record = pieces.into_iter().find_map(|piece| match piece {
-            Piece::Made(record) if record.rtype == Rtype::NSEC && record.owner.view() == owner => {
+            ProofPiece::Generated(record) if record.rtype == Rtype::NSEC && record.owner.view() == owner => {
                 Some(record)
             }
             _ => None,
         })?;
         for piece in &mut self.pieces {
-            if let Piece::Made(present) = piece
+            if let ProofPiece::Generated(present) = piece
                 && present.merge(&record)
             {
                 record.clone_from(present);
@@ -212,10 +219,10 @@ impl<'i, 'w> Online<'i, 'w> {
 }
 
 /// What is signed of a template's RRset; `owner` where it is another one than in the zone.
-fn rrset_of(template: Template<'_>, owner: Option<NameRef<'_>>) -> Rrset {
+fn rrset_of(template: Template<'_>, owner: Option<NameRef<'_>>) -> RrsetToSign {
     let records = template.expand();
     let in_zone = records.first().map(|record| record.owner.view());
-    Rrset {
+    RrsetToSign {
         owner: owner.or(in_zone).unwrap_or(NameRef::ROOT).to_canonical(),
         rtype: template.rtype(),
         ttl: template.ttl(),

@@ -1,7 +1,7 @@
 //! What is served: the image of a zone that was verified, and how denial is made.
 
 use nonesuch_dnssec::Verified;
-use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, Prepared, Workshop};
+use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, OnlineSigner, PreparedZone};
 use nonesuch_dnssec::verify::Mode;
 use nonesuch_proto::serial;
 use nonesuch_proto::timestamp::Rfc3339;
@@ -24,7 +24,7 @@ pub struct Published {
 #[derive(Clone, Debug)]
 pub(crate) enum Denial {
     /// From the image: the signer made them (NSEC, NSEC3), or there are none.
-    FromImage,
+    Image,
     /// They are made when asked, and signed with the zone's keys; so is whatever the image has no signatures of.
     Online(Arc<OnlineKeys>),
     /// From the image, with a proof made when asked for most of them (NSEC5).
@@ -34,7 +34,7 @@ pub(crate) enum Denial {
 /// Why an image file cannot be served as it is. Its contents can be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unverified {
+pub enum UnusableImage {
     /// Less was verified than is asked for.
     #[error("{} when the image was made", match .found {
         Verification::Nothing => "nothing was verified",
@@ -67,17 +67,17 @@ pub enum Unverified {
 impl Published {
     /// Compiles a verified zone.
     pub fn new(zone: &Verified) -> Result<Self, CompileError> {
-        Ok(Self::of(Image::compile(zone.contents())?.with_verified_chain(), Denial::FromImage))
+        Ok(Self::of(Image::compile(zone.contents())?.with_verified_chain(), Denial::Image))
     }
 
     /// Compiles a zone that was not verified, or has faults and is to be served nevertheless. Proofs and signatures that it
     /// lacks are missing from answers; each proof is checked before it is sent.
     pub fn unverified(contents: &Contents) -> Result<Self, CompileError> {
-        Ok(Self::of(Image::compile(contents)?, Denial::FromImage))
+        Ok(Self::of(Image::compile(contents)?, Denial::Image))
     }
 
     /// Compiles a zone that is denied from, and where need be signed, when asked.
-    pub fn online(zone: Prepared) -> Result<Self, CompileError> {
+    pub fn online(zone: PreparedZone) -> Result<Self, CompileError> {
         let (contents, keys) = zone.into_parts();
         Ok(Self::of(Image::compile(&contents)?, Denial::Online(Arc::new(keys))))
     }
@@ -102,16 +102,16 @@ impl Published {
     ///
     /// # Errors
     /// Why the zone must be verified first, or is served with [`Published::nsec5_from_file`].
-    pub fn from_file(file: ImageFile, mode: Option<Mode>, now: u32) -> Result<Self, Unverified> {
+    pub fn from_file(file: ImageFile, mode: Option<Mode>, now: u32) -> Result<Self, UnusableImage> {
         if file.image().nsec5_key().is_some() {
-            return Err(Unverified::Nsec5);
+            return Err(UnusableImage::Nsec5);
         }
         check_file(&file, mode, now)?;
         let is_verified =
             matches!(file.record().verification, Verification::Full { .. } | Verification::Structural { .. });
         let image = file.into_image();
         let image = if is_verified { image.with_verified_chain() } else { image };
-        Ok(Self::of(image, Denial::FromImage))
+        Ok(Self::of(image, Denial::Image))
     }
 
     /// As [`Published::from_file`], of a zone with NSEC5; `prover` is of that zone.
@@ -123,7 +123,7 @@ impl Published {
         prover: Nsec5Prover,
         mode: Option<Mode>,
         now: u32,
-    ) -> Result<Self, Unverified> {
+    ) -> Result<Self, UnusableImage> {
         check_file(&file, mode, now)?;
         Ok(Self::of(file.into_image(), Denial::Nsec5(Arc::new(prover))))
     }
@@ -140,7 +140,7 @@ impl Published {
         keys: OnlineKeys,
         mode: Option<Mode>,
         now: u32,
-    ) -> Result<Self, Unverified> {
+    ) -> Result<Self, UnusableImage> {
         match (verification, mode) {
             // Nothing is verified of a zone without signatures.
             (Verification::Nothing, Some(_)) => check_times(&file, now)?,
@@ -156,7 +156,7 @@ impl Published {
     }
 
     /// Has `workshop` make all that answers of this zone want of it, with signatures of `now`.
-    pub fn make_deferred(&self, workshop: &mut Workshop, now: u32) {
+    pub fn make_deferred(&self, workshop: &mut OnlineSigner, now: u32) {
         if self.is_online() {
             workshop.make_pending(self.online_keys(), self.prover(), now);
         }
@@ -168,20 +168,20 @@ impl Published {
 
     /// Whether answers are signed when asked: the zone has signatures of its own in part or not at all.
     #[must_use]
-    pub const fn is_signed_when_asked(&self) -> bool {
+    pub const fn is_signed_online(&self) -> bool {
         matches!(self.denial, Denial::Online(_))
     }
 
     /// How the zone is served, for readers: `unsigned`, `signed with NSEC3`, `signed when asked (white-lies)` …
     #[must_use]
-    pub fn way(&self) -> String {
+    pub fn description(&self) -> String {
         let image = &self.image;
         match &self.denial {
             Denial::Online(keys) => format!("signed when asked ({})", keys.mechanism()),
             Denial::Nsec5(_) => "signed with NSEC5, proved when asked".to_owned(),
-            Denial::FromImage if !image.is_signed() => "unsigned".to_owned(),
-            Denial::FromImage if image.nsec3_parameters().is_some() => "signed with NSEC3".to_owned(),
-            Denial::FromImage => "signed with NSEC".to_owned(),
+            Denial::Image if !image.is_signed() => "unsigned".to_owned(),
+            Denial::Image if image.nsec3_parameters().is_some() => "signed with NSEC3".to_owned(),
+            Denial::Image => "signed with NSEC".to_owned(),
         }
     }
 
@@ -198,31 +198,31 @@ impl Published {
     /// Whether answers may have to be made: signed or proven when asked.
     #[must_use]
     pub const fn is_online(&self) -> bool {
-        !matches!(self.denial, Denial::FromImage)
+        !matches!(self.denial, Denial::Image)
     }
 }
 
 /// Whether a file says enough of its zone.
-fn check_file(file: &ImageFile, mode: Option<Mode>, now: u32) -> Result<(), Unverified> {
+fn check_file(file: &ImageFile, mode: Option<Mode>, now: u32) -> Result<(), UnusableImage> {
     check(file, file.record().verification, mode, now)
 }
 
 /// Whether it is enough of the zone of `file` that so much was verified of it.
-fn check(file: &ImageFile, found: Verification, mode: Option<Mode>, now: u32) -> Result<(), Unverified> {
+fn check(file: &ImageFile, found: Verification, mode: Option<Mode>, now: u32) -> Result<(), UnusableImage> {
     let Some(mode) = mode else { return Ok(()) };
     match (found, mode) {
         (Verification::Full { .. }, _) | (Verification::Structural { .. }, Mode::Structural) => {}
-        _ => return Err(Unverified::Record { found }),
+        _ => return Err(UnusableImage::Record { found }),
     }
     check_times(file, now)
 }
 
-fn check_times(file: &ImageFile, now: u32) -> Result<(), Unverified> {
+fn check_times(file: &ImageFile, now: u32) -> Result<(), UnusableImage> {
     if let Some(period) = file.period()
         && (serial::is_before(now, period.inception) || serial::is_before(period.expiration, now))
     {
         let (inception, expiration) = (period.inception, period.expiration);
-        return Err(Unverified::Time { now, inception, expiration });
+        return Err(UnusableImage::Time { now, inception, expiration });
     }
     Ok(())
 }
@@ -264,7 +264,7 @@ mod tests {
         for (found, mode, is_published) in cases {
             let outcome = Published::from_file(file(found, true), Some(mode), NOON);
             assert_eq!(outcome.is_ok(), is_published, "{found:?} {mode:?}");
-            assert!(is_published || outcome.unwrap_err() == Unverified::Record { found });
+            assert!(is_published || outcome.unwrap_err() == UnusableImage::Record { found });
             assert!(Published::from_file(file(found, true), None, NOON).is_ok(), "nothing is demanded");
         }
     }
@@ -278,7 +278,7 @@ mod tests {
         }
         for now in [NOON - 3601, NOON + 3601] {
             let (inception, expiration) = (NOON - 3600, NOON + 3600);
-            assert_eq!(at(now).unwrap_err(), Unverified::Time { now, inception, expiration });
+            assert_eq!(at(now).unwrap_err(), UnusableImage::Time { now, inception, expiration });
         }
         assert!(Published::from_file(file(full, true), None, NOON + 3601).is_ok());
         let unsigned = file(full, false);

@@ -18,52 +18,52 @@
 //! A query that needs neither signature, transfer nor work goes straight from [`Responder::answer`] to the image and back.
 //! All else branches off in functions of its own, marked cold.
 //!
-//! The zone table and [`Settings`] (keys, cookies, limits, options) are all that changes while the server runs. Both are read
+//! The zone table and [`AnswerSettings`] (keys, cookies, limits, options) are all that changes while the server runs. Both are read
 //! once for each batch of messages.
 
+mod context;
 mod count;
+mod logging;
 mod malformed;
 mod online;
-mod other;
-mod shared;
 mod start;
-mod tell;
 mod transfers;
+mod tsig_and_opcodes;
 
-pub use shared::{Shared, TakeNotify};
+pub use context::{NotifySink, ServerContext};
 
-use crate::answer::{Declined, Request, answer, answer_from, decline, refuse};
-use crate::online::Online;
-use crate::settings::Settings;
-use crate::transfer::outbound::Outgoing;
-use crate::zones::{ServedZone, Slot, Table, View, ZoneState};
+use crate::answer::{ErrorResponse, Request, answer, answer_from, check_answerable, error_response};
+use crate::online::OnlineContext;
+use crate::settings::AnswerSettings;
+use crate::transfer::outbound::OutgoingTransfers;
+use crate::zones::{ServedZone, View, ZoneDatabase, ZoneEntry, ZoneState};
 use arc_swap::{ArcSwap, Cache};
-use nonesuch_dnssec::online::Workshop;
-use nonesuch_net::{Answer, BATCH, Handler, Stream, TlsSession};
+use nonesuch_dnssec::online::OnlineSigner;
+use nonesuch_net::{Answer, BATCH, Handler, ResponseStream, TlsSession};
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class as DnsClass, MAX_NAME, NameRef, Rtype};
 use nonesuch_secondary::notify::Secondaries;
 use nonesuch_server::clock::seconds_now;
 use nonesuch_server::cookies::CookieStatus;
+use nonesuch_server::dnstap::DnstapSender;
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::limits::online::thread_time;
-use nonesuch_server::limits::{Action, Class, WorkerShare, hash_name};
-use nonesuch_server::query::{Malformed, Query};
+use nonesuch_server::limits::{LimitAction, ResponseCategory, WorkerShare, hash_name};
+use nonesuch_server::query::{Query, QueryFault};
 use nonesuch_server::reply_options::{MalformedOption, ReplyOptions, ReplySettings};
 use nonesuch_server::statistics::{self, ThreadStatistics};
-use nonesuch_server::tap::TapThread;
 use nonesuch_server::trailer::{Trailer, Transport, push_bare};
-use nonesuch_server::tsig::{Signer, Verified};
-use other::push_opt_where_asked;
+use nonesuch_server::tsig::{ResponseSigner, VerifiedRequest};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transfers::trailer_with_expiry;
+use tsig_and_opcodes::push_opt_where_asked;
 
 /// One thread's answerer, behind one address.
 pub struct Responder {
     view: View,
-    settings: Cache<Arc<ArcSwap<Settings>>, Arc<Settings>>,
+    settings: Cache<Arc<ArcSwap<AnswerSettings>>, Arc<AnswerSettings>>,
     /// What the current batch is answered from, to its end.
     batch: Batch,
     thread: Thread,
@@ -71,8 +71,8 @@ pub struct Responder {
 
 /// What holds for all messages of a batch.
 struct Batch {
-    table: Arc<Table>,
-    settings: Arc<Settings>,
+    table: Arc<ZoneDatabase>,
+    settings: Arc<AnswerSettings>,
     /// Options of responses, with the idle time that connections get at present.
     reply: ReplySettings,
     /// Seconds since 1970.
@@ -94,16 +94,16 @@ impl Batch {
 struct Thread {
     transport: Transport,
     begun: Instant,
-    online_signer: Workshop,
+    online_signer: OnlineSigner,
     share: WorkerShare,
     statistics: ThreadStatistics,
-    tap: Option<TapThread>,
-    outgoing: Arc<Outgoing>,
-    notified: Option<TakeNotify>,
+    tap: Option<DnstapSender>,
+    outgoing: Arc<OutgoingTransfers>,
+    notified: Option<NotifySink>,
     secondaries: Arc<Secondaries>,
     /// Zones that answers of the batch want something of.
     deferred_zones: Vec<Arc<ServedZone>>,
-    stream: Option<Box<dyn Stream>>,
+    stream: Option<Box<dyn ResponseStream>>,
     idle_timeout: Option<Duration>,
     /// What TLS agreed on for the connection of the batch.
     session: Option<TlsSession>,
@@ -123,20 +123,20 @@ struct DeferredWork {
 
 /// What the rate limits count a response by.
 struct Limited {
-    class: Class,
+    class: ResponseCategory,
     /// The hash of the name in the zone that answered.
     name: u64,
 }
 
 impl Limited {
-    const ERROR: Self = Self { class: Class::Error, name: 0 };
+    const ERROR: Self = Self { class: ResponseCategory::Error, name: 0 };
 }
 
 /// How a message is answered.
-enum Outcome {
+enum AnswerKind {
     Ready,
     Nothing,
-    Wanting,
+    Deferred,
     Stream,
 }
 
@@ -214,13 +214,13 @@ impl Handler for Responder {
             tap.query(sender, message);
         }
         match self.thread.answer(&self.batch, message, sender, out) {
-            Outcome::Ready => {
+            AnswerKind::Ready => {
                 self.thread.tap_response(sender, message, out);
                 Answer::Ready
             }
-            Outcome::Nothing => Answer::Nothing,
-            Outcome::Wanting => Answer::Later,
-            Outcome::Stream => Answer::Stream,
+            AnswerKind::Nothing => Answer::Nothing,
+            AnswerKind::Deferred => Answer::Deferred,
+            AnswerKind::Stream => Answer::Stream,
         }
     }
 
@@ -232,15 +232,15 @@ impl Handler for Responder {
     /// made once more, and then the answer is SERVFAIL, so that a batch takes bounded time.
     fn answer_again(&mut self, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> bool {
         let mut outcome = self.thread.answer(&self.batch, message, sender, out);
-        if matches!(outcome, Outcome::Wanting) {
+        if matches!(outcome, AnswerKind::Deferred) {
             self.thread.make_deferred(self.batch.signing_time(), Instant::now());
             out.clear();
             outcome = self.thread.answer(&self.batch, message, sender, out);
         }
         let is_answered = match outcome {
-            Outcome::Ready => true,
-            Outcome::Nothing | Outcome::Stream => false,
-            Outcome::Wanting => self.thread.fail(&self.batch, message, out),
+            AnswerKind::Ready => true,
+            AnswerKind::Nothing | AnswerKind::Stream => false,
+            AnswerKind::Deferred => self.thread.fail(&self.batch, message, out),
         };
         if is_answered {
             self.thread.tap_response(sender, message, out);
@@ -248,7 +248,7 @@ impl Handler for Responder {
         is_answered
     }
 
-    fn stream(&mut self) -> Option<Box<dyn Stream>> {
+    fn stream(&mut self) -> Option<Box<dyn ResponseStream>> {
         self.thread.stream.take()
     }
 
@@ -267,16 +267,16 @@ impl Handler for Responder {
 }
 
 impl Thread {
-    fn answer(&mut self, batch: &Batch, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> Outcome {
+    fn answer(&mut self, batch: &Batch, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> AnswerKind {
         match &Query::parse(message) {
             Ok(query) if query.tsig.is_none() => self.answer_query(batch, message, query, None, sender, out),
             Ok(query) => self.answer_signed(batch, message, query, sender, out),
-            Err(Malformed::Ignore) => {
-                self.statistics.drop(statistics::Dropped::NotAQuery);
-                Outcome::Nothing
+            Err(QueryFault::Ignore) => {
+                self.statistics.drop(statistics::DropReason::NotAQuery);
+                AnswerKind::Nothing
             }
-            Err(Malformed::Opcode(header)) => self.answer_opcode(batch, *header, message, sender, out),
-            Err(Malformed::Form(header)) => self.answer_malformed(batch, *header, message, sender, out),
+            Err(QueryFault::Opcode(header)) => self.answer_opcode(batch, *header, message, sender, out),
+            Err(QueryFault::Form(header)) => self.answer_malformed(batch, *header, message, sender, out),
         }
     }
 
@@ -285,10 +285,10 @@ impl Thread {
         batch: &Batch,
         message: &[u8],
         query: &Query<'_>,
-        verified: Option<&Verified>,
+        verified: Option<&VerifiedRequest>,
         sender: SocketAddr,
         out: &mut Vec<u8>,
-    ) -> Outcome {
+    ) -> AnswerKind {
         let Ok(reply) = self.read_options(batch, query, sender) else {
             push_bare(query.header, Rcode::FORMERR, out);
             push_opt_where_asked(batch, message, Rcode::FORMERR, None, out);
@@ -297,8 +297,8 @@ impl Thread {
             }
             return self.refuse_bare(batch, query.header, Rcode::FORMERR, sender, out);
         };
-        let mut signer = verified.map(Verified::signer);
-        let tsig = signer.as_ref().map_or(0, Signer::octets);
+        let mut signer = verified.map(VerifiedRequest::signer);
+        let tsig = signer.as_ref().map_or(0, ResponseSigner::octets);
         let mut room = [0; MAX_NAME];
         let trailer = Trailer { reply, settings: &batch.reply, tsig };
         let request = Request::new(query, &mut room, self.transport, &trailer);
@@ -314,13 +314,13 @@ impl Thread {
             && verified.is_none()
             && !self.admit(batch, &request, limited, sender, out)
         {
-            return Outcome::Nothing;
+            return AnswerKind::Nothing;
         }
         if let Some(signer) = &mut signer {
             signer.sign(out, batch.now);
         }
         self.count(query, message, out);
-        Outcome::Ready
+        AnswerKind::Ready
     }
 
     /// Reads the options of a query.
@@ -346,21 +346,21 @@ impl Thread {
         &mut self,
         batch: &Batch,
         request: &Request<'_>,
-        verified: Option<&Verified>,
+        verified: Option<&VerifiedRequest>,
         sender: SocketAddr,
         out: &mut Vec<u8>,
-    ) -> Result<Limited, Outcome> {
-        if let Some(Declined { rcode, error }) = refuse(request.query) {
+    ) -> Result<Limited, AnswerKind> {
+        if let Some(ErrorResponse { rcode, error }) = check_answerable(request.query) {
             if rcode == Rcode::REFUSED && request.query.class == DnsClass::CH {
                 let is_answered = batch.settings.chaos.answer(request, out);
-                let limited = self.limited(batch, Class::Positive, request.name);
+                let limited = self.limited(batch, ResponseCategory::Positive, request.name);
                 return Ok(if is_answered { limited } else { Limited::ERROR });
             }
-            decline(request, rcode, error, false, out);
+            error_response(request, rcode, error, false, out);
             return Ok(Limited::ERROR);
         }
-        let Some(slot) = find_slot(&batch.table, request) else {
-            decline(request, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
+        let Some(slot) = find_entry(&batch.table, request) else {
+            error_response(request, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
             return Ok(Limited::ERROR);
         };
         if batch.settings.counts_zone_queries {
@@ -369,20 +369,20 @@ impl Thread {
         let state = slot.state();
         let zone = match &**state {
             ZoneState::Serving(zone) => zone,
-            other if !self.may_ask(other.policy(), request, verified, sender.ip(), out) => {
+            other if !self.is_query_allowed(other.policy(), request, verified, sender.ip(), out) => {
                 return Ok(Limited::ERROR);
             }
             ZoneState::NotReady(_) => {
-                decline(request, Rcode::SERVFAIL, Some(ExtendedError::NOT_READY), false, out);
+                error_response(request, Rcode::SERVFAIL, Some(ExtendedError::NOT_READY), false, out);
                 return Ok(Limited::ERROR);
             }
             ZoneState::Failed(_) | ZoneState::Expired(_) => {
-                decline(request, Rcode::SERVFAIL, Some(ExtendedError::INVALID_DATA), false, out);
+                error_response(request, Rcode::SERVFAIL, Some(ExtendedError::INVALID_DATA), false, out);
                 return Ok(Limited::ERROR);
             }
         };
         let (published, is_plain) = (zone.published(), zone.is_plain());
-        if !is_plain && !self.may_ask(zone.policy(), request, verified, sender.ip(), out) {
+        if !is_plain && !self.is_query_allowed(zone.policy(), request, verified, sender.ip(), out) {
             return Ok(Limited::ERROR);
         }
         if request.query.qtype == Rtype::SOA {
@@ -401,7 +401,7 @@ impl Thread {
             return Ok(self.limited(batch, answered.class, answered.source));
         }
         let before = self.online_signer.mark();
-        let mut online = Online::new(published, &mut self.online_signer, batch.signing_time());
+        let mut online = OnlineContext::new(published, &mut self.online_signer, batch.signing_time());
         let answered = answer_from(published.image(), Some(&mut online), request, out);
         if !answered.is_deferred {
             return Ok(self.limited(batch, answered.class, answered.source));
@@ -412,11 +412,11 @@ impl Thread {
         if !self.deferred_zones.iter().any(|other| Arc::ptr_eq(other, zone)) {
             self.deferred_zones.push(Arc::clone(zone));
         }
-        Err(Outcome::Wanting)
+        Err(AnswerKind::Deferred)
     }
 
     /// What a response of this class and name is counted by, where anything is limited.
-    fn limited(&self, batch: &Batch, class: Class, name: NameRef<'_>) -> Limited {
+    fn limited(&self, batch: &Batch, class: ResponseCategory, name: NameRef<'_>) -> Limited {
         let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
         let name = if limits.is_some_and(|limits| limits.has_rates()) { hash_name(name) } else { 0 };
         Limited { class, name }
@@ -434,17 +434,19 @@ impl Thread {
         let Some(limits) = &batch.settings.limits else { return true };
         let cookie = request.trailer.reply.cookie();
         let action = limits.response(batch.milliseconds, sender.ip(), class, name, cookie);
-        if action != Action::Send {
+        if action != LimitAction::Send {
             self.log_limited(batch, limits, class, sender);
         }
         match action {
-            Action::Send => return true,
-            Action::Drop => {
-                self.statistics.drop(statistics::Dropped::RateLimited);
+            LimitAction::Send => return true,
+            LimitAction::Drop => {
+                self.statistics.drop(statistics::DropReason::RateLimited);
                 return false;
             }
-            Action::Truncate | Action::Refuse => decline(request, Rcode::NOERROR, None, true, out),
-            Action::BadCookie => decline(request, Rcode::BADCOOKIE, None, false, out),
+            LimitAction::Truncate | LimitAction::Refuse => {
+                error_response(request, Rcode::NOERROR, None, true, out)
+            }
+            LimitAction::BadCookie => error_response(request, Rcode::BADCOOKIE, None, false, out),
         }
         self.statistics.slip();
         true
@@ -458,7 +460,7 @@ impl Thread {
 }
 
 /// The zone that a query is answered from. RFC 4035 §3.1.4.1: DS records are in the zone above the cut.
-fn find_slot<'t>(table: &'t Table, request: &Request<'_>) -> Option<&'t Arc<Slot>> {
+fn find_entry<'t>(table: &'t ZoneDatabase, request: &Request<'_>) -> Option<&'t Arc<ZoneEntry>> {
     let slot = table.find(request.name)?;
     if request.query.qtype != Rtype::DS || slot.apex().view() != request.name {
         return Some(slot);

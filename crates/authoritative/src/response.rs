@@ -6,11 +6,11 @@ use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::query::Query;
 use nonesuch_server::trailer::{Trailer, Transport};
-use nonesuch_zone::image::{Owner, Position, TO_QUESTION, Template, push_fixed};
+use nonesuch_zone::image::{OwnerForm, Position, TO_QUESTION, Template, push_fixed};
 
 /// A place in a response to go back to.
 #[derive(Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct Checkpoint {
     pub(crate) end: usize,
     counts: [u16; 3],
 }
@@ -99,8 +99,8 @@ impl<'o> Response<'o> {
     }
 
     /// A pointer to the last `octets` of the question name.
-    pub(crate) const fn suffix_pointer(&self, octets: usize) -> Owner {
-        Owner::At(TO_QUESTION + (self.question - octets) as u16)
+    pub(crate) const fn suffix_pointer(&self, octets: usize) -> OwnerForm {
+        OwnerForm::At(TO_QUESTION + (self.question - octets) as u16)
     }
 
     /// Octets that further records may take.
@@ -110,7 +110,7 @@ impl<'o> Response<'o> {
 
     /// Adds an RRset, with its signatures where the query takes them. One that does not fit is left out, and all that come
     /// after it: the response is truncated then.
-    pub(crate) fn add(&mut self, section: Section, template: Template<'_>, owner: Owner) {
+    pub(crate) fn add(&mut self, section: Section, template: Template<'_>, owner: OwnerForm) {
         if !self.append(section, template, owner) {
             self.limit = 0;
         }
@@ -118,7 +118,7 @@ impl<'o> Response<'o> {
 
     /// Appends an RRset unless it is larger than the room for it; returns whether it did. The one place where templates are
     /// copied, so that the copying is inlined. The end of the last RRset may be beyond the limit.
-    fn append(&mut self, section: Section, template: Template<'_>, owner: Owner) -> bool {
+    fn append(&mut self, section: Section, template: Template<'_>, owner: OwnerForm) -> bool {
         let position = Position { question: self.question, owner };
         let Some(count) = template.append(position, self.dnssec_ok, self.room(), self.out) else {
             return false;
@@ -128,7 +128,7 @@ impl<'o> Response<'o> {
     }
 
     /// Adds only the signatures of an RRset, as [`add`](Self::add) does the RRset.
-    pub(crate) fn add_signatures(&mut self, template: Template<'_>, owner: Owner) {
+    pub(crate) fn add_signatures(&mut self, template: Template<'_>, owner: OwnerForm) {
         let position = Position { question: self.question, owner };
         match template.append_signatures(position, self.room(), self.out) {
             Some(count) => self.counts[0] += count,
@@ -211,12 +211,12 @@ impl<'o> Response<'o> {
     }
 
     /// Where the response is, to go back to.
-    pub(crate) const fn mark(&self) -> Mark {
-        Mark { end: self.out.len(), counts: self.counts }
+    pub(crate) const fn mark(&self) -> Checkpoint {
+        Checkpoint { end: self.out.len(), counts: self.counts }
     }
 
     /// Takes back what was added since `mark`.
-    pub(crate) fn rewind(&mut self, mark: Mark) {
+    pub(crate) fn rewind(&mut self, mark: Checkpoint) {
         self.out.truncate(mark.end);
         self.counts = mark.counts;
     }
@@ -230,7 +230,7 @@ impl<'o> Response<'o> {
     /// Adds an RRset to the additional section if it fits; returns whether it did. `written_out`: with all names written out, where
     /// the template's pointers lead nowhere.
     pub(crate) fn add_if_fits(&mut self, template: Template<'_>, written_out: bool) -> bool {
-        let owner = if written_out { Owner::WrittenOut } else { Owner::AsRendered };
+        let owner = if written_out { OwnerForm::WrittenOut } else { OwnerForm::AsRendered };
         let (end, count) = (self.out.len(), self.counts[2]);
         if !self.append(Section::Additional, template, owner) {
             return false;

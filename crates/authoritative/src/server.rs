@@ -1,7 +1,7 @@
 //! The server: sockets, and in each of their threads a [`Responder`].
 
-use crate::responder::{Responder, Shared};
-use nonesuch_dnssec::online::{Counters, OnlineCounters, Workshop};
+use crate::responder::{Responder, ServerContext};
+use nonesuch_dnssec::online::{OnlineCounters, OnlineSigner, SignerCounters};
 use nonesuch_net::tcp::{self, TcpCounters, TcpOptions, TcpServer};
 use nonesuch_net::tls::IdentitySlot;
 use nonesuch_net::udp::{self, UdpCounters, UdpOptions, UdpServer};
@@ -37,7 +37,7 @@ pub struct ServerOptions {
 
 /// Sockets that are bound, and not answered yet. Binding may need privileges; answering does not.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundSockets {
     plain: Vec<Listeners>,
     tls: Vec<TlsListener>,
     options: ServerOptions,
@@ -51,7 +51,7 @@ struct TlsListener {
     identity: IdentitySlot,
 }
 
-impl Bound {
+impl BoundSockets {
     /// Binds the sockets.
     ///
     /// # Errors
@@ -91,13 +91,13 @@ impl Bound {
     ///
     /// # Errors
     /// Where a thread cannot be started.
-    pub fn start(self, shared: &Shared) -> Result<Server, NetError> {
+    pub fn start(self, shared: &ServerContext) -> Result<Server, NetError> {
         let (addresses, tls_addresses) = (self.addresses(), self.tls_addresses());
         let workers = self.options.workers;
         // One workshop for each UDP worker, and one for each listener of connections.
         let workshops = self.plain.len() * (workers + 1) + self.tls.len();
-        let counters: Vec<Arc<Counters>> = (0..workshops).map(|_| Arc::default()).collect();
-        let mut maker = Maker {
+        let counters: Vec<Arc<SignerCounters>> = (0..workshops).map(|_| Arc::default()).collect();
+        let mut maker = ResponderFactory {
             shared: shared.clone(),
             room: self.options.signature_cache / workshops.max(1),
             clock_shift: self.options.clock_shift,
@@ -130,7 +130,7 @@ impl Bound {
 pub struct Server {
     addresses: Vec<SocketAddr>,
     tls_addresses: Vec<SocketAddr>,
-    counters: Vec<Arc<Counters>>,
+    counters: Vec<Arc<SignerCounters>>,
     udp: Vec<UdpServer>,
     tcp: Vec<TcpServer>,
     tls: Vec<TcpServer>,
@@ -170,7 +170,7 @@ impl Server {
     /// Signatures and proofs so far, all threads together.
     #[must_use]
     pub fn online_counters(&self) -> OnlineCounters {
-        Counters::sum(&self.counters)
+        SignerCounters::sum(&self.counters)
     }
 
     /// Stops answering and waits for the threads.
@@ -192,16 +192,16 @@ impl Server {
 
 /// What the responders of all threads are made of.
 #[derive(Clone)]
-struct Maker {
-    shared: Shared,
+struct ResponderFactory {
+    shared: ServerContext,
     /// Octets for each cache.
     room: usize,
     clock_shift: u32,
     /// Counters that are not taken yet, one for each responder.
-    counters: Vec<Arc<Counters>>,
+    counters: Vec<Arc<SignerCounters>>,
 }
 
-impl Maker {
+impl ResponderFactory {
     /// A maker of so many responders.
     fn take(&mut self, responders: usize) -> Self {
         let rest = self.counters.split_off(responders.min(self.counters.len()));
@@ -210,7 +210,7 @@ impl Maker {
     }
 
     fn make(&self, transport: Transport, local: SocketAddr, index: usize) -> Responder {
-        let workshop = Workshop::new(self.room, Arc::clone(&self.counters[index]));
+        let workshop = OnlineSigner::new(self.room, Arc::clone(&self.counters[index]));
         Responder::new(&self.shared, transport, local, workshop, self.clock_shift)
     }
 }

@@ -19,43 +19,43 @@
 mod activity;
 mod build;
 mod compare;
-mod crowded;
 mod event;
-mod follower;
 mod image_inputs;
 mod images;
-mod keep;
 mod key_times;
-mod link;
 mod load;
 mod members;
 mod membership;
-mod opened;
+mod persist;
+mod preloaded;
 mod publish;
 mod purge;
-mod refused;
+mod record_limits;
 mod reload;
 mod settings;
 mod state;
 mod status;
-mod work;
+mod version_error;
 mod zone;
+mod zone_events;
+mod zone_lock;
+mod zone_store;
 
 pub use activity::{Activities, Activity, ActivityKind, ActivityStatus};
 pub use compare::serial_warning;
-pub use event::{Settled, ZoneEvent};
-pub use follower::follow;
-pub use link::Link;
-pub use opened::Opened;
+pub use event::{StartupSummary, ZoneEvent};
+pub use preloaded::PreloadedZone;
 pub use publish::{SEMANTIC_KIND, SEMANTIC_LINES};
 pub use purge::PurgeError;
-pub use refused::Refused;
 pub use settings::{
-    Catalog, FULL, MANY, Making, NSEC5_FOLDER, OnFault, OnlineSigning, RecordLimits, Settings, Source,
-    Template, TransferSettings, VerifyChoice, ZoneSettings,
+    CatalogSettings, FULL, MANY, NSEC5_FOLDER, OnFault, OnlineSigning, RecordLimits, Settings, SigningMode,
+    TransferSettings, VerifyChoice, ZoneSettings, ZoneSource, ZoneTemplate,
 };
-pub use state::{StateError, StateFolder};
-pub use status::{ReloadReport, ServiceStatus, ZoneStanding, ZoneStatus};
+pub use state::{StateDirectory, StateError};
+pub use status::{ReloadReport, ServiceStatus, ServingState, ZoneStatus};
+pub use version_error::VersionError;
+pub use zone_events::handle_zone_events;
+pub use zone_store::ServiceZoneStore;
 
 use crate::zones::{ZoneState, Zones};
 use activity::lock;
@@ -75,8 +75,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use work::Work;
-use zone::{Facts, Zone};
+use zone::{Zone, ZoneRuntime};
+use zone_lock::ZoneLock;
 
 /// Zones that are loaded side by side by default: each takes memory for two versions of itself.
 const JOBS: usize = 4;
@@ -114,13 +114,13 @@ pub struct KeyFiles {
 pub struct Service {
     zones: Arc<Zones>,
     key_files: KeyFiles,
-    state: Option<StateFolder>,
+    state: Option<StateDirectory>,
     table: Mutex<BTreeMap<Name, Arc<Zone>>>,
     /// Held by whoever adds zones or takes them away: one who looks whether a zone is there relies on it until it has acted.
     changing: Mutex<()>,
     /// Locks of removed zones whose publication is still running.
-    abandoned: Mutex<BTreeMap<Name, Arc<Work>>>,
-    templates: Mutex<BTreeMap<String, Template>>,
+    abandoned: Mutex<BTreeMap<Name, Arc<ZoneLock>>>,
+    templates: Mutex<BTreeMap<String, ZoneTemplate>>,
     jobs: usize,
     clock_shift: u32,
     /// When a time in the key files of a zone passes next, in seconds since 1970.
@@ -161,7 +161,7 @@ impl Service {
         let loader = Arc::clone(self);
         let load = move || {
             let is_consumer =
-                |zone: &Arc<Zone>| matches!(zone.settings().catalog, Some(Catalog::Consumer { .. }));
+                |zone: &Arc<Zone>| matches!(zone.settings().catalog, Some(CatalogSettings::Consumer { .. }));
             let (catalogs, others): (Vec<_>, Vec<_>) = loader.all().into_iter().partition(is_consumer);
             loader.load_all(&catalogs);
             loader.send_event(&ZoneEvent::CatalogsLoaded);
@@ -192,7 +192,7 @@ impl Service {
         Ok(Self {
             zones,
             key_files,
-            state: settings.state_dir.as_deref().map(StateFolder::open).transpose()?,
+            state: settings.state_dir.as_deref().map(StateDirectory::open).transpose()?,
             table: Mutex::default(),
             changing: Mutex::default(),
             abandoned: Mutex::default(),
@@ -214,18 +214,18 @@ impl Service {
     /// Waits until every zone of the settings, and every member of a stored catalog, is served, waits for a transfer, or has
     /// failed.
     #[must_use]
-    pub fn wait(&self) -> Settled {
+    pub fn wait(&self) -> StartupSummary {
         let mut loading = lock(&self.loading);
         while *loading > 0 {
             loading = self.settled.wait(loading).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         drop(loading);
-        let mut settled = Settled::default();
+        let mut settled = StartupSummary::default();
         for zone in self.all() {
             match zone.serving_state() {
-                ZoneStanding::Serving => settled.serving += 1,
-                ZoneStanding::NotReady | ZoneStanding::Expired => settled.waiting += 1,
-                ZoneStanding::Failed => settled.failed += 1,
+                ServingState::Serving => settled.serving += 1,
+                ServingState::NotReady | ServingState::Expired => settled.waiting += 1,
+                ServingState::Failed => settled.failed += 1,
             }
         }
         settled
@@ -253,7 +253,7 @@ impl Service {
     ///
     /// # Errors
     /// Why the version is refused; the one of before stays.
-    pub fn publish(&self, apex: &Name, contents: Contents, steps: &[ChangeSet]) -> Result<u32, Refused> {
+    pub fn publish(&self, apex: &Name, contents: Contents, steps: &[ChangeSet]) -> Result<u32, VersionError> {
         self.publish_where(apex, contents, steps, |_| true)
     }
 
@@ -267,9 +267,9 @@ impl Service {
         apex: &Name,
         contents: Contents,
         steps: &[ChangeSet],
-    ) -> Result<u32, Refused> {
+    ) -> Result<u32, VersionError> {
         self.publish_where(apex, contents, steps, |settings| {
-            settings.source == Source::Primaries && settings.transfers.primaries.contains(primary)
+            settings.source == ZoneSource::Primaries && settings.transfers.primaries.contains(primary)
         })
     }
 
@@ -281,17 +281,17 @@ impl Service {
         contents: Contents,
         steps: &[ChangeSet],
         is_wanted: impl FnOnce(&ZoneSettings) -> bool,
-    ) -> Result<u32, Refused> {
-        let zone = self.zone(apex).ok_or(Refused::Unknown)?;
+    ) -> Result<u32, VersionError> {
+        let zone = self.zone(apex).ok_or(VersionError::Unknown)?;
         if contents.apex() != zone.apex() {
-            return Err(Refused::OtherZone(contents.apex().clone()));
+            return Err(VersionError::OtherZone(contents.apex().clone()));
         }
-        let _one = self.begin_work(&zone);
+        let _one = self.lock_zone(&zone);
         if !self.has(&zone) {
-            return Err(Refused::Unknown);
+            return Err(VersionError::Unknown);
         }
         if !is_wanted(&zone.settings()) {
-            return Err(Refused::OtherSource);
+            return Err(VersionError::OtherSource);
         }
         let activity = self.activities.begin(ActivityKind::Publish, Some(apex.to_string()));
         let is_key_event = self.note_key_event(&zone);
@@ -344,7 +344,7 @@ impl Service {
     }
 
     /// Has answers made by what is known of a zone. Whoever changes that holds it until it is shown, so that the last word stays.
-    fn show(&self, zone: &Zone, facts: &Facts) {
+    fn show(&self, zone: &Zone, facts: &ZoneRuntime) {
         if facts.is_removed {
             return;
         }
@@ -397,7 +397,7 @@ impl Service {
 
     /// The folder in which published zones are kept.
     #[must_use]
-    pub const fn state(&self) -> Option<&StateFolder> {
+    pub const fn state(&self) -> Option<&StateDirectory> {
         self.state.as_ref()
     }
 
@@ -415,7 +415,7 @@ impl Service {
 
     /// The template of this name.
     #[must_use]
-    pub fn template(&self, name: &str) -> Option<Template> {
+    pub fn template(&self, name: &str) -> Option<ZoneTemplate> {
         lock(&self.templates).get(name).cloned()
     }
 

@@ -5,14 +5,14 @@ use crate::chaos::Chaos;
 use nonesuch_server::cookies::Cookies;
 use nonesuch_server::limits::Limits;
 use nonesuch_server::reply_options::ReplySettings;
-use nonesuch_server::tsig::Keys;
+use nonesuch_server::tsig::TsigKeys;
 use std::sync::Arc;
 
 /// What a reload may change while the sockets stay. By default nothing is signed, limited or added.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct AnswerSettings {
     /// Keys of those who sign their messages (RFC 8945).
-    pub keys: Keys,
+    pub keys: TsigKeys,
     /// What cookies are made with (RFC 7873); none: they are not answered.
     pub cookies: Option<Cookies>,
     /// Bounds of what one client gets; none: no bounds.

@@ -22,15 +22,16 @@ mod zones;
 
 use crate::published::Denial;
 use crate::zones::{ServedZone, ZoneState, Zones};
-use crate::{Published, Responder, Shared};
+use crate::{Published, Responder, ServerContext};
 use checker::{Chain, Mismatch, require};
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey, VrfPublicKey};
 use nonesuch_crypto::{Algorithm, PrivateKey, PublicKey, key_tag};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
-use nonesuch_dnssec::denial::{Made, Mapping};
+use nonesuch_dnssec::denial::{DenialGeneration, Mapping};
 use nonesuch_dnssec::keys::{KeyRecord, Nsec5Key, SyncKeys};
 use nonesuch_dnssec::online::{
-    Counters, DEFAULT_VALIDITY, Nsec5Prover, Nsec5Zone, OnlineCounters, OnlineOptions, Workshop, prepare,
+    DEFAULT_VALIDITY, Nsec5Prover, Nsec5Zone, OnlineCounters, OnlineOptions, OnlineSigner, SignerCounters,
+    prepare,
 };
 use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, VerifyOptions, sign};
@@ -79,7 +80,7 @@ fn vrf(algorithm: VrfAlgorithm) -> VrfPrivateKey {
 /// The threads of a server with one zone, one for each transport.
 struct Server {
     zone: Arc<ServedZone>,
-    counters: Arc<Counters>,
+    counters: Arc<SignerCounters>,
     responders: Mutex<[Responder; 3]>,
 }
 
@@ -88,9 +89,9 @@ impl Server {
         let zone = Arc::new(ServedZone::new(published, Arc::default()));
         let zones = Arc::new(Zones::new());
         zones.set(apex, ZoneState::Serving(Arc::clone(&zone)));
-        let (shared, counters) = (Shared::new(zones), Arc::new(Counters::default()));
+        let (shared, counters) = (ServerContext::new(zones), Arc::new(SignerCounters::default()));
         let responder = |transport| {
-            let workshop = Workshop::new(1 << 20, Arc::clone(&counters));
+            let workshop = OnlineSigner::new(1 << 20, Arc::clone(&counters));
             Responder::new(&shared, transport, ADDRESS, workshop, 0)
         };
         let responders = Mutex::new([Transport::Udp, Transport::Tcp, Transport::Tls].map(responder));
@@ -120,7 +121,7 @@ impl Server {
             match responder.answer(query, ADDRESS, &mut out) {
                 Answer::Ready => take(number, &out),
                 Answer::Nothing => {}
-                Answer::Later => deferred.push(number),
+                Answer::Deferred => deferred.push(number),
                 Answer::Stream => panic!("a stream"),
             }
         }
@@ -205,7 +206,7 @@ impl Way {
 
     fn publish(&self, plain: &Contents) -> Published {
         let of_image = |contents: &Contents, denial| Published::of(Image::compile(contents).unwrap(), denial);
-        let Some(mechanism) = self.signing else { return of_image(plain, Denial::FromImage) };
+        let Some(mechanism) = self.signing else { return of_image(plain, Denial::Image) };
         if mechanism.mapping() == Mapping::Vrf {
             let options = ProveOptions::new(mechanism);
             let proofs = prove_chain(plain, &vrf(self.vrf), &options).unwrap().0;
@@ -220,8 +221,8 @@ impl Way {
             let prover = Nsec5Prover::new(&signed, key, None).unwrap();
             return of_image(&signed, Denial::Nsec5(prover.into()));
         }
-        if mechanism.generation() == Made::WhenSigned {
-            return of_image(&self.sign(plain, mechanism, None), Denial::FromImage);
+        if mechanism.generation() == DenialGeneration::Offline {
+            return of_image(&self.sign(plain, mechanism, None), Denial::Image);
         }
         let contents = self.beneath.map_or_else(|| plain.clone(), |beneath| self.sign(plain, beneath, None));
         let pair = csk(plain.apex(), self.algorithm, mechanism);
@@ -252,7 +253,7 @@ impl Zone {
         let published = way.publish(&plain);
         let from_file = (!published.is_online()).then(|| {
             let image = reopen(published.image());
-            Server::new(plain.apex(), Published::of(image, Denial::FromImage))
+            Server::new(plain.apex(), Published::of(image, Denial::Image))
         });
         let server = Server::new(plain.apex(), published);
         Self { plain, server, from_file, signing: way.signing }

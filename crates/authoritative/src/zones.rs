@@ -7,7 +7,7 @@ use crate::Published;
 use arc_swap::{ArcSwap, ArcSwapOption, Cache, Guard};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_server::acl::{AccessList, Prefix, Remote};
-use nonesuch_zone::image::Owner;
+use nonesuch_zone::image::OwnerForm;
 use nonesuch_zone::{Contents, Journal};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -154,7 +154,7 @@ impl ZoneState {
 
 /// One configured zone.
 #[derive(Debug)]
-pub struct Slot {
+pub struct ZoneEntry {
     apex: Name,
     state: ArcSwap<ZoneState>,
     /// When the zone expires, where it is transferred from a primary and that is known.
@@ -163,7 +163,7 @@ pub struct Slot {
     queries: AtomicU64,
 }
 
-impl Slot {
+impl ZoneEntry {
     /// Counts a query for a name in the zone.
     pub fn count_query(&self) {
         self.queries.fetch_add(1, Relaxed);
@@ -199,7 +199,7 @@ impl Slot {
         }
         let mut soa = Vec::new();
         let apex = zone.published().image().find_exact(self.apex.view())?;
-        apex.template(Rtype::SOA)?.append_written_out(Owner::WrittenOut, false, usize::MAX, &mut soa)?;
+        apex.template(Rtype::SOA)?.append_uncompressed(OwnerForm::WrittenOut, false, usize::MAX, &mut soa)?;
         // The last five numbers are serial, refresh, retry, expire, minimum (RFC 1035 §3.3.13).
         soa.last_chunk::<8>()?.first_chunk().map(|octets| u32::from_be_bytes(*octets))
     }
@@ -209,22 +209,22 @@ impl Slot {
 ///
 /// A copy shares names and zones with the table that it was made of: zones come and go with those that stay untouched.
 #[derive(Clone, Debug)]
-pub struct Table {
-    slots: HashMap<Arc<[u8]>, Arc<Slot>>,
+pub struct ZoneDatabase {
+    slots: HashMap<Arc<[u8]>, Arc<ZoneEntry>>,
     /// How many zones have names of n labels, the root not counted. A name has 127 at most.
     at_depth: [u32; 128],
 }
 
-impl Default for Table {
+impl Default for ZoneDatabase {
     fn default() -> Self {
         Self { slots: HashMap::new(), at_depth: [0; 128] }
     }
 }
 
-impl Table {
+impl ZoneDatabase {
     /// The closest zone at or above `name`, which is in lower case.
     #[must_use]
-    pub fn find(&self, name: NameRef<'_>) -> Option<&Arc<Slot>> {
+    pub fn find(&self, name: NameRef<'_>) -> Option<&Arc<ZoneEntry>> {
         debug_assert!(is_lower(name));
         let mut suffix = name;
         let mut labels = name.label_count();
@@ -241,7 +241,7 @@ impl Table {
 
     /// The zone of this name, which is in lower case.
     #[must_use]
-    pub fn slot(&self, apex: NameRef<'_>) -> Option<&Arc<Slot>> {
+    pub fn entry(&self, apex: NameRef<'_>) -> Option<&Arc<ZoneEntry>> {
         debug_assert!(is_lower(apex));
         self.slots.get(apex.wire())
     }
@@ -252,7 +252,7 @@ impl Table {
         let key = apex.wire().into();
         self.slots.insert(
             key,
-            Arc::new(Slot {
+            Arc::new(ZoneEntry {
                 apex,
                 state: ArcSwap::from_pointee(state),
                 expires: ArcSwapOption::empty(),
@@ -280,7 +280,7 @@ fn is_lower(name: NameRef<'_>) -> bool {
 /// The zones of a server.
 #[derive(Debug, Default)]
 pub struct Zones {
-    table: ArcSwap<Table>,
+    table: ArcSwap<ZoneDatabase>,
     /// Held by whoever changes the table, never by who answers.
     changing: Mutex<()>,
 }
@@ -304,15 +304,15 @@ impl Zones {
         let mut new = Vec::new();
         for (apex, state) in zones {
             let apex = apex.view().to_canonical();
-            match table.slot(apex.view()) {
+            match table.entry(apex.view()) {
                 Some(slot) => slot.state.store(Arc::new(state)),
                 None => new.push((apex, state)),
             }
         }
         if !new.is_empty() {
-            let mut table = Table::clone(&table);
+            let mut table = ZoneDatabase::clone(&table);
             for (apex, state) in new {
-                match table.slot(apex.view()) {
+                match table.entry(apex.view()) {
                     // Named twice.
                     Some(slot) => slot.state.store(Arc::new(state)),
                     None => table.insert(apex, state),
@@ -324,7 +324,7 @@ impl Zones {
 
     /// Says when a zone that is transferred from a primary expires.
     pub fn set_expiry(&self, apex: &Name, expires: Option<Instant>) {
-        if let Some(slot) = self.table.load().slot(apex.view().to_canonical().view()) {
+        if let Some(slot) = self.table.load().entry(apex.view().to_canonical().view()) {
             slot.expires.store(expires.map(Arc::new));
         }
     }
@@ -332,7 +332,7 @@ impl Zones {
     /// Takes zones away, with one swap of the table; tells how many were there.
     pub fn remove_all(&self, zones: &[Name]) -> usize {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut table = Table::clone(&self.table.load());
+        let mut table = ZoneDatabase::clone(&self.table.load());
         let removed = zones.iter().filter(|apex| table.remove(apex.view().to_canonical().view())).count();
         if removed > 0 {
             self.table.store(Arc::new(table));
@@ -342,7 +342,7 @@ impl Zones {
 
     /// The zones as they are.
     #[must_use]
-    pub fn database(&self) -> Arc<Table> {
+    pub fn database(&self) -> Arc<ZoneDatabase> {
         self.table.load_full()
     }
 }
@@ -350,7 +350,7 @@ impl Zones {
 /// One thread's view of the zones: tells with one load whether the table is another one.
 #[derive(Debug)]
 pub(crate) struct View {
-    zones: Cache<ZonesPointer, Arc<Table>>,
+    zones: Cache<ZonesPointer, Arc<ZoneDatabase>>,
 }
 
 /// What [`Cache`] wants: something that leads to the pointer.
@@ -358,9 +358,9 @@ pub(crate) struct View {
 struct ZonesPointer(Arc<Zones>);
 
 impl std::ops::Deref for ZonesPointer {
-    type Target = ArcSwap<Table>;
+    type Target = ArcSwap<ZoneDatabase>;
 
-    fn deref(&self) -> &ArcSwap<Table> {
+    fn deref(&self) -> &ArcSwap<ZoneDatabase> {
         &self.0.table
     }
 }
@@ -370,7 +370,7 @@ impl View {
         Self { zones: Cache::new(ZonesPointer(zones)) }
     }
 
-    pub(crate) fn table(&mut self) -> &Arc<Table> {
+    pub(crate) fn table(&mut self) -> &Arc<ZoneDatabase> {
         self.zones.load()
     }
 }

@@ -213,7 +213,7 @@ fn another_secret_gets_nothing() {
             assert!(begun.elapsed().as_secs() < 60, "{program:?} does not ask");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        assert!(primary.refused().iter().all(|error| *error == tsig::Error::BadSig), "{program:?}");
+        assert!(primary.refused().iter().all(|error| *error == tsig::TsigError::BadSig), "{program:?}");
         assert!(
             primary.ended().is_empty() && secondary.serial().is_none_or(|serial| serial == 0),
             "{program:?}"

@@ -1,7 +1,7 @@
 //! The configuration of a server: a TOML file, read as a whole, every problem with file, line, key and what is allowed.
 //! Each key is declared once ([`keys`]). The file may include others ([`mod@include`]), which are read with it as one.
 
-pub(crate) mod added;
+pub(crate) mod added_zones;
 mod include;
 mod keys;
 mod limits;
@@ -20,7 +20,7 @@ mod zones;
 
 pub(crate) use limits::Limits;
 pub(crate) use outputs::{Dnstap, DnstapTo, Log};
-pub(crate) use problem::{Place, Problem, Problems};
+pub(crate) use problem::{ConfigLocation, Problem, Problems};
 pub(crate) use secrets::Cookies;
 pub(crate) use server::Server;
 pub(crate) use sources::{NamedFile, Role, Sources};
@@ -29,13 +29,13 @@ pub(crate) use values::duration_text;
 use crate::files::read_wiped;
 use include::Include;
 use keys::{INCLUDED_TABLES, report_unknown};
-use nonesuch_authoritative::service::{Settings, Template, ZoneSettings};
+use nonesuch_authoritative::service::{Settings, ZoneSettings, ZoneTemplate};
 use nonesuch_proto::Name;
 use nonesuch_server::acl::AccessList;
-use nonesuch_server::tsig::Keys;
+use nonesuch_server::tsig::TsigKeys;
 use problem::Document;
 use secrets::TsigList;
-use section::{Findings, Named, Section};
+use section::{Findings, NamedTable, Section};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::DeTable;
 use zeroize::{Zeroize as _, Zeroizing};
-use zones::Around;
+use zones::ConfigContext;
 
 /// Bytes that a configuration may have: some hundred thousand zones.
 const MAX_BYTES: u64 = 64 << 20;
@@ -61,8 +61,8 @@ pub(crate) struct Configuration {
     pub(crate) limits: Limits,
     pub(crate) cookies: Cookies,
     /// TSIG keys.
-    pub(crate) keys: Keys,
-    pub(crate) templates: BTreeMap<String, Template>,
+    pub(crate) keys: TsigKeys,
+    pub(crate) templates: BTreeMap<String, ZoneTemplate>,
     pub(crate) zones: Vec<ZoneSettings>,
 }
 
@@ -75,7 +75,7 @@ impl Configuration {
             dnstap: None,
             limits: Limits::declared(),
             cookies: secrets::cookie_table().defaults().cookies,
-            keys: Keys::default(),
+            keys: TsigKeys::default(),
             templates: BTreeMap::new(),
             zones: vec![zone],
         }
@@ -95,19 +95,19 @@ impl Configuration {
 
 /// A configuration that was read.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct LoadedConfiguration {
     pub(crate) configuration: Configuration,
     pub(crate) warnings: Vec<Problem>,
     pub(crate) sources: Sources,
 }
 
 /// Reads the configuration at `path`.
-pub(crate) fn load(path: &Path) -> Result<Read, Problems> {
+pub(crate) fn load(path: &Path) -> Result<LoadedConfiguration, Problems> {
     load_with(path, None)
 }
 
 /// As [`load`], with this text in place of that of the file of added zones.
-fn load_with(path: &Path, added: Option<String>) -> Result<Read, Problems> {
+fn load_with(path: &Path, added: Option<String>) -> Result<LoadedConfiguration, Problems> {
     let text = File::open(path).and_then(|file| read_text(file, MAX_BYTES)).map_err(|error| {
         let remedy = match error.kind() {
             io::ErrorKind::NotFound => ": name the file with --config",
@@ -170,25 +170,33 @@ fn too_long() -> io::Error {
 
 /// Reads `text`, which stands in the file `path`, and the files that it includes.
 #[cfg(test)]
-pub(crate) fn parse(path: &Path, text: impl Into<String>) -> Result<Read, Problems> {
+pub(crate) fn parse(path: &Path, text: impl Into<String>) -> Result<LoadedConfiguration, Problems> {
     parse_text(path, text.into().into(), None)
 }
 
-fn parse_text(path: &Path, text: Zeroizing<String>, added: Option<String>) -> Result<Read, Problems> {
+fn parse_text(
+    path: &Path,
+    text: Zeroizing<String>,
+    added: Option<String>,
+) -> Result<LoadedConfiguration, Problems> {
     let findings = Findings::new(path, server::table().names());
     let read = read_main(&Document::new(0, path, text), &findings, added);
     let (warnings, files) = findings.finish()?;
     let Parts { configuration, top, zones } = read.ok_or_else(|| Problems(Vec::new()))?;
-    Ok(Read { configuration, warnings, sources: Sources { path: path.to_path_buf(), files, top, zones } })
+    Ok(LoadedConfiguration {
+        configuration,
+        warnings,
+        sources: Sources { path: path.to_path_buf(), files, top, zones },
+    })
 }
 
 /// What is read of all files.
 struct Parts {
     configuration: Configuration,
     /// Places of the keys outside of tables.
-    top: BTreeMap<String, Place>,
+    top: BTreeMap<String, ConfigLocation>,
     /// Where zones are declared.
-    zones: BTreeMap<Name, Place>,
+    zones: BTreeMap<Name, ConfigLocation>,
 }
 
 /// Reads the main file, and those that it includes. `None` where one is no TOML, which is reported.
@@ -225,17 +233,18 @@ fn parse_table<'t>(document: &'t Document, findings: &Findings) -> Option<Spanne
 fn read_tables(roots: &[Section<'_>], settings: server::Root) -> Parts {
     let root = &roots[0];
     for included in &roots[1..] {
-        added::check_tables(included);
+        added_zones::check_tables(included);
         report_unknown(included, &BTreeSet::from(INCLUDED_TABLES), |_| None);
     }
     let (log, dnstap) = (Log::read(root), Dnstap::read(root));
     let (limits, cookies) = (Limits::read(root), Cookies::read(root));
-    let named = |key: &str| -> Vec<Named<'_>> { roots.iter().flat_map(|root| root.named(key)).collect() };
+    let named =
+        |key: &str| -> Vec<NamedTable<'_>> { roots.iter().flat_map(|root| root.named(key)).collect() };
     let key_tables = named("key");
     let TsigList { keys, names } = TsigList::read(&key_tables);
     let query = settings.query.iter().flat_map(AccessList::keys).collect();
     zones::check_named("allow-query", query, root, &names);
-    let around = Around {
+    let around = ConfigContext {
         findings: root.findings,
         keys: &names,
         has_state: root.has("state-dir"),
@@ -246,7 +255,7 @@ fn read_tables(roots: &[Section<'_>], settings: server::Root) -> Parts {
     secrets::warn_of_unused(&key_tables);
     overlap::check(root.findings, settings.server.state_dir.as_deref());
     // No two have one name: that was checked one by one.
-    let keys = Keys::new(keys).unwrap_or_default();
+    let keys = TsigKeys::new(keys).unwrap_or_default();
     let (server, templates, zones) = (settings.server, read.templates, read.zones);
     let top = root.table.keys().map(|key| (key.get_ref().to_string(), root.place(key.get_ref())));
     let configuration = Configuration { server, log, dnstap, limits, cookies, keys, templates, zones };

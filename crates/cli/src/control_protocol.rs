@@ -15,7 +15,7 @@ pub(crate) use status::{
     TransferIn, TransferOut, ZoneReport,
 };
 
-use nonesuch_authoritative::service::{ReloadReport, ZoneStanding};
+use nonesuch_authoritative::service::{ReloadReport, ServingState};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -107,7 +107,7 @@ pub(crate) fn read<T: DeserializeOwned>(response: &Value) -> Option<T> {
 
 /// What `reload` did with all zones.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Reloaded {
+pub(crate) struct ReloadResult {
     #[serde(flatten)]
     pub(crate) report: ReloadReport,
     /// Settings that take effect at the next start.
@@ -149,7 +149,7 @@ pub(crate) struct ZoneNotified {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZoneAdded {
     pub(crate) zone: String,
-    pub(crate) state: ZoneStanding,
+    pub(crate) state: ServingState,
     pub(crate) serial: Option<u32>,
     /// Why it is not served.
     pub(crate) error: Option<String>,
@@ -171,7 +171,7 @@ pub(crate) struct ZonePurged {
 
 /// The zones whose stored versions `purge` has removed.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Purged {
+pub(crate) struct PurgeResult {
     pub(crate) purged: Vec<String>,
 }
 

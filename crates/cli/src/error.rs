@@ -10,7 +10,7 @@ use std::error::Error;
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
-pub(crate) enum Failure {
+pub(crate) enum CommandError {
     Compare(#[from] compare::Failure),
     Compile(#[from] compile::Failure),
     Control(#[from] ctl::Failure),
@@ -21,13 +21,13 @@ pub(crate) enum Failure {
     Lab(#[from] lab::Failure),
     Load(#[from] load::Failure),
     Query(#[from] query::QueryError),
-    Server(#[from] server::Failure),
+    Server(#[from] server::ServerError),
     Sign(#[from] sign::Failure),
     Verify(#[from] verify::Failure),
     Zone(#[from] ZoneError),
 }
 
-impl Failure {
+impl CommandError {
     /// The exit status: 0 where the reader of the output has gone, which is no error; 1 where the command was carried out, and the
     /// answer is "no"; 3 where the system does not let a server start; 2 otherwise.
     pub(crate) fn exit_status(&self) -> u8 {
@@ -42,7 +42,7 @@ impl Failure {
 }
 
 /// Whether the reader of standard output has gone.
-fn is_reader_gone(failure: &Failure) -> bool {
+fn is_reader_gone(failure: &CommandError) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(failure);
     while let Some(error) = cause {
         if let Some(output) = error.downcast_ref::<OutputError>() {

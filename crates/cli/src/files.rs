@@ -24,15 +24,15 @@ pub(crate) enum FileError {
     #[error("{}: cannot be written: {source}{}", path.display(), write_remedy(source))]
     Write { path: PathBuf, source: io::Error },
     #[error("{}: a private key stands there and is not written over: give another output file", path.display())]
-    OverKey { path: PathBuf },
+    WouldOverwriteKey { path: PathBuf },
     #[error("{}: the output would take the place of a file that is read: give another output file", path.display())]
-    OverSource { path: PathBuf },
+    WouldOverwriteInput { path: PathBuf },
     #[error("{}: both outputs would be written there: give another file for one of them", path.display())]
     OneOutput { path: PathBuf },
     #[error("{}: cannot be written: there is no folder {}: make it, or give another output file", path.display(), folder.display())]
-    NoFolder { path: PathBuf, folder: PathBuf },
+    NoDirectory { path: PathBuf, folder: PathBuf },
     #[error("{}: a file is there, and is not written over: move it away, or give another", path.display())]
-    FileThere { path: PathBuf },
+    FileExists { path: PathBuf },
     #[error("{0}")]
     Output(#[source] OutputError),
 }
@@ -97,7 +97,7 @@ pub(crate) fn write_output<E: From<FileError>>(
     }
     // Keys are written with mode 0600 and over no other file: anything else that would take the place of one is a slip.
     if mode != KEY_MODE && path.extension().is_some_and(|extension| extension == "private") && path.exists() {
-        return Err(FileError::OverKey { path: path.to_path_buf() }.into());
+        return Err(FileError::WouldOverwriteKey { path: path.to_path_buf() }.into());
     }
     let failed = |source| FileError::Write { path: path.to_path_buf(), source };
     if is_special(path) {
@@ -116,7 +116,7 @@ pub(crate) fn write_output<E: From<FileError>>(
     written?;
     atomic.as_file().sync_all().map_err(failed)?;
     atomic.persist(path).map_err(|error| failed(error.error))?;
-    Ok(sync_folder(folder_of(path)).map_err(failed)?)
+    Ok(sync_folder(parent_directory(path)).map_err(failed)?)
 }
 
 /// Writes a file that is not there yet, as a whole or not at all.
@@ -126,23 +126,24 @@ pub(crate) fn write_new<E: From<FileError>>(
     write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), E> {
     let failed = |source: io::Error| match source.kind() {
-        io::ErrorKind::AlreadyExists => FileError::FileThere { path: path.to_path_buf() },
+        io::ErrorKind::AlreadyExists => FileError::FileExists { path: path.to_path_buf() },
         _ => FileError::Write { path: path.to_path_buf(), source },
     };
     check_new(path)?;
-    let atomic = atomic_file::create(folder_of(path), mode).map_err(|error| failed(error.kind().into()))?;
+    let atomic =
+        atomic_file::create(parent_directory(path), mode).map_err(|error| failed(error.kind().into()))?;
     let mut file = atomic.as_file();
     write(&mut file)?;
     file.sync_all().map_err(failed)?;
     atomic.persist_noclobber(path).map_err(|error| failed(error.error))?;
-    Ok(sync_folder(folder_of(path)).map_err(failed)?)
+    Ok(sync_folder(parent_directory(path)).map_err(failed)?)
 }
 
 /// Refuses an output that is there already, or whose folder is not, before any work is done for it.
 pub(crate) fn check_new(path: &Path) -> Result<(), FileError> {
     check_folder(path)?;
     if fs::symlink_metadata(path).is_ok() {
-        return Err(FileError::FileThere { path: path.to_path_buf() });
+        return Err(FileError::FileExists { path: path.to_path_buf() });
     }
     Ok(())
 }
@@ -153,7 +154,7 @@ fn create_atomic(path: &Path, mode: u32) -> Result<NamedTempFile, FileError> {
     check_folder(path)?;
     check_replaceable(path).map_err(failed)?;
     // The name of the atomic file means nothing to the user.
-    atomic_file::create(folder_of(path), mode).map_err(|error| failed(error.kind().into()))
+    atomic_file::create(parent_directory(path), mode).map_err(|error| failed(error.kind().into()))
 }
 
 /// Refuses an output that could not be written, before any work is done for it.
@@ -205,7 +206,7 @@ pub(crate) fn check_inputs<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> 
 /// done for it.
 pub(crate) fn check_output(path: &Path, source: &Path) -> Result<(), FileError> {
     if is_same_file(path, source) {
-        return Err(FileError::OverSource { path: path.to_path_buf() });
+        return Err(FileError::WouldOverwriteInput { path: path.to_path_buf() });
     }
     check_writable(path)
 }
@@ -221,8 +222,9 @@ pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
 
 /// Whether both paths name one place in the file system, where there may be no file.
 pub(crate) fn is_same_place(a: &Path, b: &Path) -> bool {
-    let place =
-        |path: &Path| (fs::canonicalize(folder_of(path)).ok(), path.file_name().map(ToOwned::to_owned));
+    let place = |path: &Path| {
+        (fs::canonicalize(parent_directory(path)).ok(), path.file_name().map(ToOwned::to_owned))
+    };
     a == b || is_same_file(a, b) || !is_standard(a) && !is_standard(b) && place(a) == place(b)
 }
 
@@ -241,9 +243,9 @@ pub(crate) fn check_two_outputs(a: &Path, b: &Path) -> Result<(), FileError> {
 }
 
 fn check_folder(path: &Path) -> Result<(), FileError> {
-    let folder = folder_of(path);
+    let folder = parent_directory(path);
     if fs::metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-        return Err(FileError::NoFolder { path: path.to_path_buf(), folder: folder.to_path_buf() });
+        return Err(FileError::NoDirectory { path: path.to_path_buf(), folder: folder.to_path_buf() });
     }
     Ok(())
 }
@@ -264,7 +266,7 @@ fn is_special(path: &Path) -> bool {
 }
 
 /// The folder that `path` stands in.
-pub(crate) fn folder_of(path: &Path) -> &Path {
+pub(crate) fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
@@ -296,13 +298,13 @@ pub(crate) fn read_key_text(path: &Path) -> io::Result<Zeroizing<String>> {
 }
 
 /// Whether everybody may read a file: those too who are neither its owner nor of its group.
-pub(crate) fn is_open(path: &Path) -> bool {
+pub(crate) fn is_world_readable(path: &Path) -> bool {
     const OTHERS_READ: u32 = 0o004;
     fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & OTHERS_READ != 0)
 }
 
 /// What is said of a private key that everybody may read.
-pub(crate) fn open_key_words(private: &Path) -> String {
+pub(crate) fn readable_key_warning(private: &Path) -> String {
     format!("{}: everybody may read this private key: chmod o= it", private.display())
 }
 
@@ -400,7 +402,7 @@ pub(crate) fn say(line: &str) {
 }
 
 /// A number of things: `1 zone`, `2 zones`.
-pub(crate) fn counted(count: impl TryInto<u64>, what: &str) -> String {
+pub(crate) fn count_text(count: impl TryInto<u64>, what: &str) -> String {
     // Nothing that is counted here goes beyond 64 bits.
     let count = count.try_into().unwrap_or(u64::MAX);
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })

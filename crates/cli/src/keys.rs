@@ -44,7 +44,7 @@ pub(crate) fn load_times(path: &Path) -> Result<Option<KeyTimes>, ReadKeyError> 
 }
 
 /// Base names of the `.key` files of `zone` in `dir`, in order, at least one.
-pub(crate) fn of_zone(dir: &Path, zone: &Name) -> Result<Vec<String>, KeyDirectoryError> {
+pub(crate) fn key_names_of_zone(dir: &Path, zone: &Name) -> Result<Vec<String>, KeyDirectoryError> {
     let bases = list(dir)?.into_iter().filter(|(base, has_public)| *has_public && is_of_zone(base, zone));
     let bases: Vec<String> = bases.map(|(base, _)| base).collect();
     if bases.is_empty() {
@@ -111,7 +111,7 @@ pub(crate) fn store(dir: &Path, key: &KeyPair, times: &KeyTimes) -> Result<(), F
 }
 
 /// Warns whoever makes or takes over a key that is no good for a zone in use.
-pub(crate) fn warn_of(key: &KeyPair) {
+pub(crate) fn warn_about_key(key: &KeyPair) {
     let (algorithm, bits) = (key.algorithm(), key.private().bits());
     if let Some(reason) = experimental(algorithm) {
         tracing::warn!("{algorithm} is experimental: {reason}");

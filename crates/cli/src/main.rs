@@ -25,17 +25,17 @@ mod zones;
 
 use arguments::{Arguments, Command, ZoneCommand};
 use clap::Parser as _;
-use error::Failure;
-use outcome::Outcome;
+use error::CommandError;
+use outcome::CommandOutcome;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     logging::start(arguments.verbose, arguments.quiet);
     let status = match run(arguments.command) {
-        Ok(Outcome::Done) => 0,
-        Ok(Outcome::No) => 1,
-        Ok(Outcome::Ended(status)) => status,
+        Ok(CommandOutcome::Done) => 0,
+        Ok(CommandOutcome::Negative) => 1,
+        Ok(CommandOutcome::ChildExited(status)) => status,
         Err(failure) => report(&failure),
     };
     logging::flush();
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 }
 
 /// Reports why the command was not carried out; returns the exit status.
-fn report(failure: &Failure) -> u8 {
+fn report(failure: &CommandError) -> u8 {
     let status = failure.exit_status();
     match status {
         0 => {}
@@ -53,7 +53,7 @@ fn report(failure: &Failure) -> u8 {
     status
 }
 
-fn run(command: Command) -> Result<Outcome, Failure> {
+fn run(command: Command) -> Result<CommandOutcome, CommandError> {
     match command {
         Command::Compare(arguments) => Ok(commands::compare::run(&arguments)?),
         Command::Zone(ZoneCommand::Sign(arguments)) => Ok(commands::sign::run(&arguments)?),

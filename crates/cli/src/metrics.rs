@@ -16,8 +16,8 @@ use crate::logging::LogCounters;
 use nonesuch_dnssec::online::OnlineCounters;
 use nonesuch_net::tcp::TcpCounters;
 use nonesuch_net::udp::UdpCounters;
+use nonesuch_server::dnstap::DnstapCounters;
 use nonesuch_server::statistics;
-use nonesuch_server::tap::TapCounters;
 use std::net::TcpListener;
 
 /// Zones up to which each has gauges of its own, by default.
@@ -27,7 +27,7 @@ pub(crate) const MOST_ZONES: usize = 1000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
     /// What was asked and answered.
-    pub(crate) statistics: statistics::Sum,
+    pub(crate) statistics: statistics::StatisticsTotals,
     /// What was made when asked.
     pub(crate) online: OnlineCounters,
     /// Datagrams.
@@ -37,7 +37,7 @@ pub(crate) struct Snapshot {
     /// Connections over TLS, where it is listened for.
     pub(crate) tls: Option<TcpCounters>,
     /// dnstap, where it is written.
-    pub(crate) tap: Option<TapCounters>,
+    pub(crate) tap: Option<DnstapCounters>,
     /// The zones.
     pub(crate) zones: Vec<ZoneRow>,
     /// Zones up to which each has gauges of its own: those of many zones would be more than a monitor can keep.

@@ -2,7 +2,7 @@
 //!
 //! The folder holds what a nameserver needs and nothing that signs: who steals it can enumerate the zone and forge nothing.
 
-use crate::files::{is_open, read_key_text};
+use crate::files::{is_world_readable, read_key_text};
 use nonesuch_authoritative::service::NSEC5_FOLDER;
 use nonesuch_crypto::vrf::VrfPrivateKey;
 use nonesuch_dnssec::denial::nsec5::{
@@ -23,7 +23,7 @@ pub(crate) enum EvidenceError {
     #[error(transparent)]
     Directory(#[from] Nsec5DirectoryError),
     #[error("{}: no folder with proofs or a VRF key: give --nsec5-keys the one that the zone was signed with, or leave it out", dir.display())]
-    NoFolder { dir: PathBuf },
+    NoDirectory { dir: PathBuf },
     #[error("{}: neither proofs nor a VRF key of the zone {zone}: give its folder, or leave --nsec5-keys out", dir.display())]
     Nothing { dir: PathBuf, zone: Name },
 }
@@ -48,20 +48,20 @@ pub(crate) fn load_evidence(
     asked: Option<&Path>,
     contents: &Contents,
 ) -> Result<Evidence, EvidenceError> {
-    let dir = asked.map_or_else(|| beside(file), Path::to_path_buf);
+    let dir = asked.map_or_else(|| default_directory(file), Path::to_path_buf);
     let asked = asked.is_some();
     if contents.apex_rrset(Rtype::NSEC5KEY).is_none() || !asked && !dir.is_dir() {
         return Ok(Evidence::default());
     }
     if !dir.is_dir() {
-        return Err(EvidenceError::NoFolder { dir });
+        return Err(EvidenceError::NoDirectory { dir });
     }
     let path = dir.join(proofs_file_name(contents.apex()));
     let proofs = read_proofs(&path)?;
     if proofs.is_some() {
         return Ok(Evidence { proofs, key: None });
     }
-    let mut keys = keys_of(&dir, contents.apex())?;
+    let mut keys = vrf_keys(&dir, contents.apex())?;
     keys.retain(|stored| is_in_zone(contents, &stored.key));
     let key = keys.pop().map(|stored| stored.key);
     if key.is_none() && asked {
@@ -73,7 +73,7 @@ pub(crate) fn load_evidence(
 /// The VRF key of the zone in `dir` and the proofs stored there.
 pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError> {
     let proofs = read_proofs(&dir.join(proofs_file_name(zone.apex())))?;
-    let keys = keys_of(dir, zone.apex())?;
+    let keys = vrf_keys(dir, zone.apex())?;
     let has_proofs = proofs.is_some();
     let prover = Nsec5Prover::of_directory(zone, dir, keys, proofs)?;
     if !has_proofs {
@@ -83,7 +83,7 @@ pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, L
 }
 
 /// The folder beside a zone file; beside standard output it is that of the working folder.
-pub(crate) fn beside(file: &Path) -> PathBuf {
+pub(crate) fn default_directory(file: &Path) -> PathBuf {
     file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER)
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn is_in_zone(contents: &Contents, key: &VrfPrivateKey) -> bool {
 }
 
 /// The VRF keys of `zone` in `dir`, by the names of their files.
-pub(crate) fn keys_of(dir: &Path, zone: &Name) -> Result<Vec<StoredVrfKey>, Nsec5DirectoryError> {
+pub(crate) fn vrf_keys(dir: &Path, zone: &Name) -> Result<Vec<StoredVrfKey>, Nsec5DirectoryError> {
     let read = |path: PathBuf| {
         let text = read_key_text(&path);
         StoredVrfKey::parse(path, zone, text)
@@ -130,7 +130,7 @@ fn key_paths(dir: &Path, zone: &Name) -> Result<Vec<PathBuf>, Nsec5DirectoryErro
 pub(crate) fn open_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
     // What cannot be listed is said where it is read.
     let mut paths = key_paths(dir, zone).unwrap_or_default();
-    paths.retain(|path| is_open(path));
+    paths.retain(|path| is_world_readable(path));
     paths
 }
 
@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn the_folder_stands_beside_the_file() {
-        assert_eq!(beside(Path::new("a/b.signed")), Path::new("a/nsec5"));
-        assert_eq!(beside(Path::new("b.signed")), Path::new("nsec5"));
-        assert_eq!(beside(Path::new("-")), Path::new("nsec5"));
+        assert_eq!(default_directory(Path::new("a/b.signed")), Path::new("a/nsec5"));
+        assert_eq!(default_directory(Path::new("b.signed")), Path::new("nsec5"));
+        assert_eq!(default_directory(Path::new("-")), Path::new("nsec5"));
     }
 }

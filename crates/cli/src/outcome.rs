@@ -1,10 +1,10 @@
 //! How a command ends.
 
 /// How a command ended that was carried out.
-pub(crate) enum Outcome {
+pub(crate) enum CommandOutcome {
     Done,
     /// The answer is "no".
-    No,
+    Negative,
     /// Another process has ended with this exit status, and has printed the reason.
-    Ended(u8),
+    ChildExited(u8),
 }

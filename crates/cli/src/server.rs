@@ -6,7 +6,7 @@ mod control;
 mod daemon;
 mod error;
 mod keys;
-mod node;
+mod main_loop;
 mod open_files;
 mod output;
 mod panics;
@@ -20,6 +20,6 @@ mod snapshot;
 pub(crate) mod startup;
 mod systemd;
 
-pub(crate) use error::Failure;
+pub(crate) use error::ServerError;
 #[cfg(test)]
 pub(crate) use settings::limit_settings;

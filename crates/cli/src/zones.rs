@@ -4,10 +4,10 @@ use crate::files::{FileError, input_name, is_standard, read_input, say};
 use crate::progress::{self, Count, Rates};
 use nonesuch_dnssec::VerifyOptions;
 use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
-use nonesuch_dnssec::facts::{DenialFacts, KeyFacts, VrfKeyFacts};
-use nonesuch_dnssec::verify::{Aids, Anchor, Progress, Report, VerifyProgress, verify_aided};
+use nonesuch_dnssec::inspect::{DenialInfo, KeyInfo, VrfKeyInfo};
+use nonesuch_dnssec::verify::{Anchor, ProgressFn, Report, VerifyInputs, VerifyProgress, verify_with_inputs};
 use nonesuch_proto::{Name, Rtype};
-use nonesuch_zone::{Contents, LoadError, Loaded, ReadError, Warning, load, load_octets, read};
+use nonesuch_zone::{Contents, LoadError, LoadedZone, ReadError, Warning, load, load_octets, read};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::io;
@@ -80,7 +80,7 @@ pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
 }
 
 /// As [`read_zone`], with the warnings, which are not logged.
-pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
+pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, LoadError> {
     let name = input_name(path).display();
     let line = progress::spinner(&format!("reading {name}"));
     let begun = Instant::now();
@@ -110,14 +110,18 @@ pub(crate) fn verify_with_progress(
         let signatures = Count { done: at.signatures, name: "signatures" };
         bar.show(at.names, at.total_names, &[signatures, Count { done: at.names, name: "names" }]);
     };
-    let progress = bar.is_seen().then_some(&tell as Progress<'_>);
-    let report = verify_aided(contents, options, &Aids { evidence: *evidence, progress, predecessor: None });
+    let progress = bar.is_seen().then_some(&tell as ProgressFn<'_>);
+    let report = verify_with_inputs(
+        contents,
+        options,
+        &VerifyInputs { evidence: *evidence, progress, predecessor: None },
+    );
     bar.end();
     report
 }
 
 /// A DNSKEY record for reports.
-pub(crate) fn key_json(key: &KeyFacts) -> serde_json::Value {
+pub(crate) fn key_json(key: &KeyInfo) -> serde_json::Value {
     serde_json::json!({
         "tag": key.tag, "algorithm": key.algorithm.0, "mnemonic": key.algorithm.to_string(), "flags": key.flags,
         "bits": key.bits,
@@ -125,9 +129,9 @@ pub(crate) fn key_json(key: &KeyFacts) -> serde_json::Value {
 }
 
 /// How a zone denies existence, for reports.
-pub(crate) fn denial_json(denial: &DenialFacts) -> serde_json::Value {
+pub(crate) fn denial_json(denial: &DenialInfo) -> serde_json::Value {
     let parameters = denial.parameters.as_ref();
-    let vrf_key = |key: &VrfKeyFacts| {
+    let vrf_key = |key: &VrfKeyInfo| {
         serde_json::json!({
             "tag": key.tag, "algorithm": key.algorithm.0, "mnemonic": key.algorithm.to_string(), "records": key.records,
         })

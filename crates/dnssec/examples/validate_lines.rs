@@ -10,7 +10,8 @@
 
 use data_encoding::BASE64;
 use nonesuch_dnssec::validate::{
-    Budget, Limits, Proved, Question, Status, TrustedKeys, Validation, validate_octets,
+    Budget, ProvedAnswer, Question, SecurityStatus, TrustedKeys, Validation, ValidationLimits,
+    validate_octets,
 };
 use nonesuch_proto::{Name, Rtype};
 use serde_json::{Value, json};
@@ -58,7 +59,7 @@ fn keys_of<'k>(
         _ => {
             let apex = name_of(value.get("zone"))?;
             let (dnskeys, nsec5_keys) = (list_of(value.get("dnskey"))?, list_of(value.get("nsec5key"))?);
-            let limits = Limits::default();
+            let limits = ValidationLimits::default();
             let mut keys = TrustedKeys::new(&apex, dnskeys.iter().map(Vec::as_slice), &limits);
             keys.set_nsec5_keys(nsec5_keys.iter().map(Vec::as_slice), &limits);
             keys
@@ -103,12 +104,12 @@ fn render(validation: &Validation) -> Value {
 }
 
 /// The name of the variant in lower case with hyphens, and what it says.
-fn reason(status: &Status) -> Option<String> {
+fn reason(status: &SecurityStatus) -> Option<String> {
     let (debug, text) = match status {
-        Status::Secure => return None,
-        Status::Bogus(reason) => (format!("{reason:?}"), reason.to_string()),
-        Status::Insecure(insecurity) => (format!("{insecurity:?}"), insecurity.to_string()),
-        Status::Indeterminate(undecided) => (format!("{undecided:?}"), undecided.to_string()),
+        SecurityStatus::Secure => return None,
+        SecurityStatus::Bogus(reason) => (format!("{reason:?}"), reason.to_string()),
+        SecurityStatus::Insecure(insecurity) => (format!("{insecurity:?}"), insecurity.to_string()),
+        SecurityStatus::Indeterminate(undecided) => (format!("{undecided:?}"), undecided.to_string()),
     };
     let mut code = String::new();
     for letter in debug.chars().take_while(char::is_ascii_alphanumeric) {
@@ -120,16 +121,16 @@ fn reason(status: &Status) -> Option<String> {
     Some(format!("{code}: {text}"))
 }
 
-const fn word(proved: &Proved) -> &'static str {
+const fn word(proved: &ProvedAnswer) -> &'static str {
     match proved {
-        Proved::Answer => "answer",
-        Proved::WildcardAnswer => "wildcard-answer",
-        Proved::NoData => "nodata",
-        Proved::WildcardNoData => "wildcard-nodata",
-        Proved::NxDomain => "nxdomain",
-        Proved::Referral { signed: true, .. } => "referral-signed",
-        Proved::Referral { signed: false, .. } => "referral-unsigned",
-        Proved::Alias { .. } => "alias",
-        Proved::Overlong => "overlong",
+        ProvedAnswer::Answer => "answer",
+        ProvedAnswer::WildcardAnswer => "wildcard-answer",
+        ProvedAnswer::NoData => "nodata",
+        ProvedAnswer::WildcardNoData => "wildcard-nodata",
+        ProvedAnswer::NxDomain => "nxdomain",
+        ProvedAnswer::Referral { signed: true, .. } => "referral-signed",
+        ProvedAnswer::Referral { signed: false, .. } => "referral-unsigned",
+        ProvedAnswer::Alias { .. } => "alias",
+        ProvedAnswer::DnameTooLong => "overlong",
     }
 }

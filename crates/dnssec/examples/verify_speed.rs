@@ -3,8 +3,8 @@
 //! memory, signed with P-256.
 
 use nonesuch_crypto::Algorithm;
-use nonesuch_dnssec::sign::Previous;
-use nonesuch_dnssec::verify::{Aids, Earlier, Mode, Report, verify_aided};
+use nonesuch_dnssec::sign::PreviousZone;
+use nonesuch_dnssec::verify::{Mode, Report, VerifiedPredecessor, VerifyInputs, verify_with_inputs};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, sign, verify};
 use nonesuch_zone::{Contents, read};
 use std::fmt::Write as _;
@@ -55,18 +55,21 @@ fn main() {
     let versions = |nth| {
         let mut options = SignOptions::new(mechanism, NOW - 3600, NOW + 14 * 86_400);
         let old = sign(&zone(names, nth, 1), &keys, &options).expect("signed").into_contents();
-        options.previous = Some(Previous::new(&old, 14 * 86_400));
+        options.previous = Some(PreviousZone::new(&old, 14 * 86_400));
         let new = sign(&zone(names, nth, 2), &keys, &options).expect("signed").into_contents();
         (old, new)
     };
     let ((old, new), (before, after)) = (versions(100), versions(names));
     let mode = |mode| VerifyOptions { now: Some(NOW), mode, ..VerifyOptions::default() };
-    let (earlier, earlier_one) = (Earlier::from_record(&old, Some(NOW)), Earlier::from_record(&before, Some(NOW)));
-    let known = |earlier| Aids { predecessor: Some(earlier), ..Aids::default() };
+    let (earlier, earlier_one) = (
+        VerifiedPredecessor::from_record(&old, Some(NOW)),
+        VerifiedPredecessor::from_record(&before, Some(NOW)),
+    );
+    let known = |earlier| VerifyInputs { predecessor: Some(earlier), ..VerifyInputs::default() };
     let ways: [(&str, &dyn Fn() -> Report); 4] = [
         ("full", &|| verify(&new, &mode(Mode::Full))),
-        ("changed, one name in 100", &|| verify_aided(&new, &mode(Mode::Full), &known(earlier))),
-        ("changed, one name", &|| verify_aided(&after, &mode(Mode::Full), &known(earlier_one))),
+        ("changed, one name in 100", &|| verify_with_inputs(&new, &mode(Mode::Full), &known(earlier))),
+        ("changed, one name", &|| verify_with_inputs(&after, &mode(Mode::Full), &known(earlier_one))),
         ("structural", &|| verify(&new, &mode(Mode::Structural))),
     ];
     let mut times = vec![(Vec::new(), Vec::new()); ways.len()];

@@ -2,7 +2,7 @@
 //! records are generated online ([`minimal_nsec`], [`compact`], [`white_lies`]).
 //!
 //! Two questions tell the mechanisms apart: what a name is mapped to ([`Mapping`]), and who generates the records, the signer
-//! or the server ([`Made`]). [`MECHANISMS`] is the table of the answers. Each mechanism has a folder with a file for
+//! or the server ([`DenialGeneration`]). [`MECHANISMS`] is the table of the answers. Each mechanism has a folder with a file for
 //! each caller:
 //!
 //! - `chain` makes the records, for the signer;
@@ -13,15 +13,15 @@
 //! A mechanism with records generated online has `prove` alone: they are NSEC or NSEC3 records, which `nsec::validate` and
 //! `nsec3::validate` read. The types that a record shows for a name are the same for all mechanisms, and computed here.
 //!
-//! The server does not know which mechanism a zone has. It says what is denied ([`prove::Denied`]: a name, a type, a closer
+//! The server does not know which mechanism a zone has. It says what is denied ([`prove::DenialTarget`]: a name, a type, a closer
 //! match than the wildcard, a type at a wildcard, a DS RRset) and gets a [`prove::Proof`]: templates of the image, or pieces
-//! ([`piece::Piece`]: an RRset of the image, a record to be signed, a name to be proved with NSEC5). `prove` is a pure
+//! ([`proof_piece::ProofPiece`]: an RRset of the image, a record to be signed, a name to be proved with NSEC5). `prove` is a pure
 //! function of the image, the question and, for NSEC5, the VRF hashes known so far: it does not sign, evaluate a VRF or read
 //! the time.
 //!
 //! To add a mechanism, add a variant of [`Mechanism`], a row to [`MECHANISMS`] and a folder. Command line, comparison and
 //! reports read the table. Whether its records stand at names or at hashes decides where the image indexes them
-//! ([`nonesuch_zone::image`]). Records generated online need a row in [`prove::prove_made`]; signing, caching and counting
+//! ([`nonesuch_zone::image`]). Records generated online need a row in [`prove::prove_online`]; signing, caching and counting
 //! them are common to all. `tests/faults/` plants general faults by a table, and those of one mechanism in a file of its own.
 
 pub mod compact;
@@ -30,14 +30,14 @@ pub(crate) mod names;
 pub mod nsec;
 pub mod nsec3;
 pub mod nsec5;
-pub mod piece;
+pub mod proof_piece;
 pub mod prove;
 pub mod white_lies;
 
 pub use nsec3::Nsec3Params;
 
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::Standing;
+use nonesuch_zone::NameStatus;
 use std::fmt;
 use std::str::FromStr;
 
@@ -65,11 +65,11 @@ pub enum Mechanism {
 
 /// When the records of a mechanism are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Made {
+pub enum DenialGeneration {
     /// By the signer: the zone holds a chain of them.
-    WhenSigned,
+    Offline,
     /// By the nameserver, with the zone's ZSK, for each answer.
-    WhenAsked,
+    Online,
 }
 
 /// What stands in the chain for a name.
@@ -97,7 +97,7 @@ pub struct MechanismEntry {
     /// What stands in its records for a name.
     pub mapping: Mapping,
     /// When its records are made.
-    pub generation: Made,
+    pub generation: DenialGeneration,
     /// Whether insecure delegations are left out of its chain.
     pub opt_out: bool,
 }
@@ -110,7 +110,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &[],
         title: "NSEC",
         mapping: Mapping::Itself,
-        generation: Made::WhenSigned,
+        generation: DenialGeneration::Offline,
         opt_out: false,
     },
     MechanismEntry {
@@ -119,7 +119,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &[],
         title: "NSEC3",
         mapping: Mapping::Sha1,
-        generation: Made::WhenSigned,
+        generation: DenialGeneration::Offline,
         opt_out: false,
     },
     MechanismEntry {
@@ -128,7 +128,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["nsec3-optout"],
         title: "NSEC3 opt-out",
         mapping: Mapping::Sha1,
-        generation: Made::WhenSigned,
+        generation: DenialGeneration::Offline,
         opt_out: true,
     },
     MechanismEntry {
@@ -137,7 +137,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &[],
         title: "NSEC5",
         mapping: Mapping::Vrf,
-        generation: Made::WhenSigned,
+        generation: DenialGeneration::Offline,
         opt_out: false,
     },
     MechanismEntry {
@@ -146,7 +146,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["nsec5-optout"],
         title: "NSEC5 opt-out",
         mapping: Mapping::Vrf,
-        generation: Made::WhenSigned,
+        generation: DenialGeneration::Offline,
         opt_out: true,
     },
     MechanismEntry {
@@ -155,7 +155,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["minimally-covering-nsec"],
         title: "Minimal NSEC",
         mapping: Mapping::Itself,
-        generation: Made::WhenAsked,
+        generation: DenialGeneration::Online,
         opt_out: false,
     },
     MechanismEntry {
@@ -164,7 +164,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["compact-denial", "black-lies"],
         title: "Compact denial",
         mapping: Mapping::Itself,
-        generation: Made::WhenAsked,
+        generation: DenialGeneration::Online,
         opt_out: false,
     },
     MechanismEntry {
@@ -173,7 +173,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["nsec3-white-lies"],
         title: "NSEC3 white lies",
         mapping: Mapping::Sha1,
-        generation: Made::WhenAsked,
+        generation: DenialGeneration::Online,
         opt_out: false,
     },
 ];
@@ -182,7 +182,7 @@ impl MechanismEntry {
     /// Whether a nameserver answers from the signed zone alone, without a key to make records or proofs with.
     #[must_use]
     pub const fn is_served_without_keys(&self) -> bool {
-        matches!(self.generation, Made::WhenSigned) && !matches!(self.mapping, Mapping::Vrf)
+        matches!(self.generation, DenialGeneration::Offline) && !matches!(self.mapping, Mapping::Vrf)
     }
 }
 
@@ -202,7 +202,7 @@ impl Mechanism {
 
     /// When its records are made.
     #[must_use]
-    pub fn generation(self) -> Made {
+    pub fn generation(self) -> DenialGeneration {
         self.entry().generation
     }
 
@@ -246,13 +246,13 @@ impl FromStr for Mechanism {
 /// RFC 4035 §2.2: at a delegation the zone has authority over the DS RRset and the chain's records alone; glue and
 /// the NS RRset of the child are not signed.
 #[must_use]
-pub const fn is_signed(rtype: Rtype, standing: Standing) -> bool {
+pub const fn is_signed(rtype: Rtype, standing: NameStatus) -> bool {
     match standing {
-        Standing::Authoritative => rtype.0 != Rtype::RRSIG.0,
-        Standing::Delegation => matches!(rtype, Rtype::DS | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5),
+        NameStatus::Authoritative => rtype.0 != Rtype::RRSIG.0,
+        NameStatus::Delegation => matches!(rtype, Rtype::DS | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5),
         // A DNAME at the apex occludes all names but the hashed ones, which stand directly below it.
-        Standing::BelowDname => matches!(rtype, Rtype::NSEC3 | Rtype::NSEC5),
-        Standing::BelowCut => false,
+        NameStatus::BelowDname => matches!(rtype, Rtype::NSEC3 | Rtype::NSEC5),
+        NameStatus::BelowCut => false,
     }
 }
 
@@ -260,7 +260,7 @@ pub const fn is_signed(rtype: Rtype, standing: Standing) -> bool {
 ///
 /// The number of NSEC5 is of private use: what does not stand where the records of a chain do is the zone's own.
 #[must_use]
-pub fn is_made_by_signing(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
+pub fn is_generated_by_signing(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
     rtype.is_signature_or_chain() || rtype == Rtype::NSEC5 && nsec5::is_chain_owner(owner, apex)
 }
 
@@ -268,10 +268,10 @@ pub fn is_made_by_signing(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -
 ///
 /// RFC 4035 §2.3: at a delegation the NS bit is set and no other bit but those of what the parent has authority
 /// over. RFC 5155 §7.1: RRSIG, NSEC and NSEC3 are not among them: the mechanism adds what belongs there. The caller leaves
-/// out the NSEC5 records of a chain ([`is_made_by_signing`]).
+/// out the NSEC5 records of a chain ([`is_generated_by_signing`]).
 pub(crate) fn push_shown_types(
     rtypes: impl Iterator<Item = Rtype>,
-    standing: Standing,
+    standing: NameStatus,
     out: &mut Vec<Rtype>,
 ) {
     let shown = |rtype: &Rtype| match *rtype {
@@ -313,7 +313,7 @@ mod tests {
             push_shown_types(all.into_iter(), standing, &mut types);
             types
         };
-        assert_eq!(shown(Standing::Delegation), [Rtype::NS, Rtype::DS]);
-        assert_eq!(shown(Standing::Authoritative), [Rtype::A, Rtype::NS, Rtype::DS]);
+        assert_eq!(shown(NameStatus::Delegation), [Rtype::NS, Rtype::DS]);
+        assert_eq!(shown(NameStatus::Authoritative), [Rtype::A, Rtype::NS, Rtype::DS]);
     }
 }

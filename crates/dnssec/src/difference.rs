@@ -1,7 +1,7 @@
 //! What of DNSSEC differs between two versions of a zone, in numbers: a zone that was signed again differs in every
 //! RRSIG record, and nobody wants to read them.
 
-use crate::facts::{self, DenialFacts, KEPT_BY_SIGNER, KeyFacts};
+use crate::inspect::{self, DenialInfo, KEPT_BY_SIGNER, KeyInfo};
 use crate::rrsig::Rrsig;
 use crate::transition::{TransitionFault, transition_between};
 use nonesuch_proto::{NameRef, Rtype};
@@ -16,11 +16,11 @@ pub struct Difference {
     /// Whether they are signed.
     pub signed: [bool; 2],
     /// Keys that only the old version has.
-    pub keys_removed: Vec<KeyFacts>,
+    pub keys_removed: Vec<KeyInfo>,
     /// Keys that only the new version has.
-    pub keys_added: Vec<KeyFacts>,
+    pub keys_added: Vec<KeyInfo>,
     /// How they deny existence.
-    pub denial: [Option<DenialFacts>; 2],
+    pub denial: [Option<DenialInfo>; 2],
     /// RRsets of the chain.
     pub chain: Counts,
     /// RRSIG records.
@@ -79,16 +79,16 @@ impl Difference {
 /// Compares the DNSSEC side of two versions of a zone.
 #[must_use]
 pub fn difference(old: &Contents, new: &Contents) -> Difference {
-    let (old_keys, new_keys) = (facts::keys(old), facts::keys(new));
-    let lacking = |keys: &[KeyFacts], others: &[KeyFacts]| {
+    let (old_keys, new_keys) = (inspect::keys(old), inspect::keys(new));
+    let lacking = |keys: &[KeyInfo], others: &[KeyInfo]| {
         keys.iter().filter(|key| !others.contains(key)).cloned().collect::<Vec<_>>()
     };
     let mut found = Difference {
         serials: [old, new].map(|zone| zone.soa().map(|soa| soa.serial)),
-        signed: [old, new].map(facts::is_signed),
+        signed: [old, new].map(inspect::is_signed),
         keys_removed: lacking(&old_keys, &new_keys),
         keys_added: lacking(&new_keys, &old_keys),
-        denial: [old, new].map(facts::denial),
+        denial: [old, new].map(inspect::denial),
         unsafe_transition: transition_between(old, new),
         ..Difference::default()
     };
@@ -97,7 +97,7 @@ pub fn difference(old: &Contents, new: &Contents) -> Difference {
     // What is under these types and no signer's is compared with the data.
     let of_signer = |zone, rtype| {
         let node = apex(zone)?;
-        node.rrset(rtype).filter(|rrset| facts::is_of_signer(node, *rrset, old.apex().view(), true))
+        node.rrset(rtype).filter(|rrset| inspect::is_of_signer(node, *rrset, old.apex().view(), true))
     };
     found.apex_types =
         of_parent.filter(|rtype| !same(of_signer(old, *rtype), of_signer(new, *rtype))).collect();
@@ -112,9 +112,9 @@ pub fn difference(old: &Contents, new: &Contents) -> Difference {
 /// version is signed.
 #[must_use]
 pub fn data_changes(old: &Contents, new: &Contents) -> ChangeSet {
-    let is_signed = facts::is_signed(old) || facts::is_signed(new);
+    let is_signed = inspect::is_signed(old) || inspect::is_signed(new);
     let apex = old.apex().view();
-    ChangeSet::between_nodes(old, new, |node, rrset| !facts::is_of_signer(node, rrset, apex, is_signed))
+    ChangeSet::between_nodes(old, new, |node, rrset| !inspect::is_of_signer(node, rrset, apex, is_signed))
 }
 
 fn find(node: Option<Node<'_>>, rtype: Rtype) -> Option<Rrset<'_>> {
@@ -133,7 +133,7 @@ fn same(a: Option<Rrset<'_>>, b: Option<Rrset<'_>>) -> bool {
 fn compare_chain(old: Option<Node<'_>>, new: Option<Node<'_>>, apex: NameRef<'_>, counts: &mut Counts) {
     let chain = |node: &Option<Node<'_>>| {
         let rtypes = node.iter().flat_map(|node| node.rrsets().map(|rrset| (node.name(), rrset.rtype())));
-        let of_chain = rtypes.filter(|(owner, rtype)| facts::is_chain(*rtype, *owner, apex));
+        let of_chain = rtypes.filter(|(owner, rtype)| inspect::is_chain(*rtype, *owner, apex));
         of_chain.map(|(_, rtype)| rtype).collect::<Vec<_>>()
     };
     for rtype in chain(&old) {

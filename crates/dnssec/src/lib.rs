@@ -82,7 +82,7 @@
 
 pub mod denial;
 pub mod difference;
-pub mod facts;
+pub mod inspect;
 pub mod keys;
 pub mod online;
 pub mod rrsig;

@@ -8,20 +8,22 @@ mod error;
 mod options;
 mod plan;
 mod policy;
-mod refused;
 mod resign;
 mod reuse;
 mod rrsets;
 mod serial;
 mod signers;
 mod statistics;
+mod stray_records;
 mod stream;
 mod zonemd;
 
 pub use error::{AbsentSignature, SignError, SignWarning};
-pub use options::{Previous, SignOptions, SignProgress};
+pub use options::{PreviousZone, SignOptions, SignProgress};
 pub use policy::SerialPolicy;
-pub use resign::{Mending, Resigned, is_current, resign, resign_changes, resign_compared, resign_stored};
+pub use resign::{
+    IncrementalResult, ResignedZone, is_current, resign, resign_changes, resign_compared, resign_stored,
+};
 pub use statistics::SignStatistics;
 pub use stream::{SignSummary, sign_streaming};
 
@@ -81,7 +83,7 @@ pub fn sign(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Re
         part.iter().for_each(|part| signed.append(part));
         Ok::<(), SignError>(())
     };
-    let (summary, digests) = job.run(options, chunk::Place::Apex, swap, gather)?;
+    let (summary, digests) = job.run(options, chunk::ZonemdPlacement::Apex, swap, gather)?;
     if let Some(part) = digests {
         signed.overwrite_apex(&part);
     }

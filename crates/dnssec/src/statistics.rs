@@ -2,12 +2,12 @@
 
 use crate::denial::names::common_labels;
 use crate::denial::nsec5;
-use crate::facts::{self, DenialFacts, KeyFacts};
+use crate::inspect::{self, DenialInfo, KeyInfo};
 use crate::rrsig::Rrsig;
 use nonesuch_crypto::{Algorithm, DigestType};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::zonemd::{self, Zonemd};
-use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
+use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -30,15 +30,15 @@ pub struct Statistics {
     /// The RRset with the most octets; signatures count with what they cover.
     pub largest: Option<LargestRrset>,
     /// DNSKEY records at the apex, each with the number of RRSIG records that name it.
-    pub keys: Vec<(KeyFacts, u64)>,
+    pub keys: Vec<(KeyInfo, u64)>,
     /// Number of RRSIG records that name no DNSKEY record at the apex, by tag and algorithm.
     pub foreign_signatures: BTreeMap<(u16, Algorithm), u64>,
     /// How the zone denies existence.
-    pub denial: Option<DenialFacts>,
+    pub denial: Option<DenialInfo>,
     /// Times of the RRSIG records; `None` where there are none.
     pub validity: Option<Validity>,
     /// ZONEMD records at the apex (RFC 8976 §2.2).
-    pub zonemd: Vec<ZonemdFacts>,
+    pub zonemd: Vec<ZonemdInfo>,
     /// Octets of the chain of denial in wire form, without its signatures.
     pub chain_octets: u64,
 }
@@ -128,7 +128,7 @@ pub struct Validity {
 
 /// The fields of a ZONEMD record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZonemdFacts {
+pub struct ZonemdInfo {
     /// The serial of the version that it is the digest of.
     pub serial: u32,
     /// The scheme: 1 is SIMPLE.
@@ -142,7 +142,7 @@ impl Statistics {
     #[must_use]
     pub fn count(contents: &Contents, now: u32) -> Self {
         let mut count = Count::new(contents, now);
-        for (node, standing) in contents.nodes().zip(standings(contents)) {
+        for (node, standing) in contents.nodes().zip(name_statuses(contents)) {
             count.add_node(node, standing);
         }
         count.finish(contents)
@@ -208,7 +208,7 @@ impl<'z> Count<'z> {
             largest: None,
             keys: Vec::new(),
             foreign_signatures: BTreeMap::new(),
-            denial: facts::denial(contents),
+            denial: inspect::denial(contents),
             validity: None,
             zonemd: Vec::new(),
             chain_octets: 0,
@@ -225,16 +225,16 @@ impl<'z> Count<'z> {
         }
     }
 
-    fn add_node(&mut self, node: Node<'z>, standing: Standing) {
+    fn add_node(&mut self, node: Node<'z>, standing: NameStatus) {
         self.add_name(node, standing);
-        if standing == Standing::Delegation {
+        if standing == NameStatus::Delegation {
             self.add_delegation(node);
         }
         let name_octets = node.name().len() as u64;
         let mut sizes: Vec<(Rtype, u64, u64)> = Vec::new();
         for rrset in node.rrsets() {
             let octets = self.add_rrset(rrset, name_octets);
-            if facts::is_chain(rrset.rtype(), node.name(), self.apex) {
+            if inspect::is_chain(rrset.rtype(), node.name(), self.apex) {
                 self.statistics.chain_octets += octets;
             }
             match sizes.iter_mut().find(|(rtype, _, _)| *rtype == rrset.covered()) {
@@ -250,7 +250,7 @@ impl<'z> Count<'z> {
         }
     }
 
-    fn add_name(&mut self, node: Node<'z>, standing: Standing) {
+    fn add_name(&mut self, node: Node<'z>, standing: NameStatus) {
         let is_address = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::A | Rtype::AAAA);
         let is_nsec5 = nsec5::is_chain_owner(node.name(), self.apex);
         let is_hash =
@@ -259,20 +259,20 @@ impl<'z> Count<'z> {
         names.owners += 1;
         match standing {
             // A DNAME at the apex does not occlude them.
-            Standing::Authoritative | Standing::BelowDname if node.rrsets().all(is_hash) => {
+            NameStatus::Authoritative | NameStatus::BelowDname if node.rrsets().all(is_hash) => {
                 names.hashed += 1;
                 return;
             }
-            Standing::Authoritative => names.authoritative += 1,
-            Standing::Delegation => {}
-            Standing::BelowCut if node.rrsets().any(|rrset| is_address(&rrset)) => {
+            NameStatus::Authoritative => names.authoritative += 1,
+            NameStatus::Delegation => {}
+            NameStatus::BelowCut if node.rrsets().any(|rrset| is_address(&rrset)) => {
                 names.glue += 1;
                 let addresses = node.rrsets().filter(is_address).map(|rrset| rrset.count() as u64);
                 self.statistics.delegations.glue_records += addresses.sum::<u64>();
                 self.note_glue();
                 return;
             }
-            Standing::BelowCut | Standing::BelowDname => {
+            NameStatus::BelowCut | NameStatus::BelowDname => {
                 names.occluded += 1;
                 return;
             }
@@ -365,11 +365,11 @@ impl<'z> Count<'z> {
         let Self { mut statistics, ns_sets, mut signers, now, times, .. } = self;
         statistics.delegations.ns_sets = ns_sets.len() as u64;
         statistics.delegations.most_shared = ns_sets.into_values().max().unwrap_or(0);
-        let signed_by = |key: KeyFacts| {
+        let signed_by = |key: KeyInfo| {
             let count = signers.remove(&(key.tag, key.algorithm)).unwrap_or(0);
             (key, count)
         };
-        statistics.keys = facts::keys(contents).into_iter().map(signed_by).collect();
+        statistics.keys = inspect::keys(contents).into_iter().map(signed_by).collect();
         statistics.foreign_signatures = signers;
         let absolute = |range: [i32; 2]| range.map(|time| now.wrapping_add(time.cast_unsigned()));
         statistics.validity = times.map(|times| Validity {
@@ -379,12 +379,12 @@ impl<'z> Count<'z> {
             early: times.early,
             days_left: times.days_left,
         });
-        statistics.zonemd = zonemd::records(contents).map(ZonemdFacts::of).collect();
+        statistics.zonemd = zonemd::records(contents).map(ZonemdInfo::of).collect();
         statistics
     }
 }
 
-impl ZonemdFacts {
+impl ZonemdInfo {
     const fn of(record: Zonemd<'_>) -> Self {
         Self { serial: record.serial, scheme: record.scheme, hash: record.hash }
     }

@@ -25,10 +25,10 @@ use crate::denial::{Mapping, Mechanism, Nsec3Params};
 use crate::keys::{KeyPair, KeySet};
 use crate::rrsig::{Rrsig, push_signed_data};
 use crate::sign::{SignError, SignOptions, sign};
-use crate::verify::{Fault, Reason, Report, VerifyOptions, VerifyWarning, verify, verify_with};
+use crate::verify::{Fault, FaultReason, Report, VerifyOptions, VerifyWarning, verify, verify_with};
 use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_proto::{Name, Rtype, rdata};
-use nonesuch_zone::{Contents, Node, Run, read, write};
+use nonesuch_zone::{Contents, Node, NodesBuilder, read, write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -287,7 +287,7 @@ impl Bench {
 
     /// Owner, type and reason of each fault.
     #[track_caller]
-    fn assert_faults(&self, expected: &[(&str, Option<Rtype>, Reason)]) {
+    fn assert_faults(&self, expected: &[(&str, Option<Rtype>, FaultReason)]) {
         let expected: Vec<Fault> = expected
             .iter()
             .map(|(owner, rtype, reason)| Fault { owner: name(owner), rtype: *rtype, reason: reason.clone() })
@@ -425,7 +425,7 @@ fn signature(
 
 /// Copies contents, with the RDATA of each record passed through `change` (node, type, type covered, RDATA).
 fn rewrite(contents: &Contents, mut change: impl FnMut(Node<'_>, Rtype, Rtype, &mut Vec<u8>)) -> Contents {
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     for node in contents.nodes() {
         run.begin_node(node.name());
         for rrset in node.rrsets() {
@@ -437,5 +437,5 @@ fn rewrite(contents: &Contents, mut change: impl FnMut(Node<'_>, Rtype, Rtype, &
             }
         }
     }
-    Contents::from_runs(contents.apex(), vec![run])
+    Contents::from_parts(contents.apex(), vec![run])
 }

@@ -7,14 +7,14 @@
 //! signatures another key's signatures have replaced.
 
 use crate::denial::Mapping;
-use crate::facts::is_key_set;
+use crate::inspect::is_key_set;
 use crate::keys::{REVOKE, Role, SEP, describe_keys, published_roles};
 use crate::rrsig::Rrsig;
 use nonesuch_crypto::{Algorithm, key_tag};
 use nonesuch_proto::{Name, NameRef, Rtype, serial};
-use nonesuch_zone::compiled::{ChunkFacts, Uniform};
+use nonesuch_zone::compiled::{ChunkSummary, Uniformity};
 use nonesuch_zone::image::SignatureFields;
-use nonesuch_zone::{Base, Contents, Found, Image, Rrset};
+use nonesuch_zone::{Contents, FoundNode, Image, Rrset, ZoneRef};
 
 /// The keys of one version of a signed zone, and the kind of its denial chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub enum DataSigners<'d> {
         keys: &'d [Vec<u8>],
     },
     /// The RRSIG records of the zone.
-    Zone(Base<'d>),
+    Zone(ZoneRef<'d>),
     /// The RRSIG records of an image.
     Image {
         /// The image.
@@ -124,7 +124,7 @@ pub enum DataSigners<'d> {
 
 /// One version of a signed zone.
 #[derive(Clone, Copy, Debug)]
-pub struct Version<'v> {
+pub struct SignedVersion<'v> {
     /// Its keys.
     pub keys: &'v KeyState,
     /// What signs its data.
@@ -206,7 +206,11 @@ pub fn list_faults(faults: &[TransitionFault]) -> String {
 /// Lists what the step from `previous` to `next` breaks, at most one fault of each kind. Signatures of the previous version that
 /// have expired at `now`, in seconds since 1970 modulo 2^32, do not count.
 #[must_use]
-pub fn transition(previous: Version<'_>, next: Version<'_>, now: Option<u32>) -> Vec<TransitionFault> {
+pub fn transition(
+    previous: SignedVersion<'_>,
+    next: SignedVersion<'_>,
+    now: Option<u32>,
+) -> Vec<TransitionFault> {
     let mut faults = Vec::new();
     let (before, after) = (previous.keys.entry_points(), next.keys.signing_keys());
     if !before.iter().any(|key| after.contains(key)) {
@@ -237,15 +241,15 @@ pub fn transition_between(previous: &Contents, next: &Contents) -> Vec<Transitio
     } else {
         DataSigners::Zone(previous.into())
     };
-    let next = Version { keys: &after, data: DataSigners::Zone(next.into()) };
-    transition(Version { keys: &before, data }, next, None)
+    let next = SignedVersion { keys: &after, data: DataSigners::Zone(next.into()) };
+    transition(SignedVersion { keys: &before, data }, next, None)
 }
 
 /// Owner and type of an RRset, and the tags of the keys that sign it.
 type SignedRrset = (Name, Rtype, Vec<u16>);
 
 /// The first RRset of `version` that is signed only by keys absent from the DNSKEY RRset of `other`.
-fn find_foreign(version: Version<'_>, other: &KeyState, now: Option<u32>) -> Option<SignedRrset> {
+fn find_foreign(version: SignedVersion<'_>, other: &KeyState, now: Option<u32>) -> Option<SignedRrset> {
     let is_shared = |key: &Vec<u8>| other.dnskeys.contains(key);
     // Signatures are by published keys, or verifying finds them.
     if version.keys.dnskeys.iter().all(is_shared) {
@@ -283,15 +287,15 @@ struct Search {
 }
 
 impl Search {
-    fn in_zone(&self, zone: Base<'_>) -> Option<SignedRrset> {
+    fn in_zone(&self, zone: ZoneRef<'_>) -> Option<SignedRrset> {
         let in_nodes = |places| {
             let mut sets =
                 zone.nodes(places).flat_map(|found| found.node.rrsets().map(move |rrset| (found, rrset)));
             sets.find_map(|(found, rrset)| self.in_rrset(found, rrset))
         };
         match zone {
-            Base::Contents(contents) => in_nodes(0..contents.node_count()),
-            Base::Stored(stored) => {
+            ZoneRef::Contents(contents) => in_nodes(0..contents.node_count()),
+            ZoneRef::Stored(stored) => {
                 let mut chunks = stored.chunks().filter(|chunk| !self.knows(*chunk));
                 chunks.find_map(|chunk| in_nodes(chunk.places()))
             }
@@ -299,21 +303,21 @@ impl Search {
     }
 
     /// Whether a known key signs each RRset of a chunk, by the directory of the compiled zone.
-    fn knows(&self, chunk: ChunkFacts<'_>) -> bool {
+    fn knows(&self, chunk: ChunkSummary<'_>) -> bool {
         match chunk.signers() {
-            Uniform::Nothing => true,
-            Uniform::Always(pattern) => {
+            Uniformity::Absent => true,
+            Uniformity::Uniform(pattern) => {
                 let is_known = |[algorithm, tag @ ..]: &[u8; 3]| {
                     let (algorithm, tag) = (Algorithm(*algorithm), u16::from_be_bytes(*tag));
                     self.known.contains(&Signer { tag, algorithm })
                 };
                 !self.has_expired(chunk.expirations().first) && pattern.as_chunks().0.iter().any(is_known)
             }
-            Uniform::Mixed => false,
+            Uniformity::Mixed => false,
         }
     }
 
-    fn in_rrset(&self, found: Found<'_>, rrset: Rrset<'_>) -> Option<SignedRrset> {
+    fn in_rrset(&self, found: FoundNode<'_>, rrset: Rrset<'_>) -> Option<SignedRrset> {
         let is_key_set = found.place == 0 && rrset.covered() == Rtype::DNSKEY;
         if rrset.rtype() != Rtype::RRSIG || is_key_set {
             return None;

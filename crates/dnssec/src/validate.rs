@@ -17,13 +17,13 @@ mod rrsets;
 mod signature;
 mod walk;
 
-pub use budget::{Budget, Limit, Limits, Work};
+pub use budget::{Budget, Limit, ValidationLimits, Work};
 pub use keys::TrustedKeys;
-pub use outcome::{Alias, Proved, Question, RrsetOutcome, RrsetStatus, Status, Validation};
+pub use outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus, SecurityStatus, Validation};
 pub(crate) use reason::Refusal;
-pub use reason::{Insecurity, Reason, Undecided};
+pub use reason::{BogusReason, IndeterminateReason, InsecureReason};
 
-use keys::Standing;
+use keys::KeySetStatus;
 use nonesuch_proto::message::{self, Message, Rcode, Section, flags};
 use nonesuch_proto::{Class, Rtype};
 use walk::Walk;
@@ -44,19 +44,19 @@ pub fn validate(
     let outcome = match check_answer(question, response, keys) {
         Err(status) => Err(status),
         Ok(()) => walk.run().map_err(|refusal| match refusal {
-            Refusal::Bogus(reason) => Status::Bogus(reason),
-            Refusal::Undecided(undecided) => Status::Indeterminate(undecided),
+            Refusal::Bogus(reason) => SecurityStatus::Bogus(reason),
+            Refusal::Undecided(undecided) => SecurityStatus::Indeterminate(undecided),
         }),
     };
     let (aliases, weakness, rrsets) = walk.finish();
     let work = budget.spent().since(before);
     let (status, proved) = match outcome {
-        Ok(proved) => (weakness.map_or(Status::Secure, Status::Insecure), Some(proved)),
+        Ok(proved) => (weakness.map_or(SecurityStatus::Secure, SecurityStatus::Insecure), Some(proved)),
         Err(status) => (status, None),
     };
     let rcode = match &proved {
-        Some(Proved::NxDomain) => Rcode::NXDOMAIN,
-        Some(Proved::Overlong) => Rcode::YXDOMAIN,
+        Some(ProvedAnswer::NxDomain) => Rcode::NXDOMAIN,
+        Some(ProvedAnswer::DnameTooLong) => Rcode::YXDOMAIN,
         Some(_) => Rcode::NOERROR,
         None => response.rcode(),
     };
@@ -70,7 +70,7 @@ impl TrustedKeys {
         let apex = self.apex().to_name();
         let question = Question { name: apex.view(), rtype: Rtype::NSEC5KEY };
         let validation = validate(question, response, self, now, budget);
-        if validation.status == Status::Secure && validation.proved == Some(Proved::Answer) {
+        if validation.status == SecurityStatus::Secure && validation.proved == Some(ProvedAnswer::Answer) {
             let keys = response.section(Section::Answer).filter(|record| {
                 (record.rtype, record.class) == (Rtype::NSEC5KEY, Class::IN) && record.owner == apex
             });
@@ -92,7 +92,7 @@ pub fn validate_octets(
     match Message::parse(response) {
         Ok(message) => validate(question, &message, keys, now, budget),
         Err(error) => Validation {
-            status: Status::Indeterminate(Undecided::Malformed(error)),
+            status: SecurityStatus::Indeterminate(IndeterminateReason::Malformed(error)),
             proved: None,
             aliases: Vec::new(),
             rcode: Rcode::SERVFAIL,
@@ -103,32 +103,36 @@ pub fn validate_octets(
 }
 
 /// Whether there is an answer to the question at all, of a zone whose keys can be used.
-fn check_answer(question: Question<'_>, response: &Message, keys: &TrustedKeys) -> Result<(), Status> {
-    let undecided = |why| Err(Status::Indeterminate(why));
+fn check_answer(
+    question: Question<'_>,
+    response: &Message,
+    keys: &TrustedKeys,
+) -> Result<(), SecurityStatus> {
+    let undecided = |why| Err(SecurityStatus::Indeterminate(why));
     let header = response.header;
     if header.flags & flags::QR == 0 || header.opcode() != 0 {
-        return undecided(Undecided::NotAResponse);
+        return undecided(IndeterminateReason::NotAResponse);
     }
     if header.flags & flags::TC != 0 {
-        return undecided(Undecided::Truncated);
+        return undecided(IndeterminateReason::Truncated);
     }
     if !is_asked(question, response) {
-        return undecided(Undecided::OtherQuestion);
+        return undecided(IndeterminateReason::OtherQuestion);
     }
     if !matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN) {
-        return undecided(Undecided::Rcode(response.rcode()));
+        return undecided(IndeterminateReason::Rcode(response.rcode()));
     }
     if question.rtype != Rtype::ANY && question.rtype.is_meta() {
-        return undecided(Undecided::MetaType(question.rtype));
+        return undecided(IndeterminateReason::MetaType(question.rtype));
     }
     if !question.name.is_at_or_below(keys.apex()) {
-        return undecided(Undecided::OutsideZone);
+        return undecided(IndeterminateReason::OutsideZone);
     }
     match keys.key_set_status() {
-        Standing::Usable => Ok(()),
-        Standing::Empty => undecided(Undecided::NoKeys),
-        Standing::Unsupported => Err(Status::Insecure(Insecurity::UnsupportedAlgorithms)),
-        Standing::Refused(reason) => Err(Status::Bogus(reason.clone())),
+        KeySetStatus::Usable => Ok(()),
+        KeySetStatus::Empty => undecided(IndeterminateReason::NoKeys),
+        KeySetStatus::Unsupported => Err(SecurityStatus::Insecure(InsecureReason::UnsupportedAlgorithms)),
+        KeySetStatus::Bogus(reason) => Err(SecurityStatus::Bogus(reason.clone())),
     }
 }
 

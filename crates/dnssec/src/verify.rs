@@ -3,28 +3,28 @@
 //!
 //! All faults are reported, in canonical order of owners; two runs give the same report.
 
-pub(crate) mod child;
-mod earlier;
+pub(crate) mod cds;
 mod keys;
 mod options;
+mod predecessor;
 mod report;
 mod signatures;
 mod watch;
 mod zone;
 pub(crate) mod zonemd;
 
-pub use earlier::Earlier;
 pub use options::{Anchor, Mode, VerifyOptions};
-pub use report::{Fault, Reason, Report, VerifyWarning, count_faults};
-pub use watch::{Progress, VerifyProgress};
+pub use predecessor::VerifiedPredecessor;
+pub use report::{Fault, FaultReason, Report, VerifyWarning, count_faults};
+pub use watch::{ProgressFn, VerifyProgress};
 
 use crate::denial::nsec5::Nsec5Evidence;
-use crate::denial::{Mapping, Mechanism, is_made_by_signing, nsec, nsec3, nsec5};
-use crate::facts::{KeyFacts, alias_keys};
+use crate::denial::{Mapping, Mechanism, is_generated_by_signing, nsec, nsec3, nsec5};
+use crate::inspect::{KeyInfo, alias_keys};
 use crate::keys::Nsec5Key;
 use keys::ZoneKeys;
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::{Contents, Node, Rrset, Standing};
+use nonesuch_zone::{Contents, NameStatus, Node, Rrset};
 pub(crate) use report::Findings;
 pub(crate) use zone::{Zone, check_bitmap};
 
@@ -78,14 +78,14 @@ pub struct FaultyZone {
 
 /// What verifying a zone may use beside the zone itself.
 #[derive(Clone, Copy, Default)]
-pub struct Aids<'a> {
+pub struct VerifyInputs<'a> {
     /// The version of the zone that was verified before: its signatures are not verified again where they and their records
     /// are the same; all are where the DNSKEY RRset has changed. [`VerifyOptions::mode`] is not looked at then.
-    pub predecessor: Option<Earlier<'a>>,
+    pub predecessor: Option<VerifiedPredecessor<'a>>,
     /// What the names of a zone with NSEC5 are matched to its records by.
     pub evidence: Nsec5Evidence<'a>,
     /// Called now and then with what is done so far.
-    pub progress: Option<Progress<'a>>,
+    pub progress: Option<ProgressFn<'a>>,
 }
 
 /// Verifies `contents` and keeps them where they have no fault. A zone with nothing of DNSSEC in it passes, unless
@@ -94,7 +94,7 @@ pub struct Aids<'a> {
 /// # Errors
 /// The zone where it has faults.
 pub fn into_verified(contents: Contents, options: &VerifyOptions) -> Result<Verified, Box<FaultyZone>> {
-    into_verified_with(contents, options, &Aids::default())
+    into_verified_with(contents, options, &VerifyInputs::default())
 }
 
 /// As [`into_verified`], with what helps.
@@ -104,11 +104,11 @@ pub fn into_verified(contents: Contents, options: &VerifyOptions) -> Result<Veri
 pub fn into_verified_with(
     contents: Contents,
     options: &VerifyOptions,
-    aids: &Aids<'_>,
+    aids: &VerifyInputs<'_>,
 ) -> Result<Verified, Box<FaultyZone>> {
     let unsigned = contents.soa().filter(|_| !has_dnssec(&contents) && options.anchors.is_empty());
     let report = unsigned.map_or_else(
-        || verify_aided(&contents, options, aids),
+        || verify_with_inputs(&contents, options, aids),
         |soa| {
             let mut findings = Findings::default();
             zonemd::check(&contents, soa.serial, &mut findings);
@@ -131,12 +131,12 @@ pub fn verify(contents: &Contents, options: &VerifyOptions) -> Report {
 /// Verifies a zone, one with NSEC5 by the `evidence` too, and reports all its faults.
 #[must_use]
 pub fn verify_with(contents: &Contents, options: &VerifyOptions, evidence: &Nsec5Evidence<'_>) -> Report {
-    verify_aided(contents, options, &Aids { evidence: *evidence, ..Aids::default() })
+    verify_with_inputs(contents, options, &VerifyInputs { evidence: *evidence, ..VerifyInputs::default() })
 }
 
 /// As [`verify`], with what helps. Stored proofs are verified all, whatever was verified before.
 #[must_use]
-pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_>) -> Report {
+pub fn verify_with_inputs(contents: &Contents, options: &VerifyOptions, aids: &VerifyInputs<'_>) -> Report {
     let whole;
     let options = match aids.predecessor {
         None => options,
@@ -148,7 +148,7 @@ pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_
     let mut findings = Findings::default();
     let apex = contents.apex();
     let Some(soa) = contents.soa() else {
-        findings.fault(apex.view(), Some(Rtype::SOA), Reason::NoSoa);
+        findings.fault(apex.view(), Some(Rtype::SOA), FaultReason::NoSoa);
         return findings.into_report(None);
     };
     check_name_servers(contents, &mut findings);
@@ -160,7 +160,7 @@ pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_
         if by_digest && options.anchors.is_empty() {
             return findings.into_report(None);
         }
-        findings.fault(apex.view(), Some(Rtype::DNSKEY), Reason::NoDnskey);
+        findings.fault(apex.view(), Some(Rtype::DNSKEY), FaultReason::NoDnskey);
         return findings.into_report(None);
     }
     let zone = Zone::new(contents, soa.negative_ttl(), aids.progress);
@@ -176,7 +176,7 @@ pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_
     signing_keys.sort_unstable();
     keys.check_anchors(contents, &signing_keys, &options.anchors, &mut findings);
     keys.check_entry_points(&signing_keys, &mut findings);
-    child::check(contents, &keys, &signing_keys, &mut findings);
+    cds::check(contents, &keys, &signing_keys, &mut findings);
     check_vrf_keys(contents, &mut findings);
     findings.append(of_chain);
     if let Some(mechanism) = mechanism.filter(|mechanism| mechanism.mapping() != Mapping::Vrf) {
@@ -191,7 +191,7 @@ fn check_vrf_keys(contents: &Contents, findings: &mut Findings) {
     let rdatas = |rtype| contents.apex_rrset(rtype).into_iter().flat_map(Rrset::rdatas);
     for key in rdatas(Rtype::NSEC5KEY).filter_map(Nsec5Key::from_rdata) {
         if let Some(dnskey) = key.find_signing_key(rdatas(Rtype::DNSKEY).chain(rdatas(Rtype::CDNSKEY))) {
-            let reason = Reason::SigningVrfKey { tag: key.tag(), dnskey };
+            let reason = FaultReason::SigningVrfKey { tag: key.tag(), dnskey };
             findings.fault(contents.apex().view(), Some(Rtype::NSEC5KEY), reason);
         }
     }
@@ -201,7 +201,7 @@ fn check_vrf_keys(contents: &Contents, findings: &mut Findings) {
 fn warn_of_aliases(contents: &Contents, mechanism: Mechanism, findings: &mut Findings) {
     let dnskeys = contents.apex_rrset(Rtype::DNSKEY);
     for key in alias_keys(dnskeys.into_iter().flat_map(Rrset::rdatas)) {
-        let KeyFacts { tag, algorithm, .. } = key;
+        let KeyInfo { tag, algorithm, .. } = key;
         findings.warn(VerifyWarning::AliasWithoutNsec5 { tag, algorithm, mechanism });
     }
 }
@@ -211,7 +211,7 @@ fn warn_of_aliases(contents: &Contents, mechanism: Mechanism, findings: &mut Fin
 pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &VerifyOptions) -> Report {
     let mut findings = Findings::default();
     let Some(soa) = contents.soa() else {
-        findings.fault(contents.apex().view(), Some(Rtype::SOA), Reason::NoSoa);
+        findings.fault(contents.apex().view(), Some(Rtype::SOA), FaultReason::NoSoa);
         return findings.into_report(None);
     };
     check_name_servers(contents, &mut findings);
@@ -232,7 +232,7 @@ pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &Ver
 /// Every zone has an NS RRset at its apex (RFC 2181 §6.1).
 pub(crate) fn check_name_servers(contents: &Contents, findings: &mut Findings) {
     if contents.apex_rrset(Rtype::NS).is_none() {
-        findings.fault(contents.apex().view(), Some(Rtype::NS), Reason::NoNs);
+        findings.fault(contents.apex().view(), Some(Rtype::NS), FaultReason::NoNs);
     }
 }
 
@@ -241,8 +241,11 @@ pub(crate) fn check_name_servers(contents: &Contents, findings: &mut Findings) {
 fn check_ttls<'z>(nodes: impl Iterator<Item = Node<'z>>, findings: &mut Findings) {
     for node in nodes {
         for rrset in node.rrsets().filter(|rrset| rrset.has_mixed_ttls()) {
-            let reason =
-                if rrset.rtype() == Rtype::RRSIG { Reason::MixedSignatureTtls } else { Reason::MixedTtls };
+            let reason = if rrset.rtype() == Rtype::RRSIG {
+                FaultReason::MixedSignatureTtls
+            } else {
+                FaultReason::MixedTtls
+            };
             findings.fault(node.name(), Some(rrset.covered()), reason);
         }
     }
@@ -251,7 +254,8 @@ fn check_ttls<'z>(nodes: impl Iterator<Item = Node<'z>>, findings: &mut Findings
 /// Whether anything shows that the zone is, or was, signed.
 fn has_dnssec(contents: &Contents) -> bool {
     let apex = contents.apex().view();
-    let shows = |owner: NameRef<'_>, rtype| rtype == Rtype::DNSKEY || is_made_by_signing(rtype, owner, apex);
+    let shows =
+        |owner: NameRef<'_>, rtype| rtype == Rtype::DNSKEY || is_generated_by_signing(rtype, owner, apex);
     contents.nodes().any(|node| node.rrsets().any(|rrset| shows(node.name(), rrset.rtype())))
 }
 
@@ -284,7 +288,7 @@ fn check_denial(
         nsec::check::check(zone, findings);
         return Some(Mechanism::Nsec);
     }
-    findings.fault(zone.contents.apex().view(), None, Reason::NoDenial);
+    findings.fault(zone.contents.apex().view(), None, FaultReason::NoDenial);
     None
 }
 
@@ -296,19 +300,19 @@ fn has_nsec5_record(zone: &Zone<'_>, node: Node<'_>) -> bool {
 fn report_mixed(zone: &Zone<'_>, others: &[Rtype], findings: &mut Findings) {
     for node in zone.contents.nodes() {
         for &rtype in others.iter().filter(|rtype| node.has(**rtype)) {
-            findings.fault(node.name(), Some(rtype), Reason::MixedDenial);
+            findings.fault(node.name(), Some(rtype), FaultReason::MixedDenial);
         }
     }
 }
 
 fn report_mixed_nsec5(zone: &Zone<'_>, findings: &mut Findings) {
     for node in zone.contents.nodes().filter(|node| has_nsec5_record(zone, *node)) {
-        findings.fault(node.name(), Some(Rtype::NSEC5), Reason::MixedDenial);
+        findings.fault(node.name(), Some(Rtype::NSEC5), FaultReason::MixedDenial);
     }
 }
 
 /// Records of the chain have no place below a zone cut or a DNAME (RFC 4035 §2.3), NSEC3PARAM none but at the apex
-/// (RFC 5155 §4); for others see [`child::is_stray`].
+/// (RFC 5155 §4); for others see [`cds::is_stray`].
 fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
     for (node, standing) in zone.contents.nodes().zip(&zone.standings) {
         for rrset in node.rrsets() {
@@ -316,12 +320,12 @@ fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
                 Rtype::NSEC3PARAM => node.index() > 0,
                 Rtype::NSEC => !standing.is_in_chain(),
                 // Below a DNAME at the apex it has its place; below another one it is no hashed name at all.
-                Rtype::NSEC3 => *standing == Standing::BelowCut,
-                Rtype::NSEC5 => *standing == Standing::BelowCut && has_nsec5_record(zone, node),
-                _ => child::is_stray(node, *standing, rrset),
+                Rtype::NSEC3 => *standing == NameStatus::BelowCut,
+                Rtype::NSEC5 => *standing == NameStatus::BelowCut && has_nsec5_record(zone, node),
+                _ => cds::is_stray(node, *standing, rrset),
             };
             if stray {
-                findings.fault(node.name(), Some(rrset.rtype()), Reason::UnexpectedRecords);
+                findings.fault(node.name(), Some(rrset.rtype()), FaultReason::UnexpectedRecords);
             }
         }
     }

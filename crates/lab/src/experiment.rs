@@ -21,7 +21,7 @@ pub mod store;
 mod verification;
 
 pub use crate::presentation::{PresentationError, Report};
-pub use definition::{Choices, Definition, built_in};
+pub use definition::{Definition, ParameterOverrides, built_in};
 pub use error::{DefinitionError, RunError, StoreError};
 pub use results::{Results, run};
 pub use run::{RunOptions, Step};

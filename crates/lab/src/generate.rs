@@ -20,7 +20,7 @@ mod sld;
 mod tests;
 mod tld;
 
-pub use profile::Like;
+pub use profile::ZoneModel;
 pub use query::{QuerySummary, queries, queries_from_owners};
 
 use profile::{Shape, SoaTimes};
@@ -39,7 +39,7 @@ pub const MAX_ORIGIN: usize = 120;
 #[derive(Clone, Copy, Debug)]
 pub struct GenerateOptions<'a> {
     /// The kind of zone.
-    pub like: Like,
+    pub like: ZoneModel,
     /// Names beside the apex and the few that belong to it: delegations of a TLD, owner names of an SLD. Glue is not
     /// counted.
     pub names: u64,
@@ -70,13 +70,13 @@ pub struct Summary {
 /// The text names no kind of zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown kind of zone \"{given}\": choose one of {}", kinds())]
-pub struct UnknownLike {
+pub struct UnknownZoneModel {
     /// The text.
     pub given: String,
 }
 
 fn kinds() -> String {
-    Like::all().map(|like| like.to_string()).collect::<Vec<_>>().join(", ")
+    ZoneModel::all().map(|like| like.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Why nothing, or not all, was generated.
@@ -95,7 +95,7 @@ pub enum GenerateError {
     )]
     OriginTooLong { octets: usize },
     #[error("a zone like {like} has at least {minimum} names: ask for {minimum} or more")]
-    TooFewNames { like: Like, minimum: u64 },
+    TooFewNames { like: ZoneModel, minimum: u64 },
     #[error("{names} names are too many: ask for at most {MAX_NAMES}")]
     TooManyNames { names: u64 },
     #[error("{percent} % of denied queries is more than all of them: give 0 to 100")]

@@ -26,7 +26,7 @@ pub struct Machine {
 
 impl Machine {
     /// This machine. What it does not tell stays empty.
-    pub(crate) fn here(places: Option<Places>) -> Self {
+    pub(crate) fn here(places: Option<CpuPlacement>) -> Self {
         let cpuinfo = read("/proc/cpuinfo");
         let release = read("/etc/os-release");
         let name = field(&release, "PRETTY_NAME=").trim_matches('"');
@@ -63,14 +63,14 @@ fn field<'a>(text: &'a str, name: &str) -> &'a str {
 
 /// CPUs for the server and for the load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct CpuPlacement {
     pub(crate) server: usize,
     pub(crate) load: usize,
 }
 
 /// Chooses two CPUs that this process may use, of different cores where there are two; nothing where there is one
 /// CPU.
-pub(crate) fn choose_places() -> Option<Places> {
+pub(crate) fn choose_cpus() -> Option<CpuPlacement> {
     places_among(&allowed_cpus(), |cpu| {
         parse_list(read(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).trim())
     })
@@ -89,11 +89,11 @@ pub(crate) fn has_features(names: &[&str]) -> bool {
 }
 
 /// The last CPU serves: interrupts mostly go to the first.
-fn places_among(allowed: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> Option<Places> {
+fn places_among(allowed: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> Option<CpuPlacement> {
     let (&server, others) = allowed.split_last()?;
     let shared = siblings(server);
     let load = others.iter().find(|cpu| !shared.contains(cpu)).or_else(|| others.first())?;
-    Some(Places { server, load: *load })
+    Some(CpuPlacement { server, load: *load })
 }
 
 /// CPUs in the form `0-3,8`; none where the text is no such list.
@@ -125,15 +125,15 @@ mod tests {
     #[test]
     fn server_and_load_have_cores_of_their_own_where_there_are_two() {
         let pairs = |cpu: usize| vec![cpu & !1, cpu | 1];
-        assert_eq!(places_among(&[0, 1, 2, 3], pairs), Some(Places { server: 3, load: 0 }));
-        assert_eq!(places_among(&[2, 3], pairs), Some(Places { server: 3, load: 2 }));
+        assert_eq!(places_among(&[0, 1, 2, 3], pairs), Some(CpuPlacement { server: 3, load: 0 }));
+        assert_eq!(places_among(&[2, 3], pairs), Some(CpuPlacement { server: 3, load: 2 }));
         assert_eq!(places_among(&[1], pairs), None);
         assert_eq!(places_among(&[], pairs), None);
     }
 
     #[test]
     fn this_machine_is_known() {
-        let machine = Machine::here(Some(Places { server: 1, load: 0 }));
+        let machine = Machine::here(Some(CpuPlacement { server: 1, load: 0 }));
         assert!(machine.cpus >= 1 && machine.memory_kib > 0);
         assert!(machine.system.contains("Linux "), "{}", machine.system);
         assert_eq!((machine.server_cpu, machine.load_cpu), (Some(1), Some(0)));

@@ -22,8 +22,8 @@ pub use server::serving;
 pub use subject::{Choice, Operation, Subject};
 
 pub(crate) use change::Changes;
-pub(crate) use examine::{Examined, ZoneCounts};
+pub(crate) use examine::{ExamineResult, ZoneCounts};
 pub(crate) use foreign::ForeignError;
-pub(crate) use probe::Counted;
+pub(crate) use probe::CountResult;
 pub(crate) use server::ServerError;
 pub(crate) use subject::Selection;

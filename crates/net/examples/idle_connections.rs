@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nonesuch_net::client::{ConnectOptions, Connection};
-use nonesuch_net::tcp::{self, Exempt, TcpCounters, TcpOptions, TcpServer};
+use nonesuch_net::tcp::{self, ExemptClients, TcpCounters, TcpOptions, TcpServer};
 use nonesuch_net::tls::{ClientTls, IdentitySlot, ServerIdentity};
 use nonesuch_net::{bind_tcp, release_free_memory};
 
@@ -70,7 +70,7 @@ fn start(tls: bool, count: usize) -> (TcpServer, SocketAddr) {
     let options = TcpOptions {
         connections_max: 2 * count,
         connections_per_client: 2 * count,
-        exempt: Exempt::new(|_| false),
+        exempt: ExemptClients::new(|_| false),
         idle_timeout: LONG,
         first_message_timeout: LONG,
         message_timeout: LONG,

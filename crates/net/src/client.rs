@@ -14,7 +14,7 @@ use crate::sys::{self, ReceiveBatch, SendBatch, Wait};
 mod connection;
 mod datagram;
 
-pub use connection::{ConnectOptions, Connection, TlsFacts};
+pub use connection::{ConnectOptions, Connection, TlsParameters};
 pub use datagram::{Datagram, DatagramOptions, exchange_udp};
 
 /// Room for datagrams waiting in the kernel, octets; the system lowers it to its own limit.

@@ -12,7 +12,7 @@ pub enum Answer {
     /// Nothing is to be sent.
     Nothing,
     /// The answer lacks something: the handler is to [make](Handler::make) it, and is then asked again.
-    Later,
+    Deferred,
     /// The answer is many messages, which the handler's [stream](Handler::stream) gives. Over UDP nothing is sent.
     Stream,
 }
@@ -51,7 +51,7 @@ pub trait Handler {
     fn end(&mut self) {}
 
     /// The messages that answer the one for which [`Answer::Stream`] has just been returned; none closes the connection.
-    fn stream(&mut self) -> Option<Box<dyn Stream>> {
+    fn stream(&mut self) -> Option<Box<dyn ResponseStream>> {
         None
     }
 
@@ -79,7 +79,7 @@ impl<F: FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool> Handler for F {
 
 /// An answer of many messages, each made when the peer has taken those before it. It is dropped at its end, and when its
 /// connection ends before.
-pub trait Stream {
+pub trait ResponseStream {
     /// Writes the next message, without its length, into `message`, which is empty: 1 to 65,535 octets. False at the end.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ pub mod udp;
 
 pub use bind::{Listeners, bind, bind_tcp, has_address};
 pub use error::{ClientError, ClientPhase, NetError, TlsError, Transport};
-pub use handler::{Answer, Handler, Stream, StreamError, TlsSession};
+pub use handler::{Answer, Handler, ResponseStream, StreamError, TlsSession};
 pub use heartbeat::{Heartbeat, Heartbeats};
 pub use map::{Map, keep_little_free_memory, release_free_memory};
 pub use memory::memory_limit;

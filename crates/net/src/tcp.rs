@@ -28,18 +28,18 @@ use crate::error::{NetError, Transport};
 use crate::handler::Handler;
 use crate::tls::IdentitySlot;
 use counters::Counters;
-use shared::Shared;
+use server_state::ServerState;
 
 mod accept;
 mod connection;
 mod counters;
-mod metered;
+mod counting_socket;
 mod options;
-mod shared;
+mod server_state;
 mod table;
 
 pub use counters::{TcpCounters, TcpStatistics};
-pub use options::{Exempt, TcpOptions};
+pub use options::{ExemptClients, TcpOptions};
 
 /// The names of the servers' threads.
 const TCP_THREAD: &str = "tcp";
@@ -154,7 +154,7 @@ where
     let options = options.clone();
     let heartbeat = options.heartbeats.register(name);
     let body = move || {
-        let shared = Rc::new(Shared::new(options, counters, make_handler()));
+        let shared = Rc::new(ServerState::new(options, counters, make_handler()));
         let accepting = accept::accept_all(listener, identity, shared, &heartbeat, stopping);
         LocalSet::new().block_on(&runtime, accepting);
     };

@@ -3,7 +3,7 @@
 //! TLS 1.3 and 1.2 with the ALPN protocol `dot`. Sessions are resumed by tickets that only this process reads; early data
 //! (0-RTT), which can be replayed, is neither sent nor taken.
 
-mod believed;
+mod server_cert_verifier;
 
 use std::fmt;
 use std::fs::{self, File};
@@ -29,8 +29,8 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use zeroize::Zeroizing;
 
 use crate::error::TlsError;
-use believed::Believed;
-pub(crate) use believed::describe;
+use server_cert_verifier::AuthorityCertVerifier;
+pub(crate) use server_cert_verifier::describe;
 
 /// The ALPN protocol of DNS over TLS.
 const ALPN: &[u8] = b"dot";
@@ -175,7 +175,7 @@ impl ClientTls {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let believed = authorities.map(|path| read_authorities(path, &provider)).transpose()?;
         let authenticated = believed.is_some();
-        let trust = Trust { believed, provider: Arc::clone(&provider) };
+        let trust = ServerVerification { believed, provider: Arc::clone(&provider) };
         let mut configuration = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)?
             .dangerous()
@@ -196,9 +196,10 @@ impl ClientTls {
     }
 }
 
-fn read_authorities(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Believed, TlsError> {
+fn read_authorities(path: &Path, provider: &Arc<CryptoProvider>) -> Result<AuthorityCertVerifier, TlsError> {
     let trusted = read_certificates(path)?;
-    Believed::new(trusted, provider).map_err(|source| TlsError::Certificate { path: path.to_owned(), source })
+    AuthorityCertVerifier::new(trusted, provider)
+        .map_err(|source| TlsError::Certificate { path: path.to_owned(), source })
 }
 
 /// A host name as certificates have it: without the dot of the root.
@@ -242,12 +243,12 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
 /// Which certificates a client takes: all, or those that `believed` accepts. What they sign in the handshake is verified in any
 /// case.
 #[derive(Debug)]
-struct Trust {
-    believed: Option<Believed>,
+struct ServerVerification {
+    believed: Option<AuthorityCertVerifier>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Trust {
+impl ServerCertVerifier for ServerVerification {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -317,7 +317,7 @@ impl<'a> Worker<'a> {
             match handler.answer(datagram, peer, response) {
                 Answer::Ready => self.answered.push(index),
                 Answer::Nothing | Answer::Stream => {}
-                Answer::Later => self.deferred.push(index),
+                Answer::Deferred => self.deferred.push(index),
             }
         }
         self.send();

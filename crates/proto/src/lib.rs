@@ -9,7 +9,7 @@ pub mod edns;
 mod escape;
 pub mod message;
 mod name;
-mod neighbours;
+mod predecessor;
 pub mod rdata;
 mod rtype;
 pub mod serial;

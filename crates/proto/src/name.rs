@@ -13,7 +13,7 @@ pub const MAX_NAME: usize = 255;
 /// Octets of the longest label (RFC 1035 §2.3.4).
 pub const MAX_LABEL: usize = 63;
 
-/// Room for a name with `*` in front of it; see [`NameRef::wildcard_in`].
+/// Room for a name with `*` in front of it; see [`NameRef::write_wildcard`].
 pub type WildcardRoom = [u8; MAX_NAME + 2];
 
 /// Why octets or text are not a domain name.
@@ -151,7 +151,7 @@ impl<'a> NameRef<'a> {
     /// `*` in front of this name, written into `room`: for looking the wildcard up without an allocation. Below a
     /// name of more than 253 octets it is longer than any name may be, and so found nowhere.
     #[must_use]
-    pub fn wildcard_in(self, room: &mut WildcardRoom) -> NameRef<'_> {
+    pub fn write_wildcard(self, room: &mut WildcardRoom) -> NameRef<'_> {
         let length = 2 + self.len();
         room[..2].copy_from_slice(b"\x01*");
         room[2..length].copy_from_slice(self.0);
@@ -595,10 +595,10 @@ mod tests {
         for parent in [".", "Example.", &long] {
             let (parent, mut room) = (name(parent), [0; MAX_NAME + 2]);
             let owned = Name::wildcard_below(parent.view()).unwrap();
-            assert_eq!(parent.view().wildcard_in(&mut room).wire(), owned.wire());
+            assert_eq!(parent.view().write_wildcard(&mut room).wire(), owned.wire());
         }
         let (longest, mut room) = (name(&format!("{long}yy")), [0; MAX_NAME + 2]);
-        assert_eq!(longest.view().wildcard_in(&mut room).len(), MAX_NAME + 2);
+        assert_eq!(longest.view().write_wildcard(&mut room).len(), MAX_NAME + 2);
     }
 
     #[test]

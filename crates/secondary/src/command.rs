@@ -1,7 +1,7 @@
 //! Commands to the thread of all transfers.
 
 use super::SecondaryZone;
-use crate::notify::{Occasion, SoaRecord};
+use crate::notify::{NotifyReason, SoaRecord};
 use nonesuch_proto::Name;
 use nonesuch_server::acl::Remote;
 
@@ -14,6 +14,6 @@ pub(super) enum Command {
     Retransfer(Name),
     Reconsider,
     Retain { apex: Name, to: Vec<Remote> },
-    Announce { apex: Name, soa: SoaRecord, to: Vec<Remote>, occasion: Occasion },
+    Announce { apex: Name, soa: SoaRecord, to: Vec<Remote>, occasion: NotifyReason },
     Stop,
 }

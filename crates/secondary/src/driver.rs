@@ -1,28 +1,28 @@
 //! One thread for all zones: it waits for the next thing to happen, tells the zone's machine, and does what that says.
 
-mod behind;
 mod jobs;
 mod outage;
+mod outdated_primaries;
 
 use super::command::Command;
-use super::event::{Action, Ended, Event};
+use super::event::{Action, Event, InboundOutcome};
 use super::machine::Machine;
 use super::options::TransfersOptions;
 use super::queue::Queue;
 use super::status::{
-    Counts, FailingPrimary, Phase, RefreshState, Shown, ShownTransfer, ShownZone, ZoneStatus,
+    Counts, FailingPrimary, Phase, RefreshState, StatusSnapshot, TransferSnapshot, ZoneSnapshot, ZoneStatus,
 };
-use super::stored::{Rejected, RejectedSerials, Timers};
-use super::timing::{Held, Refreshed};
-use super::turns::{FileTurns, Turn};
-use super::{Host, SecondaryZone};
-use crate::notify::{Notified, Outbox};
-use behind::Behind;
-use jobs::Done;
+use super::stored::{RejectedSerials, RejectedVersions, Timers};
+use super::timing::{LastRefresh, LocalSoa};
+use super::write_order::{StateWrites, WriteTicket};
+use super::{SecondaryZone, ZoneStore};
+use crate::notify::{NotifyQueue, ReceivedNotify};
+use jobs::TaskResult;
 use nonesuch_proto::{Name, serial};
 use nonesuch_server::acl::Remote;
 use nonesuch_server::clock::{milliseconds_since_1970, seconds_now};
 use outage::Outages;
+use outdated_primaries::OutdatedPrimaries;
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,10 +44,10 @@ struct Zone {
     last_error: Option<String>,
     /// When it expires, as the host knows it.
     expires: Option<u64>,
-    behind: Behind,
+    behind: OutdatedPrimaries,
     /// What the file of rejected versions has.
     rejected: RejectedSerials,
-    turns: FileTurns,
+    turns: StateWrites,
     outages: Outages,
 }
 
@@ -95,9 +95,9 @@ impl Zone {
 }
 
 /// Facts about a zone that is added.
-struct Known {
-    held: Option<Held>,
-    refreshed: Option<Refreshed>,
+struct ZoneInfo {
+    held: Option<LocalSoa>,
+    refreshed: Option<LastRefresh>,
     rejected: RejectedSerials,
 }
 
@@ -110,42 +110,46 @@ struct Task {
     /// Whose room it takes: the zone's list of primaries may be another one meanwhile.
     primary: SocketAddr,
     abort: AbortHandle,
-    transfer: Option<ShownTransfer>,
+    transfer: Option<TransferSnapshot>,
 }
 
 pub(super) struct Driver {
     options: Arc<TransfersOptions>,
-    host: Arc<dyn Host>,
-    shown: Arc<Mutex<Shown>>,
+    host: Arc<dyn ZoneStore>,
+    shown: Arc<Mutex<StatusSnapshot>>,
     zones: HashMap<u64, Zone>,
     numbers: HashMap<Name, u64>,
     last_number: u64,
     due: BTreeSet<(u64, u64)>,
     probes: Queue,
     transfers: Queue,
-    outbox: Outbox,
+    outbox: NotifyQueue,
     /// NOTIFY messages that were sent and not answered yet: first attempts, and repeated ones.
     announced: [usize; 2],
     /// What was told of zones that are not here yet.
-    early: HashMap<Name, Notified>,
-    done: mpsc::UnboundedSender<Done>,
-    ended: mpsc::UnboundedReceiver<Done>,
+    early: HashMap<Name, ReceivedNotify>,
+    done: mpsc::UnboundedSender<TaskResult>,
+    ended: mpsc::UnboundedReceiver<TaskResult>,
     /// Timers and rejected serials that are being stored.
     stores: JoinSet<()>,
     /// Files of zones that were removed, while anything is being stored: a zone that comes back writes them later.
-    removed: HashMap<Name, FileTurns>,
+    removed: HashMap<Name, StateWrites>,
     began: Instant,
     /// Milliseconds from 1970 to the beginning.
     offset: u64,
 }
 
 impl Driver {
-    pub(super) fn new(options: TransfersOptions, host: Arc<dyn Host>, shown: Arc<Mutex<Shown>>) -> Self {
+    pub(super) fn new(
+        options: TransfersOptions,
+        host: Arc<dyn ZoneStore>,
+        shown: Arc<Mutex<StatusSnapshot>>,
+    ) -> Self {
         let (done, ended) = mpsc::unbounded_channel();
         Self {
             probes: Queue::new(options.probes, options.probes),
             transfers: Queue::new(options.transfers, options.transfers_each),
-            outbox: Outbox::new(options.notify_rate),
+            outbox: NotifyQueue::new(options.notify_rate),
             announced: [0; 2],
             early: HashMap::new(),
             options: Arc::new(options),
@@ -173,7 +177,7 @@ impl Driver {
         ahead(milliseconds_since_1970(), self.now())
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, StatusSnapshot> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -185,7 +189,7 @@ impl Driver {
     pub(super) async fn run(
         mut self,
         mut commands: mpsc::UnboundedReceiver<Command>,
-        mut notified: mpsc::Receiver<Notified>,
+        mut notified: mpsc::Receiver<ReceivedNotify>,
     ) {
         let heartbeat = self.options.heartbeats.register("transfers");
         loop {
@@ -264,7 +268,7 @@ impl Driver {
             }
             Command::Announce { apex, soa, to, occasion } => {
                 let addresses: Vec<SocketAddr> = to.iter().map(|remote| remote.address).collect();
-                let serial = Held::from_rdata(&soa.rdata).map(|held| held.serial);
+                let serial = LocalSoa::from_rdata(&soa.rdata).map(|held| held.serial);
                 self.options.secondaries.notify(&apex, &addresses, serial, seconds_now());
                 self.outbox.push(&apex, &soa, &to, occasion, now);
             }
@@ -280,11 +284,11 @@ impl Driver {
         self.settle(number);
     }
 
-    fn take_notified(&mut self, notified: &Notified) {
+    fn take_notified(&mut self, notified: &ReceivedNotify) {
         let Some(zone) = self.numbers.get(&notified.apex).and_then(|number| self.zones.get(number)) else {
             // It is acknowledged, and its sender will not repeat it: it waits for the zone to be loaded. None but zones that the
             // server is a secondary of come here.
-            let is_newer = |early: &Notified| match (early.serial, notified.serial) {
+            let is_newer = |early: &ReceivedNotify| match (early.serial, notified.serial) {
                 (Some(early), Some(serial)) => serial::is_before(early, serial),
                 (early, _) => early.is_some(),
             };
@@ -311,19 +315,19 @@ impl Driver {
             }
             return self.settle(number);
         }
-        let held = self.host.contents(&settings.apex).and_then(|contents| Held::of(&contents));
+        let held = self.host.contents(&settings.apex).and_then(|contents| LocalSoa::of(&contents));
         let stored = self.host.load_state(&settings.apex);
         let timers = stored.timers.filter(|timers| held.is_some_and(|held| held.serial == timers.serial));
         let ahead = self.system_ahead();
-        let refreshed = timers.map(|timers| Refreshed::of(timers, ahead));
+        let refreshed = timers.map(|timers| LastRefresh::of(timers, ahead));
         let judged_by = settings.judged_by.as_ref();
         let rejected = stored.rejected.filter(|rejected| Some(&rejected.judged_by) == judged_by);
         let rejected = rejected.map(|rejected| rejected.serials).unwrap_or_default();
-        self.add_zone(settings, Known { held, refreshed, rejected }, now);
+        self.add_zone(settings, ZoneInfo { held, refreshed, rejected }, now);
     }
 
-    fn add_zone(&mut self, settings: SecondaryZone, known: Known, now: u64) {
-        let Known { held, refreshed, rejected } = known;
+    fn add_zone(&mut self, settings: SecondaryZone, known: ZoneInfo, now: u64) {
+        let ZoneInfo { held, refreshed, rejected } = known;
         self.last_number += 1;
         let number = self.last_number;
         let noise = number ^ now << 20;
@@ -350,7 +354,7 @@ impl Driver {
             task: None,
             last_error: None,
             expires: None,
-            behind: Behind::default(),
+            behind: OutdatedPrimaries::default(),
             rejected,
             turns,
             outages: Outages::default(),
@@ -368,9 +372,10 @@ impl Driver {
         self.early.remove(apex);
         if let Some(zone) = self.take_zone(apex) {
             if !is_kept {
-                let FileTurns { timers, rejected } = &zone.turns;
+                let StateWrites { timers, rejected } = &zone.turns;
                 let forget = || self.host.forget(&zone.settings.apex);
-                Turn::next(timers).write_if_newest(|| Turn::next(rejected).write_if_newest(forget));
+                WriteTicket::next(timers)
+                    .write_if_newest(|| WriteTicket::next(rejected).write_if_newest(forget));
             }
             self.shown().zones.remove(apex);
         }
@@ -434,7 +439,7 @@ impl Driver {
             Action::Probe { primary } | Action::Transfer { primary, .. } => {
                 let Some(remote) = zone.settings.primaries.get(primary) else {
                     let is_probe = matches!(action, Action::Probe { .. });
-                    let failed = Event::Transferred { ended: Ended::Failed, expire: None };
+                    let failed = Event::Transferred { ended: InboundOutcome::Failed, expire: None };
                     let event = if is_probe { Event::ProbeFailed } else { failed };
                     let now = self.offset + self.began.elapsed().as_millis() as u64;
                     return zone.machine.handle_event(event, now);
@@ -500,7 +505,7 @@ impl Driver {
             transfer: None,
         };
         let transfer = zone.task.as_ref().and_then(|task| task.transfer.clone());
-        self.shown().zones.insert(status.apex.clone(), ShownZone { status, transfer });
+        self.shown().zones.insert(status.apex.clone(), ZoneSnapshot { status, transfer });
     }
 }
 
@@ -524,12 +529,13 @@ fn seconds_left(at: u64, left: u64) -> u32 {
 }
 
 /// Stores when a zone was refreshed. Timers are of the version that is stored: where that is an older one, they stay as they are.
-fn store(zone: &Zone, system_ahead: i64, host: &Arc<dyn Host>, stores: &mut JoinSet<()>) {
+fn store(zone: &Zone, system_ahead: i64, host: &Arc<dyn ZoneStore>, stores: &mut JoinSet<()>) {
     let (Some(held), Some(refreshed)) = (zone.machine.local_soa(), zone.machine.refreshed()) else { return };
     let at = refreshed.at.saturating_add_signed(system_ahead);
     let left = refreshed.left.map(|left| seconds_left(at, left));
     let timers = Timers { serial: held.serial, refreshed: at / 1000, left };
-    let (apex, host, turn) = (zone.settings.apex.clone(), Arc::clone(host), Turn::next(&zone.turns.timers));
+    let (apex, host, turn) =
+        (zone.settings.apex.clone(), Arc::clone(host), WriteTicket::next(&zone.turns.timers));
     // The disk may be slow, and other zones wait for nothing.
     stores.spawn_blocking(move || {
         if host.store(&apex) {
@@ -539,7 +545,7 @@ fn store(zone: &Zone, system_ahead: i64, host: &Arc<dyn Host>, stores: &mut Join
 }
 
 /// Stores which versions were rejected, where that has changed.
-fn store_rejected(zone: &mut Zone, host: &Arc<dyn Host>, stores: &mut JoinSet<()>) {
+fn store_rejected(zone: &mut Zone, host: &Arc<dyn ZoneStore>, stores: &mut JoinSet<()>) {
     let serials = zone.rejected_serials();
     if serials == zone.rejected {
         return;
@@ -547,9 +553,9 @@ fn store_rejected(zone: &mut Zone, host: &Arc<dyn Host>, stores: &mut JoinSet<()
     zone.rejected.clone_from(&serials);
     let Some(judged_by) = zone.settings.judged_by.clone() else { return };
     let (apex, host) = (zone.settings.apex.clone(), Arc::clone(host));
-    let turn = Turn::next(&zone.turns.rejected);
+    let turn = WriteTicket::next(&zone.turns.rejected);
     stores.spawn_blocking(move || {
-        turn.write_if_newest(|| host.store_rejected(&apex, Rejected { judged_by, serials }));
+        turn.write_if_newest(|| host.store_rejected(&apex, RejectedVersions { judged_by, serials }));
     });
 }
 

@@ -1,11 +1,11 @@
 //! Why an exchange with a primary or secondary failed.
 
 use super::PublishError;
-use super::inbound::{InboundError, StepsError};
+use super::inbound::{InboundError, IxfrApplyError};
 use nonesuch_net::{ClientError, TlsError};
 use nonesuch_proto::Name;
 use nonesuch_proto::message::{Header, MessageError, Rcode};
-use nonesuch_server::tsig::AnswerFault;
+use nonesuch_server::tsig::ResponseTsigError;
 
 /// Why an exchange with another server failed: the configuration, this server, the network or the other server is to blame.
 #[derive(Debug, thiserror::Error)]
@@ -34,10 +34,10 @@ pub(super) enum ExchangeError {
     Client(#[from] ClientError),
 
     #[error(transparent)]
-    Tsig(#[from] AnswerFault),
+    Tsig(#[from] ResponseTsigError),
     /// The response code is not authenticated, but may be why the TSIG record does not verify.
     #[error("{fault}; it says {rcode}")]
-    TsigOfError { fault: AnswerFault, rcode: Rcode },
+    TsigOfError { fault: ResponseTsigError, rcode: Rcode },
     #[error("what came is not the answer to the question")]
     NotTheAnswer,
     #[error("its answer makes no sense")]
@@ -55,14 +55,14 @@ pub(super) enum ExchangeError {
     #[error("steps came that were not asked for")]
     UnaskedSteps,
     #[error(transparent)]
-    Steps(#[from] StepsError),
+    Steps(#[from] IxfrApplyError),
     #[error("the zone has no SOA record")]
     NoZoneSoa,
 }
 
 impl ExchangeError {
     /// The TSIG record of `answer` does not verify.
-    pub(super) fn of_tsig(fault: AnswerFault, answer: &[u8]) -> Self {
+    pub(super) fn of_tsig(fault: ResponseTsigError, answer: &[u8]) -> Self {
         match Header::read(answer).map(Header::rcode) {
             None | Some(Rcode::NOERROR) => Self::Tsig(fault),
             Some(rcode) => Self::TsigOfError { fault, rcode },
@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_signed_is_told_with_its_error() {
         let answer = |rcode: Rcode| Header { id: 1, flags: flags::QR | rcode.0, counts: [0; 4] }.to_octets();
-        let of = |rcode| ExchangeError::of_tsig(AnswerFault::Unsigned, &answer(rcode)).to_string();
-        assert_eq!(of(Rcode::NOTAUTH), format!("{}; it says NOTAUTH", AnswerFault::Unsigned));
-        assert_eq!(of(Rcode::NOERROR), AnswerFault::Unsigned.to_string());
+        let of = |rcode| ExchangeError::of_tsig(ResponseTsigError::Unsigned, &answer(rcode)).to_string();
+        assert_eq!(of(Rcode::NOTAUTH), format!("{}; it says NOTAUTH", ResponseTsigError::Unsigned));
+        assert_eq!(of(Rcode::NOERROR), ResponseTsigError::Unsigned.to_string());
     }
 }

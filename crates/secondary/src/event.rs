@@ -1,6 +1,6 @@
 //! What the machine of a zone is told, and what it has done.
 
-use super::timing::Held;
+use super::timing::LocalSoa;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Event {
     /// The transfer ended.
     Transferred {
         /// How.
-        ended: Ended,
+        ended: InboundOutcome,
         /// Seconds that are left to the zone at the primary, where it says so (RFC 7314).
         expire: Option<u32>,
     },
@@ -38,29 +38,29 @@ pub enum Event {
 
 /// How a transfer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum InboundOutcome {
     /// The primary has no newer version than this one.
     UpToDate {
         /// Its serial.
         serial: u32,
     },
     /// This version is here now, and served.
-    Published(Held),
+    Published(LocalSoa),
     /// The steps cannot be had or do not fit, but the whole zone may.
-    NotBySteps,
+    IxfrFailed,
     /// It failed.
     Failed,
     /// The version was transferred, and is not wanted from this primary any more.
-    Unwanted,
+    NoLongerWanted,
     /// The version was transferred, and was refused by whoever verifies it.
-    Refused {
+    Rejected {
         /// Its serial.
         serial: u32,
         /// How long that holds.
-        verdict: Verdict,
+        verdict: RejectionPeriod,
     },
     /// The version was transferred, and this server could not publish it: neither the version nor the primary is to blame.
-    Unpublished {
+    PublishFailed {
         /// Its serial.
         serial: u32,
     },
@@ -68,7 +68,7 @@ pub enum Ended {
 
 /// How long the rejection of a version holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RejectionPeriod {
     /// As long as the settings stay: verification would find the same.
     Final,
     /// It depends on the clock: verification may find otherwise after so many seconds.

@@ -11,7 +11,7 @@ use nonesuch_proto::message::{HEADER, Header, Message, flags};
 use nonesuch_server::acl::{Remote, TlsName};
 use nonesuch_server::clock::seconds_now;
 use nonesuch_server::reply_options::DEFAULT_UDP_SIZE;
-use nonesuch_server::tsig::{self, AnswerVerifier, Keys};
+use nonesuch_server::tsig::{self, AnswerVerifier, TsigKeys};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) fn read_expire(answer: &[u8]) -> Option<u32> {
 /// Another server, and what is needed to query it.
 pub(super) struct Peer<'p> {
     pub(super) remote: &'p Remote,
-    pub(super) keys: &'p Keys,
+    pub(super) keys: &'p TsigKeys,
     pub(super) options: &'p TransfersOptions,
 }
 

@@ -1,7 +1,7 @@
 //! Transfers in: reading the messages of a primary's answer to AXFR (RFC 5936 §2.2) or IXFR (RFC 1995 §4).
 //!
-//! [`Inbound`] takes the messages one by one, without I/O, and gives the zone's records or the steps that lead to them. TSIG is
-//! checked before. What [`Inbound::finish`] gives is no more than what the primary says: steps have to fit the zone
+//! [`InboundTransfer`] takes the messages one by one, without I/O, and gives the zone's records or the steps that lead to them. TSIG is
+//! checked before. What [`InboundTransfer::finish`] gives is no more than what the primary says: steps have to fit the zone
 //! ([`apply_steps`]), and signatures have to be verified by whoever publishes.
 
 mod apply;
@@ -9,13 +9,13 @@ mod error;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use apply::{StepsError, apply_steps};
+pub use apply::{IxfrApplyError, apply_steps};
 pub use error::InboundError;
 
 use nonesuch_net::memory_limit;
 use nonesuch_proto::message::{Fixed, HEADER, Header, Rcode, flags, push_query, read_record};
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, serial};
-use nonesuch_zone::{Builder, ChangeSet, Contents, Place, Reading, Run, Warning};
+use nonesuch_zone::{Builder, ChangeSet, Contents, NodesBuilder, ParsedZone, SourceLocation, Warning};
 use std::convert::Infallible;
 
 /// Bytes that a record is charged with in addition to its owner and its data: its entries while records are sorted, and in the
@@ -31,7 +31,7 @@ const SOA_NUMBERS: usize = 20;
 
 /// What the primary was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum InboundRequest {
     /// The whole zone.
     Axfr,
     /// What leads to its version from the one with this serial.
@@ -41,7 +41,7 @@ pub enum Asked {
     },
 }
 
-impl Asked {
+impl InboundRequest {
     /// The query type.
     #[must_use]
     pub const fn rtype(self) -> Rtype {
@@ -57,7 +57,7 @@ impl Asked {
 pub struct TransferBounds {
     /// Records, those of all steps together.
     pub records: u64,
-    /// Octets of the messages; bytes of memory that the transfer is charged with ([`Inbound::charged`]).
+    /// Octets of the messages; bytes of memory that the transfer is charged with ([`InboundTransfer::charged`]).
     pub octets: u64,
     /// Steps of an incremental transfer. One with more is not wanted: the whole zone is transferred instead.
     pub steps: u64,
@@ -79,7 +79,7 @@ impl Default for TransferBounds {
 
 /// What a primary's answer holds.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum TransferContent {
     /// It has no newer version; this is its serial, which may be an older one.
     UpToDate {
         /// The primary's serial.
@@ -88,21 +88,21 @@ pub enum Incoming {
     /// It has a newer version that does not fit the datagram: ask over TCP (RFC 1995 §2).
     Newer,
     /// The whole zone.
-    Whole {
+    Axfr {
         /// Its records.
         contents: Contents,
         /// What is odd about them.
         warnings: Vec<Warning>,
     },
     /// The versions from the one that is here on, each as what it changes. Both SOA records are among that.
-    Steps(Vec<ChangeSet>),
+    Ixfr(Vec<ChangeSet>),
 }
 
 /// Appends the question for a transfer; for IXFR with `soa`, the RDATA of the SOA record that is here (RFC 1995 §3).
-pub fn push_question(apex: &Name, asked: Asked, soa: &[u8], id: u16, out: &mut Vec<u8>) {
+pub fn push_question(apex: &Name, asked: InboundRequest, soa: &[u8], id: u16, out: &mut Vec<u8>) {
     let start = out.len();
     push_query(apex, asked.rtype(), id, 0, out);
-    if let Asked::Ixfr { .. } = asked {
+    if let InboundRequest::Ixfr { .. } = asked {
         out[start + 8..start + 10].copy_from_slice(&1u16.to_be_bytes());
         out.extend_from_slice(&[0xc0, HEADER as u8]);
         out.extend_from_slice(&Rtype::SOA.0.to_be_bytes());
@@ -131,10 +131,10 @@ enum Phase {
 }
 
 /// Reads the messages of one answer.
-pub struct Inbound {
+pub struct InboundTransfer {
     apex: Name,
     id: u16,
-    asked: Asked,
+    asked: InboundRequest,
     bounds: TransferBounds,
     phase: Phase,
     is_up_to_date: bool,
@@ -153,10 +153,10 @@ pub struct Inbound {
     rdata: Vec<u8>,
 }
 
-impl Inbound {
+impl InboundTransfer {
     /// Waits for the answer to the question with `id` for the zone at `apex`.
     #[must_use]
-    pub fn new(apex: Name, id: u16, asked: Asked, bounds: TransferBounds) -> Self {
+    pub fn new(apex: Name, id: u16, asked: InboundRequest, bounds: TransferBounds) -> Self {
         Self {
             apex,
             id,
@@ -206,14 +206,14 @@ impl Inbound {
 
     /// Records that were passed over, since their owner is not in the zone.
     #[must_use]
-    pub const fn outside(&self) -> u64 {
+    pub const fn out_of_zone(&self) -> u64 {
         self.outside
     }
 
     /// Whether all that came so far is one SOA record, of a newer version.
     #[must_use]
     pub fn is_only_newer(&self) -> bool {
-        self.phase == Phase::Opened && self.records == 1 && self.asked != Asked::Axfr
+        self.phase == Phase::Opened && self.records == 1 && self.asked != InboundRequest::Axfr
     }
 
     /// Reads the next message; tells whether it was the last one.
@@ -242,18 +242,18 @@ impl Inbound {
 
     /// Checks header and question; returns the number of answer records and where the first begins.
     fn check_head(&self, message: &[u8]) -> Result<(u16, usize), InboundError> {
-        let header = Header::read(message).ok_or(InboundError::NotTheAnswer("it has no whole header"))?;
+        let header = Header::read(message).ok_or(InboundError::WrongResponse("it has no whole header"))?;
         if header.id != self.id {
-            return Err(InboundError::NotTheAnswer("its identifier is another one"));
+            return Err(InboundError::WrongResponse("its identifier is another one"));
         }
         if header.flags & flags::QR == 0 || header.opcode() != 0 {
-            return Err(InboundError::NotTheAnswer("it is no response to a query"));
+            return Err(InboundError::WrongResponse("it is no response to a query"));
         }
         if header.rcode() != Rcode::NOERROR {
             return Err(InboundError::Rcode(header.rcode()));
         }
         if header.flags & flags::TC != 0 {
-            return Err(InboundError::NotTheAnswer("it is marked as truncated"));
+            return Err(InboundError::WrongResponse("it is marked as truncated"));
         }
         let at = match header.counts[0] {
             // RFC 5936 §2.2.1: messages behind the first one need not repeat the question.
@@ -263,11 +263,11 @@ impl Inbound {
                 let [a, b] = self.asked.rtype().0.to_be_bytes();
                 let [c, d] = Class::IN.0.to_be_bytes();
                 if name != self.apex || message.get(end..end + 4) != Some(&[a, b, c, d]) {
-                    return Err(InboundError::NotTheAnswer("its question is another one"));
+                    return Err(InboundError::WrongResponse("its question is another one"));
                 }
                 end + 4
             }
-            _ => return Err(InboundError::NotTheAnswer("it has not the one question")),
+            _ => return Err(InboundError::WrongResponse("it has not the one question")),
         };
         Ok((header.counts[1], at))
     }
@@ -292,7 +292,7 @@ impl Inbound {
         }
         match self.phase {
             Phase::Begin => Err(InboundError::NoSoaFirst),
-            Phase::Complete => Err(InboundError::BehindTheEnd),
+            Phase::Complete => Err(InboundError::RecordsAfterEnd),
             Phase::Opened => {
                 self.phase = Phase::Whole;
                 self.keep(owner, fixed, rdata);
@@ -337,7 +337,7 @@ impl Inbound {
             (Phase::Begin, asked) => {
                 self.newest = (serial, rdata.to_vec());
                 match asked {
-                    Asked::Ixfr { serial: here } if !serial::is_before(here, serial) => {
+                    InboundRequest::Ixfr { serial: here } if !serial::is_before(here, serial) => {
                         self.is_up_to_date = true;
                         Phase::Complete
                     }
@@ -348,7 +348,7 @@ impl Inbound {
                     }
                 }
             }
-            (Phase::Opened, Asked::Ixfr { serial: here }) if serial == here => {
+            (Phase::Opened, InboundRequest::Ixfr { serial: here }) if serial == here => {
                 self.begin_step()?;
                 self.builder = Builder::default();
                 self.keep(owner, fixed, rdata);
@@ -380,7 +380,7 @@ impl Inbound {
                     return Err(InboundError::Order { from: to, to: serial });
                 }
             }
-            (Phase::Complete, _) => return Err(InboundError::BehindTheEnd),
+            (Phase::Complete, _) => return Err(InboundError::RecordsAfterEnd),
         };
         Ok(())
     }
@@ -408,7 +408,7 @@ impl Inbound {
             out.extend_from_slice(rdata);
             Ok(())
         };
-        let Ok(()) = self.builder.push(owner, fixed.rtype, ttl, Place::default(), write);
+        let Ok(()) = self.builder.push(owner, fixed.rtype, ttl, SourceLocation::default(), write);
     }
 
     /// The side of a step that was read, in canonical order.
@@ -429,25 +429,25 @@ impl Inbound {
     ///
     /// # Errors
     /// The answer has not ended, or its records are no zone.
-    pub fn finish(self) -> Result<Incoming, InboundError> {
+    pub fn finish(self) -> Result<TransferContent, InboundError> {
         let serial = self.newest.0;
         match self.phase {
-            Phase::Complete if self.is_up_to_date => Ok(Incoming::UpToDate { serial }),
-            Phase::Complete if !self.steps.is_empty() => Ok(Incoming::Steps(self.steps)),
+            Phase::Complete if self.is_up_to_date => Ok(TransferContent::UpToDate { serial }),
+            Phase::Complete if !self.steps.is_empty() => Ok(TransferContent::Ixfr(self.steps)),
             Phase::Complete => {
                 let finished = self.builder.finish(Some(&self.apex));
-                let Reading { contents, warnings } =
+                let ParsedZone { contents, warnings } =
                     finished.map_err(|error| InboundError::Zone(error.fault))?;
-                Ok(Incoming::Whole { contents, warnings })
+                Ok(TransferContent::Axfr { contents, warnings })
             }
-            Phase::Opened if self.is_only_newer() => Ok(Incoming::Newer),
-            _ => Err(InboundError::CutOff { records: self.records }),
+            Phase::Opened if self.is_only_newer() => Ok(TransferContent::Newer),
+            _ => Err(InboundError::Truncated { records: self.records }),
         }
     }
 }
 
-fn to_run(contents: &Contents) -> Run {
-    let mut run = Run::default();
+fn to_run(contents: &Contents) -> NodesBuilder {
+    let mut run = NodesBuilder::default();
     run.push_nodes(contents, 0..contents.node_count());
     run
 }

@@ -2,7 +2,7 @@
 //! RFC 1995, RFC 5936).
 //!
 //! [`Machine`] decides for one zone, without I/O and without a clock: it gets events and the time, and returns actions.
-//! [`Transfers`] carries them out, for all zones in one thread; it needs a [`Host`], the server around it. The host may be an
+//! [`Transfers`] carries them out, for all zones in one thread; it needs a [`ZoneStore`], the server around it. The host may be an
 //! authoritative server, or a resolver with response policy zones.
 #![forbid(unsafe_code)]
 
@@ -21,19 +21,19 @@ mod stored;
 mod task;
 mod timing;
 mod transfers;
-mod turns;
+mod write_order;
 
 #[cfg(test)]
 mod tests;
 
-pub use event::{Action, Ended, Event, Verdict};
+pub use event::{Action, Event, InboundOutcome, RejectionPeriod};
 pub use machine::Machine;
 pub use options::TransfersOptions;
 pub use status::{
-    Counts, Ends, FailingPrimary, Phase, RefreshState, TransferKind, TransferProgress, ZoneStatus,
+    Counts, FailingPrimary, IxfrOutcomes, Phase, RefreshState, TransferKind, TransferProgress, ZoneStatus,
 };
-pub use stored::{Rejected, RejectedSerials, Stored, Timers};
-pub use timing::{Held, Refreshed, Span, Timing, is_expired};
+pub use stored::{RejectedSerials, RejectedVersions, StoredState, Timers};
+pub use timing::{LastRefresh, LocalSoa, TimeBounds, Timing, is_expired};
 pub use transfers::Transfers;
 
 use crate::inbound::TransferBounds;
@@ -45,7 +45,7 @@ use std::time::Instant;
 
 /// What a transfer brought: a version of the zone that is to be verified and published.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedVersion {
     /// Who gave it: the zone may be had from others by the time that it is here.
     pub primary: Remote,
     /// The whole zone.
@@ -60,23 +60,23 @@ pub struct Received {
 pub enum PublishError {
     /// The version is not fit to be served.
     #[error("{reason}")]
-    Refused {
+    Rejected {
         /// Why.
         reason: String,
         /// How long that holds.
-        verdict: Verdict,
+        verdict: RejectionPeriod,
     },
     /// This server lacks what publishing it takes, whatever version it is: keys, or a state directory that can be written to.
     #[error("{0}")]
     Failed(String),
     /// Nobody wants it: the zone is gone, or is had from others by now.
     #[error("{0}")]
-    Unwanted(String),
+    NoLongerWanted(String),
 }
 
-/// What transfers need of the server around them. [`publish`](Host::publish) and [`store`](Host::store) are called on threads that may block, the others in the
+/// What transfers need of the server around them. [`publish`](ZoneStore::publish) and [`store`](ZoneStore::store) are called on threads that may block, the others in the
 /// one thread of all transfers: they are to return at once, whatever is being done with the zone.
-pub trait Host: Send + Sync + 'static {
+pub trait ZoneStore: Send + Sync + 'static {
     /// What is here of the zone, whether it is served or has expired.
     fn contents(&self, apex: &Name) -> Option<Arc<Contents>>;
 
@@ -84,7 +84,7 @@ pub trait Host: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why it is refused.
-    fn publish(&self, apex: &Name, received: Received) -> Result<(), PublishError>;
+    fn publish(&self, apex: &Name, received: ReceivedVersion) -> Result<(), PublishError>;
 
     /// Answers SERVFAIL for the zone: no primary has been reached for too long (RFC 1035 §3.3.13, EXPIRE).
     fn expire(&self, apex: &Name);
@@ -99,15 +99,15 @@ pub trait Host: Send + Sync + 'static {
     }
 
     /// Returns what is stored of the zone.
-    fn load_state(&self, _apex: &Name) -> Stored {
-        Stored::default()
+    fn load_state(&self, _apex: &Name) -> StoredState {
+        StoredState::default()
     }
 
     /// Stores when the zone was refreshed. Called on threads that may block.
     fn store_timers(&self, _apex: &Name, _timers: Timers) {}
 
     /// Stores which versions were rejected; without serials, that none was. Called on threads that may block.
-    fn store_rejected(&self, _apex: &Name, _rejected: Rejected) {}
+    fn store_rejected(&self, _apex: &Name, _rejected: RejectedVersions) {}
 
     /// Removes what is stored of the zone.
     fn forget(&self, _apex: &Name) {}
@@ -116,7 +116,7 @@ pub trait Host: Send + Sync + 'static {
     fn set_expiry(&self, _apex: &Name, _expires: Option<Instant>) {}
 
     /// The TSIG keys.
-    fn keys(&self) -> nonesuch_server::tsig::Keys;
+    fn keys(&self) -> nonesuch_server::tsig::TsigKeys;
 }
 
 /// A zone that is to be had from primaries.

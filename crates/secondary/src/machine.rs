@@ -5,8 +5,8 @@
 //! that failed, and when a NOTIFY comes. The zone expires EXPIRE seconds after the last success, or as soon as it does at the primary
 //! that was asked, which may have it of another (RFC 7314 §4).
 
-use super::event::{Action, Ended, Event, Verdict};
-use super::timing::{Held, Refreshed, Timing};
+use super::event::{Action, Event, InboundOutcome, RejectionPeriod};
+use super::timing::{LastRefresh, LocalSoa, Timing};
 use nonesuch_proto::serial;
 use std::collections::VecDeque;
 
@@ -63,8 +63,8 @@ pub struct Machine {
     timing: Timing,
     uses_steps: bool,
     health: Vec<Health>,
-    held: Option<Held>,
-    refreshed: Option<Refreshed>,
+    held: Option<LocalSoa>,
+    refreshed: Option<LastRefresh>,
     is_expired: bool,
     state: State,
     /// Primaries that are still to be asked in this round.
@@ -97,8 +97,8 @@ impl Machine {
         timing: Timing,
         uses_steps: bool,
         primaries: usize,
-        held: Option<Held>,
-        refreshed: Option<Refreshed>,
+        held: Option<LocalSoa>,
+        refreshed: Option<LastRefresh>,
         noise: u64,
         now: u64,
     ) -> Self {
@@ -109,8 +109,8 @@ impl Machine {
             held,
             // A time to come is the word of a clock that was wrong.
             refreshed: held.map(|_| {
-                let Refreshed { at, left } = refreshed.unwrap_or(Refreshed { at: now, left: None });
-                Refreshed { at: at.min(now), left }
+                let LastRefresh { at, left } = refreshed.unwrap_or(LastRefresh { at: now, left: None });
+                LastRefresh { at: at.min(now), left }
             }),
             is_expired: false,
             state: State::Idle,
@@ -128,7 +128,7 @@ impl Machine {
             noise,
             actions: VecDeque::new(),
         };
-        if let (Some(held), Some(Refreshed { at, left })) = (held, refreshed) {
+        if let (Some(held), Some(LastRefresh { at, left })) = (held, refreshed) {
             let wait = machine.refresh_wait(held, left);
             machine.next = Some((at.min(now) + machine.spread(wait)).max(now));
         }
@@ -169,7 +169,7 @@ impl Machine {
 
     /// When a primary last had the version that is here.
     #[must_use]
-    pub const fn refreshed(&self) -> Option<Refreshed> {
+    pub const fn refreshed(&self) -> Option<LastRefresh> {
         self.refreshed
     }
 
@@ -191,7 +191,7 @@ impl Machine {
 
     /// The version that is here.
     #[must_use]
-    pub const fn local_soa(&self) -> Option<Held> {
+    pub const fn local_soa(&self) -> Option<LocalSoa> {
         self.held
     }
 
@@ -400,7 +400,7 @@ impl Machine {
     }
 
     fn take_serial(&mut self, primary: usize, serial: u32, expire: Option<u32>, now: u64) {
-        self.praise(primary);
+        self.note_success(primary);
         if self.held.is_some_and(|held| held.serial == serial) {
             return self.take_current(expire, now);
         }
@@ -430,10 +430,17 @@ impl Machine {
         }
     }
 
-    fn take_transfer(&mut self, primary: usize, by_steps: bool, ended: Ended, expire: Option<u32>, now: u64) {
+    fn take_transfer(
+        &mut self,
+        primary: usize,
+        by_steps: bool,
+        ended: InboundOutcome,
+        expire: Option<u32>,
+        now: u64,
+    ) {
         match ended {
-            Ended::Published(held) => {
-                self.praise(primary);
+            InboundOutcome::Published(held) => {
+                self.note_success(primary);
                 self.held = Some(held);
                 self.wants_whole = false;
                 self.forget_rejected();
@@ -442,18 +449,18 @@ impl Machine {
                 self.is_expired &= left > 0;
                 self.end_refreshed(left, now);
             }
-            Ended::UpToDate { serial } if self.held.is_some_and(|held| held.serial == serial) => {
-                self.praise(primary);
+            InboundOutcome::UpToDate { serial } if self.held.is_some_and(|held| held.serial == serial) => {
+                self.note_success(primary);
                 self.take_current(expire, now);
             }
-            Ended::UpToDate { .. } => self.ask_next(now),
-            Ended::NotBySteps if by_steps => self.transfer(primary, false),
-            Ended::NotBySteps | Ended::Failed => {
+            InboundOutcome::UpToDate { .. } => self.ask_next(now),
+            InboundOutcome::IxfrFailed if by_steps => self.transfer(primary, false),
+            InboundOutcome::IxfrFailed | InboundOutcome::Failed => {
                 self.note_failure(primary, now);
                 self.ask_next(now);
             }
             // Other settings are under way, or the zone is gone: neither the version nor a primary is to blame.
-            Ended::Unwanted => {
+            InboundOutcome::NoLongerWanted => {
                 if self.hint.is_whole {
                     // Whoever asked for it gets it, from whom it is had.
                     let again = self.again.get_or_insert_with(Hint::default);
@@ -462,11 +469,11 @@ impl Machine {
                 let wait = self.retry_wait();
                 self.end(now + wait, now);
             }
-            Ended::Refused { serial, verdict } => {
+            InboundOutcome::Rejected { serial, verdict } => {
                 let retry = self.retry_at(now);
                 let whole_at = match verdict {
-                    Verdict::Final => by_steps.then_some(retry),
-                    Verdict::For { seconds } => {
+                    RejectionPeriod::Final => by_steps.then_some(retry),
+                    RejectionPeriod::For { seconds } => {
                         // No later: the clock that says so may be wrong, and be set.
                         let wait = (u64::from(seconds) * 1000).min(LONGEST_RETRY);
                         Some(retry.max(now + wait))
@@ -479,7 +486,7 @@ impl Machine {
                 (self.wants_whole, self.has_rejected) = (true, true);
                 self.ask_next(now);
             }
-            Ended::Unpublished { serial } => {
+            InboundOutcome::PublishFailed { serial } => {
                 // From whichever primary it comes; what was rejected for good stays rejected.
                 let rejected = Some(Rejected { serial, whole_at: Some(self.retry_at(now)) });
                 let is_open = |health: &&mut Health| health.rejected.is_none_or(|old| old.whole_at.is_some());
@@ -489,7 +496,7 @@ impl Machine {
         }
     }
 
-    fn praise(&mut self, primary: usize) {
+    fn note_success(&mut self, primary: usize) {
         if let Some(health) = self.health.get_mut(primary) {
             *health = Health { rejected: health.rejected, ..Health::default() };
             self.preferred = primary;
@@ -508,7 +515,7 @@ impl Machine {
     /// A primary has the version that is here, and the zone has so many milliseconds.
     fn end_refreshed(&mut self, left: u64, now: u64) {
         let left = Some(left).filter(|left| self.expire_limit().is_none_or(|limit| *left < limit));
-        self.refreshed = Some(Refreshed { at: now, left });
+        self.refreshed = Some(LastRefresh { at: now, left });
         self.failed_rounds = 0;
         if self.is_expired && left != Some(0) {
             self.is_expired = false;
@@ -521,7 +528,7 @@ impl Machine {
     }
 
     /// REFRESH, or sooner where that little is left to the zone: the primary may have reached its own meanwhile.
-    fn refresh_wait(&self, held: Held, left: Option<u64>) -> u64 {
+    fn refresh_wait(&self, held: LocalSoa, left: Option<u64>) -> u64 {
         let refresh = self.timing.refresh.milliseconds(held.refresh);
         let least = u64::from(self.timing.retry.min) * 1000;
         left.map_or(refresh, |left| refresh.min((left / 2).max(least)))

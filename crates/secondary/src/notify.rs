@@ -1,15 +1,15 @@
 //! NOTIFY (RFC 1996): messages of primaries, and those that tell secondaries of a new version.
 //!
-//! [`handle`] answers a message and says what it tells; [`Outbox`] decides what is sent when. Neither has I/O or a clock.
+//! [`handle`] answers a message and says what it tells; [`NotifyQueue`] decides what is sent when. Neither has I/O or a clock.
 
-mod outbox;
 mod secondaries;
+mod send_queue;
 #[cfg(test)]
 mod tests;
 
 pub use secondaries::{LastNotify, LastQuery, LastTransfer, NotifyResult, Secondaries, SecondaryStatus};
 
-pub use outbox::{Announcement, Occasion, Outbox, Outcome, SoaRecord};
+pub use send_queue::{NotifyOutcome, NotifyQueue, NotifyReason, OutgoingNotify, SoaRecord};
 
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags, opcode, read_record};
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype};
@@ -17,7 +17,7 @@ use std::net::IpAddr;
 
 /// A NOTIFY that was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notified {
+pub struct ReceivedNotify {
     /// The zone, in lower case.
     pub apex: Name,
     /// The serial that the sender has, where it says so: a hint (RFC 1996 §3.7).
@@ -28,9 +28,9 @@ pub struct Notified {
 
 /// What a server has to do with the zone of a NOTIFY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum NotifyRole {
     /// It does not serve it.
-    NotOurs,
+    NotServed,
     /// It is a primary of it, which nobody notifies.
     Primary,
     /// It is a secondary, and the sender may notify it, or may not.
@@ -45,9 +45,9 @@ pub enum Standing {
 pub fn handle(
     message: &[u8],
     sender: IpAddr,
-    ask: impl FnOnce(NameRef<'_>) -> Standing,
+    ask: impl FnOnce(NameRef<'_>) -> NotifyRole,
     out: &mut Vec<u8>,
-) -> Option<Notified> {
+) -> Option<ReceivedNotify> {
     out.clear();
     let header = Header::read(message)?;
     if header.flags & flags::QR != 0 || header.opcode() != opcode::NOTIFY {
@@ -58,23 +58,23 @@ pub fn handle(
         return None;
     };
     let (rcode, is_taken) = match ask(told.apex.view()) {
-        Standing::NotOurs | Standing::Primary => (Rcode::NOTAUTH, false),
-        Standing::Secondary { allows: false } => (Rcode::REFUSED, false),
-        Standing::Secondary { allows: true } => (Rcode::NOERROR, true),
+        NotifyRole::NotServed | NotifyRole::Primary => (Rcode::NOTAUTH, false),
+        NotifyRole::Secondary { allows: false } => (Rcode::REFUSED, false),
+        NotifyRole::Secondary { allows: true } => (Rcode::NOERROR, true),
     };
     respond(header, told.question, rcode, out);
-    is_taken.then_some(Notified { apex: told.apex, serial: told.serial, sender })
+    is_taken.then_some(ReceivedNotify { apex: told.apex, serial: told.serial, sender })
 }
 
 /// What a message says.
-struct Told<'m> {
+struct ParsedNotify<'m> {
     apex: Name,
     serial: Option<u32>,
     question: &'m [u8],
 }
 
 /// One question, for SOA (RFC 1996 §3.7 leaves room for other types; none was ever defined), and perhaps the SOA record.
-fn read(message: &[u8], header: Header) -> Option<Told<'_>> {
+fn read(message: &[u8], header: Header) -> Option<ParsedNotify<'_>> {
     if header.counts[0] != 1 {
         return None;
     }
@@ -88,7 +88,7 @@ fn read(message: &[u8], header: Header) -> Option<Told<'_>> {
     let end = HEADER + name.len() + 4;
     let serial = if header.counts[1] > 0 { read_hint(message, end, name)? } else { None };
     // RFC 4343 §3: zones are looked up in lower case; the question is repeated as it came.
-    Some(Told { apex: name.to_canonical(), serial, question: &message[HEADER..end] })
+    Some(ParsedNotify { apex: name.to_canonical(), serial, question: &message[HEADER..end] })
 }
 
 /// The serial of the SOA record at `at`; the outer `None` where the record cannot be read.

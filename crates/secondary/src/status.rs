@@ -155,12 +155,12 @@ pub struct Counts {
     /// NOTIFY messages that secondaries answered in no attempt.
     pub notify_unanswered: u64,
     /// Of `up_to_date`, `failed` and `refused`: those by steps.
-    pub by_steps: Ends,
+    pub by_steps: IxfrOutcomes,
 }
 
 /// Ends of transfers that published nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ends {
+pub struct IxfrOutcomes {
     /// Nothing newer was found.
     pub up_to_date: u64,
     /// The transfer failed.
@@ -191,7 +191,7 @@ impl Progress {
 
 /// A transfer under way.
 #[derive(Clone, Debug)]
-pub(super) struct ShownTransfer {
+pub(super) struct TransferSnapshot {
     pub(super) progress: Arc<Progress>,
     pub(super) kind: TransferKind,
     /// Seconds since 1970 at its start.
@@ -200,15 +200,15 @@ pub(super) struct ShownTransfer {
 
 /// A zone as it is shown: the progress of a transfer is read when somebody looks.
 #[derive(Debug)]
-pub(super) struct ShownZone {
+pub(super) struct ZoneSnapshot {
     pub(super) status: ZoneStatus,
-    pub(super) transfer: Option<ShownTransfer>,
+    pub(super) transfer: Option<TransferSnapshot>,
 }
 
-impl ShownZone {
+impl ZoneSnapshot {
     pub(super) fn status(&self) -> ZoneStatus {
         let mut status = self.status.clone();
-        if let Some(ShownTransfer { progress, kind, since }) = &self.transfer {
+        if let Some(TransferSnapshot { progress, kind, since }) = &self.transfer {
             status.transfer = Some(progress.of(*kind, *since));
             if progress.is_publishing.load(Relaxed) {
                 status.phase = Phase::Publishing;
@@ -220,7 +220,7 @@ impl ShownZone {
 
 /// The state that the thread shows.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
-    pub(super) zones: BTreeMap<Name, ShownZone>,
+pub(super) struct StatusSnapshot {
+    pub(super) zones: BTreeMap<Name, ZoneSnapshot>,
     pub(super) counts: Counts,
 }

@@ -1,4 +1,4 @@
-//! Facts about a secondary zone that outlive a restart. The [`Host`](super::Host) stores them.
+//! Facts about a secondary zone that outlive a restart. The [`Host`](super::ZoneStore) stores them.
 
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub type RejectedSerials = Vec<(SocketAddr, u32)>;
 /// Versions that were rejected as a whole: none of them is transferred again before its serial changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Rejected {
+pub struct RejectedVersions {
     /// A digest of the settings that versions are verified by: under other settings a version may be accepted.
     pub judged_by: String,
     /// The versions.
@@ -29,9 +29,9 @@ pub struct Rejected {
 
 /// All that is stored of a secondary zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredState {
     /// When it was refreshed. `None`: it is refreshed at once.
     pub timers: Option<Timers>,
     /// The versions that were rejected.
-    pub rejected: Option<Rejected>,
+    pub rejected: Option<RejectedVersions>,
 }

@@ -1,18 +1,20 @@
 //! What is done for a zone: asking a primary for its serial, transferring, telling a secondary.
 
 use super::error::ExchangeError;
-use super::event::{Ended, Verdict};
+use super::event::{InboundOutcome, RejectionPeriod};
 use super::exchange::{self, Peer};
 use super::options::TransfersOptions;
 use super::status::{Counts, Progress, TransferKind};
-use super::timing::Held;
-use super::{Host, PublishError, Received, SecondaryZone};
-use crate::inbound::{Asked, Inbound, InboundError, Incoming, apply_steps, push_question};
-use crate::notify::Announcement;
+use super::timing::LocalSoa;
+use super::{PublishError, ReceivedVersion, SecondaryZone, ZoneStore};
+use crate::inbound::{
+    InboundError, InboundRequest, InboundTransfer, TransferContent, apply_steps, push_question,
+};
+use crate::notify::OutgoingNotify;
 use nonesuch_proto::message::{Header, Message, Rcode, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, serial};
 use nonesuch_server::clock::seconds_now;
-use nonesuch_server::tsig::Keys;
+use nonesuch_server::tsig::TsigKeys;
 use nonesuch_zone::Contents;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -84,14 +86,14 @@ fn read_serial(answer: &[u8], apex: &Name) -> Result<u32, ExchangeError> {
     let is_soa =
         |record: &&nonesuch_proto::message::Record| record.rtype == Rtype::SOA && record.owner == *apex;
     let soa = message.section(Section::Answer).find(is_soa);
-    let held = soa.and_then(|record| Held::from_rdata(&record.rdata));
+    let held = soa.and_then(|record| LocalSoa::from_rdata(&record.rdata));
     held.map(|held| held.serial).ok_or(ExchangeError::NoSoa)
 }
 
 /// Sends a NOTIFY; returns the whole answer.
 pub(super) async fn announce(
-    announcement: &Announcement,
-    keys: &Keys,
+    announcement: &OutgoingNotify,
+    keys: &TsigKeys,
     options: &TransfersOptions,
 ) -> Result<Vec<u8>, ExchangeError> {
     let mut message = announcement.message.clone();
@@ -106,15 +108,15 @@ pub(super) struct Job {
     pub(super) primary: usize,
     pub(super) by_steps: bool,
     /// The version that is here, where an older one is not to take its place.
-    pub(super) local_soa: Option<Held>,
-    pub(super) host: Arc<dyn Host>,
+    pub(super) local_soa: Option<LocalSoa>,
+    pub(super) host: Arc<dyn ZoneStore>,
     pub(super) options: Arc<TransfersOptions>,
     pub(super) progress: Arc<Progress>,
 }
 
 /// How a transfer went.
 pub(super) struct Report {
-    pub(super) ended: Ended,
+    pub(super) ended: InboundOutcome,
     pub(super) error: Option<ExchangeError>,
     /// Seconds that are left to the zone at the primary, where it says so.
     pub(super) expire: Option<u32>,
@@ -136,7 +138,7 @@ impl Report {
 
     const fn begun(by_steps: bool, key: Option<Name>) -> Self {
         Self {
-            ended: Ended::Failed,
+            ended: InboundOutcome::Failed,
             error: None,
             expire: None,
             key,
@@ -154,33 +156,33 @@ impl Report {
         let key = self.key.as_ref().map(tracing::field::display);
         let error = self.error.as_ref().map(tracing::field::display);
         match self.ended {
-            Ended::Published(held) => {
+            InboundOutcome::Published(held) => {
                 let serial = held.serial;
                 tracing::info!(%zone, serial, %peer, %kind, key, messages, records, octets, seconds, "zone transferred");
             }
-            Ended::UpToDate { serial } => {
+            InboundOutcome::UpToDate { serial } => {
                 tracing::debug!(%zone, serial, %peer, "primary has nothing newer")
             }
             // The service has logged why.
-            Ended::Refused { serial, verdict: Verdict::Final } => {
+            InboundOutcome::Rejected { serial, verdict: RejectionPeriod::Final } => {
                 tracing::warn!(
                     %zone, serial, %peer, %kind, key,
                     "transferred version refused; it is transferred again when its serial changes, or by `nonesuch ctl zone retransfer {zone}`"
                 );
             }
-            Ended::Refused { serial, verdict: Verdict::For { seconds } } => {
+            InboundOutcome::Rejected { serial, verdict: RejectionPeriod::For { seconds } } => {
                 tracing::warn!(
                     %zone, serial, %peer, %kind, key, seconds,
                     "transferred version refused at this time; it is transferred again later"
                 );
             }
-            Ended::Unpublished { serial } => {
+            InboundOutcome::PublishFailed { serial } => {
                 tracing::warn!(
                     %zone, serial, %peer, %kind, key,
                     "transferred version not published; it is transferred again after the retry interval"
                 );
             }
-            Ended::Unwanted => {
+            InboundOutcome::NoLongerWanted => {
                 tracing::info!(%zone, %peer, %kind, key, octets, seconds, error, "transferred version not wanted any more");
             }
             _ => match failing {
@@ -197,42 +199,42 @@ impl Report {
         counts.octets += self.octets;
         let steps = u64::from(self.kind == TransferKind::Ixfr);
         match self.ended {
-            Ended::Published(_) => {
+            InboundOutcome::Published(_) => {
                 counts.axfr += 1 - steps;
                 counts.ixfr += steps;
             }
-            Ended::UpToDate { .. } => {
+            InboundOutcome::UpToDate { .. } => {
                 counts.up_to_date += 1;
                 counts.by_steps.up_to_date += steps;
             }
-            Ended::Refused { .. } => {
+            InboundOutcome::Rejected { .. } => {
                 counts.refused += 1;
                 counts.by_steps.refused += steps;
             }
-            Ended::NotBySteps | Ended::Failed | Ended::Unpublished { .. } => {
+            InboundOutcome::IxfrFailed | InboundOutcome::Failed | InboundOutcome::PublishFailed { .. } => {
                 counts.failed += 1;
                 counts.by_steps.failed += steps;
             }
-            Ended::Unwanted => {}
+            InboundOutcome::NoLongerWanted => {}
         }
     }
 }
 
 /// Why a transfer gave no version.
 struct Failure {
-    ended: Ended,
+    ended: InboundOutcome,
     error: Box<ExchangeError>,
 }
 
 impl Failure {
-    fn new(ended: Ended, error: impl Into<ExchangeError>) -> Self {
+    fn new(ended: InboundOutcome, error: impl Into<ExchangeError>) -> Self {
         Self { ended, error: Box::new(error.into()) }
     }
 }
 
 impl<E: Into<ExchangeError>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::new(Ended::Failed, error)
+        Self::new(InboundOutcome::Failed, error)
     }
 }
 
@@ -242,7 +244,7 @@ pub(super) async fn transfer(job: Job) -> Report {
     let key = job.settings.primaries.get(job.primary).and_then(|remote| remote.key.clone());
     let mut report = Report::begun(job.by_steps, key);
     let outcome = match receive_in_time(&job).await {
-        Ok(Answered { inbound, old, expire }) => {
+        Ok(ReceivedTransfer { inbound, old, expire }) => {
             report.expire = expire;
             (report.messages, report.records, report.octets) =
                 (inbound.messages(), inbound.records(), inbound.octets());
@@ -265,28 +267,28 @@ pub(super) async fn transfer(job: Job) -> Report {
 }
 
 /// What a primary answered.
-struct Answered {
-    inbound: Inbound,
+struct ReceivedTransfer {
+    inbound: InboundTransfer,
     /// The version that it was asked to change.
     old: Option<Arc<Contents>>,
     /// Seconds that are left to the zone there.
     expire: Option<u32>,
 }
 
-async fn receive_in_time(job: &Job) -> Result<Answered, Failure> {
+async fn receive_in_time(job: &Job) -> Result<ReceivedTransfer, Failure> {
     let limit = job.options.time_limit;
     let too_slow = |_| Err(ExchangeError::TooSlow(limit.as_secs()).into());
     tokio::time::timeout(limit, receive(job, true)).await.unwrap_or_else(too_slow)
 }
 
 /// Asks, and reads all messages of the answer.
-async fn receive(job: &Job, has_edns: bool) -> Result<Answered, Failure> {
+async fn receive(job: &Job, has_edns: bool) -> Result<ReceivedTransfer, Failure> {
     let remote = job.settings.primaries.get(job.primary).ok_or(ExchangeError::NoPrimary)?;
     let apex = &job.settings.apex;
     let old = job.host.contents(apex).filter(|_| job.by_steps);
     let soa = old.as_ref().and_then(|old| old.apex_rrset(Rtype::SOA)?.rdatas().next());
-    let held = soa.and_then(Held::from_rdata);
-    let asked = held.map_or(Asked::Axfr, |held| Asked::Ixfr { serial: held.serial });
+    let held = soa.and_then(LocalSoa::from_rdata);
+    let asked = held.map_or(InboundRequest::Axfr, |held| InboundRequest::Ixfr { serial: held.serial });
     let id = random_id()?;
     let mut question = Vec::with_capacity(600);
     push_question(apex, asked, soa.unwrap_or_default(), id, &mut question);
@@ -297,12 +299,13 @@ async fn receive(job: &Job, has_edns: bool) -> Result<Answered, Failure> {
     let mut verifier = primary.sign(&mut question)?;
     let mut connection = primary.connect(job.options.idle_limit).await?;
     connection.send(&question).await?;
-    let mut inbound = Inbound::new(apex.clone(), id, asked, job.settings.bounds);
+    let mut inbound = InboundTransfer::new(apex.clone(), id, asked, job.settings.bounds);
     let (mut message, mut expire) = (Vec::new(), None);
     loop {
         if let Err(error) = connection.receive(&mut message).await {
             // RFC 1995 §2 has a primary answer so over UDP that wants to be asked for the whole zone; some do over TCP.
-            let ended = if inbound.is_only_newer() { Ended::NotBySteps } else { Ended::Failed };
+            let ended =
+                if inbound.is_only_newer() { InboundOutcome::IxfrFailed } else { InboundOutcome::Failed };
             return Err(Failure::new(ended, error));
         }
         let mut end = message.len();
@@ -328,55 +331,61 @@ async fn receive(job: &Job, has_edns: bool) -> Result<Answered, Failure> {
     if let Some(verifier) = &verifier {
         verifier.finish()?;
     }
-    Ok(Answered { inbound, old, expire })
+    Ok(ReceivedTransfer { inbound, old, expire })
 }
 
 /// Whether the whole zone is to be asked for instead.
-fn blame(error: InboundError, asked: Asked) -> Failure {
+fn blame(error: InboundError, asked: InboundRequest) -> Failure {
     let is_lasting = matches!(error, InboundError::Rcode(Rcode::SERVFAIL | Rcode(9)));
-    let by_steps = asked != Asked::Axfr && error.may_be_had_whole() && !is_lasting;
-    let ended = if by_steps { Ended::NotBySteps } else { Ended::Failed };
+    let by_steps = asked != InboundRequest::Axfr && error.may_be_had_whole() && !is_lasting;
+    let ended = if by_steps { InboundOutcome::IxfrFailed } else { InboundOutcome::Failed };
     Failure::new(ended, error)
 }
 
 /// Makes the zone of what was received, and has it verified and published.
-fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended, TransferKind), Failure> {
-    let asked = if old.is_some() { Asked::Ixfr { serial: 0 } } else { Asked::Axfr };
-    let outside = inbound.outside();
+fn publish(
+    job: &Job,
+    inbound: InboundTransfer,
+    old: Option<&Contents>,
+) -> Result<(InboundOutcome, TransferKind), Failure> {
+    let asked = if old.is_some() { InboundRequest::Ixfr { serial: 0 } } else { InboundRequest::Axfr };
+    let outside = inbound.out_of_zone();
     let apex = &job.settings.apex;
     let primary = job.settings.primaries[job.primary].clone();
     let (received, kind) = match inbound.finish().map_err(|error| blame(error, asked))? {
-        Incoming::UpToDate { serial } => return Ok((Ended::UpToDate { serial }, TransferKind::Ixfr)),
-        Incoming::Newer => return Err(ExchangeError::OnlySoa.into()),
-        Incoming::Whole { contents, warnings } => {
+        TransferContent::UpToDate { serial } => {
+            return Ok((InboundOutcome::UpToDate { serial }, TransferKind::Ixfr));
+        }
+        TransferContent::Newer => return Err(ExchangeError::OnlySoa.into()),
+        TransferContent::Axfr { contents, warnings } => {
             for warning in warnings.iter().take(3) {
                 tracing::warn!(zone = %apex, %warning, "odd zone from primary");
             }
-            (Received { primary, contents, steps: Vec::new() }, TransferKind::Axfr)
+            (ReceivedVersion { primary, contents, steps: Vec::new() }, TransferKind::Axfr)
         }
-        Incoming::Steps(steps) => {
+        TransferContent::Ixfr(steps) => {
             let old = old.ok_or(ExchangeError::UnaskedSteps)?;
             let (contents, _) =
-                apply_steps(old, &steps).map_err(|error| Failure::new(Ended::NotBySteps, error))?;
-            (Received { primary, contents, steps }, TransferKind::Ixfr)
+                apply_steps(old, &steps).map_err(|error| Failure::new(InboundOutcome::IxfrFailed, error))?;
+            (ReceivedVersion { primary, contents, steps }, TransferKind::Ixfr)
         }
     };
     if outside > 0 {
         tracing::warn!(zone = %apex, records = outside, "records that are not in the zone were passed over");
     }
-    let held = Held::of(&received.contents).ok_or(ExchangeError::NoZoneSoa)?;
+    let held = LocalSoa::of(&received.contents).ok_or(ExchangeError::NoZoneSoa)?;
     // Behind one address may be several servers, of which one is behind: what is here never goes back unasked.
     if job.local_soa.is_some_and(|here| !serial::is_before(here.serial, held.serial)) {
-        return Ok((Ended::UpToDate { serial: held.serial }, kind));
+        return Ok((InboundOutcome::UpToDate { serial: held.serial }, kind));
     }
     match job.host.publish(apex, received) {
-        Ok(()) => Ok((Ended::Published(held), kind)),
+        Ok(()) => Ok((InboundOutcome::Published(held), kind)),
         Err(refused) => {
             let serial = held.serial;
             let ended = match refused {
-                PublishError::Refused { verdict, .. } => Ended::Refused { serial, verdict },
-                PublishError::Failed(_) => Ended::Unpublished { serial },
-                PublishError::Unwanted(_) => Ended::Unwanted,
+                PublishError::Rejected { verdict, .. } => InboundOutcome::Rejected { serial, verdict },
+                PublishError::Failed(_) => InboundOutcome::PublishFailed { serial },
+                PublishError::NoLongerWanted(_) => InboundOutcome::NoLongerWanted,
             };
             Err(Failure::new(ended, refused))
         }

@@ -31,14 +31,14 @@ impl Transfers {
 const NOW: u64 = 1_750_000_000_000;
 const HOUR: u64 = 3_600_000;
 
-const HELD: Held = Held { serial: 10, refresh: 7200, retry: 3600, expire: 1_209_600 };
+const HELD: LocalSoa = LocalSoa { serial: 10, refresh: 7200, retry: 3600, expire: 1_209_600 };
 
-fn held(serial: u32) -> Held {
-    Held { serial, ..HELD }
+fn held(serial: u32) -> LocalSoa {
+    LocalSoa { serial, ..HELD }
 }
 
-fn machine(primaries: usize, held: Option<Held>, refreshed: Option<u64>) -> Machine {
-    let refreshed = refreshed.map(|at| Refreshed { at, left: None });
+fn machine(primaries: usize, held: Option<LocalSoa>, refreshed: Option<u64>) -> Machine {
+    let refreshed = refreshed.map(|at| LastRefresh { at, left: None });
     Machine::new(Timing::default(), true, primaries, held, refreshed, 1, NOW)
 }
 
@@ -73,13 +73,13 @@ const fn notified(serial: Option<u32>) -> Event {
     Event::Notified { serial, primary: None }
 }
 
-const fn ended(ended: Ended) -> Event {
+const fn ended(ended: InboundOutcome) -> Event {
     Event::Transferred { ended, expire: None }
 }
 
 /// The version was rejected for good.
 const fn refused(serial: u32) -> Event {
-    ended(Ended::Refused { serial, verdict: Verdict::Final })
+    ended(InboundOutcome::Rejected { serial, verdict: RejectionPeriod::Final })
 }
 
 /// The primary has the version with this serial.
@@ -111,7 +111,7 @@ fn a_zone_that_is_not_here_is_transferred_at_once() {
     let mut machine = machine(2, None, None);
     assert_eq!(machine.poll_timeout(), Some(NOW));
     assert_eq!(wake(&mut machine, NOW), [whole(0)]);
-    assert_eq!(tell(&mut machine, ended(Ended::Published(held(3))), NOW + 5), [Action::Store]);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(3))), NOW + 5), [Action::Store]);
     assert_eq!((machine.local_soa(), refreshed(&machine)), (Some(held(3)), Some(NOW + 5)));
     assert_next(&machine, NOW + 5, 2 * HOUR);
 }
@@ -122,7 +122,7 @@ fn without_a_zone_waits_double_up_to_an_hour() {
     let mut now = NOW;
     for wait in [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600].map(|seconds| seconds * 1000) {
         assert_eq!(wake(&mut machine, now), [whole(0)]);
-        assert_eq!(tell(&mut machine, ended(Ended::Failed), now), []);
+        assert_eq!(tell(&mut machine, ended(InboundOutcome::Failed), now), []);
         assert_next(&machine, now, wait);
         now = machine.poll_timeout().unwrap();
     }
@@ -159,7 +159,7 @@ fn newer_versions_are_transferred_by_steps_and_older_ones_are_not() {
     let mut now = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, now), [probe(0)]);
     assert_eq!(tell(&mut machine, has(11), now), [steps(0)]);
-    assert_eq!(tell(&mut machine, ended(Ended::Published(held(11))), now), [Action::Store]);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(11))), now), [Action::Store]);
     now = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, now), [probe(0)]);
     // A primary that is behind tells nothing of how old our version is: the next round is that of a failure.
@@ -176,9 +176,9 @@ fn steps_that_cannot_be_had_are_followed_by_the_whole_zone() {
     let mut machine = fresh(1);
     tell(&mut machine, notified(Some(11)), NOW);
     tell(&mut machine, has(11), NOW);
-    assert_eq!(tell(&mut machine, ended(Ended::NotBySteps), NOW), [whole(0)]);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::IxfrFailed), NOW), [whole(0)]);
     // It is no endless loop.
-    assert_eq!(tell(&mut machine, ended(Ended::NotBySteps), NOW), []);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::IxfrFailed), NOW), []);
     assert_next(&machine, NOW, HOUR);
     let mut plain = Machine::new(Timing::default(), false, 1, Some(HELD), None, 1, NOW);
     wake(&mut plain, NOW);
@@ -191,7 +191,7 @@ fn primaries_are_asked_in_turn_and_those_that_fail_come_last() {
     assert_eq!(wake(&mut machine, NOW), [probe(0)]);
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), [probe(1)]);
     assert_eq!(tell(&mut machine, has(11), NOW), [steps(1)]);
-    assert_eq!(tell(&mut machine, ended(Ended::Failed), NOW), [probe(2)]);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::Failed), NOW), [probe(2)]);
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), []);
     assert_eq!(machine.failed_rounds(), 1);
     // All have failed lately: the one that answered last is first.
@@ -229,7 +229,7 @@ fn failures_are_repeated_at_the_retry_interval_until_the_zone_expires() {
     assert!(now > expiry);
     assert_eq!(wake(&mut machine, now), [probe(0)]);
     assert_eq!(tell(&mut machine, has(11), now), [steps(0)]);
-    let done = tell(&mut machine, ended(Ended::Published(held(11))), now);
+    let done = tell(&mut machine, ended(InboundOutcome::Published(held(11))), now);
     assert_eq!(done, [Action::Restore, Action::Store]);
 }
 
@@ -241,7 +241,7 @@ fn a_zone_may_expire_during_a_transfer() {
     let expiry = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, expiry), [Action::Expire]);
     assert_eq!(machine.poll_timeout(), None);
-    let done = tell(&mut machine, ended(Ended::Published(held(11))), expiry + 1);
+    let done = tell(&mut machine, ended(InboundOutcome::Published(held(11))), expiry + 1);
     assert_eq!(done, [Action::Restore, Action::Store]);
 }
 
@@ -301,7 +301,7 @@ fn notifies_that_tell_what_is_not_so_cannot_have_us_ask_for_ever() {
     for serial in 11..20 {
         assert_eq!(tell(&mut machine, notified(Some(serial)), NOW), [probe(0)]);
         assert_eq!(tell(&mut machine, has(serial), NOW), [steps(0)]);
-        assert_eq!(tell(&mut machine, ended(Ended::Published(held(serial))), NOW), [Action::Store]);
+        assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(serial))), NOW), [Action::Store]);
     }
 }
 
@@ -364,7 +364,7 @@ fn a_version_that_is_rejected_is_not_transferred_again_before_its_serial_changes
         let now = machine.next_round().unwrap();
         wake(&mut machine, now);
         assert_eq!(tell(&mut machine, has(12), now), [whole(0)]);
-        tell(&mut machine, ended(Ended::Published(held(12))), now);
+        tell(&mut machine, ended(InboundOutcome::Published(held(12))), now);
         assert_eq!((machine.rejected(), machine.local_soa()), (None, Some(held(12))));
         assert_eq!(tell(&mut machine, Event::Reconsider, now), []);
     }
@@ -378,12 +378,12 @@ fn a_notify_during_a_round_is_followed_by_one_more_round() {
     for serial in [12, 11, 13, 12] {
         assert_eq!(tell(&mut machine, notified(Some(serial)), NOW), []);
     }
-    let done = tell(&mut machine, ended(Ended::Published(held(12))), NOW);
+    let done = tell(&mut machine, ended(InboundOutcome::Published(held(12))), NOW);
     assert_eq!(done, [Action::Store, probe(0)]);
     // What came before the version that is here is of no interest.
     tell(&mut machine, notified(Some(13)), NOW);
     tell(&mut machine, has(13), NOW);
-    assert_eq!(tell(&mut machine, ended(Ended::Published(held(13))), NOW), [Action::Store]);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(13))), NOW), [Action::Store]);
     assert_next(&machine, NOW, 2 * HOUR);
 }
 
@@ -416,7 +416,7 @@ fn a_version_that_steps_led_to_is_had_once_more_as_a_whole_after_the_retry_inter
     tell(&mut faulty, refused(11), NOW + HOUR);
     wake(&mut faulty, NOW + 2 * HOUR);
     assert_eq!(tell(&mut faulty, has(11), NOW + 2 * HOUR), [], "once");
-    assert_eq!(tell(&mut machine, ended(Ended::Published(held(11))), NOW + HOUR), [Action::Store]);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(11))), NOW + HOUR), [Action::Store]);
     tell(&mut machine, notified(Some(12)), NOW + HOUR);
     assert_eq!(tell(&mut machine, has(12), NOW + HOUR), [steps(0)]);
 }
@@ -430,9 +430,9 @@ fn a_version_that_is_not_wanted_any_more_is_nobodys_fault() {
         assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
         if is_reconfigured {
             machine.reconfigure(Timing::default(), true, 1, NOW);
-            assert_eq!(tell(&mut machine, ended(Ended::Unwanted), NOW), [probe(0)]);
+            assert_eq!(tell(&mut machine, ended(InboundOutcome::NoLongerWanted), NOW), [probe(0)]);
         } else {
-            assert_eq!(tell(&mut machine, ended(Ended::Unwanted), NOW), []);
+            assert_eq!(tell(&mut machine, ended(InboundOutcome::NoLongerWanted), NOW), []);
             assert_eq!(wake(&mut machine, NOW + HOUR), [probe(0)]);
         }
         assert_eq!(machine.failed_rounds(), 0);
@@ -445,7 +445,7 @@ fn a_whole_zone_that_was_asked_for_is_had_from_other_primaries() {
     let mut machine = fresh(1);
     assert_eq!(tell(&mut machine, Event::Retransfer, NOW), [whole(0)]);
     machine.reconfigure(Timing::default(), true, 1, NOW);
-    assert_eq!(tell(&mut machine, ended(Ended::Unwanted), NOW), [whole(0)]);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::NoLongerWanted), NOW), [whole(0)]);
 }
 
 #[test]
@@ -454,19 +454,19 @@ fn whoever_asks_for_a_refresh_or_the_whole_zone_gets_it() {
     assert_eq!(tell(&mut machine, Event::Refresh, NOW + 1), [probe(0)]);
     assert_eq!(tell(&mut machine, Event::Retransfer, NOW + 2), []);
     assert_eq!(tell(&mut machine, has(10), NOW + 3), [Action::Store, whole(0)]);
-    assert_eq!(tell(&mut machine, ended(Ended::Published(held(10))), NOW + 4), [Action::Store]);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(10))), NOW + 4), [Action::Store]);
     assert_next(&machine, NOW + 4, 2 * HOUR);
 }
 
 #[test]
 fn what_soa_records_ask_for_is_bounded() {
     let timing = Timing {
-        refresh: Span { min: 100, max: 200 },
-        retry: Span { min: 10, max: 20 },
-        expire: Span { min: 1000, max: 2000 },
+        refresh: TimeBounds { min: 100, max: 200 },
+        retry: TimeBounds { min: 10, max: 20 },
+        expire: TimeBounds { min: 1000, max: 2000 },
     };
     for (seconds, refresh, retry, expire) in [(0, 100, 10, 1000), (u32::MAX, 200, 20, 2000)] {
-        let held = Held { serial: 1, refresh: seconds, retry: seconds, expire: seconds };
+        let held = LocalSoa { serial: 1, refresh: seconds, retry: seconds, expire: seconds };
         let mut machine = Machine::new(timing, true, 1, Some(held), None, 1, NOW);
         wake(&mut machine, NOW);
         tell(&mut machine, has(1), NOW);
@@ -481,7 +481,12 @@ fn what_soa_records_ask_for_is_bounded() {
 #[test]
 fn events_of_what_is_not_under_way_are_passed_over() {
     let mut machine = fresh(1);
-    for event in [has(99), Event::ProbeFailed, ended(Ended::Published(held(99))), ended(Ended::Failed)] {
+    for event in [
+        has(99),
+        Event::ProbeFailed,
+        ended(InboundOutcome::Published(held(99))),
+        ended(InboundOutcome::Failed),
+    ] {
         assert_eq!(tell(&mut machine, event, NOW), []);
     }
     assert_eq!(machine.local_soa(), Some(HELD));
@@ -490,7 +495,7 @@ fn events_of_what_is_not_under_way_are_passed_over() {
 #[test]
 fn other_settings_take_effect_at_once() {
     let mut machine = fresh(1);
-    let timing = Timing { refresh: Span { min: 5, max: 5 }, ..Timing::default() };
+    let timing = Timing { refresh: TimeBounds { min: 5, max: 5 }, ..Timing::default() };
     machine.reconfigure(timing, false, 2, NOW);
     assert_eq!(actions(&mut machine), [probe(0)]);
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), [probe(1)]);
@@ -509,15 +514,15 @@ fn any_event() -> impl Strategy<Value = Event> {
         Just(Event::Reconsider),
         serial.clone().prop_map(has),
         Just(Event::ProbeFailed),
-        serial.clone().prop_map(|serial| ended(Ended::UpToDate { serial })),
-        serial.clone().prop_map(|serial| ended(Ended::Published(held(serial)))),
-        Just(ended(Ended::NotBySteps)),
-        Just(ended(Ended::Failed)),
+        serial.clone().prop_map(|serial| ended(InboundOutcome::UpToDate { serial })),
+        serial.clone().prop_map(|serial| ended(InboundOutcome::Published(held(serial)))),
+        Just(ended(InboundOutcome::IxfrFailed)),
+        Just(ended(InboundOutcome::Failed)),
         serial.clone().prop_map(refused),
         (serial.clone(), 0u32..20_000).prop_map(|(serial, seconds)| {
-            ended(Ended::Refused { serial, verdict: Verdict::For { seconds } })
+            ended(InboundOutcome::Rejected { serial, verdict: RejectionPeriod::For { seconds } })
         }),
-        serial.prop_map(|serial| ended(Ended::Unpublished { serial })),
+        serial.prop_map(|serial| ended(InboundOutcome::PublishFailed { serial })),
     ]
 }
 

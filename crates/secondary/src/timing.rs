@@ -6,14 +6,14 @@ use nonesuch_zone::Contents;
 
 /// Bounds of a time, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct TimeBounds {
     /// At least so many.
     pub min: u32,
     /// At most so many; not less than `least`.
     pub max: u32,
 }
 
-impl Span {
+impl TimeBounds {
     pub(super) fn milliseconds(self, seconds: u32) -> u64 {
         u64::from(seconds.min(self.max).max(self.min)) * 1000
     }
@@ -23,27 +23,27 @@ impl Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// From a successful round to the next.
-    pub refresh: Span,
+    pub refresh: TimeBounds,
     /// From a failed round to the next.
-    pub retry: Span,
+    pub retry: TimeBounds,
     /// From the last successful round to the zone's expiry.
-    pub expire: Span,
+    pub expire: TimeBounds,
 }
 
 impl Default for Timing {
     /// Refresh: 1 minute to 4 weeks; retry: 10 seconds to 2 weeks; expire: 10 minutes and more.
     fn default() -> Self {
         Self {
-            refresh: Span { min: 60, max: 2_419_200 },
-            retry: Span { min: 10, max: 1_209_600 },
-            expire: Span { min: 600, max: u32::MAX },
+            refresh: TimeBounds { min: 60, max: 2_419_200 },
+            retry: TimeBounds { min: 10, max: 1_209_600 },
+            expire: TimeBounds { min: 600, max: u32::MAX },
         }
     }
 }
 
 /// When a primary last had the version that is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refreshed {
+pub struct LastRefresh {
     /// When, in milliseconds since 1970.
     pub at: u64,
     /// Milliseconds that were left to the zone then, where the primary, which has it of another, said that they are less than the
@@ -51,7 +51,7 @@ pub struct Refreshed {
     pub left: Option<u64>,
 }
 
-impl Refreshed {
+impl LastRefresh {
     /// What stored timers say, in milliseconds of a clock that the system's clock is ahead of by `ahead` milliseconds.
     pub(super) fn of(timers: Timers, ahead: i64) -> Self {
         Self {
@@ -70,19 +70,19 @@ impl Refreshed {
 /// Whether a stored version has expired at `now`, in milliseconds since 1970, as the stored timers say
 /// (RFC 1035 §3.3.13, EXPIRE; RFC 7314 §4). Timers of another version do not count.
 #[must_use]
-pub fn is_expired(timers: Option<Timers>, held: Held, timing: Timing, now: u64) -> bool {
+pub fn is_expired(timers: Option<Timers>, held: LocalSoa, timing: Timing, now: u64) -> bool {
     let Some(timers) = timers.filter(|timers| timers.serial == held.serial) else {
         return false;
     };
-    let refreshed = Refreshed::of(timers, 0);
+    let refreshed = LastRefresh::of(timers, 0);
     // A time to come is the word of a clock that was wrong, as in `Machine::new`.
-    let refreshed = Refreshed { at: refreshed.at.min(now), ..refreshed };
+    let refreshed = LastRefresh { at: refreshed.at.min(now), ..refreshed };
     refreshed.expires_at(timing.expire.milliseconds(held.expire)) <= now
 }
 
 /// What the SOA record of the version that is here says, times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct LocalSoa {
     /// Serial.
     pub serial: u32,
     /// REFRESH.
@@ -93,7 +93,7 @@ pub struct Held {
     pub expire: u32,
 }
 
-impl Held {
+impl LocalSoa {
     /// Of a zone.
     #[must_use]
     pub fn of(contents: &Contents) -> Option<Self> {

@@ -3,9 +3,9 @@
 use super::command::Command;
 use super::driver::Driver;
 use super::options::TransfersOptions;
-use super::status::{Counts, Shown, ShownZone, ZoneStatus};
-use super::{Host, SecondaryZone};
-use crate::notify::{Notified, Occasion, SoaRecord};
+use super::status::{Counts, StatusSnapshot, ZoneSnapshot, ZoneStatus};
+use super::{SecondaryZone, ZoneStore};
+use crate::notify::{NotifyReason, ReceivedNotify, SoaRecord};
 use nonesuch_proto::Name;
 use nonesuch_server::acl::Remote;
 use std::io;
@@ -21,8 +21,8 @@ const NOTIFIED: usize = 4096;
 #[derive(Debug)]
 pub struct Transfers {
     commands: mpsc::UnboundedSender<Command>,
-    notified: mpsc::Sender<Notified>,
-    shown: Arc<Mutex<Shown>>,
+    notified: mpsc::Sender<ReceivedNotify>,
+    shown: Arc<Mutex<StatusSnapshot>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -31,10 +31,10 @@ impl Transfers {
     ///
     /// # Errors
     /// What the system says of a new thread.
-    pub fn start(options: TransfersOptions, host: Arc<dyn Host>) -> io::Result<Self> {
+    pub fn start(options: TransfersOptions, host: Arc<dyn ZoneStore>) -> io::Result<Self> {
         let (commands, taken_commands) = mpsc::unbounded_channel();
         let (notified, taken_notified) = mpsc::channel(NOTIFIED);
-        let shown = Arc::new(Mutex::new(Shown::default()));
+        let shown = Arc::new(Mutex::new(StatusSnapshot::default()));
         let to_show = Arc::clone(&shown);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("transfers".into()).spawn(move || {
@@ -82,12 +82,12 @@ impl Transfers {
     /// Takes a NOTIFY; never waits. Where it says no, too many wait already, and the NOTIFY is not to be answered: its
     /// sender will repeat it.
     #[must_use]
-    pub fn notified(&self, notified: Notified) -> bool {
+    pub fn notified(&self, notified: ReceivedNotify) -> bool {
         self.notified.try_send(notified).is_ok()
     }
 
     /// Tells `to` of the version of a zone that has this SOA record.
-    pub fn send_notify(&self, apex: &Name, soa: SoaRecord, to: Vec<Remote>, occasion: Occasion) {
+    pub fn send_notify(&self, apex: &Name, soa: SoaRecord, to: Vec<Remote>, occasion: NotifyReason) {
         if !to.is_empty() {
             self.tell(Command::Announce { apex: apex.clone(), soa, to, occasion });
         }
@@ -97,7 +97,7 @@ impl Transfers {
     #[must_use]
     pub fn status(&self) -> Vec<ZoneStatus> {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.zones.values().map(ShownZone::status).collect()
+        shown.zones.values().map(ZoneSnapshot::status).collect()
     }
 
     /// What happened so far.

@@ -10,7 +10,9 @@ use nonesuch_proto::Name;
 use nonesuch_proto::edns::{self, Opt};
 use nonesuch_server::cookies::{CookieStatus, Cookies};
 use nonesuch_server::limits::online::thread_time;
-use nonesuch_server::limits::{Action, Class, LimitSettings, Limits, RateSettings, hash_name};
+use nonesuch_server::limits::{
+    LimitAction, LimitSettings, Limits, RateSettings, ResponseCategory, hash_name,
+};
 use nonesuch_server::reply_options::{ReplyOptions, ReplySettings};
 use nonesuch_server::trailer::Transport;
 use std::hint::black_box;
@@ -80,8 +82,9 @@ fn rates(count: u64, client: impl Fn(u64) -> IpAddr) -> Result<u64, Box<dyn std:
     let mut sent = 0;
     for turn in 0..count {
         let hash = hash_name(black_box(name.view()));
-        let action = limits.response(turn / 100, client(turn), Class::Positive, hash, CookieStatus::Absent);
-        sent += u64::from(action == Action::Send);
+        let action =
+            limits.response(turn / 100, client(turn), ResponseCategory::Positive, hash, CookieStatus::Absent);
+        sent += u64::from(action == LimitAction::Send);
     }
     Ok(sent)
 }

@@ -8,7 +8,7 @@
 use nonesuch_proto::message::{HEADER, push_query};
 use nonesuch_proto::{Rtype, edns};
 use nonesuch_server::query::Query;
-use nonesuch_server::statistics::{Carrier, Statistics};
+use nonesuch_server::statistics::{Statistics, TransportKind};
 use std::hint::black_box;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         messages.push((octets, response));
     }
     let statistics = Statistics::new();
-    let mut thread = statistics.thread(Carrier::Udp);
+    let mut thread = statistics.thread(TransportKind::Udp);
     for (message, response) in messages.iter().cycle().take(count) {
         let Ok(query) = Query::parse(message) else { continue };
         let query = black_box(query);
@@ -41,8 +41,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sum = statistics.sum();
     println!(
         "{} queries, {} octets of answers",
-        sum.of(Carrier::Udp).types.values().sum::<u64>(),
-        sum.of(Carrier::Udp).response_sizes.octets
+        sum.of(TransportKind::Udp).types.values().sum::<u64>(),
+        sum.of(TransportKind::Udp).response_sizes.octets
     );
     Ok(())
 }

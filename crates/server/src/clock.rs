@@ -26,13 +26,13 @@ pub const fn is_set_back(now: u64, before: u64) -> bool {
 
 /// What is logged once a second at most, since others can cause it at will.
 #[derive(Debug, Default)]
-pub struct OnceASecond {
+pub struct LogInterval {
     /// The second of the last line, and how often there was none since.
     said: AtomicU64,
     unsaid: AtomicU64,
 }
 
-impl OnceASecond {
+impl LogInterval {
     /// No line so far.
     #[must_use]
     pub const fn new() -> Self {
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn one_line_a_second_tells_of_those_before() {
-        let line = OnceASecond::new();
+        let line = LogInterval::new();
         let said = [107, 107, 107, 108, 109, 109, 108, 7, 7].map(|now| line.may_log(now));
         assert_eq!(said, [Some(0), None, None, Some(2), Some(0), None, None, Some(2), None]);
     }

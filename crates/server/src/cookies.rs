@@ -48,14 +48,14 @@ pub enum CookieStatus {
 
 /// The judgement of a cookie, and what goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CookieCheck {
     /// The judgement.
     pub status: CookieStatus,
     /// The response's cookie option, where there is to be one.
     pub reply: Option<[u8; COOKIE_OCTETS]>,
 }
 
-impl Checked {
+impl CookieCheck {
     const fn without_reply(status: CookieStatus) -> Self {
         Self { status, reply: None }
     }
@@ -143,20 +143,20 @@ impl Cookies {
     /// Judges the cookie option of a query of `client`, and makes that of the response; `now` is in seconds since 1970 modulo
     /// 2^32.
     #[must_use]
-    pub fn check(&self, data: Option<&[u8]>, client: IpAddr, now: u32) -> Checked {
-        let Some(data) = data else { return Checked::without_reply(CookieStatus::Absent) };
+    pub fn check(&self, data: Option<&[u8]>, client: IpAddr, now: u32) -> CookieCheck {
+        let Some(data) = data else { return CookieCheck::without_reply(CookieStatus::Absent) };
         let Some(cookie) = CookieOption::read(data) else {
-            return Checked::without_reply(CookieStatus::Malformed);
+            return CookieCheck::without_reply(CookieStatus::Malformed);
         };
         let client = client.to_canonical();
         if cookie.server.is_empty() {
-            return Checked {
+            return CookieCheck {
                 status: CookieStatus::ClientOnly,
                 reply: Some(self.make(cookie.client, client, now)),
             };
         }
         let Some(age) = self.age(cookie, client, now) else {
-            return Checked {
+            return CookieCheck {
                 status: CookieStatus::Invalid,
                 reply: Some(self.make(cookie.client, client, now)),
             };
@@ -164,7 +164,7 @@ impl Cookies {
         // One that was made with a secret on its way out, or has reserved octets, is replaced when it is half an hour old too.
         let kept = (age <= RENEWED).then(|| data.try_into().ok()).flatten();
         let reply = kept.unwrap_or_else(|| self.make(cookie.client, client, now));
-        Checked { status: CookieStatus::Valid, reply: Some(reply) }
+        CookieCheck { status: CookieStatus::Valid, reply: Some(reply) }
     }
 
     /// Seconds since the cookie was made, where it is valid.

@@ -7,11 +7,11 @@
 pub mod acl;
 pub mod clock;
 pub mod cookies;
+pub mod dnstap;
 pub mod extended_errors;
 pub mod limits;
 pub mod query;
 pub mod reply_options;
 pub mod statistics;
-pub mod tap;
 pub mod trailer;
 pub mod tsig;

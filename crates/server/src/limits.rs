@@ -16,20 +16,22 @@ pub mod rates;
 mod settings;
 
 pub use online::WorkerShare;
-pub use rates::Class;
-pub use settings::{LimitError, LimitSettings, OnlineSettings, RateSettings, RequireCookie, WhenOver};
+pub use rates::ResponseCategory;
+pub use settings::{
+    LimitError, LimitSettings, OnlineSettings, OverBudgetAction, RateSettings, RequireCookie,
+};
 pub use settings::{RATES, SHARES, SLIPS, TABLE_OCTETS};
 
 use crate::cookies::CookieStatus;
 use crate::trailer::Transport;
-use buckets::Taken;
+use buckets::TakeResult;
 use nonesuch_proto::NameRef;
 use rates::Rates;
 use std::net::IpAddr;
 
 /// What is to be done with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum LimitAction {
     /// It is sent.
     Send,
     /// It is not.
@@ -82,36 +84,36 @@ impl Limits {
     }
 
     /// What is done with a response over UDP to `client` at `now_ms`, milliseconds from any start. `name` is the
-    /// [hash](hash_name) of what the response is imputed to ([`Class`]).
+    /// [hash](hash_name) of what the response is imputed to ([`ResponseCategory`]).
     #[inline]
     #[must_use]
     pub fn response(
         &self,
         now_ms: u64,
         client: IpAddr,
-        class: Class,
+        class: ResponseCategory,
         name: u64,
         cookie: CookieStatus,
-    ) -> Action {
-        let Some(rates) = &self.rates else { return Action::Send };
+    ) -> LimitAction {
+        let Some(rates) = &self.rates else { return LimitAction::Send };
         if cookie == CookieStatus::Valid || self.is_exempt(client) {
-            return Action::Send;
+            return LimitAction::Send;
         }
         match rates.admit(now_ms, client, class, name) {
-            Taken::Yes => Action::Send,
-            Taken::No { is_marked } => self.limit(is_marked, cookie),
+            TakeResult::Yes => LimitAction::Send,
+            TakeResult::No { is_marked } => self.limit(is_marked, cookie),
         }
     }
 
     #[cold]
-    fn limit(&self, is_marked: bool, cookie: CookieStatus) -> Action {
+    fn limit(&self, is_marked: bool, cookie: CookieStatus) -> LimitAction {
         // One that sends no cookie would not understand; RFC 7873 §5.2.3 leaves both to it.
         let asks = matches!(cookie, CookieStatus::ClientOnly | CookieStatus::Invalid)
             && self.settings.require_cookie == RequireCookie::WhenLimited;
         match (is_marked, asks) {
-            (false, _) => Action::Drop,
-            (true, false) => Action::Truncate,
-            (true, true) => Action::BadCookie,
+            (false, _) => LimitAction::Drop,
+            (true, false) => LimitAction::Truncate,
+            (true, true) => LimitAction::BadCookie,
         }
     }
 
@@ -137,10 +139,10 @@ impl Limits {
 
     /// What is done with a response that may not be made. TC over TCP would lead nowhere: there it is refused.
     #[must_use]
-    pub const fn over_budget(&self, transport: Transport) -> Action {
+    pub const fn over_budget(&self, transport: Transport) -> LimitAction {
         match (self.settings.online.over_budget_action, transport) {
-            (WhenOver::Truncate, Transport::Udp) => Action::Truncate,
-            _ => Action::Refuse,
+            (OverBudgetAction::Truncate, Transport::Udp) => LimitAction::Truncate,
+            _ => LimitAction::Refuse,
         }
     }
 }
@@ -167,12 +169,12 @@ pub fn hash_name(name: NameRef<'_>) -> u64 {
 
 /// What makes a client of many addresses: their first bits.
 #[derive(Clone, Copy, Debug)]
-pub struct Networks {
+pub struct ClientPrefixes {
     ipv4: u32,
     ipv6: u64,
 }
 
-impl Networks {
+impl ClientPrefixes {
     /// Of so many bits, of an IPv6 address 64 at most.
     #[must_use]
     pub fn new(ipv4: u8, ipv6: u8) -> Self {

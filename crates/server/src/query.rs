@@ -25,7 +25,7 @@ pub struct Query<'q> {
 
 /// What is to be done with octets that are no answerable query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
+pub enum QueryFault {
     /// Say nothing: a response, or no whole header.
     Ignore,
     /// An opcode other than QUERY: NOTIMP.
@@ -36,16 +36,16 @@ pub enum Malformed {
 
 impl<'q> Query<'q> {
     /// Reads `message`.
-    pub fn parse(message: &'q [u8]) -> Result<Self, Malformed> {
-        let header = Header::read(message).ok_or(Malformed::Ignore)?;
+    pub fn parse(message: &'q [u8]) -> Result<Self, QueryFault> {
+        let header = Header::read(message).ok_or(QueryFault::Ignore)?;
         // A response is never answered, or two servers could answer each other for ever.
         if header.flags & flags::QR != 0 {
-            return Err(Malformed::Ignore);
+            return Err(QueryFault::Ignore);
         }
         if header.opcode() != opcode::QUERY {
-            return Err(Malformed::Opcode(header));
+            return Err(QueryFault::Opcode(header));
         }
-        let form = Malformed::Form(header);
+        let form = QueryFault::Form(header);
         // RFC 9619 §4: a query has one question; it has nothing in the answer section.
         if header.counts[0] != 1 || header.counts[1] != 0 {
             return Err(form);

@@ -5,24 +5,24 @@
 //! threads by transport.
 
 mod cells;
+mod log_throttle;
 mod sum;
 mod thread;
-mod told;
 mod transfers;
 
 pub use cells::{LATENCY_BOUNDS, Latencies, Sizes};
-pub use sum::{CarrierSum, Sum};
-pub use thread::{Cookie, Dropped, Observation, Seen, ThreadStatistics, Tsig};
-pub use told::KnownSender;
-pub use transfers::{Direction, NotifyCount, TransferKind, TransferResult, TransferSum, Transfers};
+pub use log_throttle::KnownSender;
+pub use sum::{StatisticsTotals, TransportTotals};
+pub use thread::{CookieResult, DropReason, Observation, QueryFlags, ThreadStatistics, TsigResult};
+pub use transfers::{Direction, NotifyCount, TransferCounters, TransferKind, TransferResult, TransferTotals};
 
+use log_throttle::LogThrottle;
 use std::sync::{Arc, Mutex, PoisonError};
 use thread::Counters;
-use told::Told;
 
 /// What carries messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Carrier {
+pub enum TransportKind {
     /// UDP.
     Udp,
     /// TCP.
@@ -31,8 +31,8 @@ pub enum Carrier {
     Tls,
 }
 
-impl Carrier {
-    /// All of them, in the order in which [`Sum::carriers`] has them.
+impl TransportKind {
+    /// All of them, in the order in which [`StatisticsTotals::carriers`] has them.
     pub const ALL: [Self; 3] = [Self::Udp, Self::Tcp, Self::Tls];
 
     /// The name in metrics.
@@ -50,8 +50,8 @@ impl Carrier {
 #[derive(Debug, Default)]
 pub struct Statistics {
     threads: Mutex<Vec<Arc<Counters>>>,
-    transfers: Transfers,
-    told: Arc<Told>,
+    transfers: TransferCounters,
+    told: Arc<LogThrottle>,
 }
 
 impl Statistics {
@@ -64,7 +64,7 @@ impl Statistics {
     /// Counters for one more thread that answers what `carrier` brings. They keep counting for the sums when the thread
     /// has ended.
     #[must_use]
-    pub fn thread(&self, carrier: Carrier) -> ThreadStatistics {
+    pub fn thread(&self, carrier: TransportKind) -> ThreadStatistics {
         let counters = Arc::new(Counters::new(carrier));
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.push(Arc::clone(&counters));
@@ -72,21 +72,21 @@ impl Statistics {
     }
 
     /// Tells in the log of a client whose responses are limited no longer; to be called every second.
-    pub fn tell_unlimited(&self) {
-        self.told.unlimited(crate::clock::seconds_now());
+    pub fn log_unlimited(&self) {
+        self.told.log_unlimited(crate::clock::seconds_now());
     }
 
     /// Transfers and NOTIFY, which are counted from any thread.
     #[must_use]
-    pub const fn transfers(&self) -> &Transfers {
+    pub const fn transfers(&self) -> &TransferCounters {
         &self.transfers
     }
 
     /// The numbers as they are now.
     #[must_use]
-    pub fn sum(&self) -> Sum {
+    pub fn sum(&self) -> StatisticsTotals {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut sum = Sum { transfers: self.transfers.read(), ..Sum::default() };
+        let mut sum = StatisticsTotals { transfers: self.transfers.read(), ..StatisticsTotals::default() };
         for counters in threads {
             sum.carriers[counters.carrier as usize].add(&counters);
         }

@@ -1,6 +1,6 @@
 //! Transaction signatures: TSIG (RFC 8945). Octets in, octets out; the time is passed in, in seconds since 1970.
 //!
-//! A server verifies a request with [`Keys::verify`] and signs what it answers with the [`Signer`] that comes of it. A client
+//! A server verifies a request with [`TsigKeys::verify`] and signs what it answers with the [`ResponseSigner`] that comes of it. A client
 //! signs a request with [`sign_request`] and verifies the answers with the [`AnswerVerifier`] that comes of it. Answers of
 //! many messages (RFC 8945 §5.3.1) are signed message by message; of others' answers, up to 99 messages in a row need not be
 //! signed.
@@ -18,9 +18,9 @@ mod record;
 mod server;
 mod text;
 
-pub use client::{AnswerFault, AnswerVerifier, Checked, sign_request};
-pub use key::{Algorithm, Key, KeyError, Keys};
-pub use server::{Error, Refused, Signer, Verified};
+pub use client::{AnswerVerifier, CheckedMessage, ResponseTsigError, sign_request};
+pub use key::{TsigAlgorithm, TsigKey, TsigKeyError, TsigKeys};
+pub use server::{ResponseSigner, TsigError, TsigRejection, VerifiedRequest};
 pub use text::{KeyTextError, KeyTextFault, read_keys};
 
 /// Seconds that the clocks of both sides may differ (RFC 8945 §10 recommends 300).

@@ -7,11 +7,11 @@ mod gathered;
 mod order;
 mod part;
 
-pub use fault::{Place, Warning, ZoneError, ZoneFault};
+pub use fault::{SourceLocation, Warning, ZoneError, ZoneFault};
 pub(crate) use part::{OpenPart, Part};
 
 use crate::contents::Contents;
-use gathered::Gathered;
+use gathered::GatheredParts;
 use nonesuch_proto::{Name, NameRef, Rtype};
 
 /// Octets from which on a part is closed.
@@ -19,7 +19,7 @@ pub(crate) const PART: usize = 1 << 20;
 
 /// A zone made of its records.
 #[derive(Debug)]
-pub struct Reading {
+pub struct ParsedZone {
     /// The records.
     pub contents: Contents,
     /// What is odd about them.
@@ -41,7 +41,7 @@ impl Builder {
         owner: NameRef<'_>,
         rtype: Rtype,
         ttl: u32,
-        place: Place,
+        place: SourceLocation,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         if place.file != self.open_file || self.open.len() >= PART {
@@ -65,9 +65,9 @@ impl Builder {
         self.parts.push(part);
     }
 
-    fn gather(mut self) -> Gathered {
+    fn gather(mut self) -> GatheredParts {
         self.close();
-        Gathered::new(self.parts)
+        GatheredParts::new(self.parts)
     }
 
     /// Owner, type and RDATA of the records, in the order in which they were added.
@@ -83,11 +83,11 @@ impl Builder {
     }
 
     /// Sorts and checks the records. `origin` is the apex where it is known; otherwise the SOA record's owner is.
-    pub fn finish(self, origin: Option<&Name>) -> Result<Reading, ZoneError> {
+    pub fn finish(self, origin: Option<&Name>) -> Result<ParsedZone, ZoneError> {
         let gathered = self.gather();
         let apex = gathered.find_apex(origin)?;
         if gathered.counts().names > u32::MAX as usize {
-            return Err(ZoneError { fault: ZoneFault::TooLarge, place: Place::default() });
+            return Err(ZoneError { fault: ZoneFault::TooLarge, place: SourceLocation::default() });
         }
         gathered.check_owners(&apex)?;
         let order = order::sort(&gathered, apex.view().len());

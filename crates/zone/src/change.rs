@@ -8,11 +8,11 @@
 mod apply;
 mod text;
 
-pub use apply::{ChangeError, ChangeFault, SerialRule, Touched};
+pub use apply::{ChangeError, ChangeFault, SerialRule, TouchedName};
 pub use text::ChangeReadError;
 pub(crate) use text::read_part;
 
-use crate::contents::{Contents, Node, Rrset, Run};
+use crate::contents::{Contents, Node, NodesBuilder, Rrset};
 use nonesuch_proto::{Name, Rtype, rdata};
 use std::cmp::Ordering;
 
@@ -58,10 +58,10 @@ impl ChangeSet {
 
     /// The change set of these two sides, each with its names in canonical order.
     #[must_use]
-    pub fn from_sides(apex: &Name, removed: Run, added: Run) -> Self {
+    pub fn from_sides(apex: &Name, removed: NodesBuilder, added: NodesBuilder) -> Self {
         Self {
-            removed: Contents::from_runs(apex, vec![removed]),
-            added: Contents::from_runs(apex, vec![added]),
+            removed: Contents::from_parts(apex, vec![removed]),
+            added: Contents::from_parts(apex, vec![added]),
             removed_lines: Vec::new(),
             added_lines: Vec::new(),
         }
@@ -92,8 +92,8 @@ impl ChangeSet {
     }
 
     /// The names at which something changes, in canonical order.
-    pub fn touched(&self) -> impl Iterator<Item = Touched<'_>> {
-        pairs(&self.removed, &self.added).map(|(removed, added)| Touched { set: self, removed, added })
+    pub fn touched(&self) -> impl Iterator<Item = TouchedName<'_>> {
+        pairs(&self.removed, &self.added).map(|(removed, added)| TouchedName { set: self, removed, added })
     }
 }
 
@@ -137,7 +137,7 @@ fn rank(rrset: Rrset<'_>) -> (Rtype, bool) {
 /// One side of a change set under construction: names are begun when the first of their records comes.
 #[derive(Default)]
 struct Side {
-    run: Run,
+    run: NodesBuilder,
     node: Option<usize>,
     rrset: Option<(Rtype, Rtype)>,
 }

@@ -56,10 +56,10 @@ mod text;
 mod write;
 
 pub(crate) use block::Block;
-pub use directory::{ChunkFacts, Times, Uniform, chain_pattern, signers_pattern};
+pub use directory::{ChunkSummary, TimeRange, Uniformity, chain_pattern, signers_pattern};
 pub use read::{read, read_file};
 pub use stored::StoredZone;
-pub use text::{Compared, compare_octets, compare_text};
+pub use text::{TextComparison, compare_octets, compare_text};
 pub use write::{write, write_in_chunks, write_splice};
 
 use crate::builder::ZoneFault;

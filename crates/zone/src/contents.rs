@@ -314,16 +314,16 @@ impl<'z> Rrset<'z> {
 
 /// A run of consecutive nodes under construction; runs made side by side are joined into contents.
 #[derive(Debug, Default)]
-pub struct Run {
+pub struct NodesBuilder {
     names: Vec<u8>,
     rdata: Vec<u8>,
     nodes: Vec<NodeEntry>,
     rrsets: Vec<RrsetEntry>,
 }
 
-impl Run {
+impl NodesBuilder {
     /// An empty run with room for so much.
-    pub(crate) fn with_capacity(room: Room) -> Self {
+    pub(crate) fn with_capacity(room: Capacity) -> Self {
         Self {
             names: Vec::with_capacity(room.names),
             rdata: Vec::with_capacity(room.rdata),
@@ -412,7 +412,7 @@ impl Run {
 
 /// How much contents or a run are to hold.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct Capacity {
     /// Octets of names.
     pub(crate) names: usize,
     /// Octets of RDATA, with two octets of length for each record.
@@ -424,7 +424,7 @@ pub(crate) struct Room {
 impl Contents {
     /// The contents of the zone at `apex` that are one run, which is not copied.
     #[must_use]
-    pub fn from_run(apex: &Name, run: Run) -> Self {
+    pub fn from_nodes(apex: &Name, run: NodesBuilder) -> Self {
         let all = run.into_contents(apex);
         debug_assert!(all.nodes().zip(all.nodes().skip(1)).all(|(a, b)| a.name() < b.name()));
         all
@@ -433,16 +433,16 @@ impl Contents {
     /// Joins runs, given in canonical order, into the contents of the zone at `apex`. Each run is freed once it is
     /// copied.
     #[must_use]
-    pub fn from_runs(apex: &Name, mut runs: Vec<Run>) -> Self {
+    pub fn from_parts(apex: &Name, mut runs: Vec<NodesBuilder>) -> Self {
         let only = if runs.len() == 1 { runs.pop() } else { None };
         let mut all = if let Some(run) = only {
-            let Run { names, rdata, nodes, rrsets } = run;
+            let NodesBuilder { names, rdata, nodes, rrsets } = run;
             let mut all = Self { apex: apex.clone(), names, rdata, nodes, rrsets };
             all.shrink_to_fit();
             all
         } else {
-            let sum = |size: fn(&Run) -> usize| runs.iter().map(size).sum();
-            let room = Room {
+            let sum = |size: fn(&NodesBuilder) -> usize| runs.iter().map(size).sum();
+            let room = Capacity {
                 names: sum(|run| run.names.len()),
                 rdata: sum(|run| run.rdata.len()),
                 nodes: sum(|run| run.nodes.len()),
@@ -451,20 +451,20 @@ impl Contents {
             Self::with_capacity(apex, room)
         };
         for run in runs {
-            all.append_run(&run);
+            all.append_nodes(&run);
         }
         debug_assert!(all.nodes().zip(all.nodes().skip(1)).all(|(a, b)| a.name() < b.name()));
         all
     }
 
     /// No records yet, and room for so much.
-    pub(crate) fn with_capacity(apex: &Name, room: Room) -> Self {
-        let Run { names, rdata, nodes, rrsets } = Run::with_capacity(room);
+    pub(crate) fn with_capacity(apex: &Name, room: Capacity) -> Self {
+        let NodesBuilder { names, rdata, nodes, rrsets } = NodesBuilder::with_capacity(room);
         Self { apex: apex.clone(), names, rdata, nodes, rrsets }
     }
 
     /// Adds a run whose nodes all come after the last one in canonical order.
-    pub(crate) fn append_run(&mut self, run: &Run) {
+    pub(crate) fn append_nodes(&mut self, run: &NodesBuilder) {
         self.append_arenas(&run.names, &run.rdata, &run.nodes, &run.rrsets);
     }
 
@@ -522,16 +522,16 @@ impl Contents {
 
     /// The run that these contents are, emptied, to be filled anew in the same memory.
     #[must_use]
-    pub fn into_empty_run(mut self) -> Run {
+    pub fn into_empty_builder(mut self) -> NodesBuilder {
         self.names.clear();
         self.rdata.clear();
         self.nodes.clear();
         self.rrsets.clear();
-        Run { names: self.names, rdata: self.rdata, nodes: self.nodes, rrsets: self.rrsets }
+        NodesBuilder { names: self.names, rdata: self.rdata, nodes: self.nodes, rrsets: self.rrsets }
     }
 }
 
-impl Run {
+impl NodesBuilder {
     /// The run as contents of the zone at `apex`: a part of it, which need not have the apex.
     #[must_use]
     pub fn into_contents(self, apex: &Name) -> Contents {

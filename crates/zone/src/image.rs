@@ -39,11 +39,11 @@ mod template;
 
 pub use compile::CompileError;
 pub use counts::Largest;
-pub use file::{ImageFile, ImageFileError, Record};
+pub use file::{ImageFile, ImageFileError, VerificationRecord};
 pub use node::{Glue, ImageNode, NodeKind, Template};
 pub(crate) use render::rendered_octets;
-pub use signature::{Period, SignatureFields};
-pub use template::{Owner, Position, TO_QUESTION, push_fixed};
+pub use signature::{SignatureFields, ValidityPeriod};
+pub use template::{OwnerForm, Position, TO_QUESTION, push_fixed};
 
 use bytes::Bytes;
 use nonesuch_proto::{Name, NameRef, Rtype};
@@ -53,7 +53,7 @@ use std::fmt;
 /// A zone compiled for answering.
 #[derive(Clone)]
 pub struct Image {
-    facts: Facts,
+    facts: ZoneSummary,
     sections: Sections,
     /// Whether verification found the chain of denial to fit the zone; in no file.
     is_chain_verified: bool,
@@ -61,7 +61,7 @@ pub struct Image {
 
 /// What an image says of the whole zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Facts {
+struct ZoneSummary {
     /// In lower case.
     apex: Name,
     serial: u32,
@@ -71,7 +71,7 @@ struct Facts {
     nsec3: Option<Nsec3Facts>,
     nsec5: Option<Nsec5Key>,
     /// When all signatures are valid; `None` where there are none.
-    period: Option<Period>,
+    period: Option<ValidityPeriod>,
     signatures: u64,
 }
 
@@ -213,7 +213,7 @@ impl Image {
 
     /// When all signatures are valid, so that for every RRset one is; `None` where there are none.
     #[must_use]
-    pub const fn period(&self) -> Option<Period> {
+    pub const fn period(&self) -> Option<ValidityPeriod> {
         self.facts.period
     }
 

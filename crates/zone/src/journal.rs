@@ -98,7 +98,7 @@ pub enum JournalError {
 
 /// What was found when a journal was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opened {
+pub enum OpenOutcome {
     /// Nothing: an empty one was made.
     New,
     /// A whole journal.
@@ -112,9 +112,9 @@ pub enum Opened {
 
 /// What became of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendOutcome {
     /// It stands behind the others.
-    Kept,
+    Appended,
     /// It does not follow on the last one: it stands alone, the others are gone.
     Restarted,
     /// It is larger than the journal may be: the journal is empty.
@@ -173,12 +173,12 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Broken`] and [`JournalError::OtherZone`], where [`Journal::replace`] helps; those of the system.
-    pub fn open(path: &Path, apex: &Name, most: u64) -> Result<(Self, Opened), JournalError> {
+    pub fn open(path: &Path, apex: &Name, most: u64) -> Result<(Self, OpenOutcome), JournalError> {
         let error = |action, source| JournalError::Io { path: path.to_owned(), action, source };
         let file = match OpenOptions::new().read(true).write(true).open(path) {
             Ok(file) => file,
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
-                return Ok((Self::replace(path, apex, most)?, Opened::New));
+                return Ok((Self::replace(path, apex, most)?, OpenOutcome::New));
             }
             Err(source) => return Err(error("open", source)),
         };
@@ -190,7 +190,8 @@ impl Journal {
             let cut = file.set_len(end).and_then(|()| file.sync_data());
             cut.map_err(|source| error("cut off the end of", source))?;
         }
-        let opened = if end < octets { Opened::CutOff { octets: octets - end } } else { Opened::Whole };
+        let opened =
+            if end < octets { OpenOutcome::CutOff { octets: octets - end } } else { OpenOutcome::Whole };
         let state = State::new(&file, entries, end).map_err(|source| error("read", source))?;
         Ok((Self { path: path.to_owned(), apex: apex.clone(), most, state: Mutex::new(state) }, opened))
     }
@@ -212,7 +213,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::NoSerials`]; those of the system, and then the journal is as it was before.
-    pub fn append(&self, change: &ChangeSet) -> Result<Appended, JournalError> {
+    pub fn append(&self, change: &ChangeSet) -> Result<AppendOutcome, JournalError> {
         self.append_change(change, true)
     }
 
@@ -229,7 +230,11 @@ impl Journal {
     }
 
     /// Appends a change, which is on the disk when this returns, or not yet, as `is_synchronised` has it.
-    fn append_change(&self, change: &ChangeSet, is_synchronised: bool) -> Result<Appended, JournalError> {
+    fn append_change(
+        &self,
+        change: &ChangeSet,
+        is_synchronised: bool,
+    ) -> Result<AppendOutcome, JournalError> {
         let serials = change.removed().soa().zip(change.added().soa());
         let serials = serials.map(|(old, new)| (old.serial, new.serial)).filter(|(from, to)| from != to);
         let serials = serials.filter(|_| *change.apex() == self.apex);
@@ -246,24 +251,24 @@ impl Journal {
         serials: (u32, u32),
         octets: &[u8],
         is_synchronised: bool,
-    ) -> io::Result<Appended> {
+    ) -> io::Result<AppendOutcome> {
         let length = octets.len() as u64;
         if HEADER as u64 + length > self.most {
             self.rewrite(state, state.entries.len(), None)?;
-            return Ok(Appended::TooLarge);
+            return Ok(AppendOutcome::TooLarge);
         }
         let follows = state.entries.last().is_none_or(|last| last.to == serials.0);
         let new = (serials, octets);
         if !follows {
             self.rewrite(state, state.entries.len(), Some(new))?;
-            return Ok(Appended::Restarted);
+            return Ok(AppendOutcome::Restarted);
         }
         if state.end + length > self.most {
             let kept = (self.most / 4 * KEPT_QUARTERS).max(HEADER as u64 + length);
             let over = (state.end + length).saturating_sub(kept);
             let dropped = state.entries.partition_point(|entry| entry.end() - (HEADER as u64) < over);
             self.rewrite(state, (dropped + 1).min(state.entries.len()), Some(new))?;
-            return Ok(Appended::Kept);
+            return Ok(AppendOutcome::Appended);
         }
         let file = state.file(&self.path)?;
         let synchronise = || if is_synchronised { file.sync_data() } else { Ok(()) };
@@ -275,7 +280,7 @@ impl Journal {
         }
         state.entries.push(Entry { from: serials.0, to: serials.1, offset: state.end, octets: length });
         state.end += length;
-        Ok(Appended::Kept)
+        Ok(AppendOutcome::Appended)
     }
 
     /// Writes the journal anew, without its first `dropped` entries and with a further one, and puts it in its place.

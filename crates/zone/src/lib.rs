@@ -20,7 +20,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod base;
 mod builder;
 pub mod change;
 pub mod compiled;
@@ -29,30 +28,31 @@ pub mod image;
 pub mod journal;
 mod lexer;
 pub mod load;
+pub mod name_status;
+mod node_checks;
 pub mod ordered;
 pub mod read;
 mod regular;
-mod rules;
 pub mod semantics;
 mod size;
 mod splice;
-pub mod standing;
 pub mod write;
+mod zone_ref;
 pub mod zonemd;
 
-pub use base::{Base, Found};
-pub use builder::{Builder, Place, Reading, Warning, ZoneError, ZoneFault};
+pub use builder::{Builder, ParsedZone, SourceLocation, Warning, ZoneError, ZoneFault};
 pub use change::ChangeSet;
 pub use compiled::{CompiledError, StoredZone, Verification};
-pub use contents::{Contents, Node, Rrset, Run, Soa};
+pub use contents::{Contents, Node, NodesBuilder, Rrset, Soa};
 pub use image::{Image, ImageFile, ImageFileError, MAX_NSEC3_ITERATIONS};
 pub use journal::Journal;
-pub use load::{LoadError, Loaded, compare_signed, load, load_octets, load_regular, open_compiled};
+pub use load::{LoadError, LoadedZone, compare_signed, load, load_octets, load_regular, open_compiled};
+pub use name_status::{NameStatus, name_statuses};
 pub use read::{ReadError, ReadFault};
 pub use regular::open_regular;
 pub use size::{MAX_MESSAGE, check_rrset};
 pub use splice::Splice;
-pub use standing::{Standing, standings};
+pub use zone_ref::{FoundNode, ZoneRef};
 
 #[cfg(test)]
 mod tests;

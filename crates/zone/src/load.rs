@@ -1,11 +1,11 @@
 //! Zone files, compiled zones and image files (a compiled zone behind an image) alike: which of them a file is, its first
 //! octets say.
 
-use crate::builder::{Reading, Warning};
-use crate::compiled::{self, Compared, CompiledError, MAGIC_OCTETS, StoredZone, Verification};
+use crate::builder::{ParsedZone, Warning};
+use crate::compiled::{self, CompiledError, MAGIC_OCTETS, StoredZone, TextComparison, Verification};
 use crate::contents::Contents;
 use crate::image::file::{ImageFileError, PAGE, contents_range, is_image};
-use crate::read::{self, Open, ReadError, ReadFault};
+use crate::read::{self, OpenFile, ReadError, ReadFault};
 use crate::regular::open_regular;
 use nonesuch_proto::Name;
 use std::fs::File;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// A zone as it was found in a file.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedZone {
     /// The records.
     pub contents: Contents,
     /// What is odd about them; of a compiled zone that was said when it was compiled.
@@ -52,7 +52,7 @@ pub enum LoadError {
 ///
 /// # Errors
 /// What keeps the file from being a zone, or one of that origin.
-pub fn load(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
+pub fn load(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, LoadError> {
     load_by(path, origin, |path| File::open(path))
 }
 
@@ -60,11 +60,11 @@ pub fn load(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_regular(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
+pub fn load_regular(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, LoadError> {
     load_by(path, origin, open_regular)
 }
 
-fn load_by(path: &Path, origin: Option<&Name>, open: Open) -> Result<Loaded, LoadError> {
+fn load_by(path: &Path, origin: Option<&Name>, open: OpenFile) -> Result<LoadedZone, LoadError> {
     let unreadable =
         |error| ReadError { file: path.to_path_buf(), line: 0, column: 0, fault: ReadFault::Io(error) };
     let compiled = |source| LoadError::Compiled { path: path.to_path_buf(), source };
@@ -94,7 +94,7 @@ pub fn load_octets(
     mut input: impl io::Read,
     path: &Path,
     origin: Option<&Name>,
-) -> Result<Loaded, LoadError> {
+) -> Result<LoadedZone, LoadError> {
     let mut octets = Vec::new();
     input.read_to_end(&mut octets).map_err(|error| ReadError {
         file: path.to_path_buf(),
@@ -136,7 +136,7 @@ pub fn open_compiled(path: &Path, origin: Option<&Name>) -> Result<Option<Stored
 ///
 /// # Errors
 /// Those of reading.
-pub fn compare_signed(path: &Path, new: &Contents) -> Result<Option<Compared>, LoadError> {
+pub fn compare_signed(path: &Path, new: &Contents) -> Result<Option<TextComparison>, LoadError> {
     let unreadable = |source| LoadError::Compiled { path: path.to_path_buf(), source };
     let Some(file) = open_where_regular(path) else { return Ok(None) };
     let length = file.metadata().map_err(|error| unreadable(error.into()))?.len();
@@ -181,17 +181,17 @@ fn fill(file: &mut File, octets: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-fn of_text(reading: Reading) -> Loaded {
-    Loaded { contents: reading.contents, warnings: reading.warnings, verification: None }
+fn of_text(reading: ParsedZone) -> LoadedZone {
+    LoadedZone { contents: reading.contents, warnings: reading.warnings, verification: None }
 }
 
 fn of_compiled(
     contents: Contents,
     verification: Verification,
     origin: Option<&Name>,
-) -> Result<Loaded, CompiledError> {
+) -> Result<LoadedZone, CompiledError> {
     check_origin(contents.apex(), origin)?;
-    Ok(Loaded { contents, warnings: Vec::new(), verification: Some(verification) })
+    Ok(LoadedZone { contents, warnings: Vec::new(), verification: Some(verification) })
 }
 
 fn check_origin(apex: &Name, origin: Option<&Name>) -> Result<(), CompiledError> {

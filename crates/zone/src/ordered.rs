@@ -20,7 +20,7 @@ enum Slot<T, E> {
     Lost,
 }
 
-struct Shared<T, S, E> {
+struct PieceQueue<T, S, E> {
     slots: Mutex<Vec<Slot<T, E>>>,
     made: Condvar,
     stopped: AtomicBool,
@@ -30,7 +30,7 @@ struct Shared<T, S, E> {
     spent: Mutex<Vec<T>>,
 }
 
-impl<T, S, E> Shared<T, S, E> {
+impl<T, S, E> PieceQueue<T, S, E> {
     fn put(&self, slot: usize, outcome: Slot<T, E>) {
         lock(&self.slots)[slot] = outcome;
         self.made.notify_one();
@@ -62,13 +62,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Says that a piece is lost, unless it was put in its place.
-struct Witness<'s, T, S, E> {
-    shared: &'s Shared<T, S, E>,
+struct LostPieceGuard<'s, T, S, E> {
+    shared: &'s PieceQueue<T, S, E>,
     slot: usize,
     done: bool,
 }
 
-impl<T, S, E> Drop for Witness<'_, T, S, E> {
+impl<T, S, E> Drop for LostPieceGuard<'_, T, S, E> {
     fn drop(&mut self) {
         if !self.done {
             self.shared.put(self.slot, Slot::Lost);
@@ -95,7 +95,7 @@ where
     E: Send,
 {
     let ahead = (rayon::current_num_threads() * AHEAD).min(count);
-    let shared = Shared::<T, S, E> {
+    let shared = PieceQueue::<T, S, E> {
         slots: Mutex::new((0..ahead).map(|_| Slot::Empty).collect()),
         made: Condvar::new(),
         stopped: AtomicBool::new(false),
@@ -106,7 +106,7 @@ where
         if shared.stopped.load(Ordering::Relaxed) {
             return;
         }
-        let mut witness = Witness { shared: &shared, slot: index % ahead, done: false };
+        let mut witness = LostPieceGuard { shared: &shared, slot: index % ahead, done: false };
         let mut room = lock(&shared.rooms).pop().unwrap_or_default();
         let mut piece = lock(&shared.spent).pop().unwrap_or_default();
         let outcome = make(index, &mut room, &mut piece);
@@ -145,7 +145,7 @@ impl Drop for StopOnDrop<'_> {
 
 /// The piece in `slot`. A thread of the pool works on jobs until it is there; where nothing is left to begin, another
 /// thread is at it.
-fn next<T, S, E>(shared: &Shared<T, S, E>, slot: usize) -> Slot<T, E> {
+fn next<T, S, E>(shared: &PieceQueue<T, S, E>, slot: usize) -> Slot<T, E> {
     loop {
         if let Some(outcome) = shared.look(slot) {
             return outcome;

@@ -15,10 +15,10 @@ mod tests;
 pub(crate) use entry::{Located, read_fixed_fields};
 pub use fault::{ReadError, ReadFault, read_remedy};
 
-use crate::builder::Reading;
+use crate::builder::ParsedZone;
 use entry::State;
 use nonesuch_proto::{Name, Rtype};
-pub(crate) use reader::Open;
+pub(crate) use reader::OpenFile;
 use reader::Reader;
 use source::{BLOCK, Source};
 use std::fs::File;
@@ -26,12 +26,16 @@ use std::path::Path;
 
 /// Reads the zone file at `path`, which may be a pipe. `origin` is the apex and the first $ORIGIN; without it the file
 /// must say it with $ORIGIN or absolute names, and the SOA record's owner is the apex.
-pub fn read_file(path: &Path, origin: Option<&Name>) -> Result<Reading, ReadError> {
+pub fn read_file(path: &Path, origin: Option<&Name>) -> Result<ParsedZone, ReadError> {
     read_file_by(path, origin, |path| File::open(path))
 }
 
 /// As [`read_file`], files opened by `open`.
-pub(crate) fn read_file_by(path: &Path, origin: Option<&Name>, open: Open) -> Result<Reading, ReadError> {
+pub(crate) fn read_file_by(
+    path: &Path,
+    origin: Option<&Name>,
+    open: OpenFile,
+) -> Result<ParsedZone, ReadError> {
     let mut reader = Reader::new(path, BLOCK);
     reader.open = open;
     reader.read_file(path, State::new(origin.cloned()))?;
@@ -39,7 +43,7 @@ pub(crate) fn read_file_by(path: &Path, origin: Option<&Name>, open: Open) -> Re
 }
 
 /// Reads a zone file's `text`; `path` is used in errors and to find included files.
-pub fn read_text(text: &[u8], path: &Path, origin: Option<&Name>) -> Result<Reading, ReadError> {
+pub fn read_text(text: &[u8], path: &Path, origin: Option<&Name>) -> Result<ParsedZone, ReadError> {
     read_text_in_blocks(text, path, origin, BLOCK)
 }
 
@@ -51,7 +55,7 @@ pub fn read_text_in_blocks(
     path: &Path,
     origin: Option<&Name>,
     octets: usize,
-) -> Result<Reading, ReadError> {
+) -> Result<ParsedZone, ReadError> {
     let mut reader = Reader::new(path, octets);
     reader.read(Source::Text(text), 0, 0, State::new(origin.cloned()))?;
     finish(reader, origin)
@@ -71,7 +75,7 @@ pub fn read_records(
     Ok(reader.builder.into_records())
 }
 
-fn finish(reader: Reader, origin: Option<&Name>) -> Result<Reading, ReadError> {
+fn finish(reader: Reader, origin: Option<&Name>) -> Result<ParsedZone, ReadError> {
     let Reader { builder, files, .. } = reader;
     builder.finish(origin).map_err(|error| ReadError {
         file: files[usize::from(error.place.file)].clone(),

@@ -11,7 +11,7 @@ mod targets;
 pub use finding::{Finding, Findings, Problem};
 
 use crate::contents::{Contents, Node, Rrset};
-use crate::standing::{Standing, standings};
+use crate::name_status::{NameStatus, name_statuses};
 use nonesuch_crypto::DigestType;
 use nonesuch_proto::{NameRef, Rtype};
 use rayon::prelude::*;
@@ -25,7 +25,7 @@ const PIECE: usize = 16_384;
 /// Checks the records of a zone. Keeps at most `limit` findings of each kind, and counts all.
 #[must_use]
 pub fn check(contents: &Contents, limit: usize) -> Findings {
-    let standings = standings(contents);
+    let standings = name_statuses(contents);
     let is_glue = standings.iter().map(|_| AtomicBool::new(false)).collect();
     let expire = contents.soa().map_or(u32::MAX, |soa| soa.expire);
     let checker = Checker { contents, standings, is_glue, expire, limit };
@@ -86,32 +86,32 @@ impl<'z> Checker<'z> {
     ) {
         let (owner, rtype) = (node.name(), rrset.rtype());
         match (self.standings[node.index()], rtype) {
-            (Standing::BelowDname, _) => {
+            (NameStatus::BelowDname, _) => {
                 findings.add(owner, rtype, Problem::BelowDname { dname: self.cover(node) });
             }
-            (Standing::BelowCut, Rtype::A | Rtype::AAAA) => {}
-            (Standing::BelowCut, _) => {
+            (NameStatus::BelowCut, Rtype::A | Rtype::AAAA) => {}
+            (NameStatus::BelowCut, _) => {
                 findings.add(owner, rtype, Problem::BelowCut { cut: self.cover(node) });
             }
-            (Standing::Delegation, Rtype::NS) => self.check_targets(node, rrset, targets, findings),
-            (Standing::Delegation, Rtype::DS) => check_digests(owner, rrset, findings),
-            (Standing::Delegation, Rtype::DNAME) => {
+            (NameStatus::Delegation, Rtype::NS) => self.check_targets(node, rrset, targets, findings),
+            (NameStatus::Delegation, Rtype::DS) => check_digests(owner, rrset, findings),
+            (NameStatus::Delegation, Rtype::DNAME) => {
                 findings.add(owner, rtype, Problem::DnameBesideNs);
             }
-            (Standing::Delegation, Rtype::A | Rtype::AAAA) => {}
-            (Standing::Delegation, _) => {
+            (NameStatus::Delegation, Rtype::A | Rtype::AAAA) => {}
+            (NameStatus::Delegation, _) => {
                 findings.add(owner, rtype, Problem::BelowCut { cut: owner.to_name() });
             }
-            (Standing::Authoritative, Rtype::DS) if node.index() > 0 => {
+            (NameStatus::Authoritative, Rtype::DS) if node.index() > 0 => {
                 findings.add(owner, rtype, Problem::DsWithoutNs);
             }
-            (Standing::Authoritative, Rtype::NS | Rtype::MX | Rtype::SRV) => {
+            (NameStatus::Authoritative, Rtype::NS | Rtype::MX | Rtype::SRV) => {
                 self.check_targets(node, rrset, targets, findings);
             }
-            (Standing::Authoritative, Rtype::PTR) if hostname::is_reverse(owner) => {
+            (NameStatus::Authoritative, Rtype::PTR) if hostname::is_reverse(owner) => {
                 self.check_targets(node, rrset, targets, findings);
             }
-            (Standing::Authoritative, _) => {}
+            (NameStatus::Authoritative, _) => {}
         }
     }
 
@@ -170,7 +170,8 @@ impl<'z> Checker<'z> {
 
     /// Addresses at or below a zone cut that no NS record of the zone names are no glue, and in no response.
     fn check_glue(&self, node: Node<'z>, findings: &mut Findings) {
-        let is_delegated = matches!(self.standings[node.index()], Standing::Delegation | Standing::BelowCut);
+        let is_delegated =
+            matches!(self.standings[node.index()], NameStatus::Delegation | NameStatus::BelowCut);
         if !is_delegated || self.is_glue[node.index()].load(Ordering::Relaxed) {
             return;
         }
@@ -184,8 +185,8 @@ impl<'z> Checker<'z> {
         let mut above = Some(node.name());
         while let Some(name) = above {
             if let Ok(found) = self.contents.find(name)
-                && (self.standings[found.index()] == Standing::Delegation
-                    || self.standings[found.index()] == Standing::Authoritative && found.has(Rtype::DNAME))
+                && (self.standings[found.index()] == NameStatus::Delegation
+                    || self.standings[found.index()] == NameStatus::Authoritative && found.has(Rtype::DNAME))
             {
                 return found.name().to_name();
             }

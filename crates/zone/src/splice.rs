@@ -1,9 +1,9 @@
 //! A zone put together of consecutive nodes of other zones. Nothing is copied before it is written: of a large zone that
 //! changes in few places a second copy would cost more than the changes.
 
-use crate::base::Base;
 use crate::compiled::{CompiledError, StoredZone};
-use crate::contents::{Contents, Run};
+use crate::contents::{Contents, NodesBuilder};
+use crate::zone_ref::ZoneRef;
 use nonesuch_proto::Name;
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ impl<'a> Splice<'a> {
 
     /// The whole of a zone.
     #[must_use]
-    pub fn of(zone: impl Into<Base<'a>>) -> Self {
+    pub fn of(zone: impl Into<ZoneRef<'a>>) -> Self {
         let zone = zone.into();
         let mut splice = Self::new(zone.apex());
         splice.push_nodes(zone, 0..zone.node_count());
@@ -44,24 +44,24 @@ impl<'a> Splice<'a> {
     }
 
     /// Adds the nodes `range` of `zone`, which come after those that are there in canonical order.
-    pub fn push_nodes(&mut self, zone: impl Into<Base<'a>>, range: Range<usize>) {
+    pub fn push_nodes(&mut self, zone: impl Into<ZoneRef<'a>>, range: Range<usize>) {
         let zone = zone.into();
         if range.is_empty() || range.end > zone.node_count() {
             return;
         }
         match (self.parts.last_mut(), zone) {
-            (Some(Part::Nodes(last, places)), Base::Contents(zone))
+            (Some(Part::Nodes(last, places)), ZoneRef::Contents(zone))
                 if std::ptr::eq(*last, zone) && places.end == range.start =>
             {
                 places.end = range.end;
             }
-            (Some(Part::Stored(last, places)), Base::Stored(zone))
+            (Some(Part::Stored(last, places)), ZoneRef::Stored(zone))
                 if std::ptr::eq(*last, zone) && places.end == range.start =>
             {
                 places.end = range.end;
             }
-            (_, Base::Contents(zone)) => self.parts.push(Part::Nodes(zone, range)),
-            (_, Base::Stored(zone)) => self.parts.push(Part::Stored(zone, range)),
+            (_, ZoneRef::Contents(zone)) => self.parts.push(Part::Nodes(zone, range)),
+            (_, ZoneRef::Stored(zone)) => self.parts.push(Part::Stored(zone, range)),
         }
     }
 
@@ -70,7 +70,7 @@ impl<'a> Splice<'a> {
     /// # Errors
     /// Where a part of a compiled zone cannot be loaded.
     pub fn to_contents(&self) -> Result<Contents, CompiledError> {
-        let mut run = Run::default();
+        let mut run = NodesBuilder::default();
         for part in &self.parts {
             match part {
                 Part::Nodes(contents, places) => run.push_nodes(contents, places.clone()),
@@ -78,18 +78,18 @@ impl<'a> Splice<'a> {
             }
         }
         run.equalize_ttls();
-        Ok(Contents::from_run(&self.apex, run))
+        Ok(Contents::from_nodes(&self.apex, run))
     }
 
     /// The first node alone, which is the apex.
     pub(crate) fn head(&self) -> Contents {
-        let mut run = Run::default();
+        let mut run = NodesBuilder::default();
         let first = self.parts.first().and_then(|part| match part {
             Part::Nodes(contents, places) => Some(contents.node(places.start)),
             Part::Stored(zone, places) => zone.node(places.start),
         });
         first.into_iter().for_each(|node| run.push_node(node));
-        Contents::from_run(&self.apex, run)
+        Contents::from_nodes(&self.apex, run)
     }
 
     pub(crate) fn parts(&self) -> &[Part<'a>] {
@@ -97,7 +97,7 @@ impl<'a> Splice<'a> {
     }
 }
 
-fn push_loaded(zone: &StoredZone, places: Range<usize>, run: &mut Run) -> Result<(), CompiledError> {
+fn push_loaded(zone: &StoredZone, places: Range<usize>, run: &mut NodesBuilder) -> Result<(), CompiledError> {
     for place in places {
         let Some(node) = zone.node(place) else {
             return Err(zone.failure().unwrap_or(CompiledError::Altered));

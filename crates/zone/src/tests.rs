@@ -2,7 +2,7 @@
 
 use crate::read::{ReadError, read_text};
 use crate::write::write_zone;
-use crate::{Contents, Image, Standing, Warning, standings};
+use crate::{Contents, Image, NameStatus, Warning, name_statuses};
 use nonesuch_proto::message::Message;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 const HEAD: &str = "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 1 2 3 4 300\n@ NS ns\nns A 192.0.2.1\n";
 
-fn read(text: &str) -> Result<crate::Reading, ReadError> {
+fn read(text: &str) -> Result<crate::ParsedZone, ReadError> {
     read_text(text.as_bytes(), Path::new("zone"), Some(&"example.".parse().unwrap()))
 }
 
@@ -170,21 +170,21 @@ fn standings_of_names() {
         "cut NS a.cut\ncut DS 1 13 2 00\na.cut A 192.0.2.3\nb.a.cut TXT x\nd DNAME x\ne.d TXT occluded\ncutter TXT x\n",
     );
     let expected = [
-        ("example.", Standing::Authoritative),
-        ("cut.example.", Standing::Delegation),
-        ("a.cut.example.", Standing::BelowCut),
-        ("b.a.cut.example.", Standing::BelowCut),
-        ("cutter.example.", Standing::Authoritative),
-        ("d.example.", Standing::Authoritative),
-        ("e.d.example.", Standing::BelowDname),
-        ("ns.example.", Standing::Authoritative),
+        ("example.", NameStatus::Authoritative),
+        ("cut.example.", NameStatus::Delegation),
+        ("a.cut.example.", NameStatus::BelowCut),
+        ("b.a.cut.example.", NameStatus::BelowCut),
+        ("cutter.example.", NameStatus::Authoritative),
+        ("d.example.", NameStatus::Authoritative),
+        ("e.d.example.", NameStatus::BelowDname),
+        ("ns.example.", NameStatus::Authoritative),
     ];
-    let found: Vec<(String, Standing)> = zone
+    let found: Vec<(String, NameStatus)> = zone
         .nodes()
-        .zip(standings(&zone))
+        .zip(name_statuses(&zone))
         .map(|(node, standing)| (node.name().to_string(), standing))
         .collect();
-    let expected: Vec<(String, Standing)> =
+    let expected: Vec<(String, NameStatus)> =
         expected.map(|(name, standing)| (name.to_owned(), standing)).into();
     assert_eq!(found, expected);
 }
@@ -236,7 +236,7 @@ fn large_rrsets_are_written_out_beyond_the_reach_of_pointers() {
     out.extend_from_slice(b"\0\xff\x00\x00\x01\x00\x00\x00\x00\x4e\x20");
     out.extend_from_slice(&[0; 20_000]);
     let position =
-        crate::image::Position { question: name.wire().len(), owner: crate::image::Owner::AsRendered };
+        crate::image::Position { question: name.wire().len(), owner: crate::image::OwnerForm::AsRendered };
     let count = template.append(position, false, usize::MAX, &mut out).expect("room");
     out[6..8].copy_from_slice(&(count + 1).to_be_bytes());
     let message = Message::parse(&out).unwrap();

@@ -351,7 +351,7 @@ ns2 3600 IN AAAA 2001:db8::63
             |tag: u8| [&[0, 1, 13, 1, 0, 0, 0, 60, 9, 9, 9, 9, 1, 1, 1, 1, 0, tag, 0][..], &[7]].concat();
         let build = |tags: [u8; 2]| {
             let apex = Name::root();
-            let mut run = crate::Run::default();
+            let mut run = crate::NodesBuilder::default();
             run.begin_node(apex.view());
             run.begin_rrset(Rtype::RRSIG, Rtype::A, 60);
             for tag in tags {

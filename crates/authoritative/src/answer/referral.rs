@@ -1,15 +1,15 @@
 //! Answers at a zone cut: referrals, and DS records, which are the parent's (RFC 4035 §3.1.4).
 
-use super::{Answerer, Step};
+use super::{AnswerBuilder, Step};
 use crate::response::Section;
-use nonesuch_dnssec::denial::prove::{Denied, Proof};
+use nonesuch_dnssec::denial::prove::{DenialTarget, Proof};
 use nonesuch_proto::Rtype;
-use nonesuch_server::limits::Class as ResponseClass;
-use nonesuch_zone::image::{Glue, ImageNode, Owner, Template};
+use nonesuch_server::limits::ResponseCategory as ResponseClass;
+use nonesuch_zone::image::{Glue, ImageNode, OwnerForm, Template};
 
-impl<'i> Answerer<'i, '_, '_, '_> {
+impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     /// RFC 4035 §3.1.4.1: DS belongs to the parent side of the cut.
-    pub(super) fn answer_ds(&mut self, cut: ImageNode<'i>, owner: Owner) -> Step {
+    pub(super) fn answer_ds(&mut self, cut: ImageNode<'i>, owner: OwnerForm) -> Step {
         (self.class, self.source) = (ResponseClass::Positive, cut.name());
         match cut.template(Rtype::DS) {
             Some(template) => {
@@ -18,7 +18,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             }
             None => {
                 self.class = ResponseClass::Nodata;
-                self.deny(Denied::Ds { cut });
+                self.deny(DenialTarget::Ds { cut });
             }
         }
         Step::Done(false)
@@ -30,7 +30,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         // Behind an alias, the templates' pointers into the question name lead nowhere: the cut is none of its suffixes.
         let behind_alias = self.response.has_answer();
         let owner =
-            if behind_alias { Owner::WrittenOut } else { self.response.suffix_pointer(cut.name().len()) };
+            if behind_alias { OwnerForm::WrittenOut } else { self.response.suffix_pointer(cut.name().len()) };
         self.response.authoritative = behind_alias;
         if let Some(servers) = cut.template(Rtype::NS) {
             self.response.add(Section::Authority, servers, owner);
@@ -41,7 +41,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
                     self.add(Section::Authority, ds, owner, None);
                     self.finish_proof(&Proof::default());
                 }
-                None => self.prove_last(Denied::Ds { cut }),
+                None => self.prove_last(DenialTarget::Ds { cut }),
             }
         }
         // RFC 9471 §3.1: a referral without its in-domain glue is truncated; other addresses may be left out.

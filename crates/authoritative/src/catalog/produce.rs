@@ -1,8 +1,8 @@
 //! Making a catalog zone of a list of zones (RFC 9432 §4).
 
-use super::{Catalog, Group, Listed};
+use super::{Catalog, Group, ProducedMember};
 use nonesuch_proto::{Name, NameRef, Rtype, serial};
-use nonesuch_zone::{Builder, ChangeSet, Contents, Place, ZoneFault};
+use nonesuch_zone::{Builder, ChangeSet, Contents, SourceLocation, ZoneFault};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::convert::Infallible;
 use std::hash::Hasher as _;
@@ -38,7 +38,7 @@ pub enum ProduceError {
 /// What does not fit the form of a catalog.
 pub fn produce(
     apex: &Name,
-    members: &[Listed],
+    members: &[ProducedMember],
     previous: Option<&Contents>,
     now: u32,
 ) -> Result<Option<Contents>, ProduceError> {
@@ -54,7 +54,7 @@ pub fn produce(
 
 fn build(
     apex: &Name,
-    members: &[Listed],
+    members: &[ProducedMember],
     before: Option<&Catalog>,
     serial: u32,
 ) -> Result<Contents, ProduceError> {
@@ -92,7 +92,7 @@ fn push(builder: &mut Builder, owner: NameRef<'_>, rtype: Rtype, rdata: &[u8]) {
         out.extend_from_slice(rdata);
         Ok(())
     };
-    let Ok(()) = builder.push(owner, rtype, TTL, Place::default(), write);
+    let Ok(()) = builder.push(owner, rtype, TTL, SourceLocation::default(), write);
 }
 
 /// A label that no other zone has. In a first version it depends on the zone alone: one that is made anew, since the last one

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The catalog that has a zone, and what it says of the zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct OwningCatalog {
     /// The catalog.
     pub catalog: Name,
     /// As [`Member::label`](super::Member::label).
@@ -20,7 +20,7 @@ pub struct Owner {
 pub struct Registry {
     configured: BTreeSet<Name>,
     catalogs: BTreeMap<Name, Catalog>,
-    owners: BTreeMap<Name, Owner>,
+    owners: BTreeMap<Name, OwningCatalog>,
 }
 
 impl Registry {
@@ -33,7 +33,7 @@ impl Registry {
 
     /// The catalog that has a zone.
     #[must_use]
-    pub fn owner(&self, zone: &Name) -> Option<&Owner> {
+    pub fn owner(&self, zone: &Name) -> Option<&OwningCatalog> {
         self.owners.get(zone)
     }
 
@@ -172,7 +172,7 @@ impl Registry {
         if self.configured.contains(zone) {
             return clash();
         }
-        let is_other = |owner: &Owner| owner.catalog != *catalog;
+        let is_other = |owner: &OwningCatalog| owner.catalog != *catalog;
         let change = match self.owners.get(zone) {
             None => {
                 let lists = |other: &Name| {
@@ -197,7 +197,7 @@ impl Registry {
             Some(owner) if !is_other(owner) && owner.groups == member.groups => return None,
             Some(_) => Change::Update { zone: zone.clone() },
         };
-        let owner = Owner { catalog: catalog.clone(), label: member.label, groups: member.groups };
+        let owner = OwningCatalog { catalog: catalog.clone(), label: member.label, groups: member.groups };
         self.owners.insert(zone.clone(), owner);
         Some(change)
     }

@@ -200,8 +200,9 @@ fn who_had_a_zone_has_it_after_a_restart() {
         assert!(changes.iter().all(is_sound), "{changes:?}");
         registry.owner(&name("z.")).cloned()
     };
-    let owner =
-        |catalog, label: &str| Some(Owner { catalog: name(catalog), label: label.into(), groups: vec![] });
+    let owner = |catalog, label: &str| {
+        Some(OwningCatalog { catalog: name(catalog), label: label.into(), groups: vec![] })
+    };
     assert_eq!(load("a.", &[]), owner("a.", "1"));
     assert_eq!(load("b.", &[]), owner("b.", "2"));
     // A catalog that is not there any longer has nothing.
@@ -225,9 +226,9 @@ fn configured_zones_come_and_go() {
 fn what_is_made_is_read() {
     let apex = name("catalog.example.");
     let members = [
-        Listed::new(name("A.example."), None),
-        Listed::new(name("b.example."), Some("group one".to_owned())),
-        Listed::new(Name::root(), None),
+        ProducedMember::new(name("A.example."), None),
+        ProducedMember::new(name("b.example."), Some("group one".to_owned())),
+        ProducedMember::new(Name::root(), None),
     ];
     let first = produce(&apex, &members, None, 1_750_000_000).unwrap().unwrap();
     let found = Catalog::read(&first).unwrap();
@@ -239,7 +240,7 @@ fn what_is_made_is_read() {
     let again = produce(&apex, &members, None, 1_760_000_000).unwrap().unwrap();
     assert_eq!(Catalog::read(&again).unwrap().members, found.members);
     // A member gone and another come: the one that stays keeps its label. The clock may stand still, or be behind.
-    let others = [members[0].clone(), Listed::new(name("c.example."), None)];
+    let others = [members[0].clone(), ProducedMember::new(name("c.example."), None)];
     for (now, serial) in [(1_750_000_000, 1_750_000_001), (5, 1_750_000_001), (1_750_000_009, 1_750_000_009)]
     {
         let second = produce(&apex, &others, Some(&first), now).unwrap().unwrap();
@@ -257,11 +258,11 @@ fn what_is_made_is_read() {
 fn a_zone_moves_between_catalogs_that_are_made() {
     let (zone, old, new) = (name("a.example."), name("old."), name("new."));
     let read = |contents: &Contents| Catalog::read(contents).unwrap();
-    let make = |apex: &Name, listed: Vec<Listed>, previous: Option<&Contents>| {
+    let make = |apex: &Name, listed: Vec<ProducedMember>, previous: Option<&Contents>| {
         produce(apex, &listed, previous, 7).unwrap().unwrap()
     };
-    let plain = Listed::new(zone.clone(), None);
-    let let_go = Listed { new_owner: Some(new.clone()), ..plain.clone() };
+    let plain = ProducedMember::new(zone.clone(), None);
+    let let_go = ProducedMember { new_owner: Some(new.clone()), ..plain.clone() };
     let mut registry = Registry::default();
     let first = make(&old, vec![plain.clone()], None);
     assert!(matches!(&registry.update(read(&first))[..], [Change::Add { .. }]));
@@ -269,7 +270,7 @@ fn a_zone_moves_between_catalogs_that_are_made() {
     let second = make(&old, vec![let_go], Some(&first));
     assert_eq!(registry.update(read(&second)), []);
     let label = read(&second).members[&zone].label.clone();
-    let taken = Listed { former_owner: Some(old.clone()), label: Some(label), ..plain };
+    let taken = ProducedMember { former_owner: Some(old.clone()), label: Some(label), ..plain };
     let changes = registry.update(read(&make(&new, vec![taken], None)));
     assert_eq!(changes, [Change::Update { zone: zone.clone() }]);
     assert_eq!(registry.update(read(&make(&old, vec![], Some(&second)))), []);
@@ -281,14 +282,14 @@ fn what_does_not_fit_is_said() {
     let label = "x".repeat(63);
     let long = name(&format!("{label}.{label}.{label}.{label:.40}"));
     assert!(
-        produce(&long, &[Listed::new(name("a."), None)], None, 1)
+        produce(&long, &[ProducedMember::new(name("a."), None)], None, 1)
             .unwrap_err()
             .to_string()
             .contains("too long")
     );
     let group = Some("g".repeat(256));
     assert!(
-        produce(&name("cat."), &[Listed::new(name("a."), group)], None, 1)
+        produce(&name("cat."), &[ProducedMember::new(name("a."), group)], None, 1)
             .unwrap_err()
             .to_string()
             .contains("shorten")
@@ -323,7 +324,7 @@ proptest! {
     #[test]
     fn changes_lead_from_what_was_served_to_what_is(updates in proptest::collection::vec(any_update(), 1..12)) {
         let mut registry = Registry::new([name("z3.")]);
-        let mut served: BTreeMap<Name, Option<Owner>> = BTreeMap::new();
+        let mut served: BTreeMap<Name, Option<OwningCatalog>> = BTreeMap::new();
         for update in updates {
             for change in registry.update(update) {
                 match change {

@@ -2,8 +2,8 @@
 
 use super::Chaos;
 use crate::zones::Zones;
-use crate::{Responder, Settings, Shared};
-use nonesuch_dnssec::online::Workshop;
+use crate::{AnswerSettings, Responder, ServerContext};
+use nonesuch_dnssec::online::OnlineSigner;
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Section, push_query};
 use nonesuch_proto::{Class, Rtype, edns};
@@ -11,11 +11,11 @@ use nonesuch_server::limits::{LimitSettings, Limits, RateSettings};
 use nonesuch_server::trailer::Transport;
 use std::sync::Arc;
 
-fn responder(settings: Settings, transport: Transport) -> Responder {
-    let shared = Shared::new(Arc::new(Zones::new()));
+fn responder(settings: AnswerSettings, transport: Transport) -> Responder {
+    let shared = ServerContext::new(Arc::new(Zones::new()));
     shared.settings.store(Arc::new(settings));
     let local = "127.0.0.1:53".parse().unwrap();
-    Responder::new(&shared, transport, local, Workshop::new(1 << 20, Arc::default()), 0)
+    Responder::new(&shared, transport, local, OnlineSigner::new(1 << 20, Arc::default()), 0)
 }
 
 fn query(name: &str, rtype: Rtype, class: Class) -> Vec<u8> {
@@ -39,7 +39,7 @@ fn ask(responder: &mut Responder, message: &[u8]) -> Option<Message> {
 #[test]
 fn what_is_configured_is_said_and_all_else_refused() {
     let chaos = Chaos { identity: Some(b"ns1".to_vec()), version: None };
-    let mut responder = responder(Settings { chaos, ..Settings::default() }, Transport::Udp);
+    let mut responder = responder(AnswerSettings { chaos, ..AnswerSettings::default() }, Transport::Udp);
     let (refused, found) = (None, Some(&b"\x03ns1"[..]));
     for (name, rtype, class, expected) in [
         ("id.server.", Rtype::TXT, Class::CH, found),
@@ -70,7 +70,7 @@ fn what_is_configured_is_said_and_all_else_refused() {
 #[test]
 fn versions_are_said_where_one_is_configured() {
     let chaos = Chaos { identity: None, version: Some(vec![b'v'; 255]) };
-    let mut responder = responder(Settings { chaos, ..Settings::default() }, Transport::Tcp);
+    let mut responder = responder(AnswerSettings { chaos, ..AnswerSettings::default() }, Transport::Tcp);
     for name in ["version.server.", "version.bind."] {
         let message = ask(&mut responder, &query(name, Rtype::TXT, Class::CH)).unwrap();
         let record = message.section(Section::Answer).next().unwrap();
@@ -90,7 +90,8 @@ fn answers_are_limited_as_others_are() {
     };
     let chaos = Chaos { identity: Some(b"ns1".to_vec()), version: None };
     let limits = Some(Arc::new(Limits::new(&limits).unwrap()));
-    let mut responder = responder(Settings { chaos, limits, ..Settings::default() }, Transport::Udp);
+    let mut responder =
+        responder(AnswerSettings { chaos, limits, ..AnswerSettings::default() }, Transport::Udp);
     let query = query("id.server.", Rtype::TXT, Class::CH);
     let answers = (0..100).filter_map(|_| ask(&mut responder, &query));
     let whole = answers.filter(|message| message.section(Section::Answer).count() == 1).count();

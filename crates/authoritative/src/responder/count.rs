@@ -1,12 +1,12 @@
 //! What is counted of a query and its response.
 
 use super::Thread;
-use crate::zones::Slot;
+use crate::zones::ZoneEntry;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
 use nonesuch_server::cookies::CookieStatus;
 use nonesuch_server::query::Query;
-use nonesuch_server::statistics::{self, Observation, Seen};
+use nonesuch_server::statistics::{self, Observation, QueryFlags};
 
 impl Thread {
     /// Counts a query that is answered. The upper bits of a response code are in OPT (RFC 6891 §6.1.3): answers without
@@ -24,10 +24,10 @@ impl Thread {
     #[cold]
     fn count_bare(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
         let Some(header) = Header::read(response) else { return };
-        let seen = Seen::default()
-            .with(Seen::TRUNCATED, header.flags & flags::TC != 0)
-            .with(Seen::EDNS, query.opt.is_some())
-            .with(Seen::DNSSEC_OK, query.opt.is_some_and(|opt| opt.dnssec_ok()));
+        let seen = QueryFlags::default()
+            .with(QueryFlags::TRUNCATED, header.flags & flags::TC != 0)
+            .with(QueryFlags::EDNS, query.opt.is_some())
+            .with(QueryFlags::DNSSEC_OK, query.opt.is_some_and(|opt| opt.dnssec_ok()));
         self.statistics.record(&Observation {
             qtype: query.qtype,
             rcode: extended_rcode(response, HEADER + query.question.len()),
@@ -39,7 +39,7 @@ impl Thread {
 
     /// Counts a query for a name in the zone of `slot`.
     #[cold]
-    pub(super) fn count_zone_query(&self, slot: &Slot) {
+    pub(super) fn count_zone_query(&self, slot: &ZoneEntry) {
         if !self.is_second_pass {
             slot.count_query();
         }
@@ -48,10 +48,10 @@ impl Thread {
     pub(super) fn count_cookie(&mut self, status: CookieStatus) {
         self.statistics.cookie(match status {
             CookieStatus::Absent => return,
-            CookieStatus::ClientOnly => statistics::Cookie::Client,
-            CookieStatus::Valid => statistics::Cookie::Valid,
-            CookieStatus::Invalid => statistics::Cookie::Invalid,
-            CookieStatus::Malformed => statistics::Cookie::Malformed,
+            CookieStatus::ClientOnly => statistics::CookieResult::Client,
+            CookieStatus::Valid => statistics::CookieResult::Valid,
+            CookieStatus::Invalid => statistics::CookieResult::Invalid,
+            CookieStatus::Malformed => statistics::CookieResult::Malformed,
         });
     }
 }

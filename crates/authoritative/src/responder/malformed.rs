@@ -1,7 +1,7 @@
 //! Messages that ask nothing which could be answered: FORMERR, or a cookie where nothing else is wanted (RFC 7873 §5.4).
 
-use super::other::push_opt_where_asked;
-use super::{Batch, Outcome, Thread};
+use super::tsig_and_opcodes::push_opt_where_asked;
+use super::{AnswerKind, Batch, Thread};
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Rcode};
 use nonesuch_server::cookies::CookieStatus;
@@ -20,7 +20,7 @@ impl Thread {
         message: &[u8],
         sender: SocketAddr,
         out: &mut Vec<u8>,
-    ) -> Outcome {
+    ) -> AnswerKind {
         if let Some(outcome) = self.give_cookie(batch, header, message, sender, out) {
             return outcome;
         }
@@ -41,7 +41,7 @@ impl Thread {
         message: &[u8],
         sender: SocketAddr,
         out: &mut Vec<u8>,
-    ) -> Option<Outcome> {
+    ) -> Option<AnswerKind> {
         let opt = read_opt_alone(message).filter(|opt| opt.version == 0)?;
         let cookies = batch.settings.cookies.as_ref()?;
         let now = batch.now as u32;

@@ -2,13 +2,13 @@
 //! made.
 
 use super::{Batch, DeferredWork, Thread};
-use crate::answer::{Request, decline};
-use nonesuch_dnssec::online::Mark;
+use crate::answer::{Request, error_response};
+use nonesuch_dnssec::online::Checkpoint;
 use nonesuch_proto::MAX_NAME;
 use nonesuch_proto::message::Rcode;
 use nonesuch_server::cookies::CookieStatus;
 use nonesuch_server::extended_errors::ExtendedError;
-use nonesuch_server::limits::Action;
+use nonesuch_server::limits::LimitAction;
 use nonesuch_server::query::Query;
 use nonesuch_server::trailer::{Trailer, Transport};
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ impl Thread {
         batch: &Batch,
         request: &Request<'_>,
         client: IpAddr,
-        before: Mark,
+        before: Checkpoint,
         out: &mut Vec<u8>,
     ) -> bool {
         let Some(limits) = &batch.settings.limits else { return true };
@@ -31,11 +31,11 @@ impl Thread {
         if limits.online(&mut self.share, client, is_proven, operations) {
             return true;
         }
-        self.online_signer.take_back(before);
+        self.online_signer.rollback(before);
         self.statistics.count_over_budget();
-        let truncate = matches!(limits.over_budget(self.transport), Action::Truncate);
+        let truncate = matches!(limits.over_budget(self.transport), LimitAction::Truncate);
         let rcode = if truncate { Rcode::NOERROR } else { Rcode::REFUSED };
-        decline(request, rcode, Some(ExtendedError::OVER_BUDGET), truncate, out);
+        error_response(request, rcode, Some(ExtendedError::OVER_BUDGET), truncate, out);
         false
     }
 
@@ -56,7 +56,7 @@ impl Thread {
         let mut room = [0; MAX_NAME];
         let trailer = Trailer { settings: &batch.reply, ..Trailer::PLAIN };
         let request = Request::new(&query, &mut room, self.transport, &trailer);
-        decline(&request, Rcode::SERVFAIL, None, false, out);
+        error_response(&request, Rcode::SERVFAIL, None, false, out);
         if let (Some(_), Ok(Some(verified))) = (query.tsig, batch.settings.keys.verify(message, batch.now)) {
             verified.signer().sign(out, batch.now);
         }

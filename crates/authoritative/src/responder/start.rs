@@ -1,11 +1,11 @@
 //! What a thread's responder begins with.
 
-use super::{Batch, Responder, Shared, Thread};
+use super::{Batch, Responder, ServerContext, Thread};
 use crate::zones::View;
 use arc_swap::Cache;
-use nonesuch_dnssec::online::Workshop;
+use nonesuch_dnssec::online::OnlineSigner;
 use nonesuch_server::limits::{OnlineSettings, WorkerShare};
-use nonesuch_server::statistics::Carrier;
+use nonesuch_server::statistics::TransportKind;
 use nonesuch_server::trailer::Transport;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ impl Responder {
     /// clock.
     #[must_use]
     pub fn new(
-        shared: &Shared,
+        shared: &ServerContext,
         transport: Transport,
         local: SocketAddr,
-        workshop: Workshop,
+        workshop: OnlineSigner,
         clock_shift: u32,
     ) -> Self {
         let mut view = View::new(Arc::clone(&shared.zones));
@@ -57,10 +57,10 @@ impl Responder {
     }
 }
 
-const fn carrier(transport: Transport) -> Carrier {
+const fn carrier(transport: Transport) -> TransportKind {
     match transport {
-        Transport::Udp => Carrier::Udp,
-        Transport::Tcp => Carrier::Tcp,
-        Transport::Tls => Carrier::Tls,
+        Transport::Udp => TransportKind::Udp,
+        Transport::Tcp => TransportKind::Tcp,
+        Transport::Tls => TransportKind::Tls,
     }
 }

@@ -1,14 +1,14 @@
 //! Requests for transfers (AXFR, IXFR): from the zone's state to a stream of messages, or to a refusal.
 
-use super::{Batch, Limited, Outcome, Thread};
-use crate::answer::{Request, decline};
-use crate::transfer::outbound::{self, Transfer, ZoneToSend};
-use crate::zones::{Slot, ZonePolicy, ZoneState};
+use super::{AnswerKind, Batch, Limited, Thread};
+use crate::answer::{Request, error_response};
+use crate::transfer::outbound::{self, TransferAnswer, ZoneToSend};
+use crate::zones::{ZoneEntry, ZonePolicy, ZoneState};
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class as DnsClass, Rtype};
 use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::trailer::{Trailer, Transport};
-use nonesuch_server::tsig::Verified;
+use nonesuch_server::tsig::VerifiedRequest;
 use std::net::{IpAddr, SocketAddr};
 
 impl Thread {
@@ -19,21 +19,21 @@ impl Thread {
         batch: &Batch,
         message: &[u8],
         request: &Request<'_>,
-        verified: Option<&Verified>,
+        verified: Option<&VerifiedRequest>,
         sender: SocketAddr,
         out: &mut Vec<u8>,
-    ) -> Outcome {
+    ) -> AnswerKind {
         // Before anything is looked for: an address in a datagram may be forged.
         if self.transport == Transport::Udp && verified.is_none() {
             if !self.admit(batch, request, Limited::ERROR, sender, out) {
-                return Outcome::Nothing;
+                return AnswerKind::Nothing;
             }
             if !out.is_empty() {
                 self.count(request.query, message, out);
-                return Outcome::Ready;
+                return AnswerKind::Ready;
             }
         }
-        let slot = batch.table.slot(request.name).filter(|_| request.query.class == DnsClass::IN);
+        let slot = batch.table.entry(request.name).filter(|_| request.query.class == DnsClass::IN);
         if let Some(slot) = slot.filter(|_| batch.settings.counts_zone_queries) {
             self.count_zone_query(slot);
         }
@@ -45,14 +45,14 @@ impl Thread {
             Some(ZoneState::Serving(_)) | None => None,
         };
         if unready.is_some() {
-            decline(request, Rcode::SERVFAIL, unready, false, out);
+            error_response(request, Rcode::SERVFAIL, unready, false, out);
             return self.end_transfer(batch, message, request, verified, out);
         }
         let zone = state.and_then(ZoneState::serving).map(|zone| ZoneToSend {
             contents: zone.contents(),
             journal: zone.journal().map(|journal| &**journal),
             access: &zone.policy().transfer,
-            is_online: zone.published().is_signed_when_asked(),
+            is_online: zone.published().is_signed_online(),
         });
         if let Some((slot, zone)) = slot.zip(state.and_then(ZoneState::serving)) {
             let serial = outbound::requested_serial(message, request.query);
@@ -65,7 +65,7 @@ impl Thread {
             }
             None => request.push_opt_alone(&mut opt),
         }
-        let transfer = outbound::Asked {
+        let transfer = outbound::OutboundRequest {
             message,
             query: request.query,
             is_datagram: self.transport == Transport::Udp,
@@ -76,21 +76,21 @@ impl Thread {
             limit: request.trailer.datagram_octets(request.query),
         };
         match outbound::begin(&transfer, zone.as_ref(), &self.outgoing, out) {
-            Transfer::Stream(stream) => {
+            TransferAnswer::Stream(stream) => {
                 self.statistics.stream(request.query, message);
                 self.stream = Some(stream);
-                Outcome::Stream
+                AnswerKind::Stream
             }
-            Transfer::Single => {
+            TransferAnswer::Single => {
                 self.count(request.query, message, out);
-                Outcome::Ready
+                AnswerKind::Ready
             }
-            Transfer::Truncate => {
-                decline(request, Rcode::NOERROR, None, true, out);
+            TransferAnswer::Truncate => {
+                error_response(request, Rcode::NOERROR, None, true, out);
                 self.end_transfer(batch, message, request, verified, out)
             }
-            Transfer::Refuse(refusal) => {
-                decline(request, refusal.rcode(), refusal.extended_error(), false, out);
+            TransferAnswer::Refuse(refusal) => {
+                error_response(request, refusal.rcode(), refusal.extended_error(), false, out);
                 self.end_transfer(batch, message, request, verified, out)
             }
         }
@@ -101,7 +101,7 @@ impl Thread {
     pub(super) fn note_secondary(
         &self,
         batch: &Batch,
-        slot: &Slot,
+        slot: &ZoneEntry,
         policy: &ZonePolicy,
         request: &Request<'_>,
         client: IpAddr,
@@ -120,21 +120,21 @@ impl Thread {
         batch: &Batch,
         message: &[u8],
         request: &Request<'_>,
-        verified: Option<&Verified>,
+        verified: Option<&VerifiedRequest>,
         out: &mut Vec<u8>,
-    ) -> Outcome {
+    ) -> AnswerKind {
         if let Some(verified) = verified {
             verified.signer().sign(out, batch.now);
         }
         self.count(request.query, message, out);
-        Outcome::Ready
+        AnswerKind::Ready
     }
 }
 
 /// The end of an answer to who asks when the zone expires: told to those that look after a copy of it, with its SOA record and with its
 /// transfer (RFC 7314 §4).
 #[cold]
-pub(super) fn trailer_with_expiry<'s>(slot: &Slot, request: &Request<'s>) -> Trailer<'s> {
+pub(super) fn trailer_with_expiry<'s>(slot: &ZoneEntry, request: &Request<'s>) -> Trailer<'s> {
     let is_of_copies = matches!(request.query.qtype, Rtype::SOA | Rtype::AXFR | Rtype::IXFR);
     let seconds = slot.seconds_left().filter(|_| is_of_copies && slot.apex().view() == request.name);
     Trailer { reply: request.trailer.reply.with_expire(seconds), ..*request.trailer }

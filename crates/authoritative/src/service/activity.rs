@@ -37,11 +37,11 @@ impl fmt::Display for ActivityKind {
 /// All that goes on.
 #[derive(Clone, Debug, Default)]
 pub struct Activities {
-    going: Arc<Mutex<Vec<Arc<Shared>>>>,
+    going: Arc<Mutex<Vec<Arc<ActivityState>>>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ActivityState {
     kind: ActivityKind,
     zone: Option<String>,
     begun: Instant,
@@ -53,7 +53,7 @@ struct Shared {
 /// One thing that goes on; it ends when dropped.
 #[derive(Debug)]
 pub struct Activity {
-    shared: Arc<Shared>,
+    shared: Arc<ActivityState>,
     all: Activities,
 }
 
@@ -79,8 +79,14 @@ impl Activities {
     #[must_use]
     pub fn begin(&self, kind: ActivityKind, zone: Option<String>) -> Activity {
         let (done, total) = Default::default();
-        let shared =
-            Arc::new(Shared { kind, zone, begun: Instant::now(), phase: Mutex::new("begin"), done, total });
+        let shared = Arc::new(ActivityState {
+            kind,
+            zone,
+            begun: Instant::now(),
+            phase: Mutex::new("begin"),
+            done,
+            total,
+        });
         lock(&self.going).push(Arc::clone(&shared));
         Activity { shared, all: self.clone() }
     }
@@ -92,7 +98,7 @@ impl Activities {
     }
 }
 
-impl Shared {
+impl ActivityState {
     fn status(&self) -> ActivityStatus {
         ActivityStatus {
             kind: self.kind,

@@ -2,20 +2,21 @@
 //! asked, compiled.
 
 use super::activity::Activity;
-use super::crowded;
-use super::image_inputs::{ImageInputs, digest_of, signers_digest};
-use super::refused::verdict_of;
-use super::settings::{FULL, Making, OnFault, OnlineSigning, VerifyChoice, ZoneSettings};
-use super::{KeyFiles, Refused, SigningKeys};
+use super::image_inputs::{ImageInputs, inputs_digest, signers_digest};
+use super::record_limits;
+use super::settings::{FULL, OnFault, OnlineSigning, SigningMode, VerifyChoice, ZoneSettings};
+use super::version_error::verdict_of;
+use super::{KeyFiles, SigningKeys, VersionError};
 use crate::Published;
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
-use nonesuch_dnssec::facts;
+use nonesuch_dnssec::inspect;
 use nonesuch_dnssec::online::{
     Nsec5Prover, Nsec5Zone, OnlineKeys, OnlineOptions, PrepareError, prepare_unverified, verify_as_it_is,
 };
 use nonesuch_dnssec::verify::{
-    Aids, Earlier, FaultyZone, Mode, Report, VerifyProgress, VerifyWarning, count_faults, into_verified_with,
+    FaultyZone, Mode, Report, VerifiedPredecessor, VerifyInputs, VerifyProgress, VerifyWarning, count_faults,
+    into_verified_with,
 };
 use nonesuch_dnssec::{Verified, VerifyOptions};
 use nonesuch_proto::{Name, Rtype};
@@ -24,7 +25,7 @@ use nonesuch_zone::{Contents, Verification};
 use std::path::Path;
 
 /// The version of a zone that was published before, whose signatures were all verified at a time.
-pub(super) struct Before<'b> {
+pub(super) struct VerifiedVersion<'b> {
     pub(super) contents: &'b Contents,
     pub(super) verified_at: Option<u32>,
 }
@@ -43,7 +44,7 @@ pub(super) struct Builder<'b> {
 }
 
 /// A zone ready to be served.
-pub(super) struct Built {
+pub(super) struct BuiltVersion {
     pub(super) published: Published,
     /// Its records, as they were before they were prepared; where they are wanted, and perhaps where not.
     pub(super) contents: Option<Contents>,
@@ -68,7 +69,7 @@ pub(super) struct BuildRecord {
 }
 
 /// The result of verification by the settings of the zone.
-enum Outcome {
+enum VerifyOutcome {
     Sound(Verified),
     /// It has faults, and is served nevertheless.
     Faulty(FaultyZone),
@@ -76,7 +77,7 @@ enum Outcome {
     Unverified(Contents),
 }
 
-impl Outcome {
+impl VerifyOutcome {
     const fn contents(&self) -> &Contents {
         match self {
             Self::Sound(verified) => verified.contents(),
@@ -146,26 +147,26 @@ impl Builder<'_> {
         &self,
         contents: Contents,
         recorded: Option<Verification>,
-        before: Option<&Before<'_>>,
-    ) -> Result<Built, Refused> {
-        let is_made = matches!(self.settings.signing_mode, Making::Online(_));
-        if self.settings.requires_dnssec && !is_made && !facts::is_signed(&contents) {
-            return Err(Refused::NotSigned);
+        before: Option<&VerifiedVersion<'_>>,
+    ) -> Result<BuiltVersion, VersionError> {
+        let is_made = matches!(self.settings.signing_mode, SigningMode::Online(_));
+        if self.settings.requires_dnssec && !is_made && !inspect::is_signed(&contents) {
+            return Err(VersionError::NotSigned);
         }
         // RFC 2181 §6.1. Without a SOA record no image is compiled.
         if self.settings.serves_faulty() && contents.apex_rrset(Rtype::NS).is_none() {
-            return Err(Refused::NoApexNs);
+            return Err(VersionError::NoApexNs);
         }
         let signatures = count_signatures(&contents);
         let plan = plan(self.settings.verify, signatures, recorded, before.is_some());
-        let words = plan_words(plan);
+        let words = plan_text(plan);
         if signatures > 0 && plan != Plan::Nothing {
             let zone = self.settings.apex.to_string();
             tracing::info!(zone, signatures, "zone {zone}: verifying {}: {words}", counted(signatures));
         }
         let before = before.filter(|_| plan == Plan::Changed);
         let mut built = self.build_planned(contents, plan, before)?;
-        built.warnings.extend(crowded::check(built.published.image(), self.settings.limits)?);
+        built.warnings.extend(record_limits::check(built.published.image(), self.settings.limits)?);
         Ok(built)
     }
 
@@ -173,24 +174,26 @@ impl Builder<'_> {
         &self,
         contents: Contents,
         plan: Plan,
-        before: Option<&Before<'_>>,
-    ) -> Result<Built, Refused> {
+        before: Option<&VerifiedVersion<'_>>,
+    ) -> Result<BuiltVersion, VersionError> {
         match &self.settings.signing_mode {
-            Making::Online(signing) => self.build_online(contents, signing, plan, before),
+            SigningMode::Online(signing) => self.build_online(contents, signing, plan, before),
             making => {
                 let is_nsec5 =
-                    facts::denial(&contents).is_some_and(|facts| facts.mechanism.mapping() == Mapping::Vrf);
+                    inspect::denial(&contents).is_some_and(|facts| facts.mechanism.mapping() == Mapping::Vrf);
                 match making {
-                    Making::Nsec5 { .. } if !is_nsec5 && !self.settings.serves_faulty() => {
-                        Err(Refused::NotNsec5)
+                    SigningMode::Nsec5 { .. } if !is_nsec5 && !self.settings.serves_faulty() => {
+                        Err(VersionError::NotNsec5)
                     }
-                    Making::Nsec5 { .. } if !is_nsec5 => {
+                    SigningMode::Nsec5 { .. } if !is_nsec5 => {
                         let mut built = self.build_as_it_is(contents, plan, before)?;
                         built.warnings.push(WITHOUT_NSEC5.to_owned());
                         Ok(built)
                     }
-                    Making::Nsec5 { keys } => self.build_nsec5(contents, keys, plan, before),
-                    _ if is_nsec5 => self.build_nsec5(contents, &self.settings.nsec5_folder()?, plan, before),
+                    SigningMode::Nsec5 { keys } => self.build_nsec5(contents, keys, plan, before),
+                    _ if is_nsec5 => {
+                        self.build_nsec5(contents, &self.settings.nsec5_directory()?, plan, before)
+                    }
                     _ => self.build_as_it_is(contents, plan, before),
                 }
             }
@@ -201,8 +204,8 @@ impl Builder<'_> {
         &self,
         contents: Contents,
         plan: Plan,
-        before: Option<&Before<'_>>,
-    ) -> Result<Built, Refused> {
+        before: Option<&VerifiedVersion<'_>>,
+    ) -> Result<BuiltVersion, VersionError> {
         let outcome = self.verify(contents, plan, before, Nsec5Evidence::default())?;
         self.activity.phase("compile");
         let published = outcome.publish()?;
@@ -214,8 +217,8 @@ impl Builder<'_> {
         contents: Contents,
         folder: &Path,
         plan: Plan,
-        before: Option<&Before<'_>>,
-    ) -> Result<Built, Refused> {
+        before: Option<&VerifiedVersion<'_>>,
+    ) -> Result<BuiltVersion, VersionError> {
         // Before the zone is verified: what must not be served is said at once.
         let zone = Nsec5Zone::of_contents(&contents);
         let prover = (self.key_files.prover)(folder, self.settings.source.path(), &zone).map_err(Box::new)?;
@@ -231,15 +234,15 @@ impl Builder<'_> {
         contents: Contents,
         signing: &OnlineSigning,
         plan: Plan,
-        before: Option<&Before<'_>>,
-    ) -> Result<Built, Refused> {
+        before: Option<&VerifiedVersion<'_>>,
+    ) -> Result<BuiltVersion, VersionError> {
         let OnlineSigning { mechanism, validity, .. } = *signing;
         let keys =
             (self.key_files.signing)(&signing.keys, contents.apex(), self.key_time).map_err(Box::new)?;
-        let (digest, key_digest) = (digest_of(mechanism, &keys), Some(signers_digest(mechanism, &keys)));
+        let (digest, key_digest) = (inputs_digest(mechanism, &keys), Some(signers_digest(mechanism, &keys)));
         let SigningKeys { records, pairs, sync } = keys;
         let options = OnlineOptions { mechanism, records, pairs, validity, sync };
-        let (records, is_signed) = (contents.record_count(), facts::is_signed(&contents));
+        let (records, is_signed) = (contents.record_count(), inspect::is_signed(&contents));
         let (contents, faults) = self.verify_online(contents, plan, before)?;
         let prepared = prepare_unverified(&contents, options).map_err(Box::new)?;
         let kept = self.keeps_contents.then_some(contents);
@@ -248,9 +251,9 @@ impl Builder<'_> {
         let is_verified = is_signed && faults.is_none();
         let of_contents = if is_verified { self.verification(plan) } else { Verification::Nothing };
         let verified = match &faults {
-            Some(report) => faulty_words(plan, report),
+            Some(report) => faults_text(plan, report),
             None if plan == Plan::Nothing => NOTHING_VERIFIED.to_owned(),
-            None if is_signed => plan_words(plan).to_owned(),
+            None if is_signed => plan_text(plan).to_owned(),
             None => "unsigned zone, keys tried".to_owned(),
         };
         let has_signed_keys = prepared.has_signed_keys();
@@ -259,7 +262,7 @@ impl Builder<'_> {
         // The image lacks what is made when asked: by itself it is nothing to be served.
         let record = BuildRecord { of_image: Verification::Nothing, of_contents, inputs: made };
         let warnings = faults.iter().map(fault_warning).collect();
-        Ok(Built { published, contents: kept, records, record, verified, warnings, key_digest })
+        Ok(BuiltVersion { published, contents: kept, records, record, verified, warnings, key_digest })
     }
 
     /// Verifies the signed part of a zone whose answers are signed online. Returns a report if the zone is served with faults.
@@ -267,14 +270,14 @@ impl Builder<'_> {
         &self,
         contents: Contents,
         plan: Plan,
-        before: Option<&Before<'_>>,
-    ) -> Result<(Contents, Option<Report>), Refused> {
+        before: Option<&VerifiedVersion<'_>>,
+    ) -> Result<(Contents, Option<Report>), VersionError> {
         if plan == Plan::Nothing {
             return Ok((contents, None));
         }
         self.activity.phase("verify");
         let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
-        match verify_as_it_is(contents, &self.options(plan), &aids(before, &tell)) {
+        match verify_as_it_is(contents, &self.options(plan), &verify_inputs(before, &tell)) {
             Ok(contents) => Ok((contents, None)),
             Err(faulty) if faulty.report.wrong_digest().is_some() => Err(refused(&faulty.report, self.now)),
             Err(faulty) if self.settings.on_fault == OnFault::Warn => {
@@ -288,21 +291,21 @@ impl Builder<'_> {
         &self,
         contents: Contents,
         plan: Plan,
-        before: Option<&Before<'_>>,
+        before: Option<&VerifiedVersion<'_>>,
         evidence: Nsec5Evidence<'_>,
-    ) -> Result<Outcome, Refused> {
+    ) -> Result<VerifyOutcome, VersionError> {
         if plan == Plan::Nothing {
-            return Ok(Outcome::Unverified(contents));
+            return Ok(VerifyOutcome::Unverified(contents));
         }
         self.activity.phase("verify");
         let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
-        let aids = Aids { evidence, ..aids(before, &tell) };
+        let aids = VerifyInputs { evidence, ..verify_inputs(before, &tell) };
         match into_verified_with(contents, &self.options(plan), &aids) {
-            Ok(verified) => Ok(Outcome::Sound(verified)),
+            Ok(verified) => Ok(VerifyOutcome::Sound(verified)),
             // Whatever is done about faults: the publisher digested other records (RFC 8976 §4).
             Err(faulty) if faulty.report.wrong_digest().is_some() => Err(refused(&faulty.report, self.now)),
-            Err(faulty) if self.settings.on_fault == OnFault::Warn => Ok(Outcome::Faulty(*faulty)),
-            Err(faulty) if facts::is_key_set(&faulty.contents) => Err(Refused::OnlyKeySet),
+            Err(faulty) if self.settings.on_fault == OnFault::Warn => Ok(VerifyOutcome::Faulty(*faulty)),
+            Err(faulty) if inspect::is_key_set(&faulty.contents) => Err(VersionError::OnlyKeySet),
             Err(faulty) => Err(refused(&faulty.report, self.now)),
         }
     }
@@ -324,11 +327,11 @@ impl Builder<'_> {
         }
     }
 
-    fn built(&self, published: Published, outcome: Outcome, plan: Plan) -> Built {
+    fn built(&self, published: Published, outcome: VerifyOutcome, plan: Plan) -> BuiltVersion {
         let report = match &outcome {
-            Outcome::Sound(verified) => Some(verified.report()),
-            Outcome::Faulty(FaultyZone { report, .. }) => Some(report),
-            Outcome::Unverified(_) => None,
+            VerifyOutcome::Sound(verified) => Some(verified.report()),
+            VerifyOutcome::Faulty(FaultyZone { report, .. }) => Some(report),
+            VerifyOutcome::Unverified(_) => None,
         };
         let zone = self.settings.apex.to_string();
         // Of keys it is said of every version, however much of it is verified.
@@ -337,28 +340,30 @@ impl Builder<'_> {
             tracing::warn!(zone, "zone {zone}: {warning}");
         }
         let (of_image, of_contents, words, warnings) = match &outcome {
-            Outcome::Sound(verified) => {
+            VerifyOutcome::Sound(verified) => {
                 let is_signed = verified.mechanism().is_some();
                 let of_contents = if is_signed { self.verification(plan) } else { Verification::Nothing };
                 // Of an unsigned zone there is nothing to verify.
                 let of_image = if is_signed { of_contents } else { Verification::Full { at: self.now } };
-                (of_image, of_contents, verified_words(plan, verified.report(), is_signed), Vec::new())
+                (of_image, of_contents, verified_text(plan, verified.report(), is_signed), Vec::new())
             }
             // The next start verifies it again, and repeats the warning.
-            Outcome::Faulty(FaultyZone { report, .. }) => {
-                let words = faulty_words(plan, report);
+            VerifyOutcome::Faulty(FaultyZone { report, .. }) => {
+                let words = faults_text(plan, report);
                 (Verification::Nothing, Verification::Nothing, words, vec![fault_warning(report)])
             }
-            Outcome::Unverified(_) => {
+            VerifyOutcome::Unverified(_) => {
                 let words = NOTHING_VERIFIED.to_owned();
                 (Verification::Nothing, Verification::Nothing, words, Vec::new())
             }
         };
         let contents = match outcome {
-            Outcome::Sound(verified) => verified.into_contents(),
-            Outcome::Faulty(FaultyZone { contents, .. }) | Outcome::Unverified(contents) => contents,
+            VerifyOutcome::Sound(verified) => verified.into_contents(),
+            VerifyOutcome::Faulty(FaultyZone { contents, .. }) | VerifyOutcome::Unverified(contents) => {
+                contents
+            }
         };
-        Built {
+        BuiltVersion {
             published,
             records: contents.record_count(),
             contents: Some(contents),
@@ -391,8 +396,8 @@ fn fault_warning(report: &Report) -> String {
     )
 }
 
-fn faulty_words(plan: Plan, report: &Report) -> String {
-    format!("{}: {}", plan_words(plan), count_faults(report.faults.len()))
+fn faults_text(plan: Plan, report: &Report) -> String {
+    format!("{}: {}", plan_text(plan), count_faults(report.faults.len()))
 }
 
 /// Whoever breaks into a server has its keys.
@@ -416,20 +421,23 @@ fn evidence<'p>(prover: &'p Nsec5Prover, contents: &Contents, plan: Plan) -> Nse
     Nsec5Evidence { proofs, key: (proofs.is_none() && is_hashed).then(|| prover.key()) }
 }
 
-fn aids<'a>(before: Option<&Before<'a>>, tell: &'a (dyn Fn(VerifyProgress) + Sync)) -> Aids<'a> {
-    let earlier = before.map(|before| Earlier::from_record(before.contents, before.verified_at));
-    Aids { predecessor: earlier, progress: Some(tell), ..Aids::default() }
+fn verify_inputs<'a>(
+    before: Option<&VerifiedVersion<'a>>,
+    tell: &'a (dyn Fn(VerifyProgress) + Sync),
+) -> VerifyInputs<'a> {
+    let earlier = before.map(|before| VerifiedPredecessor::from_record(before.contents, before.verified_at));
+    VerifyInputs { predecessor: earlier, progress: Some(tell), ..VerifyInputs::default() }
 }
 
-fn refused(report: &Report, now: u32) -> Refused {
+fn refused(report: &Report, now: u32) -> VersionError {
     if let Some(fault) = report.wrong_digest() {
-        return Refused::WrongDigest(Box::new(fault.clone()));
+        return VersionError::WrongDigest(Box::new(fault.clone()));
     }
     let verdict = verdict_of(report, now);
-    Refused::Unsound { faults: report.faults.len(), first: first_faults(report), verdict }
+    VersionError::Unsound { faults: report.faults.len(), first: first_faults(report), verdict }
 }
 
-const fn plan_words(plan: Plan) -> &'static str {
+const fn plan_text(plan: Plan) -> &'static str {
     match plan {
         Plan::Full => "full",
         Plan::Changed => "changed",
@@ -443,7 +451,7 @@ fn counted(signatures: u64) -> String {
     format!("{signatures} signature{}", if signatures == 1 { "" } else { "s" })
 }
 
-fn verified_words(plan: Plan, report: &Report, is_signed: bool) -> String {
+fn verified_text(plan: Plan, report: &Report, is_signed: bool) -> String {
     match plan {
         _ if !is_signed => "nothing: unsigned".to_owned(),
         Plan::Changed if report.keys_changed => {
@@ -455,7 +463,7 @@ fn verified_words(plan: Plan, report: &Report, is_signed: bool) -> String {
             format!("changed: {verified} of {}", counted(verified + kept))
         }
         Plan::Full => format!("full: {}", counted(report.signatures_verified)),
-        Plan::Structural | Plan::Nothing | Plan::Recorded { .. } => plan_words(plan).to_owned(),
+        Plan::Structural | Plan::Nothing | Plan::Recorded { .. } => plan_text(plan).to_owned(),
     }
 }
 

@@ -1,11 +1,13 @@
 //! What a version is beside the one whose place it takes: what people are to know of that, and what the journal is to forget.
 
-use super::Refused;
+use super::VersionError;
 use super::settings::ZoneSettings;
-use super::state::StateFolder;
+use super::state::StateDirectory;
 use crate::Published;
-use nonesuch_dnssec::facts::alias_keys;
-use nonesuch_dnssec::transition::{DataSigners, KeyState, TransitionFault, Version, denial_kind, transition};
+use nonesuch_dnssec::inspect::alias_keys;
+use nonesuch_dnssec::transition::{
+    DataSigners, KeyState, SignedVersion, TransitionFault, denial_kind, transition,
+};
 use nonesuch_proto::{Name, Rtype, serial};
 use nonesuch_zone::{ChangeSet, Contents, Image, load_regular};
 use std::io;
@@ -13,7 +15,7 @@ use std::path::Path;
 
 /// What is known of the version that was published last.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct VersionSummary {
     serial: u32,
     is_signed: bool,
     keys: KeyState,
@@ -22,7 +24,7 @@ pub(super) struct Seen {
     online: Vec<Vec<u8>>,
 }
 
-impl Seen {
+impl VersionSummary {
     /// Of a version that is served.
     pub(super) fn of(published: &Published) -> Self {
         let mut seen = Self::of_image(published.image(), published.online_keys().is_some());
@@ -46,9 +48,9 @@ impl Seen {
         Self { serial, is_signed, keys, image: image.clone(), online }
     }
 
-    fn version(&self) -> Version<'_> {
+    fn version(&self) -> SignedVersion<'_> {
         let data = DataSigners::Image { image: &self.image, online: &self.online };
-        Version { keys: &self.keys, data }
+        SignedVersion { keys: &self.keys, data }
     }
 
     /// Lists the faults of the step from this version to `after` at `now`. No validator holds anything of a version whose key set
@@ -77,17 +79,17 @@ fn key_state(image: &Image) -> KeyState {
 ///
 /// # Errors
 /// Where it breaks validators that hold the previous version, and the settings reject such a version.
-pub(super) fn compared(
-    before: Option<&Seen>,
+pub(super) fn compare_versions(
+    before: Option<&VersionSummary>,
     published: &Published,
-    relation: Relation,
+    relation: SerialChange,
     settings: &ZoneSettings,
     now: u32,
-) -> Result<Vec<String>, Refused> {
-    let after = Seen::of(published);
+) -> Result<Vec<String>, VersionError> {
+    let after = VersionSummary::of(published);
     let faults = before.map(|before| before.transition(&after, now)).unwrap_or_default();
     if !faults.is_empty() && settings.rejects_unsafe_transitions() {
-        return Err(Refused::UnsafeTransition(faults));
+        return Err(VersionError::UnsafeTransition(faults));
     }
     let mut warnings = warnings(before, &after, relation);
     warnings.extend(faults.iter().map(|fault| format!("unsafe transition: {fault}")));
@@ -96,43 +98,47 @@ pub(super) fn compared(
 
 /// How the records of a version stand to those of the one before (RFC 1982).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relation {
+pub(super) enum SerialChange {
     /// There is none before, as far as is known.
-    First,
+    NoPrevious,
     /// Its serial is after that of the one before.
-    Follows { from: u32 },
+    Increased { from: u32 },
     /// It is the one before.
-    Same,
+    Unchanged,
     /// Other records with the same serial.
     Reused { serial: u32 },
     /// Its serial is not after that of the one before.
-    Back { from: u32 },
+    Decreased { from: u32 },
 }
 
-impl Relation {
+impl SerialChange {
     pub(super) fn of(before: Option<&Contents>, contents: &Contents) -> Self {
         let serials = before.and_then(Contents::soa).zip(contents.soa());
         match before.zip(serials.map(|(old, new)| (old.serial, new.serial))) {
-            None => Self::First,
-            Some((_, (from, to))) if serial::is_before(from, to) => Self::Follows { from },
+            None => Self::NoPrevious,
+            Some((_, (from, to))) if serial::is_before(from, to) => Self::Increased { from },
             Some((before, (from, to))) if from == to => {
                 let is_same = ChangeSet::between(before, contents, |_| true).is_empty();
-                if is_same { Self::Same } else { Self::Reused { serial: from } }
+                if is_same { Self::Unchanged } else { Self::Reused { serial: from } }
             }
-            Some((_, (from, _))) => Self::Back { from },
+            Some((_, (from, _))) => Self::Decreased { from },
         }
     }
 
-    /// As [`Relation::of`], from the images of both versions: for zones whose records are not in memory.
-    fn of_served(before: &Seen, after: &Seen) -> Self {
+    /// As [`SerialChange::of`], from the images of both versions: for zones whose records are not in memory.
+    fn of_served(before: &VersionSummary, after: &VersionSummary) -> Self {
         let (from, to) = (before.serial, after.serial);
         if from != to {
-            return if serial::is_before(from, to) { Self::Follows { from } } else { Self::Back { from } };
+            return if serial::is_before(from, to) {
+                Self::Increased { from }
+            } else {
+                Self::Decreased { from }
+            };
         }
         // Keys of a zone that is signed online change without a change of its records.
         let has_changed =
             before.keys.dnskeys == after.keys.dnskeys && !before.image.has_octets_of(&after.image);
-        if has_changed { Self::Reused { serial: from } } else { Self::Same }
+        if has_changed { Self::Reused { serial: from } } else { Self::Unchanged }
     }
 
     /// The warning about `serial`, that of the later version.
@@ -141,18 +147,18 @@ impl Relation {
             Self::Reused { serial } => Some(format!(
                 "serial {serial} is as before although records differ: secondaries will not take this version; raise the serial"
             )),
-            Self::Back { from } => Some(format!(
+            Self::Decreased { from } => Some(format!(
                 "serial {serial} is not after {from}: secondaries will not take this version; raise the serial"
             )),
-            Self::First | Self::Follows { .. } | Self::Same => None,
+            Self::NoPrevious | Self::Increased { .. } | Self::Unchanged => None,
         }
     }
 
     /// The serial under which other records may be at secondaries from now on.
     const fn reused(self) -> Option<u32> {
         match self {
-            Self::Reused { serial } | Self::Back { from: serial } => Some(serial),
-            Self::First | Self::Follows { .. } | Self::Same => None,
+            Self::Reused { serial } | Self::Decreased { from: serial } => Some(serial),
+            Self::NoPrevious | Self::Increased { .. } | Self::Unchanged => None,
         }
     }
 }
@@ -161,15 +167,15 @@ impl Relation {
 /// directory `dir`. `None` where none is stored, it cannot be read, or the serial advances.
 #[must_use]
 pub fn serial_warning(dir: &Path, apex: &Name, contents: &Contents) -> Option<String> {
-    let stored = load_regular(&StateFolder::version_in(dir, apex), Some(apex)).ok()?.contents;
-    Relation::of(Some(&stored), contents).warning(contents.soa()?.serial)
+    let stored = load_regular(&StateDirectory::version_path(dir, apex), Some(apex)).ok()?.contents;
+    SerialChange::of(Some(&stored), contents).warning(contents.soa()?.serial)
 }
 
 /// What people are to know of a version that takes the place of another.
-fn warnings(before: Option<&Seen>, after: &Seen, relation: Relation) -> Vec<String> {
+fn warnings(before: Option<&VersionSummary>, after: &VersionSummary, relation: SerialChange) -> Vec<String> {
     let mut warnings = Vec::new();
     let relation = match before {
-        Some(before) if relation == Relation::First => Relation::of_served(before, after),
+        Some(before) if relation == SerialChange::NoPrevious => SerialChange::of_served(before, after),
         _ => relation,
     };
     warnings.extend(relation.warning(after.serial));
@@ -204,7 +210,7 @@ pub(super) fn alias_warnings(published: &Published) -> Vec<String> {
 ///
 /// # Errors
 /// Those of writing.
-pub(super) fn note_reused(state: &StateFolder, apex: &Name, relation: Relation) -> io::Result<bool> {
+pub(super) fn note_reused(state: &StateDirectory, apex: &Name, relation: SerialChange) -> io::Result<bool> {
     let Some(serial) = relation.reused() else { return Ok(false) };
     state.update_durably(apex, |facts| {
         let known = facts.reused_serial.filter(|known| serial::is_before(serial, *known));
@@ -214,7 +220,7 @@ pub(super) fn note_reused(state: &StateFolder, apex: &Name, relation: Relation) 
 }
 
 /// Whether what leads from this serial may be given to secondaries that have it.
-pub(super) fn is_unambiguous(state: &StateFolder, apex: &Name, from: u32) -> bool {
+pub(super) fn is_unambiguous(state: &StateDirectory, apex: &Name, from: u32) -> bool {
     state.facts(apex).reused_serial.is_none_or(|known| serial::is_before(known, from))
 }
 
@@ -233,33 +239,33 @@ mod tests {
     fn versions_are_compared_by_serial_and_records() {
         let old = contents(7, "");
         for (new, expected) in [
-            (contents(8, ""), Relation::Follows { from: 7 }),
-            (contents(7, ""), Relation::Same),
-            (contents(7, "a 60 A 192.0.2.1\n"), Relation::Reused { serial: 7 }),
-            (contents(6, ""), Relation::Back { from: 7 }),
-            (contents(7u32.wrapping_add(1 << 31), ""), Relation::Back { from: 7 }),
+            (contents(8, ""), SerialChange::Increased { from: 7 }),
+            (contents(7, ""), SerialChange::Unchanged),
+            (contents(7, "a 60 A 192.0.2.1\n"), SerialChange::Reused { serial: 7 }),
+            (contents(6, ""), SerialChange::Decreased { from: 7 }),
+            (contents(7u32.wrapping_add(1 << 31), ""), SerialChange::Decreased { from: 7 }),
         ] {
-            assert_eq!(Relation::of(Some(&old), &new), expected);
+            assert_eq!(SerialChange::of(Some(&old), &new), expected);
         }
-        assert_eq!(Relation::of(None, &old), Relation::First);
+        assert_eq!(SerialChange::of(None, &old), SerialChange::NoPrevious);
     }
 
     #[test]
     fn serials_that_were_used_twice_are_remembered_up_to_the_highest() {
         let dir = tempfile::tempdir().unwrap();
-        let state = StateFolder::open(dir.path()).unwrap();
+        let state = StateDirectory::open(dir.path()).unwrap();
         let apex: Name = "example.".parse().unwrap();
         assert!(is_unambiguous(&state, &apex, 4));
-        assert!(!note_reused(&state, &apex, Relation::Follows { from: 4 }).unwrap());
-        assert!(note_reused(&state, &apex, Relation::Back { from: 9 }).unwrap());
-        assert!(note_reused(&state, &apex, Relation::Reused { serial: 4 }).unwrap());
+        assert!(!note_reused(&state, &apex, SerialChange::Increased { from: 4 }).unwrap());
+        assert!(note_reused(&state, &apex, SerialChange::Decreased { from: 9 }).unwrap());
+        assert!(note_reused(&state, &apex, SerialChange::Reused { serial: 4 }).unwrap());
         for (from, expected) in [(3, false), (4, false), (9, false), (10, true)] {
             assert_eq!(is_unambiguous(&state, &apex, from), expected, "{from}");
         }
     }
 
-    fn seen(contents: &Contents, is_signed: bool) -> Seen {
-        Seen { is_signed, ..Seen::of_image(&Image::compile(contents).unwrap(), false) }
+    fn seen(contents: &Contents, is_signed: bool) -> VersionSummary {
+        VersionSummary { is_signed, ..VersionSummary::of_image(&Image::compile(contents).unwrap(), false) }
     }
 
     #[test]
@@ -272,19 +278,19 @@ mod tests {
             (&unsigned, &one, None),
             (&unsigned, &unsigned, None),
         ] {
-            let said = warnings(Some(before), after, Relation::Same);
+            let said = warnings(Some(before), after, SerialChange::Unchanged);
             assert_eq!(said.len(), usize::from(expected.is_some()), "{said:?}");
             assert!(expected.is_none_or(|words| said[0].contains(words)), "{said:?}");
         }
-        assert!(warnings(None, &unsigned, Relation::First).is_empty());
+        assert!(warnings(None, &unsigned, SerialChange::NoPrevious).is_empty());
     }
 
     #[test]
     fn a_serial_that_does_not_advance_is_warned_of() {
         let one = seen(&contents(7, ""), false);
-        let said = warnings(None, &one, Relation::Reused { serial: 7 });
+        let said = warnings(None, &one, SerialChange::Reused { serial: 7 });
         assert!(said[0].contains("serial 7 is as before although records differ"), "{said:?}");
-        let said = warnings(None, &one, Relation::Back { from: 9 });
+        let said = warnings(None, &one, SerialChange::Decreased { from: 9 });
         assert!(said[0].contains("serial 7 is not after 9"), "{said:?}");
         // Without the records of the previous version, the images are compared.
         for (serial, rest, expected) in [
@@ -293,7 +299,7 @@ mod tests {
             (8, "a 60 A 192.0.2.1\n", None),
             (6, "", Some("serial 6 is not after 7")),
         ] {
-            let said = warnings(Some(&one), &seen(&contents(serial, rest), false), Relation::First);
+            let said = warnings(Some(&one), &seen(&contents(serial, rest), false), SerialChange::NoPrevious);
             assert_eq!(said.len(), usize::from(expected.is_some()), "{serial} {rest}: {said:?}");
             assert!(expected.is_none_or(|words| said[0].contains(words)), "{said:?}");
         }

@@ -45,7 +45,7 @@ pub enum ZoneEvent {
 
 /// How the zones of the settings came up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settled {
+pub struct StartupSummary {
     /// Zones that are served.
     pub serving: usize,
     /// Zones of primaries that wait for their first transfer.

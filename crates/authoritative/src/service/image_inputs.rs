@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct ImageInputs {
-    /// A digest of mechanism and key records ([`digest_of`]).
+    /// A digest of mechanism and key records ([`inputs_digest`]).
     pub(super) digest: String,
     /// How much of the zone was verified.
     #[serde(with = "VerificationForm")]
@@ -36,7 +36,7 @@ enum VerificationForm {
 
 /// A digest of the inputs of an image other than the zone: the mechanism, the public records of all published keys, the keys whose
 /// CDS records are published, and the tables of algorithms that the zone was verified with.
-pub(super) fn digest_of(mechanism: Mechanism, keys: &SigningKeys) -> String {
+pub(super) fn inputs_digest(mechanism: Mechanism, keys: &SigningKeys) -> String {
     let mut rdatas: Vec<&[u8]> = keys.records.iter().map(KeyRecord::rdata).collect();
     rdatas.sort_unstable();
     rdatas.dedup();
@@ -54,13 +54,13 @@ pub(super) fn digest_of(mechanism: Mechanism, keys: &SigningKeys) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// As [`digest_of`], and of the keys that sign. Their image is the same whichever of the published keys sign.
+/// As [`inputs_digest`], and of the keys that sign. Their image is the same whichever of the published keys sign.
 pub(super) fn signers_digest(mechanism: Mechanism, keys: &SigningKeys) -> String {
     let mut signers: Vec<Vec<u8>> =
         keys.pairs.iter().map(|pair| KeyRecord::of(pair).rdata().to_vec()).collect();
     signers.sort_unstable();
     let mut hasher = blake3::Hasher::new();
-    hasher.update(digest_of(mechanism, keys).as_bytes());
+    hasher.update(inputs_digest(mechanism, keys).as_bytes());
     for part in signers {
         hasher.update(&(part.len() as u64).to_le_bytes()).update(&part);
     }
@@ -78,12 +78,12 @@ mod tests {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&(mechanism.len() as u64).to_le_bytes()).update(mechanism.as_bytes());
         assert_ne!(
-            digest_of(Mechanism::Compact, &SigningKeys::default()),
+            inputs_digest(Mechanism::Compact, &SigningKeys::default()),
             hasher.finalize().to_hex().to_string()
         );
         hasher.update(&(tables_digest().len() as u64).to_le_bytes()).update(&tables_digest());
         assert_eq!(
-            digest_of(Mechanism::Compact, &SigningKeys::default()),
+            inputs_digest(Mechanism::Compact, &SigningKeys::default()),
             hasher.finalize().to_hex().to_string()
         );
     }
@@ -91,8 +91,8 @@ mod tests {
     #[test]
     fn digests_tell_mechanisms_apart() {
         assert_ne!(
-            digest_of(Mechanism::Compact, &SigningKeys::default()),
-            digest_of(Mechanism::WhiteLies, &SigningKeys::default())
+            inputs_digest(Mechanism::Compact, &SigningKeys::default()),
+            inputs_digest(Mechanism::WhiteLies, &SigningKeys::default())
         );
     }
 }

@@ -4,12 +4,12 @@
 //! with NSEC5 depends on the zone alone: its VRF key and proofs are loaded each time, and must fit.
 
 use super::build::{NOTHING_VERIFIED, warn_of_key_signers};
-use super::crowded;
-use super::image_inputs::{ImageInputs, digest_of, signers_digest};
+use super::image_inputs::{ImageInputs, inputs_digest, signers_digest};
 use super::publish::Version;
-use super::settings::{FULL, Making, OnlineSigning, VerifyChoice, ZoneSettings};
+use super::record_limits;
+use super::settings::{FULL, OnlineSigning, SigningMode, VerifyChoice, ZoneSettings};
 use super::state::Fingerprint;
-use super::{KeyFiles, Refused};
+use super::{KeyFiles, VersionError};
 use crate::{Published, open_image};
 use nonesuch_dnssec::online::{Nsec5Zone, prepare_keys};
 use nonesuch_dnssec::verify::Mode;
@@ -43,25 +43,26 @@ impl ImageReader<'_> {
     /// Whether an image may be served as its file has it. With `verify = "full"` the record of the file does not count, and of a zone
     /// that is signed online the inputs must be known.
     pub(super) fn relies_on_files(&self) -> bool {
-        let is_unknown = matches!(self.settings.signing_mode, Making::Online(_)) && self.inputs.is_none();
+        let is_unknown =
+            matches!(self.settings.signing_mode, SigningMode::Online(_)) && self.inputs.is_none();
         self.settings.verify != VerifyChoice::Full && !is_unknown
     }
 
     /// Maps the image that the file at `path` begins with; `None` where the zone must be verified or compiled again.
-    pub(super) fn open(&self, path: &Path) -> Result<Option<Version>, Refused> {
+    pub(super) fn open(&self, path: &Path) -> Result<Option<Version>, VersionError> {
         let file = if self.relies_on_files() { open_image(path)? } else { None };
         file.map_or(Ok(None), |file| self.read(file, path))
     }
 
     /// As [`open`](Self::open), of the file at `path` that is mapped already.
-    pub(super) fn read(&self, file: ImageFile, path: &Path) -> Result<Option<Version>, Refused> {
+    pub(super) fn read(&self, file: ImageFile, path: &Path) -> Result<Option<Version>, VersionError> {
         let settings = self.settings;
         if file.image().apex() != settings.apex.view() {
             return Ok(None);
         }
         let verified_at = self.verified_at(&file);
         let Some(Image { published, key_digest }) = self.publish(file)? else { return Ok(None) };
-        let warnings = crowded::check(published.image(), settings.limits)?;
+        let warnings = record_limits::check(published.image(), settings.limits)?;
         let contents = if settings.holds_contents() {
             Some(Arc::new(load_regular(path, Some(&settings.apex))?.contents))
         } else {
@@ -96,7 +97,7 @@ impl ImageReader<'_> {
         }
     }
 
-    fn publish(&self, file: ImageFile) -> Result<Option<Image>, Refused> {
+    fn publish(&self, file: ImageFile) -> Result<Option<Image>, VersionError> {
         let (settings, now) = (self.settings, self.now);
         let mode = match settings.verify {
             VerifyChoice::Nothing => None,
@@ -105,24 +106,24 @@ impl ImageReader<'_> {
             _ => Some(Mode::Full),
         };
         if mode.is_none() && file.image().apex_rdatas(Rtype::NS).is_empty() {
-            return Err(Refused::NoApexNs);
+            return Err(VersionError::NoApexNs);
         }
         let is_nsec5 = file.image().nsec5_key().is_some();
-        let is_online = matches!(settings.signing_mode, Making::Online(_));
+        let is_online = matches!(settings.signing_mode, SigningMode::Online(_));
         if settings.requires_dnssec && !is_online && !file.image().is_signed() {
-            return Err(Refused::NotSigned);
+            return Err(VersionError::NotSigned);
         }
         let published = match &settings.signing_mode {
-            Making::AsItIs if !is_nsec5 => Published::from_file(file, mode, now),
-            Making::AsItIs | Making::Nsec5 { .. } if is_nsec5 => {
+            SigningMode::AsLoaded if !is_nsec5 => Published::from_file(file, mode, now),
+            SigningMode::AsLoaded | SigningMode::Nsec5 { .. } if is_nsec5 => {
                 let zone = Nsec5Zone::of_image(file.image());
-                let folder = settings.nsec5_folder()?;
+                let folder = settings.nsec5_directory()?;
                 let source = settings.source.path();
                 let prover = (self.key_files.prover)(&folder, source, &zone).map_err(Box::new)?;
                 Published::nsec5_from_file(file, prover, mode, now)
             }
-            Making::Online(signing) if !is_nsec5 => return self.publish_online(file, signing, mode),
-            Making::AsItIs | Making::Nsec5 { .. } | Making::Online(_) => return Ok(None),
+            SigningMode::Online(signing) if !is_nsec5 => return self.publish_online(file, signing, mode),
+            SigningMode::AsLoaded | SigningMode::Nsec5 { .. } | SigningMode::Online(_) => return Ok(None),
         };
         let zone = settings.apex.to_string();
         let published = published.inspect_err(|reason| {
@@ -141,11 +142,11 @@ impl ImageReader<'_> {
         file: ImageFile,
         signing: &OnlineSigning,
         mode: Option<Mode>,
-    ) -> Result<Option<Image>, Refused> {
+    ) -> Result<Option<Image>, VersionError> {
         let Some(inputs) = &self.inputs else { return Ok(None) };
         let (apex, mechanism) = (file.image().apex().to_name(), signing.mechanism);
         let keys = (self.key_files.signing)(&signing.keys, &apex, self.key_time).map_err(Box::new)?;
-        if inputs.digest != digest_of(mechanism, &keys) {
+        if inputs.digest != inputs_digest(mechanism, &keys) {
             return Ok(None);
         }
         let key_digest = Some(signers_digest(mechanism, &keys));

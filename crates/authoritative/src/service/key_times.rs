@@ -4,7 +4,7 @@
 use super::Service;
 use super::activity::lock;
 use super::image_inputs::signers_digest;
-use super::settings::{Making, Source};
+use super::settings::{SigningMode, ZoneSource};
 use super::zone::Zone;
 use nonesuch_zone::Contents;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Service {
     pub(super) fn note_key_event(&self, zone: &Zone) -> bool {
         let (settings, now) = (zone.settings(), self.now());
         let next = match &settings.signing_mode {
-            Making::Online(signing) if !signing.ignore_key_times => {
+            SigningMode::Online(signing) if !signing.ignore_key_times => {
                 self.keys_seen_at.fetch_max(now, Relaxed);
                 (self.key_files.next_event)(&signing.keys, &zone.apex, now)
             }
@@ -80,7 +80,7 @@ impl Service {
     /// Whether a zone is signed online by other keys than its key files have at this time, or these cannot be read.
     pub(super) fn have_keys_changed(&self, zone: &Zone) -> bool {
         let settings = zone.settings();
-        let Making::Online(signing) = &settings.signing_mode else { return false };
+        let SigningMode::Online(signing) = &settings.signing_mode else { return false };
         let Some(served) = lock(&zone.runtime).key_digest.clone() else { return false };
         let found = (self.key_files.signing)(&signing.keys, &zone.apex, settings.key_time(self.now()));
         found.map_or(true, |found| signers_digest(signing.mechanism, &found) != served)
@@ -88,7 +88,7 @@ impl Service {
 
     /// The records of a zone that is in no file, to be published with other keys.
     pub(super) fn held_contents(zone: &Zone) -> Option<Contents> {
-        let is_file = matches!(zone.settings().source, Source::File(_));
+        let is_file = matches!(zone.settings().source, ZoneSource::File(_));
         let contents = lock(&zone.runtime).contents.clone().filter(|_| !is_file);
         contents.map(|contents| (*contents).clone())
     }

@@ -1,13 +1,13 @@
 //! Loading zones: from their files where these have changed, else what was published last.
 
 use super::activity::{Activity, ActivityKind, lock};
-use super::opened::{Found, Opened};
+use super::preloaded::{PreloadedContents, PreloadedZone};
 use super::publish::Candidate;
-use super::settings::{Making, OnlineSigning, Source, ZoneSettings};
+use super::settings::{OnlineSigning, SigningMode, ZoneSettings, ZoneSource};
 use super::state::Fingerprint;
 use super::state::Membership;
 use super::zone::{Update, Zone};
-use super::{Refused, Service, ZoneEvent};
+use super::{Service, VersionError, ZoneEvent};
 use crate::zones::ServedZone;
 use nonesuch_net::release_free_memory;
 use nonesuch_zone::load_regular;
@@ -24,7 +24,7 @@ const MOST_WARNINGS: usize = 10;
 impl Service {
     /// Loads a zone when it comes up: its file, else what was published last.
     pub(super) fn load_first(&self, zone: &Arc<Zone>) {
-        let _one = self.begin_work(zone);
+        let _one = self.lock_zone(zone);
         if !self.has(zone) {
             return;
         }
@@ -36,7 +36,7 @@ impl Service {
         self.note_key_event(zone);
         let loaded = self.load_version(zone, None, false, &activity);
         if loaded.is_err() && lock(&zone.runtime).served.is_none() {
-            self.serve_kept(zone, &activity);
+            self.serve_stored(zone, &activity);
         }
         self.note(zone, loaded.as_ref().err());
         if loaded.is_ok_and(|update| update == Update::Waiting) {
@@ -61,28 +61,31 @@ impl Service {
     pub(super) fn load_version(
         &self,
         zone: &Zone,
-        opened: Option<Opened>,
+        opened: Option<PreloadedZone>,
         is_forced: bool,
         activity: &Activity,
-    ) -> Result<Update, Refused> {
+    ) -> Result<Update, VersionError> {
         let settings = zone.settings();
         match (&settings.source, opened) {
-            (Source::File(path), opened) => self.load_file(zone, path, opened, is_forced, activity),
-            (Source::Stream(_), Some(Opened { contents: Found::Zone(loaded), .. })) => {
+            (ZoneSource::File(path), opened) => self.load_file(zone, path, opened, is_forced, activity),
+            (
+                ZoneSource::Stream(_),
+                Some(PreloadedZone { contents: PreloadedContents::Zone(loaded), .. }),
+            ) => {
                 let candidate =
                     Candidate { recorded: loaded.verification, ..Candidate::new(loaded.contents) };
                 self.publish_contents(zone, candidate, activity)?;
                 Ok(Update::Published)
             }
-            (Source::Stream(name), _) => Err(Refused::ReadOnce(name.clone())),
-            (Source::Primaries | Source::Producer, _) => {
+            (ZoneSource::Stream(name), _) => Err(VersionError::ReadOnce(name.clone())),
+            (ZoneSource::Primaries | ZoneSource::Producer, _) => {
                 let is_there = lock(&zone.runtime).served.is_some();
                 // If the served version is not stored, the stored one is older and must not replace it.
                 match self.store_version(zone) {
                     Err(error) if is_forced => return Err(error),
                     Ok(()) | Err(_) => {}
                 }
-                let is_kept = (!is_there || is_forced) && self.serve_kept(zone, activity);
+                let is_kept = (!is_there || is_forced) && self.serve_stored(zone, activity);
                 Ok(match (is_kept, is_there) {
                     (true, _) => Update::Published,
                     (false, true) => Update::Unchanged,
@@ -96,10 +99,10 @@ impl Service {
         &self,
         zone: &Zone,
         path: &Path,
-        opened: Option<Opened>,
+        opened: Option<PreloadedZone>,
         is_forced: bool,
         activity: &Activity,
-    ) -> Result<Update, Refused> {
+    ) -> Result<Update, VersionError> {
         let settings = zone.settings();
         let mut origin = fingerprints(path, &settings)?;
         let facts = lock(&zone.runtime);
@@ -110,7 +113,7 @@ impl Service {
             return Ok(Update::Unchanged);
         }
         if self.state.as_ref().is_some_and(|state| state.is_of(&zone.apex, &origin))
-            && self.serve_kept_as(zone, &settings, &origin, activity)
+            && self.serve_stored_as(zone, &settings, &origin, activity)
         {
             return Ok(Update::Published);
         }
@@ -119,11 +122,13 @@ impl Service {
         for _ in 0..ATTEMPTS {
             activity.phase("read");
             let (version, mut loaded) = match opened.take().map(|opened| opened.contents) {
-                Some(Found::Image(file)) => (self.serve_image(zone, *file, path, &settings, &origin)?, None),
-                Some(Found::Zone(loaded)) => (None, Some(loaded)),
+                Some(PreloadedContents::Image(file)) => {
+                    (self.serve_image(zone, *file, path, &settings, &origin)?, None)
+                }
+                Some(PreloadedContents::Zone(loaded)) => (None, Some(loaded)),
                 None => match self.take_image(zone, path, &settings, &origin) {
                     // Where there is no room for a copy of it, it is read into memory.
-                    Err(error @ Refused::Keep { .. })
+                    Err(error @ VersionError::Store { .. })
                         if self.has_nothing_stored(zone) && !error.is_in_the_way() =>
                     {
                         (None, None)
@@ -163,20 +168,20 @@ impl Service {
             }
             origin = after;
         }
-        Err(Refused::Moving(path.to_path_buf()))
+        Err(VersionError::Moving(path.to_path_buf()))
     }
 }
 
 /// What tells that the files of a zone are those that they were.
-fn fingerprints(path: &Path, settings: &ZoneSettings) -> Result<Vec<Fingerprint>, Refused> {
+fn fingerprints(path: &Path, settings: &ZoneSettings) -> Result<Vec<Fingerprint>, VersionError> {
     let keys = match &settings.signing_mode {
-        Making::Online(OnlineSigning { keys, .. }) | Making::Nsec5 { keys } => Some(keys.as_path()),
-        Making::AsItIs => None,
+        SigningMode::Online(OnlineSigning { keys, .. }) | SigningMode::Nsec5 { keys } => Some(keys.as_path()),
+        SigningMode::AsLoaded => None,
     };
     let paths = [path].into_iter().chain(keys);
     paths
         .map(|path| {
-            Fingerprint::of(path).map_err(|source| Refused::Read { path: path.to_path_buf(), source })
+            Fingerprint::of(path).map_err(|source| VersionError::Read { path: path.to_path_buf(), source })
         })
         .collect()
 }

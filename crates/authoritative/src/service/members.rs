@@ -5,7 +5,7 @@
 //! of the last valid version of a catalog whose stored version is broken (§5.1).
 
 use super::activity::lock;
-use super::state::{Membership, STATE, StateFolder, file_stem};
+use super::state::{Membership, STATE, StateDirectory, file_stem};
 use super::zone::Zone;
 use super::{Service, ZoneEvent, ZoneSettings};
 use crate::catalog::{Catalog, Member};
@@ -17,14 +17,14 @@ use std::sync::Arc;
 
 /// Zones that were added, or took other settings, and are to be loaded.
 #[derive(Debug, Default)]
-pub(super) struct Added {
+pub(super) struct AddedZones {
     new: Vec<Arc<Zone>>,
     changed: Vec<Arc<Zone>>,
 }
 
 impl Service {
     /// Adds zones, which are answered with SERVFAIL until they are loaded.
-    pub(super) fn take_in(&self, list: Vec<ZoneSettings>) -> Added {
+    pub(super) fn add_unloaded(&self, list: Vec<ZoneSettings>) -> AddedZones {
         let (mut new, mut changed) = (Vec::new(), Vec::new());
         let list: BTreeMap<Name, ZoneSettings> =
             list.into_iter().map(|settings| (settings.apex.clone(), settings)).collect();
@@ -38,7 +38,7 @@ impl Service {
                         changed.push(zone);
                     }
                 }
-                None => new.push(Arc::new(Zone::member(settings, self.work_of(&apex)))),
+                None => new.push(Arc::new(Zone::member(settings, self.zone_lock(&apex)))),
             }
         }
         self.insert(&new);
@@ -46,11 +46,11 @@ impl Service {
         for zone in &changed {
             self.send_event(&ZoneEvent::Changed(zone.settings()));
         }
-        Added { new, changed }
+        AddedZones { new, changed }
     }
 
     /// Loads zones that were added, which may take long: they are verified.
-    pub(super) fn load_added(&self, Added { new, changed }: &Added) {
+    pub(super) fn load_added(&self, AddedZones { new, changed }: &AddedZones) {
         self.load_all(new);
         // What came of it stands in the log and in the zone's status.
         self.for_each(changed, |zone| drop(self.reload_one(zone, true)));
@@ -83,7 +83,7 @@ impl Service {
             if let Some(state) = self.state.as_ref().filter(|_| !is_kept) {
                 state.remove(&apex);
             }
-            self.abandon_work(&apex, zone.work(), is_kept);
+            self.abandon_zone(&apex, zone.work(), is_kept);
             self.send_event(&ZoneEvent::Removed { apex, is_kept });
         }
     }
@@ -106,7 +106,7 @@ impl Membership {
     ///
     /// # Errors
     /// Those of writing.
-    pub(super) fn persist(&self, state: &StateFolder) -> io::Result<()> {
+    pub(super) fn persist(&self, state: &StateDirectory) -> io::Result<()> {
         let noted = Self::of_stem(state, &file_stem(&self.zone));
         if noted.as_ref() == Some(self) {
             return Ok(());
@@ -121,7 +121,7 @@ impl Membership {
     ///
     /// # Errors
     /// The first zone whose note could not be written, with the error.
-    pub(super) fn sync<'z>(state: &StateFolder, zones: &'z [Name]) -> Result<(), (&'z Name, io::Error)> {
+    pub(super) fn sync<'z>(state: &StateDirectory, zones: &'z [Name]) -> Result<(), (&'z Name, io::Error)> {
         for zone in zones {
             state.sync(zone, STATE).map_err(|error| (zone, error))?;
         }
@@ -129,12 +129,12 @@ impl Membership {
     }
 
     /// Forgets it: the zone is one of the configuration.
-    pub(super) fn forget(state: &StateFolder, zone: &Name) {
+    pub(super) fn forget(state: &StateDirectory, zone: &Name) {
         // Most zones never were members.
         let _ = state.update(zone, |facts| facts.member = None);
     }
 
-    fn of_stem(state: &StateFolder, stem: &str) -> Option<Self> {
+    fn of_stem(state: &StateDirectory, stem: &str) -> Option<Self> {
         let noted = state.read_stem(stem).member?;
         (file_stem(&noted.zone) == stem).then_some(noted)
     }
@@ -144,7 +144,7 @@ impl Membership {
     /// # Errors
     /// Those of reading the folder.
     pub(super) fn all_but<'z>(
-        state: &StateFolder,
+        state: &StateDirectory,
         zones: impl IntoIterator<Item = &'z Name>,
     ) -> io::Result<Vec<Self>> {
         let known: BTreeSet<String> = zones.into_iter().map(file_stem).collect();
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn another_label_has_what_is_kept_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let state = StateFolder::open(dir.path()).unwrap();
+        let state = StateDirectory::open(dir.path()).unwrap();
         let zone: Name = "member.".parse().unwrap();
         let keep = || state.write(&zone, ZONE, |out| out.write_all(b"\x89NSCI\r\n\x1a")).unwrap();
         let is_kept = || state.path(&zone, ZONE).exists();
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_note_is_written_where_that_is_wanted() {
         let Some(dir) = std::env::var_os(WRITES) else { return };
-        let state = StateFolder::open(std::path::Path::new(&dir)).unwrap();
+        let state = StateDirectory::open(std::path::Path::new(&dir)).unwrap();
         let note = membership("a.", b"one");
         note.persist(&state).unwrap();
         Membership::sync(&state, &[note.zone]).unwrap();

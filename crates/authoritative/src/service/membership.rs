@@ -6,7 +6,7 @@ use nonesuch_proto::Name;
 
 /// Where a member of a catalog comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MemberOf {
+pub(super) struct CatalogMembership {
     /// The catalog.
     pub(super) catalog: Name,
     /// The template that it is served by.
@@ -22,7 +22,7 @@ impl Service {
     }
 
     /// Notes where a member comes from.
-    pub(super) fn note_member(&self, apex: &Name, member_of: MemberOf) {
+    pub(super) fn note_member(&self, apex: &Name, member_of: CatalogMembership) {
         if let Some(zone) = self.zone(apex).filter(|zone| zone.is_member()) {
             lock(&zone.runtime).member_of = Some(member_of);
         }

@@ -1,16 +1,16 @@
 //! Publishing a version of a zone: verified, compiled, kept, noted in the journal, swapped in, told.
 
 use super::activity::{Activity, lock};
-use super::build::{Before, Builder, Built};
-use super::compare::{self, Relation, Seen};
-use super::settings::{Making, Source, VerifyChoice, ZoneSettings};
+use super::build::{Builder, BuiltVersion, VerifiedVersion};
+use super::compare::{self, SerialChange, VersionSummary};
+use super::settings::{SigningMode, VerifyChoice, ZoneSettings, ZoneSource};
 use super::state::{Fingerprint, JOURNAL, JOURNAL_PART, STATE, ZONE};
-use super::zone::{Unstored, Zone};
-use super::{Refused, Service, ZoneEvent};
+use super::zone::{UnstoredVersion, Zone};
+use super::{Service, VersionError, ZoneEvent};
 use crate::zones::ServedZone;
 use crate::{Published, open_image};
 use nonesuch_proto::{Name, serial};
-use nonesuch_secondary::{Held, is_expired};
+use nonesuch_secondary::{LocalSoa, is_expired};
 use nonesuch_server::clock::milliseconds_since_1970;
 use nonesuch_server::clock::seconds_now;
 use nonesuch_zone::semantics::{self, Findings};
@@ -61,7 +61,7 @@ pub(super) struct Version {
     /// The digest of the keys that sign it online ([`signers_digest`](super::image_inputs::signers_digest)).
     pub(super) key_digest: Option<String>,
     /// Why it is not in the state folder, where it is to be there.
-    pub(super) unstored: Option<Unstored>,
+    pub(super) unstored: Option<UnstoredVersion>,
 }
 
 /// The version that was published last.
@@ -72,7 +72,7 @@ pub(super) struct LastVersion {
 }
 
 impl Version {
-    pub(super) fn of(built: Built, settings: &ZoneSettings, origin: Vec<Fingerprint>) -> Self {
+    pub(super) fn of(built: BuiltVersion, settings: &ZoneSettings, origin: Vec<Fingerprint>) -> Self {
         let verified_at = match built.record.of_contents {
             Verification::Full { at } => Some(at),
             Verification::Nothing | Verification::Structural { .. } | Verification::OtherTables { .. } => {
@@ -102,24 +102,25 @@ impl Service {
         zone: &Zone,
         candidate: Candidate<'_>,
         activity: &Activity,
-    ) -> Result<u32, Refused> {
+    ) -> Result<u32, VersionError> {
         let Candidate { contents, recorded, steps, origin, is_new } = candidate;
         let settings = zone.settings();
         let seen = self.previous_version(zone);
         let last = self.last_version(zone, &settings);
         let held = last.as_ref().map(|last| &*last.contents);
         let before = last.as_ref().filter(|last| last.verified_at.is_some());
-        let before = before.map(|last| Before { contents: &last.contents, verified_at: last.verified_at });
+        let before =
+            before.map(|last| VerifiedVersion { contents: &last.contents, verified_at: last.verified_at });
         let builder = self.builder(&settings, activity, self.now());
         let findings = check_semantics(&contents, &settings);
         let built = builder.build(contents, recorded, before.as_ref())?;
         let after = built.contents.as_ref();
-        let relation = after.map_or(Relation::First, |after| Relation::of(held, after));
+        let relation = after.map_or(SerialChange::NoPrevious, |after| SerialChange::of(held, after));
         let mut warnings =
-            compare::compared(seen.as_ref(), &built.published, relation, &settings, self.now())?;
+            compare::compare_versions(seen.as_ref(), &built.published, relation, &settings, self.now())?;
         warnings.extend(findings.iter().flat_map(|findings| findings.lines(SEMANTIC_LINES)));
         activity.phase("keep");
-        let is_from_primaries = settings.source == Source::Primaries;
+        let is_from_primaries = settings.source == ZoneSource::Primaries;
         let has_nothing_stored = self.has_nothing_stored(zone);
         let stored =
             self.empty_journal(zone, &settings, relation).and_then(|()| self.persist(zone, &built, &origin));
@@ -135,7 +136,7 @@ impl Service {
                     serial,
                     "zone {name}: not stored, serving serial {serial} from memory: {error}"
                 );
-                Some(Unstored { error, record: built.record.clone() })
+                Some(UnstoredVersion { error, record: built.record.clone() })
             }
             Err(error) => return Err(error),
         };
@@ -149,7 +150,7 @@ impl Service {
         let findings = findings.map(|findings| findings.total());
         let mut version = Version { unstored, findings, is_new, ..Version::of(built, &settings, origin) };
         version.warnings.extend(warnings);
-        if self.serve(zone, version) { Ok(serial) } else { Err(Refused::Unknown) }
+        if self.serve(zone, version) { Ok(serial) } else { Err(VersionError::Unknown) }
     }
 
     /// Whether no version of a zone is stored: a restart serves no older one than is served now.
@@ -173,14 +174,14 @@ impl Service {
     }
 
     /// What was published of a zone last, as far as people are warned by it.
-    pub(super) fn previous_version(&self, zone: &Zone) -> Option<Seen> {
+    pub(super) fn previous_version(&self, zone: &Zone) -> Option<VersionSummary> {
         if let Some(served) = &lock(&zone.runtime).served {
-            return Some(Seen::of(served.published()));
+            return Some(VersionSummary::of(served.published()));
         }
         let state = self.state.as_ref().filter(|state| state.has(&zone.apex, ZONE))?;
         // Where what is kept cannot be read, there is nothing to compare.
         let file = open_image(&state.path(&zone.apex, ZONE)).ok().flatten()?;
-        Some(Seen::of_image(file.image(), state.image_inputs(&zone.apex).is_some()))
+        Some(VersionSummary::of_image(file.image(), state.image_inputs(&zone.apex).is_some()))
     }
 
     /// The version that was published last, where it is of use for the next one: what has not changed need not be verified
@@ -216,11 +217,11 @@ impl Service {
         &self,
         zone: &Zone,
         settings: &ZoneSettings,
-        relation: Relation,
-    ) -> Result<(), Refused> {
+        relation: SerialChange,
+    ) -> Result<(), VersionError> {
         let Some(state) = self.state.as_ref().filter(|_| settings.holds_contents()) else { return Ok(()) };
         let noted = compare::note_reused(state, &zone.apex, relation);
-        let failed = |source| Refused::Keep { path: state.path(&zone.apex, STATE), source };
+        let failed = |source| VersionError::Store { path: state.path(&zone.apex, STATE), source };
         if noted.map_err(failed)?
             && let Some(journal) = self.journal(zone, settings, None)
         {
@@ -237,13 +238,13 @@ impl Service {
         zone: &Zone,
         settings: &ZoneSettings,
         before: Option<&Contents>,
-        relation: Relation,
+        relation: SerialChange,
         contents: &Contents,
         steps: &[ChangeSet],
     ) {
         let (from, before) = match (relation, before) {
-            (Relation::Same, _) => return,
-            (Relation::Follows { from }, Some(before)) => (Some(from), Some(before)),
+            (SerialChange::Unchanged, _) => return,
+            (SerialChange::Increased { from }, Some(before)) => (Some(from), Some(before)),
             _ => (None, None),
         };
         let Some(journal) = self.journal(zone, settings, from) else { return };
@@ -268,7 +269,7 @@ impl Service {
         let state = self.state.as_ref()?;
         let is_wanted = settings.holds_contents()
             && settings.transfers.journal_octets > 0
-            && !matches!(settings.signing_mode, Making::Online(_));
+            && !matches!(settings.signing_mode, SigningMode::Online(_));
         let mut journal = lock(&zone.runtime).journal.take().filter(|_| is_wanted);
         if is_wanted && journal.is_none() {
             let path = state.path(&zone.apex, JOURNAL);
@@ -310,7 +311,7 @@ impl Service {
         version.warnings.extend(compare::alias_warnings(&version.published));
         let (serial, is_new) = (version.published.image().serial(), version.is_new);
         let journal = self.journal(zone, &settings, Some(serial));
-        let words = version.published.way();
+        let words = version.published.description();
         let has_expired = !is_new && self.has_expired(zone, &settings, version.contents.as_deref());
         let mut facts = lock(&zone.runtime);
         if facts.is_removed {
@@ -328,7 +329,7 @@ impl Service {
         facts.served = Some(Arc::new(served));
         facts.has_failed = false;
         // A version that is kept is as old as it was: a primary alone ends the expiry of a zone (RFC 1034 §4.3.5).
-        facts.is_expired &= !version.is_new && settings.source == Source::Primaries;
+        facts.is_expired &= !version.is_new && settings.source == ZoneSource::Primaries;
         facts.description = words;
         facts.verified = version.verified;
         facts.records = version.records;
@@ -340,7 +341,8 @@ impl Service {
         facts.findings = version.findings;
         facts.key_digest = version.key_digest;
         facts.unstored = version.unstored;
-        let (name, words, verified) = (zone.apex.to_string(), facts.description.clone(), facts.verified.clone());
+        let (name, words, verified) =
+            (zone.apex.to_string(), facts.description.clone(), facts.verified.clone());
         self.show(zone, &facts);
         drop(facts);
         tracing::info!(zone = name, serial, "zone {name}: serial {serial}, {words}; verified: {verified}");
@@ -353,18 +355,18 @@ impl Service {
 
     /// Whether the stored version of a zone of primaries has expired while the server was down.
     fn has_expired(&self, zone: &Zone, settings: &ZoneSettings, contents: Option<&Contents>) -> bool {
-        let Some(state) = self.state.as_ref().filter(|_| settings.source == Source::Primaries) else {
+        let Some(state) = self.state.as_ref().filter(|_| settings.source == ZoneSource::Primaries) else {
             return false;
         };
         let timers = state.facts(&zone.apex).timers;
         let timing = settings.transfers.timing();
         contents
-            .and_then(Held::of)
+            .and_then(LocalSoa::of)
             .is_some_and(|held| is_expired(timers, held, timing, milliseconds_since_1970()))
     }
 
     /// Notes why the newest version of a zone is refused, or that it is not.
-    pub(super) fn note(&self, zone: &Zone, refused: Option<&Refused>) {
+    pub(super) fn note(&self, zone: &Zone, refused: Option<&VersionError>) {
         let mut facts = lock(&zone.runtime);
         if facts.is_removed {
             return;

@@ -5,7 +5,7 @@ use super::activity::lock;
 use super::state::Membership;
 use super::state::file_stem;
 use super::zone::Zone;
-use super::{Service, Source};
+use super::{Service, ZoneSource};
 use nonesuch_proto::Name;
 use std::collections::BTreeSet;
 use std::io;
@@ -40,7 +40,7 @@ pub enum PurgeError {
     },
     /// Nothing is kept.
     #[error("nothing is kept of a zone {0}")]
-    NotKept(Name),
+    NotStored(Name),
     /// The folder cannot be read.
     #[error("state-dir cannot be read: {0}: see to the folder's rights")]
     Read(#[from] io::Error),
@@ -60,12 +60,12 @@ impl Service {
         if let Some(zone) = self.zone(apex) {
             return Err(self.served(&zone));
         }
-        if self.delete_stored(apex) { Ok(()) } else { Err(PurgeError::NotKept(apex.clone())) }
+        if self.delete_stored(apex) { Ok(()) } else { Err(PurgeError::NotStored(apex.clone())) }
     }
 
     /// What is to be done about a zone that is there.
     fn served(&self, zone: &Zone) -> PurgeError {
-        let is_transferred = zone.settings().source == Source::Primaries;
+        let is_transferred = zone.settings().source == ZoneSource::Primaries;
         let apex = zone.apex().clone();
         match (self.catalog_of(&apex), is_transferred) {
             (Some(catalog), true) => PurgeError::Member { zone: apex, catalog, rest: RETRANSFER },

@@ -5,7 +5,7 @@ use super::publish::Candidate;
 use super::settings::{Settings, ZoneSettings};
 use super::status::{ReloadReport, ZoneStatus};
 use super::zone::{Update, Zone};
-use super::{Refused, Service, Source, ZoneEvent};
+use super::{Service, VersionError, ZoneEvent, ZoneSource};
 use nonesuch_net::release_free_memory;
 use nonesuch_proto::Name;
 use nonesuch_server::clock::seconds_now;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// A zone that was there before, and whether its settings have changed.
-type Known = (Arc<Zone>, bool);
+type ExistingZone = (Arc<Zone>, bool);
 
 impl Service {
     /// Takes other settings: zones come and go, those whose settings or files have changed are loaded. The state folder
@@ -48,7 +48,7 @@ impl Service {
         &self,
         wanted: BTreeMap<Name, ZoneSettings>,
         report: &mut ReloadReport,
-    ) -> (Vec<Arc<Zone>>, Vec<Known>) {
+    ) -> (Vec<Arc<Zone>>, Vec<ExistingZone>) {
         let _changing = lock(&self.changing);
         let is_gone = |zone: &Arc<Zone>| match wanted.get(zone.apex()) {
             // A member of a catalog that the configuration has now.
@@ -64,7 +64,7 @@ impl Service {
         for (apex, settings) in wanted {
             let Some(zone) = self.zone(&apex) else {
                 report.added.push(apex.to_string());
-                let work = self.work_of(&apex);
+                let work = self.zone_lock(&apex);
                 new.push(Arc::new(Zone::new(settings, work)));
                 continue;
             };
@@ -87,7 +87,7 @@ impl Service {
         let changing = lock(&self.changing);
         let before: Vec<Arc<Zone>> = self.zone(&apex).into_iter().collect();
         self.drop_zones(&before, true);
-        let zone = Arc::new(Zone::new(settings, self.work_of(&apex)));
+        let zone = Arc::new(Zone::new(settings, self.zone_lock(&apex)));
         self.insert(&[Arc::clone(&zone)]);
         drop(changing);
         self.load_all(&[Arc::clone(&zone)]);
@@ -108,8 +108,8 @@ impl Service {
     }
 
     /// Loads those of `zones` anew that have changed.
-    fn reload_old(&self, zones: &[Known], report: &mut ReloadReport) {
-        let outcomes: Mutex<Vec<(Name, Result<Update, Refused>)>> = Mutex::default();
+    fn reload_old(&self, zones: &[ExistingZone], report: &mut ReloadReport) {
+        let outcomes: Mutex<Vec<(Name, Result<Update, VersionError>)>> = Mutex::default();
         let list: Vec<Arc<Zone>> = zones.iter().map(|(zone, _)| Arc::clone(zone)).collect();
         let forced: BTreeMap<&Name, bool> =
             zones.iter().map(|(zone, differs)| (zone.apex(), *differs)).collect();
@@ -134,10 +134,10 @@ impl Service {
     }
 
     /// Loads one zone anew where it has changed.
-    pub(super) fn reload_one(&self, zone: &Arc<Zone>, is_forced: bool) -> Result<Update, Refused> {
-        let _one = self.begin_work(zone);
+    pub(super) fn reload_one(&self, zone: &Arc<Zone>, is_forced: bool) -> Result<Update, VersionError> {
+        let _one = self.lock_zone(zone);
         if !self.has(zone) {
-            return Err(Refused::Unknown);
+            return Err(VersionError::Unknown);
         }
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
         let is_key_event = self.note_key_event(zone) || (!is_forced && self.have_keys_changed(zone));
@@ -153,7 +153,7 @@ impl Service {
         }
         self.note(zone, outcome.as_ref().err());
         let is_published = matches!(outcome, Ok(Update::Published));
-        if is_forced && !is_published && zone.settings().source == Source::Primaries {
+        if is_forced && !is_published && zone.settings().source == ZoneSource::Primaries {
             self.send_event(&ZoneEvent::NotLoaded { apex: zone.apex().clone() });
         }
         outcome
@@ -169,8 +169,8 @@ impl Service {
     ///
     /// # Errors
     /// Why the newest version is refused; the one of before stays.
-    pub fn reload_zone(&self, apex: &Name) -> Result<bool, Refused> {
-        let zone = self.zone(apex).ok_or(Refused::Unknown)?;
+    pub fn reload_zone(&self, apex: &Name) -> Result<bool, VersionError> {
+        let zone = self.zone(apex).ok_or(VersionError::Unknown)?;
         self.reload_one(&zone, false).map(|update| update == Update::Published)
     }
 }

@@ -1,13 +1,13 @@
 //! What a service is to run, as plain values: whoever reads a configuration makes these of it.
 
-use super::Refused;
-use crate::catalog::Listed;
+use super::VersionError;
+use crate::catalog::ProducedMember;
 use crate::zones::ZonePolicy;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::verify::VERDICTS;
 use nonesuch_proto::Name;
 use nonesuch_secondary::inbound::TransferBounds;
-use nonesuch_secondary::{Span, Timing};
+use nonesuch_secondary::{TimeBounds, Timing};
 use nonesuch_server::acl::{AccessEntry, AccessList, Prefix, Remote};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -28,7 +28,7 @@ pub struct Settings {
     /// The zones.
     pub zones: Vec<ZoneSettings>,
     /// What zones are made after that come from a catalog.
-    pub templates: BTreeMap<String, Template>,
+    pub templates: BTreeMap<String, ZoneTemplate>,
     /// Zones that are loaded side by side; 0: one for each core.
     pub jobs: usize,
     /// Seconds that the time of signatures is ahead of the clock, modulo 2^32; 0 but in experiments.
@@ -41,9 +41,9 @@ pub struct ZoneSettings {
     /// Its name, in lower case.
     pub apex: Name,
     /// Where its records come from.
-    pub source: Source,
+    pub source: ZoneSource,
     /// How it is signed and denied.
-    pub signing_mode: Making,
+    pub signing_mode: SigningMode,
     /// How much is verified before it is published.
     pub verify: VerifyChoice,
     /// Whether a version with faults is served.
@@ -59,7 +59,7 @@ pub struct ZoneSettings {
     /// Whom it comes from and goes to.
     pub transfers: TransferSettings,
     /// Whether it is a catalog (RFC 9432).
-    pub catalog: Option<Catalog>,
+    pub catalog: Option<CatalogSettings>,
 }
 
 /// Number of records of one type, and of types, above which the server logs a warning where no limit is configured.
@@ -77,7 +77,7 @@ pub struct RecordLimits {
 
 /// Where the records of a zone come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ZoneSource {
     /// A zone file, a compiled zone or an image.
     File(PathBuf),
     /// What can be read once, as standard input and pipes can; by this name.
@@ -88,7 +88,7 @@ pub enum Source {
     Producer,
 }
 
-impl Source {
+impl ZoneSource {
     /// The file, or what stands for one.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
@@ -100,9 +100,9 @@ impl Source {
 
 /// Where signatures and denials come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Making {
+pub enum SigningMode {
     /// From the zone, or it has none; a zone with NSEC5 has its VRF key in the folder `nsec5` beside its file.
-    AsItIs,
+    AsLoaded,
     /// Denials, and all signatures that the zone has not, are made when asked.
     Online(OnlineSigning),
     /// The zone has NSEC5.
@@ -184,7 +184,7 @@ pub struct TransferSettings {
 impl Default for TransferSettings {
     fn default() -> Self {
         let Timing { refresh, retry, expire } = Timing::default();
-        let range = |span: Span| span.min..=span.max;
+        let range = |span: TimeBounds| span.min..=span.max;
         Self {
             primaries: Vec::new(),
             transfer: AccessList::default(),
@@ -202,11 +202,11 @@ impl Default for TransferSettings {
 
 /// What a catalog zone is to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Catalog {
+pub enum CatalogSettings {
     /// It lists zones of this server.
     Producer {
         /// The zones; labels are looked up in the catalogs that they come from.
-        members: Vec<Listed>,
+        members: Vec<ProducedMember>,
     },
     /// Its members are served.
     Consumer {
@@ -219,11 +219,11 @@ pub enum Catalog {
 
 /// What a zone is made after that comes from a catalog.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Template {
+pub struct ZoneTemplate {
     settings: ZoneSettings,
 }
 
-impl Template {
+impl ZoneTemplate {
     /// A template whose zones have these settings but for the name, which stands in paths where the settings have
     /// `{zone}`.
     #[must_use]
@@ -240,14 +240,14 @@ impl Template {
     /// The settings of a zone of this template.
     #[must_use]
     pub fn for_member(&self, apex: Name) -> ZoneSettings {
-        ZoneSettings { apex, ..self.settings.clone() }.filled_in()
+        ZoneSettings { apex, ..self.settings.clone() }.with_zone_name()
     }
 }
 
 impl TransferSettings {
     /// Bounds of the SOA record's times.
     pub(super) fn timing(&self) -> Timing {
-        let span = |range: &RangeInclusive<u32>| Span { min: *range.start(), max: *range.end() };
+        let span = |range: &RangeInclusive<u32>| TimeBounds { min: *range.start(), max: *range.end() };
         Timing { refresh: span(&self.refresh), retry: span(&self.retry), expire: span(&self.expire) }
     }
 }
@@ -258,8 +258,8 @@ impl ZoneSettings {
     pub fn of_file(apex: Name, file: PathBuf) -> Self {
         Self {
             apex,
-            source: Source::File(file),
-            signing_mode: Making::AsItIs,
+            source: ZoneSource::File(file),
+            signing_mode: SigningMode::AsLoaded,
             verify: VerifyChoice::Auto,
             on_fault: OnFault::Reject,
             requires_dnssec: false,
@@ -273,15 +273,17 @@ impl ZoneSettings {
 
     /// The settings with the zone's name in paths, in the place of `{zone}`.
     #[must_use]
-    pub fn filled_in(mut self) -> Self {
+    pub fn with_zone_name(mut self) -> Self {
         let apex = &self.apex;
         match &mut self.source {
-            Source::File(file) => fill_in(file, apex),
-            Source::Stream(_) | Source::Primaries | Source::Producer => {}
+            ZoneSource::File(file) => fill_in(file, apex),
+            ZoneSource::Stream(_) | ZoneSource::Primaries | ZoneSource::Producer => {}
         }
         match &mut self.signing_mode {
-            Making::Online(OnlineSigning { keys, .. }) | Making::Nsec5 { keys } => fill_in(keys, apex),
-            Making::AsItIs => {}
+            SigningMode::Online(OnlineSigning { keys, .. }) | SigningMode::Nsec5 { keys } => {
+                fill_in(keys, apex)
+            }
+            SigningMode::AsLoaded => {}
         }
         self
     }
@@ -289,7 +291,7 @@ impl ZoneSettings {
     /// The time at which the times in key files are read, where it is `now`; `None` where they are ignored.
     pub(super) const fn key_time(&self, now: u32) -> Option<u32> {
         match self.signing_mode {
-            Making::Online(OnlineSigning { ignore_key_times: true, .. }) => None,
+            SigningMode::Online(OnlineSigning { ignore_key_times: true, .. }) => None,
             _ => Some(now),
         }
     }
@@ -307,7 +309,7 @@ impl ZoneSettings {
             transfer: self.transfers.transfer.clone(),
             notify_from: self.notify_from(),
             also_notify: self.transfers.also_notify.clone(),
-            is_secondary: self.source == Source::Primaries,
+            is_secondary: self.source == ZoneSource::Primaries,
         }
     }
 
@@ -324,19 +326,19 @@ impl ZoneSettings {
     }
 
     /// The folder of the VRF key of a zone with NSEC5.
-    pub(super) fn nsec5_folder(&self) -> Result<PathBuf, Refused> {
+    pub(super) fn nsec5_directory(&self) -> Result<PathBuf, VersionError> {
         let folder = match (&self.signing_mode, self.source.path()) {
-            (Making::Nsec5 { keys }, _) => return Ok(keys.clone()),
+            (SigningMode::Nsec5 { keys }, _) => return Ok(keys.clone()),
             (_, Some(file)) => file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER),
-            _ => return Err(Refused::Nsec5KeysNeeded { folder: None }),
+            _ => return Err(VersionError::Nsec5KeysNeeded { folder: None }),
         };
-        if folder.is_dir() { Ok(folder) } else { Err(Refused::Nsec5KeysNeeded { folder: Some(folder) }) }
+        if folder.is_dir() { Ok(folder) } else { Err(VersionError::Nsec5KeysNeeded { folder: Some(folder) }) }
     }
 
     /// A digest of the settings that versions of a zone are verified by, and of the program. `None` where key files are also
     /// needed.
     pub(super) fn verification_digest(&self) -> Option<String> {
-        if self.signing_mode != Making::AsItIs {
+        if self.signing_mode != SigningMode::AsLoaded {
             return None;
         }
         let settings = (self.verify, self.on_fault, self.requires_dnssec, self.limits);
@@ -350,7 +352,7 @@ impl ZoneSettings {
     /// Whether a version is rejected that breaks validators which hold the previous version's keys. For a transferred zone the
     /// primary has decided.
     pub(super) const fn rejects_unsafe_transitions(&self) -> bool {
-        matches!(self.source, Source::File(_) | Source::Stream(_)) && !self.allows_unsafe_transition
+        matches!(self.source, ZoneSource::File(_) | ZoneSource::Stream(_)) && !self.allows_unsafe_transition
     }
 
     /// Whether the zone's records are held in memory beside its image: for those who transfer it or are told of it, and to
@@ -362,7 +364,7 @@ impl ZoneSettings {
             || self.catalog.is_some()
             || self.source.path().is_none()
             // It cannot be read again when other keys become active.
-            || matches!((&self.source, &self.signing_mode), (Source::Stream(_), Making::Online(_)))
+            || matches!((&self.source, &self.signing_mode), (ZoneSource::Stream(_), SigningMode::Online(_)))
     }
 }
 
@@ -383,9 +385,11 @@ mod tests {
 
     #[test]
     fn members_have_paths_of_their_own() {
-        let of =
-            |making| ZoneSettings { signing_mode: making, ..ZoneSettings::of_file(Name::root(), "z/{zone}.db".into()) };
-        let template = Template::new(of(Making::Nsec5 { keys: "keys/{zone}".into() }));
+        let of = |making| ZoneSettings {
+            signing_mode: making,
+            ..ZoneSettings::of_file(Name::root(), "z/{zone}.db".into())
+        };
+        let template = ZoneTemplate::new(of(SigningMode::Nsec5 { keys: "keys/{zone}".into() }));
         for (apex, stem) in [
             ("example.", "example"),
             ("a/b.example.", "a%2fb.example"),
@@ -394,8 +398,12 @@ mod tests {
             (".", "@"),
         ] {
             let member = template.for_member(apex.parse().unwrap());
-            assert_eq!(member.source, Source::File(format!("z/{stem}.db").into()), "{apex}");
-            assert_eq!(member.signing_mode, Making::Nsec5 { keys: format!("keys/{stem}").into() }, "{apex}");
+            assert_eq!(member.source, ZoneSource::File(format!("z/{stem}.db").into()), "{apex}");
+            assert_eq!(
+                member.signing_mode,
+                SigningMode::Nsec5 { keys: format!("keys/{stem}").into() },
+                "{apex}"
+            );
         }
     }
 }

@@ -43,7 +43,7 @@ const MOST_LETTERS: usize = 180;
 
 /// The folder; no other process has it open.
 #[derive(Debug)]
-pub struct StateFolder {
+pub struct StateDirectory {
     zones: PathBuf,
     /// Held by whoever changes a state file; zones share them.
     facts: [Mutex<()>; LOCKS],
@@ -73,7 +73,7 @@ pub enum StateError {
     },
 }
 
-impl Drop for StateFolder {
+impl Drop for StateDirectory {
     /// The lock would go with the file alone only where nobody has a copy of it: a child of this process has one until it
     /// becomes another program.
     fn drop(&mut self) {
@@ -82,17 +82,21 @@ impl Drop for StateFolder {
     }
 }
 
-impl StateFolder {
+impl StateDirectory {
     /// Opens the folder `dir` and makes in it what is missing; what a run left that was killed is removed.
     ///
     /// # Errors
     /// Where it cannot be written to, or another process uses it.
     pub fn open(dir: &Path) -> Result<Self, StateError> {
         let failed = |source| StateError::Open { dir: dir.to_path_buf(), source };
-        let zones = Self::zones_in(dir);
+        let zones = Self::zones_directory(dir);
         DirBuilder::new().recursive(true).mode(0o750).create(&zones).map_err(failed)?;
-        let lock =
-            File::options().create(true).append(true).mode(0o640).open(Self::lock_in(dir)).map_err(failed)?;
+        let lock = File::options()
+            .create(true)
+            .append(true)
+            .mode(0o640)
+            .open(Self::lock_path(dir))
+            .map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(StateError::Locked { dir: dir.to_path_buf() }),
@@ -113,19 +117,19 @@ impl StateFolder {
 
     /// Where in the folder `dir` zones are kept: files of others have no place there.
     #[must_use]
-    pub fn zones_in(dir: &Path) -> PathBuf {
+    pub fn zones_directory(dir: &Path) -> PathBuf {
         dir.join("zones")
     }
 
     /// The file in the folder `dir` that has the stored version of a zone.
     #[must_use]
-    pub fn version_in(dir: &Path, apex: &Name) -> PathBuf {
-        Self::zones_in(dir).join(format!("{}.{ZONE}", file_stem(apex)))
+    pub fn version_path(dir: &Path, apex: &Name) -> PathBuf {
+        Self::zones_directory(dir).join(format!("{}.{ZONE}", file_stem(apex)))
     }
 
     /// The file in the folder `dir` by which one process alone has it.
     #[must_use]
-    pub fn lock_in(dir: &Path) -> PathBuf {
+    pub fn lock_path(dir: &Path) -> PathBuf {
         dir.join("lock")
     }
 
@@ -242,7 +246,7 @@ impl StateFolder {
 
     /// Removes all files of this stem; tells whether there was any.
     pub(super) fn remove_stem(&self, stem: &str) -> bool {
-        let _one = self.lock_facts(stem);
+        let _one = self.lock_state(stem);
         let suffixes = SUFFIXES.iter().chain(&legacy::SUFFIXES);
         suffixes.filter(|suffix| self.remove_file(stem, suffix)).count() > 0
     }
@@ -375,8 +379,8 @@ mod tests {
     #[test]
     fn a_folder_has_one_user_and_keeps_what_was_there_where_writing_fails() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = StateFolder::open(dir.path()).unwrap();
-        assert!(matches!(StateFolder::open(dir.path()), Err(StateError::Locked { .. })));
+        let folder = StateDirectory::open(dir.path()).unwrap();
+        assert!(matches!(StateDirectory::open(dir.path()), Err(StateError::Locked { .. })));
         let apex: Name = "example.".parse().unwrap();
         folder.write(&apex, ZONE, |out| out.write_all(ONE)).unwrap();
         let failed =
@@ -389,7 +393,7 @@ mod tests {
         // As a child has one that was just made.
         let copy = folder.lock.try_clone().unwrap();
         drop(folder);
-        let folder = StateFolder::open(dir.path()).unwrap();
+        let folder = StateDirectory::open(dir.path()).unwrap();
         drop(copy);
         assert_eq!(fs::read_dir(dir.path().join("zones")).unwrap().count(), 1, "what was left is gone");
         assert_eq!(folder.stems().unwrap(), BTreeSet::from(["example".to_owned()]));
@@ -401,7 +405,7 @@ mod tests {
     #[test]
     fn what_no_server_has_written_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = StateFolder::open(dir.path()).unwrap();
+        let folder = StateDirectory::open(dir.path()).unwrap();
         let apex: Name = "example.".parse().unwrap();
         for suffix in SUFFIXES.into_iter().chain(legacy::SUFFIXES) {
             let path = folder.path(&apex, suffix);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum ZoneStanding {
+pub enum ServingState {
     /// It is answered from.
     Serving,
     /// It is being loaded, or waits for its first transfer.
@@ -20,7 +20,7 @@ pub enum ZoneStanding {
     Failed,
 }
 
-impl ZoneStanding {
+impl ServingState {
     /// The standing in one word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -39,7 +39,7 @@ pub struct ZoneStatus {
     /// Its name.
     pub zone: String,
     /// How it stands.
-    pub state: ZoneStanding,
+    pub state: ServingState,
     /// The serial of what is served.
     pub serial: Option<u32>,
     /// How it is served: unsigned, signed with which denial, signed when asked.
@@ -127,14 +127,14 @@ impl Service {
             zone.error.is_some()
                 || zone.storage_error.is_some()
                 || zone.expires_soon
-                || zone.state == ZoneStanding::Expired
+                || zone.state == ServingState::Expired
         };
         let troubled = zones.iter().filter(is_troubled);
         ServiceStatus {
-            serving: count(ZoneStanding::Serving),
-            not_ready: count(ZoneStanding::NotReady),
-            expired: count(ZoneStanding::Expired),
-            failed: count(ZoneStanding::Failed),
+            serving: count(ServingState::Serving),
+            not_ready: count(ServingState::NotReady),
+            expired: count(ServingState::Expired),
+            failed: count(ServingState::Failed),
             troubled: troubled.map(|zone| zone.zone.clone()).collect(),
             activities: self.activities.list(),
             last_reload: lock(&self.last_reload).clone(),

@@ -51,14 +51,14 @@ fn started(settings: Settings) -> Arc<Service> {
 impl Service {
     /// Adds zones as members of catalogs are, and loads them.
     fn add_zones(&self, list: Vec<ZoneSettings>) {
-        self.load_added(&self.take_in(list));
+        self.load_added(&self.add_unloaded(list));
     }
 }
 
 impl Zones {
     /// What there is of the zone of this name.
     pub(crate) fn state(&self, apex: &Name) -> Option<Arc<ZoneState>> {
-        self.database().slot(apex.view()).map(|slot| Arc::clone(&slot.state()))
+        self.database().entry(apex.view()).map(|slot| Arc::clone(&slot.state()))
     }
 }
 
@@ -85,7 +85,7 @@ fn end(service: Arc<Service>) {
 /// A zone of primaries, which is published as transfers do it.
 fn secondary(dir: &Path) -> Settings {
     let mut settings = of_file(dir);
-    settings.zones[0].source = Source::Primaries;
+    settings.zones[0].source = ZoneSource::Primaries;
     settings
 }
 
@@ -145,7 +145,7 @@ fn a_file_is_served_kept_and_looked_at_again() {
     assert!(service.reload_zone(&name("example.")).unwrap());
     assert_eq!(serial(&service), Some(2));
     write(&file, "@ SOA nonsense");
-    assert!(matches!(service.reload_zone(&name("example.")), Err(Refused::Load(_))));
+    assert!(matches!(service.reload_zone(&name("example.")), Err(VersionError::Load(_))));
     assert_eq!(serial(&service), Some(2), "the version of before stays");
     let status = service.zone_status(Some(&name("example.")));
     assert!(status[0].error.as_deref().is_some_and(|error| error.contains("zone:1:")), "{status:?}");
@@ -155,7 +155,7 @@ fn a_file_is_served_kept_and_looked_at_again() {
     let service = started(of_file(dir.path()));
     assert_eq!(serial(&service), Some(2));
     assert_eq!(service.status().serving, 1);
-    assert!(matches!(service.reload_zone(&name("other.")), Err(Refused::Unknown)));
+    assert!(matches!(service.reload_zone(&name("other.")), Err(VersionError::Unknown)));
 }
 
 #[test]
@@ -166,8 +166,8 @@ fn a_zone_without_a_version_fails_alone() {
     settings.zones.push(ZoneSettings::of_file(name("missing."), dir.path().join("nowhere")));
     let service = Service::open(settings, KEY_FILES, Arc::new(Zones::new())).unwrap();
     service.begin().unwrap();
-    assert_eq!(service.wait(), Settled { serving: 1, waiting: 0, failed: 1 });
-    assert_eq!(service.zone_status(Some(&name("missing.")))[0].state, ZoneStanding::Failed);
+    assert_eq!(service.wait(), StartupSummary { serving: 1, waiting: 0, failed: 1 });
+    assert_eq!(service.zone_status(Some(&name("missing.")))[0].state, ServingState::Failed);
     let state = service.zones().state(&name("missing.")).unwrap();
     assert!(matches!(&*state, ZoneState::Failed(_)));
     // As soon as its file is there, it is served.
@@ -196,7 +196,7 @@ fn what_cannot_be_stored_is_served_from_memory() {
     let error = || service.zone_status(Some(&apex))[0].storage_error.clone();
     assert!(error().is_some_and(|error| error.contains("cannot be written")), "{:?}", error());
     assert_eq!(service.status().troubled, ["example."]);
-    assert!(matches!(service.store(&apex), Err(Refused::Keep { .. })));
+    assert!(matches!(service.store(&apex), Err(VersionError::Store { .. })));
     // Whatever its settings become: what is stored is older.
     fs::rename(&away, &zones).unwrap();
     fs::rename(zones.join("example.kept"), zones.join("example.older")).unwrap();
@@ -223,7 +223,7 @@ fn a_file_that_cannot_be_kept_is_not_published() {
     let service = started(of_file(dir.path()));
     fs::remove_dir_all(dir.path().join("state/zones")).unwrap();
     write(&dir.path().join("zone"), &zone_text(8));
-    assert!(matches!(service.reload_zone(&name("example.")), Err(Refused::Keep { .. })));
+    assert!(matches!(service.reload_zone(&name("example.")), Err(VersionError::Store { .. })));
     assert_eq!(serial(&service), Some(7));
 }
 
@@ -242,7 +242,7 @@ fn what_is_refused_says_the_one_thing_to_do() {
     assert!(refused.ends_with("that no server has written, and stays; move it elsewhere"), "{refused}");
     let kind = |kind: io::ErrorKind| {
         let source = kind.into();
-        Refused::Keep { path: kept.clone(), source }.to_string()
+        VersionError::Store { path: kept.clone(), source }.to_string()
     };
     assert!(kind(io::ErrorKind::StorageFull).ends_with(": make room"));
     assert!(
@@ -250,11 +250,11 @@ fn what_is_refused_says_the_one_thing_to_do() {
     );
     // Where the key of a zone with NSEC5 is to be.
     let mut settings = of_file(dir.path()).zones.remove(0);
-    let refused = settings.nsec5_folder().unwrap_err().to_string();
+    let refused = settings.nsec5_directory().unwrap_err().to_string();
     let beside = format!("there is no folder {} beside its file: name", dir.path().join("nsec5").display());
     assert!(refused.contains(&beside), "{refused}");
-    settings.source = Source::Primaries;
-    let refused = settings.nsec5_folder().unwrap_err().to_string();
+    settings.source = ZoneSource::Primaries;
+    let refused = settings.nsec5_directory().unwrap_err().to_string();
     assert!(refused.contains("has no file") && refused.contains("with nsec5-keys"), "{refused}");
 }
 
@@ -309,7 +309,7 @@ fn a_reload_adds_removes_and_updates() {
     service.reload(Settings::default());
     service.purge_zone(&name("example.")).unwrap();
     assert!(!kept.exists());
-    assert!(matches!(service.purge_zone(&name("example.")), Err(PurgeError::NotKept(_))));
+    assert!(matches!(service.purge_zone(&name("example.")), Err(PurgeError::NotStored(_))));
 }
 
 #[test]
@@ -318,8 +318,10 @@ fn all_that_is_kept_of_zones_that_are_not_there_goes_on_command() {
     write(&dir.path().join("zone"), &zone_text(1));
     let mut settings = of_file(dir.path());
     for zone in ["one.", "two."] {
-        let zone =
-            ZoneSettings { source: Source::Primaries, ..ZoneSettings::of_file(name(zone), PathBuf::new()) };
+        let zone = ZoneSettings {
+            source: ZoneSource::Primaries,
+            ..ZoneSettings::of_file(name(zone), PathBuf::new())
+        };
         settings.zones.push(zone);
     }
     let service = started(settings);
@@ -342,8 +344,10 @@ fn members_of_catalogs_stay_over_a_reload_and_do_not_take_configured_names() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("zone"), &zone_text(1));
     let service = started(of_file(dir.path()));
-    let member =
-        ZoneSettings { source: Source::Primaries, ..ZoneSettings::of_file(name("member."), PathBuf::new()) };
+    let member = ZoneSettings {
+        source: ZoneSource::Primaries,
+        ..ZoneSettings::of_file(name("member."), PathBuf::new())
+    };
     service.add_zones(vec![member.clone(), ZoneSettings { apex: name("example."), ..member }]);
     assert_eq!(serial(&service), Some(1), "configured zones stay as they are");
     service.reload(of_file(dir.path()));
@@ -360,7 +364,7 @@ fn a_zone_that_must_be_signed_is_refused_where_it_is_not() {
     let mut settings = of_file(dir.path());
     settings.zones[0].requires_dnssec = true;
     let service = started(settings);
-    assert!(matches!(service.reload_zone(&name("example.")), Err(Refused::NotSigned)));
+    assert!(matches!(service.reload_zone(&name("example.")), Err(VersionError::NotSigned)));
     assert_eq!(service.status().failed, 1);
 }
 
@@ -391,7 +395,7 @@ fn a_compiled_zone_may_be_written_over_in_place() {
     let next = image_of_many(2);
     fs::write(&file, &next[..next.len() - 100]).unwrap();
     let refused = service.reload_zone(&name("example."));
-    assert!(matches!(refused, Err(Refused::Image(_))), "{refused:?}");
+    assert!(matches!(refused, Err(VersionError::Image(_))), "{refused:?}");
     let state = service.zones().state(&name("example.")).unwrap();
     assert_eq!(state.serving().unwrap().published().image().apex_rdatas(Rtype::NS).len(), 1);
     fs::write(&file, &next).unwrap();

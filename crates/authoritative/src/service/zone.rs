@@ -1,15 +1,15 @@
 //! One zone of a service: its settings, and what is known of it.
 
-use super::Refused;
+use super::VersionError;
 use super::activity::lock;
 use super::build::BuildRecord;
-use super::membership::MemberOf;
-use super::settings::{Source, ZoneSettings};
+use super::membership::CatalogMembership;
+use super::settings::{ZoneSettings, ZoneSource};
 use super::state::Fingerprint;
-use super::status::{ZoneStanding, ZoneStatus};
-use super::work::Work;
+use super::status::{ServingState, ZoneStatus};
+use super::zone_lock::ZoneLock;
 use crate::zones::{ServedZone, ZonePolicy};
-use nonesuch_dnssec::facts::{Expiry, ExpiryWatch};
+use nonesuch_dnssec::inspect::{Expiry, ExpiryWatch};
 use nonesuch_proto::Name;
 use nonesuch_zone::{Contents, Journal};
 use std::sync::{Arc, Mutex};
@@ -20,14 +20,14 @@ pub(super) struct Zone {
     pub(super) apex: Name,
     /// Whether it was added while the service runs: it is not in the configuration.
     is_member: bool,
-    work: Arc<Work>,
+    work: Arc<ZoneLock>,
     settings: Mutex<Arc<ZoneSettings>>,
-    pub(super) runtime: Mutex<Facts>,
+    pub(super) runtime: Mutex<ZoneRuntime>,
 }
 
 /// What is known of a zone. What is answered is set by whoever holds them ([`Service::show`](super::Service::show)).
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct ZoneRuntime {
     /// Whether the zone was taken away: nothing of it is to be served again, whatever goes on still.
     pub(super) is_removed: bool,
     pub(super) served: Option<Arc<ServedZone>>,
@@ -37,9 +37,9 @@ pub(super) struct Facts {
     /// Why the catalog that it is cannot be used.
     pub(super) catalog_fault: Option<String>,
     /// Where it comes from, where it is a member of a catalog.
-    pub(super) member_of: Option<MemberOf>,
+    pub(super) member_of: Option<CatalogMembership>,
     /// Why the version that is served is not stored, where it is to be.
-    pub(super) unstored: Option<Unstored>,
+    pub(super) unstored: Option<UnstoredVersion>,
     /// What is odd about the version that is served, by itself or beside the one before.
     pub(super) warnings: Vec<String>,
     /// Number of findings of the semantic checks in it; `None` where its records were not checked.
@@ -64,8 +64,8 @@ pub(super) struct Facts {
 
 /// A version that is served from memory alone, since it could not be stored.
 #[derive(Debug)]
-pub(super) struct Unstored {
-    pub(super) error: Refused,
+pub(super) struct UnstoredVersion {
+    pub(super) error: VersionError,
     /// The facts to store with it.
     pub(super) record: BuildRecord,
 }
@@ -80,12 +80,12 @@ pub(super) enum Update {
 }
 
 impl Zone {
-    pub(super) fn new(settings: ZoneSettings, work: Arc<Work>) -> Self {
+    pub(super) fn new(settings: ZoneSettings, work: Arc<ZoneLock>) -> Self {
         let (apex, facts) = (settings.apex.clone(), Mutex::default());
         Self { apex, is_member: false, work, settings: Mutex::new(Arc::new(settings)), runtime: facts }
     }
 
-    pub(super) fn member(settings: ZoneSettings, work: Arc<Work>) -> Self {
+    pub(super) fn member(settings: ZoneSettings, work: Arc<ZoneLock>) -> Self {
         Self { is_member: true, ..Self::new(settings, work) }
     }
 
@@ -97,7 +97,7 @@ impl Zone {
         self.is_member
     }
 
-    pub(super) const fn work(&self) -> &Arc<Work> {
+    pub(super) const fn work(&self) -> &Arc<ZoneLock> {
         &self.work
     }
 
@@ -123,13 +123,13 @@ impl Zone {
         lock(&self.runtime).contents.clone()
     }
 
-    pub(super) fn serving_state(&self) -> ZoneStanding {
+    pub(super) fn serving_state(&self) -> ServingState {
         lock(&self.runtime).standing()
     }
 
     /// Lets go of the files of the zone, which is gone for good.
     pub(super) fn close(&self) {
-        *lock(&self.runtime) = Facts { is_removed: true, ..Facts::default() };
+        *lock(&self.runtime) = ZoneRuntime { is_removed: true, ..ZoneRuntime::default() };
     }
 
     /// Warns in the log of signatures that expire soon or have expired. Returns the seconds after which there may be more to say.
@@ -180,28 +180,28 @@ impl Zone {
     }
 }
 
-impl Facts {
-    const fn standing(&self) -> ZoneStanding {
+impl ZoneRuntime {
+    const fn standing(&self) -> ServingState {
         if self.is_expired {
-            ZoneStanding::Expired
+            ServingState::Expired
         } else if self.served.is_some() {
-            ZoneStanding::Serving
+            ServingState::Serving
         } else if self.has_failed {
-            ZoneStanding::Failed
+            ServingState::Failed
         } else {
-            ZoneStanding::NotReady
+            ServingState::NotReady
         }
     }
 }
 
 fn source_words(settings: &ZoneSettings) -> String {
     match &settings.source {
-        Source::File(path) | Source::Stream(path) => path.display().to_string(),
-        Source::Primaries => {
+        ZoneSource::File(path) | ZoneSource::Stream(path) => path.display().to_string(),
+        ZoneSource::Primaries => {
             let primaries: Vec<String> =
                 settings.transfers.primaries.iter().map(|remote| remote.address.to_string()).collect();
             format!("from {}", primaries.join(", "))
         }
-        Source::Producer => "catalog of this server".to_owned(),
+        ZoneSource::Producer => "catalog of this server".to_owned(),
     }
 }

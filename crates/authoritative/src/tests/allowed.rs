@@ -3,10 +3,10 @@
 use super::responder::{ask, asked, extended_error, responder, shared};
 use super::zones::serving;
 use super::*;
-use crate::Settings;
+use crate::AnswerSettings;
 use crate::zones::{ServedZone, ZonePolicy, ZoneState};
 use nonesuch_server::acl::AccessList;
-use nonesuch_server::statistics::Carrier;
+use nonesuch_server::statistics::TransportKind;
 use nonesuch_server::tsig;
 
 /// Those who may ask; the sender of the tests has the address 192.0.2.77.
@@ -45,17 +45,17 @@ fn those_who_may_not_ask_are_refused_with_the_reason_and_counted() {
         check("www.open.", Rtype::DS, true);
     }
     let sum = shared.statistics.sum();
-    let prohibited = Carrier::ALL.map(|carrier| sum.of(carrier).prohibited);
+    let prohibited = TransportKind::ALL.map(|carrier| sum.of(carrier).prohibited);
     assert_eq!(prohibited, [6, 6, 5]);
-    assert_eq!(sum.of(Carrier::Udp).rcodes.get(&Rcode::REFUSED), Some(&6));
+    assert_eq!(sum.of(TransportKind::Udp).rcodes.get(&Rcode::REFUSED), Some(&6));
 }
 
 #[test]
 fn a_key_may_be_asked_for() {
-    let key = || tsig::Key::new(&name("key."), tsig::Algorithm::HmacSha256, &[7; 32]).unwrap();
+    let key = || tsig::TsigKey::new(&name("key."), tsig::TsigAlgorithm::HmacSha256, &[7; 32]).unwrap();
     let shared = shared(&[("example.", serving("example.", 1, policy(&["key:key."])))]);
-    let keys = tsig::Keys::new([key()]).unwrap();
-    shared.settings.store(Arc::new(Settings { keys, ..Settings::default() }));
+    let keys = tsig::TsigKeys::new([key()]).unwrap();
+    shared.settings.store(Arc::new(AnswerSettings { keys, ..AnswerSettings::default() }));
     let mut responder = responder(&shared, Transport::Udp);
     let rcode = |answer: &[u8]| Message::parse(answer).unwrap().rcode();
     assert_eq!(asked(&mut responder, "www.example.", Rtype::A).rcode(), Rcode::REFUSED);

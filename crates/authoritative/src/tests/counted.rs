@@ -3,11 +3,11 @@
 use super::responder::{ask, asked, responder, shared};
 use super::zones::serving;
 use super::*;
-use crate::Settings;
+use crate::AnswerSettings;
 use crate::zones::ZonePolicy;
 use nonesuch_net::{Answer, Handler};
 use nonesuch_server::acl::{AccessList, Remote};
-use nonesuch_server::statistics::Carrier;
+use nonesuch_server::statistics::TransportKind;
 use std::net::SocketAddr;
 
 const CLIENT: &str = "192.0.2.77:4000";
@@ -19,7 +19,9 @@ fn queries_for_each_zone_are_counted_where_that_is_configured() {
             ("example.", serving("example.", 1, ZonePolicy::default())),
             ("sub.example.", serving("sub.example.", 1, ZonePolicy::default())),
         ]);
-        shared.settings.store(Arc::new(Settings { counts_zone_queries: is_counted, ..Settings::default() }));
+        shared
+            .settings
+            .store(Arc::new(AnswerSettings { counts_zone_queries: is_counted, ..AnswerSettings::default() }));
         let mut responder = responder(&shared, Transport::Udp);
         for qname in ["www.example.", "none.example.", "www.sub.example.", "other.", "example."] {
             asked(&mut responder, qname, Rtype::A);
@@ -27,7 +29,7 @@ fn queries_for_each_zone_are_counted_where_that_is_configured() {
         // Refused, and a query for the zone all the same.
         ask(&mut responder, &query(&name("sub.example."), Rtype::AXFR, None));
         let queries =
-            |apex: &str| shared.zones.database().slot(name(apex).view()).map(|slot| slot.queries()).unwrap();
+            |apex: &str| shared.zones.database().entry(name(apex).view()).map(|slot| slot.queries()).unwrap();
         let expected = if is_counted { (3, 2) } else { (0, 0) };
         assert_eq!((queries("example."), queries("sub.example.")), expected);
     }
@@ -45,7 +47,7 @@ fn a_transfer_that_is_streamed_is_counted_under_its_type() {
     assert!(matches!(answer, Answer::Stream));
     responder.end();
     let sum = shared.statistics.sum();
-    let tcp = sum.of(Carrier::Tcp);
+    let tcp = sum.of(TransportKind::Tcp);
     assert_eq!(tcp.types.get(&Some(Rtype::AXFR)), Some(&1));
     assert_eq!(tcp.rcodes.get(&Rcode::NOERROR), Some(&1));
 }

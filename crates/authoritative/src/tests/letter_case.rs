@@ -3,15 +3,15 @@
 use super::responder::{ask, responder, shared};
 use super::zones::serving;
 use super::*;
-use crate::Settings;
+use crate::AnswerSettings;
 use crate::chaos::Chaos;
-use crate::responder::{Responder, Shared};
+use crate::responder::{Responder, ServerContext};
 use crate::zones::{ZonePolicy, ZoneState};
 use nonesuch_proto::message::Header;
-use nonesuch_secondary::notify::Notified;
+use nonesuch_secondary::notify::ReceivedNotify;
 use nonesuch_server::acl::AccessList;
 use nonesuch_server::clock::seconds_now;
-use nonesuch_server::tsig::{Key, Keys, sign_request};
+use nonesuch_server::tsig::{TsigKey, TsigKeys, sign_request};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -56,7 +56,7 @@ fn cases(test: impl Fn(u64, u64) -> Result<(), TestCaseError>) {
 }
 
 /// A server of a zone in each state, with a key and answers in class CH.
-fn server() -> (Shared, Arc<Mutex<Vec<Notified>>>) {
+fn server() -> (ServerContext, Arc<Mutex<Vec<ReceivedNotify>>>) {
     let secondary = ZonePolicy {
         is_secondary: true,
         transfer: AccessList::new(vec!["key:Transfer".parse().unwrap()]),
@@ -69,14 +69,14 @@ fn server() -> (Shared, Arc<Mutex<Vec<Notified>>>) {
         ("Copy.test.", serving("copy.test.", 1, secondary.clone())),
         ("late.test.", ZoneState::NotReady(secondary.into())),
     ]);
-    let key = Key::from_argument("hmac-sha256:tRansfer:c2VjcmV0").unwrap();
-    let settings = Settings {
-        keys: Keys::new([key]).unwrap(),
+    let key = TsigKey::from_argument("hmac-sha256:tRansfer:c2VjcmV0").unwrap();
+    let settings = AnswerSettings {
+        keys: TsigKeys::new([key]).unwrap(),
         chaos: Chaos { version: Some(b"1".to_vec()), ..Chaos::default() },
-        ..Settings::default()
+        ..AnswerSettings::default()
     };
     shared.settings.store(settings.into());
-    let taken: Arc<Mutex<Vec<Notified>>> = Arc::default();
+    let taken: Arc<Mutex<Vec<ReceivedNotify>>> = Arc::default();
     let list = Arc::clone(&taken);
     shared.notify_sink = Some(Arc::new(move |notified| {
         list.lock().unwrap().push(notified);
@@ -140,7 +140,7 @@ fn notify_and_update_find_their_zone_and_their_key() {
             let mut message = query(&large, Rtype::SOA, None);
             message[2..4].copy_from_slice(&(opcode << 11).to_be_bytes());
             if is_signed {
-                let key = Arc::new(Key::from_argument(&key).unwrap());
+                let key = Arc::new(TsigKey::from_argument(&key).unwrap());
                 sign_request(&key, &mut message, seconds_now());
             }
             let answer = ask(&mut responder.borrow_mut(), &message).unwrap();

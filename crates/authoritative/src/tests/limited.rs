@@ -2,8 +2,8 @@
 
 use super::responder::shared;
 use super::*;
-use crate::Settings;
-use crate::responder::{Responder, Shared};
+use crate::AnswerSettings;
+use crate::responder::{Responder, ServerContext};
 use crate::zones::ZoneState;
 use nonesuch_net::{Answer, Handler};
 use nonesuch_proto::message::Header;
@@ -27,13 +27,13 @@ struct Worker {
 
 /// What came of queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Outcome {
+struct ResponseCounts {
     denied: usize,
     truncated: usize,
     lost: usize,
 }
 
-impl Outcome {
+impl ResponseCounts {
     fn count(&mut self, answer: Option<&[u8]>) {
         let header = answer.map(|answer| Header::read(answer).expect("a header"));
         match header {
@@ -51,17 +51,17 @@ impl Worker {
     fn new(mechanism: Mechanism, cost: Duration) -> Self {
         let text = "$TTL 60\n@ SOA ns h 1 1 1 1 60\n@ NS ns\nns A 192.0.2.1\n";
         let zone = Zone::new(text, "example.", Some(mechanism)).server.zone;
-        let shared: Shared = shared(&[("example.", ZoneState::Serving(zone))]);
+        let shared: ServerContext = shared(&[("example.", ZoneState::Serving(zone))]);
         let limits = Some(Arc::new(Limits::new(&LimitSettings::default()).unwrap()));
-        shared.settings.store(Arc::new(Settings { limits, ..Settings::default() }));
+        shared.settings.store(Arc::new(AnswerSettings { limits, ..AnswerSettings::default() }));
         let responder = responder::responder(&shared, Transport::Udp);
         let (now, busy) = Default::default();
         Self { responder, begin: Instant::now(), now, busy, cost, names: 0 }
     }
 
     /// A batch of queries without cookies from these addresses, each for another name that does not exist.
-    fn batch(&mut self, clients: &[IpAddr]) -> Vec<Outcome> {
-        let (mut outcomes, mut wanting) = (vec![Outcome::default(); clients.len()], Vec::new());
+    fn batch(&mut self, clients: &[IpAddr]) -> Vec<ResponseCounts> {
+        let (mut outcomes, mut wanting) = (vec![ResponseCounts::default(); clients.len()], Vec::new());
         let busy = self.busy;
         let seconds = u64::from(NOW) + self.now.as_secs();
         self.responder.begin_at(self.begin + self.now, seconds, || Some(busy.as_nanos() as u64));
@@ -72,7 +72,7 @@ impl Worker {
             match self.responder.answer(&message, sender, &mut out) {
                 Answer::Ready => outcome.count(Some(&out)),
                 Answer::Nothing => outcome.count(None),
-                Answer::Later => wanting.push((message, sender, outcome)),
+                Answer::Deferred => wanting.push((message, sender, outcome)),
                 Answer::Stream => panic!("a stream"),
             }
         }
@@ -93,9 +93,9 @@ impl Worker {
     }
 
     /// Queries of the loud /24 for `time`, ten each millisecond, and one of each quiet client each ten milliseconds.
-    fn run(&mut self, time: Duration, quiet: &[IpAddr]) -> [Outcome; 2] {
+    fn run(&mut self, time: Duration, quiet: &[IpAddr]) -> [ResponseCounts; 2] {
         let end = self.now + time;
-        let mut sums = [Outcome::default(); 2];
+        let mut sums = [ResponseCounts::default(); 2];
         let mut last = self.now;
         while self.now < end {
             let passed = self.now.as_millis() - last.as_millis();
@@ -120,7 +120,7 @@ impl Worker {
 fn one_network_loses_nothing_on_a_presigned_zone() {
     for mechanism in [Mechanism::Nsec, Mechanism::Nsec3] {
         let [loud, _] = Worker::new(mechanism, Duration::ZERO).run(Duration::from_secs(1), &[]);
-        assert_eq!(loud, Outcome { denied: 10_000, ..Outcome::default() });
+        assert_eq!(loud, ResponseCounts { denied: 10_000, ..ResponseCounts::default() });
     }
 }
 
@@ -129,7 +129,7 @@ fn one_network_loses_nothing_on_a_presigned_zone() {
 fn one_network_loses_nothing_on_white_lies_while_the_online_share_lasts() {
     let mut worker = Worker::new(Mechanism::WhiteLies, Duration::from_micros(40));
     let [loud, _] = worker.run(Duration::from_millis(400), &[]);
-    assert_eq!(loud, Outcome { denied: 4000, ..Outcome::default() });
+    assert_eq!(loud, ResponseCounts { denied: 4000, ..ResponseCounts::default() });
 }
 
 /// Signatures would take 120 % of the worker's time: the loud network gets what the online share leaves, and the others, which

@@ -75,7 +75,8 @@ fn queries_for_signatures() {
         let zone = zone_of(&way);
         let message = zone.ask(&name("host.example."), Rtype::RRSIG, true);
         let types: Vec<Rtype> = message.section(Section::Answer).map(|record| covered(record).0).collect();
-        let is_presigned = way.beneath.is_some() || way.signing.is_some_and(|m| m.generation() == Made::WhenSigned);
+        let is_presigned =
+            way.beneath.is_some() || way.signing.is_some_and(|m| m.generation() == DenialGeneration::Offline);
         let expected: &[Rtype] = if is_presigned { &[Rtype::A, Rtype::TXT] } else { &[Rtype::A] };
         assert_eq!(types, expected, "{way:?}");
     }

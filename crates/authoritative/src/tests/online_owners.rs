@@ -50,7 +50,7 @@ fn disclosed(zone: &Zone, known: &[Name], record: &Record) -> Option<Name> {
     }
     let owner = &record.owner;
     let hides = bitmap::contains(types, Rtype::NS) || bitmap::contains(types, Rtype::DNAME);
-    let is_before = |known: &Name| hides && known.view().sibling_before().as_ref() == Some(owner);
+    let is_before = |known: &Name| hides && known.view().sibling_predecessor().as_ref() == Some(owner);
     let is_known = known.contains(owner) || known.iter().any(is_before);
     (image.find_exact(owner.view()).is_some() && !is_known).then(|| owner.clone())
 }

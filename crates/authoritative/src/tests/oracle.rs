@@ -68,7 +68,7 @@ pub(super) struct Oracle<'z> {
     contents: &'z Contents,
 }
 
-enum Outcome {
+enum OracleStep {
     Done,
     Follow(Name),
 }
@@ -100,8 +100,8 @@ impl<'z> Oracle<'z> {
             let before = expected.clone();
             match self.step(&name, qtype, &mut expected) {
                 // The link beyond the last one is left out; what is no link is not.
-                Outcome::Follow(_) if seen.len() > MAX_LINKS => return before,
-                Outcome::Follow(target) if self.is_in_zone(&target) && !seen.contains(&target) => {
+                OracleStep::Follow(_) if seen.len() > MAX_LINKS => return before,
+                OracleStep::Follow(target) if self.is_in_zone(&target) && !seen.contains(&target) => {
                     name = target
                 }
                 _ => return expected,
@@ -149,7 +149,7 @@ impl<'z> Oracle<'z> {
             .collect()
     }
 
-    fn step(&self, name: &Name, qtype: Rtype, expected: &mut Expected) -> Outcome {
+    fn step(&self, name: &Name, qtype: Rtype, expected: &mut Expected) -> OracleStep {
         let view = name.view();
         let apex = self.contents.apex().view();
         for labels in apex.label_count()..=view.label_count() {
@@ -158,7 +158,7 @@ impl<'z> Oracle<'z> {
             let is_name = labels == view.label_count();
             if above != apex && node.has(Rtype::NS) && !(is_name && qtype == Rtype::DS) {
                 self.refer(node, expected);
-                return Outcome::Done;
+                return OracleStep::Done;
             }
             if !is_name && let Some(dname) = node.rrset(Rtype::DNAME) {
                 return substitute(name, node, dname, qtype, expected);
@@ -180,7 +180,7 @@ impl<'z> Oracle<'z> {
         expected.rcode = Rcode::NXDOMAIN;
         expected.needs.push(Need::Name { name, encloser });
         self.negative(expected);
-        Outcome::Done
+        OracleStep::Done
     }
 
     fn answer(
@@ -190,23 +190,23 @@ impl<'z> Oracle<'z> {
         encloser: Option<&Name>,
         qtype: Rtype,
         expected: &mut Expected,
-    ) -> Outcome {
+    ) -> OracleStep {
         let closer =
             encloser.map(|encloser| Need::CloserMatch { name: name.clone(), encloser: encloser.clone() });
         if let (Rtype::ANY, Some(node)) = (qtype, node) {
             expected.any = node.rrsets().map(|rrset| of(name, rrset).collect()).collect();
             expected.needs.extend(closer);
-            return Outcome::Done;
+            return OracleStep::Done;
         }
         if let Some(rrset) = node.and_then(|node| node.rrset(qtype)) {
             expected.answer.extend(of(name, rrset));
             expected.needs.extend(closer);
-            return Outcome::Done;
+            return OracleStep::Done;
         }
         if let Some(rrset) = node.and_then(|node| node.rrset(Rtype::CNAME)) {
             expected.answer.extend(of(name, rrset));
             expected.needs.extend(closer);
-            return Outcome::Follow(NameRef::from_wire(rrset.rdatas().next().unwrap()).unwrap().to_name());
+            return OracleStep::Follow(NameRef::from_wire(rrset.rdatas().next().unwrap()).unwrap().to_name());
         }
         let is_cut = name != self.contents.apex() && node.is_some_and(|node| node.has(Rtype::NS));
         expected.needs.push(match encloser {
@@ -217,7 +217,7 @@ impl<'z> Oracle<'z> {
             }
         });
         self.negative(expected);
-        Outcome::Done
+        OracleStep::Done
     }
 
     /// RFC 2308 §3: the SOA record with the lesser of its TTL and its minimum.
@@ -270,21 +270,21 @@ fn substitute(
     dname: Rrset<'_>,
     qtype: Rtype,
     expected: &mut Expected,
-) -> Outcome {
+) -> OracleStep {
     expected.answer.extend(of(&above.name().to_name(), dname));
     let target = dname.rdatas().next().unwrap();
     let mut made = name.wire()[..name.wire().len() - above.name().len()].to_vec();
     made.extend_from_slice(target);
     if made.len() > MAX_NAME {
         expected.rcode = Rcode(6);
-        return Outcome::Done;
+        return OracleStep::Done;
     }
     expected.answer.insert(text_line(name, dname.ttl(), Rtype::CNAME, &made));
     expected.unsigned.push((Section::Answer, Rtype::CNAME, name.clone()));
     if qtype == Rtype::CNAME {
-        return Outcome::Done;
+        return OracleStep::Done;
     }
-    Outcome::Follow(NameRef::from_wire(&made).unwrap().to_name())
+    OracleStep::Follow(NameRef::from_wire(&made).unwrap().to_name())
 }
 
 /// `name` and the names above it, to the root.

@@ -2,28 +2,28 @@
 
 use super::zones::serving;
 use super::*;
-use crate::Settings;
-use crate::responder::{Responder, Shared};
+use crate::AnswerSettings;
+use crate::responder::{Responder, ServerContext};
 use crate::zones::{ZonePolicy, ZoneState, Zones};
 use nonesuch_net::{Answer, Handler};
 use nonesuch_proto::message::Header;
 use nonesuch_server::limits::{LimitSettings, Limits, RateSettings};
 use nonesuch_server::reply_options::ReplySettings;
-use nonesuch_server::statistics::Carrier;
+use nonesuch_server::statistics::TransportKind;
 use nonesuch_server::{acl, cookies, tsig};
 use std::net::SocketAddr;
 
 const CLIENT: &str = "192.0.2.77:4000";
 const LOCAL: &str = "127.0.0.1:53";
 
-pub(super) fn shared(zones: &[(&str, ZoneState)]) -> Shared {
+pub(super) fn shared(zones: &[(&str, ZoneState)]) -> ServerContext {
     let all = Zones::new();
     all.set_all(zones.iter().map(|(apex, state)| (name(apex), state.clone())).collect());
-    Shared::new(Arc::new(all))
+    ServerContext::new(Arc::new(all))
 }
 
-pub(super) fn responder(shared: &Shared, transport: Transport) -> Responder {
-    Responder::new(shared, transport, LOCAL.parse().unwrap(), Workshop::new(1 << 20, Arc::default()), 0)
+pub(super) fn responder(shared: &ServerContext, transport: Transport) -> Responder {
+    Responder::new(shared, transport, LOCAL.parse().unwrap(), OnlineSigner::new(1 << 20, Arc::default()), 0)
 }
 
 fn client() -> SocketAddr {
@@ -37,7 +37,7 @@ pub(super) fn ask(responder: &mut Responder, message: &[u8]) -> Option<Vec<u8>> 
     let is_answered = match responder.answer(message, client(), &mut out) {
         Answer::Ready => true,
         Answer::Nothing => false,
-        Answer::Later => {
+        Answer::Deferred => {
             responder.make();
             out.clear();
             responder.answer_again(message, client(), &mut out)
@@ -189,7 +189,7 @@ fn what_is_no_query_is_answered_with_the_reason() {
 /// RFC 6891 §6.1.3: a version that is not known is said to be so, whatever stands in its OPT record.
 #[test]
 fn another_version_of_edns_gets_badvers_whatever_its_options_are() {
-    let settings = Settings { cookies: cookies::Cookies::new(&[[7; 16]]), ..Settings::default() };
+    let settings = AnswerSettings { cookies: cookies::Cookies::new(&[[7; 16]]), ..AnswerSettings::default() };
     let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
     shared.settings.store(settings.into());
     for transport in [Transport::Udp, Transport::Tcp] {
@@ -280,7 +280,7 @@ fn unknown_versions_of_edns_are_refused_and_counted() {
         let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT).unwrap();
         assert_eq!((message.header.rcode(), opt.ttl >> 24), (Rcode::NOERROR, 1), "BADVERS");
     }
-    assert_eq!(shared.statistics.sum().of(Carrier::Tcp).rcodes, [(Rcode::BADVERS, 2)].into());
+    assert_eq!(shared.statistics.sum().of(TransportKind::Tcp).rcodes, [(Rcode::BADVERS, 2)].into());
 }
 
 /// An address in a datagram may be forged: refusing a transfer is held to the rate as any error is.
@@ -303,8 +303,9 @@ fn transfers_asked_for_in_datagrams_are_held_to_the_rate() {
 /// A name of more than 255 octets is not repeated, whoever answers.
 #[test]
 fn overlong_names_are_not_sent_back() {
-    let key = tsig::Key::new(&name("key."), tsig::Algorithm::HmacSha256, &[7; 32]).unwrap();
-    let shared = settings(Settings { keys: tsig::Keys::new([key]).unwrap(), ..Settings::default() });
+    let key = tsig::TsigKey::new(&name("key."), tsig::TsigAlgorithm::HmacSha256, &[7; 32]).unwrap();
+    let shared =
+        settings(AnswerSettings { keys: tsig::TsigKeys::new([key]).unwrap(), ..AnswerSettings::default() });
     let mut responder = responder(&shared, Transport::Udp);
     for opcode in [0, 4, 5] {
         for tsig in [&[][..], &[0, 0, 250, 0, 255, 0, 0, 0, 0, 0, 4, 1, 2, 3, 4]] {
@@ -334,7 +335,7 @@ fn notify_reaches_who_transfers() {
         ("closed.example.", serving("closed.example.", 1, policy("198.51.100.1"))),
     ];
     let listener = Arc::clone(&told);
-    let shared = Shared {
+    let shared = ServerContext {
         notify_sink: Some(Arc::new(move |notified| {
             listener.lock().unwrap().push(notified.apex.to_string());
             true
@@ -353,11 +354,11 @@ fn notify_reaches_who_transfers() {
     }
     assert_eq!(*told.lock().unwrap(), ["example.", "late.example."]);
     // Where nobody can take it, the primary is to send it again.
-    let shared = Shared { notify_sink: Some(Arc::new(|_| false)), ..shared };
+    let shared = ServerContext { notify_sink: Some(Arc::new(|_| false)), ..shared };
     assert_eq!(ask(&mut self::responder(&shared, Transport::Udp), &with_opcode("example.", 4)), None);
 }
 
-fn settings(settings: Settings) -> Shared {
+fn settings(settings: AnswerSettings) -> ServerContext {
     let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
     shared.settings.store(Arc::new(settings));
     shared
@@ -365,10 +366,10 @@ fn settings(settings: Settings) -> Shared {
 
 #[test]
 fn signed_queries_get_signed_answers() {
-    let key = tsig::Key::new(&name("key."), tsig::Algorithm::HmacSha256, &[7; 32]).unwrap();
-    let keys = tsig::Keys::new([key]).unwrap();
+    let key = tsig::TsigKey::new(&name("key."), tsig::TsigAlgorithm::HmacSha256, &[7; 32]).unwrap();
+    let keys = tsig::TsigKeys::new([key]).unwrap();
     let key = Arc::clone(keys.find(&name("key.")).unwrap());
-    let shared = settings(Settings { keys, ..Settings::default() });
+    let shared = settings(AnswerSettings { keys, ..AnswerSettings::default() });
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     for transport in [Transport::Udp, Transport::Tcp] {
         let mut responder = responder(&shared, transport);
@@ -385,7 +386,8 @@ fn signed_queries_get_signed_answers() {
             assert!(verifier.verify(&answer, now).unwrap().is_signed, "{qname}");
         }
         let mut message = query(&name("www.example."), Rtype::A, None);
-        let other = Arc::new(tsig::Key::new(&name("other."), tsig::Algorithm::HmacSha256, &[7; 32]).unwrap());
+        let other =
+            Arc::new(tsig::TsigKey::new(&name("other."), tsig::TsigAlgorithm::HmacSha256, &[7; 32]).unwrap());
         let _ = tsig::sign_request(&other, &mut message, now);
         let answer = ask(&mut responder, &message).unwrap();
         assert_eq!(Header::read(&answer).unwrap().rcode(), Rcode::NOTAUTH);
@@ -394,17 +396,17 @@ fn signed_queries_get_signed_answers() {
 
 #[test]
 fn a_signed_answer_keeps_to_the_size_of_a_datagram() {
-    let key = tsig::Key::new(&name("key."), tsig::Algorithm::HmacSha512, &[7; 64]).unwrap();
-    let keys = tsig::Keys::new([key]).unwrap();
+    let key = tsig::TsigKey::new(&name("key."), tsig::TsigAlgorithm::HmacSha512, &[7; 64]).unwrap();
+    let keys = tsig::TsigKeys::new([key]).unwrap();
     let key = Arc::clone(keys.find(&name("key.")).unwrap());
     let mut text = String::from("@ 60 SOA ns.test. h.test. 1 1 1 1 1\n@ 60 NS ns.test.\n");
     (0..27).for_each(|last| text.push_str(&format!("many 60 A 192.0.2.{last}\n")));
     let contents =
         read::read_text(text.as_bytes(), Path::new("zone"), Some(&name("example."))).unwrap().contents;
-    let published = Published::of(Image::compile(&contents).unwrap(), Denial::FromImage);
+    let published = Published::of(Image::compile(&contents).unwrap(), Denial::Image);
     let zone = ServedZone::new(published, Arc::default());
     let shared = shared(&[("example.", ZoneState::Serving(Arc::new(zone)))]);
-    shared.settings.store(Arc::new(Settings { keys, ..Settings::default() }));
+    shared.settings.store(Arc::new(AnswerSettings { keys, ..AnswerSettings::default() }));
     let mut responder = responder(&shared, Transport::Udp);
     let message = query(&name("many.example."), Rtype::A, None);
     let answer = ask(&mut responder, &message).unwrap();
@@ -420,13 +422,13 @@ fn a_signed_answer_keeps_to_the_size_of_a_datagram() {
     assert!(verifier.verify(&answer, now).unwrap().is_signed);
 }
 
-pub(super) fn limited(rates: RateSettings) -> Shared {
+pub(super) fn limited(rates: RateSettings) -> ServerContext {
     let limits = LimitSettings { responses: Some(rates), ..LimitSettings::default() };
-    settings(Settings {
+    settings(AnswerSettings {
         limits: Some(Arc::new(Limits::new(&limits).unwrap())),
         cookies: cookies::Cookies::new(&[[3; 16]]),
         reply: ReplySettings { nsid: b"ns1".to_vec(), ..ReplySettings::default() },
-        ..Settings::default()
+        ..AnswerSettings::default()
     })
 }
 
@@ -497,7 +499,7 @@ fn changed_much(folder: &Path) -> ZoneState {
     let (old, new) = (version(1), version(2));
     let (journal, _) = nonesuch_zone::Journal::open(&folder.join("journal"), new.apex(), 16 << 20).unwrap();
     journal.append(&nonesuch_zone::ChangeSet::between(&old, &new, |_| true)).unwrap();
-    let published = Published::of(Image::compile(&new).unwrap(), Denial::FromImage);
+    let published = Published::of(Image::compile(&new).unwrap(), Denial::Image);
     let policy = ZonePolicy { transfer: acl::AccessList::anybody(), ..ZonePolicy::default() };
     let zone = ServedZone::new(published, Arc::new(policy)).with_contents(Arc::new(new));
     ZoneState::Serving(Arc::new(zone.with_journal(Arc::new(journal))))

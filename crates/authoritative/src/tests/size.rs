@@ -3,7 +3,7 @@
 use super::responder::{ask, responder, shared};
 use super::zones::serving_text;
 use super::*;
-use crate::Settings;
+use crate::AnswerSettings;
 use crate::zones::ZonePolicy;
 use nonesuch_server::reply_options::{ReplySettings, ReplySettingsError};
 
@@ -96,7 +96,7 @@ fn max_udp_size_bounds_responses_and_is_advertised() {
     for max_udp_size in [512, 1232, whole - 1, whole, 4096] {
         let reply = ReplySettings { max_udp_size, ..ReplySettings::default() };
         reply.check().unwrap();
-        shared.settings.store(Arc::new(Settings { reply, ..Settings::default() }));
+        shared.settings.store(Arc::new(AnswerSettings { reply, ..AnswerSettings::default() }));
         let mut over_udp = responder(&shared, Transport::Udp);
         let mut advertised = |message: &[u8]| {
             let octets = ask(&mut over_udp, message).unwrap();

@@ -6,8 +6,8 @@ use super::oracle::{Expected, Need, Oracle};
 use super::{NOW, Zone, line, shown};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::validate::{
-    Budget, Insecurity, Limit, Limits, Proved, Question, Reason, RrsetStatus, Status, TrustedKeys, Undecided,
-    Validation, validate,
+    BogusReason, Budget, IndeterminateReason, InsecureReason, Limit, ProvedAnswer, Question, RrsetStatus,
+    SecurityStatus, TrustedKeys, Validation, ValidationLimits, validate,
 };
 use nonesuch_proto::message::{Message, Rcode, Record, Section};
 use nonesuch_proto::{Name, NameRef, Rtype};
@@ -30,7 +30,7 @@ pub(super) fn check(
     let apex = zone.plain.apex();
     let trusted = trusted_keys(zone);
     // The longest chains of aliases have more records than resolvers look at.
-    let mut limits = Limits::default();
+    let mut limits = ValidationLimits::default();
     (limits.nsec3_records, limits.hash_blocks) = (100, 10_000);
     (limits.proofs_per_response, limits.proofs) = (100, 100);
     let question = Question { name: qname.view(), rtype: qtype };
@@ -47,7 +47,7 @@ pub(super) fn check(
 fn trusted_keys(zone: &Zone) -> TrustedKeys {
     let image = zone.image();
     let (dnskeys, nsec5_keys) = (image.apex_rdatas(Rtype::DNSKEY), image.apex_rdatas(Rtype::NSEC5KEY));
-    let limits = Limits::default();
+    let limits = ValidationLimits::default();
     let mut keys = TrustedKeys::new(zone.plain.apex(), dnskeys.iter().map(Vec::as_slice), &limits);
     keys.set_nsec5_keys(nsec5_keys.iter().map(Vec::as_slice), &limits);
     keys
@@ -68,13 +68,15 @@ impl Judge<'_> {
 
     fn is_status(&self, validation: &Validation) -> bool {
         match &validation.status {
-            Status::Secure => !self.is_of_the_parent() && !self.is_unsigned_referral(),
-            Status::Insecure(Insecurity::UnsignedDelegation) => self.is_unsigned_referral(),
-            Status::Insecure(Insecurity::OptOut) => self.is_opt_out(),
-            Status::Bogus(Reason::ChildSide(_)) => self.is_of_the_parent(),
-            Status::Bogus(_) => self.is_unprovable(),
-            Status::Indeterminate(Undecided::Limit(Limit::Aliases)) => self.aliases() > MOST_ALIASES,
-            Status::Insecure(_) | Status::Indeterminate(_) => false,
+            SecurityStatus::Secure => !self.is_of_the_parent() && !self.is_unsigned_referral(),
+            SecurityStatus::Insecure(InsecureReason::UnsignedDelegation) => self.is_unsigned_referral(),
+            SecurityStatus::Insecure(InsecureReason::OptOut) => self.is_opt_out(),
+            SecurityStatus::Bogus(BogusReason::ChildSide(_)) => self.is_of_the_parent(),
+            SecurityStatus::Bogus(_) => self.is_unprovable(),
+            SecurityStatus::Indeterminate(IndeterminateReason::Limit(Limit::Aliases)) => {
+                self.aliases() > MOST_ALIASES
+            }
+            SecurityStatus::Insecure(_) | SecurityStatus::Indeterminate(_) => false,
         }
     }
 
@@ -112,26 +114,30 @@ impl Judge<'_> {
 
     fn is_proved(&self, validation: &Validation) -> bool {
         let Some(proved) = &validation.proved else {
-            return matches!(validation.status, Status::Bogus(_) | Status::Indeterminate(_));
+            return matches!(validation.status, SecurityStatus::Bogus(_) | SecurityStatus::Indeterminate(_));
         };
         let last = self.expected.needs.last();
         let is_denial = self.has_authority(Rtype::SOA);
         let is_rcode = validation.rcode == self.expected.rcode;
         is_rcode
             && match proved {
-                Proved::NxDomain => self.expected.rcode == Rcode::NXDOMAIN,
-                Proved::Overlong => self.expected.rcode == YXDOMAIN,
-                Proved::NoData | Proved::WildcardNoData if self.is_opt_out() => is_denial,
+                ProvedAnswer::NxDomain => self.expected.rcode == Rcode::NXDOMAIN,
+                ProvedAnswer::DnameTooLong => self.expected.rcode == YXDOMAIN,
+                ProvedAnswer::NoData | ProvedAnswer::WildcardNoData if self.is_opt_out() => is_denial,
                 // RFC 9824 §3.3: what a wildcard matches is answered as if it stood there itself.
-                Proved::NoData if self.zone.is_compact() => is_denial && !self.expected.needs.is_empty(),
-                Proved::NoData => is_denial && matches!(last, Some(Need::Type { .. } | Need::Ds { .. })),
-                Proved::WildcardNoData => is_denial && matches!(last, Some(Need::WildcardType { .. })),
-                Proved::Referral { signed, .. } => {
+                ProvedAnswer::NoData if self.zone.is_compact() => {
+                    is_denial && !self.expected.needs.is_empty()
+                }
+                ProvedAnswer::NoData => {
+                    is_denial && matches!(last, Some(Need::Type { .. } | Need::Ds { .. }))
+                }
+                ProvedAnswer::WildcardNoData => is_denial && matches!(last, Some(Need::WildcardType { .. })),
+                ProvedAnswer::Referral { signed, .. } => {
                     self.has_authority(Rtype::NS) && *signed != self.expected.delegation_signers.is_empty()
                 }
-                Proved::Answer => !is_denial && !self.has_authority(Rtype::NS),
-                Proved::WildcardAnswer => matches!(last, Some(Need::CloserMatch { .. })),
-                Proved::Alias { target } => {
+                ProvedAnswer::Answer => !is_denial && !self.has_authority(Rtype::NS),
+                ProvedAnswer::WildcardAnswer => matches!(last, Some(Need::CloserMatch { .. })),
+                ProvedAnswer::Alias { target } => {
                     let is_outside = !target.view().is_at_or_below(self.apex);
                     let is_loop = validation.aliases.iter().any(|alias| alias.name == *target);
                     !is_denial && (is_outside || is_loop)
@@ -238,21 +244,25 @@ fn is_true(zone: &Zone, qname: &Name, qtype: Rtype, message: &Message, validatio
     let truth = oracle.resolve(last, qtype);
     let is_denial = truth.answer.is_empty() && truth.authority.iter().any(|line| line.contains(" soa "));
     match &validation.proved {
-        Some(Proved::NxDomain) => is_denial && truth.rcode == Rcode::NXDOMAIN,
-        Some(Proved::NoData | Proved::WildcardNoData) => is_denial && truth.rcode == Rcode::NOERROR,
-        Some(Proved::Referral { child, signed }) => {
+        Some(ProvedAnswer::NxDomain) => is_denial && truth.rcode == Rcode::NXDOMAIN,
+        Some(ProvedAnswer::NoData | ProvedAnswer::WildcardNoData) => {
+            is_denial && truth.rcode == Rcode::NOERROR
+        }
+        Some(ProvedAnswer::Referral { child, signed }) => {
             let servers = format!("{child} 3600 ns ").to_lowercase();
             truth.answer.is_empty()
                 && truth.authority.iter().any(|line| line.starts_with(&servers))
                 && *signed != truth.delegation_signers.is_empty()
         }
-        Some(Proved::Answer | Proved::WildcardAnswer) => {
+        Some(ProvedAnswer::Answer | ProvedAnswer::WildcardAnswer) => {
             let is_answer = |record: &&Record| record.owner == *last && record.rtype == qtype;
             let mut answers = message.section(Section::Answer).filter(is_answer).map(line);
             answers.all(|answer| truth.answer.contains(&answer))
         }
-        Some(Proved::Overlong) => truth.rcode == YXDOMAIN,
-        Some(Proved::Alias { target }) => target == last || truth.rcode == YXDOMAIN || qtype == Rtype::CNAME,
+        Some(ProvedAnswer::DnameTooLong) => truth.rcode == YXDOMAIN,
+        Some(ProvedAnswer::Alias { target }) => {
+            target == last || truth.rcode == YXDOMAIN || qtype == Rtype::CNAME
+        }
         None => false,
     }
 }
@@ -282,7 +292,7 @@ proptest! {
         let trusted = trusted_keys(zone);
         let question = Question { name: qname.view(), rtype: qtype };
         let outcome = validate(question, &message, &trusted, NOW, &mut Budget::default());
-        let says_so = matches!(outcome.status, Status::Secure | Status::Insecure(Insecurity::UnsignedDelegation));
+        let says_so = matches!(outcome.status, SecurityStatus::Secure | SecurityStatus::Insecure(InsecureReason::UnsignedDelegation));
         if says_so {
             prop_assert!(
                 is_true(zone, qname, qtype, &message, &outcome),

@@ -13,7 +13,7 @@ pub(super) fn serving(apex: &str, serial: u32, policy: ZonePolicy) -> ZoneState 
 pub(super) fn serving_text(apex: &str, text: &str, policy: ZonePolicy) -> ZoneState {
     let contents = read::read_text(text.as_bytes(), Path::new("zone"), Some(&name(apex))).unwrap().contents;
     let image = Image::compile(&contents).unwrap();
-    let zone = ServedZone::new(Published::of(image, Denial::FromImage), Arc::new(policy));
+    let zone = ServedZone::new(Published::of(image, Denial::Image), Arc::new(policy));
     ZoneState::Serving(Arc::new(zone.with_contents(Arc::new(contents))))
 }
 
@@ -58,7 +58,7 @@ fn a_zone_is_replaced_in_its_place() {
     assert!(Arc::ptr_eq(&table, &zones.database()));
     let state = zones.state(&apex).unwrap();
     assert_eq!(state.serving().map(|zone| zone.serial()), Some(7));
-    let slot = Arc::clone(table.slot(apex.view()).unwrap());
+    let slot = Arc::clone(table.entry(apex.view()).unwrap());
     zones.set(&apex, ZoneState::Expired(Arc::default()));
     assert!(matches!(**slot.state(), ZoneState::Expired(_)));
 }

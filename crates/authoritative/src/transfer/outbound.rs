@@ -9,11 +9,13 @@
 
 mod compress;
 mod records;
-mod sending;
 mod status;
+mod stream;
 
-pub use sending::Sending;
-pub use status::{DEFAULT_EACH, DEFAULT_MOST, Outgoing, TransferKind, TransferOutcome, TransferStatus};
+pub use status::{
+    DEFAULT_EACH, DEFAULT_MOST, OutgoingTransfers, TransferKind, TransferOutcome, TransferStatus,
+};
+pub use stream::TransferStream;
 
 use nonesuch_net::TlsSession;
 use nonesuch_proto::message::{HEADER, Rcode, flags};
@@ -24,15 +26,15 @@ use nonesuch_server::query::Query;
 use nonesuch_server::tsig;
 use nonesuch_zone::journal::Changes;
 use nonesuch_zone::{Contents, Journal};
-use records::{LONGEST, Records};
-use sending::{Frame, MESSAGE};
+use records::{LONGEST, TransferRecords};
 use std::cmp::Ordering;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use stream::{Frame, MESSAGE};
 
 /// A request for a transfer.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct OutboundRequest<'a> {
     /// The whole message.
     pub message: &'a [u8],
     /// What it asks: QTYPE AXFR or IXFR.
@@ -44,7 +46,7 @@ pub struct Asked<'a> {
     /// Who asks.
     pub client: SocketAddr,
     /// The signature of the request, verified.
-    pub tsig: Option<&'a tsig::Verified>,
+    pub tsig: Option<&'a tsig::VerifiedRequest>,
     /// The OPT record of the answer; empty for none.
     pub opt: &'a [u8],
     /// Octets that a datagram may have.
@@ -66,21 +68,21 @@ pub struct ZoneToSend<'z> {
 
 /// What becomes of a request.
 #[derive(Debug)]
-pub enum Transfer {
+pub enum TransferAnswer {
     /// It is answered with these messages.
-    Stream(Box<Sending>),
+    Stream(Box<TransferStream>),
     /// The answer is written, signed where the request was.
     Single,
     /// Not even the current SOA record has room in the datagram: the answer is an empty one with TC (RFC 2181 §9).
     Truncate,
     /// It is refused.
-    Refuse(Refusal),
+    Refuse(TransferRefusal),
 }
 
 /// Why a transfer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum TransferRefusal {
     /// AXFR is not defined over UDP (RFC 5936 §4.2).
     #[error("AXFR over UDP")]
     Datagram,
@@ -115,7 +117,7 @@ pub enum Refusal {
     TooManyOfClient,
 }
 
-impl Refusal {
+impl TransferRefusal {
     /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Datagram,
@@ -177,28 +179,28 @@ impl Refusal {
 /// Says what becomes of a request; `zone` is the one of this very name. `out` is empty, and where the answer is a single
 /// message, it is written there. What is refused is logged, as far as that is bounded.
 pub fn begin(
-    asked: &Asked<'_>,
+    asked: &OutboundRequest<'_>,
     zone: Option<&ZoneToSend<'_>>,
-    outgoing: &Arc<Outgoing>,
+    outgoing: &Arc<OutgoingTransfers>,
     out: &mut Vec<u8>,
-) -> Transfer {
+) -> TransferAnswer {
     match try_begin(asked, zone, outgoing, out) {
         Ok(transfer) => transfer,
         Err(refusal) => {
             say(asked, refusal, outgoing);
             outgoing.record(asked, 0, TransferOutcome::Refused(refusal), 0);
-            Transfer::Refuse(refusal)
+            TransferAnswer::Refuse(refusal)
         }
     }
 }
 
 /// Logs a refusal. What anybody can cause at will is for debugging; of the others there is one line a second at most, which
 /// tells how many there were.
-fn say(asked: &Asked<'_>, refusal: Refusal, outgoing: &Outgoing) {
+fn say(asked: &OutboundRequest<'_>, refusal: TransferRefusal, outgoing: &OutgoingTransfers) {
     let (zone, peer, kind) = (asked.query.name(), asked.client, asked.query.qtype);
     let key = asked.tsig.map(|verified| tracing::field::display(verified.name()));
     match refusal {
-        Refusal::Datagram | Refusal::NoSerial | Refusal::NotAuthoritative => {
+        TransferRefusal::Datagram | TransferRefusal::NoSerial | TransferRefusal::NotAuthoritative => {
             tracing::debug!(%zone, %peer, %kind, key, "transfer refused: {refusal}");
         }
         _ => {
@@ -210,34 +212,34 @@ fn say(asked: &Asked<'_>, refusal: Refusal, outgoing: &Outgoing) {
 }
 
 fn try_begin(
-    asked: &Asked<'_>,
+    asked: &OutboundRequest<'_>,
     zone: Option<&ZoneToSend<'_>>,
-    outgoing: &Arc<Outgoing>,
+    outgoing: &Arc<OutgoingTransfers>,
     out: &mut Vec<u8>,
-) -> Result<Transfer, Refusal> {
+) -> Result<TransferAnswer, TransferRefusal> {
     let is_incremental = asked.query.qtype == Rtype::IXFR;
     if asked.is_datagram && !is_incremental {
-        return Err(Refusal::Datagram);
+        return Err(TransferRefusal::Datagram);
     }
-    let zone = zone.ok_or(Refusal::NotAuthoritative)?;
+    let zone = zone.ok_or(TransferRefusal::NotAuthoritative)?;
     // No list could allow it.
     if zone.is_online {
-        return Err(Refusal::SignedOnline);
+        return Err(TransferRefusal::SignedOnline);
     }
-    let key = asked.tsig.map(tsig::Verified::name);
+    let key = asked.tsig.map(tsig::VerifiedRequest::name);
     let allows = |is_over_tls| zone.access.allows_over(asked.client.ip(), key, is_over_tls);
     if !allows(asked.tls.is_some()) {
-        return Err(if allows(true) { Refusal::NeedsTls } else { Refusal::NotAllowed });
+        return Err(if allows(true) { TransferRefusal::NeedsTls } else { TransferRefusal::NotAllowed });
     }
     if asked.tls.is_some_and(|session| !session.is_tls13 || !session.is_dot) {
-        return Err(Refusal::WeakTls);
+        return Err(TransferRefusal::WeakTls);
     }
-    let contents = zone.contents.ok_or(Refusal::NoContents)?;
-    let ours = contents.soa().ok_or(Refusal::NoContents)?.serial;
+    let contents = zone.contents.ok_or(TransferRefusal::NoContents)?;
+    let ours = contents.soa().ok_or(TransferRefusal::NoContents)?.serial;
     if !is_incremental {
-        return start(asked, Records::zone(Arc::clone(contents)), TransferKind::Axfr, ours, outgoing);
+        return start(asked, TransferRecords::zone(Arc::clone(contents)), TransferKind::Axfr, ours, outgoing);
     }
-    let theirs = requested_serial(asked.message, asked.query).ok_or(Refusal::NoSerial)?;
+    let theirs = requested_serial(asked.message, asked.query).ok_or(TransferRefusal::NoSerial)?;
     // RFC 1995 §2: a sender that has this version, or a later one, is told so.
     if matches!(serial::compare(theirs, ours), Some(Ordering::Equal | Ordering::Greater)) {
         return Ok(answer_with_soa(asked, contents, outgoing, out));
@@ -249,31 +251,31 @@ fn try_begin(
     }
     let contents = Arc::clone(contents);
     let (records, kind) = match changes {
-        Some(changes) => (Records::changes(contents, changes), TransferKind::Ixfr),
-        None => (Records::zone(contents), TransferKind::IxfrAsAxfr),
+        Some(changes) => (TransferRecords::changes(contents, changes), TransferKind::Ixfr),
+        None => (TransferRecords::zone(contents), TransferKind::IxfrAsAxfr),
     };
     start(asked, records, kind, ours, outgoing)
 }
 
 fn start(
-    asked: &Asked<'_>,
-    records: Records,
+    asked: &OutboundRequest<'_>,
+    records: TransferRecords,
     kind: TransferKind,
     serial: u32,
-    outgoing: &Arc<Outgoing>,
-) -> Result<Transfer, Refusal> {
+    outgoing: &Arc<OutgoingTransfers>,
+) -> Result<TransferAnswer, TransferRefusal> {
     let active = outgoing.begin(asked, kind, serial)?;
     let frame = frame(asked, outgoing.clock(), MESSAGE, LONGEST);
-    Ok(Transfer::Stream(Box::new(Sending::new(frame, records, Some(active)))))
+    Ok(TransferAnswer::Stream(Box::new(TransferStream::new(frame, records, Some(active)))))
 }
 
-fn frame(asked: &Asked<'_>, clock: fn() -> u64, wanted: usize, most: usize) -> Frame {
+fn frame(asked: &OutboundRequest<'_>, clock: fn() -> u64, wanted: usize, most: usize) -> Frame {
     Frame {
         id: asked.query.header.id,
         flags: asked.query.header.flags & flags::RD,
         question: asked.query.question.to_vec(),
         opt: asked.opt.to_vec(),
-        signer: asked.tsig.map(tsig::Verified::signer),
+        signer: asked.tsig.map(tsig::VerifiedRequest::signer),
         clock,
         wanted,
         most,
@@ -283,20 +285,20 @@ fn frame(asked: &Asked<'_>, clock: fn() -> u64, wanted: usize, most: usize) -> F
 /// Answers with the changes where they have room, else with the SOA record alone: the sender asks again over TCP
 /// (RFC 1995 §2).
 fn answer_datagram(
-    asked: &Asked<'_>,
+    asked: &OutboundRequest<'_>,
     contents: &Arc<Contents>,
     changes: Option<Changes>,
-    outgoing: &Arc<Outgoing>,
+    outgoing: &Arc<OutgoingTransfers>,
     out: &mut Vec<u8>,
-) -> Transfer {
+) -> TransferAnswer {
     // Compression does not make a quarter of them: what is longer need not be tried.
     if let Some(changes) = changes.filter(|changes| changes.octets() / 4 <= asked.limit as u64) {
-        let records = Records::changes(Arc::clone(contents), changes);
+        let records = TransferRecords::changes(Arc::clone(contents), changes);
         let mut sending =
-            Sending::new(frame(asked, outgoing.clock(), asked.limit, asked.limit), records, None);
+            TransferStream::new(frame(asked, outgoing.clock(), asked.limit, asked.limit), records, None);
         if sending.write_alone(out) {
             outgoing.record(asked, serial_of(contents), TransferOutcome::Sent, out.len());
-            return Transfer::Single;
+            return TransferAnswer::Single;
         }
         out.clear();
     }
@@ -304,21 +306,21 @@ fn answer_datagram(
 }
 
 fn answer_with_soa(
-    asked: &Asked<'_>,
+    asked: &OutboundRequest<'_>,
     contents: &Arc<Contents>,
-    outgoing: &Arc<Outgoing>,
+    outgoing: &Arc<OutgoingTransfers>,
     out: &mut Vec<u8>,
-) -> Transfer {
-    let records = Records::soa(Arc::clone(contents));
+) -> TransferAnswer {
+    let records = TransferRecords::soa(Arc::clone(contents));
     // RFC 1995 §2: the answer is limited like any other over UDP.
     let limit = if asked.is_datagram { asked.limit } else { LONGEST };
-    let mut sending = Sending::new(frame(asked, outgoing.clock(), limit, limit), records, None);
+    let mut sending = TransferStream::new(frame(asked, outgoing.clock(), limit, limit), records, None);
     if !sending.write_alone(out) {
         out.clear();
-        return Transfer::Truncate;
+        return TransferAnswer::Truncate;
     }
     outgoing.record(asked, serial_of(contents), TransferOutcome::UpToDate, out.len());
-    Transfer::Single
+    TransferAnswer::Single
 }
 
 fn serial_of(contents: &Contents) -> u32 {

@@ -2,13 +2,13 @@
 
 use super::peers::KEY;
 use nonesuch_authoritative::transfer::outbound::{
-    Asked, Outgoing, Transfer, TransferStatus, ZoneToSend, begin,
+    OutboundRequest, OutgoingTransfers, TransferAnswer, TransferStatus, ZoneToSend, begin,
 };
 use nonesuch_proto::message::{Header, flags};
 use nonesuch_proto::{Rtype, edns};
 use nonesuch_server::acl::AccessList;
-use nonesuch_server::tsig::{self, Key, Keys};
-use nonesuch_server::{query::Malformed, query::Query};
+use nonesuch_server::tsig::{self, TsigKey, TsigKeys};
+use nonesuch_server::{query::Query, query::QueryFault};
 use nonesuch_zone::{ChangeSet, Contents, Journal};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -31,12 +31,12 @@ pub struct Primary {
 struct Inner {
     contents: Mutex<Arc<Contents>>,
     journal: Journal,
-    keys: Keys,
+    keys: TsigKeys,
     access: AccessList,
-    outgoing: Arc<Outgoing>,
+    outgoing: Arc<OutgoingTransfers>,
     /// Transfers that ended, and signatures that were refused.
     ended: Arc<Mutex<Vec<TransferStatus>>>,
-    refused: Mutex<Vec<tsig::Error>>,
+    refused: Mutex<Vec<tsig::TsigError>>,
     is_stopped: AtomicBool,
 }
 
@@ -45,16 +45,16 @@ impl Primary {
     pub fn start(contents: Contents, folder: &Path, algorithm: &str, secret: &str) -> Self {
         let (journal, _) =
             Journal::open(&folder.join("ours.journal"), contents.apex(), 64 << 20).expect("a journal");
-        let key = Key::from_argument(&format!("{algorithm}:{KEY}:{secret}")).expect("a key");
+        let key = TsigKey::from_argument(&format!("{algorithm}:{KEY}:{secret}")).expect("a key");
         let ended: Arc<Mutex<Vec<TransferStatus>>> = Arc::default();
         let list = Arc::clone(&ended);
         let observe = move |status: &TransferStatus| list.lock().expect("whole").push(status.clone());
         let inner = Arc::new(Inner {
             contents: Mutex::new(Arc::new(contents)),
             journal,
-            keys: Keys::new([key]).expect("one key"),
+            keys: TsigKeys::new([key]).expect("one key"),
             access: AccessList::new(vec![format!("127.0.0.1 key:{KEY}").parse().expect("an entry")]),
-            outgoing: Arc::new(Outgoing::new(10, now).with_observer(observe)),
+            outgoing: Arc::new(OutgoingTransfers::new(10, now).with_observer(observe)),
             ended,
             refused: Mutex::default(),
             is_stopped: AtomicBool::new(false),
@@ -89,7 +89,7 @@ impl Primary {
         self.inner.ended.lock().expect("whole").clone()
     }
 
-    pub fn refused(&self) -> Vec<tsig::Error> {
+    pub fn refused(&self) -> Vec<tsig::TsigError> {
         self.inner.refused.lock().expect("whole").clone()
     }
 }
@@ -144,8 +144,8 @@ impl Inner {
         let mut out = Vec::new();
         let query = match Query::parse(message) {
             Ok(query) => query,
-            Err(Malformed::Ignore) => return,
-            Err(Malformed::Opcode(header) | Malformed::Form(header)) => {
+            Err(QueryFault::Ignore) => return,
+            Err(QueryFault::Opcode(header) | QueryFault::Form(header)) => {
                 send(&Header { flags: header.flags | flags::QR | 4, counts: [0; 4], ..header }.to_octets());
                 return;
             }
@@ -165,7 +165,7 @@ impl Inner {
         let contents = Arc::clone(&self.contents.lock().expect("whole"));
         if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) {
             let tsig = verified.as_ref();
-            let asked = Asked {
+            let asked = OutboundRequest {
                 message,
                 query: &query,
                 is_datagram,
@@ -182,15 +182,17 @@ impl Inner {
                 is_online: false,
             };
             match begin(&asked, Some(&zone), &self.outgoing, &mut out) {
-                Transfer::Single => return send(&out),
-                Transfer::Stream(mut sending) => {
+                TransferAnswer::Single => return send(&out),
+                TransferAnswer::Stream(mut sending) => {
                     while sending.next(&mut out).expect("a whole transfer") {
                         send(&out);
                     }
                     return;
                 }
-                Transfer::Truncate => panic!("an SOA record that fits no datagram"),
-                Transfer::Refuse(refusal) => push_answer(&query, &[], refusal.rcode().0, &opt, &mut out),
+                TransferAnswer::Truncate => panic!("an SOA record that fits no datagram"),
+                TransferAnswer::Refuse(refusal) => {
+                    push_answer(&query, &[], refusal.rcode().0, &opt, &mut out)
+                }
             }
         } else {
             let soa = if query.qtype == Rtype::SOA { soa_record(&contents) } else { Vec::new() };

@@ -4,7 +4,7 @@ use super::values::{ArgumentError, parse_time};
 use clap::{Args, Subcommand};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType};
 use nonesuch_proto::Name;
-use nonesuch_server::tsig::Algorithm as TsigAlgorithm;
+use nonesuch_server::tsig::TsigAlgorithm;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::str::FromStr;

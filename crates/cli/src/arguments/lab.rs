@@ -5,7 +5,7 @@ use super::values::{ArgumentError, parse_seconds, parse_time};
 use clap::{Args, Subcommand};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_lab::experiment::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD};
-use nonesuch_lab::generate::Like;
+use nonesuch_lab::generate::ZoneModel;
 use nonesuch_lab::measure::{Choice, Operation, Subject};
 use nonesuch_proto::Name;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub(crate) struct CompareArguments {
     pub(crate) origin: Option<Name>,
     /// What the generated zone is like: tld, nl, se, nu or sld.
     #[arg(long, default_value = "tld", conflicts_with = "file")]
-    pub(crate) like: Like,
+    pub(crate) like: ZoneModel,
     /// Number of names of the generated zone.
     #[arg(long, default_value_t = DEFAULT_NAMES, conflicts_with = "file")]
     pub(crate) names: u64,

@@ -4,7 +4,7 @@ use super::values::{ArgumentError, parse_duration_in, parse_socket_address, pars
 use clap::Args;
 use nonesuch_authoritative::server::DEFAULT_SIGNATURE_CACHE;
 use nonesuch_dnssec::Mechanism;
-use nonesuch_dnssec::online::{DEFAULT_VALIDITY, LEAST_VALIDITY, MOST_VALIDITY};
+use nonesuch_dnssec::online::{DEFAULT_VALIDITY, MAX_VALIDITY, MIN_VALIDITY};
 use nonesuch_proto::Name;
 use nonesuch_server::reply_options::{DEFAULT_UDP_SIZE, UDP_SIZES};
 use std::net::SocketAddr;
@@ -103,7 +103,7 @@ pub(crate) struct OnlineArguments {
 }
 
 fn parse_validity(text: &str) -> Result<u32, ArgumentError> {
-    parse_duration_in(text, LEAST_VALIDITY..=MOST_VALIDITY)
+    parse_duration_in(text, MIN_VALIDITY..=MAX_VALIDITY)
 }
 
 /// What is checked of a configuration.

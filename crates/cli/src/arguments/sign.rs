@@ -6,7 +6,7 @@ use data_encoding::HEXUPPER;
 use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::Mapping;
-use nonesuch_dnssec::facts::DenialFacts;
+use nonesuch_dnssec::inspect::DenialInfo;
 use nonesuch_dnssec::sign::SerialPolicy;
 use nonesuch_proto::Name;
 use nonesuch_zone::zonemd::{UnknownHash, ZonemdHash};
@@ -101,7 +101,7 @@ pub(crate) struct SignArguments {
     pub(crate) json: bool,
     // Last: what comes behind it stands under its heading.
     #[command(flatten)]
-    pub(crate) again: AgainArguments,
+    pub(crate) again: ResignArguments,
 }
 
 impl SignArguments {
@@ -111,7 +111,7 @@ impl SignArguments {
     }
 
     /// Sets the mechanism and, for NSEC3, the parameters to those of a signed zone, unless they are given.
-    pub(crate) fn set_denial(&mut self, facts: Option<DenialFacts>) {
+    pub(crate) fn set_denial(&mut self, facts: Option<DenialInfo>) {
         let Some(facts) = facts else { return };
         let mechanism = *self.denial.get_or_insert(facts.mechanism);
         if let Some(parameters) = facts.parameters.filter(|_| mechanism.mapping() == Mapping::Sha1) {
@@ -142,7 +142,7 @@ impl FromStr for ZonemdHashes {
 /// Signing what was signed before.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Incremental signing")]
-pub(crate) struct AgainArguments {
+pub(crate) struct ResignArguments {
     /// The zone as it was signed last: a zone file or a compiled zone. Its signatures are kept where the records are the
     /// same, the keys are, and they do not expire soon; the serial comes after its serial. Where it is the output file and
     /// does not exist yet, the zone is signed from scratch.

@@ -3,7 +3,7 @@
 use super::sign::SignArguments;
 use super::values::parse_time;
 use clap::{Args, Subcommand};
-use nonesuch_lab::generate::Like;
+use nonesuch_lab::generate::ZoneModel;
 use nonesuch_proto::Name;
 use std::path::PathBuf;
 
@@ -70,7 +70,7 @@ pub(crate) struct PrintArguments {
 pub(crate) struct GenerateArguments {
     /// What the zone is like: tld (any top-level domain), nl, se, nu, or sld (an organisation's zone).
     #[arg(long, default_value = "tld")]
-    pub(crate) like: Like,
+    pub(crate) like: ZoneModel,
     /// Number of names: delegations of a top-level domain, owner names of an sld.
     #[arg(long, default_value_t = 10_000)]
     pub(crate) names: u64,

@@ -6,7 +6,7 @@ pub(crate) use error::Failure;
 
 use crate::arguments::CompareArguments;
 use crate::files::{FileError, print_line, print_summary, write_failure, write_output};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::{progress, zones};
 use nonesuch_lab::experiment::compare::{
     CompareOptions, Comparison, JSON_FILE, PAGE_FILE, Subject, USUAL, cells, compare,
@@ -15,7 +15,7 @@ use nonesuch_lab::generate::GenerateOptions;
 use nonesuch_lab::measure::{Choice, serving};
 use std::process::Command;
 
-pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Failure> {
     if let Some(mechanism) =
         arguments.denial.iter().find(|mechanism| !mechanism.entry().is_served_without_keys())
     {
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
     })?;
     bar.finish_and_clear();
     write_reports(arguments, &comparison)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn write_reports(arguments: &CompareArguments, comparison: &Comparison) -> Result<(), Failure> {

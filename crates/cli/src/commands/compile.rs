@@ -6,12 +6,12 @@ use crate::files::{
     write_failure, write_output,
 };
 use crate::nsec5::{self, EvidenceError};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::zones::{self, KEY_SET, OF_ONE_KIND, first_of_each_kind};
 use nonesuch_authoritative::service::{SEMANTIC_KIND, SEMANTIC_LINES};
 use nonesuch_dnssec::VerifyOptions;
-use nonesuch_dnssec::facts::is_key_set;
-use nonesuch_dnssec::verify::{Aids, Mode, Report, VerifyWarning, into_verified_with};
+use nonesuch_dnssec::inspect::is_key_set;
+use nonesuch_dnssec::verify::{Mode, Report, VerifyInputs, VerifyWarning, into_verified_with};
 use nonesuch_zone::image::CompileError;
 use nonesuch_zone::semantics;
 use nonesuch_zone::{Contents, Image, LoadError, Verification, image};
@@ -29,12 +29,12 @@ pub(crate) enum Failure {
     Compile(#[from] CompileError),
 }
 
-pub(crate) fn run(arguments: &CompileArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &CompileArguments) -> Result<CommandOutcome, Failure> {
     let output = output(arguments);
     check_output(&output, &arguments.file)?;
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
     let Some(Checked { contents, verification, of_image }) = verify(arguments, contents)? else {
-        return Ok(Outcome::No);
+        return Ok(CommandOutcome::Negative);
     };
     // A server that maps the image reads no records, and checks none.
     for line in semantics::check(&contents, SEMANTIC_KIND).lines(SEMANTIC_LINES) {
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &CompileArguments) -> Result<Outcome, Failure> {
         let report = report(arguments, &contents, verification, &output, octets);
         if arguments.json { print_line(&report) } else { print_summary(&report) }?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn output(arguments: &CompileArguments) -> PathBuf {
@@ -82,7 +82,7 @@ fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Che
     let at = zones::now_or(arguments.now);
     let options = VerifyOptions { now: Some(at), mode, ..VerifyOptions::default() };
     let evidence = nsec5::load_evidence(&arguments.file, arguments.nsec5_keys.as_deref(), &contents)?;
-    let aids = Aids { evidence: evidence.view(), ..Aids::default() };
+    let aids = VerifyInputs { evidence: evidence.view(), ..VerifyInputs::default() };
     match into_verified_with(contents, &options, &aids) {
         Ok(verified) => {
             for warning in &verified.report().warnings {

@@ -9,11 +9,11 @@ pub(crate) use error::Failure;
 use crate::arguments::{CONFIGURATION, ControlArguments, ControlCommand, ControlZoneCommand, SOCKET};
 use crate::config;
 use crate::control_protocol::{
-    Activity, Line, Purged, RefreshFailure, RefusedConfiguration, Reloaded, Request, ServerStatus,
+    Activity, Line, PurgeResult, RefreshFailure, RefusedConfiguration, ReloadResult, Request, ServerStatus,
     TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport, read,
 };
-use crate::files::{FileError, counted, print_line, print_summary, say};
-use crate::outcome::Outcome;
+use crate::files::{FileError, count_text, print_line, print_summary, say};
+use crate::outcome::CommandOutcome;
 use nonesuch_authoritative::service::ReloadReport;
 use nonesuch_proto::Name;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ const ANSWER_OCTETS: u64 = 1 << 30;
 /// Lines of an answer that wait to be taken.
 const LINES_AHEAD: usize = 16;
 
-pub(crate) fn run(arguments: &ControlArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &ControlArguments) -> Result<CommandOutcome, Failure> {
     let socket = find_socket(arguments)?;
     if let ControlCommand::Zone(ControlZoneCommand::Export { zone, file }) = &arguments.command {
         return export::run(arguments, &socket, zone, file.as_deref());
@@ -93,26 +93,26 @@ fn read_all(zones: &[Value]) -> Option<Vec<ZoneReport>> {
 }
 
 /// A reload with zones that were refused is an answer "no"; so is a zone that was added and cannot be loaded.
-fn outcome_of(command: &ControlCommand, done: &Value) -> Outcome {
+fn outcome_of(command: &ControlCommand, done: &Value) -> CommandOutcome {
     let is_no = match command {
         ControlCommand::Reload { zone: None } => {
-            read(done).is_some_and(|reloaded: Reloaded| !reloaded.report.refused.is_empty())
+            read(done).is_some_and(|reloaded: ReloadResult| !reloaded.report.refused.is_empty())
         }
         ControlCommand::Zone(ControlZoneCommand::Add { .. }) => {
             read(done).is_some_and(|added: ZoneAdded| added.error.is_some())
         }
         _ => false,
     };
-    if is_no { Outcome::No } else { Outcome::Done }
+    if is_no { CommandOutcome::Negative } else { CommandOutcome::Done }
 }
 
-fn fail(arguments: &ControlArguments, error: &str) -> Result<Outcome, Failure> {
+fn fail(arguments: &ControlArguments, error: &str) -> Result<CommandOutcome, Failure> {
     if arguments.json {
         print_line(&json!({ "error": error }).to_string())?;
     } else {
         say(&format!("nonesuch: error: {error}"));
     }
-    Ok(Outcome::No)
+    Ok(CommandOutcome::Negative)
 }
 
 fn find_socket(arguments: &ControlArguments) -> Result<PathBuf, Failure> {
@@ -258,7 +258,7 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     let service = &status.service;
     let mut lines = vec![
         format!("nonesuch {}, process {}, up {}", status.version, status.pid, duration(status.up_seconds)),
-        format!("listening on {}", status.address_words()),
+        format!("listening on {}", status.addresses_text()),
         format!(
             "zones: {} served, {} waiting, {} expired, {} failed",
             service.serving, service.not_ready, service.expired, service.failed
@@ -273,7 +273,7 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     lines.extend(failures.zones.iter().map(refresh_failure));
     let more = failures.count.saturating_sub(failures.zones.len());
     if more > 0 {
-        lines.push(format!("refresh fails: {} more", counted(more, "zone")));
+        lines.push(format!("refresh fails: {} more", count_text(more, "zone")));
     }
     if let Some(RefusedConfiguration { at, problems }) = &status.refused_configuration {
         lines.push(format!("configuration of {} refused, the one of before stays:", time(*at)));
@@ -282,7 +282,7 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     lines.extend(restart_line(&status.needs_restart));
     lines.extend(service.activities.iter().map(activity_line));
     let transfer_line = |words: &str, zone: &str, peer: &str, records: u64, octets: u64| {
-        let (records, octets) = (counted(records, "record"), counted(octets, "octet"));
+        let (records, octets) = (count_text(records, "record"), count_text(octets, "octet"));
         format!("{words}: {zone} with {peer}: {records}, {octets}")
     };
     for TransferIn { zone, primary, records, octets, .. } in &status.transfers_in {
@@ -321,7 +321,7 @@ fn reload_words(reload: &ReloadReport) -> String {
     )
 }
 
-fn print_reload(Reloaded { report, needs_restart }: &Reloaded) -> Result<(), FileError> {
+fn print_reload(ReloadResult { report, needs_restart }: &ReloadResult) -> Result<(), FileError> {
     print_summary(&format!("reload: {}", reload_words(report)))?;
     for (zone, reason) in &report.refused {
         print_line(&format!("refused: zone {zone}: {reason}"))?;
@@ -355,10 +355,10 @@ fn print_added(zone: &Name, added: &ZoneAdded) -> Result<(), FileError> {
     print_warnings(zone, &added.warnings)
 }
 
-fn print_purge(Purged { purged }: &Purged) -> Result<(), FileError> {
+fn print_purge(PurgeResult { purged }: &PurgeResult) -> Result<(), FileError> {
     print_summary(&match purged.len() {
         0 => "nothing is kept but of zones that are there".to_owned(),
-        count => format!("removed what was kept of {}: {}", counted(count, "zone"), purged.join(", ")),
+        count => format!("removed what was kept of {}: {}", count_text(count, "zone"), purged.join(", ")),
     })
 }
 

@@ -2,10 +2,10 @@
 
 use crate::arguments::{DiffArguments, DiffScope};
 use crate::files::{FileError, check_inputs};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::zones;
 use nonesuch_dnssec::difference::{Difference, data_changes, difference};
-use nonesuch_dnssec::facts::{KeyFacts, is_of_signer, is_signed};
+use nonesuch_dnssec::inspect::{KeyInfo, is_of_signer, is_signed};
 use nonesuch_proto::{Name, rdata};
 use nonesuch_zone::{ChangeSet, Contents, LoadError, Node, Rrset};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(crate) enum Failure {
     DifferentZones { old: Name, new: Name },
 }
 
-pub(crate) fn run(arguments: &DiffArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &DiffArguments) -> Result<CommandOutcome, Failure> {
     let origin = arguments.origin.as_ref();
     check_inputs([&arguments.old, &arguments.new])?;
     let old = zones::read_zone(&arguments.old, origin)?;
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &DiffArguments) -> Result<Outcome, Failure> {
         comparison.listed.write(&mut out).and_then(|()| comparison.write_summary(&mut out))
     };
     written.and_then(|()| out.flush()).map_err(FileError::output)?;
-    Ok(if comparison.is_same() { Outcome::Done } else { Outcome::No })
+    Ok(if comparison.is_same() { CommandOutcome::Done } else { CommandOutcome::Negative })
 }
 
 /// What was compared, and what came out.
@@ -214,7 +214,7 @@ fn write_dnssec(dnssec: &Difference, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn dnssec_json(dnssec: &Difference) -> Value {
-    let keys = |keys: &[KeyFacts]| -> Vec<Value> { keys.iter().map(zones::key_json).collect() };
+    let keys = |keys: &[KeyInfo]| -> Vec<Value> { keys.iter().map(zones::key_json).collect() };
     let denial = dnssec.denial.each_ref().map(|denial| denial.as_ref().map(zones::denial_json));
     let (chain, counts) = (&dnssec.chain, &dnssec.signatures);
     json!({

@@ -2,7 +2,7 @@
 
 use crate::arguments::GenerateArguments;
 use crate::files::{FileError, print_line, write_output};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use nonesuch_lab::generate::{GenerateError, GenerateOptions, QuerySummary, generate, queries};
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     Generate(#[from] GenerateError),
 }
 
-pub(crate) fn run(arguments: &GenerateArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &GenerateArguments) -> Result<CommandOutcome, Failure> {
     let origin = arguments.origin.to_string();
     let options = GenerateOptions {
         like: arguments.like,
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &GenerateArguments) -> Result<Outcome, Failure> {
     if arguments.json {
         print_line(&serde_json::json!({ "zone": made, "queries": asked }).to_string())?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn write_queries(

@@ -11,10 +11,10 @@ pub(crate) use error::Failure;
 
 use crate::arguments::KeyCommand;
 use crate::files::{FileError, print_line};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use nonesuch_dnssec::KeyPair;
 
-pub(crate) fn run(command: &KeyCommand) -> Result<Outcome, Failure> {
+pub(crate) fn run(command: &KeyCommand) -> Result<CommandOutcome, Failure> {
     match command {
         KeyCommand::Generate(arguments) => generate::run(arguments),
         KeyCommand::List(arguments) => list::run(arguments),

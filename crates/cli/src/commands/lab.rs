@@ -9,10 +9,10 @@ use crate::arguments::{
     LabZoneArguments,
 };
 use crate::files::{FileError, print_line, print_summary};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::{progress, zones};
 use nonesuch_lab::experiment::{
-    Choices, Definition, Report, Results, RunOptions, built_in, run as run_experiment, store,
+    Definition, ParameterOverrides, Report, Results, RunOptions, built_in, run as run_experiment, store,
 };
 use nonesuch_lab::measure::{EchoOptions, EchoServer};
 use nonesuch_lab::measure::{ExamineOptions, examine};
@@ -20,7 +20,7 @@ use nonesuch_lab::measure::{MeasureOptions, follow, measure};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) fn run(command: &LabCommand) -> Result<Outcome, Failure> {
+pub(crate) fn run(command: &LabCommand) -> Result<CommandOutcome, Failure> {
     match command {
         LabCommand::List(arguments) => list(arguments),
         LabCommand::Run(arguments) => run_one(arguments),
@@ -31,9 +31,9 @@ pub(crate) fn run(command: &LabCommand) -> Result<Outcome, Failure> {
     }
 }
 
-fn list(arguments: &LabListArguments) -> Result<Outcome, Failure> {
-    let short = built_in(Choices::default())?;
-    let full = built_in(Choices { full: true, set: &[] })?;
+fn list(arguments: &LabListArguments) -> Result<CommandOutcome, Failure> {
+    let short = built_in(ParameterOverrides::default())?;
+    let full = built_in(ParameterOverrides { full: true, set: &[] })?;
     if arguments.json {
         let entries = short.iter().zip(&full).map(|(short, full)| {
             serde_json::json!({
@@ -46,7 +46,7 @@ fn list(arguments: &LabListArguments) -> Result<Outcome, Failure> {
             })
         });
         print_line(&serde_json::Value::Array(entries.collect()).to_string())?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     for (short, full) in short.iter().zip(&full) {
         let (usual, long) = (tell(short.method.duration()), tell(full.method.duration()));
@@ -55,7 +55,7 @@ fn list(arguments: &LabListArguments) -> Result<Outcome, Failure> {
             short.name, short.question
         ))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// A duration in its largest unit.
@@ -67,7 +67,7 @@ fn tell(duration: Duration) -> String {
     }
 }
 
-fn run_one(arguments: &LabRunArguments) -> Result<Outcome, Failure> {
+fn run_one(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure> {
     let definition = definition(arguments)?;
     let out = arguments.out.clone().unwrap_or_else(|| Path::new("nonesuch-lab").join(&definition.name));
     store::check_free(&out, &definition.name, arguments.overwrite)?;
@@ -103,21 +103,21 @@ fn definition(arguments: &LabRunArguments) -> Result<Definition, Failure> {
         set.push(("zones".to_owned(), serde_json::json!([zone]).to_string()));
     }
     set.extend(arguments.cpu.iter().map(|cpu| ("cpu".to_owned(), cpu.clone())));
-    let choices = Choices { full: arguments.full, set: &set };
+    let choices = ParameterOverrides { full: arguments.full, set: &set };
     Ok(match (&arguments.experiment, &arguments.name) {
         (Some(path), _) => Definition::read(path, choices)?,
         (None, name) => Definition::find(name.as_deref().unwrap_or_default(), choices)?,
     })
 }
 
-fn report(arguments: &LabReportArguments) -> Result<Outcome, Failure> {
+fn report(arguments: &LabReportArguments) -> Result<CommandOutcome, Failure> {
     let results = store::load(&arguments.dir)?;
     store::write_page(&arguments.dir, &results)?;
     let page: PathBuf = arguments.dir.join(store::PAGE_FILE);
     show(&results, arguments.json, &format!("{} written", page.display()))
 }
 
-fn show(results: &Results, json: bool, written: &str) -> Result<Outcome, Failure> {
+fn show(results: &Results, json: bool, written: &str) -> Result<CommandOutcome, Failure> {
     let Report { text, summary, .. } = results.report()?;
     if json {
         print_line(&serde_json::json!({ "record": results.record, "summary": summary }).to_string())?;
@@ -125,13 +125,13 @@ fn show(results: &Results, json: bool, written: &str) -> Result<Outcome, Failure
         print_line(&text)?;
         print_summary(written)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn measure_raw(arguments: &LabMeasureArguments) -> Result<Outcome, Failure> {
+fn measure_raw(arguments: &LabMeasureArguments) -> Result<CommandOutcome, Failure> {
     if arguments.follow {
         follow(std::io::stdin().lock(), std::io::stdout().lock())?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let report = measure(&MeasureOptions {
         subjects: arguments.subjects.clone(),
@@ -141,10 +141,10 @@ fn measure_raw(arguments: &LabMeasureArguments) -> Result<Outcome, Failure> {
         seed: arguments.seed,
     });
     print_line(&serde_json::json!(report?).to_string())?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn examine_zone(arguments: &LabZoneArguments) -> Result<Outcome, Failure> {
+fn examine_zone(arguments: &LabZoneArguments) -> Result<CommandOutcome, Failure> {
     let examined = examine(&ExamineOptions {
         file: arguments.file.clone(),
         origin: arguments.origin.clone(),
@@ -155,10 +155,10 @@ fn examine_zone(arguments: &LabZoneArguments) -> Result<Outcome, Failure> {
         transfer: arguments.transfer,
     })?;
     print_line(&serde_json::json!(examined).to_string())?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn echo(arguments: &LabEchoArguments) -> Result<Outcome, Failure> {
+fn echo(arguments: &LabEchoArguments) -> Result<CommandOutcome, Failure> {
     let server = EchoServer::start(&EchoOptions {
         listen: arguments.listen,
         octets: arguments.octets,

@@ -2,7 +2,7 @@
 
 use crate::arguments::LoadArguments;
 use crate::files::{FileError, print_line};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use nonesuch_lab::load::{
     Latency, LoadError, LoadOptions, LoadReport, QueryList, QueryListError, run as run_load,
 };
@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     Load(#[from] LoadError),
 }
 
-pub(crate) fn run(arguments: &LoadArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> {
     let queries = QueryList::from_file(&arguments.queries)?;
     for line in queries.skipped() {
         tracing::warn!("{}:{}: skipped: {}", arguments.queries.display(), line.line, line.reason);
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> Result<Outcome, Failure> {
     let report = run_load(&options(arguments, queries))?;
     let text = if arguments.json { serde_json::json!(report).to_string() } else { describe(&report) };
     print_line(&text)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {

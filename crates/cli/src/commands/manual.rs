@@ -5,7 +5,7 @@ use crate::arguments::{Arguments, ManualArguments};
 use crate::config;
 use crate::files::FileError;
 use crate::metrics;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use std::fs;
@@ -40,7 +40,7 @@ fn append_others(path: &Path) -> io::Result<()> {
     writeln!(file, ".SH SEE ALSO\n{}", lines.join(",\n"))
 }
 
-pub(crate) fn run(arguments: &ManualArguments) -> Result<Outcome, FileError> {
+pub(crate) fn run(arguments: &ManualArguments) -> Result<CommandOutcome, FileError> {
     let dir = &arguments.dir;
     let failed = |source| FileError::Write { path: dir.clone(), source };
     fs::create_dir_all(dir).map_err(failed)?;
@@ -54,5 +54,5 @@ pub(crate) fn run(arguments: &ManualArguments) -> Result<Outcome, FileError> {
     }
     fs::write(dir.join("nonesuch-metrics.7"), metrics::manual::page()).map_err(failed)?;
     fs::write(dir.join("nonesuch.toml.5"), config::reference::page()).map_err(failed)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -2,14 +2,14 @@
 
 use crate::arguments::PrintArguments;
 use crate::files::{check_new, is_standard, write_failure, write_new, write_output};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::zones::{self, ZoneError};
 use nonesuch_zone::open_compiled;
 use nonesuch_zone::write::{write_stored, write_zone};
 use std::io::Write;
 use std::path::Path;
 
-pub(crate) fn run(arguments: &PrintArguments) -> Result<Outcome, ZoneError> {
+pub(crate) fn run(arguments: &PrintArguments) -> Result<CommandOutcome, ZoneError> {
     let standard = Path::new("-");
     match arguments.output.as_deref().filter(|output| !is_standard(output)) {
         Some(output) => {
@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &PrintArguments) -> Result<Outcome, ZoneError> {
         }
         None => write_output(standard, 0o644, |out| print(arguments, standard, out))?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn print(arguments: &PrintArguments, output: &Path, mut out: &mut dyn Write) -> Result<(), ZoneError> {

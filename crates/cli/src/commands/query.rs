@@ -1,6 +1,6 @@
 //! `nonesuch query`: one question to one server, and the answer in full.
 
-mod ask;
+mod client;
 mod edns;
 mod error;
 mod message;
@@ -13,23 +13,23 @@ mod tsig;
 
 use crate::arguments::QueryArguments;
 use crate::files::print_line;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 pub(crate) use error::QueryError;
 
-use ask::Asker;
+use client::QueryClient;
 use message::{Draft, Question};
 use nonesuch_net::tls::ClientTls;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
-use show::Said;
+use show::ParsedResponse;
 use target::Target;
 use tsig::Signing;
 
-pub(crate) fn run(arguments: &QueryArguments) -> Result<Outcome, QueryError> {
+pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryError> {
     let (question, target) = target::read_words(arguments)?;
     let signing = arguments.message.tsig_key.as_deref().map(Signing::read).transpose()?;
     let tls = arguments.transport.tls.then(|| client_tls(arguments, &target)).transpose()?;
-    let asker = Asker { arguments: &arguments.transport, target: &target, tls: tls.as_ref(), signing };
+    let asker = QueryClient { arguments: &arguments.transport, target: &target, tls: tls.as_ref(), signing };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(QueryError::Runtime)?;
     if matches!(question.rtype, Rtype::AXFR | Rtype::IXFR) {
@@ -52,17 +52,21 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<Outcome, QueryError> {
 }
 
 /// Asks, and asks again where the server first wants to see its own cookie (RFC 7873 section 5.3).
-async fn ask(arguments: &QueryArguments, question: &Question, asker: &Asker<'_>) -> Result<Said, QueryError> {
+async fn ask(
+    arguments: &QueryArguments,
+    question: &Question,
+    asker: &QueryClient<'_>,
+) -> Result<ParsedResponse, QueryError> {
     let mut draft = Draft::new(&arguments.message, &arguments.transport)?;
     let first = asker.ask(question, &draft).await?;
-    let said = Said::read(first, &draft)?;
+    let said = ParsedResponse::read(first, &draft)?;
     let cookie = said.options.iter().find(|option| option.code == nonesuch_proto::edns::COOKIE);
     match cookie {
         Some(cookie)
             if said.message.rcode() == Rcode(rcode::BADCOOKIE) && draft.takes_cookie(&cookie.data) =>
         {
             let second = asker.ask(question, &draft).await?;
-            let mut said = Said::read(second, &draft)?;
+            let mut said = ParsedResponse::read(second, &draft)?;
             said.notes.insert(0, "asked again with the server's cookie (BADCOOKIE)".to_owned());
             Ok(said)
         }

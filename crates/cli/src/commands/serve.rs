@@ -2,12 +2,12 @@
 //! made of the arguments.
 
 use crate::arguments::{CheckScope, ServeArguments};
-use crate::outcome::Outcome;
-use crate::server::startup::{configured, file};
-use crate::server::{Failure, background, check};
+use crate::outcome::CommandOutcome;
+use crate::server::startup::{file, from_config};
+use crate::server::{ServerError, background, check};
 use nonesuch_net::keep_little_free_memory;
 
-pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerError> {
     if arguments.background {
         return background::run(arguments);
     }
@@ -17,8 +17,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
             check::run(path, CheckScope::Zones, true, arguments.json)
         }
         (Some(path), Some(scope)) => check::run(path, scope, false, arguments.json),
-        (Some(path), None) => configured::run(path, arguments.json),
-        (None, Some(_)) => Err(Failure::CheckWithoutConfiguration),
+        (Some(path), None) => from_config::run(path, arguments.json),
+        (None, Some(_)) => Err(ServerError::CheckWithoutConfiguration),
         (None, None) => file::run(arguments),
     }
 }

@@ -14,9 +14,9 @@ pub(crate) use error::Failure;
 
 use crate::arguments::SignArguments;
 use crate::files::{is_missing, is_same_place};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 
-pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> {
     if arguments.only_keys {
         return key_set::run(arguments);
     }

@@ -2,7 +2,7 @@
 
 use crate::arguments::StatArguments;
 use crate::files::print_line;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::zones::{self, ZoneError};
 use indicatif::HumanCount;
 use nonesuch_dnssec::statistics::{Statistics, Validity};
@@ -18,7 +18,7 @@ const BINS: usize = 14;
 /// Signs of its longest bar.
 const BAR: u64 = 40;
 
-pub(crate) fn run(arguments: &StatArguments) -> Result<Outcome, ZoneError> {
+pub(crate) fn run(arguments: &StatArguments) -> Result<CommandOutcome, ZoneError> {
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
     let now = zones::now_or(arguments.now);
     let statistics = Statistics::count(&contents, now);
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &StatArguments) -> Result<Outcome, ZoneError> {
         Table::of(&statistics, text_octets, now).lines.join("\n")
     };
     print_line(&text)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Octets by what they are for.

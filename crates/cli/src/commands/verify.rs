@@ -1,16 +1,16 @@
 //! `nonesuch zone verify`.
 
 use crate::arguments::VerifyArguments;
-use crate::files::{FileError, check_inputs, counted, input_name};
+use crate::files::{FileError, check_inputs, count_text, input_name};
 use crate::logging;
 use crate::nsec5::{self, EvidenceError};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::zones::{self, AnchorError, KEY_SET, OF_ONE_KIND, first_of_each_kind, verify_with_progress};
 use nonesuch_dnssec::VerifyOptions;
-use nonesuch_dnssec::facts::is_key_set;
+use nonesuch_dnssec::inspect::is_key_set;
 use nonesuch_dnssec::verify::{Fault, Mode, Report, VerifyWarning};
 use nonesuch_zone::semantics::{self, Finding, Findings};
-use nonesuch_zone::{Contents, LoadError, Loaded, Warning};
+use nonesuch_zone::{Contents, LoadError, LoadedZone, Warning};
 use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
 use std::mem::discriminant;
@@ -27,9 +27,9 @@ pub(crate) enum Failure {
     Evidence(#[from] EvidenceError),
 }
 
-pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &VerifyArguments) -> Result<CommandOutcome, Failure> {
     check_inputs(std::iter::once(&arguments.file).chain(&arguments.anchor))?;
-    let Loaded { contents, mut warnings, .. } = zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
+    let LoadedZone { contents, mut warnings, .. } = zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
     // Verification reports these as faults.
     warnings.retain(|warning| !matches!(warning, Warning::MixedTtl { .. } | Warning::NoNs));
     zones::log_warnings(&arguments.file, &warnings);
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
     let written =
         if arguments.json { outcome.write_json(&mut out) } else { outcome.write_text(arguments, &mut out) };
     written.and_then(|()| out.flush()).map_err(FileError::output)?;
-    Ok(if outcome.fault_count() == 0 { Outcome::Done } else { Outcome::No })
+    Ok(if outcome.fault_count() == 0 { CommandOutcome::Done } else { CommandOutcome::Negative })
 }
 
 /// The results of verification and of the semantic checks.
@@ -112,11 +112,11 @@ impl Verdict<'_> {
         }
         let verdict = match self.fault_count() {
             0 => "verified".to_owned(),
-            count => counted(count, "fault"),
+            count => count_text(count, "fault"),
         };
         let semantic = match findings.total() {
             0 => String::new(),
-            count => format!(", {} of the semantic checks", counted(count, "finding")),
+            count => format!(", {} of the semantic checks", count_text(count, "finding")),
         };
         let denial = report.mechanism.map_or("not signed", |mechanism| mechanism.entry().title);
         let hashes: Vec<String> = report.zonemd.iter().map(ToString::to_string).collect();

@@ -4,7 +4,7 @@
 //! none of them includes others. They are looked for whenever the configuration is read, so that a reload finds those that
 //! came. The file of the zones that `ctl zone add` adds is one of them, the last; it need not be there.
 
-use super::problem::{Document, Place};
+use super::problem::{ConfigLocation, Document};
 use super::section::Section;
 use super::sources::Role;
 use super::{MAX_BYTES, read_remedy, read_text, too_long};
@@ -22,7 +22,7 @@ const MOST_FILES: usize = 100_000;
 #[derive(Debug)]
 pub(super) struct Include {
     pub(super) path: PathBuf,
-    pub(super) place: Place,
+    pub(super) place: ConfigLocation,
 }
 
 /// Reads the files that the main file, whose keys are `root`, names; what is wrong with them is reported. The last one is the file of
@@ -51,7 +51,7 @@ pub(super) fn read(
 struct Reader<'r, 't> {
     root: &'r Section<'t>,
     /// Files without links, and where they are named; the main file is not named.
-    seen: HashMap<PathBuf, Option<Place>>,
+    seen: HashMap<PathBuf, Option<ConfigLocation>>,
     documents: Vec<Document>,
     /// Bytes that more files may have.
     left: u64,
@@ -80,7 +80,7 @@ impl Reader<'_, '_> {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         match list(folder, pattern) {
             Ok(files) => {
-                self.root.findings.note_file(include.place.clone(), folder, Role::IncludedFolder);
+                self.root.findings.note_file(include.place.clone(), folder, Role::IncludedDirectory);
                 files
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -8,13 +8,16 @@ use nonesuch_authoritative::transfer::outbound;
 use nonesuch_net::tcp::TcpOptions;
 use nonesuch_secondary::TransfersOptions;
 use nonesuch_server::acl::Prefix;
-use nonesuch_server::limits::{OnlineSettings, RATES, RateSettings, SHARES, SLIPS, TABLE_OCTETS, WhenOver};
+use nonesuch_server::limits::{
+    OnlineSettings, OverBudgetAction, RATES, RateSettings, SHARES, SLIPS, TABLE_OCTETS,
+};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 const HOUR: RangeInclusive<u64> = 1..=3600;
 const WEEK: RangeInclusive<u64> = 1..=604_800;
-const OVER: [(&str, WhenOver); 2] = [("truncate", WhenOver::Truncate), ("refuse", WhenOver::Refuse)];
+const OVER: [(&str, OverBudgetAction); 2] =
+    [("truncate", OverBudgetAction::Truncate), ("refuse", OverBudgetAction::Refuse)];
 /// The remedy for keys of limits that are no more.
 const EQUAL_SHARES: &str = "this key was removed: clients have no limit of their own until a worker has spent online-share, and \
     equal shares of it then; delete this line";
@@ -45,7 +48,7 @@ pub(crate) struct Limits {
     pub(crate) online_share: u8,
     /// The same, while all else leaves the worker no time.
     pub(crate) online_busy_share: u8,
-    pub(crate) online_over: WhenOver,
+    pub(crate) online_over: OverBudgetAction,
     pub(crate) transfers_out: usize,
     /// Of them to one network.
     pub(crate) transfers_out_each: usize,

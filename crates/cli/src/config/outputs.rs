@@ -2,7 +2,7 @@
 
 use super::keys::{Row, Table, default, example, key};
 use super::section::Section;
-use super::server::complain_of_length;
+use super::server::report_path_length;
 use super::sources::Role;
 use super::values::{bytes, choice, file, list, path, text};
 use crate::logging::Format;
@@ -115,7 +115,7 @@ impl Dnstap {
                 return None;
             }
             (Some(socket), None) => {
-                if let Some(message) = complain_of_length(&socket) {
+                if let Some(message) = report_path_length(&socket) {
                     section.fault("socket", message);
                 }
                 DnstapTo::Socket(socket)

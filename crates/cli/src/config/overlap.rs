@@ -3,7 +3,7 @@
 
 use super::section::Findings;
 use super::sources::Role;
-use nonesuch_authoritative::service::StateFolder;
+use nonesuch_authoritative::service::StateDirectory;
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
@@ -12,8 +12,8 @@ use std::path::{Component, Path, PathBuf};
 /// Refuses what would do harm before anything is served: files of the operator in the folder where the server keeps its own,
 /// which would be written over, and something else in the control socket's place.
 pub(super) fn check(findings: &Findings, state_dir: Option<&Path>) {
-    let mut folders = Folders::default();
-    let kept = state_dir.map(|dir| (dir, folders.resolve(&StateFolder::zones_in(dir))));
+    let mut folders = ResolvedPaths::default();
+    let kept = state_dir.map(|dir| (dir, folders.resolve(&StateDirectory::zones_directory(dir))));
     for file in findings.files().iter() {
         let fault = |message: String| findings.fault(&file.place, message);
         let place = file.path.display();
@@ -36,9 +36,9 @@ pub(super) fn check(findings: &Findings, state_dir: Option<&Path>) {
 
 /// Paths without links, as far as they are there; of each folder it is looked up once.
 #[derive(Debug, Default)]
-struct Folders(HashMap<PathBuf, PathBuf>);
+struct ResolvedPaths(HashMap<PathBuf, PathBuf>);
 
-impl Folders {
+impl ResolvedPaths {
     fn resolve(&mut self, path: &Path) -> PathBuf {
         let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink());
         let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), is_link) else {

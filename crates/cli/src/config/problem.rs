@@ -10,7 +10,7 @@ const MAX_LISTED: usize = 50;
 
 /// A place in a configuration, and the key that stands there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct ConfigLocation {
     /// Number of the file: 0 is the main one.
     file: usize,
     pub(crate) path: Arc<Path>,
@@ -22,7 +22,7 @@ pub(crate) struct Place {
     pub(crate) key: String,
 }
 
-impl Place {
+impl ConfigLocation {
     /// The file as a whole.
     pub(crate) fn of_file(path: &Path) -> Self {
         Self { file: 0, path: path.into(), line: 0, column: 0, key: String::new() }
@@ -40,7 +40,7 @@ impl Place {
 }
 
 /// File, line and column.
-impl fmt::Display for Place {
+impl fmt::Display for ConfigLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
         if self.line > 0 { write!(f, ":{}:{}", self.line, self.column) } else { Ok(()) }
@@ -50,7 +50,7 @@ impl fmt::Display for Place {
 /// One fault of a configuration: where it is, what is wrong and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    pub(crate) place: Place,
+    pub(crate) place: ConfigLocation,
     pub(crate) message: String,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Problems(pub(crate) Vec<Problem>);
 impl Problems {
     /// The one problem of a file as a whole.
     pub(super) fn of_file(path: &Path, message: impl Into<String>) -> Self {
-        Self(vec![Place::of_file(path).problem(message)])
+        Self(vec![ConfigLocation::of_file(path).problem(message)])
     }
 }
 
@@ -132,11 +132,11 @@ impl Document {
     }
 
     /// The place of the octet at `start`, where `key` stands.
-    pub(super) fn place(&self, start: usize, key: impl Into<String>) -> Place {
+    pub(super) fn place(&self, start: usize, key: impl Into<String>) -> ConfigLocation {
         let line = self.lines.partition_point(|begin| *begin <= start);
         let before = self.text.get(self.lines[line - 1]..start).unwrap_or_default();
         let (file, path) = (self.file, self.path.clone());
-        Place { file, path, line, column: before.chars().count() + 1, key: key.into() }
+        ConfigLocation { file, path, line, column: before.chars().count() + 1, key: key.into() }
     }
 }
 

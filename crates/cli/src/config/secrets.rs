@@ -2,16 +2,16 @@
 //! read then.
 
 use super::keys::{Row, Table, default, example, hidden, key};
-use super::section::{Item, Named, Section};
+use super::section::{Item, NamedTable, Section};
 use super::server::warn_of_open;
 use super::sources::Role;
 use super::value_error::ValueError;
 use super::values::{boolean, choice, parse_name, path, text};
-use crate::files::{is_open, read_key_file};
+use crate::files::{is_world_readable, read_key_file};
 use nonesuch_proto::Name;
 use nonesuch_server::cookies::{self, Secret};
 use nonesuch_server::limits::RequireCookie;
-use nonesuch_server::tsig::{Algorithm, Key, read_keys};
+use nonesuch_server::tsig::{TsigAlgorithm, TsigKey, read_keys};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -91,7 +91,7 @@ fn read_secret_file(section: &Section<'_>, path: &Path) -> Option<Zeroizing<Stri
 /// What the keys of a table `[key.…]` set.
 #[derive(Default)]
 pub(super) struct TsigKeys {
-    algorithm: Option<Algorithm>,
+    algorithm: Option<TsigAlgorithm>,
     secret: Option<Zeroizing<String>>,
     file: Option<PathBuf>,
 }
@@ -112,7 +112,7 @@ pub(super) fn key_table() -> Table<TsigKeys> {
     ])
 }
 
-fn algorithm(item: Item<'_, '_>) -> Result<Algorithm, ValueError> {
+fn algorithm(item: Item<'_, '_>) -> Result<TsigAlgorithm, ValueError> {
     let text = text(item)?;
     let allowed = "\"hmac-sha256\", \"hmac-sha384\" or \"hmac-sha512\"";
     text.parse().map_err(|_| ValueError::not_allowed(item, allowed))
@@ -122,13 +122,13 @@ fn algorithm(item: Item<'_, '_>) -> Result<Algorithm, ValueError> {
 #[derive(Default)]
 pub(super) struct TsigList {
     /// Those that can be used.
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Vec<TsigKey>,
     /// Names of all of them.
     pub(super) names: BTreeSet<Name>,
 }
 
 impl TsigList {
-    pub(super) fn read(tables: &[Named<'_>]) -> Self {
+    pub(super) fn read(tables: &[NamedTable<'_>]) -> Self {
         let (mut list, mut places, table) = (Self::default(), BTreeMap::new(), key_table());
         for named in tables {
             let name = parse_name(&named.name).map_err(|error| named.fault("key", error.to_string())).ok();
@@ -153,7 +153,7 @@ impl TsigList {
 }
 
 /// Warns of keys that no list of the files names, once all zones are read.
-pub(super) fn warn_of_unused(tables: &[Named<'_>]) {
+pub(super) fn warn_of_unused(tables: &[NamedTable<'_>]) {
     for named in tables {
         let Ok(name) = parse_name(&named.name) else { continue };
         let findings = named.section.findings;
@@ -169,14 +169,14 @@ pub(super) fn warn_of_unused(tables: &[Named<'_>]) {
 
 impl TsigKeys {
     /// The key `name`; what is wrong is reported.
-    fn settle(self, section: &Section<'_>, name: Option<Name>) -> Option<Key> {
+    fn settle(self, section: &Section<'_>, name: Option<Name>) -> Option<TsigKey> {
         let (secret, place) = match (self.secret, self.file) {
             (Some(_), Some(_)) => {
                 section.fault("secret-file", "secret is given too: leave one of them out");
                 return None;
             }
             (Some(secret), None) => {
-                if is_open(&section.document.path) {
+                if is_world_readable(&section.document.path) {
                     let message =
                         "everybody may read this file and the secret: chmod o= it, or use secret-file";
                     section.warn("secret", message);
@@ -196,7 +196,7 @@ impl TsigKeys {
             return take_bind_key(section, place, &name?, self.algorithm, &secret);
         }
         let default = || if section.has("algorithm") { None } else { "hmac-sha256".parse().ok() };
-        let key = Key::from_base64(&name?, self.algorithm.or_else(default)?, secret.trim());
+        let key = TsigKey::from_base64(&name?, self.algorithm.or_else(default)?, secret.trim());
         let key = key.map_err(|error| section.fault(place, error.to_string())).ok()?;
         if key.is_short() {
             let message = "the secret is shorter than the hash (RFC 8945, section 8): make a longer one";
@@ -211,9 +211,9 @@ fn take_bind_key(
     section: &Section<'_>,
     place: &str,
     name: &Name,
-    algorithm: Option<Algorithm>,
+    algorithm: Option<TsigAlgorithm>,
     text: &str,
-) -> Option<Key> {
+) -> Option<TsigKey> {
     let keys = read_keys(text).map_err(|error| section.fault(place, error.to_string())).ok()?;
     let Some(key) = keys.into_iter().find(|key| key.name() == name.view()) else {
         let message = format!("there is no key {name} in it: write the secret in base64 alone, or its name");

@@ -1,6 +1,6 @@
 //! Tables of TOML and what is found in them: each problem is reported with its place, and all of them at once.
 
-use super::problem::{Document, Place, Problem, Problems, sort};
+use super::problem::{ConfigLocation, Document, Problem, Problems, sort};
 use super::sources::{NamedFile, Role};
 use super::value_error::ValueError;
 use nonesuch_proto::Name;
@@ -33,16 +33,16 @@ impl Findings {
         Self { main: path.to_path_buf(), top, ..Self::default() }
     }
 
-    pub(super) fn fault(&self, place: &Place, message: impl Into<String>) {
+    pub(super) fn fault(&self, place: &ConfigLocation, message: impl Into<String>) {
         self.problems.borrow_mut().push(place.problem(message));
     }
 
-    pub(super) fn warn(&self, place: &Place, message: impl Into<String>) {
+    pub(super) fn warn(&self, place: &ConfigLocation, message: impl Into<String>) {
         self.warnings.borrow_mut().push(place.problem(message));
     }
 
     /// Notes a file or directory that is named at `place`.
-    pub(super) fn note_file(&self, place: Place, path: &Path, role: Role) {
+    pub(super) fn note_file(&self, place: ConfigLocation, path: &Path, role: Role) {
         self.files.borrow_mut().push(NamedFile { path: path.to_path_buf(), role, place });
     }
 
@@ -78,16 +78,16 @@ pub(super) struct Section<'t> {
 }
 
 /// A table with a name that the user chose.
-pub(super) struct Named<'t> {
+pub(super) struct NamedTable<'t> {
     pub(super) name: String,
     /// Where the name is.
     start: usize,
     pub(super) section: Section<'t>,
 }
 
-impl Named<'_> {
+impl NamedTable<'_> {
     /// Where the name is, with `key` for messages.
-    pub(super) fn place(&self, key: impl Into<String>) -> Place {
+    pub(super) fn place(&self, key: impl Into<String>) -> ConfigLocation {
         self.section.document.place(self.start, key)
     }
 
@@ -117,7 +117,7 @@ impl<'t> Section<'t> {
     }
 
     /// Where the value of `key` is, or the table where the key is not there.
-    pub(super) fn place(&self, key: &str) -> Place {
+    pub(super) fn place(&self, key: &str) -> ConfigLocation {
         let start = self.table.get(key).map_or(self.start, |value| value.span().start);
         self.document.place(start, self.path_of(key))
     }
@@ -174,11 +174,11 @@ impl<'t> Section<'t> {
     }
 
     /// The tables within the table `key`, by names that the user chooses, in the order of the text.
-    pub(super) fn named(&self, key: &str) -> Vec<Named<'t>> {
+    pub(super) fn named(&self, key: &str) -> Vec<NamedTable<'t>> {
         let Some(outer) = self.inner(key) else { return Vec::new() };
         let tables = outer.table.keys().filter_map(|name| {
             let section = outer.inner(name.get_ref())?;
-            Some(Named { name: name.get_ref().clone().into_owned(), start: name.span().start, section })
+            Some(NamedTable { name: name.get_ref().clone().into_owned(), start: name.span().start, section })
         });
         let mut tables: Vec<_> = tables.collect();
         tables.sort_by_key(|table| table.start);
@@ -213,7 +213,7 @@ impl<'t> Item<'_, 't> {
         }
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> ConfigLocation {
         self.section.document.place(self.value.span().start, self.section.path_of(self.key))
     }
 

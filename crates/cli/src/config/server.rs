@@ -8,7 +8,7 @@ use super::value_error::ValueError;
 use super::values::{
     access, boolean, bytes, file, identifier, list, name, number, path, size_text, socket_address, text,
 };
-use crate::files::is_open;
+use crate::files::is_world_readable;
 use crate::metrics::MOST_ZONES;
 use nonesuch_authoritative::server::DEFAULT_SIGNATURE_CACHE;
 use nonesuch_net::has_address;
@@ -276,14 +276,14 @@ impl Root {
             let message = "there is no control-socket that a group could have: add one, or leave this out";
             root.fault("control-group", message);
         }
-        if let Some(message) = control_socket.as_deref().and_then(complain_of_length) {
+        if let Some(message) = control_socket.as_deref().and_then(report_path_length) {
             root.fault("control-socket", message);
         }
     }
 }
 
 /// Why no process could connect to a socket at `path`: it is too long.
-pub(super) fn complain_of_length(path: &Path) -> Option<String> {
+pub(super) fn report_path_length(path: &Path) -> Option<String> {
     let length = path.as_os_str().len();
     (length > MAX_SOCKET_PATH).then(|| {
         format!(
@@ -296,7 +296,7 @@ pub(super) fn complain_of_length(path: &Path) -> Option<String> {
 
 /// Warns of a file with a secret that everybody may read.
 pub(super) fn warn_of_open(section: &Section<'_>, key: &str, path: &Path) {
-    if is_open(path) {
+    if is_world_readable(path) {
         section.warn(key, format!("{}: everybody may read this secret: chmod o= it", path.display()));
     }
 }

@@ -1,6 +1,6 @@
 //! Where a configuration names files, users and CPUs: what is found wrong with these later is reported with file, line and key too.
 
-use super::problem::{Place, Problem};
+use super::problem::{ConfigLocation, Problem};
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(crate) enum Role {
     /// The file of the zones that `ctl zone add` adds; it may be missing.
     AddedZones,
     /// A directory that files are included from, whichever are there.
-    IncludedFolder,
+    IncludedDirectory,
     /// Where dnstap goes.
     Dnstap,
     /// The control socket.
@@ -46,7 +46,7 @@ impl Role {
 pub(crate) struct NamedFile {
     pub(crate) path: PathBuf,
     pub(crate) role: Role,
-    pub(crate) place: Place,
+    pub(crate) place: ConfigLocation,
 }
 
 /// All places that later checks need, without the text: there may be secrets in it.
@@ -56,9 +56,9 @@ pub(crate) struct Sources {
     pub(crate) path: PathBuf,
     pub(crate) files: Vec<NamedFile>,
     /// Places of the keys outside of tables.
-    pub(super) top: BTreeMap<String, Place>,
+    pub(super) top: BTreeMap<String, ConfigLocation>,
     /// Where zones are declared.
-    pub(super) zones: BTreeMap<Name, Place>,
+    pub(super) zones: BTreeMap<Name, ConfigLocation>,
 }
 
 impl Sources {
@@ -66,7 +66,7 @@ impl Sources {
     pub(crate) fn problem_of(&self, key: &str, message: impl Into<String>) -> Problem {
         match self.top.get(key) {
             Some(place) => place.problem(message),
-            None => Place::of_file(&self.path).problem(message),
+            None => ConfigLocation::of_file(&self.path).problem(message),
         }
     }
 }

@@ -5,9 +5,9 @@ mod socket;
 mod warnings;
 
 use super::*;
-use nonesuch_authoritative::catalog::Listed;
+use nonesuch_authoritative::catalog::ProducedMember;
 use nonesuch_authoritative::service::{
-    Catalog, Making, OnFault, RecordLimits, Source, TransferSettings, VerifyChoice,
+    CatalogSettings, OnFault, RecordLimits, SigningMode, TransferSettings, VerifyChoice, ZoneSource,
 };
 use nonesuch_secondary::inbound::TransferBounds;
 
@@ -350,12 +350,12 @@ fn names_of_zones_stand_in_paths_as_in_those_of_kept_files() {
     let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nfile = \"z/{zone}.db\"\n[template.m]\nprimaries = [\"192.0.2.1\"]\n\
                 denial = \"compact\"\nkeys = \"k/{zone}\"\n[zone.\"a/b.example\"]\ntemplate = \"t\"\n[zone.\".\"]\ntemplate = \"t\"\n";
     let configuration = taken(text);
-    let files: Vec<&Source> = configuration.zones.iter().map(|zone| &zone.source).collect();
-    let expected = ["z/a%2fb.example.db", "z/@.db"].map(|path| Source::File(path.into()));
+    let files: Vec<&ZoneSource> = configuration.zones.iter().map(|zone| &zone.source).collect();
+    let expected = ["z/a%2fb.example.db", "z/@.db"].map(|path| ZoneSource::File(path.into()));
     assert_eq!(files, expected.iter().collect::<Vec<_>>());
     let member = configuration.templates["m"].for_member("x.example.".parse().unwrap());
     assert!(
-        matches!(&member.signing_mode, Making::Online(signing) if signing.keys == Path::new("k/x.example")),
+        matches!(&member.signing_mode, SigningMode::Online(signing) if signing.keys == Path::new("k/x.example")),
         "{member:?}"
     );
 }
@@ -411,9 +411,9 @@ fn templates_give_what_a_zone_does_not_say() {
     let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nfile = \"zones/{zone}.db\"\nverify = \"full\"\ntransfer = [\"any\"]\n\
                 [zone.\"a.example\"]\ntemplate = \"t\"\n[zone.\"b.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\ntransfer = []\n";
     let zones = taken(text).zones;
-    assert_eq!(zones[0].source, Source::File(PathBuf::from("zones/a.example.db")));
+    assert_eq!(zones[0].source, ZoneSource::File(PathBuf::from("zones/a.example.db")));
     assert!(zones[0].transfers.transfer.allows("192.0.2.9".parse().unwrap(), None));
-    assert_eq!(zones[1].source, Source::Primaries);
+    assert_eq!(zones[1].source, ZoneSource::Primaries);
     assert_eq!(zones[1].verify, zones[0].verify);
     assert!(!zones[1].transfers.transfer.allows("192.0.2.9".parse().unwrap(), None));
 }
@@ -462,7 +462,7 @@ fn what_has_no_use_for_a_zone_is_not_taken_over() {
     assert_eq!((*transfers.refresh.start(), *transfers.expire.end()), (3600, 172_800));
     assert_eq!((transfers.bounds.records, transfers.bounds.octets), (7, 1 << 20));
     assert!(!transfers.request_ixfr && !transfers.notify_from.entries().is_empty());
-    assert_eq!(zones[3].signing_mode, Making::Nsec5 { keys: PathBuf::from("n") });
+    assert_eq!(zones[3].signing_mode, SigningMode::Nsec5 { keys: PathBuf::from("n") });
     let said = problem(
         "state-dir = \"s\"\n[template.t]\nretry-min = \"2h\"\nretry-max = \"1h\"\n[zone.\"a.\"]\ntemplate = \"t\"\n\
          primaries = [\"192.0.2.1\"]\n",
@@ -573,8 +573,8 @@ fn catalogs_know_their_members() {
     let text = "version = 1\nstate-dir = \"s\"\n[zone.\"c.\"]\ncatalog = \"producer\"\n[zone.\"a.\"]\nfile = \"z\"\ncatalog-zone = \"C\"\ngroup = \"g\"\n";
     let zones = taken(text).zones;
     let catalog = zones.iter().find_map(|zone| zone.catalog.clone());
-    let members = vec![Listed::new("a.".parse().unwrap(), Some("g".to_owned()))];
-    assert_eq!(catalog, Some(Catalog::Producer { members }));
+    let members = vec![ProducedMember::new("a.".parse().unwrap(), Some("g".to_owned()))];
+    assert_eq!(catalog, Some(CatalogSettings::Producer { members }));
 }
 
 /// The catalog that had a zone lists it too, and says who has it.
@@ -586,13 +586,13 @@ fn a_zone_is_in_two_catalogs_while_it_moves() {
     let listed = |apex: &str| {
         let zones = taken(text).zones;
         match &zones.iter().find(|zone| zone.apex == name(apex)).unwrap().catalog {
-            Some(Catalog::Producer { members }) => members.clone(),
+            Some(CatalogSettings::Producer { members }) => members.clone(),
             other => panic!("{other:?}"),
         }
     };
-    let plain = Listed::new(name("a."), None);
-    assert_eq!(listed("old."), [Listed { new_owner: Some(name("new.")), ..plain.clone() }]);
-    assert_eq!(listed("new."), [Listed { former_owner: Some(name("old.")), ..plain }]);
+    let plain = ProducedMember::new(name("a."), None);
+    assert_eq!(listed("old."), [ProducedMember { new_owner: Some(name("new.")), ..plain.clone() }]);
+    assert_eq!(listed("new."), [ProducedMember { former_owner: Some(name("old.")), ..plain }]);
     for (key, value, expected) in [
         ("catalog-former", "none.", "none. is no catalog that this server makes"),
         ("catalog-next", "new.", "catalog-next: the zone is in this catalog"),

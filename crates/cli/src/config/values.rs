@@ -2,7 +2,7 @@
 //!
 //! A kind is a function `Fn(Item) -> Result<T, ValueError>`. Kinds of lists report what is wrong with an item by themselves.
 
-use super::problem::Place;
+use super::problem::ConfigLocation;
 use super::section::{Findings, Item};
 use super::sources::Role;
 use super::value_error::ValueError;
@@ -193,7 +193,7 @@ pub(super) fn servers(item: Item<'_, '_>) -> Result<Vec<Remote>, ValueError> {
 /// An entry of an access list, and where it is.
 struct Placed {
     entry: AccessEntry,
-    place: Place,
+    place: ConfigLocation,
 }
 
 /// A list of those who may do something. `nobody` says what nobody may do where all entries deny.

@@ -1,8 +1,8 @@
 //! The tables `[zone.…]` and `[template.…]`: their keys, and what a zone takes over from its template.
 
-mod settle;
+mod resolve;
 
-pub(super) use settle::note_files;
+pub(super) use resolve::note_files;
 
 use super::keys::{Row, Table, example, key};
 use super::section::{Item, Section};
@@ -12,8 +12,8 @@ use super::values::{
 };
 use nonesuch_authoritative::service::{OnFault, RecordLimits, TransferSettings, VerifyChoice};
 use nonesuch_dnssec::Mechanism;
-use nonesuch_dnssec::denial::{MECHANISMS, Made};
-use nonesuch_dnssec::online::{LEAST_VALIDITY, MOST_VALIDITY};
+use nonesuch_dnssec::denial::{DenialGeneration, MECHANISMS};
+use nonesuch_dnssec::online::{MAX_VALIDITY, MIN_VALIDITY};
 use nonesuch_proto::Name;
 use nonesuch_server::acl::{AccessList, Remote};
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,7 +130,7 @@ pub(super) fn table() -> Table<ZoneKeys> {
 #file = "/var/lib/zones/online.example"  # example"#),
         key("denial", mechanism, example("compact"), |z, v| z.denial = Some(v)),
         key("keys", path, example("/etc/nonesuch/keys/online.example"), |z, v| z.keys = Some(v)),
-        key("signature-validity", seconds(LEAST_VALIDITY..=MOST_VALIDITY), example("7d"), |z, v| z.signature_validity = Some(v)),
+        key("signature-validity", seconds(MIN_VALIDITY..=MAX_VALIDITY), example("7d"), |z, v| z.signature_validity = Some(v)),
         Row::Text("# Ignore the times in the key files (Publish, Activate, Inactive and so on): every key is published and signs."),
         key("ignore-key-times", boolean, example("false"), |z, v| z.ignore_key_times = v),
         Row::Text(r#"
@@ -190,10 +190,10 @@ pub(super) fn table() -> Table<ZoneKeys> {
 /// A mechanism whose records are generated online.
 fn mechanism(item: Item<'_, '_>) -> Result<Mechanism, ValueError> {
     let mechanism = text(item)?;
-    let online = MECHANISMS.iter().filter(|entry| entry.generation == Made::WhenAsked);
+    let online = MECHANISMS.iter().filter(|entry| entry.generation == DenialGeneration::Online);
     let allowed = alternatives(online.map(|entry| entry.name));
     match mechanism.parse::<Mechanism>() {
-        Ok(found) if found.entry().generation == Made::WhenAsked => Ok(found),
+        Ok(found) if found.entry().generation == DenialGeneration::Online => Ok(found),
         Ok(_) => Err(ValueError::NotOnline { mechanism, allowed }),
         Err(_) => Err(ValueError::not_allowed(item, allowed)),
     }

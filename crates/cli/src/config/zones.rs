@@ -1,14 +1,14 @@
 //! The zones and templates of all files: what they name of each other and of the rest of the configuration must be there.
 
 use super::keys::{self, Table};
-use super::problem::Place;
-use super::section::{Findings, Named, Section, quoted};
+use super::problem::ConfigLocation;
+use super::section::{Findings, NamedTable, Section, quoted};
 use super::server::Root;
 use super::sources::Role;
 use super::values::parse_name;
 use super::zone::{self, ZoneKeys};
-use nonesuch_authoritative::catalog::Listed;
-use nonesuch_authoritative::service::{Catalog, Making, Template, ZoneSettings};
+use nonesuch_authoritative::catalog::ProducedMember;
+use nonesuch_authoritative::service::{CatalogSettings, SigningMode, ZoneSettings, ZoneTemplate};
 use nonesuch_proto::Name;
 use nonesuch_server::acl::{Remote, TlsName};
 use std::collections::btree_map::Entry;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// The rest of the configuration.
-pub(super) struct Around<'c> {
+pub(super) struct ConfigContext<'c> {
     pub(super) findings: &'c Findings,
     pub(super) root: &'c Root,
     /// Names of the TSIG keys.
@@ -28,29 +28,29 @@ pub(super) struct Around<'c> {
 /// What is read of all zones and templates.
 #[derive(Default)]
 pub(super) struct AllZones {
-    pub(super) templates: BTreeMap<String, Template>,
+    pub(super) templates: BTreeMap<String, ZoneTemplate>,
     pub(super) zones: Vec<ZoneSettings>,
     /// Where their names are; the keys are the names as they are written.
-    pub(super) places: BTreeMap<Name, Place>,
+    pub(super) places: BTreeMap<Name, ConfigLocation>,
 }
 
 /// A template, and where its name is.
 struct Base<'t> {
     keys: ZoneKeys,
     section: Section<'t>,
-    place: Place,
+    place: ConfigLocation,
 }
 
 /// A zone of a catalog.
 struct Member {
     catalog: Name,
-    listed: Listed,
+    listed: ProducedMember,
     /// Where the catalog is named.
-    place: Place,
+    place: ConfigLocation,
 }
 
 struct Reader<'c, 't> {
-    around: &'c Around<'c>,
+    around: &'c ConfigContext<'c>,
     table: Table<ZoneKeys>,
     /// Before any key is read.
     blank: ZoneKeys,
@@ -62,7 +62,11 @@ struct Reader<'c, 't> {
 }
 
 /// Reads all templates, then all zones.
-pub(super) fn read(templates: &[Named<'_>], zones: &[Named<'_>], around: &Around<'_>) -> AllZones {
+pub(super) fn read(
+    templates: &[NamedTable<'_>],
+    zones: &[NamedTable<'_>],
+    around: &ConfigContext<'_>,
+) -> AllZones {
     let mut reader = Reader {
         around,
         table: zone::table(),
@@ -91,13 +95,13 @@ pub(super) fn read(templates: &[Named<'_>], zones: &[Named<'_>], around: &Around
 }
 
 /// The templates that zones and other templates name.
-fn used_templates<'t: 'n, 'n>(tables: impl Iterator<Item = &'n Named<'t>>) -> BTreeSet<&'t str> {
+fn used_templates<'t: 'n, 'n>(tables: impl Iterator<Item = &'n NamedTable<'t>>) -> BTreeSet<&'t str> {
     let keys = ["template", "member-template", "group-templates"];
     tables.flat_map(|table| keys.into_iter().flat_map(|key| table.section.texts(key))).collect()
 }
 
 impl<'t> Reader<'_, 't> {
-    fn read_template(&mut self, named: &Named<'t>, is_used: bool) {
+    fn read_template(&mut self, named: &NamedTable<'t>, is_used: bool) {
         let (section, around) = (&named.section, self.around);
         let mut keys = self.blank.clone();
         keys.read(&self.table, section, |key| key != "template");
@@ -119,14 +123,14 @@ impl<'t> Reader<'_, 't> {
                 {
                     // The paths are completed for each member.
                     zone::note_files(&settings, section, |_| Role::Template);
-                    self.read.templates.insert(named.name.clone(), Template::new(settings));
+                    self.read.templates.insert(named.name.clone(), ZoneTemplate::new(settings));
                 }
                 entry.insert(Base { keys, section: section.clone(), place });
             }
         }
     }
 
-    fn read_zone(&mut self, named: &Named<'t>) {
+    fn read_zone(&mut self, named: &NamedTable<'t>) {
         let section = &named.section;
         let mut own = self.blank.clone();
         own.read(&self.table, section, |_| true);
@@ -146,7 +150,7 @@ impl<'t> Reader<'_, 't> {
         let keys = merged.as_ref().unwrap_or(&own);
         self.check_templates(&own, section);
         self.around.check(&own, section);
-        let settings = self.around.settle(keys, apex.clone(), section).map(ZoneSettings::filled_in);
+        let settings = self.around.settle(keys, apex.clone(), section).map(ZoneSettings::with_zone_name);
         if let Some(settings) = &settings {
             zone::note_files(settings, section, |role| role);
         }
@@ -200,10 +204,10 @@ impl<'t> Reader<'_, 't> {
 
     /// Notes a member of `catalog`. The catalog that it comes from lists it still.
     fn note_member(&mut self, catalog: &Name, keys: &ZoneKeys, apex: Name, section: &Section<'_>) {
-        let listed = Listed::new(apex, keys.group.clone());
+        let listed = ProducedMember::new(apex, keys.group.clone());
         if let Some(former) = &keys.catalog_former {
             // It is let go there until the operator takes that out.
-            let let_go = Listed { new_owner: Some(catalog.clone()), ..listed.clone() };
+            let let_go = ProducedMember { new_owner: Some(catalog.clone()), ..listed.clone() };
             self.members.push(Member {
                 catalog: former.clone(),
                 listed: let_go,
@@ -213,14 +217,14 @@ impl<'t> Reader<'_, 't> {
         let (new_owner, former_owner) = (keys.catalog_next.clone(), keys.catalog_former.clone());
         self.members.push(Member {
             catalog: catalog.clone(),
-            listed: Listed { new_owner, former_owner, ..listed },
+            listed: ProducedMember { new_owner, former_owner, ..listed },
             place: section.place("catalog-zone"),
         });
     }
 
     /// Warns of the first member of each catalog that cannot be transferred: others are so by the same template, mostly.
     fn warn_of_closed(&mut self, catalog: &Name, settings: &ZoneSettings, section: &Section<'_>) {
-        let reason = if matches!(settings.signing_mode, Making::Online(_)) {
+        let reason = if matches!(settings.signing_mode, SigningMode::Online(_)) {
             "this zone is signed when asked, and cannot be transferred"
         } else if settings.transfers.transfer.entries().iter().all(|entry| entry.is_denied) {
             "nobody may transfer this zone (transfer)"
@@ -238,9 +242,9 @@ impl<'t> Reader<'_, 't> {
 
     /// The zones, the producers among them with their members.
     fn finish(mut self) -> AllZones {
-        let mut producers: BTreeMap<Name, &mut Vec<Listed>> = BTreeMap::new();
+        let mut producers: BTreeMap<Name, &mut Vec<ProducedMember>> = BTreeMap::new();
         for zone in &mut self.read.zones {
-            if let Some(Catalog::Producer { members }) = &mut zone.catalog {
+            if let Some(CatalogSettings::Producer { members }) = &mut zone.catalog {
                 producers.insert(zone.apex.clone(), members);
             }
         }
@@ -259,7 +263,7 @@ impl<'t> Reader<'_, 't> {
     }
 }
 
-impl Around<'_> {
+impl ConfigContext<'_> {
     fn settle(&self, keys: &ZoneKeys, apex: Name, section: &Section<'_>) -> Option<ZoneSettings> {
         keys.resolve(apex, section, self.has_state, self.root.query.as_ref())
     }

@@ -37,7 +37,7 @@ pub(crate) struct ServerStatus {
 
 impl ServerStatus {
     /// Where the server answers, and over what.
-    pub(crate) fn address_words(&self) -> String {
+    pub(crate) fn addresses_text(&self) -> String {
         let list = |addresses: &[SocketAddr], over: &str| {
             let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
             (!list.is_empty()).then(|| format!("{} ({over})", list.join(", ")))

@@ -114,7 +114,7 @@ fn zone_report() -> ZoneReport {
     ZoneReport {
         status: ZoneStatus {
             zone: text(),
-            state: ZoneStanding::Serving,
+            state: ServingState::Serving,
             serial: Some(1),
             served: Some(text()),
             source: text(),
@@ -160,7 +160,7 @@ fn samples() -> Vec<(&'static str, Value)> {
     let loaded = ZoneReloaded::Loaded { zone: text(), updated: true, warnings: names() };
     let added = ZoneAdded {
         zone: text(),
-        state: ZoneStanding::Failed,
+        state: ServingState::Failed,
         serial: Some(1),
         error: Some(text()),
         warnings: names(),
@@ -179,14 +179,14 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("Last query", zone["secondaries"][0]["query"].clone()),
         ("Last transfer", zone["secondaries"][0]["transfer"].clone()),
         ("Zone status", zone),
-        ("Reload report", to_value(&Reloaded { report: report(), needs_restart: names() })),
+        ("Reload report", to_value(&ReloadResult { report: report(), needs_restart: names() })),
         ("Zone reload", to_value(&loaded)),
         ("Zone transfer", to_value(&ZoneReloaded::Asked(asked))),
         ("Zone notify", to_value(&ZoneNotified { zone: text(), serial: Some(1), servers: names() })),
         ("Zone add", to_value(&added)),
         ("Zone remove", to_value(&ZoneRemoved { zone: text() })),
         ("Zone purge", to_value(&ZonePurged { zone: text(), purged: true })),
-        ("Purge", to_value(&Purged { purged: names() })),
+        ("Purge", to_value(&PurgeResult { purged: names() })),
         ("Zone export", to_value(&ZoneExported { zone: text(), serial: Some(1), records: 1 })),
     ]
 }

@@ -1,7 +1,7 @@
 //! Private keys that others than their owner can read.
 
-use super::of_zone;
-use crate::files::{is_open, open_key_words, read_small_file};
+use super::key_names_of_zone;
+use crate::files::{is_world_readable, read_small_file, readable_key_warning};
 use nonesuch_dnssec::keys::directory::{file_paths, is_private_key};
 use nonesuch_proto::Name;
 use std::fs;
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 
 /// Warns of private keys that everybody may read.
 pub(crate) fn warn_of_open(open: &[PathBuf]) {
-    open.iter().for_each(|path| tracing::warn!("{}", open_key_words(path)));
+    open.iter().for_each(|path| tracing::warn!("{}", readable_key_warning(path)));
 }
 
 /// Files of private keys of `zone` in `dir` that everybody may read.
 pub(crate) fn open_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
     // What cannot be listed is said where it is read.
-    let bases = of_zone(dir, zone).unwrap_or_default();
+    let bases = key_names_of_zone(dir, zone).unwrap_or_default();
     let private = bases.iter().map(|base| {
         let [_, private] = file_paths(dir, base);
         private
     });
-    private.filter(|path| is_open(path)).collect()
+    private.filter(|path| is_world_readable(path)).collect()
 }
 
 /// A file in `dir` that is a signing key, by its name or by what it holds.

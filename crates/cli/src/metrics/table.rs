@@ -11,7 +11,7 @@ mod transfers;
 mod zones;
 
 use super::Snapshot;
-use nonesuch_server::statistics::{Carrier, CarrierSum};
+use nonesuch_server::statistics::{TransportKind, TransportTotals};
 use std::borrow::Cow;
 
 /// The kind of a metric.
@@ -93,12 +93,12 @@ const fn number(labels: Vec<Cow<'static, str>>, value: f64) -> Sample {
     Sample { labels, value: Value::Number(value) }
 }
 
-fn carriers(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>, &CarrierSum)> {
-    Carrier::ALL.into_iter().map(|carrier| (carrier.name().into(), snapshot.statistics.of(carrier)))
+fn carriers(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>, &TransportTotals)> {
+    TransportKind::ALL.into_iter().map(|carrier| (carrier.name().into(), snapshot.statistics.of(carrier)))
 }
 
 /// One number for each transport.
-fn each(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&CarrierSum) -> u64) {
+fn each(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&TransportTotals) -> u64) {
     out.extend(carriers(snapshot).map(|(transport, sum)| count(vec![transport], value(sum))));
 }
 
@@ -106,7 +106,7 @@ fn each(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&CarrierSum) 
 fn by_name(
     snapshot: &Snapshot,
     out: &mut Vec<Sample>,
-    values: impl Fn(&CarrierSum) -> Vec<(&'static str, u64)>,
+    values: impl Fn(&TransportTotals) -> Vec<(&'static str, u64)>,
 ) {
     for (transport, sum) in carriers(snapshot) {
         let named = values(sum).into_iter();

@@ -7,8 +7,8 @@ use nonesuch_dnssec::online::Operation;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
 use nonesuch_server::statistics::{
-    Carrier, Cookie, Direction, Dropped, NotifyCount, Observation, Seen, Statistics, TransferKind,
-    TransferResult, Tsig,
+    CookieResult, Direction, DropReason, NotifyCount, Observation, QueryFlags, Statistics, TransferKind,
+    TransferResult, TransportKind, TsigResult,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// A snapshot in which every metric has a sample.
 fn full() -> Snapshot {
     let statistics = Statistics::new();
-    let mut udp = statistics.thread(Carrier::Udp);
+    let mut udp = statistics.thread(TransportKind::Udp);
     let now = Instant::now();
     udp.begin(now);
     for (qtype, rcode, octets) in [(Rtype::A, 0, 100), (Rtype(65280), 3, 1232), (Rtype::DNSKEY, 23, 1233)] {
@@ -29,16 +29,16 @@ fn full() -> Snapshot {
             rcode: Rcode(rcode),
             query_octets: 40,
             response_octets: octets,
-            flags: Seen::EDNS.with(Seen::DNSSEC_OK, true).with(Seen::TRUNCATED, rcode == 3),
+            flags: QueryFlags::EDNS.with(QueryFlags::DNSSEC_OK, true).with(QueryFlags::TRUNCATED, rcode == 3),
         });
     }
     udp.sent(now + Duration::from_micros(15));
-    udp.drop(Dropped::RateLimited);
+    udp.drop(DropReason::RateLimited);
     udp.slip();
     udp.count_over_budget();
     udp.prohibit();
-    udp.cookie(Cookie::Valid);
-    udp.tsig(Tsig::BadTime);
+    udp.cookie(CookieResult::Valid);
+    udp.tsig(TsigResult::BadTime);
     udp.refuse(4, Rcode::NOERROR);
     udp.refuse(3, Rcode::NOTIMP);
     let transfers = statistics.transfers();
@@ -73,7 +73,7 @@ fn full() -> Snapshot {
         udp: UdpCounters { oversized: 4, ..UdpCounters::default() },
         tcp: TcpCounters { accepted: 7, refused: 1, refused_client: 2, open: 3, ..TcpCounters::default() },
         tls: Some(TcpCounters { handshakes: 9, resumed: 4, handshakes_failed: 2, ..TcpCounters::default() }),
-        tap: Some(TapCounters { dropped: 2, ..TapCounters::default() }),
+        tap: Some(DnstapCounters { dropped: 2, ..DnstapCounters::default() }),
         zones: vec![
             zone("example.", "serving", Some(7)),
             zone("a\\.b\\\"c.example.", "serving", Some(u32::MAX)),

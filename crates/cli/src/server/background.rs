@@ -5,8 +5,8 @@
 
 use crate::arguments::ServeArguments;
 use crate::files::{is_standard, print_line};
-use crate::outcome::Outcome;
-use crate::server::error::Failure;
+use crate::outcome::CommandOutcome;
+use crate::server::error::ServerError;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -25,8 +25,8 @@ const VARIABLE: &str = "NONESUCH_BACKGROUND";
 /// Names of standard input.
 const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
-pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
-    let (mut server, socket) = start(has_input(arguments)).map_err(Failure::Background)?;
+pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerError> {
+    let (mut server, socket) = start(has_input(arguments)).map_err(ServerError::Background)?;
     let outcome = wait_and_print(&mut server, socket, arguments.json);
     if outcome.is_err() {
         stop(&mut server);
@@ -34,13 +34,17 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     outcome
 }
 
-fn wait_and_print(server: &mut Child, socket: UnixStream, is_json: bool) -> Result<Outcome, Failure> {
-    if let Some(status) = wait_until_ready(socket, server).map_err(Failure::Background)? {
+fn wait_and_print(
+    server: &mut Child,
+    socket: UnixStream,
+    is_json: bool,
+) -> Result<CommandOutcome, ServerError> {
+    if let Some(status) = wait_until_ready(socket, server).map_err(ServerError::Background)? {
         return ended(status);
     }
     let process = server.id();
     print_line(&if is_json { json!({ "process": process }).to_string() } else { process.to_string() })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Whether the server reads its zone or its configuration from standard input.
@@ -82,13 +86,13 @@ fn wait_until_ready(mut socket: UnixStream, server: &mut Child) -> io::Result<Op
 }
 
 /// The outcome where the server has ended before it answered.
-fn ended(status: ExitStatus) -> Result<Outcome, Failure> {
+fn ended(status: ExitStatus) -> Result<CommandOutcome, ServerError> {
     if let Some(signal) = status.signal() {
-        return Err(Failure::Killed(signal));
+        return Err(ServerError::Killed(signal));
     }
     // A server that has been asked to stop before it answers ends with 0: it does not answer.
     let code = status.code().and_then(|code| u8::try_from(code).ok()).filter(|code| *code > 0);
-    Ok(Outcome::Ended(code.unwrap_or(1)))
+    Ok(CommandOutcome::ChildExited(code.unwrap_or(1)))
 }
 
 /// Stops a server of which nobody learns.
@@ -102,8 +106,8 @@ fn stop(server: &mut Child) {
 /// Reports that this server answers to the command that has started it with `--background`, if one has.
 ///
 /// # Errors
-/// [`Failure::Abandoned`] where that command has ended: nobody has learnt the server's process ID.
-pub(crate) fn report_ready() -> Result<(), Failure> {
+/// [`ServerError::Abandoned`] where that command has ended: nobody has learnt the server's process ID.
+pub(crate) fn report_ready() -> Result<(), ServerError> {
     let number = env::var(VARIABLE).ok().and_then(|number| number.parse().ok());
-    number.map_or(Ok(()), |number| send_inherited(number, b"1").map_err(|_| Failure::Abandoned))
+    number.map_or(Ok(()), |number| send_inherited(number, b"1").map_err(|_| ServerError::Abandoned))
 }

@@ -4,23 +4,23 @@
 use crate::access::FileUser;
 use crate::arguments::CheckScope;
 use crate::certificate::warn_of_expiry;
-use crate::config::{self, Configuration, Place, Problem, Role, Sources};
-use crate::files::{counted, folder_of, open_key_words, print_line};
+use crate::config::{self, ConfigLocation, Configuration, Problem, Role, Sources};
+use crate::files::{count_text, parent_directory, print_line, readable_key_warning};
 use crate::keys::{find_signing_key, open_keys, read_directory};
 use crate::nsec5;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::root::check_root;
-use crate::server::error::Failure;
+use crate::server::error::ServerError;
 use crate::server::keys::QUIET_KEY_FILES;
 use crate::server::output::zone_line;
-use crate::server::preflight::{self, Effect, Fault};
+use crate::server::preflight::{self, Effect, PreflightFault};
 use crate::server::privileges::{Account, drop_privileges};
 use crate::server::settings::answer_settings;
 use crate::zones;
 use nix::unistd::Uid;
 use nonesuch_authoritative::service::{
-    Making, SEMANTIC_KIND, SEMANTIC_LINES, Service, Source, StateFolder, ZoneSettings, ZoneStatus,
-    serial_warning,
+    SEMANTIC_KIND, SEMANTIC_LINES, Service, SigningMode, StateDirectory, ZoneSettings, ZoneSource,
+    ZoneStatus, serial_warning,
 };
 use nonesuch_authoritative::zones::Zones;
 use nonesuch_dnssec::online::LoadProverError;
@@ -38,7 +38,7 @@ struct Report {
     warnings: Vec<Value>,
     faults: Vec<ListedFault>,
     /// Places of the faults.
-    places: HashSet<Place>,
+    places: HashSet<ConfigLocation>,
 }
 
 /// A fault in words and for programs.
@@ -50,8 +50,8 @@ struct ListedFault {
 
 impl Report {
     /// Of one place it is said once what is wrong: what comes of that later on follows from it.
-    fn fault(&mut self, fault: Fault) {
-        let Fault { problem, effect } = fault;
+    fn fault(&mut self, fault: PreflightFault) {
+        let PreflightFault { problem, effect } = fault;
         if problem.place.line > 0 && !self.places.insert(problem.place.clone()) {
             return;
         }
@@ -62,7 +62,7 @@ impl Report {
 
     fn refuse_start(&mut self, problems: impl IntoIterator<Item = Problem>) {
         for problem in problems {
-            self.fault(Fault { problem, effect: Effect::Start });
+            self.fault(PreflightFault { problem, effect: Effect::Start });
         }
     }
 
@@ -98,16 +98,16 @@ impl Report {
             word(Effect::Reload),
             word(Effect::Transfers),
             word(Effect::Zones),
-            (refused > 0).then(|| format!("{} would not be loaded", counted(refused, "zone"))),
+            (refused > 0).then(|| format!("{} would not be loaded", count_text(refused, "zone"))),
             (with_findings > 0)
-                .then(|| format!("semantic checks have findings in {}", counted(with_findings, "zone"))),
+                .then(|| format!("semantic checks have findings in {}", count_text(with_findings, "zone"))),
         ];
         let words: Vec<String> = words.into_iter().flatten().collect();
         if words.is_empty() { "sound".to_owned() } else { format!("not sound: {}", words.join(", ")) }
     }
 
     /// Prints all of it; zones alone that would not be loaded are an answer "no".
-    fn finish(self, path: &Path, is_json: bool) -> Result<Outcome, Failure> {
+    fn finish(self, path: &Path, is_json: bool) -> Result<CommandOutcome, ServerError> {
         if is_json {
             let faults: Vec<&Value> = self.faults.iter().map(|fault| &fault.value).collect();
             let summary = json!({
@@ -118,20 +118,25 @@ impl Report {
             for fault in &self.faults {
                 print_line(&format!("fault: {}", fault.text))?;
             }
-            print_line(&format!("{}: {}: {}", path.display(), self.verdict(), counted(self.zones, "zone")))?;
+            print_line(&format!(
+                "{}: {}: {}",
+                path.display(),
+                self.verdict(),
+                count_text(self.zones, "zone")
+            ))?;
         }
         if self.has(&Effect::Start) {
-            Err(Failure::NotStartable { path: path.to_path_buf() })
+            Err(ServerError::NotStartable { path: path.to_path_buf() })
         } else if self.has(&Effect::Reload) {
-            Err(Failure::NotReloadable { path: path.to_path_buf() })
+            Err(ServerError::NotReloadable { path: path.to_path_buf() })
         } else {
-            Ok(if self.faults.is_empty() { Outcome::Done } else { Outcome::No })
+            Ok(if self.faults.is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative })
         }
     }
 }
 
 fn problem_value(problem: &Problem) -> Value {
-    let Problem { place: Place { path, line, column, key, .. }, message } = problem;
+    let Problem { place: ConfigLocation { path, line, column, key, .. }, message } = problem;
     let mut value = json!({ "file": &**path, "message": message });
     if *line > 0 {
         value["line"] = json!(line);
@@ -164,7 +169,7 @@ pub(crate) fn run(
     scope: CheckScope,
     is_strict: bool,
     is_json: bool,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, ServerError> {
     let mut report = Report::default();
     let read = match config::load(path) {
         Ok(read) => read,
@@ -211,7 +216,7 @@ fn become_user(
     configuration: &Configuration,
     sources: &Sources,
     report: &mut Report,
-) -> Result<Option<FileUser>, Failure> {
+) -> Result<Option<FileUser>, ServerError> {
     let server = &configuration.server;
     let user = server.user.as_deref();
     let Ok(found) = FileUser::find(user) else { return Ok(None) };
@@ -245,11 +250,11 @@ fn warn_of_open_keys(sources: &Sources, scope: CheckScope, report: &mut Report) 
             Role::SigningKeys(apex, _) => open_keys(&file.path, apex),
             Role::VrfKeys(apex, _) => nsec5::open_keys(&file.path, apex),
             Role::Zone(apex) if scope == CheckScope::Zones && !named.contains(apex) => {
-                nsec5::open_keys(&nsec5::beside(&file.path), apex)
+                nsec5::open_keys(&nsec5::default_directory(&file.path), apex)
             }
             _ => continue,
         };
-        open.iter().for_each(|path| report.warn(&file.place.problem(open_key_words(path))));
+        open.iter().for_each(|path| report.warn(&file.place.problem(readable_key_warning(path))));
     }
 }
 
@@ -263,7 +268,7 @@ fn check_keys(sources: &Sources, report: &mut Report) {
                 (apex, keys.err().map(|error| error.to_string()))
             }
             Role::VrfKeys(apex, zone) => {
-                let folders = zone.as_deref().map(folder_of).into_iter().chain([file.path.as_path()]);
+                let folders = zone.as_deref().map(parent_directory).into_iter().chain([file.path.as_path()]);
                 let found = folders.filter_map(|folder| find_signing_key(folder).ok().flatten()).next();
                 let message = |path| LoadProverError::SigningKey { path, zone: apex.clone() }.to_string();
                 (apex, found.map(message))
@@ -272,7 +277,7 @@ fn check_keys(sources: &Sources, report: &mut Report) {
         };
         let effect = Effect::Zone(apex.clone());
         if let Some(message) = problem.filter(|_| !report.has(&effect)) {
-            report.fault(Fault { problem: file.place.problem(message), effect });
+            report.fault(PreflightFault { problem: file.place.problem(message), effect });
         }
     }
 }
@@ -283,25 +288,26 @@ fn check_zones(
     report: &mut Report,
     is_strict: bool,
     is_json: bool,
-) -> Result<(), Failure> {
+) -> Result<(), ServerError> {
     let mut settings = configuration.service_settings();
     let state_dir = settings.state_dir.take();
     let is_faulty = |apex: &Name| report.has(&Effect::Zone(apex.clone()));
-    settings.zones.retain(|zone| matches!(zone.source, Source::File(_)) && !is_faulty(&zone.apex));
+    settings.zones.retain(|zone| matches!(zone.source, ZoneSource::File(_)) && !is_faulty(&zone.apex));
     let files: Vec<(Name, PathBuf)> = settings.zones.iter().filter_map(zone_file).collect();
     // What is stored of a zone that is signed online is not what its file has.
-    let served_as_they_are = settings.zones.iter().filter(|zone| !matches!(zone.signing_mode, Making::Online(_)));
+    let served_as_they_are =
+        settings.zones.iter().filter(|zone| !matches!(zone.signing_mode, SigningMode::Online(_)));
     let compared: HashSet<Name> = served_as_they_are.map(|zone| zone.apex.clone()).collect();
     let service = Service::open(settings, QUIET_KEY_FILES, Arc::new(Zones::new()))?;
-    service.begin().map_err(Failure::Thread)?;
+    service.begin().map_err(ServerError::Thread)?;
     let _ = service.wait();
     for (apex, file) in files {
         for zone in service.zone_status(Some(&apex)) {
             add_zone(&apex, &zone, report, is_json)?;
             if zone.error.is_none() {
-                let stored = state_dir
-                    .as_deref()
-                    .filter(|dir| compared.contains(&apex) && StateFolder::version_in(dir, &apex).is_file());
+                let stored = state_dir.as_deref().filter(|dir| {
+                    compared.contains(&apex) && StateDirectory::version_path(dir, &apex).is_file()
+                });
                 // The service has read the zone, but keeps no records of a compiled one.
                 let contents = (stored.is_some() || zone.findings.is_none())
                     .then(|| nonesuch_zone::load_regular(&file, Some(&apex)))
@@ -328,12 +334,12 @@ fn compare_stored(dir: &Path, apex: &Name, contents: &Contents, report: &mut Rep
 
 fn zone_file(zone: &ZoneSettings) -> Option<(Name, PathBuf)> {
     match &zone.source {
-        Source::File(path) => Some((zone.apex.clone(), path.clone())),
+        ZoneSource::File(path) => Some((zone.apex.clone(), path.clone())),
         _ => None,
     }
 }
 
-fn add_zone(apex: &Name, zone: &ZoneStatus, report: &mut Report, is_json: bool) -> Result<(), Failure> {
+fn add_zone(apex: &Name, zone: &ZoneStatus, report: &mut Report, is_json: bool) -> Result<(), ServerError> {
     let name = &zone.zone;
     report.warnings.extend(zone.warnings.iter().map(|warning| json!({ "message": warning, "zone": name })));
     match &zone.error {
@@ -369,7 +375,7 @@ fn add_findings(
     });
     let Some(count) = count.filter(|count| is_strict && *count > 0) else { return };
     let effect = Effect::Findings(apex.clone());
-    let findings = counted(count, "finding");
+    let findings = count_text(count, "finding");
     let message = format!("{findings} of the semantic checks: `nonesuch zone verify --all FILE` lists them");
     let mut value = json!({ "message": message });
     note_effect(&mut value, &effect);

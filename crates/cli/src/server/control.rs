@@ -12,7 +12,7 @@ mod status;
 mod zones;
 
 use crate::control_protocol::{Line, Request, ZoneReport};
-use crate::server::node::Node;
+use crate::server::daemon::Daemon;
 use error::ControlError;
 use nonesuch_proto::Name;
 use serde::Serialize;
@@ -37,12 +37,12 @@ const EXPORT_PATIENCE: Duration = Duration::from_secs(3600);
 const SIGN_OF_LIFE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Answers requests at `socket` in threads of their own, as long as the process runs.
-pub(crate) fn serve(socket: &ControlSocket, node: Arc<Node>) -> io::Result<()> {
+pub(crate) fn serve(socket: &ControlSocket, node: Arc<Daemon>) -> io::Result<()> {
     let listener = socket.listener()?;
     std::thread::Builder::new().name("control".to_owned()).spawn(move || accept(&listener, &node)).map(drop)
 }
 
-fn accept(listener: &UnixListener, node: &Arc<Node>) {
+fn accept(listener: &UnixListener, node: &Arc<Daemon>) {
     let open = Arc::new(AtomicUsize::new(0));
     loop {
         let Ok((stream, _)) = listener.accept() else {
@@ -68,7 +68,7 @@ fn accept(listener: &UnixListener, node: &Arc<Node>) {
     }
 }
 
-fn answer(mut stream: &UnixStream, node: &Node) -> io::Result<()> {
+fn answer(mut stream: &UnixStream, node: &Daemon) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = Vec::new();
@@ -96,7 +96,7 @@ fn answer(mut stream: &UnixStream, node: &Node) -> io::Result<()> {
 }
 
 /// Sends a zone. Where it cannot be read to its end, the answer has none either.
-fn export(stream: &UnixStream, zone: &str, node: &Node) -> io::Result<()> {
+fn export(stream: &UnixStream, zone: &str, node: &Daemon) -> io::Result<()> {
     let found = parse(zone).and_then(|apex| Ok((node.export(&apex)?, apex)));
     let (zone, apex) = match found {
         Ok(found) => found,
@@ -115,7 +115,7 @@ fn export(stream: &UnixStream, zone: &str, node: &Node) -> io::Result<()> {
 }
 
 /// Carries out `act`, and tells whoever waits for it, every second, that something goes on; nothing, where nothing does.
-fn with_signs_of_life<T: Send>(stream: &UnixStream, node: &Node, act: impl FnOnce() -> T + Send) -> T {
+fn with_signs_of_life<T: Send>(stream: &UnixStream, node: &Daemon, act: impl FnOnce() -> T + Send) -> T {
     let (sender, done) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         let teller = std::thread::Builder::new().name("control".to_owned()).spawn_scoped(scope, move || {
@@ -135,7 +135,7 @@ fn with_signs_of_life<T: Send>(stream: &UnixStream, node: &Node, act: impl FnOnc
     })
 }
 
-fn carry_out(request: Request, node: &Node) -> Vec<Line> {
+fn carry_out(request: Request, node: &Daemon) -> Vec<Line> {
     let lines = match request {
         Request::Status {} => Ok(vec![Line::done(&node.status())]),
         Request::Reload { zone: None } => {
@@ -169,7 +169,7 @@ fn write_line(mut out: impl io::Write, line: &Line) -> io::Result<()> {
     out.write_all(text.as_bytes())
 }
 
-fn status_of_zone(zone: &str, node: &Node) -> Result<Vec<Line>, ControlError> {
+fn status_of_zone(zone: &str, node: &Daemon) -> Result<Vec<Line>, ControlError> {
     let apex = parse(zone)?;
     let found = node.zone_status(Some(&apex));
     if found.is_empty() { Err(ControlError::NoZone(apex)) } else { Ok(zone_lines(&found)) }

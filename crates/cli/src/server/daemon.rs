@@ -1,159 +1,103 @@
-//! A server while it runs: what it does by itself, on signals, and when it stops.
+//! A running server with all that belongs to it: what signals and the control socket act on.
 
-use crate::logging;
-use crate::outcome::Outcome;
-use crate::server::error::Failure;
-use crate::server::node::Node;
-use crate::server::output::{online_summary, print, stopped_line};
-use crate::server::signals::{Asked, Signals};
-use crate::server::systemd::Watchdog;
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
-use tokio::runtime::Runtime;
-use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use crate::certificate::warn_of_expiry;
+use crate::config::Configuration;
+use crate::files::count_text;
+use crate::server::reload_status::ReloadStatus;
+use crate::server::settings::workers;
+use crate::server::systemd::Notifier;
+use nonesuch_authoritative::ServerContext;
+use nonesuch_authoritative::server::{BoundSockets, Server};
+use nonesuch_authoritative::service::{ActivityStatus, Service};
+use nonesuch_net::NetError;
+use nonesuch_net::tls::IdentitySlot;
+use nonesuch_secondary::Transfers;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::Notify;
 
-/// Most time between two looks at when signatures expire: the clock may be set meanwhile, or the machine may sleep.
-const LOOK: Duration = Duration::from_secs(60);
-/// Time between two looks at when the certificate expires.
-const DAY: Duration = Duration::from_secs(86_400);
-/// Time between two looks at whether clients are limited still.
-const SECOND: Duration = Duration::from_secs(1);
+/// Where the configuration of a server comes from.
+pub(crate) enum Origin {
+    /// A file, which a reload reads again.
+    File(PathBuf),
+    /// The command line: a reload looks at the zone's file alone.
+    Arguments,
+}
 
-/// A server that neither has zones nor answers yet.
+impl Origin {
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Arguments => None,
+        }
+    }
+}
+
+/// What a running server is made of.
 pub(crate) struct Daemon {
-    pub(crate) daemon: Arc<Node>,
-    pub(crate) runtime: Runtime,
-    pub(crate) signals: Signals,
-    pub(crate) watchdog: Watchdog,
+    pub(crate) origin: Origin,
+    /// The configuration that is in force.
+    pub(crate) configuration: Mutex<Configuration>,
+    pub(crate) service: Arc<Service>,
+    pub(crate) shared: ServerContext,
+    pub(crate) transfers: Arc<Transfers>,
+    pub(crate) identity: Option<IdentitySlot>,
+    /// What answers; `None` before it does, and when it has ended.
+    pub(crate) server: Mutex<Option<Server>>,
+    pub(crate) notifier: Notifier,
+    pub(crate) stop: Notify,
+    /// Held by the reload that goes on: the next one reads the configuration after it, so that the newest one stays.
+    pub(crate) reloading: Mutex<()>,
+    /// The outcome of the reloads so far.
+    pub(crate) reloads: ReloadStatus,
+    pub(crate) begun: Instant,
 }
 
 impl Daemon {
-    /// Has `announce` report that the zones have been loaded, and reloads on SIGHUP; returns on SIGTERM, SIGINT, SIGQUIT, or when
-    /// the control socket says so, also before that.
-    pub(crate) fn run(
-        self,
-        announce: impl FnOnce() -> Result<(), Failure> + Send + 'static,
-    ) -> Result<(), Failure> {
-        let Self { daemon: node, runtime, signals, watchdog } = self;
-        let outcome = runtime.block_on(async {
-            let duties = Duties {
-                node: Arc::clone(&node),
-                watchdog,
-                next_look: Instant::now(),
-                task: None,
-                is_reload_asked: false,
-            };
-            duties.attend(signals, announce).await
-        });
-        // A reload that goes on is not waited for: what it has published is kept, and nothing else is lost.
-        runtime.shutdown_background();
-        node.notifier.stopping();
-        outcome
+    pub(crate) fn configuration(&self) -> MutexGuard<'_, Configuration> {
+        self.configuration.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// What a running server attends to.
-struct Duties {
-    node: Arc<Node>,
-    watchdog: Watchdog,
-    /// When to look next at when signatures expire.
-    next_look: Instant,
-    /// The reload, or the change of keys, that goes on.
-    task: Option<JoinHandle<()>>,
-    /// Signals that come while a reload goes on ask for one more, however many they are.
-    is_reload_asked: bool,
-}
+    /// Starts answering at sockets that are bound.
+    pub(crate) fn start(&self, bound: BoundSockets) -> Result<(), NetError> {
+        let server = bound.start(&self.shared)?;
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
+        Ok(())
+    }
 
-impl Duties {
-    async fn attend(
-        mut self,
-        mut signals: Signals,
-        announce: impl FnOnce() -> Result<(), Failure> + Send + 'static,
-    ) -> Result<(), Failure> {
-        let mut day = interval(DAY);
-        let mut alive = interval(self.watchdog.interval().unwrap_or(LOOK));
-        // Two checks in a row are no two checks: a loop reports between them.
-        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut second = interval(SECOND);
-        let mut announcing = spawn_blocking(announce);
-        let mut is_announced = false;
-        loop {
-            tokio::select! {
-                asked = signals.next() => match asked {
-                    Asked::Stop => return Ok(()),
-                    Asked::Reload => self.is_reload_asked = true,
-                },
-                () = self.node.stop.notified() => return Ok(()),
-                outcome = &mut announcing, if !is_announced => {
-                    is_announced = true;
-                    outcome.unwrap_or_else(|error| Err(Failure::Thread(error.into())))?;
-                    self.next_look = Instant::now();
-                }
-                () = sleep_until(self.next_look) => self.look_at_expiry(),
-                _ = day.tick() => self.node.warn_of_certificate(),
-                _ = alive.tick() => self.watchdog.check(&self.node.notifier),
-                _ = second.tick() => self.tick(),
-                () = end_of(&mut self.task) => {
-                    self.task = None;
-                    self.next_look = Instant::now();
-                }
-            }
-            self.reload_if_asked();
+    /// UDP threads of each address.
+    pub(crate) fn workers(&self) -> usize {
+        workers(&self.configuration())
+    }
+
+    /// Has the server stop.
+    pub(crate) fn ask_to_stop(&self) {
+        self.stop.notify_one();
+    }
+
+    /// What goes on.
+    pub(crate) fn activities(&self) -> Vec<ActivityStatus> {
+        self.service.activities().list()
+    }
+
+    /// Warns of a certificate that has expired, or soon will.
+    pub(crate) fn warn_of_certificate(&self) {
+        let files = self.configuration().server.tls.clone();
+        if let Some(said) = files.and_then(|files| warn_of_expiry(&files.certificate, jiff::Timestamp::now()))
+        {
+            tracing::warn!("{said}");
         }
     }
 
-    /// Warns of signatures that expire.
-    fn look_at_expiry(&mut self) {
-        let seconds = self.node.service.warn_of_expiry();
-        let next = seconds.map_or(LOOK, |seconds| Duration::from_secs(seconds.into()).min(LOOK));
-        self.next_look = Instant::now() + next;
+    /// The state of the server in a line.
+    pub(crate) fn status_line(&self) -> String {
+        let status = self.service.status();
+        format!(
+            "{} served, {} waiting, {} failed",
+            count_text(status.serving, "zone"),
+            status.not_ready + status.expired,
+            status.failed
+        )
     }
-
-    /// What is done each second.
-    fn tick(&mut self) {
-        self.node.shared.statistics.tell_unlimited();
-        if self.task.is_none() && self.node.service.is_key_event_due() {
-            let service = Arc::clone(&self.node.service);
-            self.task = Some(spawn_blocking(move || service.apply_key_times()));
-        }
-    }
-
-    fn reload_if_asked(&mut self) {
-        if self.is_reload_asked && self.task.is_none() {
-            self.is_reload_asked = false;
-            let node = Arc::clone(&self.node);
-            // Its outcome is in the log.
-            self.task = Some(spawn_blocking(move || drop(node.reload())));
-        }
-    }
-}
-
-/// Waits for the end of what goes on; for ever where nothing does.
-async fn end_of(task: &mut Option<JoinHandle<()>>) {
-    match task {
-        // Whether it ended well stands in the log.
-        Some(task) => drop(task.await),
-        None => std::future::pending().await,
-    }
-}
-
-/// Ends a server, and says what it has done.
-pub(crate) fn stop(node: &Node, is_json: bool) -> Result<Outcome, Failure> {
-    node.service.stop();
-    let server = node.server.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(server) = server else { return Ok(Outcome::Done) };
-    let counters = server.udp_counters();
-    let online = node.service.is_online().then(|| server.online_counters());
-    server.stop()?;
-    if let Some(tap) = &node.shared.tap {
-        tap.finish();
-    }
-    if let Some(online) = &online {
-        tracing::info!("{}", online_summary(online));
-    }
-    if is_json || !logging::is_quiet() {
-        print(&stopped_line(&counters, online.as_ref(), is_json));
-    }
-    Ok(Outcome::Done)
 }

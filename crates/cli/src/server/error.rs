@@ -10,7 +10,7 @@ use crate::server::settings::SettingsError;
 use crate::server::startup::error::ZoneFileError;
 use nonesuch_authoritative::service::StateError;
 use nonesuch_net::NetError;
-use nonesuch_server::tap::TapError;
+use nonesuch_server::dnstap::DnstapError;
 use nonesuch_zone::LoadError;
 use std::io;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
-pub(crate) enum Failure {
+pub(crate) enum ServerError {
     File(#[from] FileError),
     Load(#[from] LoadError),
     ZoneFile(#[from] ZoneFileError),
@@ -49,14 +49,14 @@ pub(crate) enum Failure {
     Bind(NetError),
     Net(#[from] NetError),
     State(#[from] StateError),
-    Tap(#[from] TapError),
+    Dnstap(#[from] DnstapError),
     Metrics(#[from] MetricsError),
     #[error("no thread could be started: {0}: raise the limits on threads and open files")]
     Thread(io::Error),
     ControlSocket(#[from] SocketError),
 }
 
-impl Failure {
+impl ServerError {
     /// Whether the command was carried out, and the answer is "no": a zone does not verify.
     pub(crate) fn is_no(&self) -> bool {
         matches!(self, Self::ZoneFile(error) if error.is_no())
@@ -68,7 +68,7 @@ impl Failure {
         match self {
             Self::Bind(_)
             | Self::State(_)
-            | Self::Tap(_)
+            | Self::Dnstap(_)
             | Self::Metrics(_)
             | Self::Thread(_)
             | Self::Background(_)

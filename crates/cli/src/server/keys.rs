@@ -1,7 +1,7 @@
 //! What `serve` loads beside a zone where answers are made when asked: the zone's keys, or with NSEC5 its VRF key and
 //! stored proofs.
 
-use crate::files::folder_of;
+use crate::files::parent_directory;
 use crate::keys::{find_signing_key, open_keys, read_directory, warn_of_open};
 use crate::nsec5;
 use nonesuch_authoritative::service::KeyFiles;
@@ -32,7 +32,7 @@ pub(crate) const QUIET_KEY_FILES: KeyFiles = KeyFiles {
 /// The VRF key and the stored proofs of `zone` in `dir`. Neither that folder nor that of the zone's `file` may hold a signing
 /// key: what a server cannot read, nobody takes from it.
 fn load_prover(dir: &Path, file: Option<&Path>, zone: &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError> {
-    for folder in file.map(folder_of).into_iter().chain([dir]) {
+    for folder in file.map(parent_directory).into_iter().chain([dir]) {
         let found = find_signing_key(folder)
             .map_err(|source| Nsec5DirectoryError::Read { path: folder.to_path_buf(), source })?;
         if let Some(path) = found {

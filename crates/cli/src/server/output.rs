@@ -1,9 +1,9 @@
 //! What a server prints: a line for each zone when it is ready, and its last words.
 
-use crate::files::{counted, print_line};
+use crate::files::{count_text, print_line};
 use crate::logging::{self, Stream};
-use crate::server::node::Node;
-use nonesuch_authoritative::service::{Settled, ZoneStanding, ZoneStatus};
+use crate::server::daemon::Daemon;
+use nonesuch_authoritative::service::{ServingState, StartupSummary, ZoneStatus};
 use nonesuch_dnssec::online::OnlineCounters;
 use nonesuch_net::udp::UdpCounters;
 use serde_json::{Map, Value, json};
@@ -32,12 +32,12 @@ pub(crate) fn log_start(what: &'static str, path: &Path) {
 }
 
 /// Says how the zones of a configuration stand, which were all looked at, and that the server is ready.
-pub(crate) fn print_ready(node: &Node, settled: Settled, is_json: bool) {
+pub(crate) fn print_ready(node: &Daemon, settled: StartupSummary, is_json: bool) {
     let zones = node.service.zone_status(None);
     let (status, workers) = (node.status(), node.workers());
     let seconds = node.begun.elapsed().as_secs_f64();
     if is_json {
-        let Settled { serving, waiting, failed } = settled;
+        let StartupSummary { serving, waiting, failed } = settled;
         let ready = json!({
             "addresses": status.listen, "tls_addresses": status.listen_tls, "address": status.listen.first(),
             "workers": workers, "serving": serving, "waiting": waiting, "failed": failed, "seconds": seconds,
@@ -56,14 +56,14 @@ pub(crate) fn print_ready(node: &Node, settled: Settled, is_json: bool) {
     }
     print(&format!(
         "ready: listening on {}; {}; {} in {seconds:.2} s",
-        status.address_words(),
+        status.addresses_text(),
         node.status_line(),
-        counted(workers, "worker"),
+        count_text(workers, "worker"),
     ));
 }
 
 /// Says how the zone of one file is served, and that the server is ready.
-pub(crate) fn print_zone_ready(node: &Node, zone: &ZoneStatus, is_json: bool) {
+pub(crate) fn print_zone_ready(node: &Daemon, zone: &ZoneStatus, is_json: bool) {
     let status = node.status();
     let (address, workers) = (status.listen.first(), node.workers());
     let (name, serial) = (&zone.zone, zone.serial.unwrap_or_default());
@@ -78,7 +78,7 @@ pub(crate) fn print_zone_ready(node: &Node, zone: &ZoneStatus, is_json: bool) {
         return;
     }
     let address = address.map_or_else(String::new, ToString::to_string);
-    let workers = counted(workers, "worker");
+    let workers = count_text(workers, "worker");
     print(&format!(
         "ready: listening on {address} (udp, tcp), zone {name} serial {serial}, {how}, {workers}"
     ));
@@ -87,7 +87,7 @@ pub(crate) fn print_zone_ready(node: &Node, zone: &ZoneStatus, is_json: bool) {
 /// One zone in one line.
 pub(crate) fn zone_line(zone: &ZoneStatus) -> String {
     match (zone.state, zone.serial) {
-        (ZoneStanding::Serving, Some(serial)) => {
+        (ServingState::Serving, Some(serial)) => {
             let served = zone.served.as_deref().unwrap_or_default();
             let verified = zone.verified.as_deref().unwrap_or_default();
             format!("zone {}: serial {serial}, {served}; verified: {verified}", zone.zone)
@@ -113,9 +113,9 @@ pub(crate) fn stopped_line(counters: &UdpCounters, online: Option<&OnlineCounter
     let each = *system_calls as f64 / (*datagrams_in).max(1) as f64;
     format!(
         "stopped: {} in, {datagrams_out} out, {} ({each:.3} a datagram), {oversized} oversized, {}",
-        counted(*datagrams_in, "datagram"),
-        counted(*system_calls, "system call"),
-        counted(errors, "error"),
+        count_text(*datagrams_in, "datagram"),
+        count_text(*system_calls, "system call"),
+        count_text(errors, "error"),
     )
 }
 

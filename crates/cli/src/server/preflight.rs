@@ -1,12 +1,12 @@
 //! Whether what a configuration names is there, and may be used by the user that the server runs as: before a start, and for
 //! `--check`.
 
-mod written;
+mod output_paths;
 
-pub(super) use written::check_runtime;
+pub(super) use output_paths::check_runtime;
 
 use crate::access::{AccessError, FileUser, read_remedy};
-use crate::config::{Configuration, NamedFile, Place, Problem, Problems, Role, Sources};
+use crate::config::{ConfigLocation, Configuration, NamedFile, Problem, Problems, Role, Sources};
 use crate::root::check_root;
 use nix::sched::sched_getaffinity;
 use nix::unistd::Pid;
@@ -50,7 +50,7 @@ impl fmt::Display for Effect {
 
 /// What is wrong, where, and what comes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct PreflightFault {
     pub(super) problem: Problem,
     pub(super) effect: Effect,
 }
@@ -76,10 +76,10 @@ pub(super) fn check_start(configuration: &Configuration, sources: &Sources) -> V
     if let Some(message) = check_cpus(&server.cpus) {
         fault("cpus", message);
     }
-    if let Some(message) = server.state_dir.as_deref().and_then(written::check_state) {
+    if let Some(message) = server.state_dir.as_deref().and_then(output_paths::check_state) {
         fault("state-dir", message);
     }
-    problems.extend(written::check_places(server, sources));
+    problems.extend(output_paths::check_places(server, sources));
     problems
 }
 
@@ -126,12 +126,12 @@ pub(super) fn load_identity(
 /// What a reload could not read: all that it reads, but for zones.
 pub(super) fn read_by_reload(sources: &Sources, user: &FileUser) -> Vec<Problem> {
     let own = user.check_file(&sources.path).err();
-    let own = own.map(|error| Place::of_file(&sources.path).problem(error.to_string()));
+    let own = own.map(|error| ConfigLocation::of_file(&sources.path).problem(error.to_string()));
     let is_read = |file: &&NamedFile| {
-        matches!(file.role, Role::Tls | Role::Secret | Role::Included | Role::IncludedFolder)
+        matches!(file.role, Role::Tls | Role::Secret | Role::Included | Role::IncludedDirectory)
     };
     let others = sources.files.iter().filter(is_read).filter_map(|file| {
-        let is_directory = file.role == Role::IncludedFolder;
+        let is_directory = file.role == Role::IncludedDirectory;
         let found = if is_directory { user.check_directory(&file.path) } else { user.check_file(&file.path) };
         Some(file.place.problem(message(found)?))
     });
@@ -142,7 +142,7 @@ pub(super) fn read_by_reload(sources: &Sources, user: &FileUser) -> Vec<Problem>
 pub(super) fn check_added_zones(sources: &Sources, user: &FileUser) -> Option<Problem> {
     let file = sources.files.iter().find(|file| file.role == Role::AddedZones)?;
     let closed = fs::metadata(&file.path).ok().and_then(|_| message(user.check_file(&file.path)));
-    let message = closed.or_else(|| written::check_replaced(&file.path, user))?;
+    let message = closed.or_else(|| output_paths::check_replaced(&file.path, user))?;
     Some(file.place.problem(message))
 }
 
@@ -153,12 +153,17 @@ pub(super) fn read_by_transfers(sources: &Sources, user: &FileUser) -> Vec<Probl
 }
 
 /// What is wrong with the files and folders that the configuration names, for `user`; nothing is changed.
-pub(super) fn check_reading(configuration: &Configuration, sources: &Sources, user: &FileUser) -> Vec<Fault> {
-    let with = |effect: Effect| move |problem| Fault { problem, effect: effect.clone() };
-    let mut faults: Vec<Fault> =
+pub(super) fn check_reading(
+    configuration: &Configuration,
+    sources: &Sources,
+    user: &FileUser,
+) -> Vec<PreflightFault> {
+    let with = |effect: Effect| move |problem| PreflightFault { problem, effect: effect.clone() };
+    let mut faults: Vec<PreflightFault> =
         read_by_reload(sources, user).into_iter().map(with(Effect::Reload)).collect();
     faults.extend(read_by_transfers(sources, user).into_iter().map(with(Effect::Transfers)));
-    let state = configuration.server.state_dir.as_deref().and_then(|dir| written::check_keeping(dir, user));
+    let state =
+        configuration.server.state_dir.as_deref().and_then(|dir| output_paths::check_stored_zones(dir, user));
     faults.extend(state.map(|(message, effect)| with(effect)(sources.problem_of("state-dir", message))));
     faults.extend(check_added_zones(sources, user).into_iter().map(with(Effect::Start)));
     for file in &sources.files {
@@ -167,8 +172,8 @@ pub(super) fn check_reading(configuration: &Configuration, sources: &Sources, us
             Role::SigningKeys(apex, _) | Role::VrfKeys(apex, _) => {
                 (Effect::Zone(apex.clone()), message(user.check_directory(&file.path)))
             }
-            Role::Dnstap if written::is_made_by_systemd(&file.path) => continue,
-            Role::Dnstap => (Effect::Start, written::check_tap(&file.path, user)),
+            Role::Dnstap if output_paths::is_made_by_systemd(&file.path) => continue,
+            Role::Dnstap => (Effect::Start, output_paths::check_dnstap(&file.path, user)),
             Role::Tls
             | Role::Authorities
             | Role::Secret
@@ -176,9 +181,9 @@ pub(super) fn check_reading(configuration: &Configuration, sources: &Sources, us
             | Role::Control
             | Role::Included
             | Role::AddedZones
-            | Role::IncludedFolder => continue,
+            | Role::IncludedDirectory => continue,
         };
-        faults.extend(message.map(|message| Fault { problem: file.place.problem(message), effect }));
+        faults.extend(message.map(|message| PreflightFault { problem: file.place.problem(message), effect }));
     }
     faults
 }

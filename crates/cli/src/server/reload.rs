@@ -1,8 +1,8 @@
 //! Reloading the configuration of a running server, or one of its zones.
 
 use crate::config::{self, Problems};
-use crate::control_protocol::Reloaded;
-use crate::server::node::{Node, Origin};
+use crate::control_protocol::ReloadResult;
+use crate::server::daemon::{Daemon, Origin};
 use crate::server::preflight;
 use crate::server::settings::{InForce, SettingsError, answer_settings, set_log};
 use nonesuch_authoritative::service::Settings;
@@ -19,10 +19,10 @@ pub(crate) enum ReloadError {
     Settings(#[from] SettingsError),
 }
 
-impl Node {
+impl Daemon {
     /// Reads the configuration again and does what it says; a faulty one is refused as a whole. While the server starts, and
     /// while another reload goes on, it waits.
-    pub(crate) fn reload(&self) -> Result<Reloaded, ReloadError> {
+    pub(crate) fn reload(&self) -> Result<ReloadResult, ReloadError> {
         let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = self.service.wait();
         self.notifier.reloading();
@@ -35,7 +35,7 @@ impl Node {
         outcome
     }
 
-    fn reload_all(&self) -> Result<Reloaded, ReloadError> {
+    fn reload_all(&self) -> Result<ReloadResult, ReloadError> {
         match &self.origin {
             Origin::File(path) => self.reload_configuration(path),
             Origin::Arguments => {
@@ -45,12 +45,12 @@ impl Node {
         }
     }
 
-    fn reload_zones(&self, settings: Settings, needs_restart: &[&str]) -> Reloaded {
+    fn reload_zones(&self, settings: Settings, needs_restart: &[&str]) -> ReloadResult {
         let needs_restart = needs_restart.iter().map(|key| (*key).to_owned()).collect();
-        Reloaded { report: self.service.reload(settings), needs_restart }
+        ReloadResult { report: self.service.reload(settings), needs_restart }
     }
 
-    fn reload_configuration(&self, path: &Path) -> Result<Reloaded, ReloadError> {
+    fn reload_configuration(&self, path: &Path) -> Result<ReloadResult, ReloadError> {
         let read = config::load(path)?;
         for warning in &read.warnings {
             tracing::warn!("{warning}");

@@ -4,7 +4,7 @@ use crate::config::{Configuration, Dnstap, Limits, Server};
 use crate::control_protocol::RefusedConfiguration;
 use crate::metrics;
 use nonesuch_server::clock::seconds_now;
-use nonesuch_server::limits::WhenOver;
+use nonesuch_server::limits::OverBudgetAction;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a server was started with, and keeps until it is started again.
@@ -86,7 +86,7 @@ fn needs_restart(old: &Started, new: &Configuration) -> Vec<&'static str> {
         response_table: 0,
         online_share: 1,
         online_busy_share: 1,
-        online_over: WhenOver::Truncate,
+        online_over: OverBudgetAction::Truncate,
         ..limits.clone()
     };
     let changes = [

@@ -2,17 +2,17 @@
 
 use crate::config::{Configuration, DnstapTo, Limits};
 use crate::logging;
-use nonesuch_authoritative::Settings;
+use nonesuch_authoritative::AnswerSettings;
 use nonesuch_authoritative::chaos::Chaos;
 use nonesuch_authoritative::server::ServerOptions;
 use nonesuch_net::Heartbeats;
-use nonesuch_net::tcp::{Exempt, TcpOptions};
+use nonesuch_net::tcp::{ExemptClients, TcpOptions};
 use nonesuch_net::tls::IdentitySlot;
 use nonesuch_secondary::TransfersOptions;
 use nonesuch_server::cookies::Cookies;
+use nonesuch_server::dnstap::{Destination, DnstapOptions};
 use nonesuch_server::limits::{self, LimitError, LimitSettings, OnlineSettings, RateSettings};
 use nonesuch_server::reply_options::{ReplySettings, ReplySettingsError};
-use nonesuch_server::tap::{Destination, TapOptions};
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(crate) fn set_log(configuration: &Configuration) {
 #[derive(Clone, Copy)]
 pub(crate) struct InForce<'a> {
     pub(crate) configuration: &'a Configuration,
-    pub(crate) settings: &'a Settings,
+    pub(crate) settings: &'a AnswerSettings,
 }
 
 /// What the configuration says of answering. Parts that are as in `previous` are kept with their state: the use of the limits,
@@ -46,7 +46,7 @@ pub(crate) struct InForce<'a> {
 pub(crate) fn answer_settings(
     configuration: &Configuration,
     previous: Option<InForce<'_>>,
-) -> Result<Settings, SettingsError> {
+) -> Result<AnswerSettings, SettingsError> {
     let server = &configuration.server;
     let reply = ReplySettings {
         nsid: server.nsid.clone().unwrap_or_default(),
@@ -75,7 +75,7 @@ pub(crate) fn answer_settings(
         version: server.server_version.clone(),
     };
     let counts_zone_queries = server.metrics_listen.is_some() && server.metrics_zone_queries;
-    Ok(Settings { keys, cookies, limits: Some(limits), reply, counts_zone_queries, chaos })
+    Ok(AnswerSettings { keys, cookies, limits: Some(limits), reply, counts_zone_queries, chaos })
 }
 
 fn make_cookies(configuration: &Configuration) -> Result<Option<Cookies>, SettingsError> {
@@ -119,7 +119,7 @@ fn tcp_options(limits: &Limits) -> TcpOptions {
     TcpOptions {
         connections_max: limits.tcp_connections,
         connections_per_client: limits.tcp_connections_each,
-        exempt: Exempt::new(move |address| exempt.iter().any(|prefix| prefix.contains(address))),
+        exempt: ExemptClients::new(move |address| exempt.iter().any(|prefix| prefix.contains(address))),
         idle_timeout: Duration::from_secs(limits.tcp_idle),
         first_message_timeout: Duration::from_secs(limits.tcp_first_message),
         write_timeout: Duration::from_secs(limits.tcp_write),
@@ -133,7 +133,7 @@ fn tcp_options(limits: &Limits) -> TcpOptions {
 }
 
 /// Where dnstap goes.
-pub(crate) fn tap_options(configuration: &Configuration) -> Option<TapOptions> {
+pub(crate) fn dnstap_options(configuration: &Configuration) -> Option<DnstapOptions> {
     let tap = configuration.dnstap.as_ref()?;
     let destination = match &tap.to {
         DnstapTo::Socket(path) => Destination::Socket(path.clone()),
@@ -141,13 +141,13 @@ pub(crate) fn tap_options(configuration: &Configuration) -> Option<TapOptions> {
     };
     // Not from /proc, which a service may not see all of.
     let host = || nix::unistd::gethostname().map(OsString::into_encoded_bytes).unwrap_or_default();
-    Some(TapOptions {
+    Some(DnstapOptions {
         identity: tap.identity.clone().map_or_else(host, String::into_bytes),
         version: concat!("nonesuch ", env!("CARGO_PKG_VERSION")).as_bytes().to_vec(),
         queries: tap.queries,
         responses: tap.responses,
         queue_octets: usize::try_from(tap.queue).unwrap_or(usize::MAX),
-        ..TapOptions::new(destination)
+        ..DnstapOptions::new(destination)
     })
 }
 

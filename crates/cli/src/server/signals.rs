@@ -35,7 +35,7 @@ pub(crate) struct Signals {
 }
 
 /// What a signal asks for.
-pub(crate) enum Asked {
+pub(crate) enum SignalAction {
     /// SIGTERM, SIGINT or SIGQUIT.
     Stop,
     /// SIGHUP.
@@ -58,12 +58,12 @@ impl Signals {
     }
 
     /// Waits for the next signal; no signal is lost where the future is dropped.
-    pub(crate) async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> SignalAction {
         tokio::select! {
-            _ = self.terminate.recv() => Asked::Stop,
-            _ = self.interrupt.recv() => Asked::Stop,
-            _ = self.quit.recv() => Asked::Stop,
-            _ = self.hang_up.recv() => Asked::Reload,
+            _ = self.terminate.recv() => SignalAction::Stop,
+            _ = self.interrupt.recv() => SignalAction::Stop,
+            _ = self.quit.recv() => SignalAction::Stop,
+            _ = self.hang_up.recv() => SignalAction::Reload,
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use crate::logging;
 use crate::metrics::{RefreshTimes, Snapshot, ZoneRow};
-use crate::server::node::Node;
+use crate::server::daemon::Daemon;
 use crate::zones::now_or;
 use nonesuch_authoritative::server::Server;
 use nonesuch_proto::Name;
 use nonesuch_proto::message::opcode;
 use nonesuch_secondary::Counts;
-use nonesuch_server::statistics::{Direction, NotifyCount, TransferKind, TransferResult, TransferSum};
+use nonesuch_server::statistics::{Direction, NotifyCount, TransferKind, TransferResult, TransferTotals};
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
-impl Node {
+impl Daemon {
     /// The numbers for the metrics.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let zones = self.service.zone_status(None);
@@ -27,7 +27,7 @@ impl Node {
         let table = self.service.zones().database();
         let queries = |zone: &str| {
             let apex: Name = zone.parse().ok().filter(|_| is_counted)?;
-            Some(table.slot(apex.view().to_canonical().view())?.queries())
+            Some(table.entry(apex.view().to_canonical().view())?.queries())
         };
         let rows = zones.into_iter().map(|status| ZoneRow {
             queries: queries(&status.zone),
@@ -67,7 +67,7 @@ impl Node {
 }
 
 /// Adds what came of transfers from primaries, and of NOTIFY.
-fn add_incoming(counts: &Counts, sum: &mut TransferSum) {
+fn add_incoming(counts: &Counts, sum: &mut TransferTotals) {
     let steps = counts.by_steps;
     for (kind, result, times) in [
         (TransferKind::Axfr, TransferResult::Done, counts.axfr),
@@ -94,11 +94,11 @@ fn add_incoming(counts: &Counts, sum: &mut TransferSum) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nonesuch_secondary::Ends;
+    use nonesuch_secondary::IxfrOutcomes;
 
     #[test]
     fn transfers_are_counted_by_kind_and_a_secondary_that_is_silent_refuses_nothing() {
-        let by_steps = Ends { up_to_date: 1, failed: 2, refused: 0 };
+        let by_steps = IxfrOutcomes { up_to_date: 1, failed: 2, refused: 0 };
         let counts = Counts {
             axfr: 1,
             up_to_date: 1,
@@ -109,7 +109,7 @@ mod tests {
             by_steps,
             ..Counts::default()
         };
-        let mut sum = TransferSum::default();
+        let mut sum = TransferTotals::default();
         add_incoming(&counts, &mut sum);
         let times = |kind, result| sum.ended.get(&(Direction::In, kind, result)).copied();
         assert_eq!(times(TransferKind::Axfr, TransferResult::Done), Some(1));

@@ -1,6 +1,6 @@
 //! Starting a server: of a configuration, or of one file and the arguments. Both assemble the same parts.
 
 mod assemble;
-pub(crate) mod configured;
 pub(crate) mod error;
 pub(crate) mod file;
+pub(crate) mod from_config;

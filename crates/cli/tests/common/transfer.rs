@@ -1,7 +1,9 @@
 //! Transfers of a zone from a server, whole or by steps, as a secondary has them.
 
 use nonesuch_proto::Name;
-use nonesuch_secondary::inbound::{Asked, Inbound, Incoming, TransferBounds, push_question};
+use nonesuch_secondary::inbound::{
+    InboundRequest, InboundTransfer, TransferBounds, TransferContent, push_question,
+};
 use nonesuch_zone::{Contents, write::write_zone};
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -18,25 +20,25 @@ pub fn transferred(server: SocketAddr, zone: &str) -> Contents {
 
 /// As [`transferred`], of a server that may not have it yet.
 pub fn try_transferred(server: SocketAddr, zone: &str) -> io::Result<Contents> {
-    match try_transfer(server, zone, Asked::Axfr)? {
-        Incoming::Whole { contents, .. } => Ok(contents),
+    match try_transfer(server, zone, InboundRequest::Axfr)? {
+        TransferContent::Axfr { contents, .. } => Ok(contents),
         other => panic!("{other:?}"),
     }
 }
 
 /// What a server answers to a request for a transfer.
 #[track_caller]
-pub fn transfer(server: SocketAddr, zone: &str, asked: Asked) -> Incoming {
+pub fn transfer(server: SocketAddr, zone: &str, asked: InboundRequest) -> TransferContent {
     try_transfer(server, zone, asked).unwrap_or_else(|error| panic!("{server} {zone}: {error}"))
 }
 
-fn try_transfer(server: SocketAddr, zone: &str, asked: Asked) -> io::Result<Incoming> {
+fn try_transfer(server: SocketAddr, zone: &str, asked: InboundRequest) -> io::Result<TransferContent> {
     let apex: Name = zone.parse().expect("a name");
     let mut question = vec![0; 2];
     let soa = match asked {
-        Asked::Axfr => Vec::new(),
+        InboundRequest::Axfr => Vec::new(),
         // Two names, the root, and of the numbers the one that counts (RFC 1995 section 3).
-        Asked::Ixfr { serial } => [&[0, 0][..], &serial.to_be_bytes(), &[0; 16]].concat(),
+        InboundRequest::Ixfr { serial } => [&[0, 0][..], &serial.to_be_bytes(), &[0; 16]].concat(),
     };
     push_question(&apex, asked, &soa, 7, &mut question);
     let length = (question.len() - 2) as u16;
@@ -44,7 +46,7 @@ fn try_transfer(server: SocketAddr, zone: &str, asked: Asked) -> io::Result<Inco
     let mut stream = TcpStream::connect(server)?;
     stream.set_read_timeout(Some(LIMIT))?;
     stream.write_all(&question)?;
-    let mut inbound = Inbound::new(apex, 7, asked, TransferBounds::default());
+    let mut inbound = InboundTransfer::new(apex, 7, asked, TransferBounds::default());
     loop {
         let mut length = [0; 2];
         stream.read_exact(&mut length)?;

@@ -17,7 +17,7 @@ pub(crate) mod questions;
 pub(crate) mod zone;
 
 use classes::{CLASSES, Case, Peer};
-use exchange::{Question, Reply, Seen, ask_all};
+use exchange::{ObservedRecord, Question, Reply, ask_all};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use zone::{ORIGIN, Zone};
@@ -27,7 +27,7 @@ const EXAMPLES: usize = 1;
 
 /// Differences so far.
 #[derive(Default)]
-struct Outcome {
+struct Differences {
     /// How often each class explained something, by peer.
     explained: BTreeMap<(&'static str, Peer), usize>,
     /// What no class explains, by its outline.
@@ -43,7 +43,7 @@ fn answers_are_those_of_nsd_knot_and_bind() {
     }
     let folder = common::folder();
     let unsigned = zone::prepare(folder.path());
-    let mut outcome = Outcome::default();
+    let mut outcome = Differences::default();
     for mechanism in common::MECHANISMS {
         let zone = Zone::sign(folder.path(), &unsigned, mechanism);
         let questions = questions::questions(&zone);
@@ -99,7 +99,7 @@ fn peers_refuse_data_below_a_dname() {
     }
 }
 
-fn compare(case: &Case<'_>, mechanism: &str, ours: &Reply, mut theirs: Reply, outcome: &mut Outcome) {
+fn compare(case: &Case<'_>, mechanism: &str, ours: &Reply, mut theirs: Reply, outcome: &mut Differences) {
     assert!(!ours.repeats, "{:?}: a section of ours holds a record twice", case.question);
     if *ours == theirs {
         return;
@@ -119,7 +119,7 @@ fn compare(case: &Case<'_>, mechanism: &str, ours: &Reply, mut theirs: Reply, ou
 }
 
 /// Fails where a difference has no class, or a class no difference.
-fn judge(outcome: &Outcome, peers: &[Peer]) {
+fn judge(outcome: &Differences, peers: &[Peer]) {
     let mut text = String::new();
     for (outline, cases) in &outcome.unexplained {
         let examples = cases.iter().take(EXAMPLES).fold(String::new(), |text, case| text + case);
@@ -179,7 +179,7 @@ fn describe(question: &Question, ours: &Reply, theirs: &Reply) -> String {
     text
 }
 
-fn line(seen: &Seen) -> String {
+fn line(seen: &ObservedRecord) -> String {
     let mut rdata = Vec::new();
     nonesuch_proto::rdata::push_text(seen.rtype, &seen.rdata, &mut rdata);
     rdata.truncate(70);

@@ -23,7 +23,7 @@ const NXDOMAIN: u8 = 3;
 
 /// Where the records of a denial come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Made {
+enum RecordOrigin {
     /// `zone sign`.
     Before,
     /// `serve`, of a zone file without signatures, with one key for everything.
@@ -81,7 +81,7 @@ fn children(folder: &Path, algorithm: &str, last: u8) -> (Vec<Running>, Ipv4Addr
     (servers, first, anchor.fields)
 }
 
-fn prepare(algorithm: &str, mechanism: &str, made: Made, last: u8) -> Served {
+fn prepare(algorithm: &str, mechanism: &str, made: RecordOrigin, last: u8) -> Served {
     let folder = folder();
     let (children, address, ds) = children(folder.path(), algorithm, last);
     let second = match children.get(1) {
@@ -96,24 +96,24 @@ fn prepare(algorithm: &str, mechanism: &str, made: Made, last: u8) -> Served {
         (folder.path().join("zone"), folder.path().join("signed"), folder.path().join("keys"));
     fs::write(&unsigned, zone).expect("written");
     let (base, server) = match made {
-        Made::Before => {
+        RecordOrigin::Before => {
             let base = generate_key(&keys, ORIGIN, algorithm, &["--ksk"]);
             generate_key(&keys, ORIGIN, algorithm, &[]);
             sign(&unsigned, ORIGIN, &keys, mechanism, &signed);
             (base, serve(&signed, &[]))
         }
-        Made::OfUnsigned => {
+        RecordOrigin::OfUnsigned => {
             let base = generate_key(&keys, ORIGIN, algorithm, &["--csk"]);
             (base, serve(&unsigned, &["--denial", mechanism, "--keys", text(&keys)]))
         }
-        Made::WithNsec5 => {
+        RecordOrigin::WithNsec5 => {
             let base = generate_key(&keys, ORIGIN, algorithm, &["--nsec5", "--csk"]);
             // No signing key may stand beside what the server is given.
             let apart = common::made(folder.path(), "apart");
             sign(&unsigned, ORIGIN, &keys, mechanism, &apart.join("signed"));
             (base, serve(&apart.join("signed"), &["--nsec5-keys", text(&apart.join("nsec5"))]))
         }
-        Made::OverSigned => {
+        RecordOrigin::OverSigned => {
             let base = generate_key(&keys, ORIGIN, algorithm, &["--ksk"]);
             generate_key(&keys, ORIGIN, algorithm, &[]);
             sign(&unsigned, ORIGIN, &keys, "nsec", &signed);
@@ -201,9 +201,10 @@ fn is_made(mechanism: &str) -> bool {
 }
 
 /// All mechanisms of one origin, with one algorithm.
-fn judge_all(algorithm: &str, mechanisms: &[&str], made: Made, last: u8) {
+fn judge_all(algorithm: &str, mechanisms: &[&str], made: RecordOrigin, last: u8) {
     let mut failures = String::new();
-    for mechanism in mechanisms.iter().filter(|mechanism| made == Made::Before || is_made(mechanism)) {
+    for mechanism in mechanisms.iter().filter(|mechanism| made == RecordOrigin::Before || is_made(mechanism))
+    {
         let served = prepare(algorithm, mechanism, made, last);
         let asked = judge(&served, mechanism, &format!("{algorithm}, {mechanism}, {made:?}"), &mut failures);
         eprintln!("{algorithm}, {mechanism}, {made:?}: {asked} answers judged");
@@ -215,30 +216,30 @@ const ONLINE: [&str; 3] = ["minimal-nsec", "compact", "white-lies"];
 
 #[test]
 fn signed_before_with_p256() {
-    judge_all("ecdsap256sha256", &common::MECHANISMS, Made::Before, 10);
+    judge_all("ecdsap256sha256", &common::MECHANISMS, RecordOrigin::Before, 10);
 }
 
 #[test]
 #[ignore = "`just judge`: as with P-256"]
 fn signed_before_with_rsa() {
-    judge_all("rsasha256", &common::MECHANISMS, Made::Before, 20);
+    judge_all("rsasha256", &common::MECHANISMS, RecordOrigin::Before, 20);
 }
 
 #[test]
 fn signed_when_asked_with_p256() {
-    judge_all("ecdsap256sha256", &ONLINE, Made::OfUnsigned, 30);
+    judge_all("ecdsap256sha256", &ONLINE, RecordOrigin::OfUnsigned, 30);
 }
 
 #[test]
 #[ignore = "`just judge`: as with P-256"]
 fn signed_when_asked_with_rsa() {
-    judge_all("rsasha256", &ONLINE, Made::OfUnsigned, 40);
+    judge_all("rsasha256", &ONLINE, RecordOrigin::OfUnsigned, 40);
 }
 
 #[test]
 #[ignore = "`just judge`: as with P-256"]
 fn signed_when_asked_over_a_signed_zone() {
-    judge_all("ecdsap256sha256", &ONLINE, Made::OverSigned, 50);
+    judge_all("ecdsap256sha256", &ONLINE, RecordOrigin::OverSigned, 50);
 }
 
 /// RFC 8198: a resolver that answers from the NSEC records that it has keeps the records of a wildcard. Each first name has
@@ -250,9 +251,9 @@ fn names_that_a_wildcard_matches_stay_for_resolvers_that_use_records_again() {
     let (before, behind) = ("v".repeat(63), "v".repeat(62) + "w");
     let wanted = Verdict { rcode: NOERROR, secure: true, has_answer: true };
     for (mechanism, made) in [
-        ("minimal-nsec", Made::OfUnsigned),
-        ("minimal-nsec", Made::OverSigned),
-        ("compact", Made::OverSigned),
+        ("minimal-nsec", RecordOrigin::OfUnsigned),
+        ("minimal-nsec", RecordOrigin::OverSigned),
+        ("compact", RecordOrigin::OverSigned),
     ] {
         let served = prepare("ecdsap256sha256", mechanism, made, 70);
         let (folder, anchor) = (served.folder.path(), served.anchor.record() + "\n");
@@ -273,6 +274,6 @@ fn names_that_a_wildcard_matches_stay_for_resolvers_that_use_records_again() {
 #[test]
 fn nsec5_is_insecure_to_others() {
     for algorithm in ["ecdsap256sha256", "ed25519"] {
-        judge_all(algorithm, &["nsec5", "nsec5-opt-out"], Made::WithNsec5, 60);
+        judge_all(algorithm, &["nsec5", "nsec5-opt-out"], RecordOrigin::WithNsec5, 60);
     }
 }

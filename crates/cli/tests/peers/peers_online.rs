@@ -80,7 +80,7 @@ fn serve_ours(prepared: &Prepared, mechanism: &str) -> Running {
 
 /// Differences so far: how often each class explained something, and what no class explains.
 #[derive(Default)]
-struct Outcome {
+struct Differences {
     explained: BTreeMap<&'static str, usize>,
     unexplained: BTreeMap<String, Vec<String>>,
     compared: usize,
@@ -88,13 +88,13 @@ struct Outcome {
 
 type Read = fn(&Zone, &Question, &Reply) -> Meaning;
 
-fn compare(prepared: &Prepared, peer: Peer, ours: &Running, theirs: &Running, read: Read) -> Outcome {
+fn compare(prepared: &Prepared, peer: Peer, ours: &Running, theirs: &Running, read: Read) -> Differences {
     let mut questions = asked(&prepared.zone);
     // Class `next-name-too-long`: its response to such a question cannot be read.
     questions.retain(|question| peer != Peer::CoreDns || question.name.view().len() + 2 <= MAX_NAME);
     let (our_replies, their_replies) =
         (ask_all(ours.address, &questions), ask_all(theirs.address, &questions));
-    let mut outcome = Outcome::default();
+    let mut outcome = Differences::default();
     let zone = &prepared.zone;
     for ((question, our_reply), their_reply) in questions.iter().zip(&our_replies).zip(&their_replies) {
         outcome.compared += 1;
@@ -138,7 +138,7 @@ fn outline(question: &Question, ours: &Meaning, theirs: &Meaning) -> String {
 }
 
 /// Fails where a difference has no class, or a class no difference.
-fn judge(outcome: &Outcome, peer: Peer, mechanism: &str) {
+fn judge(outcome: &Differences, peer: Peer, mechanism: &str) {
     eprintln!("{peer:?}: {} answers compared", outcome.compared);
     let mut text = String::new();
     for (outline, cases) in &outcome.unexplained {

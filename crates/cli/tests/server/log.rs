@@ -9,7 +9,7 @@ use common::{folder, nonesuch, run, text};
 use nix::fcntl::{FcntlArg, fcntl};
 use nonesuch_proto::message::{Rcode, push_query};
 use nonesuch_proto::{Name, Rtype};
-use nonesuch_server::tsig::{Key, sign_request};
+use nonesuch_server::tsig::{TsigKey, sign_request};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -219,7 +219,7 @@ fn transfer_all(server: SocketAddr, zone: &str, rtype: Rtype) {
 fn signed(key: &str, rtype: Rtype, opcode: u8) -> Vec<u8> {
     let mut message = question(ZONE, rtype);
     message[2] |= opcode << 3;
-    let _ = sign_request(&Arc::new(Key::from_argument(key).expect("a key")), &mut message, 7);
+    let _ = sign_request(&Arc::new(TsigKey::from_argument(key).expect("a key")), &mut message, 7);
     message
 }
 

@@ -10,7 +10,7 @@ use common::configured::{Configured, configure, write_beside};
 use common::folder;
 use common::transfer::{transfer, transferred, zone_text};
 use nonesuch_proto::Name;
-use nonesuch_secondary::inbound::{Asked, Incoming, apply_steps};
+use nonesuch_secondary::inbound::{InboundRequest, TransferContent, apply_steps};
 use nonesuch_zone::{Journal, load};
 use operations::{Kind, Operation, Scene, large};
 use std::collections::{BTreeMap, BTreeSet};
@@ -196,14 +196,16 @@ fn assert_serves(
 /// Who has the version of before gets the one that is served, by steps or as a whole.
 #[track_caller]
 fn assert_steps_fit(scene: &Scene, server: &Configured, zone: &str, (from, to): (u32, u32)) {
-    let contents = match transfer(server.address, zone, Asked::Ixfr { serial: from }) {
-        Incoming::UpToDate { serial } => {
+    let contents = match transfer(server.address, zone, InboundRequest::Ixfr { serial: from }) {
+        TransferContent::UpToDate { serial } => {
             assert_eq!((serial, to), (from, from), "{zone}");
             return;
         }
-        Incoming::Whole { contents, .. } => contents,
-        Incoming::Steps(steps) => apply_steps(&scene.version(zone, from), &steps).expect("steps that fit").0,
-        other @ Incoming::Newer => panic!("{zone}: {other:?}"),
+        TransferContent::Axfr { contents, .. } => contents,
+        TransferContent::Ixfr(steps) => {
+            apply_steps(&scene.version(zone, from), &steps).expect("steps that fit").0
+        }
+        other @ TransferContent::Newer => panic!("{zone}: {other:?}"),
     };
     assert!(zone_text(&contents) == zone_text(&scene.version(zone, to)), "{zone}: steps from {from} to {to}");
 }

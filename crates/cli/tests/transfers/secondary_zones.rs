@@ -6,7 +6,7 @@ use common::configured::{Configured, ask, plain_zone, write_beside};
 use common::folder;
 use common::transfer::transfer;
 use nonesuch_proto::message::{Message, Rcode, push_query};
-use nonesuch_secondary::inbound::{Asked, Incoming, apply_steps};
+use nonesuch_secondary::inbound::{InboundRequest, TransferContent, apply_steps};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
@@ -71,9 +71,11 @@ fn versions_in_between_are_passed_on() {
     server.wait_until("both lines", || kinds(&server).len() >= 2);
     assert_eq!(kinds(&server), ["AXFR", "IXFR"]);
     for (old, steps_left) in versions[..3].iter().zip([3, 2, 1]) {
-        let Incoming::Steps(steps) =
-            transfer(server.address, PLAIN, Asked::Ixfr { serial: old.soa().expect("a zone").serial })
-        else {
+        let TransferContent::Ixfr(steps) = transfer(
+            server.address,
+            PLAIN,
+            InboundRequest::Ixfr { serial: old.soa().expect("a zone").serial },
+        ) else {
             panic!("no changes from {:?}", old.soa());
         };
         assert_eq!(steps.len(), steps_left);

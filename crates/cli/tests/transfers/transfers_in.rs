@@ -8,7 +8,7 @@ use common::{Running, done, folder, generate_keys, installed, made, start_peer, 
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Rcode, push_query};
 use nonesuch_server::clock::seconds_now;
-use nonesuch_server::tsig::{self, AnswerFault, Key, sign_request};
+use nonesuch_server::tsig::{self, ResponseTsigError, TsigKey, sign_request};
 use nonesuch_testing::require_peer;
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -102,8 +102,8 @@ fn bind_is_followed_by_truncated_signatures() {
 }
 
 /// What comes of a question to a peer that was signed so many seconds before now.
-fn ask_signed(server: SocketAddr, before: i64) -> Result<(), AnswerFault> {
-    let key = Key::from_argument(&format!("transfer.key:{SECRET}")).expect("a key");
+fn ask_signed(server: SocketAddr, before: i64) -> Result<(), ResponseTsigError> {
+    let key = TsigKey::from_argument(&format!("transfer.key:{SECRET}")).expect("a key");
     let now = seconds_now();
     let mut message = Vec::new();
     push_query(&ZONE.parse().expect("a name"), Rtype::SOA, 7, 0, &mut message);
@@ -132,11 +132,11 @@ fn peers_are_heard_about_expired_signatures() {
         for before in [400, -400] {
             let found = ask_signed(peer.address, before);
             match found {
-                Err(AnswerFault::RefusedTime { server: told }) => {
+                Err(ResponseTsigError::RefusedTime { server: told }) => {
                     assert!(seconds_now().abs_diff(told) < 60, "{program}: {told}");
                 }
                 // NSD does not sign what it says of the time.
-                Err(AnswerFault::Refused(tsig::Error::BadTime)) if program == "nsd" => {}
+                Err(ResponseTsigError::RejectedByServer(tsig::TsigError::BadTime)) if program == "nsd" => {}
                 other => panic!("{program} {before}: {other:?}"),
             }
         }

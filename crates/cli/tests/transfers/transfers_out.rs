@@ -10,7 +10,7 @@ use common::configured::{Configured, configure};
 use common::{Ended, done, folder, generate_keys, made, run, sign, text};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::push_query;
-use nonesuch_server::tsig::{AnswerFault, Key, sign_request};
+use nonesuch_server::tsig::{ResponseTsigError, TsigKey, sign_request};
 use nonesuch_zone::load;
 use peers::{KEY, Program, SECRET, Secondary, free_port, records_of};
 use std::fs;
@@ -182,8 +182,8 @@ fn requests_signed_right_and_wrong_get_what_they_are_due() {
 }
 
 /// What comes of a request that was signed so many seconds before now (or behind it).
-fn ask_signed(server: &Configured, before: i64) -> Result<(), AnswerFault> {
-    let key = Key::from_argument(&format!("{KEY}:{SECRET}")).expect("a key");
+fn ask_signed(server: &Configured, before: i64) -> Result<(), ResponseTsigError> {
+    let key = TsigKey::from_argument(&format!("{KEY}:{SECRET}")).expect("a key");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock behind 1970").as_secs();
     let signed = now.wrapping_add_signed(-before);
     let mut message = Vec::new();
@@ -204,7 +204,7 @@ fn requests_of_another_time_are_told_ours() {
     assert_eq!(ask_signed(&server, 0), Ok(()));
     assert_eq!(ask_signed(&server, 200), Ok(()));
     for before in [400, -400, 1_000_000_000] {
-        let Err(AnswerFault::RefusedTime { server: told }) = ask_signed(&server, before) else {
+        let Err(ResponseTsigError::RefusedTime { server: told }) = ask_signed(&server, before) else {
             panic!("{before}");
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock behind 1970").as_secs();

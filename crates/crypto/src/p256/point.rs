@@ -61,7 +61,7 @@ impl Cached {
 }
 
 /// What two points have in common that are to be added.
-enum Relation {
+enum AdditionCase {
     Different,
     Same,
     Opposite,
@@ -215,9 +215,9 @@ impl Jacobian {
             return sum;
         }
         match self.relation(&(*other).into()) {
-            Relation::Different => sum,
-            Relation::Same => self.double(),
-            Relation::Opposite => Self::INFINITY,
+            AdditionCase::Different => sum,
+            AdditionCase::Same => self.double(),
+            AdditionCase::Opposite => Self::INFINITY,
         }
     }
 
@@ -234,9 +234,9 @@ impl Jacobian {
             return sum;
         }
         match self.relation(&other.point) {
-            Relation::Different => sum,
-            Relation::Same => self.double(),
-            Relation::Opposite => Self::INFINITY,
+            AdditionCase::Different => sum,
+            AdditionCase::Same => self.double(),
+            AdditionCase::Opposite => Self::INFINITY,
         }
     }
 
@@ -251,12 +251,16 @@ impl Jacobian {
     }
 
     /// For points other than infinity.
-    fn relation(&self, other: &Self) -> Relation {
+    fn relation(&self, other: &Self) -> AdditionCase {
         let (z2, other_z2) = (self.z.square(), other.z.square());
         if self.x * other_z2 != other.x * z2 {
-            return Relation::Different;
+            return AdditionCase::Different;
         }
-        if self.y * other_z2 * other.z == other.y * z2 * self.z { Relation::Same } else { Relation::Opposite }
+        if self.y * other_z2 * other.z == other.y * z2 * self.z {
+            AdditionCase::Same
+        } else {
+            AdditionCase::Opposite
+        }
     }
 
     pub(super) fn cache(self) -> Cached {

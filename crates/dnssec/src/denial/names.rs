@@ -1,9 +1,9 @@
 //! The names of a chain of hashes, empty non-terminals among them, and the types that it shows of them (RFC 5155 §7.1;
 //! draft-vcelak-nsec5 takes the same).
 
-use super::{insert_type, is_made_by_signing};
+use super::{insert_type, is_generated_by_signing};
 use nonesuch_proto::{Name, NameRef, Rtype};
-use nonesuch_zone::{Contents, Node, Standing};
+use nonesuch_zone::{Contents, NameStatus, Node};
 
 /// A name that a chain of hashes shows: a node, or an empty non-terminal above one.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl ChainName {
 
 /// Whether anything is left of a node without what signing makes. The apex always stays.
 pub(crate) fn is_kept(contents: &Contents, node: Node<'_>) -> bool {
-    let made = |rtype| is_made_by_signing(rtype, node.name(), contents.apex().view());
+    let made = |rtype| is_generated_by_signing(rtype, node.name(), contents.apex().view());
     node.index() == 0 || node.rrsets().any(|rrset| !made(rrset.rtype()))
 }
 
@@ -43,13 +43,13 @@ pub(crate) fn covers<H: Ord>(owner: &H, next: &H, hash: &H) -> bool {
 }
 
 /// A delegation without DS (RFC 5155 §6).
-pub(crate) fn is_insecure_delegation(node: Node<'_>, standing: Standing) -> bool {
-    standing == Standing::Delegation && !node.has(Rtype::DS)
+pub(crate) fn is_insecure_delegation(node: Node<'_>, standing: NameStatus) -> bool {
+    standing == NameStatus::Delegation && !node.has(Rtype::DS)
 }
 
 /// The names of a chain over `nodes` (of the zone, in canonical order, the apex first) and the empty non-terminals
 /// between them, in canonical order.
-pub(crate) fn chain_names(contents: &Contents, standings: &[Standing], nodes: &[u32]) -> Vec<ChainName> {
+pub(crate) fn chain_names(contents: &Contents, standings: &[NameStatus], nodes: &[u32]) -> Vec<ChainName> {
     let mut names = Names { list: Vec::with_capacity(nodes.len()), above: Vec::new() };
     let apex_labels = contents.apex().view().label_count();
     let mut previous = contents.apex().view();
@@ -113,9 +113,9 @@ pub(crate) fn common_labels(a: NameRef<'_>, b: NameRef<'_>) -> usize {
 
 /// Adds RRSIG to the `types` shown of a name, where anything is signed there: an insecure delegation has no
 /// signature, and an empty non-terminal nothing at all (RFC 5155 §7.1).
-pub(crate) fn complete_types(types: &mut Vec<Rtype>, standing: Standing) {
+pub(crate) fn complete_types(types: &mut Vec<Rtype>, standing: NameStatus) {
     let signed = match standing {
-        Standing::Delegation => types.contains(&Rtype::DS),
+        NameStatus::Delegation => types.contains(&Rtype::DS),
         _ => !types.is_empty(),
     };
     if signed {

@@ -4,10 +4,10 @@
 
 use super::nsec::validate::{Nsec, NsecRecords};
 use super::nsec3::validate::{Nsec3Record, Nsec3Records};
-use super::piece::{self, Piece};
+use super::proof_piece::{self, ProofPiece};
 use super::{Mechanism, compact, minimal_nsec, nsec, nsec3, nsec5, white_lies};
 use crate::validate::claim::{Claim, Denial};
-use crate::validate::{Budget, Insecurity, Limits, Refusal};
+use crate::validate::{Budget, InsecureReason, Refusal, ValidationLimits};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, Template};
@@ -19,7 +19,7 @@ const MOST: usize = 3;
 #[derive(Clone, Debug, Default)]
 pub struct Proof<'i> {
     templates: [Option<Template<'i>>; MOST],
-    pieces: Vec<Piece<'i>>,
+    pieces: Vec<ProofPiece<'i>>,
 }
 
 impl<'i> Proof<'i> {
@@ -39,8 +39,8 @@ impl<'i> Proof<'i> {
     }
 
     /// Adds a piece unless the proof has it already.
-    pub(crate) fn push(&mut self, piece: Piece<'i>) {
-        piece::push(&mut self.pieces, piece);
+    pub(crate) fn push(&mut self, piece: ProofPiece<'i>) {
+        proof_piece::push(&mut self.pieces, piece);
     }
 
     /// The RRsets.
@@ -50,14 +50,14 @@ impl<'i> Proof<'i> {
 
     /// The pieces, where some are generated online.
     #[must_use]
-    pub fn into_pieces(self) -> Vec<Piece<'i>> {
+    pub fn into_pieces(self) -> Vec<ProofPiece<'i>> {
         self.pieces
     }
 }
 
 /// What is denied.
 #[derive(Clone, Copy, Debug)]
-pub enum Denied<'i, 'q> {
+pub enum DenialTarget<'i, 'q> {
     /// The name does not exist, nor a wildcard that would match it (NXDOMAIN).
     Name {
         /// The question name.
@@ -95,7 +95,7 @@ pub enum Denied<'i, 'q> {
 
 /// Proves a denial with the records that the zone holds; empty where the zone has none.
 #[must_use]
-pub fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> Proof<'i> {
+pub fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     if !image.is_signed() {
         return Proof::default();
     }
@@ -112,7 +112,7 @@ pub fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> Proof<'i> {
 ///
 /// For zones whose chain was not verified: a record may be stale, or the chain may have a gap.
 #[must_use]
-pub fn is_accepted(image: &Image, proof: &Proof<'_>, denied: Denied<'_, '_>, qtype: Rtype) -> bool {
+pub fn is_accepted(image: &Image, proof: &Proof<'_>, denied: DenialTarget<'_, '_>, qtype: Rtype) -> bool {
     let is_signed = |template: Template<'_>| template.signature_count() > 0 && template.record_count() == 1;
     if proof.templates().next().is_none() || !proof.templates().all(is_signed) {
         return false;
@@ -133,16 +133,16 @@ pub fn is_accepted(image: &Image, proof: &Proof<'_>, denied: Denied<'_, '_>, qty
     }
 }
 
-fn denies_by_hashes(records: &mut Nsec3Records<'_>, denied: Denied<'_, '_>, claim: Claim<'_>) -> bool {
+fn denies_by_hashes(records: &mut Nsec3Records<'_>, denied: DenialTarget<'_, '_>, claim: Claim<'_>) -> bool {
     // Iterations that validators do not compute are no fault of the chain.
-    let limits = Limits { tolerated_iterations: u16::MAX, ..Limits::default() };
+    let limits = ValidationLimits { tolerated_iterations: u16::MAX, ..ValidationLimits::default() };
     let mut deny = |claim| records.deny(claim, &mut Budget::new(limits));
-    let is_left_out = |denial: Denial| denial.weakness == Some(Insecurity::OptOut);
+    let is_left_out = |denial: Denial| denial.weakness == Some(InsecureReason::OptOut);
     match (deny(claim), denied) {
         (Ok(_), _) => true,
         // An opt-out chain may leave out an empty non-terminal (RFC 5155, erratum 3441). Its names are denied insecurely, even where
         // a wildcard exists at the closest provable encloser.
-        (Err(Refusal::Bogus(_)), Denied::Name { encloser, .. }) => {
+        (Err(Refusal::Bogus(_)), DenialTarget::Name { encloser, .. }) => {
             deny(Claim::Type(encloser.name(), Rtype(0))).is_ok_and(is_left_out)
         }
         // A bound on the work of validators was reached.
@@ -152,21 +152,23 @@ fn denies_by_hashes(records: &mut Nsec3Records<'_>, denied: Denied<'_, '_>, clai
 }
 
 /// What a validator takes a denial for.
-fn claim_of<'q>(denied: Denied<'q, 'q>, qtype: Rtype) -> Claim<'q> {
+fn claim_of<'q>(denied: DenialTarget<'q, 'q>, qtype: Rtype) -> Claim<'q> {
     match denied {
-        Denied::Name { name, .. } => Claim::Name(name),
+        DenialTarget::Name { name, .. } => Claim::Name(name),
         // The child side of a cut denies its own DS RRset: no validator asks it for a proof, and the types must not have DS.
-        Denied::Type { node } if node.is_apex() && qtype == Rtype::DS => Claim::Type(node.name(), Rtype(0)),
-        Denied::Type { node } => Claim::Type(node.name(), qtype),
-        Denied::CloserMatch { name, encloser } => Claim::Closer(name, encloser.name().label_count()),
-        Denied::WildcardType { name, .. } => Claim::Type(name, qtype),
-        Denied::Ds { cut } => Claim::Cut(cut.name()),
+        DenialTarget::Type { node } if node.is_apex() && qtype == Rtype::DS => {
+            Claim::Type(node.name(), Rtype(0))
+        }
+        DenialTarget::Type { node } => Claim::Type(node.name(), qtype),
+        DenialTarget::CloserMatch { name, encloser } => Claim::Closer(name, encloser.name().label_count()),
+        DenialTarget::WildcardType { name, .. } => Claim::Type(name, qtype),
+        DenialTarget::Ds { cut } => Claim::Cut(cut.name()),
     }
 }
 
 /// Proves a denial with records made when asked; empty for mechanisms whose records the zone holds.
 #[must_use]
-pub fn prove_made<'i>(image: &'i Image, mechanism: Mechanism, denied: Denied<'i, '_>) -> Proof<'i> {
+pub fn prove_online<'i>(image: &'i Image, mechanism: Mechanism, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     match mechanism {
         Mechanism::MinimalNsec => minimal_nsec::prove::prove(image, denied),
         Mechanism::Compact => compact::prove::prove(image, denied),
@@ -179,7 +181,7 @@ pub fn prove_made<'i>(image: &'i Image, mechanism: Mechanism, denied: Denied<'i,
 #[must_use]
 pub fn prove_nsec5<'i>(
     image: &'i Image,
-    denied: Denied<'i, '_>,
+    denied: DenialTarget<'i, '_>,
     hash_of: &mut dyn FnMut(NameRef<'_>) -> Option<[u8; 32]>,
 ) -> Proof<'i> {
     nsec5::prove::prove(image, denied, hash_of)

@@ -21,9 +21,9 @@ const GHOST: usize = 32;
 
 /// A hasher for hashes of keys, which are keyed and spread evenly already: each is its own hash.
 #[derive(Debug, Default)]
-pub(super) struct Unchanged(u64);
+pub(super) struct IdentityHasher(u64);
 
-impl Hasher for Unchanged {
+impl Hasher for IdentityHasher {
     fn write_u64(&mut self, hash: u64) {
         self.0 = hash;
     }
@@ -38,7 +38,7 @@ impl Hasher for Unchanged {
 }
 
 /// A set of hashes of keys.
-pub(super) type Hashes = HashSet<u64, BuildHasherDefault<Unchanged>>;
+pub(super) type Hashes = HashSet<u64, BuildHasherDefault<IdentityHasher>>;
 
 /// The entries, with the bound on what they take.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Cache {
     /// Keyed, so that no sender of queries can choose names whose hashes meet.
     hasher: RandomState,
     /// Place of each entry by the hash of its key.
-    places: HashMap<u64, u32, BuildHasherDefault<Unchanged>>,
+    places: HashMap<u64, u32, BuildHasherDefault<IdentityHasher>>,
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     probation: VecDeque<u32>,

@@ -89,7 +89,7 @@ impl Lookups {
 /// The counters of one workshop.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Counters {
+pub struct SignerCounters {
     signature_hits: AtomicU64,
     signature_misses: AtomicU64,
     proof_hits: AtomicU64,
@@ -103,7 +103,7 @@ pub struct Counters {
     operations: Mutex<BTreeMap<Operation, u64>>,
 }
 
-impl Counters {
+impl SignerCounters {
     /// Counts a search for signatures by the algorithm in this row of [`ALGORITHMS`].
     pub(super) fn count_signature(&self, made_for: Option<Mechanism>, row: usize, found: bool) {
         let counter = if found { &self.signature_hits } else { &self.signature_misses };

@@ -2,13 +2,13 @@
 //! signs all else when asked needs no key-signing key then.
 
 use super::prepare::replace_apex;
-use super::workshop::{Rrset as Unsigned, SigningJob, sign_rrsets};
-use crate::facts::{KEY_SET, SYNC};
+use super::signer::{RrsetToSign as Unsigned, SigningJob, sign_rrsets};
+use crate::inspect::{KEY_SET, SYNC};
 use crate::keys::{KeyPair, KeyRecord, Role, SyncKeys, published_roles};
 use crate::transition::KeyState;
 use nonesuch_crypto::{Algorithm, SignError};
 use nonesuch_proto::{Name, Rtype, rdata, serial};
-use nonesuch_zone::{Contents, Rrset, Run};
+use nonesuch_zone::{Contents, NodesBuilder, Rrset};
 use std::collections::BTreeMap;
 
 /// What is published and signed.
@@ -88,7 +88,7 @@ pub fn sign_key_set(contents: &Contents, options: &KeySetOptions) -> Result<Cont
     let records = options.sync.records(zone.view(), present, entry_points.as_deref());
     sets.extend(SYNC.into_iter().zip(records).filter(|(_, rdatas)| !rdatas.is_empty()));
     sets.insert(Rtype::DNSKEY, dnskeys);
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     run.begin_node(zone.view());
     for (rtype, mut rdatas) in sets {
         rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
@@ -138,7 +138,7 @@ fn signers<'o>(
 }
 
 fn push_signed(
-    run: &mut Run,
+    run: &mut NodesBuilder,
     zone: &Name,
     rtype: Rtype,
     ttl: u32,

@@ -179,7 +179,7 @@ impl OnlineKeys {
     }
 
     /// An algorithm of `dnskeys` that no key here can sign the DNSKEY RRset with.
-    pub(super) fn key_set_gap(&self, dnskeys: &[Vec<u8>]) -> Option<Algorithm> {
+    pub(super) fn unsigned_algorithm(&self, dnskeys: &[Vec<u8>]) -> Option<Algorithm> {
         let mut algorithms = published_roles(dnskeys).into_iter().map(|key| key.algorithm);
         let signs = |algorithm| self.for_keys.iter().any(|index| self.pairs[*index].algorithm() == algorithm);
         algorithms.find(|algorithm| !signs(*algorithm))

@@ -4,12 +4,14 @@
 //! of its own making, and NSEC3PARAM speaks of a chain that is not there (RFC 5155 §4). Signatures over data stay.
 
 use super::keys::{OnlineKeyError, OnlineKeys};
-use crate::denial::{Made, Mapping, Mechanism, is_made_by_signing};
-use crate::facts::{KEY_SET, SYNC, has_only_key_set, is_signed};
+use crate::denial::{DenialGeneration, Mapping, Mechanism, is_generated_by_signing};
+use crate::inspect::{KEY_SET, SYNC, has_only_key_set, is_signed};
 use crate::keys::{KeyPair, KeyRecord, SyncKeys};
-use crate::verify::{Aids, FaultyZone, Report, Verified, VerifyOptions, into_verified_with, verify_key_set};
+use crate::verify::{
+    FaultyZone, Report, Verified, VerifyInputs, VerifyOptions, into_verified_with, verify_key_set,
+};
 use nonesuch_proto::{MAX_NAME, Name, Rtype, rdata};
-use nonesuch_zone::{Contents, Node, Rrset, Run, ZoneFault, check_rrset};
+use nonesuch_zone::{Contents, Node, NodesBuilder, Rrset, ZoneFault, check_rrset};
 use std::collections::BTreeMap;
 
 /// Octets of RRSIG RDATA in front of the signer's name (RFC 4034 §3.1).
@@ -73,12 +75,12 @@ fn first(report: &Report) -> String {
 /// A zone ready to be served with denial made online: verified as far as it is signed, without a chain, with its DNSKEY
 /// RRset. Made by [`prepare`] alone.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedZone {
     contents: Contents,
     keys: OnlineKeys,
 }
 
-impl Prepared {
+impl PreparedZone {
     /// The zone.
     #[must_use]
     pub const fn contents(&self) -> &Contents {
@@ -112,9 +114,9 @@ pub fn prepare(
     contents: Contents,
     options: OnlineOptions,
     verify: &VerifyOptions,
-) -> Result<Prepared, PrepareError> {
+) -> Result<PreparedZone, PrepareError> {
     check_mechanism(&contents, options.mechanism)?;
-    let verified = verify_as_it_is(contents, verify, &Aids::default());
+    let verified = verify_as_it_is(contents, verify, &VerifyInputs::default());
     let contents = verified.map_err(|faulty| PrepareError::Unsound(Box::new(faulty.report)))?;
     prepare_unverified(&contents, options)
 }
@@ -123,7 +125,7 @@ pub fn prepare(
 ///
 /// # Errors
 /// As [`prepare`], but for faults of the zone.
-pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result<Prepared, PrepareError> {
+pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result<PreparedZone, PrepareError> {
     let OnlineOptions { mechanism, records, pairs, validity, sync } = options;
     check_mechanism(contents, mechanism)?;
     let apex = contents.apex().clone();
@@ -138,7 +140,7 @@ pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result
         strip(&with_sync_records(contents, ttl, &sync), ttl, &dnskeys)
     };
     check_sizes(&contents, &keys)?;
-    Ok(Prepared { contents, keys })
+    Ok(PreparedZone { contents, keys })
 }
 
 /// The keys of a zone, as [`prepare`] takes them, of a zone that was prepared before: `dnskeys` is the RDATA of its DNSKEY
@@ -158,7 +160,7 @@ pub fn prepare_keys(
     if !is_key_set_signed && !keys.signs_keys() {
         return Err(OnlineKeyError::KeysNotSigned { zone: apex.clone() }.into());
     }
-    if let Some(algorithm) = keys.key_set_gap(dnskeys).filter(|_| !is_key_set_signed) {
+    if let Some(algorithm) = keys.unsigned_algorithm(dnskeys).filter(|_| !is_key_set_signed) {
         return Err(OnlineKeyError::KeysNotSignedBy { zone: apex.clone(), algorithm }.into());
     }
     keys.try_all().map_err(PrepareError::Keys)?;
@@ -186,11 +188,11 @@ fn has_signed_keys(contents: &Contents) -> bool {
 }
 
 fn check_mechanism(contents: &Contents, mechanism: Mechanism) -> Result<(), PrepareError> {
-    if mechanism.entry().generation != Made::WhenAsked {
+    if mechanism.entry().generation != DenialGeneration::Online {
         return Err(PrepareError::NotOnline(mechanism));
     }
     let apex = contents.apex();
-    if crate::facts::denial(contents).is_some_and(|denial| denial.mechanism.mapping() == Mapping::Vrf) {
+    if crate::inspect::denial(contents).is_some_and(|denial| denial.mechanism.mapping() == Mapping::Vrf) {
         return Err(PrepareError::Nsec5(apex.clone()));
     }
     if mechanism.mapping() == Mapping::Sha1 && apex.view().len() + NSEC3_LABEL > MAX_NAME {
@@ -206,7 +208,7 @@ fn check_mechanism(contents: &Contents, mechanism: Mechanism) -> Result<(), Prep
 pub fn verify_as_it_is(
     contents: Contents,
     options: &VerifyOptions,
-    aids: &Aids<'_>,
+    aids: &VerifyInputs<'_>,
 ) -> Result<Contents, Box<FaultyZone>> {
     if is_signed(&contents) || !has_only_key_set(&contents) {
         return into_verified_with(contents, options, aids).map(Verified::into_contents);
@@ -217,7 +219,7 @@ pub fn verify_as_it_is(
 
 /// The apex with its key set alone; empty where that has no signatures.
 fn key_set(contents: &Contents) -> Contents {
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     let apex = contents.nodes().next().filter(|apex| apex.signatures(Rtype::DNSKEY).is_some());
     if let Some(apex) = apex {
         run.begin_node(apex.name());
@@ -243,7 +245,7 @@ fn dnskeys(contents: &Contents, records: &[KeyRecord]) -> (u32, Vec<Vec<u8>>) {
 fn with_sync_records(contents: &Contents, key_ttl: u32, sync: &SyncKeys) -> Contents {
     let rdatas = |rrset: Rrset<'_>| rrset.rdatas().map(<[u8]>::to_vec).collect();
     let present = SYNC.map(|rtype| contents.apex_rrset(rtype).map(rdatas).unwrap_or_default());
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     run.begin_node(contents.apex().view());
     for (rtype, mut rdatas) in SYNC.into_iter().zip(sync.records(contents.apex().view(), present, None)) {
         if !rdatas.is_empty() {
@@ -258,7 +260,7 @@ fn with_sync_records(contents: &Contents, key_ttl: u32, sync: &SyncKeys) -> Cont
 /// The zone without the records of a chain, without ZONEMD, whose digest would not fit, and without their signatures; with
 /// the DNSKEY RRset.
 pub(crate) fn strip(contents: &Contents, key_ttl: u32, dnskeys: &[Vec<u8>]) -> Contents {
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     run.begin_node(contents.apex().view());
     if contents.apex_rrset(Rtype::DNSKEY).is_none() {
         run.begin_rrset(Rtype::DNSKEY, Rtype::DNSKEY, key_ttl);
@@ -275,9 +277,9 @@ pub(super) fn replace_apex(
     keep: impl Fn(Rtype, bool) -> bool,
 ) -> Contents {
     let apex = contents.apex().view();
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     for node in contents.nodes() {
-        let is_chain = |rtype| rtype != Rtype::RRSIG && is_made_by_signing(rtype, node.name(), apex);
+        let is_chain = |rtype| rtype != Rtype::RRSIG && is_generated_by_signing(rtype, node.name(), apex);
         let wanted = |rrset: &Rrset<'_>| {
             let (covered, is_signature) = (rrset.covered(), rrset.rtype() == Rtype::RRSIG);
             !is_chain(covered)
@@ -294,5 +296,5 @@ pub(super) fn replace_apex(
             rrsets.into_values().for_each(|rrset| run.push_rrset(rrset));
         }
     }
-    Contents::from_runs(contents.apex(), vec![run])
+    Contents::from_parts(contents.apex(), vec![run])
 }

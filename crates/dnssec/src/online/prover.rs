@@ -2,8 +2,8 @@
 //! it has. Neither signs.
 
 use super::keys::first_octets;
-use super::stored::StoredProofs;
-use crate::denial::is_made_by_signing;
+use super::stored_proofs::StoredProofs;
+use crate::denial::is_generated_by_signing;
 use crate::denial::nsec5::{Nsec5DirectoryError, Proofs, StoredVrfKey};
 use crate::keys::Nsec5Key;
 use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VRF_HASH_OCTETS, VrfPrivateKey};
@@ -135,7 +135,7 @@ impl Nsec5Zone {
     pub fn of_contents(zone: &Contents) -> Self {
         let apex = zone.apex().view();
         let rdatas = |rtype| zone.apex_rrset(rtype).into_iter().flat_map(|rrset| rrset.rdatas());
-        let chain = zone.nodes().filter(|node| is_made_by_signing(Rtype::NSEC5, node.name(), apex));
+        let chain = zone.nodes().filter(|node| is_generated_by_signing(Rtype::NSEC5, node.name(), apex));
         let mut chained = chain.filter_map(|node| node.rrset(Rtype::NSEC5)).flat_map(|rrset| rrset.rdatas());
         Self {
             apex: zone.apex().clone(),

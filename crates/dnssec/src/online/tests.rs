@@ -1,6 +1,6 @@
 //! Keys with their roles, what is prepared, stored proofs, and what a workshop makes.
 
-use super::stored::StoredProofs;
+use super::stored_proofs::StoredProofs;
 use super::*;
 use crate::denial::Mechanism;
 use crate::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
@@ -266,15 +266,15 @@ fn rrsets_are_signed_by_every_key_that_signs_them() {
     ];
     let prepared = prepare(zone(RECORDS), options(Mechanism::Compact, &all, pairs), &at(NOW)).unwrap();
     let keys = prepared.keys();
-    let counters = Arc::new(Counters::default());
-    let mut workshop = Workshop::new(1 << 16, Arc::clone(&counters));
+    let counters = Arc::new(SignerCounters::default());
+    let mut workshop = OnlineSigner::new(1 << 16, Arc::clone(&counters));
     for (owner, rtype, signers) in [
         ("host.example.", Rtype::A, [&all[1], &all[2]]),
         ("*.w.example.", Rtype::A, [&all[1], &all[2]]),
         ("example.", Rtype::DNSKEY, [&all[0], &all[3]]),
         ("host.example.", Rtype::DNSKEY, [&all[1], &all[2]]),
     ] {
-        let rrset = Rrset {
+        let rrset = RrsetToSign {
             owner: name(owner),
             rtype,
             ttl: 300,
@@ -312,17 +312,17 @@ fn rrsets_are_signed_by_every_key_that_signs_them() {
 fn a_full_batch_refuses_more() {
     let prepared =
         prepare(zone(RECORDS), options(Mechanism::Compact, &[&ksk()], vec![ksk()]), &at(NOW)).unwrap();
-    let counters = Arc::new(Counters::default());
-    let mut workshop = Workshop::new(1 << 24, Arc::clone(&counters));
-    let rrset = || Rrset {
+    let counters = Arc::new(SignerCounters::default());
+    let mut workshop = OnlineSigner::new(1 << 24, Arc::clone(&counters));
+    let rrset = || RrsetToSign {
         owner: name("x.example."),
         rtype: Rtype::A,
         ttl: 1,
         rdatas: vec![vec![1; 4]],
         generated_for: None,
     };
-    let ask = |workshop: &mut Workshop| {
-        let numbers = 0..MOST_WANTED as u32 + 3;
+    let ask = |workshop: &mut OnlineSigner| {
+        let numbers = 0..MAX_PENDING as u32 + 3;
         let there = numbers.filter(|number| {
             workshop.signatures(prepared.keys(), None, &[&number.to_be_bytes()], NOW, rrset).is_some()
         });
@@ -330,14 +330,14 @@ fn a_full_batch_refuses_more() {
     };
     workshop.begin();
     assert_eq!(ask(&mut workshop), 0);
-    assert!(!workshop.may_make());
+    assert!(!workshop.has_capacity());
     workshop.make_pending(Some(prepared.keys()), None, NOW);
-    assert_eq!(ask(&mut workshop), MOST_WANTED);
+    assert_eq!(ask(&mut workshop), MAX_PENDING);
     workshop.make_pending(Some(prepared.keys()), None, NOW);
-    assert_eq!(ask(&mut workshop), MOST_WANTED + 3);
+    assert_eq!(ask(&mut workshop), MAX_PENDING + 3);
     let counters = counters.read();
     assert_eq!((counters.refused, counters.batches), (3, 2));
-    assert_eq!(counters.operations.values().sum::<u64>(), MOST_WANTED as u64 + 3);
+    assert_eq!(counters.operations.values().sum::<u64>(), MAX_PENDING as u64 + 3);
 }
 
 /// A message has room for the records alone; the signature that is generated online has none beside them.

@@ -1,15 +1,15 @@
 //! The apex of the signed zone: SOA serial, DNSKEY, CDS, CDNSKEY, NSEC3PARAM and NSEC5KEY.
 
-use super::rrsets::Records;
+use super::rrsets::TtlAndRdatas;
 use super::signers::{Signers, has_entry_point};
-use super::{SignError, SignOptions, SignWarning, refused, zonemd};
+use super::{SignError, SignOptions, SignWarning, stray_records, zonemd};
 use crate::denial::{Mapping, nsec5};
-use crate::facts::{KEY_SET, SYNC};
+use crate::inspect::{KEY_SET, SYNC};
 use crate::keys::{KeyPair, KeySet, Nsec5Key};
-use crate::transition::{DataSigners, KeyState, TransitionFault, Version, transition};
+use crate::transition::{DataSigners, KeyState, SignedVersion, TransitionFault, transition};
 use nonesuch_crypto::{Algorithm, key_tag};
 use nonesuch_proto::{Rtype, rdata};
-use nonesuch_zone::{Base, Contents, Node, Run};
+use nonesuch_zone::{Contents, Node, NodesBuilder, ZoneRef};
 use std::collections::BTreeMap;
 
 /// The apex of the signed zone before it is signed.
@@ -39,7 +39,7 @@ pub(super) fn prepare<'k>(
     let soa_rdatas = rrsets.get_mut(&Rtype::SOA).map(|(_, rdatas)| rdatas);
     soa_rdatas.into_iter().flatten().for_each(|rdata| set_serial(rdata, serial));
     zonemd::prepare(&mut rrsets, options, soa.ttl, serial, &mut warnings);
-    let key_ttl = |rrsets: &BTreeMap<Rtype, Records>, rtype| {
+    let key_ttl = |rrsets: &BTreeMap<Rtype, TtlAndRdatas>, rtype| {
         let in_zone = rrsets.get(&rtype).map(|(ttl, _)| *ttl);
         options.dnskey_ttl.or(in_zone).unwrap_or(soa.ttl)
     };
@@ -47,7 +47,7 @@ pub(super) fn prepare<'k>(
     let previous = options.previous.and_then(|previous| KeyState::of(previous.contents));
     let mut signers = Signers::new(keys, &dnskeys, &previous.map(|state| state.signing).unwrap_or_default());
     rrsets.insert(Rtype::DNSKEY, (key_ttl(&rrsets, Rtype::DNSKEY), dnskeys));
-    let alone = Contents::from_runs(contents.apex(), vec![render(apex, key_set(&rrsets))]);
+    let alone = Contents::from_parts(contents.apex(), vec![render(apex, key_set(&rrsets))]);
     warnings.extend(signers.copy_signatures(&alone, Rtype::DNSKEY, signed, options.now)?);
     let sync = &keys.timing().sync;
     if options.publish_cds || !sync.is_empty() {
@@ -75,14 +75,14 @@ pub(super) fn prepare<'k>(
         }
         Mapping::Vrf => insert_nsec5_keys(contents, &mut rrsets, options)?,
     }
-    let apex = Contents::from_runs(contents.apex(), vec![render(apex, rrsets)]);
+    let apex = Contents::from_parts(contents.apex(), vec![render(apex, rrsets)]);
     for rtype in KEY_SET.into_iter().filter(|rtype| *rtype != Rtype::DNSKEY) {
         warnings.extend(signers.copy_signatures(&apex, rtype, signed, options.now)?);
     }
     if !has_entry_point(apex.apex_rrset(Rtype::DNSKEY)) {
         warnings.push(SignWarning::NoSecureEntryPoint);
     }
-    warnings.extend(refused::at_apex(&apex, &signers.of_dnskeys()));
+    warnings.extend(stray_records::check_apex(&apex, &signers.dnskey_signers()));
     Ok(Prepared { apex, serial, signers, warnings })
 }
 
@@ -97,7 +97,7 @@ impl Prepared<'_> {
     /// where that is allowed.
     pub(super) fn check_transition(
         &self,
-        previous: Base<'_>,
+        previous: ZoneRef<'_>,
         options: &SignOptions<'_>,
     ) -> Result<Vec<SignWarning>, SignError> {
         let state = KeyState::of(previous.head()).filter(|state| !state.is_expired(options.now));
@@ -106,13 +106,13 @@ impl Prepared<'_> {
         let next = KeyState {
             serial: self.serial,
             dnskeys: dnskeys.map(<[u8]>::to_vec).collect(),
-            signing: self.signers.of_dnskeys(),
+            signing: self.signers.dnskey_signers(),
             denial: Some(options.mechanism.mapping()),
             expires: Some(options.expiration),
         };
-        let data = DataSigners::Keys { apex: self.apex.apex(), keys: &self.signers.of_data() };
-        let before = Version { keys: &state, data: DataSigners::Zone(previous) };
-        judge(transition(before, Version { keys: &next, data }, Some(options.now)), options)
+        let data = DataSigners::Keys { apex: self.apex.apex(), keys: &self.signers.data_signers() };
+        let before = SignedVersion { keys: &state, data: DataSigners::Zone(previous) };
+        judge(transition(before, SignedVersion { keys: &next, data }, Some(options.now)), options)
     }
 }
 
@@ -127,13 +127,13 @@ fn judge(faults: Vec<TransitionFault>, options: &SignOptions<'_>) -> Result<Vec<
 }
 
 /// The RRsets that key-signing keys sign.
-fn key_set(rrsets: &BTreeMap<Rtype, Records>) -> BTreeMap<Rtype, Records> {
+fn key_set(rrsets: &BTreeMap<Rtype, TtlAndRdatas>) -> BTreeMap<Rtype, TtlAndRdatas> {
     rrsets.iter().filter(|(rtype, _)| KEY_SET.contains(rtype)).map(|(a, b)| (*a, b.clone())).collect()
 }
 
 /// RDATA of all DNSKEY records of the signed zone: the records of the keys and of the zone file.
 fn published(
-    present: Option<&Records>,
+    present: Option<&TtlAndRdatas>,
     keys: &KeySet,
     options: &SignOptions<'_>,
 ) -> Result<Vec<Vec<u8>>, SignError> {
@@ -149,7 +149,7 @@ fn published(
     Ok(dnskeys)
 }
 
-fn kept_rrsets(apex: Node<'_>) -> BTreeMap<Rtype, Records> {
+fn kept_rrsets(apex: Node<'_>) -> BTreeMap<Rtype, TtlAndRdatas> {
     apex.rrsets()
         .filter(|rrset| !rrset.rtype().is_signature_or_chain())
         .map(|rrset| (rrset.rtype(), (rrset.ttl(), rrset.rdatas().map(<[u8]>::to_vec).collect())))
@@ -165,7 +165,7 @@ fn set_serial(rdata: &mut [u8], serial: u32) {
 
 /// The apex node alone, with another serial.
 fn with_serial(apex: &Contents, serial: u32) -> Contents {
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     run.begin_node(apex.node(0).name());
     for rrset in apex.node(0).rrsets() {
         if rrset.rtype() != Rtype::SOA {
@@ -179,12 +179,12 @@ fn with_serial(apex: &Contents, serial: u32) -> Contents {
             run.push_record(|out| out.extend_from_slice(&rdata));
         }
     }
-    Contents::from_run(apex.apex(), run)
+    Contents::from_nodes(apex.apex(), run)
 }
 
 /// Drops NSEC5KEY records, as those of every chain are dropped. Their number is of private use: what is no such key is the
 /// zone's own.
-fn drop_nsec5_keys(rrsets: &mut BTreeMap<Rtype, Records>) {
+fn drop_nsec5_keys(rrsets: &mut BTreeMap<Rtype, TtlAndRdatas>) {
     let Some((_, rdatas)) = rrsets.get_mut(&Rtype::NSEC5KEY) else { return };
     let is_key = |rdata: &Vec<u8>| Nsec5Key::from_rdata(rdata).is_some_and(|key| key.public_key().is_ok());
     rdatas.retain(|rdata| !is_key(rdata));
@@ -196,7 +196,7 @@ fn drop_nsec5_keys(rrsets: &mut BTreeMap<Rtype, Records>) {
 /// The NSEC5KEY RRset has the TTL of the DNSKEY RRset.
 fn insert_nsec5_keys(
     contents: &Contents,
-    rrsets: &mut BTreeMap<Rtype, Records>,
+    rrsets: &mut BTreeMap<Rtype, TtlAndRdatas>,
     options: &SignOptions<'_>,
 ) -> Result<(), SignError> {
     let Some(chain) = &options.nsec5 else { return Ok(()) };
@@ -223,8 +223,8 @@ fn add_foreign(present: &[Vec<u8>], keys: &KeySet, dnskeys: &mut Vec<Vec<u8>>) -
     Ok(())
 }
 
-fn render(apex: Node<'_>, rrsets: BTreeMap<Rtype, Records>) -> Run {
-    let mut run = Run::default();
+fn render(apex: Node<'_>, rrsets: BTreeMap<Rtype, TtlAndRdatas>) -> NodesBuilder {
+    let mut run = NodesBuilder::default();
     run.begin_node(apex.name());
     for (rtype, (ttl, mut rdatas)) in rrsets {
         rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));

@@ -1,20 +1,20 @@
 //! Signing a run of names: the signed data of all RRsets first, then all signatures of each key, then the records.
 //! Signatures of the previous zone stand in for those that need not be made.
 
-use super::plan::{Item, Piece, Plan, Records, Room};
-use super::reuse::{Reuse, Walk};
+use super::plan::{Item, Plan, PlannedRecords, PlannedRrset, Room};
+use super::reuse::{ReusableSignatures, Walk};
 use super::signers::Signers;
 use super::{SignError, SignOptions, SignStatistics};
 use crate::keys::KeyPair;
 use crate::rrsig::{Rrsig, push_signed_data};
 use nonesuch_crypto::{VerifyItem, sign_batch, verify_batch};
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::{Node, Rrset, Run};
+use nonesuch_zone::{Node, NodesBuilder, Rrset};
 use std::ops::Range;
 
 /// Where the ZONEMD RRset and its signatures stand in what is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ZonemdPlacement {
     /// At the apex: room is kept, to be written over.
     Apex,
     /// Behind all other records.
@@ -65,11 +65,11 @@ pub(super) struct Signer<'a> {
     plan: &'a Plan<'a>,
     signers: &'a Signers<'a>,
     options: &'a SignOptions<'a>,
-    reuse: Option<Reuse<'a>>,
+    reuse: Option<ReusableSignatures<'a>>,
     /// Tag of each key.
     tags: Vec<u16>,
     /// Where the ZONEMD RRset of the apex goes, which can be made and signed last only.
-    zonemd: Place,
+    zonemd: ZonemdPlacement,
 }
 
 impl<'a> Signer<'a> {
@@ -77,10 +77,10 @@ impl<'a> Signer<'a> {
         plan: &'a Plan<'a>,
         signers: &'a Signers<'a>,
         options: &'a SignOptions<'a>,
-        zonemd: Place,
+        zonemd: ZonemdPlacement,
     ) -> Self {
         let tags = signers.keys().keys().iter().map(|key| key.tag()).collect();
-        Self { plan, signers, options, reuse: Reuse::new(signers.keys(), options), tags, zonemd }
+        Self { plan, signers, options, reuse: ReusableSignatures::new(signers.keys(), options), tags, zonemd }
     }
 
     fn key(&self, index: usize) -> &'a KeyPair {
@@ -92,7 +92,7 @@ impl<'a> Signer<'a> {
         &self,
         items: &[Item],
         scratch: &mut Scratch,
-        run: &mut Run,
+        run: &mut NodesBuilder,
     ) -> Result<SignStatistics, SignError> {
         scratch.reset(self.tags.len());
         let mut walk = self.walk(items, scratch);
@@ -125,7 +125,7 @@ impl<'a> Signer<'a> {
         &self,
         item: Item,
         owner: NameRef<'_>,
-        piece: Piece<'_>,
+        piece: PlannedRrset<'_>,
         previous: Option<Node<'a>>,
         scratch: &mut Scratch,
     ) {
@@ -152,7 +152,7 @@ impl<'a> Signer<'a> {
             scratch.sources.push(Source::Kept(start..end));
             // One signature of each key in a chunk tells whether the previous zone is what it seems to be.
             let sampled = !scratch.checks.iter().any(|check| check.key == key);
-            if sampled || self.reuse.as_ref().is_some_and(Reuse::verifies_all) {
+            if sampled || self.reuse.as_ref().is_some_and(ReusableSignatures::verifies_all) {
                 let first = scratch.messages.len();
                 push_message(&fields, owner, piece, &mut scratch.messages);
                 let message = first..scratch.messages.len();
@@ -167,7 +167,7 @@ impl<'a> Signer<'a> {
         }
     }
 
-    fn fields(&self, owner: NameRef<'_>, piece: Piece<'_>, key: usize, expiration: u32) -> Rrsig<'_> {
+    fn fields(&self, owner: NameRef<'_>, piece: PlannedRrset<'_>, key: usize, expiration: u32) -> Rrsig<'_> {
         Rrsig {
             covered: piece.rtype,
             algorithm: self.key(key).algorithm(),
@@ -213,7 +213,7 @@ impl<'a> Signer<'a> {
         Ok(())
     }
 
-    fn write(&self, items: &[Item], scratch: &mut Scratch, run: &mut Run) -> SignStatistics {
+    fn write(&self, items: &[Item], scratch: &mut Scratch, run: &mut NodesBuilder) -> SignStatistics {
         let mut statistics = SignStatistics::default();
         let mut owner = std::mem::take(&mut scratch.owner);
         let mut room = std::mem::take(&mut scratch.room);
@@ -242,8 +242,8 @@ impl<'a> Signer<'a> {
     }
 
     /// Keeps the room of an RRset and its signatures, where it is to stand at its place.
-    fn push_room(&self, run: &mut Run, piece: Piece<'_>) {
-        if self.zonemd == Place::Last {
+    fn push_room(&self, run: &mut NodesBuilder, piece: PlannedRrset<'_>) {
+        if self.zonemd == ZonemdPlacement::Last {
             return;
         }
         copy_records(run, piece);
@@ -256,10 +256,14 @@ impl<'a> Signer<'a> {
     }
 
     /// The apex with the `rrset` alone, whose room was kept or which comes last, and its signatures.
-    pub(super) fn sign_alone(&self, rrset: Rrset<'_>) -> Result<(Run, SignStatistics), SignError> {
+    pub(super) fn sign_apex_rrset(
+        &self,
+        rrset: Rrset<'_>,
+    ) -> Result<(NodesBuilder, SignStatistics), SignError> {
         let (owner, rtype) = (self.plan.zone(), rrset.rtype());
-        let piece = Piece { rtype, ttl: rrset.ttl(), records: Records::Kept(rrset), signed: true };
-        let mut run = Run::default();
+        let piece =
+            PlannedRrset { rtype, ttl: rrset.ttl(), records: PlannedRecords::Stored(rrset), signed: true };
+        let mut run = NodesBuilder::default();
         run.begin_node(owner);
         copy_records(&mut run, piece);
         run.begin_rrset(Rtype::RRSIG, rtype, piece.ttl);
@@ -291,7 +295,7 @@ impl<'a> Signer<'a> {
         copied: usize,
         next: &mut usize,
         scratch: &mut Scratch,
-        run: &mut Run,
+        run: &mut NodesBuilder,
         statistics: &mut SignStatistics,
     ) {
         let Scratch { messages, ranges, signatures, sources, kept, rdatas, .. } = scratch;
@@ -358,21 +362,21 @@ impl Scratch {
 }
 
 /// Appends the signed data of an RRset.
-fn push_message(fields: &Rrsig<'_>, owner: NameRef<'_>, piece: Piece<'_>, out: &mut Vec<u8>) {
+fn push_message(fields: &Rrsig<'_>, owner: NameRef<'_>, piece: PlannedRrset<'_>, out: &mut Vec<u8>) {
     match piece.records {
-        Records::Kept(rrset) => push_signed_data(fields, owner, rrset.rdatas(), out),
-        Records::Made(rdata) => push_signed_data(fields, owner, std::iter::once(rdata), out),
+        PlannedRecords::Stored(rrset) => push_signed_data(fields, owner, rrset.rdatas(), out),
+        PlannedRecords::Generated(rdata) => push_signed_data(fields, owner, std::iter::once(rdata), out),
     }
 }
 
-fn copy_records(run: &mut Run, piece: Piece<'_>) {
+fn copy_records(run: &mut NodesBuilder, piece: PlannedRrset<'_>) {
     match piece.records {
         // All records get the TTL of the RRset, also where the zone file gave them different ones (RFC 2181 §5.2).
-        Records::Kept(rrset) => {
+        PlannedRecords::Stored(rrset) => {
             run.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());
             rrset.rdatas().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
         }
-        Records::Made(rdata) => {
+        PlannedRecords::Generated(rdata) => {
             run.begin_rrset(piece.rtype, piece.rtype, piece.ttl);
             run.push_record(|out| out.extend_from_slice(rdata));
         }

@@ -6,7 +6,7 @@ use crate::denial::nsec3::MAX_ITERATIONS;
 use crate::denial::nsec5::Nsec5Error;
 use crate::keys::describe_keys;
 use crate::transition::{TransitionFault, list_faults};
-use crate::verify::Reason;
+use crate::verify::FaultReason;
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Name, Rtype};
 use std::fmt;
@@ -87,13 +87,13 @@ pub enum SignWarning {
         "{owner} {rtype}: {}; it is signed as it stands, but `zone verify` refuses such a zone: remove or correct it",
         Rule(*rtype, reason)
     )]
-    Refused {
+    WillNotVerify {
         /// Owner of the RRset.
         owner: Name,
         /// Its type.
         rtype: Rtype,
         /// What is wrong, with the rule.
-        reason: Reason,
+        reason: FaultReason,
     },
 }
 
@@ -117,7 +117,7 @@ pub enum SignError {
         "the records of {mechanism} are made when asked, none stand in the zone: start `nonesuch serve --denial {mechanism} \
          --keys DIR` with the zone as it is, or sign with nsec, nsec3 or nsec5"
     )]
-    MadeWhenAsked {
+    OnlineMechanism {
         /// The mechanism.
         mechanism: Mechanism,
     },
@@ -259,7 +259,7 @@ pub enum SignError {
 }
 
 /// What is wrong with an RRset, with the rule.
-struct Rule<'r>(Rtype, &'r Reason);
+struct Rule<'r>(Rtype, &'r FaultReason);
 
 impl fmt::Display for Rule<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -276,7 +276,7 @@ impl fmt::Display for Rule<'_> {
             _ => return self.1.fmt(f),
         };
         match self.1 {
-            Reason::UnexpectedRecords => f.write_str(place),
+            FaultReason::UnexpectedRecords => f.write_str(place),
             reason => reason.fmt(f),
         }
     }

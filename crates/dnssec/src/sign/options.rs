@@ -4,7 +4,7 @@ use super::SignError;
 use super::policy::SerialPolicy;
 use crate::denial::nsec3::{LABEL, MAX_ITERATIONS};
 use crate::denial::nsec5::{Nsec5Chain, Nsec5Error, check_signing};
-use crate::denial::{Made, Mapping, Mechanism, Nsec3Params};
+use crate::denial::{DenialGeneration, Mapping, Mechanism, Nsec3Params};
 use crate::keys::KeySet;
 use nonesuch_proto::{MAX_NAME, Name, NameRef, serial};
 use nonesuch_zone::Contents;
@@ -44,7 +44,7 @@ pub struct SignOptions<'a> {
     pub zonemd: Option<Vec<ZonemdHash>>,
     /// The zone as it was signed last, whose signatures are kept where they may, and behind whose serial the new one
     /// comes.
-    pub previous: Option<Previous<'a>>,
+    pub previous: Option<PreviousZone<'a>>,
     /// Whether a version is made that breaks validators which hold the previous version's keys
     /// ([`transition`](crate::transition::transition)): a warning then, and an error otherwise.
     pub allow_unsafe_transition: bool,
@@ -54,7 +54,7 @@ pub struct SignOptions<'a> {
 
 /// The zone as it was signed last, and when its signatures are too old to be kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Previous<'a> {
+pub struct PreviousZone<'a> {
     /// The signed zone.
     pub contents: &'a Contents,
     /// Signatures that expire within as many seconds from the time of signing are made anew.
@@ -63,7 +63,7 @@ pub struct Previous<'a> {
     pub verify: bool,
 }
 
-impl<'a> Previous<'a> {
+impl<'a> PreviousZone<'a> {
     /// Keeps signatures of `contents`, but for those in the last quarter of a validity of `period` seconds: the share
     /// that `dnssec-signzone` takes. Of 14 days it leaves a weekend and a working day to notice that no run succeeds.
     #[must_use]
@@ -130,8 +130,8 @@ pub(super) fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_
     if keys.zone() != zone {
         return Err(SignError::KeysOfOtherZone { zone: zone.clone(), keys: keys.zone().clone() });
     }
-    if options.mechanism.generation() == Made::WhenAsked {
-        return Err(SignError::MadeWhenAsked { mechanism: options.mechanism });
+    if options.mechanism.generation() == DenialGeneration::Online {
+        return Err(SignError::OnlineMechanism { mechanism: options.mechanism });
     }
     let period = options.expiration.wrapping_sub(options.inception);
     if !serial::is_before(options.inception, options.expiration) {

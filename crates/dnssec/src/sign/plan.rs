@@ -2,11 +2,11 @@
 
 use super::{SignError, SignOptions};
 use crate::denial::names::{ChainName, chain_names, complete_types, is_kept};
-use crate::denial::nsec3::chain::{self, Hashed};
+use crate::denial::nsec3::chain::{self, HashedName};
 use crate::denial::nsec5::{self, Nsec5Error};
 use crate::denial::{self, Mapping, Nsec3Params, nsec};
 use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
-use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
+use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
 use std::cmp::Ordering;
 
 /// No node, or no record of the chain.
@@ -34,42 +34,43 @@ enum Chain {
     /// Its records are in the contents already.
     Within,
     /// Hashed names.
-    Nsec3 { names: Vec<Hashed>, params: Nsec3Params, opt_out: bool },
+    Nsec3 { names: Vec<HashedName>, params: Nsec3Params, opt_out: bool },
     /// Names hashed with the key of this tag.
-    Nsec5 { names: Vec<nsec5::chain::Hashed>, tag: u16, opt_out: bool },
+    Nsec5 { names: Vec<nsec5::chain::HashedName>, tag: u16, opt_out: bool },
 }
 
 /// An RRset of the signed zone.
 #[derive(Clone, Copy)]
-pub(super) struct Piece<'p> {
+pub(super) struct PlannedRrset<'p> {
     pub(super) rtype: Rtype,
     pub(super) ttl: u32,
-    pub(super) records: Records<'p>,
+    pub(super) records: PlannedRecords<'p>,
     /// Whether it gets signatures.
     pub(super) signed: bool,
 }
 
-impl Piece<'_> {
+impl PlannedRrset<'_> {
     /// Whether it is a record of the chain.
     pub(super) const fn is_of_chain(&self) -> bool {
-        matches!(self.records, Records::Made(_)) || matches!(self.rtype, Rtype::NSEC | Rtype::NSEC3)
+        matches!(self.records, PlannedRecords::Generated(_))
+            || matches!(self.rtype, Rtype::NSEC | Rtype::NSEC3)
     }
 }
 
 /// The records of an RRset.
 #[derive(Clone, Copy)]
-pub(super) enum Records<'p> {
+pub(super) enum PlannedRecords<'p> {
     /// As they stand in the zone.
-    Kept(Rrset<'p>),
+    Stored(Rrset<'p>),
     /// RDATA of the one record of the chain.
-    Made(&'p [u8]),
+    Generated(&'p [u8]),
 }
 
-impl Records<'_> {
+impl PlannedRecords<'_> {
     pub(super) const fn count(self) -> u64 {
         match self {
-            Self::Kept(rrset) => rrset.count() as u64,
-            Self::Made(_) => 1,
+            Self::Stored(rrset) => rrset.count() as u64,
+            Self::Generated(_) => 1,
         }
     }
 }
@@ -82,7 +83,7 @@ pub(super) struct Room {
     /// RDATA of the records made, one after the other.
     rdata: Vec<u8>,
     /// The records made, in the order of visits.
-    made: Vec<Made>,
+    made: Vec<ChainRecord>,
     /// How many of them were visited again.
     seen: usize,
     owner: Vec<u8>,
@@ -90,7 +91,7 @@ pub(super) struct Room {
 
 /// A record of the chain.
 #[derive(Clone)]
-struct Made {
+struct ChainRecord {
     link: u32,
     rtype: Rtype,
     rdata: std::ops::Range<usize>,
@@ -114,7 +115,7 @@ pub(super) struct Plan<'z> {
     contents: &'z Contents,
     /// The apex, in place of that of `contents`.
     apex: &'z Contents,
-    standings: Vec<Standing>,
+    standings: Vec<NameStatus>,
     chain: Chain,
     chain_ttl: u32,
     items: Vec<Item>,
@@ -127,7 +128,7 @@ impl<'z> Plan<'z> {
         options: &SignOptions<'_>,
     ) -> Result<Self, SignError> {
         let soa = contents.soa().ok_or_else(|| SignError::NoSoa(contents.apex().clone()))?;
-        let standings = standings(contents);
+        let standings = name_statuses(contents);
         let kept: Vec<u32> = contents
             .nodes()
             .filter(|node| is_kept(contents, *node))
@@ -160,7 +161,7 @@ impl<'z> Plan<'z> {
     }
 
     /// A plan of `contents` as they are, the chain's records included.
-    pub(super) fn of_all(contents: &'z Contents, standings: Vec<Standing>) -> Self {
+    pub(super) fn of_all(contents: &'z Contents, standings: Vec<NameStatus>) -> Self {
         let items = (0..contents.node_count() as u32).map(|node| Item { node, link: NONE }).collect();
         Self { contents, apex: contents, standings, chain: Chain::Within, chain_ttl: 0, items }
     }
@@ -202,22 +203,27 @@ impl<'z> Plan<'z> {
     }
 
     /// Shows every RRset of `item` in the order of types, together with its owner.
-    pub(super) fn visit(&self, item: Item, room: &mut Room, mut visit: impl FnMut(NameRef<'_>, Piece<'_>)) {
+    pub(super) fn visit(
+        &self,
+        item: Item,
+        room: &mut Room,
+        mut visit: impl FnMut(NameRef<'_>, PlannedRrset<'_>),
+    ) {
         let kept = self.recall_record(item.link, room);
         let mut made = kept.as_ref().map(|made| made.rtype);
         let made_rdata = kept.map_or(0..0, |made| made.rdata);
         let mut owner = std::mem::take(&mut room.owner);
         let name = self.owner(item, &mut owner);
-        let standing = self.standings.get(item.node as usize).copied().unwrap_or(Standing::Authoritative);
-        let records = Records::Made(&room.rdata[made_rdata]);
-        let piece = |rtype| Piece { rtype, ttl: self.chain_ttl, records, signed: true };
+        let standing = self.standings.get(item.node as usize).copied().unwrap_or(NameStatus::Authoritative);
+        let records = PlannedRecords::Generated(&room.rdata[made_rdata]);
+        let piece = |rtype| PlannedRrset { rtype, ttl: self.chain_ttl, records, signed: true };
         for rrset in self.node(item.node).into_iter().flat_map(|node| self.kept(node)) {
             if let Some(rtype) = made.take_if(|rtype| *rtype < rrset.rtype()) {
                 visit(name, piece(rtype));
             }
             let (rtype, ttl) = (rrset.rtype(), rrset.ttl());
             let signed = denial::is_signed(rtype, standing);
-            visit(name, Piece { rtype, ttl, records: Records::Kept(rrset), signed });
+            visit(name, PlannedRrset { rtype, ttl, records: PlannedRecords::Stored(rrset), signed });
         }
         if let Some(rtype) = made {
             visit(name, piece(rtype));
@@ -226,14 +232,14 @@ impl<'z> Plan<'z> {
     }
 
     /// The chain's record at `link`: made, unless it was at an earlier visit.
-    fn recall_record(&self, link: u32, room: &mut Room) -> Option<Made> {
+    fn recall_record(&self, link: u32, room: &mut Room) -> Option<ChainRecord> {
         if let Some(made) = room.made.get(room.seen).filter(|made| made.link == link) {
             room.seen += 1;
             return Some(made.clone());
         }
         let start = room.rdata.len();
         let rtype = self.make_record(link, room)?;
-        let made = Made { link, rtype, rdata: start..room.rdata.len() };
+        let made = ChainRecord { link, rtype, rdata: start..room.rdata.len() };
         room.made.push(made.clone());
         room.seen = room.made.len();
         Some(made)
@@ -299,7 +305,7 @@ impl<'z> Plan<'z> {
     fn kept(&self, node: Node<'z>) -> impl Iterator<Item = Rrset<'z>> {
         let (is_apex, apex) = (node.index() == 0, self.contents.apex().view());
         let is_all = is_apex || matches!(self.chain, Chain::Within);
-        let made = move |rtype| denial::is_made_by_signing(rtype, node.name(), apex);
+        let made = move |rtype| denial::is_generated_by_signing(rtype, node.name(), apex);
         node.rrsets().filter(move |rrset| is_all || !made(rrset.rtype()))
     }
 }
@@ -317,7 +323,7 @@ impl Chain {
 }
 
 /// NSEC records stand at the names of the zone (RFC 4035 §2.3).
-fn link_nodes(kept: &[u32], standings: &[Standing]) -> Vec<Item> {
+fn link_nodes(kept: &[u32], standings: &[NameStatus]) -> Vec<Item> {
     let mut next = 0;
     kept.iter()
         .map(|&node| {
@@ -332,10 +338,10 @@ fn link_nodes(kept: &[u32], standings: &[Standing]) -> Vec<Item> {
 
 fn hashed_names(
     contents: &Contents,
-    standings: &[Standing],
+    standings: &[NameStatus],
     chained: &[u32],
     options: &SignOptions<'_>,
-) -> Result<Vec<Hashed>, SignError> {
+) -> Result<Vec<HashedName>, SignError> {
     let mut names: Vec<ChainName> = chain_names(contents, standings, chained);
     if options.mechanism.is_opt_out() {
         names.retain(|name| name.required);
@@ -352,10 +358,10 @@ fn hashed_names(
 /// The names of an NSEC5 chain with their proved hashes, and the tag of the key.
 fn proved_names(
     contents: &Contents,
-    standings: &[Standing],
+    standings: &[NameStatus],
     chained: &[u32],
     options: &SignOptions<'_>,
-) -> Result<(Vec<nsec5::chain::Hashed>, u16), SignError> {
+) -> Result<(Vec<nsec5::chain::HashedName>, u16), SignError> {
     let proofs = options.nsec5.ok_or(Nsec5Error::NoProofs)?.proofs;
     let names =
         nsec5::names_of_chain(chain_names(contents, standings, chained), options.mechanism.is_opt_out());

@@ -6,20 +6,20 @@
 //! copies all others as they are (`mend`). [`resign_stored`] does the same with a compiled zone of which it loads no
 //! more than what the changes concern.
 
+mod affected;
 mod chain;
 mod count;
-mod current;
-mod dirty;
-mod mend;
+mod incremental;
 mod outcome;
 mod scan;
+mod up_to_date;
 mod view;
 
-pub use current::is_current;
-pub use outcome::Resigned;
+pub use outcome::ResignedZone;
+pub use up_to_date::is_current;
 
 use super::options::check;
-use super::{Previous, SignError, SignOptions, Signed, refused, sign};
+use super::{PreviousZone, SignError, SignOptions, Signed, sign, stray_records};
 use crate::keys::KeySet;
 use nonesuch_zone::change::ChangeSet;
 use nonesuch_zone::{Contents, StoredZone};
@@ -49,31 +49,31 @@ pub fn resign_changes<'a>(
     changes: &ChangeSet,
     keys: &KeySet,
     options: &SignOptions<'a>,
-) -> Result<Option<Resigned<'a>>, SignError> {
+) -> Result<Option<ResignedZone<'a>>, SignError> {
     let previous = options.previous.ok_or(SignError::NoPrevious)?.contents;
     check(previous, keys, options)?;
     if previous.soa().is_none() {
         return Err(SignError::NoSoa(previous.apex().clone()));
     }
     let edits = view::Edits::new(previous.into(), changes)?;
-    if let Some(outcome) = mend::mend(&edits, keys, options, None)? {
-        return Ok(outcome.map(|mended| Resigned::mended(previous.into(), mended)));
+    if let Some(outcome) = incremental::sign_incrementally(&edits, keys, options, None)? {
+        return Ok(outcome.map(|mended| ResignedZone::incremental(previous.into(), mended)));
     }
     let contents = edits.apply_to_all()?;
     let signed = resign(&contents, keys, options)?;
-    Ok(signed.map(|signed| Resigned::whole(previous.into(), signed)))
+    Ok(signed.map(|signed| ResignedZone::whole(previous.into(), signed)))
 }
 
 /// What became of a compiled zone.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a run")]
-pub enum Mending<'a> {
+pub enum IncrementalResult<'a> {
     /// The zone must be planned as a whole: load it, and use [`resign_changes`].
     Impossible,
     /// There is nothing to sign: the zone stays as it is.
     Unchanged,
     /// The new zone, of which what stays is still in the compiled one.
-    Mended(Resigned<'a>),
+    Signed(ResignedZone<'a>),
 }
 
 /// As [`resign_changes`] with the compiled zone `previous`, of which it loads no more than it needs. `options.previous`
@@ -86,7 +86,7 @@ pub fn resign_stored<'a>(
     changes: &ChangeSet,
     keys: &KeySet,
     options: &SignOptions<'_>,
-) -> Result<Mending<'a>, SignError> {
+) -> Result<IncrementalResult<'a>, SignError> {
     mend_stored(previous, changes, None, keys, options)
 }
 
@@ -96,19 +96,21 @@ fn mend_stored<'a>(
     contents: Option<&Contents>,
     keys: &KeySet,
     options: &SignOptions<'_>,
-) -> Result<Mending<'a>, SignError> {
+) -> Result<IncrementalResult<'a>, SignError> {
     let refresh = options.previous.ok_or(SignError::NoPrevious)?;
-    let options =
-        &SignOptions { previous: Some(Previous { contents: previous.head(), ..refresh }), ..options.clone() };
+    let options = &SignOptions {
+        previous: Some(PreviousZone { contents: previous.head(), ..refresh }),
+        ..options.clone()
+    };
     check(previous.head(), keys, options)?;
     let edits = view::Edits::new(previous.into(), changes);
     previous.failure().map_or(Ok(()), Err)?;
-    let outcome = mend::mend(&edits?, keys, options, contents)?;
+    let outcome = incremental::sign_incrementally(&edits?, keys, options, contents)?;
     previous.failure().map_or(Ok(()), Err)?;
     Ok(match outcome {
-        None => Mending::Impossible,
-        Some(None) => Mending::Unchanged,
-        Some(Some(mended)) => Mending::Mended(Resigned::mended(previous.into(), mended)),
+        None => IncrementalResult::Impossible,
+        Some(None) => IncrementalResult::Unchanged,
+        Some(Some(mended)) => IncrementalResult::Signed(ResignedZone::incremental(previous.into(), mended)),
     })
 }
 
@@ -123,13 +125,13 @@ pub fn resign_compared<'a>(
     contents: &Contents,
     keys: &KeySet,
     options: &SignOptions<'_>,
-) -> Result<Mending<'a>, SignError> {
+) -> Result<IncrementalResult<'a>, SignError> {
     let mut outcome = mend_stored(previous, changes, Some(contents), keys, options)?;
-    if let Mending::Mended(resigned) = &mut outcome {
+    if let IncrementalResult::Signed(resigned) = &mut outcome {
         if !count::is_complete(contents, resigned, options) {
-            return Ok(Mending::Impossible);
+            return Ok(IncrementalResult::Impossible);
         }
-        resigned.warn(refused::away_from_apex(contents, options));
+        resigned.warn(stray_records::check_below_apex(contents, options));
     }
     Ok(outcome)
 }

@@ -5,13 +5,13 @@
 //! does, and by the DNSKEY RRset of the previous zone, which must hold that very key: a signature by another key that
 //! has the same tag is never kept.
 
-use super::plan::{Piece, Records};
-use super::{Previous, SignOptions};
+use super::plan::{PlannedRecords, PlannedRrset};
+use super::{PreviousZone, SignOptions};
 use crate::keys::KeySet;
 use crate::rrsig::Rrsig;
 use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
 use nonesuch_proto::{NameRef, Rtype, rdata, serial};
-use nonesuch_zone::compiled::Times;
+use nonesuch_zone::compiled::TimeRange;
 use nonesuch_zone::{Contents, Node, Rrset};
 
 /// What is known of a key of the key set.
@@ -23,7 +23,7 @@ struct Signing {
 }
 
 /// The signatures that may be kept.
-pub(super) struct Reuse<'a> {
+pub(super) struct ReusableSignatures<'a> {
     previous: &'a Contents,
     keys: Vec<Signing>,
     now: u32,
@@ -32,10 +32,10 @@ pub(super) struct Reuse<'a> {
     verify_all: bool,
 }
 
-impl<'a> Reuse<'a> {
+impl<'a> ReusableSignatures<'a> {
     /// `None` where the options name no previous zone.
     pub(super) fn new(keys: &KeySet, options: &SignOptions<'a>) -> Option<Self> {
-        let Previous { contents, refresh, verify } = options.previous?;
+        let PreviousZone { contents, refresh, verify } = options.previous?;
         let dnskeys = contents.apex_rrset(Rtype::DNSKEY);
         let present: Vec<&[u8]> = dnskeys.into_iter().flat_map(Rrset::rdatas).collect();
         let keys = keys.keys().iter().map(|key| {
@@ -56,7 +56,7 @@ impl<'a> Reuse<'a> {
     }
 
     /// The signatures over `piece` in the previous zone, where that has the same records at `node`.
-    pub(super) fn signatures(&self, node: Option<Node<'a>>, piece: &Piece<'_>) -> Option<Rrset<'a>> {
+    pub(super) fn signatures(&self, node: Option<Node<'a>>, piece: &PlannedRrset<'_>) -> Option<Rrset<'a>> {
         let node = node?;
         let is_same = node.rrset(piece.rtype).is_some_and(|old| has_records(old, piece));
         if is_same { node.signatures(piece.rtype) } else { None }
@@ -67,7 +67,7 @@ impl<'a> Reuse<'a> {
         &self,
         signatures: Rrset<'a>,
         owner: NameRef<'_>,
-        piece: &Piece<'_>,
+        piece: &PlannedRrset<'_>,
         key: usize,
     ) -> Option<(&'a [u8], Rrsig<'a>)> {
         let fits = |fields: &Rrsig<'_>| {
@@ -107,8 +107,8 @@ impl<'a> Reuse<'a> {
 
     /// Whether signatures with inceptions and expirations between these two and those two, in serial arithmetic, are all
     /// valid, beyond the refresh window. No more than 2^31 seconds lie between the first and the last time.
-    pub(super) fn are_fresh_between(&self, inceptions: Times, expirations: Times) -> bool {
-        let both = |times: Times| [times.first, times.last];
+    pub(super) fn are_fresh_between(&self, inceptions: TimeRange, expirations: TimeRange) -> bool {
+        let both = |times: TimeRange| [times.first, times.last];
         both(inceptions).iter().all(|inception| !serial::is_before(self.now, *inception))
             && both(expirations).iter().all(|expiration| serial::is_before(self.until, *expiration))
     }
@@ -131,13 +131,13 @@ fn is_the_one(present: &[&[u8]], dnskey: &[u8], tag: u16) -> bool {
 
 /// Whether an RRset has the records of `piece`. Names in RDATA may differ in case where canonical form levels it: a
 /// signature does not see it.
-fn has_records(old: Rrset<'_>, piece: &Piece<'_>) -> bool {
+fn has_records(old: Rrset<'_>, piece: &PlannedRrset<'_>) -> bool {
     let same = |a: &[u8], b: &[u8]| a == b || rdata::cmp_canonical(piece.rtype, a, b).is_eq();
     match piece.records {
-        Records::Kept(new) => {
+        PlannedRecords::Stored(new) => {
             old.count() == new.count() && old.rdatas().zip(new.rdatas()).all(|(a, b)| same(a, b))
         }
-        Records::Made(new) => old.count() == 1 && old.rdatas().all(|rdata| rdata == new),
+        PlannedRecords::Generated(new) => old.count() == 1 && old.rdatas().all(|rdata| rdata == new),
     }
 }
 

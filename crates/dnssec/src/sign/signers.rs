@@ -8,7 +8,7 @@
 //! records may name it.
 
 use super::{AbsentSignature, SignError, SignWarning};
-use crate::facts::KEY_SET;
+use crate::inspect::KEY_SET;
 use crate::keys::{KeySet, PROTOCOL, REVOKE, Role, SEP, published_roles};
 use crate::rrsig::{Rrsig, push_signed_data};
 use nonesuch_crypto::{Algorithm, PublicKey, VerifyItem, key_tag, verify_batch};
@@ -16,14 +16,14 @@ use nonesuch_proto::{NameRef, Rtype, serial};
 use nonesuch_zone::{Contents, Rrset};
 
 /// A published key-signing key whose private key was not given.
-struct Absent {
+struct AbsentKey {
     rdata: Vec<u8>,
     tag: u16,
     algorithm: Algorithm,
 }
 
 /// A signature of an absent key.
-struct Copied {
+struct CopiedSignature {
     covered: Rtype,
     /// The place of the key among the absent ones.
     place: usize,
@@ -38,9 +38,9 @@ pub(crate) struct Signers<'k> {
     for_keys: Vec<usize>,
     /// Indices of the keys that sign all other RRsets.
     for_data: Vec<usize>,
-    absent: Vec<Absent>,
+    absent: Vec<AbsentKey>,
     /// The signatures of absent keys that are published.
-    copied: Vec<Copied>,
+    copied: Vec<CopiedSignature>,
 }
 
 impl<'k> Signers<'k> {
@@ -65,7 +65,7 @@ impl<'k> Signers<'k> {
             role != Role::Zsk && !given.iter().any(|given| given == rdata) && !is_passive(rdata)
         };
         let absent = published.iter().filter(|key| is_absent(key.rdata, key.role));
-        let absent = absent.map(|key| Absent {
+        let absent = absent.map(|key| AbsentKey {
             rdata: key.rdata.to_vec(),
             tag: key_tag(key.rdata),
             algorithm: key.algorithm,
@@ -90,15 +90,15 @@ impl<'k> Signers<'k> {
         let mut unfit = Vec::new();
         for (place, absent) in self.absent.iter().enumerate() {
             match absent.find(apex.apex().view(), rrset, sources, now) {
-                Ok(rdata) => self.copied.push(Copied { covered: rtype, place, rdata }),
+                Ok(rdata) => self.copied.push(CopiedSignature { covered: rtype, place, rdata }),
                 Err(reason) => unfit.push((absent, reason)),
             }
         }
         // A key-signing key of which a public file alone is given has lost its private one, unless its signature is there.
-        let is_offline = |absent: &Absent| {
+        let is_offline = |absent: &AbsentKey| {
             rtype == Rtype::DNSKEY && self.keys.offline().iter().any(|record| record.rdata() == absent.rdata)
         };
-        let is_missing = |absent: &Absent| {
+        let is_missing = |absent: &AbsentKey| {
             !is_revoked(&absent.rdata) && (!self.signs(rtype, absent.algorithm) || is_offline(absent))
         };
         let missing: Vec<_> = unfit.iter().filter(|(absent, _)| is_missing(absent)).collect();
@@ -173,7 +173,7 @@ impl<'k> Signers<'k> {
     }
 
     /// RDATA of the published keys that sign the DNSKEY RRset.
-    pub(super) fn of_dnskeys(&self) -> Vec<Vec<u8>> {
+    pub(super) fn dnskey_signers(&self) -> Vec<Vec<u8>> {
         let given = self.for_keys.iter().map(|index| self.keys.keys()[*index].dnskey_rdata());
         let copied = self.copied.iter().filter(|copied| copied.covered == Rtype::DNSKEY);
         given.chain(copied.map(|copied| self.absent[copied.place].rdata.clone())).collect()
@@ -181,13 +181,13 @@ impl<'k> Signers<'k> {
 
     /// RDATA of the keys that the parent's DS RRset should name: the signers of the DNSKEY RRset that are not revoked.
     pub(super) fn entry_points(&self) -> Vec<Vec<u8>> {
-        let mut keys = self.of_dnskeys();
+        let mut keys = self.dnskey_signers();
         keys.retain(|rdata| !is_revoked(rdata));
         keys
     }
 
     /// RDATA of the keys that sign the data.
-    pub(super) fn of_data(&self) -> Vec<Vec<u8>> {
+    pub(super) fn data_signers(&self) -> Vec<Vec<u8>> {
         self.for_data.iter().map(|index| self.keys.keys()[*index].dnskey_rdata()).collect()
     }
 }
@@ -215,7 +215,7 @@ fn signatures(zone: &Contents, rtype: Rtype) -> impl Iterator<Item = &[u8]> {
     apex.and_then(|apex| apex.signatures(rtype)).into_iter().flat_map(Rrset::rdatas)
 }
 
-impl Absent {
+impl AbsentKey {
     /// RDATA of the key's signature over `rrset` at `apex` that expires last.
     fn find(
         &self,

@@ -3,16 +3,16 @@
 //! [`super::sign`] joins the parts into contents; the command line writes each as text and never holds the signed zone
 //! ([`sign_streaming`]). Nothing is sorted twice.
 
-use super::chunk::{Place, Scratch, Signer};
+use super::chunk::{Scratch, Signer, ZonemdPlacement};
 use super::options::check;
 use super::plan::Plan;
 use super::signers::Signers;
-use super::zonemd::Sealer;
-use super::{SignError, SignOptions, SignProgress, SignStatistics, SignWarning, apex, refused, serial};
+use super::zonemd::ZonemdHasher;
+use super::{SignError, SignOptions, SignProgress, SignStatistics, SignWarning, apex, serial, stray_records};
 use crate::keys::KeySet;
 use nonesuch_zone::ordered::for_each_ordered;
 use nonesuch_zone::zonemd::push_canonical;
-use nonesuch_zone::{Contents, Run};
+use nonesuch_zone::{Contents, NodesBuilder};
 
 /// Names signed at once by one thread.
 pub(super) const CHUNK: usize = 512;
@@ -56,7 +56,7 @@ where
 {
     let job = Job::prepare(contents, keys, options)?;
     let render_part = |part: &mut Contents, out: &mut T| render(part, out);
-    let (summary, last) = job.run(options, Place::Last, render_part, &mut take)?;
+    let (summary, last) = job.run(options, ZonemdPlacement::Last, render_part, &mut take)?;
     if let Some(part) = last {
         let mut out = T::default();
         render(&part, &mut out);
@@ -86,7 +86,7 @@ struct Part<T> {
 #[derive(Default)]
 struct Room {
     scratch: Scratch,
-    run: Run,
+    run: NodesBuilder,
 }
 
 impl<'z> Job<'z> {
@@ -106,7 +106,7 @@ impl<'z> Job<'z> {
         if let Some(previous) = options.previous {
             warnings.extend(prepared.check_transition(previous.contents.into(), options)?);
         }
-        warnings.extend(refused::away_from_apex(contents, options));
+        warnings.extend(stray_records::check_below_apex(contents, options));
         let apex::Prepared { apex, signers, .. } = prepared;
         let statistics = SignStatistics { serial, ..SignStatistics::default() };
         Ok(Self { contents, apex, signers, summary: SignSummary { statistics, warnings } })
@@ -116,7 +116,7 @@ impl<'z> Job<'z> {
     pub(super) fn run<T, E>(
         mut self,
         options: &SignOptions<'_>,
-        zonemd: Place,
+        zonemd: ZonemdPlacement,
         render: impl Fn(&mut Contents, &mut T) + Sync,
         mut take: impl FnMut(&mut T) -> Result<(), E>,
     ) -> Result<(SignSummary, Option<Contents>), E>
@@ -126,7 +126,7 @@ impl<'z> Job<'z> {
     {
         let plan = Plan::new(self.contents, &self.apex, options)?;
         let signer = Signer::new(&plan, &self.signers, options, zonemd);
-        let mut sealer = Sealer::new(&self.apex);
+        let mut sealer = ZonemdHasher::new(&self.apex);
         let digested = sealer.is_needed();
         let mut watch = Watch::new(&plan, options);
         let statistics = &mut self.summary.statistics;
@@ -144,7 +144,7 @@ impl<'z> Job<'z> {
                     push_canonical(&signed, &mut part.canonical);
                 }
                 render(&mut signed, &mut part.rendered);
-                room.run = signed.into_empty_run();
+                room.run = signed.into_empty_builder();
                 Ok::<(), E>(())
             },
             |part| {

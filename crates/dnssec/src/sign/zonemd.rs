@@ -2,17 +2,17 @@
 //! that the chain shows the type; the digests are known when all else is signed, and the RRset is signed last.
 
 use super::chunk::Signer;
-use super::rrsets::Records;
+use super::rrsets::TtlAndRdatas;
 use super::{SignError, SignOptions, SignStatistics, SignWarning};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::zonemd::{Digester, SIMPLE, Zonemd, ZonemdHash, hashes};
-use nonesuch_zone::{Contents, Run};
+use nonesuch_zone::{Contents, NodesBuilder};
 use std::collections::BTreeMap;
 
 /// Puts ZONEMD records with digests of zeros in the place of those that the zone has. `soa_ttl` is the SOA record's
 /// TTL, which RFC 8976 §2.1 recommends, and `serial` that of the signed zone.
 pub(super) fn prepare(
-    rrsets: &mut BTreeMap<Rtype, Records>,
+    rrsets: &mut BTreeMap<Rtype, TtlAndRdatas>,
     options: &SignOptions<'_>,
     soa_ttl: u32,
     serial: u32,
@@ -57,12 +57,12 @@ fn supported<'r>(
 }
 
 /// The digest of the zone while it is made; nothing is digested where the prepared `apex` has no ZONEMD record.
-pub(super) struct Sealer<'z> {
+pub(super) struct ZonemdHasher<'z> {
     apex: &'z Contents,
     digester: Option<Digester>,
 }
 
-impl<'z> Sealer<'z> {
+impl<'z> ZonemdHasher<'z> {
     pub(super) fn new(apex: &'z Contents) -> Self {
         let hashes = hashes(apex);
         Self { apex, digester: (!hashes.is_empty()).then(|| Digester::new(&hashes)) }
@@ -85,7 +85,7 @@ impl<'z> Sealer<'z> {
             return Ok(None);
         };
         let serial = room.rdatas().next().and_then(Zonemd::parse).map_or(0, |record| record.serial);
-        let mut run = Run::default();
+        let mut run = NodesBuilder::default();
         run.begin_node(apex.apex().view());
         run.begin_rrset(Rtype::ZONEMD, Rtype::ZONEMD, room.ttl());
         for (hash, digest) in digester.finish() {
@@ -93,7 +93,7 @@ impl<'z> Sealer<'z> {
         }
         let unsigned = run.into_contents(apex.apex());
         let Some(rrset) = unsigned.apex_rrset(Rtype::ZONEMD) else { return Ok(None) };
-        let (run, statistics) = signer.sign_alone(rrset)?;
+        let (run, statistics) = signer.sign_apex_rrset(rrset)?;
         Ok(Some((run.into_contents(apex.apex()), statistics)))
     }
 }

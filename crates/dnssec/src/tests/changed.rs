@@ -3,10 +3,10 @@
 
 use super::random::{any_zone, config};
 use super::*;
-use crate::sign::Previous;
+use crate::sign::PreviousZone;
 use crate::verify::{
-    Aids, Earlier, FaultyZone, Mode, VerifyProgress, VerifyWarning, into_verified, into_verified_with,
-    verify_aided,
+    FaultyZone, Mode, VerifiedPredecessor, VerifyInputs, VerifyProgress, VerifyWarning, into_verified,
+    into_verified_with, verify_with_inputs,
 };
 use nonesuch_zone::change::{ChangeSet, SerialRule};
 use proptest::prelude::*;
@@ -20,12 +20,12 @@ fn at(now: u32) -> VerifyOptions {
     VerifyOptions { now: Some(now), ..VerifyOptions::default() }
 }
 
-fn known(earlier: Earlier<'_>) -> Aids<'_> {
-    Aids { predecessor: Some(earlier), ..Aids::default() }
+fn known(earlier: VerifiedPredecessor<'_>) -> VerifyInputs<'_> {
+    VerifyInputs { predecessor: Some(earlier), ..VerifyInputs::default() }
 }
 
 fn by_change(old: &Contents, old_time: u32, new: &Contents, now: u32) -> Report {
-    verify_aided(new, &at(now), &known(Earlier::from_record(old, Some(old_time))))
+    verify_with_inputs(new, &at(now), &known(VerifiedPredecessor::from_record(old, Some(old_time))))
 }
 
 /// What both ways of verifying must agree on; the signatures are those verified and those kept.
@@ -138,7 +138,7 @@ fn the_next_versions_are_verified_by_the_ones_before() {
     for version in 1..4 {
         let records = format!("{RECORDS}\nb TXT \"{version}\"");
         let next = signed_with(&zone(&records), &keys, Mechanism::Nsec);
-        let earlier = Earlier::from_record(verified.contents(), Some(NOW));
+        let earlier = VerifiedPredecessor::from_record(verified.contents(), Some(NOW));
         // The mode is not looked at: less than everything is never known of the outcome.
         let changed = into_verified_with(next, &structural, &known(earlier)).unwrap();
         assert_eq!(changed.report().signatures_verified, 1, "{version}");
@@ -146,7 +146,7 @@ fn the_next_versions_are_verified_by_the_ones_before() {
     }
     let mut bench = Bench::new(&zone(RECORDS), csk_of("example."), Mechanism::Nsec);
     bench.edit("b.example.", "A", |_| "192.0.2.2".to_owned());
-    let earlier = Earlier::from_record(verified.contents(), Some(NOW));
+    let earlier = VerifiedPredecessor::from_record(verified.contents(), Some(NOW));
     let FaultyZone { contents, report } =
         *into_verified_with(bench.contents(), &at(NOW), &known(earlier)).unwrap_err();
     assert_eq!(text(&contents), text(&bench.contents()));
@@ -164,8 +164,8 @@ fn progress_counts_what_is_kept_too() {
         let mut seen = seen.lock().unwrap();
         *seen = (seen.0.max(at.names), seen.1.max(at.signatures));
     };
-    let earlier = Some(Earlier::from_record(&old, Some(NOW)));
-    let aids = Aids { predecessor: earlier, progress: Some(&tell), ..Aids::default() };
+    let earlier = Some(VerifiedPredecessor::from_record(&old, Some(NOW)));
+    let aids = VerifyInputs { predecessor: earlier, progress: Some(&tell), ..VerifyInputs::default() };
     let verified = into_verified_with(old.clone(), &at(NOW), &aids).unwrap();
     let kept = verified.report().signatures_kept;
     assert_eq!(*seen.lock().unwrap(), (old.node_count() as u64, kept));
@@ -195,7 +195,7 @@ proptest! {
         let old = sign(&before, &keys, &first).unwrap().into_contents();
         let now = NOW + days * DAY;
         let mut second = SignOptions { now, ..SignOptions::new(mechanism, now - 3600, now + 14 * DAY) };
-        second.previous = Some(Previous { contents: &old, refresh: DAY, verify: false });
+        second.previous = Some(PreviousZone { contents: &old, refresh: DAY, verify: false });
         let new = sign(&after, &keys, &second).unwrap().into_contents();
         let new = damage.map_or_else(|| new.clone(), |(node, rrset, octet)| turn_bit(&new, node, rrset, octet));
         let (full, changed) = (verify(&new, &at(now)), by_change(&old, NOW, &new, now));

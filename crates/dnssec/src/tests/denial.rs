@@ -6,8 +6,8 @@ mod nsec5;
 mod white_lies;
 
 use super::*;
-use crate::denial::piece::{MadeRecord, Piece};
-use crate::denial::prove::{Denied, prove_made};
+use crate::denial::proof_piece::{GeneratedRecord, ProofPiece};
+use crate::denial::prove::{DenialTarget, prove_online};
 use crate::tests::random::config;
 use nonesuch_proto::{NameRef, bitmap};
 use nonesuch_zone::Image;
@@ -97,33 +97,33 @@ impl Zone {
     }
 
     /// What the server would ask to be proved.
-    fn denied<'i, 'q>(&'i self, case: &Case, qname: NameRef<'q>) -> Option<Denied<'i, 'q>> {
+    fn denied<'i, 'q>(&'i self, case: &Case, qname: NameRef<'q>) -> Option<DenialTarget<'i, 'q>> {
         let node = |owner: &Name| self.image.find_exact(owner.view()).unwrap();
         Some(match case {
             Case::Nothing => return None,
             Case::NameError { encloser } | Case::CutWildcard { encloser } => {
-                Denied::Name { name: qname, encloser: node(encloser) }
+                DenialTarget::Name { name: qname, encloser: node(encloser) }
             }
-            Case::NoData => Denied::Type { node: node(&qname.to_name()) },
+            Case::NoData => DenialTarget::Type { node: node(&qname.to_name()) },
             Case::WildcardAnswer { encloser } => {
-                Denied::CloserMatch { name: qname, encloser: node(encloser) }
+                DenialTarget::CloserMatch { name: qname, encloser: node(encloser) }
             }
-            Case::WildcardNoData { encloser } => Denied::WildcardType {
+            Case::WildcardNoData { encloser } => DenialTarget::WildcardType {
                 name: qname,
                 encloser: node(encloser),
                 wildcard: node(&Name::wildcard_below(encloser.view()).unwrap()),
             },
-            Case::NoDs { cut } => Denied::Ds { cut: node(cut) },
+            Case::NoDs { cut } => DenialTarget::Ds { cut: node(cut) },
         })
     }
 
     /// The records made for a question.
-    fn made(&self, mechanism: Mechanism, case: &Case, qname: NameRef<'_>) -> Vec<MadeRecord> {
+    fn made(&self, mechanism: Mechanism, case: &Case, qname: NameRef<'_>) -> Vec<GeneratedRecord> {
         let Some(denied) = self.denied(case, qname) else { return Vec::new() };
-        let proof = prove_made(&self.image, mechanism, denied);
+        let proof = prove_online(&self.image, mechanism, denied);
         assert_eq!(proof.templates().count(), 0);
-        let made = |piece: &Piece<'_>| match piece {
-            Piece::Made(record) => record.clone(),
+        let made = |piece: &ProofPiece<'_>| match piece {
+            ProofPiece::Generated(record) => record.clone(),
             other => panic!("{other:?}"),
         };
         proof.clone().into_pieces().iter().map(made).collect()
@@ -137,7 +137,7 @@ impl Zone {
             all.insert(owner.to_name());
             all.insert(owner.successor(self.apex.view()));
             all.insert(owner.successor_of_subtree(self.apex.view()));
-            all.extend(owner.sibling_before());
+            all.extend(owner.sibling_predecessor());
             for label in [&b"x"[..], b"*", b"\0", b"*\0", &[255; 63], b"A\xff"] {
                 let Ok(child) = Name::prepend(label, owner) else { continue };
                 all.extend(Name::prepend(b"deep", child.view()));
@@ -146,7 +146,7 @@ impl Zone {
                 all.insert(child);
             }
             let wildcard = Name::wildcard_below(owner).ok();
-            all.extend(wildcard.and_then(|wildcard| wildcard.view().sibling_before()));
+            all.extend(wildcard.and_then(|wildcard| wildcard.view().sibling_predecessor()));
         }
         all.retain(|question| question.view().is_at_or_below(self.apex.view()));
         // The server looks names up in lower case.

@@ -16,7 +16,9 @@ mod signatures;
 mod zonemd;
 
 use super::*;
-use crate::verify::{Aids, Anchor, Earlier, VerifyWarning, verify_aided, verify_with};
+use crate::verify::{
+    Anchor, VerifiedPredecessor, VerifyInputs, VerifyWarning, verify_with, verify_with_inputs,
+};
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
@@ -109,12 +111,12 @@ struct Found {
     proofs: Option<Proofs>,
 }
 
-fn found(owner: &str, rtype: Option<Rtype>, reason: Reason) -> Found {
+fn found(owner: &str, rtype: Option<Rtype>, reason: FaultReason) -> Found {
     Found::default().and(owner, rtype, reason)
 }
 
 impl Found {
-    fn and(mut self, owner: &str, rtype: Option<Rtype>, reason: Reason) -> Self {
+    fn and(mut self, owner: &str, rtype: Option<Rtype>, reason: FaultReason) -> Self {
         self.faults.push(Fault { owner: name(owner), rtype, reason });
         self
     }
@@ -187,9 +189,13 @@ fn plant_one(row: &Row, algorithm: Algorithm, mechanism: Mechanism) -> Option<St
     let vrf = crate::tests::nsec5::vrf();
     let by = |proofs, key| verify_with(&contents, &options, &Nsec5Evidence { proofs, key });
     // The same as a change of the sound zone, whose signatures are known to be good.
-    let earlier = Some(Earlier::from_record(&before, Some(NOW)));
+    let earlier = Some(VerifiedPredecessor::from_record(&before, Some(NOW)));
     let evidence = Nsec5Evidence { proofs, key: None };
-    let as_change = verify_aided(&contents, &options, &Aids { predecessor: earlier, evidence, progress: None });
+    let as_change = verify_with_inputs(
+        &contents,
+        &options,
+        &VerifyInputs { predecessor: earlier, evidence, progress: None },
+    );
     let mut ways = vec![("", by(proofs, None), true), (", as a change", as_change, true)];
     if bench.is_nsec5() {
         ways.push((", without proofs", by(None, None), false));
@@ -222,19 +228,21 @@ fn is_seen_in_public(wanted: &Found, report: &Report) -> bool {
         is_chain
             && matches!(
                 fault.reason,
-                Reason::BitmapExtra(_)
-                    | Reason::BitmapMissing(_)
-                    | Reason::WildcardFlagClear { .. }
-                    | Reason::WildcardFlagSet { .. }
-                    | Reason::Nsec5Missing { .. }
-                    | Reason::OptOutOverSecure { .. }
+                FaultReason::BitmapExtra(_)
+                    | FaultReason::BitmapMissing(_)
+                    | FaultReason::WildcardFlagClear { .. }
+                    | FaultReason::WildcardFlagSet { .. }
+                    | FaultReason::Nsec5Missing { .. }
+                    | FaultReason::OptOutOverSecure { .. }
             )
-            || fault.reason == Reason::ChainExtra && is_hashed(fault)
+            || fault.reason == FaultReason::ChainExtra && is_hashed(fault)
     };
-    let of_number =
-        |fault: &&Fault| matches!(fault.reason, Reason::ChainCount { .. } | Reason::ChainKind { .. });
-    let of_proof =
-        |fault: &&Fault| fault.rtype == Some(Rtype::NSEC5PROOF) && fault.reason != Reason::UnexpectedRecords;
+    let of_number = |fault: &&Fault| {
+        matches!(fault.reason, FaultReason::ChainCount { .. } | FaultReason::ChainKind { .. })
+    };
+    let of_proof = |fault: &&Fault| {
+        fault.rtype == Some(Rtype::NSEC5PROOF) && fault.reason != FaultReason::UnexpectedRecords
+    };
     let others = |faults: &[Fault]| -> Vec<Fault> {
         let hidden = |fault: &&Fault| of_hash(fault) || of_number(fault) || of_proof(fault);
         faults.iter().filter(|fault| !hidden(fault)).cloned().collect()

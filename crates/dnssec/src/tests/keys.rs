@@ -51,7 +51,8 @@ fn key_files_are_written_and_read_back() {
         )
         .unwrap();
         assert!(
-            pair.private_file_text(&KeyTimes::active_since(1_503_360_000)).ends_with("\nActivate: 20170822000000\n")
+            pair.private_file_text(&KeyTimes::active_since(1_503_360_000))
+                .ends_with("\nActivate: 20170822000000\n")
         );
         assert_eq!((&read.owner, read.flags, read.dnskey_rdata()), (&pair.owner, flags, pair.dnskey_rdata()));
         assert_eq!(read.check_base_name(&pair.base_name()), Ok(()));

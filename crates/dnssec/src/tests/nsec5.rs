@@ -302,7 +302,7 @@ fn a_vrf_key_that_signs_is_a_fault() {
     bench.add(&format!("example. 3600 IN TYPE{} \\# 65 01{hex}", Rtype::NSEC5KEY.0));
     bench.sign_again("example.", Rtype::NSEC5KEY, |_| {});
     let (tag, dnskey) = (Nsec5Key::of(&vrf).tag(), bench.keys.keys()[0].tag());
-    let reason = Reason::SigningVrfKey { tag, dnskey };
+    let reason = FaultReason::SigningVrfKey { tag, dnskey };
     bench.assert_faults(&[("example.", Some(Rtype::NSEC5KEY), reason)]);
 }
 
@@ -436,12 +436,12 @@ fn many_stored_proofs_are_judged_as_each_alone() {
             .entries()
             .filter_map(|entry| {
                 let reason = match judge(&public, entry)? {
-                    Reason::BadProof => match proof_to_hash(algorithm, entry.proof) {
+                    FaultReason::BadProof => match proof_to_hash(algorithm, entry.proof) {
                         Ok(hash) if good(&hash) => {
                             let owner = format!("{}.example.", String::from_utf8_lossy(&chain::label(&hash)));
-                            Reason::ProofOfOtherName { hashed: name(&owner) }
+                            FaultReason::ProofOfOtherName { hashed: name(&owner) }
                         }
-                        _ => Reason::BadProof,
+                        _ => FaultReason::BadProof,
                     },
                     other => other,
                 };
@@ -458,12 +458,12 @@ fn many_stored_proofs_are_judged_as_each_alone() {
 }
 
 /// What a stored proof alone is, verified by itself; nothing where it is good.
-fn judge(public: &VrfPublicKey, entry: ProofEntry<'_>) -> Option<Reason> {
+fn judge(public: &VrfPublicKey, entry: ProofEntry<'_>) -> Option<FaultReason> {
     let mut canonical = Vec::new();
     entry.full_name(name("example.").view()).view().push_canonical(&mut canonical);
     match public.verify(&canonical, entry.proof) {
-        Ok(hash) => (hash != *entry.hash).then_some(Reason::StoredHash),
-        Err(_) => Some(Reason::BadProof),
+        Ok(hash) => (hash != *entry.hash).then_some(FaultReason::StoredHash),
+        Err(_) => Some(FaultReason::BadProof),
     }
 }
 

@@ -4,7 +4,7 @@ use super::transition::{copies, ksk, with_keys, zsk};
 use super::*;
 use crate::keys::{KeyRecord, KeyTimes, REVOKE, SEP, SyncKeys, ZONE_KEY};
 use crate::online::{KeySetOptions, sign_key_set};
-use crate::sign::{AbsentSignature, Previous, SignError, SignWarning, resign, resign_changes};
+use crate::sign::{AbsentSignature, PreviousZone, SignError, SignWarning, resign, resign_changes};
 use crate::verify::Anchor;
 use nonesuch_zone::ChangeSet;
 
@@ -145,7 +145,7 @@ fn signing_again_keeps_the_copied_signature_and_takes_a_newer_one() {
     let keys = set(vec![zsk(2)]);
     for mechanism in ALL {
         let old = sign(&contents, &keys, &options(mechanism)).unwrap().into_contents();
-        let previous = Some(Previous::new(&old, 14 * 86_400));
+        let previous = Some(PreviousZone::new(&old, 14 * 86_400));
         let later = SignOptions { now: NOW + 3600, previous, ..options(mechanism) };
         assert!(resign(&contents, &keys, &later).unwrap().is_none());
         // The input may have the record alone: the previous zone has the signature.
@@ -188,7 +188,7 @@ fn verifying_warns_where_no_key_with_the_sep_flag_signs_the_keys() {
     });
     let report = report(&broken);
     assert!(report.is_sound());
-    assert_eq!(report.warnings, [VerifyWarning::SilentEntryPoints { tags: vec![ksk(1).tag()] }]);
+    assert_eq!(report.warnings, [VerifyWarning::SepKeysNotSigning { tags: vec![ksk(1).tag()] }]);
     assert!(report.warnings[0].to_string().contains("no key with the SEP flag signs the DNSKEY RRset"));
 }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::sign::{
-    Mending, Previous, SerialPolicy, SignError, SignWarning, is_current, resign, resign_changes,
-    resign_compared, resign_stored,
+    IncrementalResult, PreviousZone, SerialPolicy, SignError, SignWarning, is_current, resign,
+    resign_changes, resign_compared, resign_stored,
 };
 use nonesuch_zone::change::is_data;
 use nonesuch_zone::{ChangeSet, StoredZone, Verification, compiled};
@@ -18,7 +18,7 @@ fn later(mechanism: Mechanism, previous: &Contents, days: u32) -> SignOptions<'_
     let now = NOW + days * DAY;
     let mut options = SignOptions::new(mechanism, now - 3600, now + 14 * DAY);
     options.now = now;
-    options.previous = Some(Previous::new(previous, PERIOD));
+    options.previous = Some(PreviousZone::new(previous, PERIOD));
     options
 }
 
@@ -292,7 +292,7 @@ fn of_a_compiled_zone_no_more_is_looked_at_than_the_changes_concern() {
                 refused += 1;
                 continue;
             };
-            let Mending::Mended(resigned) = outcome else { panic!("{outcome:?}") };
+            let IncrementalResult::Signed(resigned) = outcome else { panic!("{outcome:?}") };
             let mut out = Vec::new();
             // Where a short chunk is joined to a spoiled one, that is seen too; what was passed on its reader finds.
             if compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out).is_ok() {
@@ -302,7 +302,9 @@ fn of_a_compiled_zone_no_more_is_looked_at_than_the_changes_concern() {
         }
         assert!(mended > 0 && refused > 0, "{mechanism}: {mended}, {refused}");
         let zone = StoredZone::of_octets(sound).unwrap();
-        let Ok(Mending::Mended(resigned)) = resign_stored(&zone, &changes, &keys, &options) else { panic!() };
+        let Ok(IncrementalResult::Signed(resigned)) = resign_stored(&zone, &changes, &keys, &options) else {
+            panic!()
+        };
         assert_eq!(text(resigned.into_signed().unwrap().contents()), expected);
     }
 }
@@ -316,14 +318,14 @@ fn a_compiled_zone_of_which_nothing_is_to_be_signed_stays() {
         let zone = StoredZone::of_octets(octets).unwrap();
         for (days, stays) in [(1, true), (10, true), (11, false)] {
             let outcome = resign_stored(&zone, &none, &keys, &later(mechanism, &old, days)).unwrap();
-            assert_eq!(matches!(outcome, Mending::Unchanged), stays, "{days}");
+            assert_eq!(matches!(outcome, IncrementalResult::Unchanged), stays, "{days}");
         }
-        let facts = crate::facts::denial_by_directory(&zone).unwrap();
-        assert_eq!(Some(facts), crate::facts::denial(&old));
+        let facts = crate::inspect::denial_by_directory(&zone).unwrap();
+        assert_eq!(Some(facts), crate::inspect::denial(&old));
         // Another mechanism, or another key, is for the whole zone.
         for other in ALL.into_iter().filter(|other| *other != mechanism) {
             let outcome = resign_stored(&zone, &none, &keys, &later(other, &old, 1)).unwrap();
-            assert!(matches!(outcome, Mending::Impossible), "{other}");
+            assert!(matches!(outcome, IncrementalResult::Impossible), "{other}");
         }
     }
 }
@@ -379,7 +381,7 @@ fn what_a_signed_zone_file_lacks_is_made_from_the_whole_zone() {
             let options = later(mechanism, &old, 1);
             let outcome =
                 resign_compared(&compared.previous, &compared.changes, &after, &keys, &options).unwrap();
-            matches!(outcome, Mending::Mended(_))
+            matches!(outcome, IncrementalResult::Signed(_))
         };
         assert!(sign_again(sound.clone()));
         // The last record of the chain with its signature; the signature of the DS RRset.

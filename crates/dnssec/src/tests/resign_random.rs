@@ -2,7 +2,7 @@
 //! apart from the signatures that they keep, and make no signature that need not be made.
 
 use super::*;
-use crate::sign::{Mending, Previous, resign_changes, resign_compared, resign_stored};
+use crate::sign::{IncrementalResult, PreviousZone, resign_changes, resign_compared, resign_stored};
 use nonesuch_zone::change::{SerialRule, is_data};
 use nonesuch_zone::write::write_splice;
 use nonesuch_zone::{ChangeSet, StoredZone, Verification, compiled};
@@ -191,7 +191,7 @@ proptest! {
         let mut options = second.options(now);
         options.drop_foreign_dnskeys = true;
         let whole = sign(&after, &keys, &options).unwrap();
-        options.previous = Some(Previous { contents: &old, refresh, verify: verify_all });
+        options.previous = Some(PreviousZone { contents: &old, refresh, verify: verify_all });
 
         let resigned = sign(&after, &keys, &options).unwrap();
         let report = verify(resigned.contents(), &VerifyOptions { now: Some(now), ..VerifyOptions::default() });
@@ -220,7 +220,7 @@ proptest! {
         compiled::write_in_chunks(&old, Verification::Nothing, octets, &mut image).unwrap();
         let zone = StoredZone::of_octets(image).unwrap();
         match resign_stored(&zone, &changes, &keys, &options).unwrap() {
-            Mending::Mended(parts) => {
+            IncrementalResult::Signed(parts) => {
                 prop_assert_eq!((parts.statistics(), parts.names_planned()), (mended.statistics(), mended.names_planned()));
                 let mut image = Vec::new();
                 compiled::write_splice(&parts.splice(), Verification::Nothing, &mut image).unwrap();
@@ -232,7 +232,7 @@ proptest! {
         // The same of the two zone files, of which the signed one is read only where it differs.
         let compared = compiled::compare_octets(text(&old).into_bytes(), &after).unwrap().unwrap();
         match resign_compared(&compared.previous, &compared.changes, &after, &keys, &options).unwrap() {
-            Mending::Mended(parts) => {
+            IncrementalResult::Signed(parts) => {
                 prop_assert_eq!(parts.statistics(), mended.statistics());
                 let mut out = Vec::new();
                 write_splice(&parts.splice(), &mut out).unwrap();

@@ -88,7 +88,8 @@ fn rfc9077_ttl_is_the_lesser_of_soa_ttl_and_minimum() {
         for mechanism in ALL {
             let signed = sign(&contents, &keys, &options(mechanism)).unwrap();
             // The examples leave the NS records out.
-            let fault = Fault { owner: name("example.org."), rtype: Some(Rtype::NS), reason: Reason::NoNs };
+            let fault =
+                Fault { owner: name("example.org."), rtype: Some(Rtype::NS), reason: FaultReason::NoNs };
             assert_eq!(report(signed.contents()).faults, [fault]);
             let chain = signed.contents().nodes().flat_map(|node| node.rrsets());
             let ttls: Vec<_> = chain

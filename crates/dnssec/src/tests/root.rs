@@ -40,7 +40,8 @@ fn the_root_zone_expires() {
     let Some((contents, signatures)) = root() else { return };
     let options = VerifyOptions { now: Some(TIME + 30 * 86_400), ..root_options() };
     let report = verify(&contents, &options);
-    let expired = report.faults.iter().filter(|fault| matches!(fault.reason, Reason::Expired { .. })).count();
+    let expired =
+        report.faults.iter().filter(|fault| matches!(fault.reason, FaultReason::Expired { .. })).count();
     assert_eq!(expired as u64, signatures);
     let options = VerifyOptions { now: None, ..root_options() };
     assert!(verify(&contents, &options).is_sound());

@@ -1,7 +1,7 @@
 //! RRsets that the signer repairs or refuses: different TTLs, and more octets than a message has.
 
 use super::*;
-use crate::sign::{Previous, SignError, resign_changes, sign_streaming};
+use crate::sign::{PreviousZone, SignError, resign_changes, sign_streaming};
 use nonesuch_zone::ChangeSet;
 
 /// RFC 2181 §5.2: all records get the lowest TTL, so that the signed zone is sound.
@@ -16,7 +16,8 @@ fn records_of_different_ttls_are_signed_with_the_lowest() {
     let lines = text(&signed(&zone("many A 192.0.2.1\nmany A 192.0.2.2"), Mechanism::Nsec));
     let raised = lines.replacen("many.example.\t3600\tIN\tA\t", "many.example.\t7200\tIN\tA\t", 1);
     let previous = read_zone(&raised, &name("example."));
-    let faults = [Fault { owner: name("many.example."), rtype: Some(Rtype::A), reason: Reason::MixedTtls }];
+    let faults =
+        [Fault { owner: name("many.example."), rtype: Some(Rtype::A), reason: FaultReason::MixedTtls }];
     assert_eq!(report(&previous).faults, faults);
     assert_sound(&nonesuch_zone::Splice::of(&previous).to_contents().unwrap());
     assert_sound(sign(&previous, &pair_of("example."), &options(Mechanism::Nsec)).unwrap().contents());
@@ -48,7 +49,7 @@ fn an_rrset_that_fits_no_message_with_its_signatures_is_not_signed() {
         let streamed = sign_streaming(&large, &keys, &options(mechanism), render, take);
         is_too_large(streamed.expect_err("too large"));
         let previous = sign(&small, &keys, &options(mechanism)).unwrap().into_contents();
-        let refresh = Previous { contents: &previous, refresh: 0, verify: false };
+        let refresh = PreviousZone { contents: &previous, refresh: 0, verify: false };
         let options = SignOptions { previous: Some(refresh), ..options(mechanism) };
         let changes = ChangeSet::between(&small, &large, |rrset| rrset.rtype() == Rtype::TXT);
         is_too_large(resign_changes(&changes, &keys, &options).expect_err("too large"));

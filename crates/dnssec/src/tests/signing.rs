@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::keys::{KeyTimes, ds_rdata};
-use crate::sign::{Previous, SerialPolicy, SignError, SignProgress, SignWarning, resign_changes};
+use crate::sign::{PreviousZone, SerialPolicy, SignError, SignProgress, SignWarning, resign_changes};
 use nonesuch_proto::bitmap;
 use nonesuch_zone::ChangeSet;
 
@@ -361,12 +361,12 @@ fn names_of_newer_types_text_and_nsec_keep_their_case() {
         let (rtype, lower) = other.split_once(' ').unwrap();
         bench.edit("x.example.", rtype, |_| lower.to_owned());
         let faults = bench.faults();
-        assert!(matches!(faults[..], [Fault { reason: Reason::BadSignature { .. }, .. }]), "{faults:?}");
+        assert!(matches!(faults[..], [Fault { reason: FaultReason::BadSignature { .. }, .. }]), "{faults:?}");
     }
     let mut bench = Bench::new(&zone("x A 192.0.2.1"), csk_of("example."), Mechanism::Nsec);
     bench.edit("example.", "NSEC", |rdata| rdata.replace("x.example.", "X.example."));
     let faults = bench.faults();
-    assert!(matches!(faults[..], [Fault { reason: Reason::BadSignature { .. }, .. }]), "{faults:?}");
+    assert!(matches!(faults[..], [Fault { reason: FaultReason::BadSignature { .. }, .. }]), "{faults:?}");
 }
 
 #[test]
@@ -703,7 +703,7 @@ fn what_verifying_refuses_is_warned_of() {
         let contents = zone(&format!("a A 192.0.2.1\n{records}"));
         let signed = sign(&contents, &csk_of("example."), &options(Mechanism::Nsec)).unwrap();
         let told = signed.warnings().iter().map(|warning| match warning {
-            SignWarning::Refused { owner, rtype, reason } => {
+            SignWarning::WillNotVerify { owner, rtype, reason } => {
                 Fault { owner: owner.clone(), rtype: Some(*rtype), reason: reason.clone() }
             }
             other => panic!("{records}: {other}"),
@@ -734,13 +734,13 @@ fn what_verifying_refuses_is_warned_of_among_changes() {
     for mechanism in ALL {
         let previous = sign(&zone("a A 192.0.2.1"), &keys, &options(mechanism)).unwrap().into_contents();
         let changes = ChangeSet::parse(b"+ b 3600 IN DNSKEY 256 3 15 AAAA\n", &name("example.")).unwrap();
-        let kept = Previous::new(&previous, EXPIRATION - INCEPTION);
+        let kept = PreviousZone::new(&previous, EXPIRATION - INCEPTION);
         let again = SignOptions { previous: Some(kept), ..options(mechanism) };
         let resigned = resign_changes(&changes, &keys, &again).unwrap().unwrap();
         assert!(resigned.names_planned().is_some());
-        let (owner, rtype, reason) = (name("b.example."), Rtype::DNSKEY, Reason::UnexpectedRecords);
-        let is_place = |warning: &&SignWarning| matches!(warning, SignWarning::Refused { .. });
+        let (owner, rtype, reason) = (name("b.example."), Rtype::DNSKEY, FaultReason::UnexpectedRecords);
+        let is_place = |warning: &&SignWarning| matches!(warning, SignWarning::WillNotVerify { .. });
         let told: Vec<_> = resigned.warnings().iter().filter(is_place).cloned().collect();
-        assert_eq!(told, [SignWarning::Refused { owner, rtype, reason }]);
+        assert_eq!(told, [SignWarning::WillNotVerify { owner, rtype, reason }]);
     }
 }

@@ -3,8 +3,10 @@
 use super::*;
 use crate::keys::{KeyRecord, REVOKE, SEP, SyncKeys, ZONE_KEY};
 use crate::online::{KeySetOptions, sign_key_set};
-use crate::sign::{Previous, SerialPolicy, SignError, SignWarning, resign, resign_stored};
-use crate::transition::{DataSigners, KeyState, TransitionFault, Version, transition, transition_between};
+use crate::sign::{PreviousZone, SerialPolicy, SignError, SignWarning, resign, resign_stored};
+use crate::transition::{
+    DataSigners, KeyState, SignedVersion, TransitionFault, transition, transition_between,
+};
 use nonesuch_crypto::key_tag;
 use nonesuch_zone::change::ChangeSet;
 use nonesuch_zone::{Image, StoredZone, Verification, compiled};
@@ -130,7 +132,7 @@ fn steps_that_break_validators_are_told_of_two_zones() {
 #[test]
 fn a_sole_key_without_the_sep_flag_rolls_to_one_with_it() {
     let signed_again = |before: &Contents, keys: Vec<KeyPair>, others: &[KeyPair]| {
-        let previous = Some(Previous::new(before, 14 * 86_400));
+        let previous = Some(PreviousZone::new(before, 14 * 86_400));
         let options = SignOptions {
             previous,
             serial: SerialPolicy::Increment,
@@ -184,8 +186,8 @@ fn compile(contents: &Contents) -> StoredZone {
 fn faults_of_each_form(before: &Contents, after: &Contents, now: Option<u32>) -> [Vec<TransitionFault>; 3] {
     let (keys, next_keys) = (KeyState::of(before).unwrap(), KeyState::of(after).unwrap());
     let faults = |data, next_data| {
-        let next = Version { keys: &next_keys, data: next_data };
-        transition(Version { keys: &keys, data }, next, now)
+        let next = SignedVersion { keys: &next_keys, data: next_data };
+        transition(SignedVersion { keys: &keys, data }, next, now)
     };
     let (stored, next_stored) = (compile(before), compile(after));
     let (image, next_image) = (Image::compile(before).unwrap(), Image::compile(after).unwrap());
@@ -217,7 +219,7 @@ fn contents_compiled_zones_and_images_have_the_same_faults() {
 fn one_rrset_that_a_removed_key_alone_signs_is_found() {
     let both = signed_by(vec![ksk(1), zsk(2), zsk(3)], &[], Mechanism::Nsec);
     let after = signed_by(vec![ksk(1), zsk(3)], &[], Mechanism::Nsec);
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     for node in both.nodes() {
         run.begin_node(node.name());
         for rrset in node.rrsets() {
@@ -230,7 +232,7 @@ fn one_rrset_that_a_removed_key_alone_signs_is_found() {
                 .for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
         }
     }
-    let before = Contents::from_runs(both.apex(), vec![run]);
+    let before = Contents::from_parts(both.apex(), vec![run]);
     let (owner, tags) = (name("*.w.example."), vec![zsk(2).tag()]);
     let fault = TransitionFault::RemovedSigners { owner, rtype: Rtype::TXT, tags };
     for faults in faults_of_each_form(&before, &after, Some(NOW)) {
@@ -281,7 +283,7 @@ fn a_key_set_without_any_key_that_signed_online_is_found() {
 fn a_compiled_zone_is_not_mended_where_the_step_breaks_validators() {
     let before = signed_by(vec![ksk(1), zsk(2)], &[zsk(3)], Mechanism::Nsec);
     let keys = KeySet::new(&name("example."), vec![ksk(1), zsk(3)]).unwrap();
-    let previous = Some(Previous::new(&before, 14 * 86_400));
+    let previous = Some(PreviousZone::new(&before, 14 * 86_400));
     let options =
         SignOptions { previous, now: NOW + 3600, drop_foreign_dnskeys: true, ..options(Mechanism::Nsec) };
     let (stored, none) = (compile(&before), ChangeSet::between(&before, &before, |_| true));
@@ -297,7 +299,7 @@ fn a_compiled_zone_is_not_mended_where_the_step_breaks_validators() {
 fn steps_that_break_validators_are_not_signed_unless_they_are_allowed() {
     for (what, (keys, others), (next_keys, next_others), expected) in steps() {
         let before = signed_by(copies(&keys), &others, Mechanism::Nsec);
-        let previous = Some(Previous::new(&before, 14 * 86_400));
+        let previous = Some(PreviousZone::new(&before, 14 * 86_400));
         let mut options = SignOptions { previous, ..options(Mechanism::Nsec) };
         options.now += 3600;
         let keys = KeySet::new(&name("example."), next_keys).unwrap();
@@ -329,7 +331,7 @@ fn another_kind_of_chain_needs_another_serial() {
     let [before, after] = states;
     let later = KeyState { serial: after.serial + 1, ..after };
     let versions = [(&before, &nsec), (&later, &nsec3)]
-        .map(|(keys, zone)| Version { keys, data: DataSigners::Zone(zone.into()) });
+        .map(|(keys, zone)| SignedVersion { keys, data: DataSigners::Zone(zone.into()) });
     assert_eq!(transition(versions[0], versions[1], None), []);
 }
 

@@ -15,8 +15,8 @@ use super::{EXPIRATION, INCEPTION, NOW, key, name};
 use crate::keys::KeyPair;
 use crate::rrsig::{Rrsig, push_signed_data};
 use crate::validate::{
-    Budget, Insecurity, Limits, Proved, Question, Reason, Status, TrustedKeys, Undecided, Validation,
-    validate,
+    BogusReason, Budget, IndeterminateReason, InsecureReason, ProvedAnswer, Question, SecurityStatus,
+    TrustedKeys, Validation, ValidationLimits, validate,
 };
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::message::{self, Header, Message, Rcode, Record, Section, flags};
@@ -201,35 +201,35 @@ impl Reply {
     /// Validates with the one key that signs, and the NSEC5 keys.
     fn validate(&self) -> Validation {
         let mut keys = trust(&self.signer);
-        keys.set_nsec5_keys(self.nsec5_keys.iter().map(Vec::as_slice), &Limits::default());
+        keys.set_nsec5_keys(self.nsec5_keys.iter().map(Vec::as_slice), &ValidationLimits::default());
         self.validate_with(&keys, NOW, &mut Budget::default())
     }
 
     #[track_caller]
-    fn assert_secure(&self, proved: &Proved) -> Validation {
+    fn assert_secure(&self, proved: &ProvedAnswer) -> Validation {
         let validation = self.validate();
-        assert_eq!((&validation.status, validation.proved.as_ref()), (&Status::Secure, Some(proved)));
+        assert_eq!((&validation.status, validation.proved.as_ref()), (&SecurityStatus::Secure, Some(proved)));
         validation
     }
 
     #[track_caller]
-    fn assert_insecure(&self, insecurity: Insecurity, proved: &Proved) -> Validation {
+    fn assert_insecure(&self, insecurity: InsecureReason, proved: &ProvedAnswer) -> Validation {
         let validation = self.validate();
-        let status = Status::Insecure(insecurity);
+        let status = SecurityStatus::Insecure(insecurity);
         assert_eq!((&validation.status, validation.proved.as_ref()), (&status, Some(proved)));
         validation
     }
 
     #[track_caller]
-    fn assert_bogus(&self, reason: Reason) {
+    fn assert_bogus(&self, reason: BogusReason) {
         let validation = self.validate();
-        assert_eq!((validation.status, validation.proved), (Status::Bogus(reason), None));
+        assert_eq!((validation.status, validation.proved), (SecurityStatus::Bogus(reason), None));
     }
 
     #[track_caller]
-    fn assert_undecided(&self, undecided: Undecided) {
+    fn assert_undecided(&self, undecided: IndeterminateReason) {
         let validation = self.validate();
-        assert_eq!((validation.status, validation.proved), (Status::Indeterminate(undecided), None));
+        assert_eq!((validation.status, validation.proved), (SecurityStatus::Indeterminate(undecided), None));
     }
 }
 
@@ -264,7 +264,7 @@ fn sign_by(
 
 /// The trusted keys of `example.`: one key, and no NSEC5 key.
 fn trust(signer: &KeyPair) -> TrustedKeys {
-    TrustedKeys::new(&signer.owner, [signer.dnskey_rdata().as_slice()], &Limits::default())
+    TrustedKeys::new(&signer.owner, [signer.dnskey_rdata().as_slice()], &ValidationLimits::default())
 }
 
 fn is(owner: &'static str, rtype: Rtype) -> impl Fn(&Record) -> bool {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sign::{SignError, SignWarning, sign_streaming};
-use crate::verify::{Aids, VerifyWarning, into_verified, verify_aided};
+use crate::verify::{VerifyInputs, VerifyWarning, into_verified, verify_with_inputs};
 use nonesuch_zone::zonemd::{self, Zonemd, ZonemdHash};
 
 /// Glue, an occluded name, an empty non-terminal, a wildcard and letters in both cases, over several parts.
@@ -147,7 +147,7 @@ fn an_error_of_the_taker_ends_signing() {
 }
 
 /// What verifying an unsigned zone with these ZONEMD records at its apex finds: algorithms verified, faults, warnings.
-fn outcome(zonemd: &[String]) -> (Vec<ZonemdHash>, Vec<Reason>, Vec<VerifyWarning>) {
+fn outcome(zonemd: &[String]) -> (Vec<ZonemdHash>, Vec<FaultReason>, Vec<VerifyWarning>) {
     let lines: String = zonemd.iter().map(|rdata| format!("@ ZONEMD {rdata}\n")).collect();
     let contents = zone(&format!("a A 192.0.2.1\n{lines}"));
     let report = match into_verified(contents, &VerifyOptions::default()) {
@@ -168,27 +168,27 @@ fn what_is_wrong_with_digests_is_told() {
     let other = record(&contents, 7, long);
     // Over other records.
     let wrong = record(&zone("a A 192.0.2.2"), 7, short);
-    let mismatch = Reason::ZonemdMismatch { hash: short };
+    let mismatch = FaultReason::ZonemdMismatch { hash: short };
     assert_eq!(outcome(&[]), (vec![], vec![], vec![]));
     assert_eq!(outcome(std::slice::from_ref(&good)), (vec![short], vec![], vec![]));
     assert_eq!(outcome(&[good.clone(), other.clone()]), (vec![short, long], vec![], vec![]));
     assert_eq!(outcome(std::slice::from_ref(&wrong)), (vec![], vec![mismatch.clone()], vec![]));
     // One good record suffices.
-    let spare = |reason: &Reason| vec![VerifyWarning::SpareZonemd { reason: reason.clone() }];
+    let spare = |reason: &FaultReason| vec![VerifyWarning::SpareZonemd { reason: reason.clone() }];
     assert_eq!(outcome(&[wrong.clone(), other.clone()]), (vec![long], vec![], spare(&mismatch)));
 
     let of_old = record(&contents, 6, short);
-    let serial = Reason::ZonemdSerial { found: 6, expected: 7 };
+    let serial = FaultReason::ZonemdSerial { found: 6, expected: 7 };
     assert_eq!(outcome(std::slice::from_ref(&of_old)), (vec![], vec![serial.clone()], vec![]));
     assert_eq!(outcome(&[of_old, other.clone()]), (vec![long], vec![], spare(&serial)));
 
-    let duplicate = Reason::ZonemdDuplicate { hash: short };
+    let duplicate = FaultReason::ZonemdDuplicate { hash: short };
     assert_eq!(outcome(&[good.clone(), wrong.clone()]), (vec![], vec![duplicate.clone()], vec![]));
     assert_eq!(outcome(&[good.clone(), wrong, other]), (vec![long], vec![], spare(&duplicate)));
 
     for digits in ["00", &good[6..50], &format!("{}00", &good[6..])] {
         let (found, expected) =
-            (digits.len() / 2, Reason::ZonemdLength { hash: short, found: digits.len() / 2 });
+            (digits.len() / 2, FaultReason::ZonemdLength { hash: short, found: digits.len() / 2 });
         assert_eq!(outcome(&[format!("7 1 1 {digits}")]), (vec![], vec![expected], vec![]), "{found}");
     }
     // No reader takes these, but a transfer could bring them.
@@ -201,8 +201,8 @@ fn what_is_wrong_with_digests_is_told() {
         });
         into_verified(cut, &VerifyOptions::default()).unwrap_err().report.faults.remove(0).reason
     };
-    assert_eq!(cut(6), Reason::ZonemdLength { hash: short, found: 0 });
-    assert_eq!(cut(5), Reason::MalformedRecord);
+    assert_eq!(cut(6), FaultReason::ZonemdLength { hash: short, found: 0 });
+    assert_eq!(cut(5), FaultReason::MalformedRecord);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn unsupported_digests_say_nothing() {
     // Beside a wrong one of a supported algorithm they do not help.
     let wrong = format!("7 1 1 {}", "00".repeat(48));
     let all = [&records[..], &[wrong]].concat();
-    assert_eq!(outcome(&all).1, [Reason::ZonemdMismatch { hash: ZonemdHash::Sha384 }]);
+    assert_eq!(outcome(&all).1, [FaultReason::ZonemdMismatch { hash: ZonemdHash::Sha384 }]);
 }
 
 #[test]
@@ -235,13 +235,13 @@ fn altered_glue_of_a_signed_zone_is_found() {
     let signed = sign(&contents, &pair_of("example."), &options).unwrap();
     let altered = text(signed.contents()).replace("192.0.2.7", "192.0.2.8");
     let faults = report(&read_zone(&altered, &name("example."))).faults;
-    let reason = Reason::ZonemdMismatch { hash: ZonemdHash::Sha384 };
+    let reason = FaultReason::ZonemdMismatch { hash: ZonemdHash::Sha384 };
     assert_eq!(faults, [Fault { owner: name("example."), rtype: Some(Rtype::ZONEMD), reason }]);
     // Without its ZONEMD record the chain says that there was one.
     let without: Vec<&str> =
         altered.lines().filter(|line| !line.contains("\tZONEMD\t") && !line.contains("\tZONEMD ")).collect();
     let faults = report(&read_zone(&without.join("\n"), &name("example."))).faults;
-    assert_eq!(faults[0].reason, Reason::BitmapExtra(Rtype::ZONEMD));
+    assert_eq!(faults[0].reason, FaultReason::BitmapExtra(Rtype::ZONEMD));
 }
 
 /// The publisher digested the records with the TTLs that they had (RFC 8976 §3.3), and the lowest one is known of each RRset.
@@ -256,17 +256,20 @@ fn a_digest_over_records_with_different_ttls_cannot_be_checked() {
         )
     };
     let hash = ZonemdHash::Sha384;
-    assert_eq!(check("m 60 A 192.0.2.1\nm 60 A 192.0.2.2"), (true, vec![Reason::ZonemdMismatch { hash }]));
+    assert_eq!(
+        check("m 60 A 192.0.2.1\nm 60 A 192.0.2.2"),
+        (true, vec![FaultReason::ZonemdMismatch { hash }])
+    );
     let (is_wrong, reasons) = check("m 60 A 192.0.2.1\nm 30 A 192.0.2.2");
-    assert!(is_wrong && reasons.contains(&Reason::ZonemdMixedTtls { hash }), "{reasons:?}");
+    assert!(is_wrong && reasons.contains(&FaultReason::ZonemdMixedTtls { hash }), "{reasons:?}");
 }
 
 #[test]
 fn the_digest_of_an_unsigned_zone_is_verified() {
     let contents = zone(&format!("@ ZONEMD 7 1 1 {}", "00".repeat(48)));
-    let reasons: Vec<Reason> =
+    let reasons: Vec<FaultReason> =
         verify(&contents, &VerifyOptions::default()).faults.into_iter().map(|fault| fault.reason).collect();
-    assert_eq!(reasons, [Reason::ZonemdMismatch { hash: ZonemdHash::Sha384 }]);
+    assert_eq!(reasons, [FaultReason::ZonemdMismatch { hash: ZonemdHash::Sha384 }]);
     let digest = &zonemd::digest(&contents, &[ZonemdHash::Sha384])[0];
     let right = zone(&format!("@ ZONEMD 7 1 1 {}", data_encoding::HEXUPPER.encode(&digest.1)));
     let report = verify(&right, &VerifyOptions::default());
@@ -274,7 +277,7 @@ fn the_digest_of_an_unsigned_zone_is_verified() {
     // Where a trust anchor says that the zone is signed, the digest is not enough.
     let anchors = vec![crate::verify::Anchor::Ds(vec![0; 36])];
     let report = verify(&right, &VerifyOptions { anchors, ..VerifyOptions::default() });
-    assert_eq!(report.faults[0].reason, Reason::NoDnskey);
+    assert_eq!(report.faults[0].reason, FaultReason::NoDnskey);
 }
 
 #[test]
@@ -282,8 +285,8 @@ fn progress_of_verifying_reaches_the_whole() {
     let signed = signed(&zone(&records()), Mechanism::Nsec);
     let told = std::sync::Mutex::new(Vec::new());
     let progress = |at| told.lock().unwrap().push(at);
-    let aids = Aids { progress: Some(&progress), ..Aids::default() };
-    let report = verify_aided(&signed, &VerifyOptions::default(), &aids);
+    let aids = VerifyInputs { progress: Some(&progress), ..VerifyInputs::default() };
+    let report = verify_with_inputs(&signed, &VerifyOptions::default(), &aids);
     let told: Vec<crate::verify::VerifyProgress> = told.into_inner().unwrap();
     let names = signed.node_count() as u64;
     assert!(told.iter().all(|at| at.total_names == names));

@@ -4,7 +4,7 @@
 /// Bounds of the work; the defaults are in the range of what resolvers have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct ValidationLimits {
     /// Signature verifications for each client query.
     pub signatures: u32,
     /// How many of them may fail.
@@ -35,7 +35,7 @@ pub struct Limits {
     pub aliases: u32,
 }
 
-impl Default for Limits {
+impl Default for ValidationLimits {
     fn default() -> Self {
         Self {
             signatures: 64,
@@ -60,19 +60,19 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Limit {
-    /// [`Limits::signatures`].
+    /// [`ValidationLimits::signatures`].
     #[error("signature verifications")]
     Signatures,
-    /// [`Limits::failures`].
+    /// [`ValidationLimits::failures`].
     #[error("signatures that do not fit")]
     Failures,
-    /// [`Limits::hash_blocks`].
+    /// [`ValidationLimits::hash_blocks`].
     #[error("NSEC3 hashes")]
     HashBlocks,
-    /// [`Limits::proofs_per_response`] or [`Limits::proofs`].
+    /// [`ValidationLimits::proofs_per_response`] or [`ValidationLimits::proofs`].
     #[error("NSEC5 proofs")]
     Proofs,
-    /// [`Limits::aliases`].
+    /// [`ValidationLimits::aliases`].
     #[error("aliases")]
     Aliases,
 }
@@ -112,7 +112,7 @@ impl Work {
 /// The budget of one client query: made once for it, passed to the validation of each response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    limits: Limits,
+    limits: ValidationLimits,
     spent: Work,
     /// Proofs verified before the current response.
     proofs_before: u32,
@@ -121,13 +121,13 @@ pub struct Budget {
 impl Budget {
     /// A budget of which nothing is spent.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: ValidationLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
     /// The bounds.
     #[must_use]
-    pub const fn limits(&self) -> &Limits {
+    pub const fn limits(&self) -> &ValidationLimits {
         &self.limits
     }
 

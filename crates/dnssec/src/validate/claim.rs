@@ -1,6 +1,6 @@
 //! What a response says does not exist, and what the type bit map of a record says to that: the same for every mechanism.
 
-use super::reason::{Insecurity, Reason};
+use super::reason::{BogusReason, InsecureReason};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 
 /// What is said not to exist. All names are in the zone.
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
 pub(crate) struct Denial {
     pub(crate) kind: Kind,
     /// Why it is no proof that all can rely on.
-    pub(crate) weakness: Option<Insecurity>,
+    pub(crate) weakness: Option<InsecureReason>,
 }
 
 impl Denial {
@@ -46,7 +46,7 @@ impl Denial {
 
     /// A denial whose next closer name an opt-out record covers is insecure (RFC 5155 §9.2).
     pub(crate) fn covered(kind: Kind, opt_out: bool) -> Self {
-        Self { kind, weakness: opt_out.then_some(Insecurity::OptOut) }
+        Self { kind, weakness: opt_out.then_some(InsecureReason::OptOut) }
     }
 }
 
@@ -69,42 +69,42 @@ fn is_parent_side(map: &[u8]) -> bool {
 
 /// Whether the record that matches `name`, itself or the wildcard for it, shows that there is no `rtype`
 /// (RFC 4035 §5.4, RFC 5155 §8.5 to §8.7, RFC 6840 §4.1 and §4.3).
-pub(crate) fn check_type(name: NameRef<'_>, rtype: Rtype, map: &[u8]) -> Result<(), Reason> {
+pub(crate) fn check_type(name: NameRef<'_>, rtype: Rtype, map: &[u8]) -> Result<(), BogusReason> {
     let is_data = |found: &Rtype| !matches!(*found, Rtype::RRSIG | Rtype::NSEC);
     let found = match rtype {
         Rtype::ANY => bitmap::types(map).find(is_data),
         _ => bitmap::contains(map, rtype).then_some(rtype),
     };
     if let Some(rtype) = found {
-        return Err(Reason::TypeExists { name: name.to_name(), rtype });
+        return Err(BogusReason::TypeExists { name: name.to_name(), rtype });
     }
     if bitmap::contains(map, Rtype::CNAME) {
-        return Err(Reason::AliasExists(name.to_name()));
+        return Err(BogusReason::AliasExists(name.to_name()));
     }
     if rtype != Rtype::DS {
-        return if is_parent_side(map) { Err(Reason::ParentSide(name.to_name())) } else { Ok(()) };
+        return if is_parent_side(map) { Err(BogusReason::ParentSide(name.to_name())) } else { Ok(()) };
     }
     // The root has no parent that could have a DS RRset of it.
     let is_apex = bitmap::contains(map, Rtype::SOA) && !name.is_root();
-    if is_apex { Err(Reason::ChildSide(name.to_name())) } else { Ok(()) }
+    if is_apex { Err(BogusReason::ChildSide(name.to_name())) } else { Ok(()) }
 }
 
 /// Whether the record that matches `encloser` may say anything of names below it (RFC 5155 §8.3, RFC 6840 §4.1,
 /// RFC 6672 §5.3.4.1).
-pub(crate) fn check_encloser(encloser: NameRef<'_>, map: &[u8]) -> Result<(), Reason> {
+pub(crate) fn check_encloser(encloser: NameRef<'_>, map: &[u8]) -> Result<(), BogusReason> {
     if bitmap::contains(map, Rtype::DNAME) {
-        return Err(Reason::BelowDname(encloser.to_name()));
+        return Err(BogusReason::BelowDname(encloser.to_name()));
     }
-    if is_parent_side(map) { Err(Reason::ParentSide(encloser.to_name())) } else { Ok(()) }
+    if is_parent_side(map) { Err(BogusReason::ParentSide(encloser.to_name())) } else { Ok(()) }
 }
 
 /// Whether the record that matches `cut` shows an unsigned delegation (RFC 4035 §5.2, RFC 5155 §8.9).
-pub(crate) fn check_cut(cut: NameRef<'_>, map: &[u8]) -> Result<(), Reason> {
+pub(crate) fn check_cut(cut: NameRef<'_>, map: &[u8]) -> Result<(), BogusReason> {
     if !bitmap::contains(map, Rtype::NS) {
-        return Err(Reason::NotADelegation(cut.to_name()));
+        return Err(BogusReason::NotADelegation(cut.to_name()));
     }
     if bitmap::contains(map, Rtype::SOA) {
-        return Err(Reason::ChildSide(cut.to_name()));
+        return Err(BogusReason::ChildSide(cut.to_name()));
     }
-    if bitmap::contains(map, Rtype::DS) { Err(Reason::SignedDelegation(cut.to_name())) } else { Ok(()) }
+    if bitmap::contains(map, Rtype::DS) { Err(BogusReason::SignedDelegation(cut.to_name())) } else { Ok(()) }
 }

@@ -3,7 +3,7 @@
 use super::budget::Budget;
 use super::claim::{Claim, Denial};
 use super::keys::TrustedKeys;
-use super::reason::{Reason, Refusal};
+use super::reason::{BogusReason, Refusal};
 use super::rrsets::Rrset;
 use super::signature::Numbers;
 use crate::denial::nsec::validate::{Nsec, NsecRecords};
@@ -14,13 +14,13 @@ use nonesuch_proto::{NameRef, Rtype};
 /// What the authority section has to deny with.
 #[derive(Debug)]
 pub(super) struct Evidence<'m> {
-    records: Records<'m>,
+    records: DenialRecords<'m>,
     /// Why a record was passed over, the first of them.
-    passed_over: Option<Reason>,
+    passed_over: Option<BogusReason>,
 }
 
 #[derive(Debug)]
-enum Records<'m> {
+enum DenialRecords<'m> {
     None,
     Nsec(NsecRecords<'m>),
     Nsec3(Nsec3Records<'m>),
@@ -34,7 +34,7 @@ pub(super) struct Collection<'m> {
     nsec3: Vec<Nsec3Record<'m>>,
     nsec5: Vec<Nsec5Record<'m>>,
     proofs: Vec<(NameRef<'m>, &'m [u8])>,
-    passed_over: Option<Reason>,
+    passed_over: Option<BogusReason>,
 }
 
 /// A record whose form is right, and whose signature is to be verified.
@@ -47,8 +47,8 @@ pub(super) enum Candidate<'m> {
 
 impl<'m> Candidate<'m> {
     /// Reads an RRset of a chain's type; what has not the form of a chain's record counts for nothing.
-    pub(super) fn read(rrset: &Rrset<'m>, apex: NameRef<'_>) -> Result<Self, Reason> {
-        let &[rdata] = rrset.rdatas.as_slice() else { return Err(Reason::SeveralDenials(rrset.rtype)) };
+    pub(super) fn read(rrset: &Rrset<'m>, apex: NameRef<'_>) -> Result<Self, BogusReason> {
+        let &[rdata] = rrset.rdatas.as_slice() else { return Err(BogusReason::SeveralDenials(rrset.rtype)) };
         match rrset.rtype {
             Rtype::NSEC => Nsec::read(rrset.owner, rdata, apex).map(Self::Nsec),
             Rtype::NSEC3 => Nsec3Record::read(rrset.owner, rdata, apex).map(Self::Nsec3),
@@ -78,21 +78,21 @@ impl<'m> Collection<'m> {
         self.proofs.extend(rrset.rdatas.iter().map(|rdata| (rrset.owner, *rdata)));
     }
 
-    pub(super) fn pass_over(&mut self, reason: Reason) {
+    pub(super) fn pass_over(&mut self, reason: BogusReason) {
         if self.passed_over.is_none() {
             self.passed_over = Some(reason);
         }
     }
 
     /// Puts the records that count together: of one mechanism, of one set of NSEC3 parameters.
-    pub(super) fn finish(self, apex: NameRef<'m>) -> Result<Evidence<'m>, Reason> {
+    pub(super) fn finish(self, apex: NameRef<'m>) -> Result<Evidence<'m>, BogusReason> {
         let Self { nsec, nsec3, nsec5, proofs, passed_over } = self;
         let records = match (nsec.is_empty(), nsec3.is_empty(), nsec5.is_empty()) {
-            (true, true, true) => Records::None,
-            (false, true, true) => Records::Nsec(NsecRecords::new(nsec)),
-            (true, false, true) => Records::Nsec3(Nsec3Records::new(apex, nsec3)?),
-            (true, true, false) => Records::Nsec5(Nsec5Records::new(apex, nsec5, proofs)),
-            _ => return Err(Reason::MixedDenial),
+            (true, true, true) => DenialRecords::None,
+            (false, true, true) => DenialRecords::Nsec(NsecRecords::new(nsec)),
+            (true, false, true) => DenialRecords::Nsec3(Nsec3Records::new(apex, nsec3)?),
+            (true, true, false) => DenialRecords::Nsec5(Nsec5Records::new(apex, nsec5, proofs)),
+            _ => return Err(BogusReason::MixedDenial),
         };
         Ok(Evidence { records, passed_over })
     }
@@ -102,8 +102,8 @@ impl Evidence<'_> {
     /// The names whose NSEC5PROOF records were verified and good.
     pub(super) fn proved_names(&self) -> Vec<NameRef<'_>> {
         match &self.records {
-            Records::Nsec5(records) => records.proved_names().collect(),
-            Records::None | Records::Nsec(_) | Records::Nsec3(_) => Vec::new(),
+            DenialRecords::Nsec5(records) => records.proved_names().collect(),
+            DenialRecords::None | DenialRecords::Nsec(_) | DenialRecords::Nsec3(_) => Vec::new(),
         }
     }
 
@@ -115,10 +115,10 @@ impl Evidence<'_> {
         budget: &mut Budget,
     ) -> Result<Denial, Refusal> {
         let outcome = match &mut self.records {
-            Records::None => Err(Reason::NoDenial.into()),
-            Records::Nsec(records) => records.deny(claim).map_err(Refusal::from),
-            Records::Nsec3(records) => records.deny(claim, budget),
-            Records::Nsec5(records) => records.deny(claim, keys.nsec5_keys()?, budget),
+            DenialRecords::None => Err(BogusReason::NoDenial.into()),
+            DenialRecords::Nsec(records) => records.deny(claim).map_err(Refusal::from),
+            DenialRecords::Nsec3(records) => records.deny(claim, budget),
+            DenialRecords::Nsec5(records) => records.deny(claim, keys.nsec5_keys()?, budget),
         };
         outcome.map_err(|refusal| match (refusal, &self.passed_over) {
             (Refusal::Bogus(reason), Some(passed_over)) if reason.is_missing() => {

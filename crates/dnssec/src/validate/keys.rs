@@ -1,7 +1,7 @@
 //! The keys of a zone that are trusted: its DNSKEY set and its NSEC5KEY set, each parsed and validated once.
 
-use super::Reason;
-use super::budget::Limits;
+use super::BogusReason;
+use super::budget::ValidationLimits;
 use crate::keys::{Nsec5Key, PROTOCOL, REVOKE, ZONE_KEY};
 use nonesuch_crypto::vrf::VrfPublicKey;
 use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
@@ -17,7 +17,7 @@ pub(super) struct ZoneKey {
 
 /// What a DNSKEY set is good for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum KeySetStatus {
     /// It has keys to verify with.
     Usable,
     /// There is no key at all: nothing is trusted.
@@ -25,7 +25,7 @@ pub(super) enum Standing {
     /// No algorithm of it is supported: the zone is insecure.
     Unsupported,
     /// The zone is bogus.
-    Refused(Reason),
+    Bogus(BogusReason),
 }
 
 /// The NSEC5KEY set.
@@ -34,7 +34,7 @@ enum Nsec5Keys {
     /// Keys by tag.
     Usable(Vec<(u16, VrfPublicKey)>),
     /// Why denials by NSEC5 are bogus.
-    Refused(Reason),
+    Refused(BogusReason),
 }
 
 /// The trusted keys of one zone.
@@ -45,7 +45,7 @@ enum Nsec5Keys {
 pub struct TrustedKeys {
     apex: Name,
     keys: Vec<ZoneKey>,
-    status: Standing,
+    status: KeySetStatus,
     nsec5: Nsec5Keys,
 }
 
@@ -53,7 +53,11 @@ impl TrustedKeys {
     /// Takes the RDATA of the DNSKEY set of the zone at `apex`. Keys without the zone flag, of another protocol than 3 (RFC
     /// 4034 §2.1), or revoked (RFC 5011 §2.1), are not used.
     #[must_use]
-    pub fn new<'k>(apex: &Name, dnskeys: impl IntoIterator<Item = &'k [u8]>, limits: &Limits) -> Self {
+    pub fn new<'k>(
+        apex: &Name,
+        dnskeys: impl IntoIterator<Item = &'k [u8]>,
+        limits: &ValidationLimits,
+    ) -> Self {
         let distinct = distinct(dnskeys, limits.dnskeys);
         let mut keys = Vec::new();
         let (mut is_malformed, mut is_unsupported) = (false, false);
@@ -71,19 +75,23 @@ impl TrustedKeys {
             }
         }
         let standing = match distinct.len() {
-            0 => Standing::Empty,
-            count if count > limits.dnskeys => Standing::Refused(Reason::TooManyKeys(count)),
-            _ if !keys.is_empty() => Standing::Usable,
-            _ if is_unsupported && !is_malformed => Standing::Unsupported,
-            _ => Standing::Refused(Reason::NoUsableKey),
+            0 => KeySetStatus::Empty,
+            count if count > limits.dnskeys => KeySetStatus::Bogus(BogusReason::TooManyKeys(count)),
+            _ if !keys.is_empty() => KeySetStatus::Usable,
+            _ if is_unsupported && !is_malformed => KeySetStatus::Unsupported,
+            _ => KeySetStatus::Bogus(BogusReason::NoUsableKey),
         };
-        let nsec5 = Nsec5Keys::Refused(Reason::NoNsec5Key);
+        let nsec5 = Nsec5Keys::Refused(BogusReason::NoNsec5Key);
         Self { apex: apex.view().to_canonical(), keys, status: standing, nsec5 }
     }
 
     /// Takes the RDATA of the NSEC5KEY set, which must be Secure; validates each key of a known algorithm once (RFC 9381
     /// §5.4.5). Keys of unknown algorithms are ignored.
-    pub fn set_nsec5_keys<'k>(&mut self, nsec5_keys: impl IntoIterator<Item = &'k [u8]>, limits: &Limits) {
+    pub fn set_nsec5_keys<'k>(
+        &mut self,
+        nsec5_keys: impl IntoIterator<Item = &'k [u8]>,
+        limits: &ValidationLimits,
+    ) {
         let distinct = distinct(nsec5_keys, limits.nsec5_keys);
         self.nsec5 = match read_nsec5_keys(&distinct, limits) {
             Ok(keys) => Nsec5Keys::Usable(keys),
@@ -97,7 +105,7 @@ impl TrustedKeys {
         self.apex.view()
     }
 
-    pub(super) const fn key_set_status(&self) -> &Standing {
+    pub(super) const fn key_set_status(&self) -> &KeySetStatus {
         &self.status
     }
 
@@ -112,7 +120,7 @@ impl TrustedKeys {
     }
 
     /// The keys that NSEC5 proofs are verified with, by tag.
-    pub(crate) fn nsec5_keys(&self) -> Result<&[(u16, VrfPublicKey)], Reason> {
+    pub(crate) fn nsec5_keys(&self) -> Result<&[(u16, VrfPublicKey)], BogusReason> {
         match &self.nsec5 {
             Nsec5Keys::Usable(keys) => Ok(keys),
             Nsec5Keys::Refused(reason) => Err(reason.clone()),
@@ -134,24 +142,27 @@ fn distinct<'k>(rdatas: impl IntoIterator<Item = &'k [u8]>, limit: usize) -> Vec
     distinct
 }
 
-fn read_nsec5_keys(rdatas: &[&[u8]], limits: &Limits) -> Result<Vec<(u16, VrfPublicKey)>, Reason> {
+fn read_nsec5_keys(
+    rdatas: &[&[u8]],
+    limits: &ValidationLimits,
+) -> Result<Vec<(u16, VrfPublicKey)>, BogusReason> {
     if rdatas.is_empty() {
-        return Err(Reason::NoNsec5Key);
+        return Err(BogusReason::NoNsec5Key);
     }
     if rdatas.len() > limits.nsec5_keys {
-        return Err(Reason::TooManyNsec5Keys(rdatas.len()));
+        return Err(BogusReason::TooManyNsec5Keys(rdatas.len()));
     }
     let mut tags: Vec<u16> = Vec::new();
     let mut keys = Vec::new();
     for key in rdatas.iter().filter_map(|rdata| Nsec5Key::from_rdata(rdata)) {
         // Under one tag, a proof could be used with the records of another key's chain, and deny what exists.
         if tags.contains(&key.tag()) {
-            return Err(Reason::SameNsec5Tag(key.tag()));
+            return Err(BogusReason::SameNsec5Tag(key.tag()));
         }
         tags.push(key.tag());
         if let Ok(public) = key.public_key() {
             keys.push((key.tag(), public));
         }
     }
-    if keys.is_empty() { Err(Reason::NoUsableNsec5Key) } else { Ok(keys) }
+    if keys.is_empty() { Err(BogusReason::NoUsableNsec5Key) } else { Ok(keys) }
 }

@@ -1,7 +1,7 @@
 //! What a validation comes to.
 
 use super::budget::Work;
-use super::reason::{Insecurity, Reason, Undecided};
+use super::reason::{BogusReason, IndeterminateReason, InsecureReason};
 use nonesuch_proto::message::{Rcode, Section};
 use nonesuch_proto::{Name, NameRef, Rtype};
 
@@ -16,18 +16,18 @@ pub struct Question<'q> {
 
 /// The status of an answer (RFC 4033 §5, RFC 4035 §4.3): that of its weakest step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum SecurityStatus {
     /// Proved by the trusted keys.
     Secure,
     /// Proved to be what nobody can prove: not signed, or of an opt-out span.
-    Insecure(Insecurity),
+    Insecure(InsecureReason),
     /// It should be proved and is not.
-    Bogus(Reason),
+    Bogus(BogusReason),
     /// Nothing can be said of it.
-    Indeterminate(Undecided),
+    Indeterminate(IndeterminateReason),
 }
 
-impl Status {
+impl SecurityStatus {
     /// The word for it, as RFC 4033 §5 has it, in lower case.
     #[must_use]
     pub const fn word(&self) -> &'static str {
@@ -43,7 +43,7 @@ impl Status {
 /// What an answer proves of the last name of its aliases, which is the question name where there are none. An insecure
 /// answer says it and does not prove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proved {
+pub enum ProvedAnswer {
     /// These are the records asked for.
     Answer,
     /// These are the records of a wildcard, and nothing closer matches.
@@ -67,7 +67,7 @@ pub enum Proved {
         target: Name,
     },
     /// A DNAME record makes a name of more than 255 octets (RFC 6672 §2.2, YXDOMAIN).
-    Overlong,
+    DnameTooLong,
 }
 
 /// An alias that was followed.
@@ -109,7 +109,7 @@ pub enum RrsetStatus {
     /// The NS RRset of a referral, which the child alone can sign.
     Unsigned,
     /// It should be signed by a trusted key and is not.
-    Bogus(Reason),
+    Bogus(BogusReason),
     /// It was not needed and not looked at: nobody vouches for it, and it is to be dropped.
     Unused,
 }
@@ -119,9 +119,9 @@ pub enum RrsetStatus {
 #[non_exhaustive]
 pub struct Validation {
     /// The status of the whole.
-    pub status: Status,
+    pub status: SecurityStatus,
     /// What is proved; `None` where it is Bogus or Indeterminate, or of a zone without supported keys.
-    pub proved: Option<Proved>,
+    pub proved: Option<ProvedAnswer>,
     /// The aliases on the way, in order.
     pub aliases: Vec<Alias>,
     /// The response code that is proved: NXDOMAIN for compact denial too, which may come with NOERROR (RFC 9824 §4). Of a

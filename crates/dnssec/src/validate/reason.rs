@@ -9,7 +9,7 @@ use nonesuch_proto::{Name, Rtype};
 /// Why an answer is bogus.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum BogusReason {
     // Keys.
     /// More DNSKEY records than are looked at.
     #[error("the zone has {0} DNSKEY records, more than are looked at")]
@@ -247,7 +247,7 @@ pub enum Reason {
     OtherProofKey(Name),
 }
 
-impl Reason {
+impl BogusReason {
     /// Whether something is missing, rather than there and wrong: where a record was passed over, that is the better reason.
     pub(crate) const fn is_missing(&self) -> bool {
         matches!(
@@ -279,7 +279,7 @@ impl Reason {
 /// Why an answer is insecure: proved to be of a part of the tree that is not signed, or not proved in full by design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Insecurity {
+pub enum InsecureReason {
     /// All keys are of algorithms that are not supported (RFC 4035 §5.2, RFC 6840 §5.2).
     #[error("the zone is signed with algorithms alone that are not supported")]
     UnsupportedAlgorithms,
@@ -294,7 +294,7 @@ pub enum Insecurity {
     UnsignedDelegation,
 }
 
-impl Insecurity {
+impl InsecureReason {
     /// The extended DNS error (RFC 8914 §4, RFC 9276 §3.2), where there is one.
     #[must_use]
     pub const fn extended_error(self) -> Option<u16> {
@@ -309,7 +309,7 @@ impl Insecurity {
 /// Why nothing was decided: what came is no answer to the question, cannot be validated at all, or would take too much work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Undecided {
+pub enum IndeterminateReason {
     /// There is no trusted key.
     #[error("there is no trusted key of the zone")]
     NoKeys,
@@ -345,24 +345,24 @@ pub enum Undecided {
 /// What ends a validation before its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    Bogus(Reason),
-    Undecided(Undecided),
+    Bogus(BogusReason),
+    Undecided(IndeterminateReason),
 }
 
-impl From<Reason> for Refusal {
-    fn from(reason: Reason) -> Self {
+impl From<BogusReason> for Refusal {
+    fn from(reason: BogusReason) -> Self {
         Self::Bogus(reason)
     }
 }
 
-impl From<Undecided> for Refusal {
-    fn from(undecided: Undecided) -> Self {
+impl From<IndeterminateReason> for Refusal {
+    fn from(undecided: IndeterminateReason) -> Self {
         Self::Undecided(undecided)
     }
 }
 
 impl From<Limit> for Refusal {
     fn from(limit: Limit) -> Self {
-        Self::Undecided(Undecided::Limit(limit))
+        Self::Undecided(IndeterminateReason::Limit(limit))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use super::keys::TrustedKeys;
-use super::reason::{Reason, Refusal};
+use super::reason::{BogusReason, Refusal};
 use super::rrsets::Rrset;
 use crate::rrsig::{Rrsig, push_signed_data};
 use nonesuch_crypto::Algorithm;
@@ -11,7 +11,7 @@ use nonesuch_proto::{Rtype, serial};
 
 /// What a good signature says of an RRset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Good {
+pub(super) struct GoodSignature {
     /// The Labels field: where it is less than the owner has, the RRset was expanded from a wildcard.
     pub(super) labels: u8,
     /// The least of the TTLs of RRset and signature, the original TTL and the time to expiration (RFC 4035 §5.3.3).
@@ -33,13 +33,13 @@ pub(super) fn verify(
     keys: &TrustedKeys,
     now: u32,
     budget: &mut Budget,
-) -> Result<Good, Refusal> {
+) -> Result<GoodSignature, Refusal> {
     if !rrset.owner.is_at_or_below(keys.apex()) {
-        return Err(Reason::OutsideZone(rrset.owner.to_name()).into());
+        return Err(BogusReason::OutsideZone(rrset.owner.to_name()).into());
     }
     // RFC 4035 §5.2: DS at the apex belongs to the parent's side of the cut.
     if rrset.rtype == Rtype::DS && rrset.owner == keys.apex() {
-        return Err(Reason::ApexDs.into());
+        return Err(BogusReason::ApexDs.into());
     }
     let mut first = None;
     for record in rrset.signatures.iter().take(budget.limits().signatures_per_rrset) {
@@ -49,7 +49,7 @@ pub(super) fn verify(
             Err(undecided) => return Err(undecided),
         }
     }
-    let none = || Reason::NoSignature { owner: rrset.owner.to_name(), rtype: rrset.rtype };
+    let none = || BogusReason::NoSignature { owner: rrset.owner.to_name(), rtype: rrset.rtype };
     Err(first.unwrap_or_else(none).into())
 }
 
@@ -60,9 +60,9 @@ fn verify_one(
     keys: &TrustedKeys,
     now: u32,
     budget: &mut Budget,
-) -> Result<Good, Refusal> {
+) -> Result<GoodSignature, Refusal> {
     let covered = rrset.rtype;
-    let fields = Rrsig::parse(&record.rdata).ok_or(Reason::MalformedSignature(covered))?;
+    let fields = Rrsig::parse(&record.rdata).ok_or(BogusReason::MalformedSignature(covered))?;
     check_fields(rrset, &fields, numbers, keys)?;
     check_times(&fields, now)?;
     let most = budget.limits().keys_per_signature;
@@ -77,15 +77,15 @@ fn verify_one(
         if key.public.verify(&message, fields.signature).is_ok() {
             let left = fields.expiration.wrapping_sub(now);
             let ttl = rrset.ttl.min(record.ttl).min(fields.original_ttl).min(left);
-            return Ok(Good { labels: fields.labels, ttl });
+            return Ok(GoodSignature { labels: fields.labels, ttl });
         }
         budget.count_failure();
     }
     let (tag, algorithm) = (fields.tag, fields.algorithm);
     Err(if is_known {
-        Reason::BadSignature { covered, tag }
+        BogusReason::BadSignature { covered, tag }
     } else {
-        Reason::UnknownKey { covered, tag, algorithm }
+        BogusReason::UnknownKey { covered, tag, algorithm }
     }
     .into())
 }
@@ -96,18 +96,18 @@ fn check_fields(
     fields: &Rrsig<'_>,
     numbers: Numbers,
     keys: &TrustedKeys,
-) -> Result<(), Reason> {
+) -> Result<(), BogusReason> {
     let covered = rrset.rtype;
     if fields.signer != keys.apex() {
-        return Err(Reason::WrongSigner { covered, signer: fields.signer.to_name() });
+        return Err(BogusReason::WrongSigner { covered, signer: fields.signer.to_name() });
     }
     // A wildcard above the apex would be another zone's.
     let is_in_zone = usize::from(fields.labels) >= keys.apex().label_count();
     if !is_in_zone || fields.labels > rrset.owner.rrsig_labels() {
-        return Err(Reason::WrongLabels { covered, labels: fields.labels });
+        return Err(BogusReason::WrongLabels { covered, labels: fields.labels });
     }
     if numbers == Numbers::Aliases && !is_alias(fields.algorithm) {
-        return Err(Reason::NotAnAlias(fields.algorithm));
+        return Err(BogusReason::NotAnAlias(fields.algorithm));
     }
     Ok(())
 }
@@ -117,18 +117,18 @@ fn is_alias(algorithm: Algorithm) -> bool {
 }
 
 /// RFC 4034 §3.1.5: times are compared in serial arithmetic.
-fn check_times(fields: &Rrsig<'_>, now: u32) -> Result<(), Reason> {
+fn check_times(fields: &Rrsig<'_>, now: u32) -> Result<(), BogusReason> {
     let (covered, inception, expiration) = (fields.covered, fields.inception, fields.expiration);
     if serial::is_before(expiration, inception) {
-        return Err(Reason::EmptyPeriod(covered));
+        return Err(BogusReason::EmptyPeriod(covered));
     }
     // Half the circle away is neither before nor after (RFC 1982 §3.2): then the time is not within the period.
     let is_at_or_after = |a, b| serial::compare(a, b).is_some_and(std::cmp::Ordering::is_ge);
     if !is_at_or_after(expiration, now) {
-        return Err(Reason::Expired { covered, expiration });
+        return Err(BogusReason::Expired { covered, expiration });
     }
     if !is_at_or_after(now, inception) {
-        return Err(Reason::NotYetValid { covered, inception });
+        return Err(BogusReason::NotYetValid { covered, inception });
     }
     Ok(())
 }

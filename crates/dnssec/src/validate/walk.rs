@@ -5,16 +5,16 @@ use super::budget::Budget;
 use super::claim::{Claim, Denial, Kind};
 use super::evidence::{Candidate, Collection, Evidence};
 use super::keys::TrustedKeys;
-use super::outcome::{Alias, Proved, Question, RrsetOutcome, RrsetStatus};
-use super::reason::{Insecurity, Reason, Refusal, Undecided};
+use super::outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus};
+use super::reason::{BogusReason, IndeterminateReason, InsecureReason, Refusal};
 use super::rrsets::Rrsets;
-use super::signature::{self, Good, Numbers};
+use super::signature::{self, GoodSignature, Numbers};
 use nonesuch_proto::message::{Message, Rcode, Section};
 use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
 
 /// What a step came to.
 enum Step {
-    Done(Proved),
+    Done(ProvedAnswer),
     Alias(Alias),
 }
 
@@ -28,10 +28,10 @@ pub(super) struct Walk<'v> {
     /// What is known of each RRset so far, by place.
     known: Vec<RrsetStatus>,
     /// What the signature of each Secure RRset says, by place.
-    good: Vec<Option<Good>>,
+    good: Vec<Option<GoodSignature>>,
     evidence: Option<Evidence<'v>>,
     aliases: Vec<Alias>,
-    weakness: Option<Insecurity>,
+    weakness: Option<InsecureReason>,
 }
 
 impl<'v> Walk<'v> {
@@ -60,7 +60,7 @@ impl<'v> Walk<'v> {
     }
 
     /// Goes from alias to alias until something is proved.
-    pub(super) fn run(&mut self) -> Result<Proved, Refusal> {
+    pub(super) fn run(&mut self) -> Result<ProvedAnswer, Refusal> {
         let mut name = self.question.name.to_name();
         loop {
             match self.step(&name)? {
@@ -85,11 +85,11 @@ impl<'v> Walk<'v> {
             let Some(place) = self.rrsets.find(Section::Authority, name, Rtype::NSEC5PROOF) else { continue };
             let ttl = self.rrsets.at(place).ttl;
             self.known[place] = RrsetStatus::Proven;
-            self.good[place] = least.map(|good| Good { ttl: good.ttl.min(ttl), ..good });
+            self.good[place] = least.map(|good| GoodSignature { ttl: good.ttl.min(ttl), ..good });
         }
     }
 
-    pub(super) fn finish(mut self) -> (Vec<Alias>, Option<Insecurity>, Vec<RrsetOutcome>) {
+    pub(super) fn finish(mut self) -> (Vec<Alias>, Option<InsecureReason>, Vec<RrsetOutcome>) {
         self.mark_proofs();
         let list = self.rrsets.list().iter().zip(self.known).zip(self.good);
         let outcomes = list.map(|((rrset, status), good)| RrsetOutcome {
@@ -104,18 +104,18 @@ impl<'v> Walk<'v> {
 
     /// The response code is not signed: where records say more than a denial would, it must be theirs. Behind an alias that
     /// leads away it is of another name (RFC 6604 §2).
-    fn check_rcode(&self, proved: Proved) -> Result<Proved, Refusal> {
+    fn check_rcode(&self, proved: ProvedAnswer) -> Result<ProvedAnswer, Refusal> {
         let is_proved = match proved {
-            Proved::Alias { .. } | Proved::NxDomain | Proved::Overlong => true,
+            ProvedAnswer::Alias { .. } | ProvedAnswer::NxDomain | ProvedAnswer::DnameTooLong => true,
             _ => self.rcode == Rcode::NOERROR,
         };
-        if is_proved { Ok(proved) } else { Err(Reason::RcodeNotProved(self.rcode).into()) }
+        if is_proved { Ok(proved) } else { Err(BogusReason::RcodeNotProved(self.rcode).into()) }
     }
 
     fn step(&mut self, name: &Name) -> Result<Step, Refusal> {
         let is_repeated = self.aliases.iter().any(|alias| alias.name == *name);
         if is_repeated || !name.view().is_at_or_below(self.keys.apex()) {
-            return Ok(Step::Done(Proved::Alias { target: name.clone() }));
+            return Ok(Step::Done(ProvedAnswer::Alias { target: name.clone() }));
         }
         let answers = self.answers(name.view());
         if !answers.is_empty() {
@@ -124,7 +124,7 @@ impl<'v> Walk<'v> {
         if self.question.rtype == Rtype::RRSIG
             && self.rrsets.has_lone_signatures(Section::Answer, name.view())
         {
-            return Err(Undecided::Signatures.into());
+            return Err(IndeterminateReason::Signatures.into());
         }
         let alias = self.rrsets.find(Section::Answer, name.view(), Rtype::CNAME);
         if let Some(place) = alias.filter(|place| !self.rrsets.at(*place).signatures.is_empty()) {
@@ -158,12 +158,12 @@ impl<'v> Walk<'v> {
         (0..self.known.len()).filter(at_name).filter(is_answer).collect()
     }
 
-    fn take_answers(&mut self, places: &[usize]) -> Result<Proved, Refusal> {
+    fn take_answers(&mut self, places: &[usize]) -> Result<ProvedAnswer, Refusal> {
         let mut is_expanded = false;
         for place in places {
             is_expanded |= self.take_expandable(*place)?;
         }
-        Ok(if is_expanded { Proved::WildcardAnswer } else { Proved::Answer })
+        Ok(if is_expanded { ProvedAnswer::WildcardAnswer } else { ProvedAnswer::Answer })
     }
 
     /// A Secure RRset, with the proof that nothing is closer than the wildcard that it comes from; tells whether it comes from
@@ -185,12 +185,12 @@ impl<'v> Walk<'v> {
     }
 
     /// The target of the one record of an RRset of aliases.
-    fn target(&self, place: usize) -> Result<NameRef<'v>, Reason> {
+    fn target(&self, place: usize) -> Result<NameRef<'v>, BogusReason> {
         let rrset = self.rrsets.at(place);
         let &[rdata] = rrset.rdatas.as_slice() else {
-            return Err(Reason::SeveralAliases(rrset.owner.to_name()));
+            return Err(BogusReason::SeveralAliases(rrset.owner.to_name()));
         };
-        NameRef::from_wire(rdata).map_err(|_| Reason::MalformedAlias(rrset.owner.to_name()))
+        NameRef::from_wire(rdata).map_err(|_| BogusReason::MalformedAlias(rrset.owner.to_name()))
     }
 
     /// The nearest DNAME RRset of the answer section above `name`.
@@ -212,22 +212,23 @@ impl<'v> Walk<'v> {
         let kept = &name.wire()[..name.wire().len() - owner.len()];
         let target = self.target(dname)?;
         if kept.len() + target.len() > MAX_NAME {
-            return Ok(Step::Done(Proved::Overlong));
+            return Ok(Step::Done(ProvedAnswer::DnameTooLong));
         }
         let made = [kept, target.wire()].concat();
         let made = NameRef::from_checked(&made).to_name();
         if let Some(place) = cname {
             if self.target(place)? != made.view() {
-                return Err(self.refuse(place, Reason::ForgedAlias(name.clone())));
+                return Err(self.refuse(place, BogusReason::ForgedAlias(name.clone())));
             }
             self.known[place] = RrsetStatus::Synthesised;
             // It may be kept no longer than the DNAME record that vouches for it.
             let ttl = self.rrsets.at(place).ttl;
-            self.good[place] = self.good[dname].map(|good| Good { ttl: good.ttl.min(ttl), ..good });
+            self.good[place] = self.good[dname].map(|good| GoodSignature { ttl: good.ttl.min(ttl), ..good });
         }
         if self.question.rtype == Rtype::CNAME {
             // The record that is made is what was asked for; who wants it can make it.
-            let proved = if cname.is_some() { Proved::Answer } else { Proved::Alias { target: made } };
+            let proved =
+                if cname.is_some() { ProvedAnswer::Answer } else { ProvedAnswer::Alias { target: made } };
             return Ok(Step::Done(proved));
         }
         Ok(Step::Alias(Alias { name: name.clone(), target: made, by_dname: true }))
@@ -237,14 +238,14 @@ impl<'v> Walk<'v> {
     fn end(&mut self, name: &Name) -> Result<Step, Refusal> {
         let soa = self.rrsets.find(Section::Authority, self.keys.apex(), Rtype::SOA);
         match self.rcode {
-            Rcode::YXDOMAIN => return Err(Reason::RcodeNotProved(Rcode::YXDOMAIN).into()),
+            Rcode::YXDOMAIN => return Err(BogusReason::RcodeNotProved(Rcode::YXDOMAIN).into()),
             Rcode::NXDOMAIN => {}
             _ => {
                 if let Some(cut) = self.cut_above(name.view()).filter(|_| soa.is_none()) {
                     return self.refer(cut).map(Step::Done);
                 }
                 if !self.aliases.is_empty() && soa.is_none() {
-                    return Ok(Step::Done(Proved::Alias { target: name.clone() }));
+                    return Ok(Step::Done(ProvedAnswer::Alias { target: name.clone() }));
                 }
             }
         }
@@ -256,9 +257,9 @@ impl<'v> Walk<'v> {
             _ => Claim::Type(name.view(), self.question.rtype),
         };
         Ok(Step::Done(match self.deny(claim)?.kind {
-            Kind::Name => Proved::NxDomain,
-            Kind::WildcardType => Proved::WildcardNoData,
-            Kind::Type | Kind::Closer | Kind::Cut => Proved::NoData,
+            Kind::Name => ProvedAnswer::NxDomain,
+            Kind::WildcardType => ProvedAnswer::WildcardNoData,
+            Kind::Type | Kind::Closer | Kind::Cut => ProvedAnswer::NoData,
         }))
     }
 
@@ -277,7 +278,7 @@ impl<'v> Walk<'v> {
     }
 
     /// RFC 4035 §5.2: a DS RRset, or the proof that there is none.
-    fn refer(&mut self, servers: usize) -> Result<Proved, Refusal> {
+    fn refer(&mut self, servers: usize) -> Result<ProvedAnswer, Refusal> {
         let cut = self.rrsets.at(servers).owner;
         let signed = match self.rrsets.find(Section::Authority, cut, Rtype::DS) {
             Some(place) => {
@@ -286,19 +287,19 @@ impl<'v> Walk<'v> {
             }
             None => {
                 self.deny(Claim::Cut(cut))?;
-                self.weakness.get_or_insert(Insecurity::UnsignedDelegation);
+                self.weakness.get_or_insert(InsecureReason::UnsignedDelegation);
                 false
             }
         };
         self.known[servers] = RrsetStatus::Unsigned;
-        Ok(Proved::Referral { child: cut.to_name(), signed })
+        Ok(ProvedAnswer::Referral { child: cut.to_name(), signed })
     }
 
     fn deny(&mut self, claim: Claim<'_>) -> Result<Denial, Refusal> {
         if self.evidence.is_none() {
             self.evidence = Some(self.collect()?);
         }
-        let Some(evidence) = &mut self.evidence else { return Err(Reason::NoDenial.into()) };
+        let Some(evidence) = &mut self.evidence else { return Err(BogusReason::NoDenial.into()) };
         let denial = evidence.deny(claim, self.keys, self.budget)?;
         if let Some(weakness) = denial.weakness {
             self.weakness.get_or_insert(weakness);
@@ -338,11 +339,15 @@ impl<'v> Walk<'v> {
         Ok(collection.finish(apex)?)
     }
 
-    fn bound_nsec3(&self) -> Result<(), Reason> {
+    fn bound_nsec3(&self) -> Result<(), BogusReason> {
         let is_nsec3 = |rtype, section| rtype == Rtype::NSEC3 && section == Section::Authority;
         let all = self.rrsets.list().iter().filter(|rrset| is_nsec3(rrset.rtype, rrset.section));
         let count = all.map(|rrset| rrset.rdatas.len()).sum();
-        if count > self.budget.limits().nsec3_records { Err(Reason::TooManyNsec3(count)) } else { Ok(()) }
+        if count > self.budget.limits().nsec3_records {
+            Err(BogusReason::TooManyNsec3(count))
+        } else {
+            Ok(())
+        }
     }
 
     /// Verifies an RRset that no wildcard may have been expanded to.
@@ -357,11 +362,11 @@ impl<'v> Walk<'v> {
         if good.labels == owner.rrsig_labels() {
             return Ok(());
         }
-        Err(self.refuse(place, Reason::Expanded { owner: owner.to_name(), rtype }))
+        Err(self.refuse(place, BogusReason::Expanded { owner: owner.to_name(), rtype }))
     }
 
     /// Verifies an RRset, once.
-    fn verify(&mut self, place: usize, numbers: Numbers) -> Result<Good, Refusal> {
+    fn verify(&mut self, place: usize, numbers: Numbers) -> Result<GoodSignature, Refusal> {
         if let Some(good) = self.good[place] {
             return Ok(good);
         }
@@ -378,7 +383,7 @@ impl<'v> Walk<'v> {
     }
 
     /// Remembers why an RRset counts for nothing.
-    fn refuse(&mut self, place: usize, reason: Reason) -> Refusal {
+    fn refuse(&mut self, place: usize, reason: BogusReason) -> Refusal {
         self.known[place] = RrsetStatus::Bogus(reason.clone());
         Refusal::Bogus(reason)
     }

@@ -1,6 +1,6 @@
 //! The DNSKEY RRset of the zone that is verified, and its trust anchors.
 
-use super::{Anchor, Findings, Reason, VerifyWarning};
+use super::{Anchor, FaultReason, Findings, VerifyWarning};
 use crate::keys::{PROTOCOL, REVOKE, SEP, ZONE_KEY, ds_rdata};
 use nonesuch_crypto::{Algorithm, DigestType, PublicKey, key_tag};
 use nonesuch_proto::Rtype;
@@ -34,7 +34,7 @@ impl<'z> ZoneKeys<'z> {
         required.sort_unstable();
         required.dedup();
         if required.is_empty() {
-            findings.fault(contents.apex().view(), Some(Rtype::DNSKEY), Reason::NoUsableKey);
+            findings.fault(contents.apex().view(), Some(Rtype::DNSKEY), FaultReason::NoUsableKey);
         }
         Self { keys, required }
     }
@@ -52,7 +52,7 @@ impl<'z> ZoneKeys<'z> {
         let is_signed = signing.iter().any(|place| !self.keys[*place].revoked);
         if is_signed && !places.is_empty() && !places.iter().any(signs) {
             let tags = places.iter().map(|place| self.keys[*place].tag).collect();
-            findings.warn(VerifyWarning::SilentEntryPoints { tags });
+            findings.warn(VerifyWarning::SepKeysNotSigning { tags });
         }
     }
 
@@ -73,7 +73,7 @@ impl<'z> ZoneKeys<'z> {
     ) {
         for (place, key) in self.keys.iter().enumerate() {
             if key.revoked && key.public.is_some() && !signing.contains(&place) {
-                findings.warn(VerifyWarning::RevokedSilently { tag: key.tag });
+                findings.warn(VerifyWarning::RevokedNotSigning { tag: key.tag });
             }
         }
         let apex = contents.apex().view();
@@ -94,7 +94,7 @@ impl<'z> ZoneKeys<'z> {
             }
         }
         if !matched {
-            findings.fault(apex, Some(Rtype::DNSKEY), Reason::AnchorMismatch);
+            findings.fault(apex, Some(Rtype::DNSKEY), FaultReason::AnchorMismatch);
         }
     }
 }
@@ -112,7 +112,7 @@ fn describe(anchor: &Anchor) -> (u16, Algorithm) {
 fn read_key<'z>(contents: &Contents, rdata: &'z [u8], findings: &mut Findings) -> Option<ZoneKey<'z>> {
     let apex = contents.apex().view();
     let [high, low, protocol, algorithm, public @ ..] = rdata else {
-        findings.fault(apex, Some(Rtype::DNSKEY), Reason::MalformedRecord);
+        findings.fault(apex, Some(Rtype::DNSKEY), FaultReason::MalformedRecord);
         return None;
     };
     let flags = u16::from_be_bytes([*high, *low]);
@@ -129,7 +129,7 @@ fn read_key<'z>(contents: &Contents, rdata: &'z [u8], findings: &mut Findings) -
             None
         }
         Err(error) => {
-            findings.fault(apex, Some(Rtype::DNSKEY), Reason::MalformedKey { tag, algorithm, error });
+            findings.fault(apex, Some(Rtype::DNSKEY), FaultReason::MalformedKey { tag, algorithm, error });
             None
         }
     };

@@ -18,7 +18,7 @@ pub struct Fault {
     /// Type of the RRset, where it is about one.
     pub rtype: Option<Rtype>,
     /// What is wrong.
-    pub reason: Reason,
+    pub reason: FaultReason,
 }
 
 struct TypeOrNone(Option<Rtype>);
@@ -57,7 +57,7 @@ impl fmt::Display for Types<'_> {
 /// What is wrong with an RRset or a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum FaultReason {
     /// There is no SOA record.
     #[error("there is no well-formed SOA record at the apex")]
     NoSoa,
@@ -474,7 +474,7 @@ pub enum VerifyWarning {
     },
     /// A revoked key does not sign the DNSKEY RRset, and so is not seen as revoked (RFC 5011 §2.1).
     #[error("key {tag} is revoked but does not sign the DNSKEY RRset: nobody will take note")]
-    RevokedSilently {
+    RevokedNotSigning {
         /// The key's tag.
         tag: u16,
     },
@@ -484,7 +484,7 @@ pub enum VerifyWarning {
          is bogus",
         describe_keys(tags)
     )]
-    SilentEntryPoints {
+    SepKeysNotSigning {
         /// Their tags.
         tags: Vec<u16>,
     },
@@ -496,7 +496,7 @@ pub enum VerifyWarning {
         /// Type of the RRset.
         rtype: Rtype,
         /// Why it cannot be used.
-        reason: Reason,
+        reason: FaultReason,
     },
     /// A DS record or trust anchor matches no key that signs the DNSKEY RRset.
     #[error("DS record or trust anchor {tag} ({algorithm}) matches no key that signs the DNSKEY RRset")]
@@ -585,7 +585,7 @@ pub enum VerifyWarning {
     #[error("ZONEMD: {reason}; another ZONEMD record verifies")]
     SpareZonemd {
         /// Why it is of no use.
-        reason: Reason,
+        reason: FaultReason,
     },
     /// ZONEMD records away from the apex have no meaning (RFC 8976 §2).
     #[error(
@@ -635,11 +635,11 @@ impl Report {
         let is_of_digest = |fault: &&Fault| {
             matches!(
                 fault.reason,
-                Reason::ZonemdSerial { .. }
-                    | Reason::ZonemdDuplicate { .. }
-                    | Reason::ZonemdLength { .. }
-                    | Reason::ZonemdMixedTtls { .. }
-                    | Reason::ZonemdMismatch { .. }
+                FaultReason::ZonemdSerial { .. }
+                    | FaultReason::ZonemdDuplicate { .. }
+                    | FaultReason::ZonemdLength { .. }
+                    | FaultReason::ZonemdMixedTtls { .. }
+                    | FaultReason::ZonemdMismatch { .. }
             )
         };
         self.faults.iter().find(is_of_digest)
@@ -671,7 +671,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    pub(crate) fn fault(&mut self, owner: NameRef<'_>, rtype: Option<Rtype>, reason: Reason) {
+    pub(crate) fn fault(&mut self, owner: NameRef<'_>, rtype: Option<Rtype>, reason: FaultReason) {
         self.faults.push(Fault { owner: owner.to_name(), rtype, reason });
     }
 

@@ -1,8 +1,8 @@
 //! Verifying the signatures of all RRsets (RFC 4035 §2.2, §5.3).
 
-use super::earlier::{Earlier, Recall, Recalled};
 use super::keys::ZoneKeys;
-use super::{Findings, Mode, Reason, VerifyOptions, VerifyWarning, Zone};
+use super::predecessor::{PreviousSignatures, SignatureReuse, VerifiedPredecessor};
+use super::{FaultReason, Findings, Mode, VerifyOptions, VerifyWarning, Zone};
 use crate::denial::is_signed;
 use crate::rrsig::{Rrsig, push_signed_data};
 use nonesuch_crypto::{Algorithm, BadSignature, VerifyItem, verify_batch};
@@ -25,7 +25,7 @@ pub(super) fn check(
     zone: &Zone<'_>,
     keys: &ZoneKeys<'_>,
     options: &VerifyOptions,
-    earlier: Option<Earlier<'_>>,
+    earlier: Option<VerifiedPredecessor<'_>>,
     findings: &mut Findings,
 ) -> Vec<usize> {
     let count = zone.contents.node_count();
@@ -58,7 +58,7 @@ struct Signature<'z> {
     tag: u16,
     algorithm: Algorithm,
     /// Why it is not good, where its fields already say so.
-    fault: Option<Reason>,
+    fault: Option<FaultReason>,
     /// The key that it is known to be by without verifying it.
     known: Option<usize>,
     /// Else the keys that it may be by.
@@ -78,7 +78,7 @@ struct Checker<'c, 'z> {
     zone: &'c Zone<'z>,
     keys: &'c ZoneKeys<'c>,
     options: &'c VerifyOptions,
-    recall: Recall<'c>,
+    recall: SignatureReuse<'c>,
     findings: Findings,
     subjects: Vec<Subject<'z>>,
     signatures: Vec<Signature<'z>>,
@@ -93,13 +93,13 @@ impl<'c, 'z> Checker<'c, 'z> {
         zone: &'c Zone<'z>,
         keys: &'c ZoneKeys<'c>,
         options: &'c VerifyOptions,
-        earlier: Option<Earlier<'c>>,
+        earlier: Option<VerifiedPredecessor<'c>>,
     ) -> Self {
         Self {
             zone,
             keys,
             options,
-            recall: Recall::new(earlier),
+            recall: SignatureReuse::new(earlier),
             findings: Findings::default(),
             subjects: Vec::new(),
             signatures: Vec::new(),
@@ -110,14 +110,14 @@ impl<'c, 'z> Checker<'c, 'z> {
 
     fn collect(&mut self, node: Node<'z>) {
         let standing = self.zone.name_status(node);
-        self.recall.go_to(node.name());
+        self.recall.advance_to(node.name());
         let mut previous: Option<Rrset<'z>> = None;
         for rrset in node.rrsets() {
             if rrset.rtype() == Rtype::RRSIG {
                 // Signatures stand directly behind what they cover.
                 let covered = previous.filter(|covered| covered.rtype() == rrset.covered());
                 if !covered.is_some_and(|covered| is_signed(covered.rtype(), standing)) {
-                    self.findings.fault(node.name(), Some(rrset.covered()), Reason::UnexpectedSignature);
+                    self.findings.fault(node.name(), Some(rrset.covered()), FaultReason::UnexpectedSignature);
                 }
             } else if is_signed(rrset.rtype(), standing) {
                 self.collect_rrset(node, rrset);
@@ -130,11 +130,11 @@ impl<'c, 'z> Checker<'c, 'z> {
         self.findings.rrsets += 1;
         let start = self.signatures.len();
         match node.signatures(rrset.rtype()) {
-            None => self.findings.fault(node.name(), Some(rrset.rtype()), Reason::NoSignature),
+            None => self.findings.fault(node.name(), Some(rrset.rtype()), FaultReason::NoSignature),
             Some(signatures) => {
                 let (expected, found) = (rrset.ttl(), signatures.ttl());
                 if expected != found {
-                    let reason = Reason::WrongSignatureTtl { expected, found };
+                    let reason = FaultReason::WrongSignatureTtl { expected, found };
                     self.findings.fault(node.name(), Some(rrset.rtype()), reason);
                 }
                 let mut recalled = self.recall.signatures(rrset);
@@ -154,10 +154,10 @@ impl<'c, 'z> Checker<'c, 'z> {
         node: Node<'z>,
         rrset: Rrset<'z>,
         rdata: &'z [u8],
-        recalled: &mut Recalled<'_>,
+        recalled: &mut PreviousSignatures<'_>,
     ) {
         let Some(fields) = Rrsig::parse(rdata) else {
-            self.findings.fault(node.name(), Some(rrset.rtype()), Reason::MalformedRecord);
+            self.findings.fault(node.name(), Some(rrset.rtype()), FaultReason::MalformedRecord);
             return;
         };
         let (first_try, first_octet) = (self.tries.len(), self.messages.len());
@@ -182,39 +182,39 @@ impl<'c, 'z> Checker<'c, 'z> {
     }
 
     /// What the fields of a signature say against it (RFC 4035 §5.3.1).
-    fn check_fields(&self, node: Node<'_>, rrset: Rrset<'_>, fields: &Rrsig<'_>) -> Option<Reason> {
+    fn check_fields(&self, node: Node<'_>, rrset: Rrset<'_>, fields: &Rrsig<'_>) -> Option<FaultReason> {
         let tag = fields.tag;
         if self.keys.candidates(tag, fields.algorithm).next().is_none() {
-            return Some(Reason::UnknownKey { tag, algorithm: fields.algorithm });
+            return Some(FaultReason::UnknownKey { tag, algorithm: fields.algorithm });
         }
         if fields.signer != self.zone.contents.apex().view() {
-            return Some(Reason::WrongSigner { tag, signer: fields.signer.to_name() });
+            return Some(FaultReason::WrongSigner { tag, signer: fields.signer.to_name() });
         }
         // In a zone nothing is expanded yet: a wildcard's owner is the wildcard itself.
         let expected = node.name().rrsig_labels();
         if fields.labels != expected {
-            return Some(Reason::WrongLabels { tag, expected, found: fields.labels });
+            return Some(FaultReason::WrongLabels { tag, expected, found: fields.labels });
         }
         let (original, ttl) = (fields.original_ttl, rrset.ttl());
         match ttl.cmp(&original) {
-            std::cmp::Ordering::Less => return Some(Reason::WrongOriginalTtl { tag, original, ttl }),
-            std::cmp::Ordering::Greater => return Some(Reason::TtlAboveOriginal { tag, original, ttl }),
+            std::cmp::Ordering::Less => return Some(FaultReason::WrongOriginalTtl { tag, original, ttl }),
+            std::cmp::Ordering::Greater => return Some(FaultReason::TtlAboveOriginal { tag, original, ttl }),
             std::cmp::Ordering::Equal => {}
         }
         self.check_times(fields)
     }
 
     /// RFC 4034 §3.1.5: times are compared in serial arithmetic.
-    fn check_times(&self, fields: &Rrsig<'_>) -> Option<Reason> {
+    fn check_times(&self, fields: &Rrsig<'_>) -> Option<FaultReason> {
         let (tag, inception, expiration) = (fields.tag, fields.inception, fields.expiration);
         if serial::is_before(expiration, inception) {
-            return Some(Reason::EmptyPeriod { tag });
+            return Some(FaultReason::EmptyPeriod { tag });
         }
         let now = self.options.now?;
         if serial::is_before(expiration, now) {
-            return Some(Reason::Expired { tag, expiration });
+            return Some(FaultReason::Expired { tag, expiration });
         }
-        serial::is_before(now, inception).then_some(Reason::NotYetValid { tag, inception })
+        serial::is_before(now, inception).then_some(FaultReason::NotYetValid { tag, inception })
     }
 
     fn finish(mut self) -> (Findings, Vec<usize>) {
@@ -283,7 +283,7 @@ impl<'c, 'z> Checker<'c, 'z> {
                 }
             } else if outcomes[tries].contains(&Some(false)) {
                 let (tag, algorithm) = (signature.tag, signature.algorithm);
-                signature.fault = Some(Reason::BadSignature { tag, algorithm });
+                signature.fault = Some(FaultReason::BadSignature { tag, algorithm });
             }
         }
         self.report(node, rtype, signatures, good);
@@ -299,7 +299,9 @@ impl<'c, 'z> Checker<'c, 'z> {
             // A validator needs one good signature (RFC 4035 §5.3.3): what a roll-over left or brings is no fault.
             let spare = matches!(
                 reason,
-                Reason::Expired { .. } | Reason::NotYetValid { .. } | Reason::UnknownKey { .. }
+                FaultReason::Expired { .. }
+                    | FaultReason::NotYetValid { .. }
+                    | FaultReason::UnknownKey { .. }
             );
             if spare && complete {
                 let owner = node.name().to_name();
@@ -310,7 +312,7 @@ impl<'c, 'z> Checker<'c, 'z> {
         }
         for &algorithm in &self.keys.required {
             if !good.contains(&algorithm) && !faulty.contains(&algorithm) {
-                self.findings.fault(node.name(), Some(rtype), Reason::MissingAlgorithm { algorithm });
+                self.findings.fault(node.name(), Some(rtype), FaultReason::MissingAlgorithm { algorithm });
             }
         }
     }

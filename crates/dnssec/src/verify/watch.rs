@@ -15,17 +15,17 @@ pub struct VerifyProgress {
 }
 
 /// What follows how far verifying has come, from any thread.
-pub type Progress<'p> = &'p (dyn Fn(VerifyProgress) + Sync);
+pub type ProgressFn<'p> = &'p (dyn Fn(VerifyProgress) + Sync);
 
 pub(super) struct Watch<'w> {
-    progress: Option<Progress<'w>>,
+    progress: Option<ProgressFn<'w>>,
     total_names: u64,
     names: AtomicU64,
     signatures: AtomicU64,
 }
 
 impl<'w> Watch<'w> {
-    pub(super) fn new(contents: &Contents, progress: Option<Progress<'w>>) -> Self {
+    pub(super) fn new(contents: &Contents, progress: Option<ProgressFn<'w>>) -> Self {
         let total_names = contents.node_count() as u64;
         Self { progress, total_names, names: AtomicU64::new(0), signatures: AtomicU64::new(0) }
     }

@@ -1,33 +1,38 @@
 //! What the checks of signatures and of the chain share.
 
-use super::report::{Findings, Reason};
-use super::watch::{Progress, Watch};
+use super::report::{FaultReason, Findings};
+use super::watch::{ProgressFn, Watch};
 use crate::denial::nsec5;
 use nonesuch_proto::{Rtype, bitmap};
-use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
+use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
 
 /// What the checks need of a zone.
 pub(crate) struct Zone<'z> {
     pub(crate) contents: &'z Contents,
-    pub(crate) standings: Vec<Standing>,
+    pub(crate) standings: Vec<NameStatus>,
     /// TTL that RFC 9077 wants of the chain's records.
     pub(crate) chain_ttl: u32,
     pub(super) watch: Watch<'z>,
 }
 
 impl<'z> Zone<'z> {
-    pub(super) fn new(contents: &'z Contents, chain_ttl: u32, progress: Option<Progress<'z>>) -> Self {
-        Self { contents, standings: standings(contents), chain_ttl, watch: Watch::new(contents, progress) }
+    pub(super) fn new(contents: &'z Contents, chain_ttl: u32, progress: Option<ProgressFn<'z>>) -> Self {
+        Self {
+            contents,
+            standings: name_statuses(contents),
+            chain_ttl,
+            watch: Watch::new(contents, progress),
+        }
     }
 
     /// Nodes that have records of their own: neither the chain's nor signatures. Those of the zone are its chain.
-    pub(crate) fn chained(&self) -> Vec<u32> {
+    pub(crate) fn chain_nodes(&self) -> Vec<u32> {
         let nodes = self.contents.nodes().zip(&self.standings);
         let chained = nodes.filter(|(node, standing)| standing.is_in_chain() && self.owns_data(*node));
         chained.map(|(node, _)| node.index() as u32).collect()
     }
 
-    pub(crate) fn name_status(&self, node: Node<'z>) -> Standing {
+    pub(crate) fn name_status(&self, node: Node<'z>) -> NameStatus {
         self.standings[node.index()]
     }
 
@@ -54,14 +59,14 @@ pub(crate) fn check_bitmap(
     findings: &mut Findings,
 ) {
     if !bitmap::is_valid(map) {
-        findings.fault(node.name(), Some(rtype), Reason::MalformedRecord);
+        findings.fault(node.name(), Some(rtype), FaultReason::MalformedRecord);
         return;
     }
     let has = |found: Rtype| bitmap::contains(map, found);
     for &missing in expected.iter().filter(|expected| !has(**expected)) {
-        findings.fault(node.name(), Some(rtype), Reason::BitmapMissing(missing));
+        findings.fault(node.name(), Some(rtype), FaultReason::BitmapMissing(missing));
     }
     for extra in bitmap::types(map).filter(|found| expected.binary_search(found).is_err()) {
-        findings.fault(node.name(), Some(rtype), Reason::BitmapExtra(extra));
+        findings.fault(node.name(), Some(rtype), FaultReason::BitmapExtra(extra));
     }
 }

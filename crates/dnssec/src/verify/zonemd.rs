@@ -4,7 +4,7 @@
 //! as faults. Records of unsupported schemes and hash algorithms say nothing: a zone that has no others is as one
 //! without digests.
 
-use super::{Findings, Reason, VerifyWarning};
+use super::{FaultReason, Findings, VerifyWarning};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::zonemd::{LEAST_DIGEST, Zonemd, ZonemdHash, digest};
 use nonesuch_zone::{Contents, Rrset};
@@ -28,9 +28,9 @@ pub(crate) fn check(contents: &Contents, serial: u32, findings: &mut Findings) {
             findings.zonemd.push(hash);
         } else if contents.has_mixed_ttls() {
             // The digest of the records as they were published cannot be computed: the lowest TTL of each RRset is held.
-            wrong.push(Reason::ZonemdMixedTtls { hash });
+            wrong.push(FaultReason::ZonemdMixedTtls { hash });
         } else {
-            wrong.push(Reason::ZonemdMismatch { hash });
+            wrong.push(FaultReason::ZonemdMismatch { hash });
         }
     }
     let verified = !findings.zonemd.is_empty();
@@ -47,12 +47,12 @@ pub(crate) fn check(contents: &Contents, serial: u32, findings: &mut Findings) {
 fn candidates<'z>(
     rrset: Rrset<'z>,
     serial: u32,
-    wrong: &mut Vec<Reason>,
+    wrong: &mut Vec<FaultReason>,
     findings: &mut Findings,
 ) -> Vec<Candidate<'z>> {
     let records: Vec<Zonemd<'z>> = rrset.rdatas().filter_map(Zonemd::parse).collect();
     if records.len() < rrset.count() {
-        wrong.push(Reason::MalformedRecord);
+        wrong.push(FaultReason::MalformedRecord);
     }
     let mut candidates = Vec::new();
     let mut duplicates = Vec::new();
@@ -66,12 +66,12 @@ fn candidates<'z>(
         if records.iter().filter(|other| (other.scheme, other.hash) == (scheme, number)).count() > 1 {
             if !duplicates.contains(&hash) {
                 duplicates.push(hash);
-                wrong.push(Reason::ZonemdDuplicate { hash });
+                wrong.push(FaultReason::ZonemdDuplicate { hash });
             }
         } else if record.serial != serial {
-            wrong.push(Reason::ZonemdSerial { found: record.serial, expected: serial });
+            wrong.push(FaultReason::ZonemdSerial { found: record.serial, expected: serial });
         } else if record.digest.len() != hash.octets() || record.digest.len() < LEAST_DIGEST {
-            wrong.push(Reason::ZonemdLength { hash, found: record.digest.len() });
+            wrong.push(FaultReason::ZonemdLength { hash, found: record.digest.len() });
         } else {
             candidates.push(Candidate { hash, digest: record.digest });
         }

@@ -13,13 +13,13 @@ pub use cells::{Cell, USUAL, cells};
 pub use figures::Comparison;
 pub use subject::{Subject, SubjectError};
 
-use super::parameters::Asked;
+use super::parameters::QueriedNames;
 use super::run::Step;
 use crate::load::LoadError;
 use crate::machine::{self, Machine};
 use crate::measure::ServerError;
 use crate::presentation::PresentationError;
-use figures::{FORMAT, ZoneFacts};
+use figures::{FORMAT, ZoneInfo};
 use measure::Measuring;
 use nonesuch_crypto::KeyError;
 use nonesuch_dnssec::keys::KeySetError;
@@ -79,7 +79,7 @@ pub enum CompareError {
         "{cell}, {asked} names: {wrong} of {all} queries were {}; figures of such a server say nothing",
         rcode.as_ref().map_or_else(|| "lost".to_owned(), |rcode| format!("answered with {rcode}"))
     )]
-    Refused { cell: Cell, asked: Asked, wrong: u64, all: u64, rcode: Option<String> },
+    Refused { cell: Cell, asked: QueriedNames, wrong: u64, all: u64, rcode: Option<String> },
     #[error("this is no comparison as `nonesuch compare` writes it: {0}")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
@@ -114,7 +114,7 @@ pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError>
     if options.cells.is_empty() {
         return Err(CompareError::NoCells);
     }
-    let places = machine::choose_places();
+    let places = machine::choose_cpus();
     let cells = options.cells.iter().enumerate();
     let rows = cells.map(|(index, cell)| Measuring { options, index, cell: *cell, places }.measure());
     let rows = rows.collect::<Result<_, _>>()?;
@@ -131,7 +131,7 @@ pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError>
         seconds_per_load: options.seconds_per_load,
         rounds: ROUNDS,
         machine,
-        zone: ZoneFacts::of(options.subject),
+        zone: ZoneInfo::of(options.subject),
         rows,
         notes,
     })

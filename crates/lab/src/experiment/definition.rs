@@ -50,7 +50,7 @@ pub struct Definition {
 
 /// What changes an experiment's parameters.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Choices<'a> {
+pub struct ParameterOverrides<'a> {
     /// Whether the values of `[full]` hold.
     pub full: bool,
     /// Parameters and the values that they are set to, as text: TOML, or a word without quotes. A list may be given as
@@ -110,7 +110,7 @@ struct Typed<P> {
 ///
 /// # Errors
 /// Where the text of one is at fault, which a test rules out.
-pub fn built_in(choices: Choices<'_>) -> Result<Vec<Definition>, DefinitionError> {
+pub fn built_in(choices: ParameterOverrides<'_>) -> Result<Vec<Definition>, DefinitionError> {
     BUILT_IN.iter().map(|(file, text)| Definition::parse(text, file, choices)).collect()
 }
 
@@ -119,7 +119,7 @@ impl Definition {
     ///
     /// # Errors
     /// Where there is neither, the file cannot be read, or it is at fault.
-    pub fn find(name_or_path: &str, choices: Choices<'_>) -> Result<Self, DefinitionError> {
+    pub fn find(name_or_path: &str, choices: ParameterOverrides<'_>) -> Result<Self, DefinitionError> {
         for (file, text) in BUILT_IN {
             if Path::new(file).file_stem().is_some_and(|stem| stem == name_or_path) {
                 return Self::parse(text, file, choices);
@@ -137,7 +137,7 @@ impl Definition {
     ///
     /// # Errors
     /// Where it cannot be read, or is at fault.
-    pub fn read(path: &Path, choices: Choices<'_>) -> Result<Self, DefinitionError> {
+    pub fn read(path: &Path, choices: ParameterOverrides<'_>) -> Result<Self, DefinitionError> {
         let failed = |source| DefinitionError::Read { path: path.to_path_buf(), source };
         if fs::metadata(path).map_err(failed)?.len() > FILE_MAX {
             return Err(DefinitionError::TooLarge { path: path.to_path_buf() });
@@ -150,7 +150,7 @@ impl Definition {
     ///
     /// # Errors
     /// Where the text is at fault, or a choice does not fit it.
-    pub fn parse(text: &str, file: &str, choices: Choices<'_>) -> Result<Self, DefinitionError> {
+    pub fn parse(text: &str, file: &str, choices: ParameterOverrides<'_>) -> Result<Self, DefinitionError> {
         let fault = |error: &toml::de::Error| malformed(text, file, error);
         let document: Document = toml::from_str(text).map_err(|error| fault(&error))?;
         let at = |span: std::ops::Range<usize>, message: String| {
@@ -216,7 +216,7 @@ struct Raw<'a> {
     text: &'a str,
     file: &'a str,
     document: &'a Document,
-    choices: Choices<'a>,
+    choices: ParameterOverrides<'a>,
 }
 
 impl Raw<'_> {
@@ -301,7 +301,7 @@ mod tests {
     const GOOD: &str = "name = \"mine\"\ntitle = \"Mine\"\nquestion = \"What?\"\nmethod = \"verification-benchmark\"\n\
         \n[parameters]\niterations = 3\n\n[full]\nseconds = 5\n";
 
-    fn parameters(text: &str, choices: Choices<'_>) -> Result<Parameters, DefinitionError> {
+    fn parameters(text: &str, choices: ParameterOverrides<'_>) -> Result<Parameters, DefinitionError> {
         match Definition::parse(text, "my.toml", choices)?.method {
             Method::VerificationBenchmark(parameters) => Ok(parameters),
             other => panic!("{other:?}"),
@@ -315,11 +315,11 @@ mod tests {
     #[test]
     fn what_is_built_in_is_sound() {
         for full in [false, true] {
-            let all = built_in(Choices { full, set: &[] }).expect("sound");
+            let all = built_in(ParameterOverrides { full, set: &[] }).expect("sound");
             for ((file, _), definition) in BUILT_IN.iter().zip(&all) {
                 assert_eq!(*file, format!("experiments/{}.toml", definition.name));
                 assert!(definition.question.ends_with('?'), "{}", definition.question);
-                let found = Definition::find(&definition.name, Choices { full, set: &[] });
+                let found = Definition::find(&definition.name, ParameterOverrides { full, set: &[] });
                 assert_eq!(found.as_ref().ok(), Some(definition));
             }
         }
@@ -338,7 +338,7 @@ mod tests {
     fn a_presentation_of_ones_own_is_kept_and_its_faults_are_named_before_a_run() {
         let own = |lead: &str| {
             let text = format!("{GOOD}\n[rows]\ncolumns = []\n\n[report]\nlead = \"{lead}\"\n");
-            Definition::parse(&text, "my.toml", Choices::default())
+            Definition::parse(&text, "my.toml", ParameterOverrides::default())
         };
         let definition = own("{{ 1 + 1 }} lines").expect("good");
         let report = definition.presentation().report(crate::presentation::Scope::new()).expect("a report");
@@ -354,12 +354,12 @@ mod tests {
 
     #[test]
     fn defaults_file_full_and_set_follow_each_other() {
-        let short = parameters(GOOD, Choices::default()).expect("good");
+        let short = parameters(GOOD, ParameterOverrides::default()).expect("good");
         assert_eq!(
             (short.iterations.value(), short.seconds.value()),
             (3, Parameters::default().seconds.value())
         );
-        let full = parameters(GOOD, Choices { full: true, set: &[] }).expect("good");
+        let full = parameters(GOOD, ParameterOverrides { full: true, set: &[] }).expect("good");
         assert_eq!((full.iterations.value(), full.seconds.value()), (3, 5.0));
         let pairs = set(&[
             ("seconds", "0.01"),
@@ -367,13 +367,13 @@ mod tests {
             ("cpu", "last"),
             ("algorithms", "[]"),
         ]);
-        let set = parameters(GOOD, Choices { full: true, set: &pairs }).expect("good");
+        let set = parameters(GOOD, ParameterOverrides { full: true, set: &pairs }).expect("good");
         assert_eq!((set.seconds.value(), set.levels.len(), set.algorithms.len()), (0.01, 2, 0));
     }
 
     #[test]
     fn what_a_record_holds_is_read_back() {
-        let definition = Definition::parse(GOOD, "my.toml", Choices::default()).expect("good");
+        let definition = Definition::parse(GOOD, "my.toml", ParameterOverrides::default()).expect("good");
         let text = serde_json::to_string(&definition).expect("written");
         assert!(
             text.contains("\"method\":\"verification-benchmark\",\"parameters\":{\"iterations\":3,"),
@@ -423,7 +423,9 @@ mod tests {
             ),
         ];
         for (old, new, says) in cases {
-            let error = parameters(&GOOD.replace(old, new), Choices::default()).expect_err(new).to_string();
+            let error = parameters(&GOOD.replace(old, new), ParameterOverrides::default())
+                .expect_err(new)
+                .to_string();
             assert!(error.starts_with(says), "{new}: wanted {says}, got {error}");
             assert!(!error.contains('\n'), "{error}");
         }
@@ -433,7 +435,9 @@ mod tests {
     fn bad_choices_are_named_with_the_remedy() {
         let refuse = |pairs: &[(&str, &str)]| {
             let pairs = set(pairs);
-            parameters(GOOD, Choices { full: false, set: &pairs }).expect_err("refused").to_string()
+            parameters(GOOD, ParameterOverrides { full: false, set: &pairs })
+                .expect_err("refused")
+                .to_string()
         };
         assert!(
             refuse(&[("secondz", "1")]).starts_with("--set secondz: there is no such parameter; there are ")
@@ -448,9 +452,12 @@ mod tests {
 
     #[test]
     fn a_name_that_is_none_is_refused() {
-        let error = Definition::find("nothing", Choices::default()).expect_err("refused").to_string();
+        let error =
+            Definition::find("nothing", ParameterOverrides::default()).expect_err("refused").to_string();
         assert!(error.contains("`nonesuch lab list`"), "{error}");
-        let error = Definition::find("./nothing.toml", Choices::default()).expect_err("refused").to_string();
+        let error = Definition::find("./nothing.toml", ParameterOverrides::default())
+            .expect_err("refused")
+            .to_string();
         assert!(error.starts_with("./nothing.toml: cannot be read"), "{error}");
     }
 }

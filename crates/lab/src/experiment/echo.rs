@@ -9,10 +9,10 @@ mod servers;
 
 use self::servers::Servers;
 use super::error::RunError;
-use super::parameters::{Asked, Count, Denial, Octets, Seconds, Workers, each_once};
+use super::parameters::{Count, Denial, Octets, QueriedNames, Seconds, Workers, each_once};
 use super::run::{Findings, RunOptions};
 use crate::load::{LoadReport, QueryList};
-use crate::machine::{self, Places};
+use crate::machine::{self, CpuPlacement};
 use crate::measure::server::Server;
 use nonesuch_dnssec::Mechanism;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub struct Parameters {
     /// Denial mechanisms of the zone.
     pub denial: Vec<Denial>,
     /// Which queries.
-    pub queries: Vec<Asked>,
+    pub queries: Vec<QueriedNames>,
     pub workers: Vec<Workers>,
     pub outstanding: Count,
     /// Sockets of the load generator, which share them.
@@ -62,7 +62,7 @@ impl Default for Parameters {
             names: Count::of(1000),
             octets: [160, 400, 800].map(Octets::of).to_vec(),
             denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut].map(Denial).to_vec(),
-            queries: vec![Asked::Existing, Asked::Denied],
+            queries: vec![QueriedNames::Existing, QueriedNames::Denied],
             workers: vec![Workers::of(1)],
             outstanding: Count::of(128),
             sockets: Count::of(1),
@@ -104,7 +104,7 @@ struct Row<'r> {
 struct Subject {
     server: &'static str,
     denial: Option<String>,
-    queries: Option<Asked>,
+    queries: Option<QueriedNames>,
     workers: u16,
 }
 
@@ -121,7 +121,7 @@ pub(super) fn run(
     options: &RunOptions<'_>,
     findings: &mut Findings,
 ) -> Result<serde_json::Value, RunError> {
-    let places = machine::choose_places();
+    let places = machine::choose_cpus();
     let workers: Vec<u16> = each_once(parameters.workers.iter().map(|workers| workers.value()));
     check(parameters, &workers, places, findings)?;
     options.begin(0, 1, "making the zone");
@@ -143,7 +143,7 @@ pub(super) fn run(
 fn check(
     parameters: &Parameters,
     workers: &[u16],
-    places: Option<Places>,
+    places: Option<CpuPlacement>,
     findings: &mut Findings,
 ) -> Result<(), RunError> {
     let nothing = workers.is_empty()

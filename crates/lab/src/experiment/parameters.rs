@@ -118,14 +118,14 @@ impl From<Denial> for String {
 /// Which names a server is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Asked {
+pub enum QueriedNames {
     /// Names that exist.
     Existing,
     /// Names that do not exist.
     Denied,
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for QueriedNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(if *self == Self::Existing { "existing" } else { "denied" })
     }

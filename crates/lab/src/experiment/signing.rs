@@ -14,13 +14,13 @@ mod prepare;
 pub(crate) use parameters::Parameters;
 
 use self::jobs::{Failure, Job};
-use self::parameters::Chosen;
+use self::parameters::ChosenAlgorithm;
 use self::plan::{Cell, Costs, Shape, signatures};
 use self::prepare::{Signer, Zone};
 use super::error::{RunError, temporary_folder};
 use super::parameters::each_once;
 use super::run::{Findings, RunOptions};
-use crate::measure::job::Ended;
+use crate::measure::job::FinishedJob;
 use nonesuch_dnssec::Mechanism;
 use serde::Serialize;
 use serde_json::json;
@@ -62,7 +62,7 @@ struct Runner<'a> {
     begun: Instant,
     parameters: &'a Parameters,
     denials: Vec<Mechanism>,
-    choices: Vec<Chosen>,
+    choices: Vec<ChosenAlgorithm>,
     zones: Vec<Zone>,
     signers: Vec<Signer>,
     /// Where zones, keys and outcomes are; it is removed with the run.
@@ -145,7 +145,7 @@ impl<'a> Runner<'a> {
         Ok(json!({
             "zones": self.zones,
             "levels": self.signers,
-            "algorithms": self.choices.iter().map(Chosen::facts).collect::<Vec<_>>(),
+            "algorithms": self.choices.iter().map(ChosenAlgorithm::facts).collect::<Vec<_>>(),
             "cpu": cpu,
             "left_out": self.describe_left_out(),
             "seconds": self.begun.elapsed().as_secs_f64(),
@@ -191,7 +191,7 @@ impl<'a> Runner<'a> {
     }
 
     /// A row with what a process cost.
-    fn row(&self, cell: Cell, job: Job, ended: &Ended) -> Row {
+    fn row(&self, cell: Cell, job: Job, ended: &FinishedJob) -> Row {
         Row {
             wall_seconds: Some(ended.wall_seconds),
             user_seconds: Some(ended.user_seconds),

@@ -16,7 +16,7 @@ use super::error::RunError;
 use super::parameters::each_once;
 use super::run::{Findings, RunOptions};
 use crate::measure::probe::NAME;
-use crate::measure::{Counted, Operation, foreign, openssl};
+use crate::measure::{CountResult, Operation, foreign, openssl};
 use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
@@ -44,7 +44,7 @@ struct Row<'r> {
 
 impl Row<'_> {
     /// The row of a count in time.
-    fn with(self, operation: Operation, counted: &Counted) -> Self {
+    fn with(self, operation: Operation, counted: &CountResult) -> Self {
         Self {
             operation: operation.name(),
             operations: counted.operations,
@@ -88,7 +88,7 @@ pub(super) fn run(
 }
 
 /// Takes in what was counted elsewhere, so that the results hold it.
-fn add_foreign(path: &Path, findings: &mut Findings) -> Result<foreign::ForeignFacts, RunError> {
+fn add_foreign(path: &Path, findings: &mut Findings) -> Result<foreign::ForeignCountsInfo, RunError> {
     let found = foreign::read(path)?;
     for count in &found.counts {
         let library = if count.backend == NAME { count.subject.library() } else { openssl::NAME };

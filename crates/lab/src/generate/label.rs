@@ -297,12 +297,12 @@ fn punycode_digit(digit: u32) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::profile::{Like, Shape};
+    use super::super::profile::{Shape, ZoneModel};
     use super::*;
     use std::collections::HashSet;
 
     fn profile() -> &'static LabelProfile {
-        let Shape::Registry(registry) = &Like::Tld.profile().shape else {
+        let Shape::Registry(registry) = &ZoneModel::Tld.profile().shape else {
             panic!("a TLD is a registry's zone")
         };
         &registry.labels

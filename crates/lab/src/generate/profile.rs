@@ -1,14 +1,14 @@
 //! The proportions of generated zones. `docs/generated-zones.md` gives the source of each number, and says which are
 //! this project's own choice.
 
-use super::UnknownLike;
+use super::UnknownZoneModel;
 use std::fmt;
 use std::str::FromStr;
 
 /// The kind of zone to imitate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Like {
+pub enum ZoneModel {
     /// A top-level domain: almost all names are delegations.
     Tld,
     /// The Netherlands' top-level domain: the seed's large zone.
@@ -21,7 +21,7 @@ pub enum Like {
     Sld,
 }
 
-impl Like {
+impl ZoneModel {
     /// Every kind, in the order of the table of profiles.
     pub fn all() -> impl Iterator<Item = Self> {
         PROFILES.iter().map(|profile| profile.like)
@@ -33,27 +33,27 @@ impl Like {
     }
 }
 
-impl fmt::Display for Like {
+impl fmt::Display for ZoneModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.profile().name)
     }
 }
 
-impl FromStr for Like {
-    type Err = UnknownLike;
+impl FromStr for ZoneModel {
+    type Err = UnknownZoneModel;
 
-    fn from_str(text: &str) -> Result<Self, UnknownLike> {
+    fn from_str(text: &str) -> Result<Self, UnknownZoneModel> {
         PROFILES
             .iter()
             .find(|profile| profile.name.eq_ignore_ascii_case(text))
             .map(|profile| profile.like)
-            .ok_or_else(|| UnknownLike { given: text.to_owned() })
+            .ok_or_else(|| UnknownZoneModel { given: text.to_owned() })
     }
 }
 
 /// One kind of zone: a row of the table.
 pub(super) struct Profile {
-    pub(super) like: Like,
+    pub(super) like: ZoneModel,
     pub(super) name: &'static str,
     pub(super) shape: Shape,
 }
@@ -158,13 +158,13 @@ pub(super) enum Kind {
     Svcb,
 }
 
-/// The table of kinds: to add one, add its variant of [`Like`] and its row here.
+/// The table of kinds: to add one, add its variant of [`ZoneModel`] and its row here.
 pub(super) static PROFILES: &[Profile] = &[
-    Profile { like: Like::Tld, name: "tld", shape: Shape::Registry(TLD) },
-    Profile { like: Like::Nl, name: "nl", shape: Shape::Registry(NL) },
-    Profile { like: Like::Se, name: "se", shape: Shape::Registry(SE) },
-    Profile { like: Like::Nu, name: "nu", shape: Shape::Registry(NU) },
-    Profile { like: Like::Sld, name: "sld", shape: Shape::Organisation(SLD) },
+    Profile { like: ZoneModel::Tld, name: "tld", shape: Shape::Registry(TLD) },
+    Profile { like: ZoneModel::Nl, name: "nl", shape: Shape::Registry(NL) },
+    Profile { like: ZoneModel::Se, name: "se", shape: Shape::Registry(SE) },
+    Profile { like: ZoneModel::Nu, name: "nu", shape: Shape::Registry(NU) },
+    Profile { like: ZoneModel::Sld, name: "sld", shape: Shape::Organisation(SLD) },
 ];
 
 const TLD: Registry = Registry {
@@ -275,13 +275,13 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_profile() {
-        for like in [Like::Tld, Like::Nl, Like::Se, Like::Nu, Like::Sld] {
+        for like in [ZoneModel::Tld, ZoneModel::Nl, ZoneModel::Se, ZoneModel::Nu, ZoneModel::Sld] {
             assert_eq!(like.profile().like, like);
             assert_eq!(like.to_string().parse(), Ok(like));
         }
-        assert_eq!(Like::all().count(), PROFILES.len());
-        assert_eq!("TLD".parse(), Ok(Like::Tld));
-        let refused = "zone".parse::<Like>().unwrap_err();
+        assert_eq!(ZoneModel::all().count(), PROFILES.len());
+        assert_eq!("TLD".parse(), Ok(ZoneModel::Tld));
+        let refused = "zone".parse::<ZoneModel>().unwrap_err();
         assert_eq!(refused.to_string(), "unknown kind of zone \"zone\": choose one of tld, nl, se, nu, sld");
     }
 

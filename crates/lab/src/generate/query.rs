@@ -4,7 +4,7 @@
 //! denied name is one that the zone's denial of existence has to prove absent: NXDOMAIN, not an empty answer.
 
 use super::profile::Kind;
-use super::random::{Draw, Permutation, Purpose, Streams, mix};
+use super::random::{Permutation, Purpose, RandomStream, Streams, mix};
 use super::sink::{Sink, Text};
 use super::sld::{Sld, write_owner};
 use super::tld::Tld;
@@ -101,7 +101,7 @@ fn write_queries(
     count: u64,
     seed: u64,
     out: &mut impl Write,
-    write: impl Fn(bool, &mut Draw, &mut Vec<u8>),
+    write: impl Fn(bool, &mut RandomStream, &mut Vec<u8>),
 ) -> Result<QuerySummary, GenerateError> {
     if denied_percent > 100 {
         return Err(GenerateError::DeniedPercent { percent: denied_percent });
@@ -123,11 +123,11 @@ fn write_queries(
     Ok(summary)
 }
 
-fn ask_apex(origin: &str, draw: &mut Draw, line: &mut Vec<u8>) {
+fn ask_apex(origin: &str, draw: &mut RandomStream, line: &mut Vec<u8>) {
     line.text(origin).text(" ").text(draw.weighted(APEX_TYPES));
 }
 
-fn ask_registry(tld: &Tld<'_>, origin: &str, draw: &mut Draw, line: &mut Vec<u8>) {
+fn ask_registry(tld: &Tld<'_>, origin: &str, draw: &mut RandomStream, line: &mut Vec<u8>) {
     if draw.per_mille(APEX_SHARE) {
         return ask_apex(origin, draw, line);
     }
@@ -140,7 +140,7 @@ fn ask_registry(tld: &Tld<'_>, origin: &str, draw: &mut Draw, line: &mut Vec<u8>
     line.text(".").text(origin).text(" ").text(rtype);
 }
 
-fn ask_organisation(sld: &Sld<'_>, origin: &str, draw: &mut Draw, line: &mut Vec<u8>) {
+fn ask_organisation(sld: &Sld<'_>, origin: &str, draw: &mut RandomStream, line: &mut Vec<u8>) {
     if draw.per_mille(APEX_SHARE) {
         return ask_apex(origin, draw, line);
     }
@@ -177,7 +177,7 @@ fn ask_organisation(sld: &Sld<'_>, origin: &str, draw: &mut Draw, line: &mut Vec
 
 /// Appends a first label that the zone does not have: it is longer than six octets and has a letter twice in a row,
 /// as no generated label has.
-fn deny_generated(zone: &Zone<'_>, draw: &mut Draw, line: &mut Vec<u8>) {
+fn deny_generated(zone: &Zone<'_>, draw: &mut RandomStream, line: &mut Vec<u8>) {
     if draw.per_mille(TYPO_SHARE) {
         let mut label = Vec::with_capacity(64);
         match zone {
@@ -197,7 +197,7 @@ fn deny_generated(zone: &Zone<'_>, draw: &mut Draw, line: &mut Vec<u8>) {
 }
 
 /// Appends 8 to 16 random letters, one of them doubled.
-fn write_random_letters(draw: &mut Draw, line: &mut Vec<u8>) {
+fn write_random_letters(draw: &mut RandomStream, line: &mut Vec<u8>) {
     let length = 8 + draw.below(8);
     let doubled = draw.below(length);
     for place in 0..length {
@@ -245,7 +245,7 @@ impl<'a> Owners<'a> {
     }
 
     /// There is at least one owner.
-    fn ask(&self, draw: &mut Draw, line: &mut Vec<u8>) {
+    fn ask(&self, draw: &mut RandomStream, line: &mut Vec<u8>) {
         let owner = &self.asked[self.order.apply(draw.zipf(self.asked.len() as u64)) as usize];
         let wildcard = owner.name.strip_prefix("*.");
         if owner.delegation {
@@ -274,7 +274,7 @@ impl<'a> Owners<'a> {
     }
 
     /// There is at least one parent.
-    fn deny(&self, draw: &mut Draw, line: &mut Vec<u8>) {
+    fn deny(&self, draw: &mut RandomStream, line: &mut Vec<u8>) {
         let parent = &self.parents[draw.below(self.parents.len() as u32) as usize];
         let mut label = Vec::with_capacity(24);
         loop {

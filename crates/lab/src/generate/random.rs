@@ -33,17 +33,17 @@ impl Streams {
     }
 
     /// The stream of `index`, from its beginning.
-    pub(super) fn draw(&self, index: u64) -> Draw {
+    pub(super) fn draw(&self, index: u64) -> RandomStream {
         let mut rng = ChaCha8Rng::from_seed(self.key);
         rng.set_stream(index);
-        Draw(rng)
+        RandomStream(rng)
     }
 }
 
 /// One stream of random numbers.
-pub(super) struct Draw(ChaCha8Rng);
+pub(super) struct RandomStream(ChaCha8Rng);
 
-impl Draw {
+impl RandomStream {
     pub(super) fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }

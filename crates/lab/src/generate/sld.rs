@@ -4,7 +4,7 @@
 //! has no other data (RFC 1034 §3.6.2) and nothing stands below a DNAME (RFC 6672 §2.3) or a delegation but its glue.
 
 use super::profile::{Kind, Organisation};
-use super::random::{Draw, Permutation, Purpose, Streams};
+use super::random::{Permutation, Purpose, RandomStream, Streams};
 use super::sink::{Sink, Text};
 use super::tld::{apex, write_address, write_ds_fields};
 use super::{GenerateError, GenerateOptions, Summary, outside_suffixes, write_soa};
@@ -87,7 +87,7 @@ impl<'a> Sld<'a> {
             owner.clear();
             write_owner(kind, number, &mut owner);
             let mut draw = self.streams.draw(index);
-            Records { zone: self, owner: &owner, draw: &mut draw, sink }.write(kind, number)?;
+            RecordWriter { zone: self, owner: &owner, draw: &mut draw, sink }.write(kind, number)?;
             summary.delegations += u64::from(matches!(
                 kind,
                 Kind::UnsignedDelegation | Kind::GluedDelegation | Kind::SignedDelegation
@@ -169,14 +169,14 @@ pub(super) fn write_owner(kind: Kind, number: u64, out: &mut Vec<u8>) {
 }
 
 /// Writes the records of one name.
-struct Records<'r, 'z, 's, W: Write> {
+struct RecordWriter<'r, 'z, 's, W: Write> {
     zone: &'r Sld<'z>,
     owner: &'r [u8],
-    draw: &'r mut Draw,
+    draw: &'r mut RandomStream,
     sink: &'r mut Sink<'s, W>,
 }
 
-impl<W: Write> Records<'_, '_, '_, W> {
+impl<W: Write> RecordWriter<'_, '_, '_, W> {
     fn write(&mut self, kind: Kind, number: u64) -> Result<(), GenerateError> {
         let ttl = self.draw.weighted(self.zone.organisation.ttls);
         match kind {

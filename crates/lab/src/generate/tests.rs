@@ -6,7 +6,7 @@ use std::process::Command;
 
 const ORIGIN: &str = "zone.test.";
 
-fn options(like: Like, names: u64, seed: u64) -> GenerateOptions<'static> {
+fn options(like: ZoneModel, names: u64, seed: u64) -> GenerateOptions<'static> {
     GenerateOptions { like, names, seed, origin: ORIGIN }
 }
 
@@ -70,7 +70,7 @@ fn assert_share(what: &str, part: usize, whole: usize, expected: f64, tolerance:
 
 #[test]
 fn the_same_options_give_the_same_octets() {
-    for (like, pinned) in [(Like::Tld, PINNED_TLD), (Like::Sld, PINNED_SLD)] {
+    for (like, pinned) in [(ZoneModel::Tld, PINNED_TLD), (ZoneModel::Sld, PINNED_SLD)] {
         let (summary, text) = zone(&options(like, 500, 42));
         assert_eq!(zone(&options(like, 500, 42)), (summary, text.clone()));
         assert_eq!(
@@ -90,7 +90,7 @@ const PINNED_SLD: u64 = 0x1380133d13e68a32;
 
 #[test]
 fn shares_of_a_registry_hold() {
-    let (summary, text) = zone(&options(Like::Tld, 20_000, 1));
+    let (summary, text) = zone(&options(ZoneModel::Tld, 20_000, 1));
     let mut servers = HashMap::<String, Vec<String>>::new();
     let mut ds = HashMap::<String, Vec<String>>::new();
     let mut owners_with_addresses = HashSet::new();
@@ -149,7 +149,7 @@ fn shares_of_a_registry_hold() {
 #[test]
 fn published_shares_of_nl_se_and_nu_hold() {
     for (like, signed, internationalised) in
-        [(Like::Nl, 60.0, 0.0), (Like::Se, 55.0, 2.0), (Like::Nu, 50.0, 2.0)]
+        [(ZoneModel::Nl, 60.0, 0.0), (ZoneModel::Se, 55.0, 2.0), (ZoneModel::Nu, 50.0, 2.0)]
     {
         let (summary, text) = zone(&options(like, 20_000, 1));
         let total = summary.delegations as usize;
@@ -166,7 +166,7 @@ fn published_shares_of_nl_se_and_nu_hold() {
 
 #[test]
 fn three_companies_serve_almost_half_of_nl() {
-    let (summary, text) = zone(&options(Like::Nl, 20_000, 1));
+    let (summary, text) = zone(&options(ZoneModel::Nl, 20_000, 1));
     let mut operators = HashMap::<String, HashSet<String>>::new();
     for (owner, rtype, data) in records(&text) {
         let host = absolute(&data);
@@ -181,7 +181,7 @@ fn three_companies_serve_almost_half_of_nl() {
 
 #[test]
 fn a_registry_zone_is_not_sorted() {
-    let (_, text) = zone(&options(Like::Tld, 1000, 1));
+    let (_, text) = zone(&options(ZoneModel::Tld, 1000, 1));
     let owners: Vec<String> = records(&text).into_iter().filter(|r| r.1 == "DS").map(|r| r.0).collect();
     assert!(!owners.is_sorted());
 }
@@ -189,7 +189,7 @@ fn a_registry_zone_is_not_sorted() {
 #[test]
 fn an_organisation_has_every_type_and_keeps_the_rules() {
     for names in [18, 200, 20_000] {
-        let (summary, text) = zone(&options(Like::Sld, names, 3));
+        let (summary, text) = zone(&options(ZoneModel::Sld, names, 3));
         let owners = by_owner(&text);
         let types: BTreeSet<&str> = owners.values().flatten().map(String::as_str).collect();
         for rtype in
@@ -229,7 +229,7 @@ fn an_organisation_has_every_type_and_keeps_the_rules() {
 
 #[test]
 fn an_organisation_points_only_at_what_is_there() {
-    let (_, text) = zone(&options(Like::Sld, 5000, 8));
+    let (_, text) = zone(&options(ZoneModel::Sld, 5000, 8));
     let owners = by_owner(&text);
     let mut long_texts = 0;
     for (owner, rtype, data) in records(&text) {
@@ -257,7 +257,7 @@ fn names_fit_below_the_longest_origin() {
     let label = "o".repeat(59);
     let origin = format!("{label}.{label}.");
     assert_eq!(origin.len(), MAX_ORIGIN);
-    for like in Like::all() {
+    for like in ZoneModel::all() {
         let (_, text) = zone(&GenerateOptions { origin: &origin, ..options(like, 20_000, 1) });
         for (owner, rtype, data) in records(&text) {
             let relative = owner.strip_suffix(ORIGIN).unwrap();
@@ -286,9 +286,9 @@ fn servers_outside_are_outside_whatever_the_origin() {
 #[test]
 fn options_that_fit_no_zone_are_refused() {
     let refuse = |options: GenerateOptions<'_>| generate(&options, &mut Vec::new()).unwrap_err().to_string();
-    let good = options(Like::Sld, 100, 1);
+    let good = options(ZoneModel::Sld, 100, 1);
     assert!(refuse(GenerateOptions { names: 17, ..good }).contains("ask for 18 or more"));
-    assert!(refuse(GenerateOptions { names: 0, like: Like::Tld, ..good }).contains("ask for 1 or more"));
+    assert!(refuse(GenerateOptions { names: 0, like: ZoneModel::Tld, ..good }).contains("ask for 1 or more"));
     assert!(refuse(GenerateOptions { names: MAX_NAMES + 1, ..good }).contains("too many"));
     assert!(refuse(GenerateOptions { origin: ".", ..good }).contains("root"));
     assert!(refuse(GenerateOptions { origin: "nl", ..good }).contains("final dot"));
@@ -305,13 +305,13 @@ fn named_checkzone_accepts_every_kind() {
     let Some(program) = nonesuch_testing::locate("named-checkzone") else { return };
     let folder = tempfile::tempdir().unwrap();
     let kinds = [
-        (Like::Tld, 5000),
-        (Like::Nl, 5000),
-        (Like::Se, 5000),
-        (Like::Nu, 5000),
-        (Like::Sld, 2000),
-        (Like::Tld, 1),
-        (Like::Sld, 18),
+        (ZoneModel::Tld, 5000),
+        (ZoneModel::Nl, 5000),
+        (ZoneModel::Se, 5000),
+        (ZoneModel::Nu, 5000),
+        (ZoneModel::Sld, 2000),
+        (ZoneModel::Tld, 1),
+        (ZoneModel::Sld, 18),
     ];
     for (like, names) in kinds {
         let (summary, text) = zone(&options(like, names, 11));
@@ -360,7 +360,7 @@ fn exists(owners: &BTreeMap<String, BTreeSet<String>>, name: &str) -> bool {
 
 #[test]
 fn queries_for_existing_names_exist_and_denied_ones_do_not() {
-    for like in Like::all() {
+    for like in ZoneModel::all() {
         for (names, seed) in [(18, 1), (700, 2)] {
             let options = options(like, names, seed);
             let owners = by_owner(&zone(&options).1);
@@ -376,7 +376,7 @@ fn queries_for_existing_names_exist_and_denied_ones_do_not() {
 
 #[test]
 fn queries_are_mixed_and_popular_names_come_often() {
-    let options = options(Like::Tld, 20_000, 1);
+    let options = options(ZoneModel::Tld, 20_000, 1);
     let asked = ask(&options, 40, 20_000);
     assert_eq!(asked, ask(&options, 40, 20_000));
     let delegated = by_owner(&zone(&options).1);

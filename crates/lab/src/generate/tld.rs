@@ -2,7 +2,7 @@
 
 use super::label::{Labels, RESERVED, write_operator};
 use super::profile::Registry;
-use super::random::{Draw, Permutation, Purpose, Streams, mix, pick};
+use super::random::{Permutation, Purpose, RandomStream, Streams, mix, pick};
 use super::sink::{Sink, Text};
 use super::{GenerateError, GenerateOptions, Summary, outside_suffixes, write_soa};
 use std::io::Write;
@@ -85,7 +85,7 @@ impl<'a> Tld<'a> {
     }
 
     /// The first draw of each name: which name servers it has.
-    fn servers(&self, index: u64, draw: &mut Draw) -> Servers {
+    fn servers(&self, index: u64, draw: &mut RandomStream) -> Servers {
         let registry = self.registry;
         let hosters = self.count / registry.hoster_in;
         let point = draw.below(1000);
@@ -190,7 +190,7 @@ impl<'a> Tld<'a> {
     fn write_ds<W: Write>(
         &self,
         label: &[u8],
-        draw: &mut Draw,
+        draw: &mut RandomStream,
         sink: &mut Sink<'_, W>,
     ) -> Result<(), GenerateError> {
         let algorithm = draw.weighted(self.registry.algorithms);
@@ -211,7 +211,7 @@ impl<'a> Tld<'a> {
         &self,
         label: &[u8],
         count: u32,
-        draw: &mut Draw,
+        draw: &mut RandomStream,
         sink: &mut Sink<'_, W>,
     ) -> Result<(), GenerateError> {
         let with_aaaa = draw.per_mille(self.registry.glue_with_aaaa);
@@ -235,7 +235,7 @@ pub(super) fn apex<'s, W: Write>(ttl: u32, rtype: &str, sink: &'s mut Sink<'_, W
 pub(super) fn write_address<W: Write>(
     aaaa: bool,
     ttl: u32,
-    draw: &mut Draw,
+    draw: &mut RandomStream,
     sink: &mut Sink<'_, W>,
 ) -> Result<(), GenerateError> {
     let random = draw.bits() as u32;
@@ -251,7 +251,7 @@ pub(super) fn write_address<W: Write>(
 }
 
 /// Appends the fields of a DS record with a SHA-256 digest (RFC 4034 §5.3, digest type 2 of RFC 4509).
-pub(super) fn write_ds_fields(key_tag: u32, algorithm: u8, draw: &mut Draw, out: &mut Vec<u8>) {
+pub(super) fn write_ds_fields(key_tag: u32, algorithm: u8, draw: &mut RandomStream, out: &mut Vec<u8>) {
     let mut digest = [0; SHA256_OCTETS];
     draw.fill(&mut digest);
     out.decimal(key_tag.into()).text(" ").decimal(algorithm.into()).text(" 2 ").hex(&digest);

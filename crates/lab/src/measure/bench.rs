@@ -3,7 +3,7 @@
 mod vrf;
 
 use self::vrf::VrfBench;
-use super::probe::Counted;
+use super::probe::CountResult;
 use super::subject::{Operation, Selection, Subject};
 use crate::process::own_thread_cpu_time;
 use nonesuch_crypto::vrf::{BadProof, ProveError, VrfKeyError, VrfPrivateKey};
@@ -117,7 +117,7 @@ impl Bench {
     }
 
     /// Does `operation` continuously for `seconds`.
-    pub(crate) fn count(&self, operation: Operation, seconds: f64) -> Result<Counted, OperationError> {
+    pub(crate) fn count(&self, operation: Operation, seconds: f64) -> Result<CountResult, OperationError> {
         match self {
             Self::Signatures(bench) => bench.count(operation, seconds),
             Self::Vrf(bench) => bench.count(operation, seconds),
@@ -140,7 +140,7 @@ impl SignatureBench {
         Ok(Self { subject, private, public, messages, signatures })
     }
 
-    fn count(&self, operation: Operation, seconds: f64) -> Result<Counted, OperationError> {
+    fn count(&self, operation: Operation, seconds: f64) -> Result<CountResult, OperationError> {
         match operation {
             Operation::Prove => Err(OperationError::Absent),
             Operation::Verify if self.subject.batch.is_some() => self.count_batches(seconds),
@@ -149,7 +149,7 @@ impl SignatureBench {
         }
     }
 
-    fn count_verifications(&self, seconds: f64) -> Result<Counted, OperationError> {
+    fn count_verifications(&self, seconds: f64) -> Result<CountResult, OperationError> {
         let mut pairs = self.messages.iter().zip(&self.signatures).cycle();
         repeat(seconds, 1, || {
             let Some((message, signature)) = pairs.next() else { return Ok(()) };
@@ -157,7 +157,7 @@ impl SignatureBench {
         })
     }
 
-    fn count_signings(&self, seconds: f64) -> Result<Counted, OperationError> {
+    fn count_signings(&self, seconds: f64) -> Result<CountResult, OperationError> {
         let mut messages = self.messages.iter().cycle();
         let mut out = Vec::with_capacity(self.private.signature_octets());
         repeat(seconds, 1, || {
@@ -169,7 +169,7 @@ impl SignatureBench {
         })
     }
 
-    fn count_batches(&self, seconds: f64) -> Result<Counted, OperationError> {
+    fn count_batches(&self, seconds: f64) -> Result<CountResult, OperationError> {
         let pairs = self.messages.iter().zip(&self.signatures);
         let items: Vec<VerifyItem<'_>> =
             pairs.map(|(message, signature)| VerifyItem { key: &self.public, message, signature }).collect();
@@ -186,7 +186,7 @@ fn repeat(
     seconds: f64,
     each: u64,
     mut once: impl FnMut() -> Result<(), OperationError>,
-) -> Result<Counted, OperationError> {
+) -> Result<CountResult, OperationError> {
     let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let (mut calls, mut chunk) = (0_u64, 1_u64);
     let cpu_before = own_thread_cpu_time();
@@ -208,7 +208,7 @@ fn repeat(
     };
     let cpu = cpu_before.zip(own_thread_cpu_time()).map(|(before, after)| after.saturating_sub(before));
     let cpu_seconds = cpu.map(|cpu| cpu.as_secs_f64());
-    Ok(Counted { operations: calls * each, seconds: elapsed.as_secs_f64(), cpu_seconds })
+    Ok(CountResult { operations: calls * each, seconds: elapsed.as_secs_f64(), cpu_seconds })
 }
 
 /// What signatures of DNSSEC are mostly made over: the RRSIG fields and an RRset of two AAAA records of

@@ -5,7 +5,7 @@
 //! The serial moves by one.
 
 use nonesuch_proto::{Name, Rtype, rdata};
-use nonesuch_zone::{Contents, Node, Run, Standing, standings};
+use nonesuch_zone::{Contents, NameStatus, Node, NodesBuilder, name_statuses};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -38,8 +38,8 @@ pub(crate) fn change(contents: &Contents, share: f64, seed: u64) -> (Contents, C
     let wanted = (contents.record_count() as f64 * share).ceil() as u64;
     let delegations: Vec<Node<'_>> = contents
         .nodes()
-        .zip(standings(contents))
-        .filter(|(_, standing)| *standing == Standing::Delegation)
+        .zip(name_statuses(contents))
+        .filter(|(_, standing)| *standing == NameStatus::Delegation)
         .map(|(node, _)| node)
         .collect();
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
@@ -110,7 +110,7 @@ impl<'z> Changer<'z> {
         let chosen: Vec<(Node<'_>, Action)> =
             self.chosen.iter().map(|(place, action)| (delegations[*place], *action)).collect();
         let (mut chosen, mut added) = (chosen.into_iter().peekable(), self.added.into_iter().peekable());
-        let mut run = Run::default();
+        let mut run = NodesBuilder::default();
         let mut gone: Option<Node<'_>> = None;
         for node in self.contents.nodes() {
             while let Some((name, like)) =
@@ -128,7 +128,7 @@ impl<'z> Changer<'z> {
             push_changed(&mut run, node, action == Some(Action::Alter));
         }
         added.for_each(|(name, like)| push(&mut run, &name, like));
-        (Contents::from_runs(self.contents.apex(), vec![run]), self.done)
+        (Contents::from_parts(self.contents.apex(), vec![run]), self.done)
     }
 }
 
@@ -147,12 +147,12 @@ fn altered_type(node: Node<'_>) -> Rtype {
     if node.has(Rtype::DS) { Rtype::DS } else { Rtype::NS }
 }
 
-fn push(run: &mut Run, name: &Name, like: Node<'_>) {
+fn push(run: &mut NodesBuilder, name: &Name, like: Node<'_>) {
     run.begin_node(name.view());
     like.rrsets().for_each(|rrset| run.push_rrset(rrset));
 }
 
-fn push_changed(run: &mut Run, node: Node<'_>, altered: bool) {
+fn push_changed(run: &mut NodesBuilder, node: Node<'_>, altered: bool) {
     run.begin_node(node.name());
     let altered = altered.then(|| altered_type(node));
     for rrset in node.rrsets() {
@@ -199,7 +199,7 @@ fn alter(rtype: Rtype, rdata: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::{GenerateOptions, Like, generate};
+    use crate::generate::{GenerateOptions, ZoneModel, generate};
     use nonesuch_zone::read::read_text;
     use nonesuch_zone::write::write_zone;
     use std::collections::BTreeSet;
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn as_many_records_change_as_is_said() {
         let mut text = Vec::new();
-        generate(&GenerateOptions { like: Like::Tld, names: 2000, seed: 1, origin: "zz." }, &mut text)
+        generate(&GenerateOptions { like: ZoneModel::Tld, names: 2000, seed: 1, origin: "zz." }, &mut text)
             .expect("generated");
         let zone = read(&text);
         let (changed, done) = change(&zone, 0.05, 7);

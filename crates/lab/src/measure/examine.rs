@@ -5,11 +5,11 @@
 
 use super::change::{Changes, change};
 use super::transfer::{Transfer, transfer};
-use nonesuch_dnssec::facts::is_of_signer;
+use nonesuch_dnssec::inspect::is_of_signer;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::read::read_file;
 use nonesuch_zone::write::write_zone;
-use nonesuch_zone::{Contents, ReadError, Run, Standing, standings};
+use nonesuch_zone::{Contents, NameStatus, NodesBuilder, ReadError, name_statuses};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -56,8 +56,8 @@ impl ZoneCounts {
             names: contents.node_count() as u64,
             ..Self::default()
         };
-        for (node, standing) in contents.nodes().zip(standings(contents)) {
-            if standing == Standing::Delegation {
+        for (node, standing) in contents.nodes().zip(name_statuses(contents)) {
+            if standing == NameStatus::Delegation {
                 counts.delegations += 1;
                 counts.signed_delegations += u64::from(node.has(Rtype::DS));
             }
@@ -68,7 +68,7 @@ impl ZoneCounts {
 
 /// What was found in a zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Examined {
+pub struct ExamineResult {
     /// Of the zone without what signing made in it.
     #[serde(flatten)]
     pub counts: ZoneCounts,
@@ -93,7 +93,7 @@ pub enum ExamineError {
 ///
 /// # Errors
 /// Where the zone cannot be read, or a file cannot be written.
-pub fn examine(options: &ExamineOptions) -> Result<Examined, ExamineError> {
+pub fn examine(options: &ExamineOptions) -> Result<ExamineResult, ExamineError> {
     let contents = read_file(&options.file, options.origin.as_ref())?.contents;
     let transfer = options.transfer.then(|| transfer(&contents));
     let contents = strip(&contents);
@@ -109,13 +109,13 @@ pub fn examine(options: &ExamineOptions) -> Result<Examined, ExamineError> {
         changes = Some(made);
         write(&changed, path)?;
     }
-    Ok(Examined { counts: ZoneCounts::of(&contents), changes, transfer })
+    Ok(ExamineResult { counts: ZoneCounts::of(&contents), changes, transfer })
 }
 
 /// The zone as it was before it was signed: without what signing makes, the keys and what is published of them, and the
 /// zone's digest, which signing makes wrong (RFC 8976 §3).
 pub(crate) fn strip(contents: &Contents) -> Contents {
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     let apex = contents.apex().view();
     for node in contents.nodes() {
         let mut begun = false;
@@ -126,7 +126,7 @@ pub(crate) fn strip(contents: &Contents) -> Contents {
             run.push_rrset(rrset);
         }
     }
-    Contents::from_runs(contents.apex(), vec![run])
+    Contents::from_parts(contents.apex(), vec![run])
 }
 
 /// Writes the zone file; not to the disk for good, since it is gone after the run.

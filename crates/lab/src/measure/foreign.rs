@@ -56,7 +56,7 @@ pub enum RowError {
 
 /// What is known of the counts beside them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ForeignFacts {
+pub(crate) struct ForeignCountsInfo {
     /// The emulator that counted, with its version.
     pub counter: String,
     pub openssl: String,
@@ -92,7 +92,7 @@ struct Row {
 /// The content of a sound file.
 #[derive(Debug)]
 pub(crate) struct Foreign {
-    pub(crate) facts: ForeignFacts,
+    pub(crate) facts: ForeignCountsInfo,
     pub(crate) counts: Vec<Count>,
 }
 
@@ -134,8 +134,10 @@ fn parse(octets: &[u8], path: &Path) -> Result<Foreign, ForeignError> {
         return Err(ForeignError::Empty { path: path.to_path_buf() });
     }
     let Document { counter, openssl, date, rows } = document;
-    let mut foreign =
-        Foreign { facts: ForeignFacts { counter, openssl, date, models: Vec::new() }, counts: Vec::new() };
+    let mut foreign = Foreign {
+        facts: ForeignCountsInfo { counter, openssl, date, models: Vec::new() },
+        counts: Vec::new(),
+    };
     for (place, row) in rows.iter().enumerate() {
         let count = count_of(row).and_then(|count| foreign.add(&row.model, count));
         count.map_err(|reason| ForeignError::Row { path: path.to_path_buf(), row: place + 1, reason })?;

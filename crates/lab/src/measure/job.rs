@@ -13,7 +13,7 @@ const SAID_MAX: usize = 400;
 
 /// A job that has ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Ended {
+pub(crate) struct FinishedJob {
     pub(crate) wall_seconds: f64,
     pub(crate) user_seconds: f64,
     pub(crate) system_seconds: f64,
@@ -32,7 +32,7 @@ pub enum JobError {
     Failed { status: ExitStatus, said: String },
 }
 
-impl Ended {
+impl FinishedJob {
     /// A whole number of the JSON document that it printed.
     pub(crate) fn number(&self, key: &str) -> Option<u64> {
         let document: serde_json::Value = serde_json::from_str(self.output.trim()).ok()?;
@@ -41,7 +41,7 @@ impl Ended {
 }
 
 /// Runs `command` to its end. Its outputs go to files, so that it never waits for a reader.
-pub(crate) fn run(command: &mut Command) -> Result<Ended, JobError> {
+pub(crate) fn run(command: &mut Command) -> Result<FinishedJob, JobError> {
     let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
     let begun = Instant::now();
@@ -51,7 +51,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Ended, JobError> {
     if !status.success() {
         return Err(JobError::Failed { status, said: fault_of(&text(&mut err)?, &output) });
     }
-    Ok(Ended {
+    Ok(FinishedJob {
         wall_seconds,
         user_seconds: usage.user.as_secs_f64(),
         system_seconds: usage.system.as_secs_f64(),
@@ -79,7 +79,7 @@ fn text(file: &mut File) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Ended {
+    fn shell(script: &str) -> FinishedJob {
         run(Command::new("sh").args(["-c", script])).expect("started")
     }
 

@@ -4,7 +4,7 @@
 //! own loop. Counts come as lines `+R1:operations:bits:seconds`, one for each operation.
 
 use super::child::Running;
-use super::probe::Counted;
+use super::probe::CountResult;
 use super::subject::{Operation, Subject};
 use crate::measure::level::{Environment, unmasked};
 use std::io::{self, Read as _};
@@ -75,7 +75,7 @@ pub(crate) enum OpensslError {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Count {
     pub(crate) operation: Operation,
-    pub(crate) counted: Counted,
+    pub(crate) counted: CountResult,
 }
 
 /// The first line of `openssl version`.
@@ -105,7 +105,7 @@ fn parse(text: &str) -> Vec<Count> {
         let operations: u64 = rest.split(':').next()?.trim().parse().ok()?;
         let seconds: f64 = rest.rsplit(':').next()?.trim().parse().ok()?;
         let sound = operations > 0 && seconds > 0.0 && seconds.is_finite();
-        sound.then_some(Count { operation, counted: Counted { operations, seconds, cpu_seconds: None } })
+        sound.then_some(Count { operation, counted: CountResult { operations, seconds, cpu_seconds: None } })
     };
     text.lines().filter_map(count).collect()
 }
@@ -145,7 +145,7 @@ mod tests {
             +F2:1:1024:6286.000000:110387.000000\n+R8:2919:456:Ed448:1.01\n+R9:x:456:Ed448:1.00\n+R6:0:256:1.00\n";
         let count = |operation, operations, seconds| Count {
             operation,
-            counted: Counted { operations, seconds, cpu_seconds: None },
+            counted: CountResult { operations, seconds, cpu_seconds: None },
         };
         assert_eq!(
             parse(text),

@@ -20,7 +20,7 @@ const ORDER_MAX: u64 = 16 << 20;
 
 /// What one measurement counted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Counted {
+pub struct CountResult {
     pub operations: u64,
     /// Seconds on the wall that they took.
     pub seconds: f64,
@@ -61,12 +61,12 @@ pub struct Measurement {
     pub operation: Operation,
     /// What was counted.
     #[serde(flatten)]
-    pub counted: Counted,
+    pub counted: CountResult,
 }
 
 /// What is known of a subject beside the figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SubjectFacts {
+pub struct SubjectInfo {
     pub subject: String,
     /// The signature scheme or VRF, in words.
     pub scheme: String,
@@ -91,7 +91,7 @@ pub struct Ready {
     pub architecture: String,
     /// Instructions above its baseline that the compiler was allowed to use anywhere.
     pub compiled_for: Vec<String>,
-    pub subjects: Vec<SubjectFacts>,
+    pub subjects: Vec<SubjectInfo>,
     /// Those that cannot be measured, and why.
     pub failed: Vec<(String, String)>,
     /// Octets of every message that is signed; 0 where none is.
@@ -122,7 +122,7 @@ pub(crate) enum Answer {
     /// The answer to [`Order::Prepare`].
     Ready(Ready),
     /// The answer to [`Order::Count`].
-    Counted(Counted),
+    Counted(CountResult),
     /// An order that cannot be carried out.
     Failed(String),
 }
@@ -188,16 +188,16 @@ impl Benches {
         subject: Subject,
         operation: Operation,
         seconds: f64,
-    ) -> Result<Counted, CountError> {
+    ) -> Result<CountResult, CountError> {
         let found = self.0.iter().find(|(other, _)| *other == subject);
         let (_, bench) = found.ok_or(CountError::Unprepared(subject))?;
         bench.count(operation, seconds).map_err(|source| CountError::Operation { subject, operation, source })
     }
 }
 
-fn facts(subject: Subject, bench: &Bench) -> SubjectFacts {
+fn facts(subject: Subject, bench: &Bench) -> SubjectInfo {
     let entry = subject.choice().and_then(|choice| choice.algorithm.entry());
-    SubjectFacts {
+    SubjectInfo {
         subject: subject.to_string(),
         scheme: subject.scheme(),
         library: subject.library().to_owned(),

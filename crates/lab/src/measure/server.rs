@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_server_is_kept_on_its_cpu() {
-        let Some(places) = crate::machine::choose_places() else {
+        let Some(places) = crate::machine::choose_cpus() else {
             return nonesuch_testing::skip("there is one CPU only");
         };
         let folder = tempfile::tempdir().expect("a folder");

@@ -19,7 +19,7 @@ const VRF_PREFIX: &str = "vrf-";
 
 /// What of a VRF has a form for many at once that is faster than a loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shared {
+enum BatchSupport {
     Nothing,
     /// `prove_batch`.
     Proving,
@@ -39,11 +39,13 @@ const fn vrf_library(algorithm: VrfAlgorithm) -> &'static str {
     }
 }
 
-const fn vrf_shares(algorithm: VrfAlgorithm) -> Shared {
+const fn vrf_shares(algorithm: VrfAlgorithm) -> BatchSupport {
     match algorithm {
-        VrfAlgorithm::P256_SHA256_TAI => Shared::ProvingAndVerifying,
-        VrfAlgorithm::EDWARDS25519_SHA512_TAI | VrfAlgorithm::EDWARDS25519_SHA512_ELL2 => Shared::Proving,
-        _ => Shared::Nothing,
+        VrfAlgorithm::P256_SHA256_TAI => BatchSupport::ProvingAndVerifying,
+        VrfAlgorithm::EDWARDS25519_SHA512_TAI | VrfAlgorithm::EDWARDS25519_SHA512_ELL2 => {
+            BatchSupport::Proving
+        }
+        _ => BatchSupport::Nothing,
     }
 }
 
@@ -242,7 +244,7 @@ impl Subject {
             (Selection::Signatures(_), Operation::Verify) | (Selection::Vrf(_), Operation::Prove) => true,
             (Selection::Signatures(_), Operation::Sign) => is_single,
             (Selection::Vrf(algorithm), Operation::Verify) => {
-                is_single || vrf_shares(algorithm) == Shared::ProvingAndVerifying
+                is_single || vrf_shares(algorithm) == BatchSupport::ProvingAndVerifying
             }
             (Selection::Signatures(_), Operation::Prove) | (Selection::Vrf(_), Operation::Sign) => false,
         }
@@ -289,7 +291,7 @@ impl Selection {
     fn has_batches(self) -> bool {
         match self {
             Self::Signatures(choice) => choice.bits.is_none() && batch_library(choice.algorithm).is_some(),
-            Self::Vrf(algorithm) => vrf_shares(algorithm) != Shared::Nothing,
+            Self::Vrf(algorithm) => vrf_shares(algorithm) != BatchSupport::Nothing,
         }
     }
 

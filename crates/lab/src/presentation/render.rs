@@ -7,9 +7,9 @@ use super::{
 use crate::report::{Align, Axis, Bar, Block, Chart, Column, Reference, Section, Series, Table, printable};
 use minijinja::value::Value;
 
-type Outcome<T> = Result<T, PresentationError>;
+type RenderResult<T> = Result<T, PresentationError>;
 
-pub(super) fn report(form: &ReportForm, evaluator: &Evaluator, mut scope: Scope) -> Outcome<Report> {
+pub(super) fn report(form: &ReportForm, evaluator: &Evaluator, mut scope: Scope) -> RenderResult<Report> {
     for definition in &form.define {
         let value = evaluator.define(definition, &scope)?;
         scope.insert(definition.name.clone(), value);
@@ -29,7 +29,7 @@ pub(super) fn report(form: &ReportForm, evaluator: &Evaluator, mut scope: Scope)
 }
 
 /// The lines, and what is defined beside them. Names that begin with an underline are for the report alone.
-fn summary(form: &ReportForm, evaluator: &Evaluator, scope: &Scope) -> Outcome<serde_json::Value> {
+fn summary(form: &ReportForm, evaluator: &Evaluator, scope: &Scope) -> RenderResult<serde_json::Value> {
     let mut summary = serde_json::Map::new();
     let plain = |value: &Value| serde_json::to_value(value).unwrap_or_default();
     if let Some(lines) = scope.get("lines") {
@@ -46,16 +46,16 @@ fn summary(form: &ReportForm, evaluator: &Evaluator, scope: &Scope) -> Outcome<s
 }
 
 impl Evaluator {
-    fn trimmed(&self, text: &str, scope: &Scope) -> Outcome<String> {
+    fn trimmed(&self, text: &str, scope: &Scope) -> RenderResult<String> {
         Ok(self.text(text, scope)?.trim().to_owned())
     }
 
-    fn sections(&self, form: &SectionForm, scope: &Scope) -> Outcome<Vec<Section>> {
+    fn sections(&self, form: &SectionForm, scope: &Scope) -> RenderResult<Vec<Section>> {
         let all = self.list(&form.each, scope, |scope| self.section(form, scope))?;
         Ok(all.into_iter().flatten().collect())
     }
 
-    fn section(&self, form: &SectionForm, scope: &Scope) -> Outcome<Option<Section>> {
+    fn section(&self, form: &SectionForm, scope: &Scope) -> RenderResult<Option<Section>> {
         let mut blocks = Vec::new();
         for block in &form.blocks {
             blocks.extend(self.blocks(block, scope)?);
@@ -68,7 +68,7 @@ impl Evaluator {
         Ok((!is_missing).then_some(Section { title: self.trimmed(&form.title, scope)?, blocks }))
     }
 
-    fn blocks(&self, form: &BlockForm, scope: &Scope) -> Outcome<Vec<Block>> {
+    fn blocks(&self, form: &BlockForm, scope: &Scope) -> RenderResult<Vec<Block>> {
         let found = self.list(&form.each, scope, |scope| self.block(form, scope))?;
         let mut blocks: Vec<Block> = found.into_iter().flatten().collect();
         if form.share_axis {
@@ -80,7 +80,7 @@ impl Evaluator {
         Ok(blocks)
     }
 
-    fn block(&self, form: &BlockForm, scope: &Scope) -> Outcome<Vec<Block>> {
+    fn block(&self, form: &BlockForm, scope: &Scope) -> RenderResult<Vec<Block>> {
         let text = self.trimmed(&form.text, scope)?;
         let notes = self.notes(&form.notes, scope)?;
         let terms = self.terms(&form.terms, scope)?;
@@ -96,7 +96,7 @@ impl Evaluator {
         Ok(blocks.into_iter().flatten().collect())
     }
 
-    fn charts(&self, forms: &[ChartForm], scope: &Scope) -> Outcome<Vec<Chart>> {
+    fn charts(&self, forms: &[ChartForm], scope: &Scope) -> RenderResult<Vec<Chart>> {
         let mut charts = Vec::new();
         for form in forms {
             let mut alike = self.list(&form.each, scope, |scope| self.chart(form, scope))?;
@@ -109,7 +109,7 @@ impl Evaluator {
         Ok(charts)
     }
 
-    fn notes(&self, forms: &[NoteForm], scope: &Scope) -> Outcome<Vec<String>> {
+    fn notes(&self, forms: &[NoteForm], scope: &Scope) -> RenderResult<Vec<String>> {
         let mut notes: Vec<String> = Vec::new();
         for form in forms {
             for note in self.list(&form.each, scope, |scope| self.trimmed(&form.text, scope))? {
@@ -121,7 +121,7 @@ impl Evaluator {
         Ok(notes)
     }
 
-    fn terms(&self, forms: &[TermForm], scope: &Scope) -> Outcome<Vec<(String, String)>> {
+    fn terms(&self, forms: &[TermForm], scope: &Scope) -> RenderResult<Vec<(String, String)>> {
         let mut terms = Vec::new();
         for form in forms {
             let term =
@@ -132,12 +132,12 @@ impl Evaluator {
         Ok(terms)
     }
 
-    fn table(&self, form: &TableForm, scope: &Scope) -> Outcome<Table> {
+    fn table(&self, form: &TableForm, scope: &Scope) -> RenderResult<Table> {
         let mut columns = Vec::new();
         for column in &form.columns {
             columns.extend(self.list(&column.each, scope, |scope| self.column(column, scope))?);
         }
-        let row = |scope: &Scope| -> Outcome<Vec<String>> {
+        let row = |scope: &Scope| -> RenderResult<Vec<String>> {
             let mut cells = Vec::with_capacity(columns.len());
             for column in &form.columns {
                 cells.extend(self.list(&column.each, scope, |scope| self.cell(&column.cell, scope))?);
@@ -152,7 +152,7 @@ impl Evaluator {
         Ok(Table { columns, rows, legend })
     }
 
-    fn column(&self, form: &CellForm, scope: &Scope) -> Outcome<Column> {
+    fn column(&self, form: &CellForm, scope: &Scope) -> RenderResult<Column> {
         let group = self.trimmed(&form.group, scope)?;
         let figures = self.trimmed(form.figures.as_ref().unwrap_or(&form.group), scope)?;
         Ok(match &form.text {
@@ -163,7 +163,7 @@ impl Evaluator {
         })
     }
 
-    fn chart(&self, form: &ChartForm, scope: &Scope) -> Outcome<Chart> {
+    fn chart(&self, form: &ChartForm, scope: &Scope) -> RenderResult<Chart> {
         let groups = self.list(&form.groups, scope, |scope| Ok(scope.clone()))?;
         let series = self.list(&form.series, scope, |scope| Ok(scope.clone()))?;
         let mut chart = Chart {
@@ -193,20 +193,20 @@ impl Evaluator {
         Ok(chart)
     }
 
-    fn reference(&self, form: &ChartForm, scope: &Scope) -> Outcome<Option<Reference>> {
+    fn reference(&self, form: &ChartForm, scope: &Scope) -> RenderResult<Option<Reference>> {
         let Some(reference) = &form.reference else { return Ok(None) };
         let value = self.number(&reference.value, scope)?;
         Ok(value.map(|value| Reference { name: reference.name.clone(), value }))
     }
 
-    fn bar(&self, form: &ChartForm, scope: &Scope) -> Outcome<Option<Bar>> {
+    fn bar(&self, form: &ChartForm, scope: &Scope) -> RenderResult<Option<Bar>> {
         let number = |text: &str| self.number(text, scope);
         let spread = number(&form.least)?.zip(number(&form.most)?);
         Ok(number(&form.value)?.map(|value| Bar { value, spread }))
     }
 
     /// Tables with an empty line between, and lines of text.
-    fn terminal(&self, forms: &[BlockForm], scope: &Scope) -> Outcome<String> {
+    fn terminal(&self, forms: &[BlockForm], scope: &Scope) -> RenderResult<String> {
         let mut text = String::new();
         for form in forms {
             for block in self.blocks(form, scope)? {

@@ -43,7 +43,7 @@ impl Default for ConnectOptions {
 
 /// What was agreed on for a TLS connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFacts {
+pub struct TlsParameters {
     /// The version, as `TLSv1_3`.
     pub version: String,
     /// The cipher suite, by its name in the registry.
@@ -55,12 +55,12 @@ pub struct TlsFacts {
 }
 
 #[derive(Debug)]
-enum Carrier {
+enum ClientIo {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Carrier {
+impl ClientIo {
     async fn write_all(&mut self, octets: &[u8]) -> io::Result<()> {
         match self {
             Self::Plain(stream) => stream.write_all(octets).await,
@@ -84,10 +84,10 @@ impl Carrier {
 /// A connection to a server.
 #[derive(Debug)]
 pub struct Connection {
-    carrier: Carrier,
+    carrier: ClientIo,
     server: SocketAddr,
     options: ConnectOptions,
-    tls: Option<TlsFacts>,
+    tls: Option<TlsParameters>,
     /// Received and not yet given out, from `start` on.
     input: Vec<u8>,
     start: usize,
@@ -100,7 +100,7 @@ impl Connection {
     /// [`ClientError`], also when it takes too long.
     pub async fn open(server: SocketAddr, options: &ConnectOptions) -> Result<Self, ClientError> {
         let stream = connect(server, options, Transport::Tcp).await?;
-        Ok(Self::new(Carrier::Plain(stream), server, options, None))
+        Ok(Self::new(ClientIo::Plain(stream), server, options, None))
     }
 
     /// Opens a TLS connection to `server` (RFC 7858).
@@ -124,7 +124,7 @@ impl Connection {
         })?;
         let stream = agreed.map_err(|error| failed(server, Transport::Tls, phase, error))?;
         let (_, session) = stream.get_ref();
-        let facts = TlsFacts {
+        let facts = TlsParameters {
             version: session.protocol_version().map_or_else(String::new, |version| format!("{version:?}")),
             cipher_suite: session
                 .negotiated_cipher_suite()
@@ -132,10 +132,15 @@ impl Connection {
             resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
             authenticated: tls.is_authenticated(),
         };
-        Ok(Self::new(Carrier::Tls(Box::new(stream)), server, options, Some(facts)))
+        Ok(Self::new(ClientIo::Tls(Box::new(stream)), server, options, Some(facts)))
     }
 
-    fn new(carrier: Carrier, server: SocketAddr, options: &ConnectOptions, tls: Option<TlsFacts>) -> Self {
+    fn new(
+        carrier: ClientIo,
+        server: SocketAddr,
+        options: &ConnectOptions,
+        tls: Option<TlsParameters>,
+    ) -> Self {
         Self { carrier, server, options: options.clone(), tls, input: Vec::new(), start: 0 }
     }
 
@@ -147,7 +152,7 @@ impl Connection {
 
     /// What was agreed on, over TLS.
     #[must_use]
-    pub const fn tls(&self) -> Option<&TlsFacts> {
+    pub const fn tls(&self) -> Option<&TlsParameters> {
         self.tls.as_ref()
     }
 

@@ -19,10 +19,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{HandshakeKind, ProtocolVersion};
 use tokio_rustls::server::TlsStream;
 
-use super::connection::{Carrier, Connection};
-use super::metered::Metered;
-use super::shared::{Seat, Shared};
-use super::table::{End, Order, Phase, Refusal};
+use super::connection::{Connection, ConnectionIo};
+use super::counting_socket::CountingSocket;
+use super::server_state::{ConnectionSlot, ServerState};
+use super::table::{ConnectionCommand, End, Phase, Refusal};
 use crate::handler::{Handler, TlsSession};
 use crate::heartbeat::Heartbeat;
 use crate::sys;
@@ -42,7 +42,7 @@ const STREAM_UNSENT_MAX: u32 = 1 << 18;
 /// Octets that a TLS handshake takes, those aside that the client has sent: the connection's state, keys, the server's flight.
 const HANDSHAKE: usize = 1 << 14;
 
-impl Carrier for TcpStream {
+impl ConnectionIo for TcpStream {
     fn widen(&self) {
         // Slower where the system refuses, no less right.
         let _ = SockRef::from(self).set_tcp_notsent_lowat(STREAM_UNSENT_MAX);
@@ -56,7 +56,7 @@ impl Carrier for TcpStream {
 }
 
 /// Boxed, so that a connection that is still to agree on keys takes no room for what comes after.
-impl Carrier for Box<TlsStream<Metered>> {
+impl ConnectionIo for Box<TlsStream<CountingSocket>> {
     fn widen(&self) {
         self.get_ref().0.socket().widen();
     }
@@ -97,7 +97,7 @@ impl Carrier for Box<TlsStream<Metered>> {
 pub(super) async fn accept_all<H>(
     listener: TcpListener,
     identity: Option<IdentitySlot>,
-    shared: Rc<Shared<H>>,
+    shared: Rc<ServerState<H>>,
     heartbeat: &Heartbeat,
     mut stopping: watch::Receiver<bool>,
 ) where
@@ -164,7 +164,7 @@ pub(super) async fn accept_all<H>(
 }
 
 /// A place for a new connection; none where it is refused, which closes it.
-fn seat<H>(shared: &Rc<Shared<H>>, peer: SocketAddr, tls: bool) -> Option<Seat<H>> {
+fn seat<H>(shared: &Rc<ServerState<H>>, peer: SocketAddr, tls: bool) -> Option<ConnectionSlot<H>> {
     let counters = &shared.counters;
     counters.accepted.fetch_add(1, Relaxed);
     let phase = if tls { Phase::Handshake } else { Phase::First };
@@ -173,7 +173,7 @@ fn seat<H>(shared: &Rc<Shared<H>>, peer: SocketAddr, tls: bool) -> Option<Seat<H
         Ok((id, place, evicted)) => {
             counters.evicted.fetch_add(u64::from(evicted), Relaxed);
             counters.open.fetch_add(1, Relaxed);
-            Some(Seat { id, place, shared: Rc::clone(shared) })
+            Some(ConnectionSlot { id, place, shared: Rc::clone(shared) })
         }
         Err(refusal) => {
             let counter = match refusal {
@@ -186,7 +186,7 @@ fn seat<H>(shared: &Rc<Shared<H>>, peer: SocketAddr, tls: bool) -> Option<Seat<H
     }
 }
 
-async fn serve_plain<H>(stream: TcpStream, peer: SocketAddr, seat: Seat<H>)
+async fn serve_plain<H>(stream: TcpStream, peer: SocketAddr, seat: ConnectionSlot<H>)
 where
     H: Handler,
 {
@@ -194,7 +194,7 @@ where
     shared.count(Connection::new(stream, peer, seat).await);
 }
 
-async fn serve_tls<H>(stream: TcpStream, peer: SocketAddr, seat: Seat<H>, acceptor: TlsAcceptor)
+async fn serve_tls<H>(stream: TcpStream, peer: SocketAddr, seat: ConnectionSlot<H>, acceptor: TlsAcceptor)
 where
     H: Handler,
 {
@@ -211,17 +211,17 @@ where
 /// The TLS handshake, unless the connection is told to end before.
 async fn agree<H>(
     stream: TcpStream,
-    seat: &Seat<H>,
+    seat: &ConnectionSlot<H>,
     acceptor: TlsAcceptor,
-) -> Result<Box<TlsStream<Metered>>, End> {
+) -> Result<Box<TlsStream<CountingSocket>>, End> {
     seat.hold(HANDSHAKE);
-    let mut accept = pin!(acceptor.accept(Metered::new(stream)));
+    let mut accept = pin!(acceptor.accept(CountingSocket::new(stream)));
     let agreed = poll_fn(|cx| match seat.place.order(cx.waker()) {
-        Some(Order::End(end)) => Poll::Ready(Err(end)),
-        Some(Order::Finish) => Poll::Ready(Err(End::Orderly)),
+        Some(ConnectionCommand::End(end)) => Poll::Ready(Err(end)),
+        Some(ConnectionCommand::Finish) => Poll::Ready(Err(End::Orderly)),
         None => {
             let agreed = accept.as_mut().poll(cx).map(Ok);
-            seat.hold(HANDSHAKE + accept.get_ref().map_or(0, Metered::unread));
+            seat.hold(HANDSHAKE + accept.get_ref().map_or(0, CountingSocket::unread));
             agreed
         }
     });

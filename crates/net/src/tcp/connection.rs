@@ -15,9 +15,9 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::shared::{Seat, Shared};
-use super::table::{End, Order, Phase};
-use crate::handler::{Answer, Handler, Stream, TlsSession, trim};
+use super::server_state::{ConnectionSlot, ServerState};
+use super::table::{ConnectionCommand, End, Phase};
+use crate::handler::{Answer, Handler, ResponseStream, TlsSession, trim};
 
 /// Octets that one read takes at most.
 const READ_SIZE: usize = 1 << 14;
@@ -39,7 +39,7 @@ const STREAMS_MAX: usize = 8;
 const STEPS: usize = 4;
 
 /// What carries a connection: a socket, or TLS over one.
-pub(super) trait Carrier: AsyncRead + AsyncWrite + Unpin {
+pub(super) trait ConnectionIo: AsyncRead + AsyncWrite + Unpin {
     /// Octets may wait in the system for a peer far away that takes many.
     fn widen(&self);
 
@@ -66,7 +66,7 @@ pub(super) trait Carrier: AsyncRead + AsyncWrite + Unpin {
 pub(super) struct Connection<C, H> {
     carrier: C,
     peer: SocketAddr,
-    seat: Seat<H>,
+    seat: ConnectionSlot<H>,
     /// Received and not yet answered.
     input: Vec<u8>,
     /// Answers with their lengths; those before `sent` are sent.
@@ -82,7 +82,7 @@ pub(super) struct Connection<C, H> {
     /// What [`progress`](Self::progress) was when the place's time was set.
     mark: u64,
     /// Streams, each with the time when it began.
-    streams: VecDeque<(Instant, Box<dyn Stream>)>,
+    streams: VecDeque<(Instant, Box<dyn ResponseStream>)>,
     /// The peer sends nothing more.
     ended: bool,
     /// How it ends when what waits is sent; nothing more is read.
@@ -94,10 +94,10 @@ pub(super) struct Connection<C, H> {
 
 impl<C, H> Connection<C, H>
 where
-    C: Carrier,
+    C: ConnectionIo,
     H: Handler,
 {
-    pub(super) const fn new(carrier: C, peer: SocketAddr, seat: Seat<H>) -> Self {
+    pub(super) const fn new(carrier: C, peer: SocketAddr, seat: ConnectionSlot<H>) -> Self {
         Self {
             carrier,
             peer,
@@ -121,8 +121,8 @@ where
     /// Steps until nothing moves, or others are to have their turn.
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         match self.seat.place.order(cx.waker()) {
-            Some(Order::End(end)) => return Poll::Ready(end),
-            Some(Order::Finish) => {
+            Some(ConnectionCommand::End(end)) => return Poll::Ready(end),
+            Some(ConnectionCommand::Finish) => {
                 self.last = self.last.or(Some(End::Orderly));
                 self.streams.clear();
             }
@@ -314,7 +314,7 @@ where
         &mut self,
         input: &[u8],
         mut consumed: usize,
-        shared: &Shared<H>,
+        shared: &ServerState<H>,
         handler: &mut H,
         response: &mut Vec<u8>,
         put_off: &mut Vec<Range<usize>>,
@@ -336,7 +336,7 @@ where
             match handler.answer(message, self.peer, response) {
                 Answer::Ready => add(response, &mut self.output, &mut self.unsent)?,
                 Answer::Nothing => {}
-                Answer::Later => put_off.push(place),
+                Answer::Deferred => put_off.push(place),
                 Answer::Stream => {
                     self.streams.push_back((Instant::now(), handler.stream().ok_or(End::Broken)?));
                     shared.counters.streams.fetch_add(1, Relaxed);
@@ -400,7 +400,7 @@ where
 /// Serves the connection to its end.
 impl<C, H> Future for Connection<C, H>
 where
-    C: Carrier,
+    C: ConnectionIo,
     H: Handler,
 {
     type Output = End;

@@ -15,7 +15,7 @@ pub struct TcpOptions {
     /// Default 128.
     pub connections_per_client: usize,
     /// Clients that the limit for each client does not bind. Default: the loopback addresses.
-    pub exempt: Exempt,
+    pub exempt: ExemptClients,
     /// How long a connection may wait for its next message; as more than half of the connections are taken it falls, to a
     /// tenth when all are (RFC 7766 section 6.2.3). Default 10 s.
     pub idle_timeout: Duration,
@@ -49,7 +49,7 @@ impl Default for TcpOptions {
         Self {
             connections_max: 4096,
             connections_per_client: 128,
-            exempt: Exempt::loopback(),
+            exempt: ExemptClients::loopback(),
             idle_timeout: Duration::from_secs(10),
             first_message_timeout: Duration::from_secs(5),
             message_timeout: Duration::from_secs(5),
@@ -92,9 +92,9 @@ impl TcpOptions {
 
 /// Clients that a limit does not bind.
 #[derive(Clone)]
-pub struct Exempt(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
+pub struct ExemptClients(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
 
-impl Exempt {
+impl ExemptClients {
     /// Those for which `is_exempt` says so.
     pub fn new(is_exempt: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_exempt))
@@ -113,7 +113,7 @@ impl Exempt {
     }
 }
 
-impl fmt::Debug for Exempt {
+impl fmt::Debug for ExemptClients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Exempt")
     }

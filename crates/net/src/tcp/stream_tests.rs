@@ -11,7 +11,7 @@ use socket2::{Domain, Socket, Type};
 
 use super::*;
 use crate::bind::bind;
-use crate::handler::{Answer, Stream, StreamError};
+use crate::handler::{Answer, ResponseStream, StreamError};
 use crate::testing::{PATIENCE, connect, framed, is_closed, receive};
 
 /// What the streams of a server have done.
@@ -30,7 +30,7 @@ struct Numbers {
     watched: Arc<Watched>,
 }
 
-impl Stream for Numbers {
+impl ResponseStream for Numbers {
     fn next(&mut self, message: &mut Vec<u8>) -> Result<bool, StreamError> {
         assert!(message.is_empty());
         if self.last == u32::MAX && self.next == 3 {
@@ -70,7 +70,7 @@ impl Handler for Streamer {
         Answer::Ready
     }
 
-    fn stream(&mut self) -> Option<Box<dyn Stream>> {
+    fn stream(&mut self) -> Option<Box<dyn ResponseStream>> {
         let (last, size) = self.asked.take()?;
         let live = self.watched.live.fetch_add(1, Relaxed) + 1;
         self.watched.most.fetch_max(live, Relaxed);

@@ -47,14 +47,14 @@ pub(super) enum End {
 
 /// What a connection is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ConnectionCommand {
     End(End),
     /// Send the answers that are there, and end.
     Finish,
 }
 
 /// What the table knows of one connection.
-pub(super) struct Place {
+pub(super) struct ConnectionEntry {
     pub(super) phase: Cell<Phase>,
     /// Since when it has been in its phase, or has last moved something in it.
     pub(super) since: Cell<Instant>,
@@ -62,14 +62,14 @@ pub(super) struct Place {
     pub(super) stream_since: Cell<Option<Instant>>,
     /// Octets of its buffers.
     pub(super) held: Cell<usize>,
-    order: Cell<Option<Order>>,
+    order: Cell<Option<ConnectionCommand>>,
     waker: Cell<Option<Waker>>,
     client: Client,
 }
 
-impl Place {
+impl ConnectionEntry {
     /// What it was told to do, where it was; else `waker` is woken when it is told.
-    pub(super) fn order(&self, waker: &Waker) -> Option<Order> {
+    pub(super) fn order(&self, waker: &Waker) -> Option<ConnectionCommand> {
         let order = self.order.get();
         if order.is_none() {
             let known = self.waker.take().filter(|known| known.will_wake(waker));
@@ -84,7 +84,7 @@ impl Place {
         self.since.set(Instant::now());
     }
 
-    fn tell(&self, order: Order) {
+    fn tell(&self, order: ConnectionCommand) {
         self.order.set(Some(order));
         self.wake();
     }
@@ -148,9 +148,9 @@ pub(super) enum Refusal {
 
 /// The open connections.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct ConnectionTable {
     next: u64,
-    places: HashMap<u64, Rc<Place>>,
+    places: HashMap<u64, Rc<ConnectionEntry>>,
     clients: HashMap<Client, usize>,
     /// Candidates to make room, as they were at the last look over all; the next to go is last.
     picked: Vec<(Instant, u64)>,
@@ -158,7 +158,7 @@ pub(super) struct Table {
     held: usize,
 }
 
-impl Table {
+impl ConnectionTable {
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
@@ -174,7 +174,7 @@ impl Table {
         peer: SocketAddr,
         phase: Phase,
         options: &TcpOptions,
-    ) -> Result<(u64, Rc<Place>, bool), Refusal> {
+    ) -> Result<(u64, Rc<ConnectionEntry>, bool), Refusal> {
         let client = Client::of(peer.ip());
         let count = self.clients.get(&client).copied().unwrap_or(0);
         if count >= options.connections_per_client && !options.exempt.contains(peer.ip()) {
@@ -184,7 +184,7 @@ impl Table {
         if full && !self.evict(options) {
             return Err(Refusal::Full);
         }
-        let place = Rc::new(Place {
+        let place = Rc::new(ConnectionEntry {
             phase: Cell::new(phase),
             since: Cell::new(Instant::now()),
             stream_since: Cell::new(None),
@@ -214,7 +214,7 @@ impl Table {
 
     fn end(&mut self, id: u64, end: End) {
         if let Some(place) = self.places.get(&id) {
-            place.tell(Order::End(end));
+            place.tell(ConnectionCommand::End(end));
         }
         self.leave(id);
     }
@@ -261,7 +261,7 @@ impl Table {
         if self.held <= options.memory_max {
             return 0;
         }
-        let is_handshake = |place: &Place| place.phase.get() == Phase::Handshake;
+        let is_handshake = |place: &ConnectionEntry| place.phase.get() == Phase::Handshake;
         let handshakes = self.places.values().filter(|place| is_handshake(place));
         let handshakes_held: usize = handshakes.map(|place| place.held.get()).sum();
         let of_handshakes = handshakes_held > self.held / 2;
@@ -288,7 +288,7 @@ impl Table {
         let now = Instant::now();
         for place in self.places.values() {
             if place.is_over(options, idle, now) {
-                place.tell(Order::End(End::TimedOut));
+                place.tell(ConnectionCommand::End(End::TimedOut));
             } else if matches!(place.phase.get(), Phase::Writing | Phase::Streaming) {
                 place.wake();
             }
@@ -297,14 +297,14 @@ impl Table {
 
     /// Has all connections end when they have sent the answers that are there.
     pub(super) fn finish_all(&self) {
-        self.places.values().for_each(|place| place.tell(Order::Finish));
+        self.places.values().for_each(|place| place.tell(ConnectionCommand::Finish));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::Exempt;
+    use crate::tcp::ExemptClients;
 
     fn peer(text: &str) -> SocketAddr {
         SocketAddr::new(text.parse().expect("an address"), 1000)
@@ -314,7 +314,7 @@ mod tests {
         TcpOptions {
             connections_max: connections,
             connections_per_client: 2,
-            exempt: Exempt::new(|_| false),
+            exempt: ExemptClients::new(|_| false),
             ..TcpOptions::default()
         }
     }
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn a_client_is_an_address_or_a_network_of_64_bits() {
         let options = options(100);
-        let mut table = Table::default();
+        let mut table = ConnectionTable::default();
         let mut enter = |text| table.enter(peer(text), Phase::First, &options).map(|(id, ..)| id);
         let first = enter("2001:db8::1").expect("a place");
         assert!(enter("2001:db8::2:0:0:1").is_ok());
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn those_that_asked_nothing_go_first_and_busy_ones_stay() {
         let options = options(4);
-        let mut table = Table::default();
+        let mut table = ConnectionTable::default();
         let mut enter = |text| {
             let (id, place, evicted) = table.enter(peer(text), Phase::First, &options)?;
             Ok::<_, Refusal>((id, place, evicted))
@@ -351,8 +351,8 @@ mod tests {
         busy.enter(Phase::Writing);
         old.enter(Phase::Idle);
         recent.enter(Phase::Idle);
-        let order = |place: &Place| place.order(Waker::noop());
-        let evicted = Some(Order::End(End::Evicted));
+        let order = |place: &ConnectionEntry| place.order(Waker::noop());
+        let evicted = Some(ConnectionCommand::End(End::Evicted));
         let mut new = Vec::new();
         for (text, goes) in [("192.0.2.5", &silent), ("192.0.2.6", &old), ("192.0.2.7", &recent)] {
             let (_, place, made_room) = enter(text).expect("a place");
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn a_slow_stream_stays_where_one_that_stands_still_goes() {
         let options = options(2);
-        let mut table = Table::default();
+        let mut table = ConnectionTable::default();
         let mut enter = |text, seconds| {
             let (_, place, _) = table.enter(peer(text), Phase::First, &options)?;
             place.enter(Phase::Streaming);
@@ -380,17 +380,17 @@ mod tests {
         let slow = enter("192.0.2.1", 16).expect("a place");
         let stopped = enter("192.0.2.2", 25).expect("a place");
         let _new = enter("192.0.2.3", 0).expect("a place");
-        let order = |place: &Place| place.order(Waker::noop());
-        assert_eq!((order(&slow), order(&stopped)), (None, Some(Order::End(End::Evicted))));
+        let order = |place: &ConnectionEntry| place.order(Waker::noop());
+        assert_eq!((order(&slow), order(&stopped)), (None, Some(ConnectionCommand::End(End::Evicted))));
         assert_eq!(enter("192.0.2.4", 0).err(), Some(Refusal::Full));
     }
 
     #[test]
     fn handshakes_make_room_where_they_hold_more_than_half() {
         let options = TcpOptions { memory_max: 1000, ..options(100) };
-        let order = |place: &Place| place.order(Waker::noop());
+        let order = |place: &ConnectionEntry| place.order(Waker::noop());
         for (handshakes, others) in [(6, 4), (4, 6)] {
-            let mut table = Table::default();
+            let mut table = ConnectionTable::default();
             let mut enter = |phase, count: usize| -> Vec<_> {
                 let enter = |number| {
                     let peer = peer(&format!("192.0.2.{}", 10 * count + number));
@@ -403,7 +403,8 @@ mod tests {
             let (agreeing, writing) = (enter(Phase::Handshake, handshakes), enter(Phase::Writing, others));
             let (id, ..) = table.enter(peer("192.0.2.200"), Phase::First, &options).expect("a place");
             assert_eq!(table.hold(id, 1, &options), 2);
-            let gone = |places: &[Rc<Place>]| places.iter().filter(|place| order(place).is_some()).count();
+            let gone =
+                |places: &[Rc<ConnectionEntry>]| places.iter().filter(|place| order(place).is_some()).count();
             let expected = if handshakes > others { (2, 0) } else { (0, 2) };
             assert_eq!((gone(&agreeing), gone(&writing)), expected);
         }
@@ -412,7 +413,7 @@ mod tests {
     #[test]
     fn buffers_of_all_are_bounded() {
         let options = TcpOptions { memory_max: 1000, ..options(100) };
-        let mut table = Table::default();
+        let mut table = ConnectionTable::default();
         let mut places = Vec::new();
         for number in 0..10 {
             let (id, place, _) =

@@ -230,19 +230,19 @@ fn a_handler_may_stay_silent() {
 
 /// Puts every message off once that is not `now`; answers with how many had been put off when they were made.
 #[derive(Default)]
-struct PutsOff {
+struct DeferringHandler {
     wanted: usize,
     together: usize,
 }
 
-impl Handler for PutsOff {
+impl Handler for DeferringHandler {
     fn answer(&mut self, message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> Answer {
         if message == b"now" {
             response.extend_from_slice(message);
             return Answer::Ready;
         }
         self.wanted += 1;
-        Answer::Later
+        Answer::Deferred
     }
 
     fn make(&mut self) {
@@ -260,7 +260,7 @@ impl Handler for PutsOff {
 #[test]
 fn answers_that_are_put_off_come_later() {
     let listeners = bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
-    let _server = serve(listeners.tcp, &TcpOptions::default(), PutsOff::default).expect("started");
+    let _server = serve(listeners.tcp, &TcpOptions::default(), DeferringHandler::default).expect("started");
     let mut stream = connect(listeners.local_addr);
     let mut sent = Vec::new();
     let mut expected: Vec<Vec<u8>> = Vec::new();
@@ -293,8 +293,11 @@ fn a_message_too_long_closes_after_earlier_answers() {
 
 #[test]
 fn a_client_has_its_share_of_connections() {
-    let options =
-        TcpOptions { connections_per_client: 2, exempt: Exempt::new(|_| false), ..TcpOptions::default() };
+    let options = TcpOptions {
+        connections_per_client: 2,
+        exempt: ExemptClients::new(|_| false),
+        ..TcpOptions::default()
+    };
     let (server, address) = start("127.0.0.1:0", &options);
     let (mut first, mut second) = (connect(address), connect(address));
     assert!(ask(&mut first, b"1").is_ok() && ask(&mut second, b"2").is_ok());

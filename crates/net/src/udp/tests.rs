@@ -229,19 +229,19 @@ fn pinning_to_a_cpu_that_is_not_there_fails() {
 
 /// Puts every message off once that is not `now`, and answers with the number of times that it had to make something.
 #[derive(Default)]
-struct PutsOff {
+struct DeferringHandler {
     wanted: Vec<Vec<u8>>,
     made: u8,
 }
 
-impl Handler for PutsOff {
+impl Handler for DeferringHandler {
     fn answer(&mut self, message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> Answer {
         if message == b"now" {
             response.extend_from_slice(message);
             return Answer::Ready;
         }
         self.wanted.push(message.to_vec());
-        Answer::Later
+        Answer::Deferred
     }
 
     fn make(&mut self) {
@@ -265,7 +265,8 @@ fn answers_that_are_put_off_are_made_together() {
     for message in [&b"a"[..], b"now", b"never", b"b"] {
         socket.send(message).expect("sent");
     }
-    let server = serve(listeners.udp, &UdpOptions::default(), |_| PutsOff::default()).expect("started");
+    let server =
+        serve(listeners.udp, &UdpOptions::default(), |_| DeferringHandler::default()).expect("started");
     let mut buffer = [0; 16];
     let answers: Vec<Vec<u8>> = (0..3)
         .map(|_| {

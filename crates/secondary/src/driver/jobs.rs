@@ -1,13 +1,13 @@
 //! What the driver has done: probes and transfers are started as there is room, NOTIFY messages sent, and what came of them
 //! is told to the zone's machine.
 
-use super::outage::Failed;
+use super::outage::FailedStep;
 use super::{Driver, Task, Zone};
 use crate::error::ExchangeError;
-use crate::event::{Ended, Event};
+use crate::event::{Event, InboundOutcome};
 use crate::exchange::Peer;
-use crate::notify::{Announcement, NotifyResult, Outcome};
-use crate::status::{Phase, Progress, ShownTransfer, TransferKind};
+use crate::notify::{NotifyOutcome, NotifyResult, OutgoingNotify};
+use crate::status::{Phase, Progress, TransferKind, TransferSnapshot};
 use crate::task::{self, Job, Report, Version};
 use nonesuch_server::acl::Remote;
 use nonesuch_server::clock::seconds_now;
@@ -20,30 +20,30 @@ use tokio::sync::mpsc::UnboundedSender;
 const ANNOUNCEMENTS: [usize; 2] = [200, 100];
 
 /// What a task tells at its end.
-pub(super) enum Done {
+pub(super) enum TaskResult {
     Probe { zone: u64, task: u64, primary: SocketAddr, outcome: Result<Version, ExchangeError> },
     Transfer { zone: u64, task: u64, primary: SocketAddr, report: Report },
-    Announced { announcement: Box<Announcement>, answer: Result<Vec<u8>, ExchangeError> },
+    Announced { announcement: Box<OutgoingNotify>, answer: Result<Vec<u8>, ExchangeError> },
 }
 
 /// Tells what came of a task, also of one that breaks off: nothing waits for it for ever then, and its room is given back.
-struct Teller {
-    done: UnboundedSender<Done>,
+struct ResultGuard {
+    done: UnboundedSender<TaskResult>,
     /// What is told where the task tells nothing.
-    otherwise: Option<Done>,
+    otherwise: Option<TaskResult>,
 }
 
-impl Teller {
-    const fn new(done: UnboundedSender<Done>, otherwise: Done) -> Self {
+impl ResultGuard {
+    const fn new(done: UnboundedSender<TaskResult>, otherwise: TaskResult) -> Self {
         Self { done, otherwise: Some(otherwise) }
     }
 
-    fn tell(mut self, done: Done) {
+    fn tell(mut self, done: TaskResult) {
         self.otherwise = Some(done);
     }
 }
 
-impl Drop for Teller {
+impl Drop for ResultGuard {
     fn drop(&mut self) {
         if let Some(done) = self.otherwise.take() {
             // Without a driver nobody waits for it.
@@ -60,12 +60,12 @@ fn words_of(primary: SocketAddr, error: &str) -> String {
 
 /// What the end of a transfer from `primary` means where `in_place` is the primary that now has its place in the list: a rejected
 /// version is a fault of the primary that sent it.
-fn current_meaning(ended: Ended, primary: SocketAddr, in_place: Option<&Remote>) -> Ended {
+fn current_meaning(ended: InboundOutcome, primary: SocketAddr, in_place: Option<&Remote>) -> InboundOutcome {
     match ended {
-        Ended::Refused { .. } | Ended::Unpublished { .. }
+        InboundOutcome::Rejected { .. } | InboundOutcome::PublishFailed { .. }
             if in_place.is_none_or(|remote| remote.address != primary) =>
         {
-            Ended::Unwanted
+            InboundOutcome::NoLongerWanted
         }
         ended => ended,
     }
@@ -73,7 +73,7 @@ fn current_meaning(ended: Ended, primary: SocketAddr, in_place: Option<&Remote>)
 
 impl Zone {
     /// Logs that a primary that failed succeeds again. `is_due`: a transfer from it is to follow.
-    fn end_outage(&mut self, primary: SocketAddr, succeeded: Failed, is_due: bool, now: u64) {
+    fn end_outage(&mut self, primary: SocketAddr, succeeded: FailedStep, is_due: bool, now: u64) {
         if let Some(failed) = self.outages.end(primary, succeeded, is_due, now) {
             let zone = self.settings.apex.to_string();
             tracing::info!(
@@ -110,8 +110,8 @@ impl Driver {
         let Some(zone) = self.zones.get_mut(&number) else { return self.probes.end(primary) };
         let (settings, place) = (Arc::clone(&zone.settings), zone.primary);
         let (host, options) = (Arc::clone(&self.host), Arc::clone(&self.options));
-        let broken = Done::Probe { zone: number, task, primary, outcome: Err(ExchangeError::BrokeOff) };
-        let teller = Teller::new(self.done.clone(), broken);
+        let broken = TaskResult::Probe { zone: number, task, primary, outcome: Err(ExchangeError::BrokeOff) };
+        let teller = ResultGuard::new(self.done.clone(), broken);
         let spawned = tokio::spawn(async move {
             let outcome = match settings.primaries.get(place) {
                 Some(remote) => {
@@ -120,7 +120,7 @@ impl Driver {
                 }
                 None => Err(ExchangeError::NoPrimary),
             };
-            teller.tell(Done::Probe { zone: number, task, primary, outcome });
+            teller.tell(TaskResult::Probe { zone: number, task, primary, outcome });
         });
         zone.task = Some(Task { number: task, primary, abort: spawned.abort_handle(), transfer: None });
     }
@@ -142,22 +142,23 @@ impl Driver {
         };
         let key = zone.settings.primaries.get(zone.primary).and_then(|remote| remote.key.clone());
         let report = Report::broken(zone.by_steps, key);
-        let teller = Teller::new(self.done.clone(), Done::Transfer { zone: number, task, primary, report });
+        let teller =
+            ResultGuard::new(self.done.clone(), TaskResult::Transfer { zone: number, task, primary, report });
         let spawned = tokio::spawn(async move {
             let report = task::transfer(job).await;
-            teller.tell(Done::Transfer { zone: number, task, primary, report });
+            teller.tell(TaskResult::Transfer { zone: number, task, primary, report });
         });
         let kind = if zone.by_steps { TransferKind::Ixfr } else { TransferKind::Axfr };
         zone.phase = Phase::Transferring;
-        let transfer = Some(ShownTransfer { progress, kind, since });
+        let transfer = Some(TransferSnapshot { progress, kind, since });
         zone.task = Some(Task { number: task, primary, abort: spawned.abort_handle(), transfer });
         self.show(number);
     }
 
-    pub(super) fn take_done(&mut self, done: Done) {
+    pub(super) fn take_done(&mut self, done: TaskResult) {
         let now = self.now();
         match done {
-            Done::Probe { zone, task, primary, outcome } => {
+            TaskResult::Probe { zone, task, primary, outcome } => {
                 let Some(zone_of) = self.end_task(zone, task) else { return };
                 zone_of.look_at_serial(primary, outcome.as_ref().ok().map(|version| version.serial));
                 let event = match outcome {
@@ -165,7 +166,7 @@ impl Driver {
                     Err(error) => {
                         let zone = zone_of.settings.apex.to_string();
                         let error = error.to_string();
-                        match zone_of.outages.begin(primary, Failed::Probe, &error, now) {
+                        match zone_of.outages.begin(primary, FailedStep::Probe, &error, now) {
                             Some(since) => tracing::warn!(
                                 zone, peer = %primary, error, failing_seconds = since / 1000,
                                 "zone {zone}: SOA query to primary failed"
@@ -181,7 +182,7 @@ impl Driver {
                 let is_answered = event != Event::ProbeFailed;
                 zone_of.machine.handle_event(event, now);
                 if is_answered {
-                    zone_of.end_outage(primary, Failed::Probe, zone_of.machine.is_transferring(), now);
+                    zone_of.end_outage(primary, FailedStep::Probe, zone_of.machine.is_transferring(), now);
                 }
                 if is_answered && zone_of.machine.failed_rounds() == 0 {
                     zone_of.last_error = None;
@@ -189,23 +190,23 @@ impl Driver {
                 self.probes.end(primary);
                 self.settle(zone);
             }
-            Done::Transfer { zone, task, primary, report } => {
+            TaskResult::Transfer { zone, task, primary, report } => {
                 let Some(zone_of) = self.end_task(zone, task) else { return };
                 let line = match (&report.ended, &report.error) {
                     // The whole zone is transferred instead.
-                    (Ended::NotBySteps, _) if zone_of.by_steps => None,
-                    (Ended::Failed | Ended::NotBySteps, Some(error)) => {
-                        zone_of.outages.begin(primary, Failed::Transfer, &error.to_string(), now)
+                    (InboundOutcome::IxfrFailed, _) if zone_of.by_steps => None,
+                    (InboundOutcome::Failed | InboundOutcome::IxfrFailed, Some(error)) => {
+                        zone_of.outages.begin(primary, FailedStep::Transfer, &error.to_string(), now)
                     }
-                    (Ended::Failed | Ended::NotBySteps, None) => None,
+                    (InboundOutcome::Failed | InboundOutcome::IxfrFailed, None) => None,
                     // Whatever became of the version, the primary gave it.
                     _ => {
-                        zone_of.end_outage(primary, Failed::Transfer, false, now);
+                        zone_of.end_outage(primary, FailedStep::Transfer, false, now);
                         None
                     }
                 };
                 report.log(&zone_of.settings.apex, primary, line);
-                if let Ended::UpToDate { serial } = report.ended {
+                if let InboundOutcome::UpToDate { serial } = report.ended {
                     zone_of.look_at_serial(primary, Some(serial));
                 }
                 zone_of.last_error = report.error.as_ref().map(|error| words_of(primary, &error.to_string()));
@@ -217,7 +218,7 @@ impl Driver {
                 self.settle(zone);
                 self.count(|counts| report.add_to(counts));
             }
-            Done::Announced { announcement, answer } => {
+            TaskResult::Announced { announcement, answer } => {
                 self.announced[usize::from(announcement.is_repeated)] -= 1;
                 self.take_answer(&announcement, answer, now);
             }
@@ -245,43 +246,50 @@ impl Driver {
             self.announced[usize::from(announcement.is_repeated)] += 1;
             let (host, options) = (Arc::clone(&self.host), Arc::clone(&self.options));
             let announcement = Box::new(announcement);
-            let broken =
-                Done::Announced { announcement: announcement.clone(), answer: Err(ExchangeError::BrokeOff) };
-            let teller = Teller::new(self.done.clone(), broken);
+            let broken = TaskResult::Announced {
+                announcement: announcement.clone(),
+                answer: Err(ExchangeError::BrokeOff),
+            };
+            let teller = ResultGuard::new(self.done.clone(), broken);
             tokio::spawn(async move {
                 let answer = task::announce(&announcement, &host.keys(), &options).await;
-                teller.tell(Done::Announced { announcement, answer });
+                teller.tell(TaskResult::Announced { announcement, answer });
             });
         }
     }
 
-    fn take_answer(&mut self, announcement: &Announcement, answer: Result<Vec<u8>, ExchangeError>, now: u64) {
+    fn take_answer(
+        &mut self,
+        announcement: &OutgoingNotify,
+        answer: Result<Vec<u8>, ExchangeError>,
+        now: u64,
+    ) {
         let outcome = self.outbox.handle_response(announcement.ticket, answer.as_deref().ok(), now);
         let (zone, peer) = (&announcement.apex, announcement.remote.address);
         let result = match outcome {
-            Some(Outcome::Acknowledged) => Some(NotifyResult::Acknowledged),
-            Some(Outcome::Refused(rcode)) => Some(NotifyResult::Refused(rcode)),
-            Some(Outcome::GivenUp) => Some(NotifyResult::NoAnswer),
-            Some(Outcome::Waiting) | None => None,
+            Some(NotifyOutcome::Acknowledged) => Some(NotifyResult::Acknowledged),
+            Some(NotifyOutcome::Refused(rcode)) => Some(NotifyResult::Refused(rcode)),
+            Some(NotifyOutcome::GivenUp) => Some(NotifyResult::NoAnswer),
+            Some(NotifyOutcome::Waiting) | None => None,
         };
         if let Some(result) = result {
             self.options.secondaries.note_result(zone, peer, result, seconds_now());
         }
         match outcome {
-            Some(Outcome::Acknowledged) => {
+            Some(NotifyOutcome::Acknowledged) => {
                 tracing::debug!(%zone, %peer, "secondary was notified");
                 self.count(|counts| counts.acknowledged += 1);
             }
-            Some(Outcome::Refused(rcode)) => {
+            Some(NotifyOutcome::Refused(rcode)) => {
                 tracing::warn!(%zone, %peer, %rcode, "secondary refuses NOTIFY");
                 self.count(|counts| counts.notify_refused += 1);
             }
-            Some(Outcome::GivenUp) => {
+            Some(NotifyOutcome::GivenUp) => {
                 let error = answer.err().unwrap_or(ExchangeError::Nonsense);
                 tracing::warn!(%zone, %peer, %error, "secondary could not be notified");
                 self.count(|counts| counts.notify_unanswered += 1);
             }
-            Some(Outcome::Waiting) | None => {}
+            Some(NotifyOutcome::Waiting) | None => {}
         }
     }
 }
@@ -289,18 +297,18 @@ impl Driver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Verdict;
+    use crate::RejectionPeriod;
 
     #[test]
     fn a_rejected_version_says_nothing_of_the_primary_that_took_the_place_of_its_own() {
         let [one, other]: [SocketAddr; 2] =
             ["192.0.2.1:53", "192.0.2.2:53"].map(|text| text.parse().unwrap());
         let (in_place, rejected) =
-            (Remote::plain(one), Ended::Refused { serial: 7, verdict: Verdict::Final });
+            (Remote::plain(one), InboundOutcome::Rejected { serial: 7, verdict: RejectionPeriod::Final });
         assert_eq!(current_meaning(rejected, one, Some(&in_place)), rejected);
-        assert_eq!(current_meaning(rejected, other, Some(&in_place)), Ended::Unwanted);
-        assert_eq!(current_meaning(rejected, one, None), Ended::Unwanted);
-        assert_eq!(current_meaning(Ended::Failed, other, Some(&in_place)), Ended::Failed);
+        assert_eq!(current_meaning(rejected, other, Some(&in_place)), InboundOutcome::NoLongerWanted);
+        assert_eq!(current_meaning(rejected, one, None), InboundOutcome::NoLongerWanted);
+        assert_eq!(current_meaning(InboundOutcome::Failed, other, Some(&in_place)), InboundOutcome::Failed);
     }
 
     #[test]

@@ -10,7 +10,7 @@ const DAY: u64 = 24 * HOUR;
 
 /// What failed with a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failed {
+pub(super) enum FailedStep {
     /// It gave no SOA record.
     Probe,
     /// It gave no version.
@@ -22,7 +22,7 @@ pub(super) enum Failed {
 struct Outage {
     /// Milliseconds since 1970.
     since: u64,
-    last: Failed,
+    last: FailedStep,
     error: String,
     /// Log lines so far.
     lines: u64,
@@ -49,7 +49,13 @@ pub(super) struct Outages {
 
 impl Outages {
     /// Takes a failure at `now`. Returns the milliseconds since the first one where a log line is due.
-    pub(super) fn begin(&mut self, primary: SocketAddr, last: Failed, error: &str, now: u64) -> Option<u64> {
+    pub(super) fn begin(
+        &mut self,
+        primary: SocketAddr,
+        last: FailedStep,
+        error: &str,
+        now: u64,
+    ) -> Option<u64> {
         let new = || Outage { since: now, last, error: String::new(), lines: 0 };
         let outage = self.failing.entry(primary).or_insert_with(new);
         outage.last = last;
@@ -68,12 +74,12 @@ impl Outages {
     pub(super) fn end(
         &mut self,
         primary: SocketAddr,
-        succeeded: Failed,
+        succeeded: FailedStep,
         is_due: bool,
         now: u64,
     ) -> Option<u64> {
         let outage = self.failing.get(&primary)?;
-        if succeeded == Failed::Probe && outage.last == Failed::Transfer && is_due {
+        if succeeded == FailedStep::Probe && outage.last == FailedStep::Transfer && is_due {
             return None;
         }
         let since = outage.since;
@@ -117,15 +123,19 @@ mod tests {
     fn a_failure_that_lasts_is_logged_at_once_after_an_hour_and_each_day() {
         let mut outages = Outages::default();
         let minutes = (0..3 * 1440).step_by(10).filter(|minute| {
-            outages.begin(primary(), Failed::Probe, "timeout", NOW + minute * 60_000).is_some()
+            outages.begin(primary(), FailedStep::Probe, "timeout", NOW + minute * 60_000).is_some()
         });
         assert_eq!(minutes.collect::<Vec<u64>>(), [0, 60, 1440, 2880]);
-        assert_eq!(outages.end(primary(), Failed::Probe, false, NOW + 3 * DAY), Some(3 * DAY));
-        assert_eq!(outages.end(primary(), Failed::Probe, false, NOW + 3 * DAY), None);
-        assert_eq!(outages.begin(primary(), Failed::Probe, "timeout", NOW + 3 * DAY), Some(0), "another one");
+        assert_eq!(outages.end(primary(), FailedStep::Probe, false, NOW + 3 * DAY), Some(3 * DAY));
+        assert_eq!(outages.end(primary(), FailedStep::Probe, false, NOW + 3 * DAY), None);
+        assert_eq!(
+            outages.begin(primary(), FailedStep::Probe, "timeout", NOW + 3 * DAY),
+            Some(0),
+            "another one"
+        );
         // A server that is asked less often is logged each time that it is asked, once.
-        assert_eq!(outages.begin(primary(), Failed::Probe, "timeout", NOW + 9 * DAY), Some(6 * DAY));
-        assert_eq!(outages.begin(primary(), Failed::Probe, "timeout", NOW + 10 * DAY - 1), None);
+        assert_eq!(outages.begin(primary(), FailedStep::Probe, "timeout", NOW + 9 * DAY), Some(6 * DAY));
+        assert_eq!(outages.begin(primary(), FailedStep::Probe, "timeout", NOW + 10 * DAY - 1), None);
     }
 
     #[test]
@@ -133,14 +143,14 @@ mod tests {
         let mut outages = Outages::default();
         for round in 0..6 {
             let now = NOW + round * 60_000;
-            assert_eq!(outages.end(primary(), Failed::Probe, true, now), None);
-            let line = outages.begin(primary(), Failed::Transfer, "connection reset", now);
+            assert_eq!(outages.end(primary(), FailedStep::Probe, true, now), None);
+            let line = outages.begin(primary(), FailedStep::Transfer, "connection reset", now);
             assert_eq!(line.is_some(), round == 0);
         }
         let listed: Vec<_> = outages.list().collect();
         assert_eq!(listed, [(primary(), NOW, "connection reset")]);
-        assert!(outages.end(primary(), Failed::Probe, false, NOW + DAY).is_some());
-        outages.begin(primary(), Failed::Transfer, "connection reset", NOW);
+        assert!(outages.end(primary(), FailedStep::Probe, false, NOW + DAY).is_some());
+        outages.begin(primary(), FailedStep::Transfer, "connection reset", NOW);
         outages.retain(|_| false);
         assert_eq!(outages.list().count(), 0);
     }

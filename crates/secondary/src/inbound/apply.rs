@@ -2,7 +2,7 @@
 
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::change::{ChangeError, SerialRule};
-use nonesuch_zone::{ChangeSet, Contents, Node, Rrset, Run};
+use nonesuch_zone::{ChangeSet, Contents, Node, NodesBuilder, Rrset};
 
 /// How many times the octets of the zone and of the steps may be copied while the steps are applied.
 const COPIES: u64 = 8;
@@ -12,7 +12,7 @@ const MIN_COPIED: u64 = 64 << 20;
 /// Why steps cannot be applied: the whole zone is to be transferred instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum StepsError {
+pub enum IxfrApplyError {
     /// A step does not fit the version before it.
     #[error("the primary's steps do not fit: {0}")]
     Change(#[from] ChangeError),
@@ -49,10 +49,10 @@ impl CopyBudget {
     }
 
     /// Deducts `octets` that are copied.
-    const fn take(&mut self, octets: u64) -> Result<(), StepsError> {
+    const fn take(&mut self, octets: u64) -> Result<(), IxfrApplyError> {
         self.copied = self.copied.saturating_add(octets);
         if self.copied > self.limit {
-            return Err(StepsError::TooMuchCopied { octets: self.limit });
+            return Err(IxfrApplyError::TooMuchCopied { octets: self.limit });
         }
         Ok(())
     }
@@ -72,7 +72,7 @@ fn step_octets(step: &ChangeSet) -> u64 {
 /// # Errors
 /// The first change that does not fit: what a step removes must be there, what it adds must not be. Or applying the steps copies
 /// more than eight times the octets of the zone and of the steps, and more than 64 MiB. The whole zone is to be asked for then.
-pub fn apply_steps(old: &Contents, steps: &[ChangeSet]) -> Result<(Contents, ChangeSet), StepsError> {
+pub fn apply_steps(old: &Contents, steps: &[ChangeSet]) -> Result<(Contents, ChangeSet), IxfrApplyError> {
     let mut budget = CopyBudget::new(old, steps);
     let names = touched_names(steps);
     let before = pick(old, &names);
@@ -82,7 +82,11 @@ pub fn apply_steps(old: &Contents, steps: &[ChangeSet]) -> Result<(Contents, Cha
 }
 
 /// `old` after all steps; it has few names that no step touches.
-fn apply_each(old: Contents, steps: &[ChangeSet], budget: &mut CopyBudget) -> Result<Contents, StepsError> {
+fn apply_each(
+    old: Contents,
+    steps: &[ChangeSet],
+    budget: &mut CopyBudget,
+) -> Result<Contents, IxfrApplyError> {
     match steps {
         [] => Ok(old),
         [step] => {
@@ -100,7 +104,7 @@ fn apply_each(old: Contents, steps: &[ChangeSet], budget: &mut CopyBudget) -> Re
 
 /// That the TTLs of all records are known that stay in the RRsets that `step` changes: which records of an RRset had another TTL than
 /// the lowest one is not known.
-fn check_ttls(old: &Contents, step: &ChangeSet) -> Result<(), StepsError> {
+fn check_ttls(old: &Contents, step: &ChangeSet) -> Result<(), IxfrApplyError> {
     let mut at = 0;
     for touched in step.touched() {
         let node = match old.find_from(at, touched.name()) {
@@ -118,7 +122,7 @@ fn check_ttls(old: &Contents, step: &ChangeSet) -> Result<(), StepsError> {
             is_mixed && stays && (removed.is_some() || added.is_some())
         });
         if let Some(rrset) = unclear {
-            return Err(StepsError::DifferentTtls { owner: node.name().to_name(), rtype: rrset.rtype() });
+            return Err(IxfrApplyError::DifferentTtls { owner: node.name().to_name(), rtype: rrset.rtype() });
         }
     }
     Ok(())
@@ -133,7 +137,7 @@ fn apply_where_touched(
     old: Contents,
     steps: &[ChangeSet],
     budget: &mut CopyBudget,
-) -> Result<Contents, StepsError> {
+) -> Result<Contents, IxfrApplyError> {
     let names = touched_names(steps);
     let picked = pick(&old, &names);
     budget.take(picked.octets())?;
@@ -157,7 +161,7 @@ fn touched_names(steps: &[ChangeSet]) -> Vec<Name> {
 
 /// The nodes of `names` alone.
 fn pick(old: &Contents, names: &[Name]) -> Contents {
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     let mut at = 0;
     for name in names {
         at = match old.find_from(at, name.view()) {
@@ -168,12 +172,12 @@ fn pick(old: &Contents, names: &[Name]) -> Contents {
             Err(place) => place,
         };
     }
-    Contents::from_runs(old.apex(), vec![run])
+    Contents::from_parts(old.apex(), vec![run])
 }
 
 /// `old` with the nodes of `names` as they are in `part`.
 fn splice(old: &Contents, names: &[Name], part: &Contents) -> Contents {
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     let (mut at, mut next) = (0, 0);
     for name in names {
         let (place, behind) = match old.find_from(at, name.view()) {
@@ -188,7 +192,7 @@ fn splice(old: &Contents, names: &[Name], part: &Contents) -> Contents {
         }
     }
     run.push_nodes(old, at..old.node_count());
-    Contents::from_runs(part.apex(), vec![run])
+    Contents::from_parts(part.apex(), vec![run])
 }
 
 fn is_at(part: &Contents, index: usize, name: NameRef<'_>) -> bool {

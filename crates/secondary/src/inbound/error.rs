@@ -13,7 +13,7 @@ pub enum InboundError {
     Message(#[from] MessageError),
     /// A message is not the answer to the question.
     #[error("a message is not the answer to the question: {0}")]
-    NotTheAnswer(&'static str),
+    WrongResponse(&'static str),
     /// The primary refuses, or fails.
     #[error("the primary answers {0}{remedy}", remedy = rcode_remedy(*.0))]
     Rcode(Rcode),
@@ -46,13 +46,13 @@ pub enum InboundError {
     },
     /// Records follow the end.
     #[error("records follow the end of the transfer")]
-    BehindTheEnd,
+    RecordsAfterEnd,
     /// The records are no zone, or no version of one.
     #[error("{0}")]
     Zone(ZoneFault),
     /// The answer ended too soon.
     #[error("the answer ended after {records} records, before the last one")]
-    CutOff {
+    Truncated {
         /// Records read.
         records: u64,
     },
@@ -95,7 +95,7 @@ impl InboundError {
     /// or not well.
     #[must_use]
     pub const fn may_be_had_whole(&self) -> bool {
-        !matches!(self, Self::TooManyRecords { .. } | Self::TooLarge { .. } | Self::CutOff { .. })
+        !matches!(self, Self::TooManyRecords { .. } | Self::TooLarge { .. } | Self::Truncated { .. })
     }
 }
 

@@ -43,8 +43,8 @@ pub(crate) fn message(qtype: Rtype, has_question: bool, rows: &[Row]) -> Vec<u8>
     out
 }
 
-fn read(asked: Asked, messages: &[Vec<u8>]) -> Result<Incoming, InboundError> {
-    let mut inbound = Inbound::new(apex(), ID, asked, TransferBounds::default());
+fn read(asked: InboundRequest, messages: &[Vec<u8>]) -> Result<TransferContent, InboundError> {
+    let mut inbound = InboundTransfer::new(apex(), ID, asked, TransferBounds::default());
     for message in messages {
         inbound.push(message)?;
     }
@@ -68,7 +68,7 @@ pub(crate) fn assert_same(a: &Contents, b: &Contents) {
     assert_eq!(a.apex().wire(), b.apex().wire());
 }
 
-const IXFR: Asked = Asked::Ixfr { serial: 1 };
+const IXFR: InboundRequest = InboundRequest::Ixfr { serial: 1 };
 
 #[test]
 fn a_whole_zone_comes_in_any_number_of_messages() {
@@ -77,7 +77,9 @@ fn a_whole_zone_comes_in_any_number_of_messages() {
     for size in 1..=all.len() {
         let chunks = all.chunks(size).enumerate();
         let messages: Vec<_> = chunks.map(|(at, rows)| message(Rtype::AXFR, at == 0, rows)).collect();
-        let Incoming::Whole { contents, .. } = read(Asked::Axfr, &messages).unwrap() else { panic!("whole") };
+        let TransferContent::Axfr { contents, .. } = read(InboundRequest::Axfr, &messages).unwrap() else {
+            panic!("whole")
+        };
         assert_same(&contents, &zone(&text));
     }
 }
@@ -91,10 +93,10 @@ fn names_may_be_compressed_and_records_out_of_the_zone_are_passed_over() {
     // The owner of the second record becomes a pointer to the question.
     let second = octets.windows(19).position(|w| w.starts_with(b"\x07example\0\0\x02\0\x01")).unwrap();
     octets.splice(second..second + 9, [0xc0, 12]);
-    let mut inbound = Inbound::new(apex(), ID, Asked::Axfr, TransferBounds::default());
+    let mut inbound = InboundTransfer::new(apex(), ID, InboundRequest::Axfr, TransferBounds::default());
     assert!(inbound.push(&octets).unwrap());
-    assert_eq!((inbound.outside(), inbound.records(), inbound.messages()), (1, 4, 1));
-    let Incoming::Whole { contents, .. } = inbound.finish().unwrap() else { panic!("whole") };
+    assert_eq!((inbound.out_of_zone(), inbound.records(), inbound.messages()), (1, 4, 1));
+    let TransferContent::Axfr { contents, .. } = inbound.finish().unwrap() else { panic!("whole") };
     assert_same(&contents, &zone(&format!("{}@ NS ns\n", soa(3))));
 }
 
@@ -116,7 +118,7 @@ fn steps_are_read_and_lead_to_the_newest_version() {
     let all = rows(&text.concat());
     for size in 1..=all.len() {
         let messages: Vec<_> = all.chunks(size).map(|rows| message(Rtype::IXFR, true, rows)).collect();
-        let Incoming::Steps(steps) = read(IXFR, &messages).unwrap() else { panic!("steps") };
+        let TransferContent::Ixfr(steps) = read(IXFR, &messages).unwrap() else { panic!("steps") };
         assert_eq!(steps.len(), 2);
         let (new, change) = apply_steps(&old, &steps).unwrap();
         assert_same(&new, &zone(&format!("{}@ NS ns\nns A 192.0.2.2\nns A 192.0.2.3\n", soa(3))));
@@ -129,44 +131,48 @@ fn steps_are_read_and_lead_to_the_newest_version() {
 #[test]
 fn answers_to_ixfr_may_be_short_or_whole() {
     let one = |serial| message(Rtype::IXFR, true, &rows(&soa(serial)));
-    assert!(matches!(read(IXFR, &[one(1)]).unwrap(), Incoming::UpToDate { serial: 1 }));
-    assert!(matches!(read(IXFR, &[one(0)]).unwrap(), Incoming::UpToDate { serial: 0 }));
-    assert!(matches!(read(IXFR, &[one(2)]).unwrap(), Incoming::Newer));
+    assert!(matches!(read(IXFR, &[one(1)]).unwrap(), TransferContent::UpToDate { serial: 1 }));
+    assert!(matches!(read(IXFR, &[one(0)]).unwrap(), TransferContent::UpToDate { serial: 0 }));
+    assert!(matches!(read(IXFR, &[one(2)]).unwrap(), TransferContent::Newer));
     let whole = rows(&format!("{}@ NS ns\n{}", soa(2), soa(2)));
     let read_whole = read(IXFR, &[message(Rtype::IXFR, true, &whole)]).unwrap();
-    assert!(matches!(read_whole, Incoming::Whole { contents, .. } if contents.record_count() == 2));
+    assert!(matches!(read_whole, TransferContent::Axfr { contents, .. } if contents.record_count() == 2));
     let empty = rows(&format!("{}{}", soa(2), soa(2)));
     let read_empty = read(IXFR, &[message(Rtype::IXFR, true, &empty)]).unwrap();
-    assert!(matches!(read_empty, Incoming::Whole { contents, .. } if contents.record_count() == 1));
+    assert!(matches!(read_empty, TransferContent::Axfr { contents, .. } if contents.record_count() == 1));
     // The whole of a version that is here already is not wanted.
     let old = rows(&format!("{}@ NS ns\n{}", soa(1), soa(1)));
     let read_old = read(IXFR, &[message(Rtype::IXFR, true, &old)]).unwrap();
-    assert!(matches!(read_old, Incoming::UpToDate { serial: 1 }));
+    assert!(matches!(read_old, TransferContent::UpToDate { serial: 1 }));
 }
 
 #[test]
 fn serials_wrap_around() {
     let text = [soa(5), soa(u32::MAX), "a TXT \"x\"\n".into(), soa(5), soa(5)].concat();
-    let asked = Asked::Ixfr { serial: u32::MAX };
+    let asked = InboundRequest::Ixfr { serial: u32::MAX };
     let incoming = read(asked, &[message(Rtype::IXFR, true, &rows(&text))]).unwrap();
-    assert!(matches!(incoming, Incoming::Steps(steps) if steps.len() == 1));
+    assert!(matches!(incoming, TransferContent::Ixfr(steps) if steps.len() == 1));
 }
 
 #[test]
 fn faulty_answers_are_refused_with_their_fault() {
     let whole = |text: &str| vec![message(Rtype::AXFR, true, &rows(text))];
     let steps = |texts: &[String]| vec![message(Rtype::IXFR, true, &rows(&texts.concat()))];
-    let cases: Vec<(Asked, Vec<Vec<u8>>, &str)> = vec![
-        (Asked::Axfr, whole("@ NS ns\n"), "does not begin with the zone's SOA"),
-        (Asked::Axfr, whole(""), "ended after 0 records"),
-        (Asked::Axfr, whole(&soa(1)), "ended after 1 records"),
-        (Asked::Axfr, whole(&format!("{}@ NS ns\n", soa(1))), "ended after 2 records"),
-        (Asked::Axfr, whole(&format!("{}@ NS ns\n{}", soa(1), soa(2))), "from serial 1 to 2"),
+    let cases: Vec<(InboundRequest, Vec<Vec<u8>>, &str)> = vec![
+        (InboundRequest::Axfr, whole("@ NS ns\n"), "does not begin with the zone's SOA"),
+        (InboundRequest::Axfr, whole(""), "ended after 0 records"),
+        (InboundRequest::Axfr, whole(&soa(1)), "ended after 1 records"),
+        (InboundRequest::Axfr, whole(&format!("{}@ NS ns\n", soa(1))), "ended after 2 records"),
+        (InboundRequest::Axfr, whole(&format!("{}@ NS ns\n{}", soa(1), soa(2))), "from serial 1 to 2"),
         // Serials whose octets differ as letters of two cases do.
-        (Asked::Axfr, whole(&format!("{}@ NS ns\n{}", soa(65), soa(97))), "from serial 65 to 97"),
-        (Asked::Axfr, whole(&format!("{}{}@ NS ns\n", soa(1), soa(1))), "records follow the end"),
-        (Asked::Axfr, whole(&format!("{}a SOA b c 1 2 3 4 5\n{}", soa(1), soa(1))), "second SOA"),
-        (Asked::Axfr, whole(&format!("{}a CNAME b\na CNAME c\n{}", soa(1), soa(1))), "more than one CNAME"),
+        (InboundRequest::Axfr, whole(&format!("{}@ NS ns\n{}", soa(65), soa(97))), "from serial 65 to 97"),
+        (InboundRequest::Axfr, whole(&format!("{}{}@ NS ns\n", soa(1), soa(1))), "records follow the end"),
+        (InboundRequest::Axfr, whole(&format!("{}a SOA b c 1 2 3 4 5\n{}", soa(1), soa(1))), "second SOA"),
+        (
+            InboundRequest::Axfr,
+            whole(&format!("{}a CNAME b\na CNAME c\n{}", soa(1), soa(1))),
+            "more than one CNAME",
+        ),
         (IXFR, steps(&[soa(3), soa(1), soa(1), soa(3)]), "from serial 1 is followed by serial 1"),
         (IXFR, steps(&[soa(3), soa(1), soa(2), soa(1), soa(3)]), "from serial 2 is followed by serial 1"),
         (IXFR, steps(&[soa(3), soa(1), soa(4), soa(4), soa(3)]), "from serial 4 is followed by serial 4"),
@@ -185,7 +191,7 @@ fn messages_must_be_the_answer() {
     let change = |at: usize, octet: u8| {
         let mut octets = good.clone();
         octets[at] = octet;
-        read(Asked::Axfr, &[octets]).unwrap_err().to_string()
+        read(InboundRequest::Axfr, &[octets]).unwrap_err().to_string()
     };
     assert!(change(0, 9).contains("identifier"));
     assert!(change(2, 0).contains("no response"));
@@ -198,8 +204,13 @@ fn messages_must_be_the_answer() {
     let class = HEADER + 9 + 4 + 9 + 3;
     assert_eq!(good[class], 1);
     assert!(change(class, 3).contains("no data of a zone"));
-    assert!(read(Asked::Axfr, &[good[..11].to_vec()]).unwrap_err().to_string().contains("no whole header"));
-    assert!(read(Asked::Axfr, &[good[..40].to_vec()]).unwrap_err().to_string().contains("cut off"));
+    assert!(
+        read(InboundRequest::Axfr, &[good[..11].to_vec()])
+            .unwrap_err()
+            .to_string()
+            .contains("no whole header")
+    );
+    assert!(read(InboundRequest::Axfr, &[good[..40].to_vec()]).unwrap_err().to_string().contains("cut off"));
 }
 
 #[test]
@@ -207,7 +218,7 @@ fn bounds_hold() {
     let all = message(Rtype::AXFR, true, &rows(&format!("{}@ NS ns\n{}", soa(1), soa(1))));
     let push = |records, octets| {
         let bounds = TransferBounds { records, octets, ..TransferBounds::default() };
-        Inbound::new(apex(), ID, Asked::Axfr, bounds).push(&all)
+        InboundTransfer::new(apex(), ID, InboundRequest::Axfr, bounds).push(&all)
     };
     // Each record is charged with 64 bytes beside its owner and its data, where the message has 10 octets; header and question
     // are no memory.
@@ -223,7 +234,7 @@ fn bounds_hold() {
     packed[6..8].copy_from_slice(&101u16.to_be_bytes());
     let within = |octets| {
         let bounds = TransferBounds { octets, ..TransferBounds::default() };
-        Inbound::new(apex(), ID, Asked::Axfr, bounds).push(&packed)
+        InboundTransfer::new(apex(), ID, InboundRequest::Axfr, bounds).push(&packed)
     };
     let octets = packed.len() as u64;
     assert_eq!(within(octets).unwrap_err(), InboundError::TooLarge { octets });
@@ -243,7 +254,7 @@ fn tiny_steps(count: u32) -> Vec<u8> {
 fn many_tiny_steps_are_charged_and_bounded() {
     let all = tiny_steps(200);
     let push = |bounds| {
-        let mut inbound = Inbound::new(apex(), ID, IXFR, bounds);
+        let mut inbound = InboundTransfer::new(apex(), ID, IXFR, bounds);
         inbound.push(&all).map(|_| inbound.charged())
     };
     let charged = push(TransferBounds::default()).unwrap();
@@ -267,7 +278,7 @@ fn steps_that_do_not_fit_are_refused() {
     let apply = |removed: &str, added: &str| {
         let text = [soa(2), soa(1), removed.into(), soa(2), added.into(), soa(2)].concat();
         let incoming = read(IXFR, &[message(Rtype::IXFR, true, &rows(&text))]).unwrap();
-        let Incoming::Steps(steps) = incoming else { panic!("steps") };
+        let TransferContent::Ixfr(steps) = incoming else { panic!("steps") };
         apply_steps(&old, &steps).map(drop).map_err(|error| error.to_string())
     };
     assert_eq!(apply("ns A 192.0.2.1\n", "ns A 192.0.2.2\n"), Ok(()));
@@ -281,7 +292,7 @@ fn steps_that_do_not_fit_are_refused() {
 fn the_question_for_steps_has_the_version_that_is_here() {
     let rdata = &rows(&soa(7))[0].2;
     let mut out = Vec::new();
-    push_question(&apex(), Asked::Ixfr { serial: 7 }, rdata, ID, &mut out);
+    push_question(&apex(), InboundRequest::Ixfr { serial: 7 }, rdata, ID, &mut out);
     let parsed = nonesuch_proto::message::Message::parse(&out).unwrap();
     let question = nonesuch_proto::message::Question { name: apex(), rtype: Rtype::IXFR, class: Class::IN };
     assert_eq!(parsed.questions, [question]);
@@ -340,7 +351,7 @@ proptest! {
         let versions: Vec<_> = all.iter().zip(1..).map(|(bits, serial)| version(serial, *bits)).collect();
         let rows = step_rows(&versions);
         let messages: Vec<_> = rows.chunks(size).map(|rows| message(Rtype::IXFR, true, rows)).collect();
-        let Incoming::Steps(steps) = read(IXFR, &messages).unwrap() else { panic!("steps") };
+        let TransferContent::Ixfr(steps) = read(IXFR, &messages).unwrap() else { panic!("steps") };
         prop_assert_eq!(steps.len(), versions.len() - 1);
         let (new, change) = apply_steps(&versions[0], &steps).unwrap();
         assert_same(&new, versions.last().unwrap());
@@ -359,8 +370,8 @@ proptest! {
         let mut octets = message(Rtype::IXFR, true, &step_rows(&versions));
         let at = at.index(octets.len());
         octets[at] = octet;
-        let asked = if asked { IXFR } else { Asked::Axfr };
-        if let Ok(Incoming::Steps(steps)) = read(asked, &[octets]) {
+        let asked = if asked { IXFR } else { InboundRequest::Axfr };
+        if let Ok(TransferContent::Ixfr(steps)) = read(asked, &[octets]) {
             let _ = apply_steps(&versions[0], &steps);
         }
     }
@@ -385,12 +396,14 @@ fn records_with_different_ttls_are_known_in_whole_zones_and_in_steps() {
     let expected = [("many.example.".parse().unwrap(), Rtype::A, 30)];
     let text = format!("{}@ NS ns\nmany A 192.0.2.1\nmany A 192.0.2.2\n{}", soa(2), soa(2));
     let whole = with_ttl(message(Rtype::AXFR, true, &rows(&text)), &[192, 0, 2, 2], 30);
-    let Incoming::Whole { contents, .. } = read(Asked::Axfr, &[whole]).unwrap() else { panic!("whole") };
+    let TransferContent::Axfr { contents, .. } = read(InboundRequest::Axfr, &[whole]).unwrap() else {
+        panic!("whole")
+    };
     assert_eq!(mixed(&contents), expected);
     let before = zone(&format!("{}@ NS ns\n", soa(1)));
     let step = format!("{}{}{}many A 192.0.2.1\nmany A 192.0.2.2\n{}", soa(2), soa(1), soa(2), soa(2));
     let step = with_ttl(message(Rtype::IXFR, true, &rows(&step)), &[192, 0, 2, 2], 30);
-    let Incoming::Steps(steps) = read(IXFR, &[step]).unwrap() else { panic!("steps") };
+    let TransferContent::Ixfr(steps) = read(IXFR, &[step]).unwrap() else { panic!("steps") };
     assert_eq!(mixed(&apply_steps(&before, &steps).unwrap().0), expected);
 }
 
@@ -400,11 +413,13 @@ fn steps_that_change_a_part_of_an_rrset_of_different_ttls_do_not_fit() {
     let many = "many A 192.0.2.1\nmany A 192.0.2.2\nmany A 192.0.2.3\n";
     let text = format!("{}@ NS ns\n{many}{}", soa(1), soa(1));
     let whole = with_ttl(message(Rtype::AXFR, true, &rows(&text)), &[192, 0, 2, 2], 30);
-    let Incoming::Whole { contents: old, .. } = read(Asked::Axfr, &[whole]).unwrap() else { panic!("whole") };
+    let TransferContent::Axfr { contents: old, .. } = read(InboundRequest::Axfr, &[whole]).unwrap() else {
+        panic!("whole")
+    };
     let apply = |old: &Contents, removed: &str, added: &str, ttl: u32| {
         let text = [soa(2), soa(1), removed.into(), soa(2), added.into(), soa(2)].concat();
         let step = with_ttl(message(Rtype::IXFR, true, &rows(&text)), &[192, 0, 2, 2], ttl);
-        let Incoming::Steps(steps) = read(IXFR, &[step]).unwrap() else { panic!("steps") };
+        let TransferContent::Ixfr(steps) = read(IXFR, &[step]).unwrap() else { panic!("steps") };
         apply_steps(old, &steps).map(|(new, _)| mixed(&new)).map_err(|error| error.to_string())
     };
     // The two that stay have one TTL, and not the lowest one.
@@ -423,15 +438,17 @@ fn steps_that_change_a_part_of_an_rrset_of_different_ttls_do_not_fit() {
 fn different_ttls_are_known_of_a_stored_version() {
     let text = format!("{}@ NS ns\nmany A 192.0.2.1\nmany A 192.0.2.2\n{}", soa(1), soa(1));
     let whole = with_ttl(message(Rtype::AXFR, true, &rows(&text)), &[192, 0, 2, 2], 30);
-    let Incoming::Whole { contents, .. } = read(Asked::Axfr, &[whole]).unwrap() else { panic!("whole") };
+    let TransferContent::Axfr { contents, .. } = read(InboundRequest::Axfr, &[whole]).unwrap() else {
+        panic!("whole")
+    };
     let mut octets = Vec::new();
     nonesuch_zone::compiled::write(&contents, nonesuch_zone::Verification::Nothing, &mut octets).unwrap();
     let (stored, _) = nonesuch_zone::compiled::read(&octets).unwrap();
     let step = [soa(2), soa(1), "many A 192.0.2.2\n".into(), soa(2), soa(2)].concat();
     let step = with_ttl(message(Rtype::IXFR, true, &rows(&step)), &[192, 0, 2, 2], 30);
-    let Incoming::Steps(steps) = read(IXFR, &[step]).unwrap() else { panic!("steps") };
+    let TransferContent::Ixfr(steps) = read(IXFR, &[step]).unwrap() else { panic!("steps") };
     let error = apply_steps(&stored, &steps).map(drop).unwrap_err();
-    assert!(matches!(error, StepsError::DifferentTtls { .. }), "{error}");
+    assert!(matches!(error, IxfrApplyError::DifferentTtls { .. }), "{error}");
 }
 
 /// Each step copies the whole name that it changes: many steps at a large name would take hours.
@@ -449,14 +466,14 @@ fn the_octets_that_steps_copy_are_bounded() {
             text.push_str(&format!("{}{}big A 192.0.2.{serial}\n", soa(serial), soa(serial + 1)));
         }
         let messages = [message(Rtype::IXFR, true, &rows(&(text + &soa(last))))];
-        let Incoming::Steps(steps) = read(IXFR, &messages).unwrap() else { panic!("steps") };
+        let TransferContent::Ixfr(steps) = read(IXFR, &messages).unwrap() else { panic!("steps") };
         assert_eq!(steps.len() as u32, last - 1);
         apply_steps(&old, &steps)
     };
     let (new, _) = apply(11).unwrap();
     assert_eq!(new.record_count(), old.record_count() + 10);
     let error = apply(151).unwrap_err();
-    assert_eq!(error, StepsError::TooMuchCopied { octets: 64 << 20 });
+    assert_eq!(error, IxfrApplyError::TooMuchCopied { octets: 64 << 20 });
     assert!(error.to_string().contains("the whole zone"), "{error}");
 }
 
@@ -469,10 +486,10 @@ fn an_rrset_that_fits_no_message_is_rejected_whole_and_in_steps() {
     let is_too_large = |words: String| assert!(words.contains("t.example.: the TXT records take"), "{words}");
     let whole = [soa(3), "@ NS ns\n".into(), texts(0..300), soa(3)].concat();
     let messages: Vec<_> = rows(&whole).chunks(100).map(|rows| message(Rtype::AXFR, true, rows)).collect();
-    is_too_large(read(Asked::Axfr, &messages).map(drop).unwrap_err().to_string());
+    is_too_large(read(InboundRequest::Axfr, &messages).map(drop).unwrap_err().to_string());
     let old = zone(&format!("{}@ NS ns\n{}", soa(1), texts(0..200)));
     let step = [soa(2), soa(1), soa(2), texts(200..300), soa(2)].concat();
     let messages: Vec<_> = rows(&step).chunks(100).map(|rows| message(Rtype::IXFR, true, rows)).collect();
-    let Incoming::Steps(steps) = read(IXFR, &messages).unwrap() else { panic!("steps") };
+    let TransferContent::Ixfr(steps) = read(IXFR, &messages).unwrap() else { panic!("steps") };
     is_too_large(apply_steps(&old, &steps).map(drop).unwrap_err().to_string());
 }

@@ -25,14 +25,14 @@ fn sender() -> IpAddr {
 }
 
 fn composed(serial: u32) -> Vec<u8> {
-    let mut outbox = Outbox::new(10);
-    outbox.push(&apex(), &soa(serial), &[remote(53)], Occasion::Change, 0);
+    let mut outbox = NotifyQueue::new(10);
+    outbox.push(&apex(), &soa(serial), &[remote(53)], NotifyReason::Change, 0);
     let mut message = outbox.poll(0, true).unwrap().message;
     message[..2].copy_from_slice(&[1, 2]);
     message
 }
 
-fn answer(message: &[u8], standing: Standing) -> (Option<Notified>, Vec<u8>) {
+fn answer(message: &[u8], standing: NotifyRole) -> (Option<ReceivedNotify>, Vec<u8>) {
     let mut out = Vec::new();
     let notified = handle(message, sender(), |_| standing, &mut out);
     (notified, out)
@@ -41,8 +41,8 @@ fn answer(message: &[u8], standing: Standing) -> (Option<Notified>, Vec<u8>) {
 #[test]
 fn what_is_sent_is_understood() {
     let message = composed(7);
-    let (notified, out) = answer(&message, Standing::Secondary { allows: true });
-    assert_eq!(notified, Some(Notified { apex: apex(), serial: Some(7), sender: sender() }));
+    let (notified, out) = answer(&message, NotifyRole::Secondary { allows: true });
+    assert_eq!(notified, Some(ReceivedNotify { apex: apex(), serial: Some(7), sender: sender() }));
     let header = Header::read(&out).unwrap();
     assert_eq!((header.id, header.opcode(), header.rcode()), (0x0102, opcode::NOTIFY, Rcode::NOERROR));
     assert_eq!(header.flags & (flags::QR | flags::AA), flags::QR | flags::AA);
@@ -54,7 +54,8 @@ fn what_is_sent_is_understood() {
 #[test]
 fn senders_and_zones_are_told_apart() {
     let message = composed(7);
-    let cases = [(Standing::NotOurs, 9), (Standing::Primary, 9), (Standing::Secondary { allows: false }, 5)];
+    let cases =
+        [(NotifyRole::NotServed, 9), (NotifyRole::Primary, 9), (NotifyRole::Secondary { allows: false }, 5)];
     for (standing, rcode) in cases {
         let (notified, out) = answer(&message, standing);
         assert_eq!(notified, None);
@@ -67,14 +68,14 @@ fn the_serial_is_a_hint_that_may_be_missing() {
     let mut message = composed(7);
     message.truncate(HEADER + 13);
     message[7] = 0;
-    let (notified, _) = answer(&message, Standing::Secondary { allows: true });
+    let (notified, _) = answer(&message, NotifyRole::Secondary { allows: true });
     assert_eq!(notified.unwrap().serial, None);
 }
 
 #[test]
 fn malformed_messages_get_formerr_and_responses_nothing() {
     let whole = composed(7);
-    let allowed = Standing::Secondary { allows: true };
+    let allowed = NotifyRole::Secondary { allows: true };
     for end in HEADER..whole.len() {
         let (notified, out) = answer(&whole[..end], allowed);
         assert_eq!(notified, None, "{end}");
@@ -97,15 +98,15 @@ fn malformed_messages_get_formerr_and_responses_nothing() {
 /// The answer of a secondary to a message.
 fn acknowledge(message: &[u8], rcode: u8) -> Vec<u8> {
     let mut out = Vec::new();
-    handle(message, sender(), |_| Standing::Secondary { allows: true }, &mut out);
+    handle(message, sender(), |_| NotifyRole::Secondary { allows: true }, &mut out);
     out[3] = rcode;
     out
 }
 
 #[test]
 fn silence_is_met_with_patience_and_then_given_up() {
-    let mut outbox = Outbox::new(10);
-    outbox.push(&apex(), &soa(1), &[remote(53)], Occasion::Change, 1000);
+    let mut outbox = NotifyQueue::new(10);
+    outbox.push(&apex(), &soa(1), &[remote(53)], NotifyReason::Change, 1000);
     let mut now = 1000;
     let mut waits = Vec::new();
     loop {
@@ -114,10 +115,10 @@ fn silence_is_met_with_patience_and_then_given_up() {
         waits.push(sent.timeout_ms);
         // That nobody listens there is known at once, and no reason to hurry.
         let outcome = outbox.handle_response(sent.ticket, None, now).unwrap();
-        if outcome == Outcome::GivenUp {
+        if outcome == NotifyOutcome::GivenUp {
             break;
         }
-        assert_eq!(outcome, Outcome::Waiting);
+        assert_eq!(outcome, NotifyOutcome::Waiting);
         assert_eq!(outbox.poll_timeout(true), Some(now + sent.timeout_ms));
         assert!(outbox.poll(now + sent.timeout_ms - 1, true).is_none());
         now += sent.timeout_ms;
@@ -128,45 +129,45 @@ fn silence_is_met_with_patience_and_then_given_up() {
 
 #[test]
 fn answers_end_it_and_a_newer_version_takes_the_place() {
-    let mut outbox = Outbox::new(10);
+    let mut outbox = NotifyQueue::new(10);
     let remotes = [remote(1), remote(2)];
-    outbox.push(&apex(), &soa(1), &remotes, Occasion::Change, 0);
+    outbox.push(&apex(), &soa(1), &remotes, NotifyReason::Change, 0);
     let (first, second) = (outbox.poll(0, true).unwrap(), outbox.poll(0, true).unwrap());
     assert_eq!((&first.remote, &second.remote), (&remotes[0], &remotes[1]));
     let outcome = outbox.handle_response(first.ticket, Some(&acknowledge(&first.message, 0)), 5);
-    assert_eq!(outcome, Some(Outcome::Acknowledged));
-    outbox.push(&apex(), &soa(2), &remotes[1..], Occasion::Change, 6);
+    assert_eq!(outcome, Some(NotifyOutcome::Acknowledged));
+    outbox.push(&apex(), &soa(2), &remotes[1..], NotifyReason::Change, 6);
     // The answer to the old version settles nothing.
     assert_eq!(outbox.handle_response(second.ticket, Some(&acknowledge(&second.message, 0)), 7), None);
     let newer = outbox.poll(7, true).unwrap();
     assert_ne!(newer.message, second.message);
     let outcome = outbox.handle_response(newer.ticket, Some(&acknowledge(&newer.message, 5)), 8);
-    assert_eq!(outcome, Some(Outcome::Refused(Rcode::REFUSED)));
-    outbox.push(&apex(), &soa(3), &remotes, Occasion::Change, 9);
+    assert_eq!(outcome, Some(NotifyOutcome::Refused(Rcode::REFUSED)));
+    outbox.push(&apex(), &soa(3), &remotes, NotifyReason::Change, 9);
     outbox.forget_zone(&apex());
     assert!(outbox.poll(9, true).is_none());
 }
 
 #[test]
 fn the_answer_for_another_zone_is_none() {
-    let mut outbox = Outbox::new(10);
-    outbox.push(&apex(), &soa(1), &[remote(1)], Occasion::Change, 0);
+    let mut outbox = NotifyQueue::new(10);
+    outbox.push(&apex(), &soa(1), &[remote(1)], NotifyReason::Change, 0);
     let sent = outbox.poll(0, true).unwrap();
     let mut other = acknowledge(&sent.message, 0);
     other[HEADER + 1] = b'f';
-    assert_eq!(outbox.handle_response(sent.ticket, Some(&other), 1), Some(Outcome::Waiting));
+    assert_eq!(outbox.handle_response(sent.ticket, Some(&other), 1), Some(NotifyOutcome::Waiting));
 }
 
 #[test]
 fn those_that_do_not_answer_come_behind_the_others() {
-    let mut outbox = Outbox::new(10);
-    outbox.push(&apex(), &soa(7), &[remote(1)], Occasion::Change, 0);
+    let mut outbox = NotifyQueue::new(10);
+    outbox.push(&apex(), &soa(7), &[remote(1)], NotifyReason::Change, 0);
     let sent = outbox.poll(0, true).unwrap();
     assert!(!sent.is_repeated);
-    assert_eq!(outbox.handle_response(sent.ticket, None, 1), Some(Outcome::Waiting));
+    assert_eq!(outbox.handle_response(sent.ticket, None, 1), Some(NotifyOutcome::Waiting));
     let later = sent.timeout_ms + 10;
     assert!(outbox.poll(later, false).is_none() && outbox.poll_timeout(false).is_none());
-    outbox.push(&apex(), &soa(7), &[remote(2)], Occasion::Change, later);
+    outbox.push(&apex(), &soa(7), &[remote(2)], NotifyReason::Change, later);
     let sent = outbox.poll(later, true).unwrap();
     assert_eq!((sent.remote, sent.is_repeated), (remote(2), false));
     let sent = outbox.poll(later, true).unwrap();
@@ -177,18 +178,18 @@ fn those_that_do_not_answer_come_behind_the_others() {
 
 #[test]
 fn changes_are_told_before_what_was_there_at_the_start() {
-    let mut outbox = Outbox::new(10);
+    let mut outbox = NotifyQueue::new(10);
     let zone = |number: usize| -> Name { format!("z{number}.").parse().unwrap() };
     for number in 0..100 {
-        outbox.push(&zone(number), &soa(1), &[remote(53)], Occasion::Start, 0);
+        outbox.push(&zone(number), &soa(1), &[remote(53)], NotifyReason::Start, 0);
     }
     assert_eq!(outbox.poll(0, true).unwrap().apex, zone(0));
-    outbox.push(&zone(100), &soa(2), &[remote(53)], Occasion::Change, 5);
+    outbox.push(&zone(100), &soa(2), &[remote(53)], NotifyReason::Change, 5);
     // One that waits still is told of its new version instead.
-    outbox.push(&zone(7), &soa(2), &[remote(53)], Occasion::Change, 6);
+    outbox.push(&zone(7), &soa(2), &[remote(53)], NotifyReason::Change, 6);
     // It is the same change, whatever was loaded anew meanwhile.
-    outbox.push(&zone(7), &soa(2), &[remote(53)], Occasion::Start, 6);
-    let next = |outbox: &mut Outbox| outbox.poll(6, true).unwrap();
+    outbox.push(&zone(7), &soa(2), &[remote(53)], NotifyReason::Start, 6);
+    let next = |outbox: &mut NotifyQueue| outbox.poll(6, true).unwrap();
     assert_eq!([next(&mut outbox).apex, next(&mut outbox).apex], [zone(100), zone(7)]);
     let others: Vec<Name> = (0..7).map(|_| next(&mut outbox).apex).collect();
     assert_eq!(others, [1, 2, 3, 4, 5, 6, 8].map(zone));
@@ -200,10 +201,10 @@ fn changes_are_told_before_what_was_there_at_the_start() {
 
 #[test]
 fn the_rate_holds() {
-    let mut outbox = Outbox::new(10);
+    let mut outbox = NotifyQueue::new(10);
     for number in 0..100 {
         let zone = format!("z{number}.").parse().unwrap();
-        outbox.push(&zone, &soa(1), &[remote(53)], Occasion::Change, 0);
+        outbox.push(&zone, &soa(1), &[remote(53)], NotifyReason::Change, 0);
     }
     let mut sent_at = Vec::new();
     let mut now = 0;
@@ -225,7 +226,7 @@ proptest! {
         if message.len() > 2 {
             message[2] = 4 << 3;
         }
-        let (_, out) = answer(&message, Standing::Secondary { allows: true });
+        let (_, out) = answer(&message, NotifyRole::Secondary { allows: true });
         prop_assert!(out.len() <= message.len().max(HEADER));
     }
 }

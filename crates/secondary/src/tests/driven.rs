@@ -2,9 +2,10 @@
 
 use super::primary::{Primary, Shelf, apex, version};
 use crate::inbound::tests::assert_same;
-use crate::notify::{Notified, Occasion, SoaRecord, Standing, handle};
+use crate::notify::{NotifyReason, NotifyRole, ReceivedNotify, SoaRecord, handle};
 use crate::{
-    Host, Phase, SecondaryZone, Span, Stored, Timers, Timing, Transfers, TransfersOptions, ZoneStatus,
+    Phase, SecondaryZone, StoredState, TimeBounds, Timers, Timing, Transfers, TransfersOptions, ZoneStatus,
+    ZoneStore,
 };
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_server::acl::Remote;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 const DAY: [u32; 3] = [86_400, 86_400, 864_000];
 
 fn start(shelf: &Arc<Shelf>) -> Transfers {
-    Transfers::start(TransfersOptions::default(), Arc::clone(shelf) as Arc<dyn Host>).unwrap()
+    Transfers::start(TransfersOptions::default(), Arc::clone(shelf) as Arc<dyn ZoneStore>).unwrap()
 }
 
 fn zone(primary: &Primary) -> SecondaryZone {
@@ -23,7 +24,7 @@ fn zone(primary: &Primary) -> SecondaryZone {
 }
 
 fn notify(transfers: &Transfers, primary: &Primary, serial: Option<u32>) {
-    assert!(transfers.notified(Notified { apex: apex(), serial, sender: primary.address.ip() }));
+    assert!(transfers.notified(ReceivedNotify { apex: apex(), serial, sender: primary.address.ip() }));
 }
 
 /// Waits until the zone's status is as asked for.
@@ -214,9 +215,9 @@ fn broken_transfers_leave_the_zone_and_another_primary_helps() {
 #[test]
 fn zones_expire_when_no_primary_answers_and_come_back() {
     let timing = Timing {
-        refresh: Span { min: 1, max: 1 },
-        retry: Span { min: 1, max: 1 },
-        expire: Span { min: 1, max: 2 },
+        refresh: TimeBounds { min: 1, max: 1 },
+        retry: TimeBounds { min: 1, max: 1 },
+        expire: TimeBounds { min: 1, max: 2 },
     };
     let primary = Primary::start(vec![version(1, [1, 1, 2], "")]);
     let shelf = Arc::new(Shelf::default());
@@ -295,7 +296,7 @@ fn timers_survive_a_restart() {
     transfers.set_zone(settings);
     transfers.remove_zone(&apex());
     drop(transfers);
-    assert_eq!(shelf.load_state(&apex()), Stored::default());
+    assert_eq!(shelf.load_state(&apex()), StoredState::default());
 }
 
 #[test]
@@ -320,14 +321,14 @@ fn secondaries_are_told_and_told_again() {
     let soa = contents.apex_rrset(Rtype::SOA).unwrap();
     let soa = SoaRecord { ttl: soa.ttl(), rdata: soa.rdatas().next().unwrap().to_vec() };
     let to = vec![Remote::plain(secondary.local_addr().unwrap())];
-    transfers.send_notify(&apex(), soa, to, Occasion::Change);
+    transfers.send_notify(&apex(), soa, to, NotifyReason::Change);
     let mut buffer = [0; 512];
     // The first one is lost.
     secondary.recv_from(&mut buffer).unwrap();
     let (length, primary) = secondary.recv_from(&mut buffer).unwrap();
     let mut out = Vec::new();
     let notified =
-        handle(&buffer[..length], primary.ip(), |_| Standing::Secondary { allows: true }, &mut out);
+        handle(&buffer[..length], primary.ip(), |_| NotifyRole::Secondary { allows: true }, &mut out);
     assert_eq!(notified.map(|notified| notified.serial), Some(Some(7)));
     secondary.send_to(&out, primary).unwrap();
     let began = Instant::now();
@@ -348,7 +349,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
 /// A driver with room for one transfer.
 fn start_narrow(shelf: &Arc<Shelf>) -> Transfers {
     let options = TransfersOptions { transfers: 1, transfers_each: 1, ..TransfersOptions::default() };
-    Transfers::start(options, Arc::clone(shelf) as Arc<dyn Host>).unwrap()
+    Transfers::start(options, Arc::clone(shelf) as Arc<dyn ZoneStore>).unwrap()
 }
 
 #[test]

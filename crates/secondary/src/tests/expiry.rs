@@ -17,10 +17,10 @@ fn what_is_left_at_a_primary_is_what_is_left_here() {
     let mut machine = machine(1, None, None);
     wake(&mut machine, NOW);
     // With a transfer the option takes the place of the SOA record's field.
-    let published = Event::Transferred { ended: Ended::Published(HELD), expire: Some(1000) };
+    let published = Event::Transferred { ended: InboundOutcome::Published(HELD), expire: Some(1000) };
     assert_eq!(tell(&mut machine, published, NOW), [Action::Store]);
     assert_eq!(machine.expires_at(), Some(NOW + 1_000_000));
-    assert_eq!(machine.refreshed(), Some(Refreshed { at: NOW, left: Some(1_000_000) }));
+    assert_eq!(machine.refreshed(), Some(LastRefresh { at: NOW, left: Some(1_000_000) }));
     // With an SOA record the later of the two times counts.
     refresh(&mut machine, Some(10), NOW + 1000);
     assert_eq!(machine.expires_at(), Some(NOW + 1_000_000));
@@ -32,24 +32,26 @@ fn what_is_left_at_a_primary_is_what_is_left_here() {
     refresh(&mut machine, Some(5), NOW + 4000);
     assert_eq!(machine.expires_at(), Some(NOW + 3000 + EXPIRE));
     refresh(&mut machine, None, NOW + 5000);
-    assert_eq!(machine.refreshed(), Some(Refreshed { at: NOW + 5000, left: None }));
+    assert_eq!(machine.refreshed(), Some(LastRefresh { at: NOW + 5000, left: None }));
     // An answer to IXFR that says that nothing is newer is as one with the SOA record.
     assert_eq!(tell(&mut machine, Event::Refresh, NOW + 6000), [probe(0)]);
     tell(&mut machine, has(11), NOW + 6000);
-    let same =
-        Event::Transferred { ended: Ended::UpToDate { serial: 10 }, expire: Some(EXPIRE as u32 / 1000 - 1) };
+    let same = Event::Transferred {
+        ended: InboundOutcome::UpToDate { serial: 10 },
+        expire: Some(EXPIRE as u32 / 1000 - 1),
+    };
     tell(&mut machine, same, NOW + 6000);
     assert_eq!(machine.expires_at(), Some(NOW + 5000 + EXPIRE));
 }
 
 #[test]
 fn bounds_of_soa_records_do_not_lengthen_what_is_left() {
-    let timing = Timing { expire: Span { min: 3600, max: 7200 }, ..Timing::default() };
-    let mut machine = Machine::new(timing, true, 1, Some(Held { expire: 60, ..HELD }), None, 1, NOW);
+    let timing = Timing { expire: TimeBounds { min: 3600, max: 7200 }, ..Timing::default() };
+    let mut machine = Machine::new(timing, true, 1, Some(LocalSoa { expire: 60, ..HELD }), None, 1, NOW);
     wake(&mut machine, NOW);
     tell(&mut machine, Event::Serial { serial: 10, expire: Some(60) }, NOW);
     assert_eq!(machine.expires_at(), Some(NOW + HOUR));
-    let published = |expire| Event::Transferred { ended: Ended::Published(held(11)), expire };
+    let published = |expire| Event::Transferred { ended: InboundOutcome::Published(held(11)), expire };
     tell(&mut machine, Event::Refresh, NOW);
     tell(&mut machine, has(11), NOW);
     tell(&mut machine, published(Some(30)), NOW);
@@ -64,7 +66,11 @@ fn a_zone_of_which_little_is_left_is_asked_for_again_before_it_expires() {
     let mut machine = fresh(1);
     tell(&mut machine, Event::Refresh, NOW);
     tell(&mut machine, has(11), NOW);
-    tell(&mut machine, Event::Transferred { ended: Ended::Published(held(11)), expire: Some(100) }, NOW);
+    tell(
+        &mut machine,
+        Event::Transferred { ended: InboundOutcome::Published(held(11)), expire: Some(100) },
+        NOW,
+    );
     assert_next(&machine, NOW, 50_000);
     // The primary has reached its own.
     let now = machine.next_round().unwrap();
@@ -75,7 +81,11 @@ fn a_zone_of_which_little_is_left_is_asked_for_again_before_it_expires() {
     // It has not: no later than the primary the zone is gone here, and stays so while nothing is left there.
     tell(&mut machine, Event::Refresh, now);
     tell(&mut machine, has(12), now);
-    tell(&mut machine, Event::Transferred { ended: Ended::Published(held(12)), expire: Some(5) }, now);
+    tell(
+        &mut machine,
+        Event::Transferred { ended: InboundOutcome::Published(held(12)), expire: Some(5) },
+        now,
+    );
     assert_next(&machine, now, 10_000);
     assert_eq!(wake(&mut machine, now + 5000), [Action::Expire]);
     let later = machine.next_round().unwrap();
@@ -93,7 +103,7 @@ fn a_version_of_a_primary_to_which_nothing_is_left_is_not_served() {
     let mut machine = machine(1, Some(HELD), Some(NOW - EXPIRE));
     assert_eq!(wake(&mut machine, NOW), [Action::Expire, probe(0)]);
     assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
-    let published = Event::Transferred { ended: Ended::Published(held(11)), expire: Some(0) };
+    let published = Event::Transferred { ended: InboundOutcome::Published(held(11)), expire: Some(0) };
     assert_eq!(tell(&mut machine, published, NOW), [Action::Store]);
     assert_eq!(machine.poll_timeout(), Some(NOW));
     assert_eq!(wake(&mut machine, NOW), [Action::Expire]);
@@ -105,7 +115,7 @@ fn what_was_left_is_known_after_a_restart() {
     for (left, expires) in
         [(Some(1000), NOW - HOUR + 1000), (Some(u64::MAX), NOW - HOUR + EXPIRE), (None, NOW - HOUR + EXPIRE)]
     {
-        let refreshed = Refreshed { at: NOW - HOUR, left };
+        let refreshed = LastRefresh { at: NOW - HOUR, left };
         let machine = Machine::new(Timing::default(), true, 1, Some(HELD), Some(refreshed), 1, NOW);
         assert_eq!(machine.expires_at(), Some(expires));
     }

@@ -1,12 +1,12 @@
 //! NSD, Knot DNS and BIND as primaries: whole zones, steps, NOTIFY, TSIG. Skipped where they are not installed.
 
 use super::primary::Shelf;
-use crate::notify::{Standing, handle};
-use crate::{Host, SecondaryZone, Transfers, TransfersOptions};
+use crate::notify::{NotifyRole, handle};
+use crate::{SecondaryZone, Transfers, TransfersOptions, ZoneStore};
 use nonesuch_proto::message::{Message, push_query};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_server::acl::Remote;
-use nonesuch_server::tsig::{Algorithm, Key, Keys};
+use nonesuch_server::tsig::{TsigAlgorithm, TsigKey, TsigKeys};
 use nonesuch_zone::Contents;
 use nonesuch_zone::read::read_text;
 use nonesuch_zone::write::write_zone;
@@ -172,7 +172,7 @@ impl Ear {
         Self { port, udp, tcp }
     }
 
-    fn listen(&self, transfers: &Transfers, keys: &Keys, is_over: &AtomicBool) {
+    fn listen(&self, transfers: &Transfers, keys: &TsigKeys, is_over: &AtomicBool) {
         let mut buffer = [0; 4096];
         while !is_over.load(SeqCst) {
             if let Ok((length, sender)) = self.udp.recv_from(&mut buffer) {
@@ -193,15 +193,15 @@ impl Ear {
     }
 }
 
-fn hear(message: &[u8], sender: SocketAddr, transfers: &Transfers, keys: &Keys) -> Vec<u8> {
+fn hear(message: &[u8], sender: SocketAddr, transfers: &Transfers, keys: &TsigKeys) -> Vec<u8> {
     let now = nonesuch_server::clock::seconds_now();
     let verified = keys.verify(message, now).unwrap();
     let mut out = Vec::new();
     let standing = |name: NameRef<'_>| {
         if name == apex().view() {
-            Standing::Secondary { allows: verified.is_some() }
+            NotifyRole::Secondary { allows: verified.is_some() }
         } else {
-            Standing::NotOurs
+            NotifyRole::NotServed
         }
     };
     if let Some(notified) = handle(message, sender.ip(), standing, &mut out) {
@@ -213,9 +213,9 @@ fn hear(message: &[u8], sender: SocketAddr, transfers: &Transfers, keys: &Keys) 
     out
 }
 
-fn keys(algorithm: Algorithm) -> Keys {
+fn keys(algorithm: TsigAlgorithm) -> TsigKeys {
     let name = "transfer.key.".parse().unwrap();
-    Keys::new([Key::from_base64(&name, algorithm, SECRET).unwrap()]).unwrap()
+    TsigKeys::new([TsigKey::from_base64(&name, algorithm, SECRET).unwrap()]).unwrap()
 }
 
 fn remote(peer: &Peer) -> Remote {
@@ -223,11 +223,11 @@ fn remote(peer: &Peer) -> Remote {
 }
 
 /// All versions up to `last`, told by NOTIFY, each compared; the first as a whole and all others by steps.
-fn follow(peer: &Peer, ear: &Ear, algorithm: Algorithm, last: u32) {
+fn follow(peer: &Peer, ear: &Ear, algorithm: TsigAlgorithm, last: u32) {
     let keys = keys(algorithm);
     let shelf = Arc::new(Shelf::with_keys(keys.clone()));
     let transfers =
-        Transfers::start(TransfersOptions::default(), Arc::clone(&shelf) as Arc<dyn Host>).unwrap();
+        Transfers::start(TransfersOptions::default(), Arc::clone(&shelf) as Arc<dyn ZoneStore>).unwrap();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| ear.listen(&transfers, &keys, &is_over));
@@ -248,14 +248,14 @@ fn follow(peer: &Peer, ear: &Ear, algorithm: Algorithm, last: u32) {
 }
 
 /// A key that differs is not taken, and says why.
-fn refuse(peer: &Peer, algorithm: Algorithm) {
+fn refuse(peer: &Peer, algorithm: TsigAlgorithm) {
     let name: Name = "transfer.key.".parse().unwrap();
     let wrong =
-        Key::from_base64(&name, algorithm, "d3JvbmcgbGVuZ3RoIGJ1dCBhIHNlY3JldCBhbnl3YXkhIQ==").unwrap();
-    for keys in [Keys::new([wrong]).unwrap(), Keys::default()] {
+        TsigKey::from_base64(&name, algorithm, "d3JvbmcgbGVuZ3RoIGJ1dCBhIHNlY3JldCBhbnl3YXkhIQ==").unwrap();
+    for keys in [TsigKeys::new([wrong]).unwrap(), TsigKeys::default()] {
         let shelf = Arc::new(Shelf::with_keys(keys.clone()));
         let transfers =
-            Transfers::start(TransfersOptions::default(), Arc::clone(&shelf) as Arc<dyn Host>).unwrap();
+            Transfers::start(TransfersOptions::default(), Arc::clone(&shelf) as Arc<dyn ZoneStore>).unwrap();
         transfers.set_zone(SecondaryZone::new(apex(), vec![remote(peer)]));
         let began = Instant::now();
         while transfers.counts().failed == 0 {
@@ -285,8 +285,8 @@ fn knot_as_primary() {
         (configuration, vec!["-c".into(), format!("{folder}/conf")])
     });
     let Some(peer) = peer else { return };
-    refuse(&peer, Algorithm::HmacSha256);
-    follow(&peer, &ear, Algorithm::HmacSha256, 100);
+    refuse(&peer, TsigAlgorithm::HmacSha256);
+    follow(&peer, &ear, TsigAlgorithm::HmacSha256, 100);
 }
 
 #[test]
@@ -305,8 +305,8 @@ fn bind_as_primary() {
         (configuration, vec!["-g".into(), "-n".into(), "1".into(), "-c".into(), format!("{folder}/conf")])
     });
     let Some(peer) = peer else { return };
-    refuse(&peer, Algorithm::HmacSha512);
-    follow(&peer, &ear, Algorithm::HmacSha512, 100);
+    refuse(&peer, TsigAlgorithm::HmacSha512);
+    follow(&peer, &ear, TsigAlgorithm::HmacSha512, 100);
 }
 
 #[test]
@@ -324,6 +324,6 @@ fn nsd_as_primary() {
         (configuration, vec!["-d".into(), "-c".into(), format!("{folder}/conf")])
     });
     let Some(peer) = peer else { return };
-    refuse(&peer, Algorithm::HmacSha384);
-    follow(&peer, &ear, Algorithm::HmacSha384, 100);
+    refuse(&peer, TsigAlgorithm::HmacSha384);
+    follow(&peer, &ear, TsigAlgorithm::HmacSha384, 100);
 }

@@ -1,10 +1,12 @@
 //! A primary in this process: a zone's versions, over UDP and TCP, with what goes wrong on demand; and a host.
 
-use crate::{Host, PublishError, Received, Rejected, Stored, Timers, Verdict};
+use crate::{
+    PublishError, ReceivedVersion, RejectedVersions, RejectionPeriod, StoredState, Timers, ZoneStore,
+};
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Message, Section, flags};
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
-use nonesuch_server::tsig::Keys;
+use nonesuch_server::tsig::TsigKeys;
 use nonesuch_zone::read::read_text;
 use nonesuch_zone::{ChangeSet, Contents};
 use std::collections::HashMap;
@@ -222,9 +224,9 @@ pub(super) struct Shelf {
     zones: Mutex<HashMap<Name, Zone>>,
     changed: Condvar,
     pub(super) refused: Mutex<Vec<u32>>,
-    pub(super) keys: Keys,
+    pub(super) keys: TsigKeys,
     /// What is stored of zones; `None`: nothing is stored.
-    pub(super) stored: Mutex<Option<HashMap<Name, Stored>>>,
+    pub(super) stored: Mutex<Option<HashMap<Name, StoredState>>>,
     /// What was told of when zones expire.
     pub(super) expiries: Mutex<Vec<Option<Instant>>>,
     /// So many transfers break off.
@@ -232,7 +234,7 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    pub(super) fn with_keys(keys: Keys) -> Self {
+    pub(super) fn with_keys(keys: TsigKeys) -> Self {
         Self { keys, ..Self::default() }
     }
 
@@ -265,7 +267,7 @@ impl Shelf {
         Self { stored: Mutex::new(Some(HashMap::new())), ..Self::default() }
     }
 
-    pub(super) fn note(&self, apex: &Name, change: impl FnOnce(&mut Stored)) {
+    pub(super) fn note(&self, apex: &Name, change: impl FnOnce(&mut StoredState)) {
         if let Some(stored) = &mut *self.stored.lock().unwrap() {
             change(stored.entry(apex.clone()).or_default());
         }
@@ -277,17 +279,17 @@ impl Shelf {
     }
 }
 
-impl Host for Shelf {
+impl ZoneStore for Shelf {
     fn contents(&self, apex: &Name) -> Option<Arc<Contents>> {
         self.zones.lock().unwrap().get(apex).and_then(|zone| zone.contents.clone())
     }
 
-    fn publish(&self, apex: &Name, received: Received) -> Result<(), PublishError> {
+    fn publish(&self, apex: &Name, received: ReceivedVersion) -> Result<(), PublishError> {
         let serial = received.contents.soa().unwrap().serial;
         if self.refused.lock().unwrap().contains(&serial) {
-            return Err(PublishError::Refused {
+            return Err(PublishError::Rejected {
                 reason: "a signature is missing".to_owned(),
-                verdict: Verdict::Final,
+                verdict: RejectionPeriod::Final,
             });
         }
         self.change(apex, |zone| {
@@ -305,7 +307,7 @@ impl Host for Shelf {
         self.change(apex, |zone| zone.is_expired = false);
     }
 
-    fn load_state(&self, apex: &Name) -> Stored {
+    fn load_state(&self, apex: &Name) -> StoredState {
         self.stored.lock().unwrap().as_ref().and_then(|all| all.get(apex).cloned()).unwrap_or_default()
     }
 
@@ -313,20 +315,20 @@ impl Host for Shelf {
         self.note(apex, |stored| stored.timers = Some(timers));
     }
 
-    fn store_rejected(&self, apex: &Name, rejected: Rejected) {
+    fn store_rejected(&self, apex: &Name, rejected: RejectedVersions) {
         let rejected = Some(rejected).filter(|rejected| !rejected.serials.is_empty());
         self.note(apex, |stored| stored.rejected = rejected);
     }
 
     fn forget(&self, apex: &Name) {
-        self.note(apex, |stored| *stored = Stored::default());
+        self.note(apex, |stored| *stored = StoredState::default());
     }
 
     fn set_expiry(&self, _apex: &Name, expires: Option<Instant>) {
         self.expiries.lock().unwrap().push(expires);
     }
 
-    fn keys(&self) -> Keys {
+    fn keys(&self) -> TsigKeys {
         let left = self.panics.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
         assert!(left.is_err(), "a transfer breaks off, as it is to");
         self.keys.clone()

@@ -22,7 +22,7 @@ fn a_version_that_was_rejected_from_one_primary_is_transferred_from_the_next() {
         } else {
             assert_eq!(next, [whole(1)]);
         }
-        assert_eq!(tell(&mut machine, ended(Ended::Published(held(11))), NOW), [Action::Store]);
+        assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(11))), NOW), [Action::Store]);
         assert_eq!((machine.rejected(), machine.local_soa()), (None, Some(held(11))));
     }
 }
@@ -76,7 +76,7 @@ fn the_rejected_version_of_each_primary_is_remembered() {
     let now = NOW + HOUR * 6;
     assert_eq!(tell(&mut machine, event, now), [probe(0)]);
     assert_eq!(tell(&mut machine, has(12), now), [whole(0)]);
-    assert_eq!(tell(&mut machine, ended(Ended::Published(held(12))), now), [Action::Store]);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(12))), now), [Action::Store]);
     assert_eq!(machine.rejected(), None);
 }
 
@@ -97,7 +97,7 @@ fn a_whole_zone_that_an_operator_wants_is_asked_of_the_next_primary() {
     let mut machine = fresh(2);
     assert_eq!(tell(&mut machine, Event::Retransfer, NOW), [whole(0)]);
     assert_eq!(rejected(&mut machine, 10, NOW), [whole(1)]);
-    assert_eq!(tell(&mut machine, ended(Ended::Published(held(10))), NOW), [Action::Store]);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(10))), NOW), [Action::Store]);
 }
 
 /// Whether the round at `now` transfers the version with this serial from the first primary.
@@ -119,20 +119,23 @@ fn a_version_that_was_rejected_because_of_the_time_is_transferred_again_later() 
         let mut machine = fresh(1);
         assert_eq!(tell(&mut machine, notified(Some(11)), NOW), [probe(0)]);
         assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
-        let verdict = Verdict::For { seconds };
-        assert_eq!(tell(&mut machine, ended(Ended::Refused { serial: 11, verdict }), NOW), []);
+        let verdict = RejectionPeriod::For { seconds };
+        assert_eq!(tell(&mut machine, ended(InboundOutcome::Rejected { serial: 11, verdict }), NOW), []);
         assert_eq!(machine.rejected_wholes().count(), 0, "nothing for the disk");
         assert_eq!(tell(&mut machine, notified(Some(11)), NOW + 1000), [], "{seconds}");
         assert!(is_transferred(&mut machine, 11, NOW + expected), "{seconds}");
         // As often as that takes.
-        assert_eq!(tell(&mut machine, ended(Ended::Refused { serial: 11, verdict }), NOW + HOUR), []);
+        assert_eq!(
+            tell(&mut machine, ended(InboundOutcome::Rejected { serial: 11, verdict }), NOW + HOUR),
+            []
+        );
         assert!(is_transferred(&mut machine, 11, NOW + 2 * HOUR), "{seconds}");
     }
     // Without a version the rounds come sooner, and the signatures are waited for.
     let mut machine = machine(1, None, None);
     assert_eq!(wake(&mut machine, NOW), [whole(0)]);
-    let verdict = Verdict::For { seconds: 25 };
-    assert_eq!(tell(&mut machine, ended(Ended::Refused { serial: 11, verdict }), NOW), []);
+    let verdict = RejectionPeriod::For { seconds: 25 };
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::Rejected { serial: 11, verdict }), NOW), []);
     let rounds: Vec<bool> = (0..3)
         .map(|_| {
             let now = machine.next_round().unwrap();
@@ -153,7 +156,7 @@ fn a_version_that_this_server_could_not_publish_is_tried_again_and_not_remembere
     assert_eq!(tell(&mut machine, notified(Some(11)), NOW), [probe(0)]);
     assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
     // The other primary has the same version, and is not asked for it.
-    assert_eq!(tell(&mut machine, ended(Ended::Unpublished { serial: 11 }), NOW), []);
+    assert_eq!(tell(&mut machine, ended(InboundOutcome::PublishFailed { serial: 11 }), NOW), []);
     assert_eq!((machine.rejected_wholes().count(), machine.failed_rounds()), (0, 1));
     assert_next(&machine, NOW, HOUR);
     for primary in [None, Some(0), Some(1)] {
@@ -163,7 +166,7 @@ fn a_version_that_this_server_could_not_publish_is_tried_again_and_not_remembere
     let mut reloaded = fresh(1);
     tell(&mut reloaded, notified(Some(11)), NOW);
     tell(&mut reloaded, has(11), NOW);
-    tell(&mut reloaded, ended(Ended::Unpublished { serial: 11 }), NOW);
+    tell(&mut reloaded, ended(InboundOutcome::PublishFailed { serial: 11 }), NOW);
     assert_eq!(tell(&mut reloaded, Event::Reconsider, NOW + 1), [probe(0)]);
     assert_eq!(tell(&mut reloaded, has(11), NOW + 1), [steps(0)]);
     assert!(is_transferred(&mut machine, 11, NOW + HOUR));

@@ -118,7 +118,7 @@ fn secrets_are_read_and_not_shown() {
 fn cookies_of_a_wrong_length_are_malformed() {
     let cookies = cookies(&[SECRET]);
     let client = IpAddr::from([192, 0, 2, 1]);
-    assert_eq!(cookies.check(None, client, 0), Checked::without_reply(CookieStatus::Absent));
+    assert_eq!(cookies.check(None, client, 0), CookieCheck::without_reply(CookieStatus::Absent));
     for length in 0..50 {
         let checked = cookies.check(Some(&vec![1; length]), client, 0);
         let expected = match length {
@@ -139,7 +139,7 @@ proptest! {
     ) {
         let cookies = if is_random { Cookies::random().expect("random octets") } else { cookies(&[SECRET]) };
         let made = cookies.check(Some(&client_cookie), client, now).reply.expect("a cookie");
-        prop_assert_eq!(cookies.check(Some(&made), client, now), Checked { status: CookieStatus::Valid, reply: Some(made) });
+        prop_assert_eq!(cookies.check(Some(&made), client, now), CookieCheck { status: CookieStatus::Valid, reply: Some(made) });
         if client.to_canonical() != other.to_canonical() {
             prop_assert_eq!(cookies.check(Some(&made), other, now).status, CookieStatus::Invalid);
         }

@@ -63,7 +63,7 @@ impl Meter {
 
 /// What came of taking tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum TakeResult {
     /// They were there.
     Yes,
     /// They were not. Of each `every` refusals one is marked.
@@ -119,7 +119,7 @@ impl Buckets {
 
     /// Takes `tokens` out of the bucket of `key` at `now`, microseconds from any start; more than it holds are as many as it
     /// holds. Of each `every` refusals, 15 at most, one is marked; 0: none.
-    pub(super) fn take(&self, key: [u64; 2], now: u64, meter: Meter, tokens: u32, every: u8) -> Taken {
+    pub(super) fn take(&self, key: [u64; 2], now: u64, meter: Meter, tokens: u32, every: u8) -> TakeResult {
         let mut octets = [0; 16];
         octets[..8].copy_from_slice(&key[0].to_le_bytes());
         octets[8..].copy_from_slice(&key[1].to_le_bytes());
@@ -137,17 +137,17 @@ impl Buckets {
             let is_there = debt + cost <= meter.depth;
             let (refusals, debt) = match (is_there, every) {
                 (true, _) => (refusals, debt + cost),
-                (false, 0) => return Taken::No { is_marked: false },
+                (false, 0) => return TakeResult::No { is_marked: false },
                 (false, _) => ((refusals + 1) % every, debt),
             };
             let full_at = now.wrapping_add(debt) & TIME;
             let changed = tag << TAG_SHIFT | u64::from(refusals) << TIME_BITS | full_at;
             if word.compare_exchange_weak(found, changed, Relaxed, Relaxed).is_ok() {
-                return if is_there { Taken::Yes } else { Taken::No { is_marked: refusals == 0 } };
+                return if is_there { TakeResult::Yes } else { TakeResult::No { is_marked: refusals == 0 } };
             }
         }
         // Others take so much at this moment that it cannot be counted: it is a lot.
-        Taken::No { is_marked: false }
+        TakeResult::No { is_marked: false }
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_bucket_holds_a_second_and_fills_at_its_rate() {
         let table = buckets(1);
-        let take = |now| table.take([1, 2], now, meter(5), 1, 0) == Taken::Yes;
+        let take = |now| table.take([1, 2], now, meter(5), 1, 0) == TakeResult::Yes;
         let count = |now| (0..20).filter(|_| take(now)).count();
         assert_eq!([count(0), count(0), count(199_999), count(200_000)], [5, 0, 0, 1]);
         // It does not hold more after a long time, nor after one in which the clock's bits start anew.
@@ -213,11 +213,11 @@ mod tests {
     #[test]
     fn many_tokens_are_taken_together_or_not_at_all() {
         let table = buckets(1);
-        let take = |tokens| table.take([1, 2], 0, meter(20), tokens, 0) == Taken::Yes;
+        let take = |tokens| table.take([1, 2], 0, meter(20), tokens, 0) == TakeResult::Yes;
         assert_eq!([take(15), take(6), take(5), take(1)], [true, false, true, false]);
         // More than a bucket holds is had when it is full.
         let table = buckets(1);
-        let take = |now| table.take([1, 2], now, meter(20), 300, 0) == Taken::Yes;
+        let take = |now| table.take([1, 2], now, meter(20), 300, 0) == TakeResult::Yes;
         assert_eq!([take(0), take(999_999), take(1_000_000)], [true, false, true]);
     }
 
@@ -226,11 +226,11 @@ mod tests {
         for (every, expected) in [(0, "......"), (1, "xxxxxx"), (2, ".x.x.x"), (3, "..x..x"), (15, "......")]
         {
             let table = buckets(1);
-            assert_eq!(table.take([1, 2], 0, meter(1), 1, every), Taken::Yes);
+            assert_eq!(table.take([1, 2], 0, meter(1), 1, every), TakeResult::Yes);
             let mark = |_| match table.take([1, 2], 0, meter(1), 1, every) {
-                Taken::No { is_marked: true } => 'x',
-                Taken::No { is_marked: false } => '.',
-                Taken::Yes => '!',
+                TakeResult::No { is_marked: true } => 'x',
+                TakeResult::No { is_marked: false } => '.',
+                TakeResult::Yes => '!',
             };
             assert_eq!((0..6).map(mark).collect::<String>(), expected, "{every}");
         }
@@ -251,7 +251,7 @@ mod tests {
     fn buckets_that_are_not_full_are_counted() {
         let table = buckets(64);
         for key in 0..40 {
-            assert_eq!(table.take([key, 0], 0, Meter::of_micros(100), 1 + key as u32, 0), Taken::Yes);
+            assert_eq!(table.take([key, 0], 0, Meter::of_micros(100), 1 + key as u32, 0), TakeResult::Yes);
         }
         assert_eq!([0, 10, 39].map(|now| table.taken(now)), [(40, 1), (30, 1), (1, 1)]);
         assert_eq!(table.taken(40).0, 0);
@@ -266,7 +266,7 @@ mod tests {
                 scope.spawn(|| {
                     for round in 0..4000u64 {
                         let key = (round % 8) as usize;
-                        if table.take([key as u64, 0], 0, meter(200), 1, 2) == Taken::Yes {
+                        if table.take([key as u64, 0], 0, meter(200), 1, 2) == TakeResult::Yes {
                             taken[key].fetch_add(1, Relaxed);
                         }
                     }
@@ -287,11 +287,12 @@ mod tests {
             // 80,000 a second of 10,000 keys, 8 a second each: twenty keys for each word of the table.
             for turn in 0..80 {
                 let key = (ms * 80 + turn) % 10_000;
-                flood += u64::from(table.take([1000 + key, 0], ms * 1000, meter(200), 1, 2) == Taken::Yes);
+                flood +=
+                    u64::from(table.take([1000 + key, 0], ms * 1000, meter(200), 1, 2) == TakeResult::Yes);
             }
             if ms % 20 == 0 {
                 asked += 1;
-                quiet += u64::from(table.take([1, 0], ms * 1000, meter(200), 1, 2) == Taken::Yes);
+                quiet += u64::from(table.take([1, 0], ms * 1000, meter(200), 1, 2) == TakeResult::Yes);
             }
         }
         assert!(quiet * 100 >= asked * 95, "{quiet} of {asked}");
@@ -322,7 +323,7 @@ mod tests {
                     taken.entry(key).or_default().push((now, u64::from(tokens)));
                 }
                 let found = table.take([key, 7], now, meter, tokens, 2);
-                prop_assert_eq!(found == Taken::Yes, expected);
+                prop_assert_eq!(found == TakeResult::Yes, expected);
             }
             for times in taken.values() {
                 for (start, (from, _)) in times.iter().enumerate() {
@@ -344,7 +345,7 @@ mod tests {
             for _ in 0..2000 {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let found = table.take([state >> 40, 0], 0, meter(rate), 1, 2);
-                taken += u64::from(found == Taken::Yes);
+                taken += u64::from(found == TakeResult::Yes);
             }
             prop_assert_eq!(taken, 8 * u64::from(rate));
         }

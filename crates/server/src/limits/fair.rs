@@ -9,8 +9,8 @@
 //! So datagrams with forged addresses, of however many prefixes, take no more than half, and no bucket of a proven prefix. A table
 //! has a fixed size; prefixes beyond it share buckets.
 
-use super::Networks;
-use super::buckets::{Buckets, Meter, Taken};
+use super::ClientPrefixes;
+use super::buckets::{Buckets, Meter, TakeResult};
 use std::net::IpAddr;
 
 /// Bits of an address that make a prefix.
@@ -31,7 +31,7 @@ const ROUNDS: u32 = 8;
 /// The shares of one worker.
 #[derive(Debug)]
 pub(super) struct FairShare {
-    networks: Networks,
+    networks: ClientPrefixes,
     /// Prefixes that datagrams claim, and proven ones.
     classes: [Class; 2],
     /// Nanoseconds of work that were not divided yet.
@@ -55,7 +55,7 @@ struct Class {
 impl FairShare {
     /// Shares of a worker that has served no client; `key` makes the places in the table unpredictable.
     pub(super) fn new(key: [u8; 16]) -> Self {
-        let networks = Networks::new(IPV4_PREFIX, IPV6_PREFIX);
+        let networks = ClientPrefixes::new(IPV4_PREFIX, IPV6_PREFIX);
         let class = || Class { key, buckets: None, time: 0, active: 1 };
         Self { networks, classes: [class(), class()], pending: 0, divided: 0 }
     }
@@ -110,7 +110,7 @@ impl Class {
         let cost = micros(cost);
         let meter = Meter::of_micros(cost.max(micros(AT_ONCE / self.active)));
         let buckets = self.buckets.get_or_insert_with(|| Buckets::with_key(TABLE_BYTES, &self.key));
-        buckets.take([prefix, 0], self.time / 1000, meter, cost, 0) == Taken::Yes
+        buckets.take([prefix, 0], self.time / 1000, meter, cost, 0) == TakeResult::Yes
     }
 }
 

@@ -5,14 +5,14 @@
 //! where a flood with one question is; and names without end below one name count as that one (the imputed name). A second
 //! limit holds for all that one client is told.
 
-use super::Networks;
-use super::buckets::{Buckets, Meter, Taken};
+use super::ClientPrefixes;
+use super::buckets::{Buckets, Meter, TakeResult};
 use super::settings::{LimitError, RateSettings};
 use std::net::IpAddr;
 
 /// What a response says, and the name that it is imputed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum ResponseCategory {
     /// An answer; the name that owns it: of a wildcard's answers the wildcard.
     Positive = 0,
     /// The type is denied; the name that lacks it, or the wildcard.
@@ -35,7 +35,7 @@ pub struct Rates {
     meters: [Option<Meter>; 5],
     all: Option<Meter>,
     slip: u8,
-    networks: Networks,
+    networks: ClientPrefixes,
 }
 
 impl Rates {
@@ -47,12 +47,18 @@ impl Rates {
             meters: rates.map(Meter::per_second),
             all: Meter::per_second(settings.all),
             slip: settings.slip,
-            networks: Networks::new(settings.ipv4_prefix, settings.ipv6_prefix),
+            networks: ClientPrefixes::new(settings.ipv4_prefix, settings.ipv6_prefix),
         })
     }
 
     /// Counts a response; a refusal is marked where the response is to be truncated instead of dropped.
-    pub(super) fn admit(&self, now_ms: u64, client: IpAddr, class: Class, name: u64) -> Taken {
+    pub(super) fn admit(
+        &self,
+        now_ms: u64,
+        client: IpAddr,
+        class: ResponseCategory,
+        name: u64,
+    ) -> TakeResult {
         let client = self.networks.number_of(client);
         let now = now_ms.wrapping_mul(1000);
         let take = |meter, class: u64, name: u64| {
@@ -62,10 +68,10 @@ impl Rates {
         };
         if let Some(meter) = self.meters[class as usize] {
             let taken = take(meter, class as u64, name);
-            if taken != Taken::Yes {
+            if taken != TakeResult::Yes {
                 return taken;
             }
         }
-        self.all.map_or(Taken::Yes, |meter| take(meter, ALL, 0))
+        self.all.map_or(TakeResult::Yes, |meter| take(meter, ALL, 0))
     }
 }

@@ -58,7 +58,7 @@ pub enum RequireCookie {
 
 /// What a client gets over UDP whose answer may not be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenOver {
+pub enum OverBudgetAction {
     /// TC: it comes back over TCP, where its address is proven and its share is counted apart.
     #[default]
     Truncate,
@@ -129,12 +129,12 @@ pub struct OnlineSettings {
     /// The same of a worker that has no time left; of one that has, what all else leaves, up to `share`.
     pub busy_share: u8,
     /// What a client gets over UDP whose answer may not be made.
-    pub over_budget_action: WhenOver,
+    pub over_budget_action: OverBudgetAction,
 }
 
 impl Default for OnlineSettings {
     fn default() -> Self {
-        Self { share: 50, busy_share: 8, over_budget_action: WhenOver::Truncate }
+        Self { share: 50, busy_share: 8, over_budget_action: OverBudgetAction::Truncate }
     }
 }
 

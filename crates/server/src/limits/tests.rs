@@ -18,13 +18,13 @@ fn with_rates(rates: RateSettings) -> Limits {
 }
 
 /// How many of `count` responses at one moment are sent, dropped, truncated.
-fn sent(limits: &Limits, client: IpAddr, class: Class, name: u64, count: usize) -> [usize; 3] {
+fn sent(limits: &Limits, client: IpAddr, class: ResponseCategory, name: u64, count: usize) -> [usize; 3] {
     let mut found = [0; 3];
     for _ in 0..count {
         match limits.response(0, client, class, name, CookieStatus::Absent) {
-            Action::Send => found[0] += 1,
-            Action::Drop => found[1] += 1,
-            Action::Truncate => found[2] += 1,
+            LimitAction::Send => found[0] += 1,
+            LimitAction::Drop => found[1] += 1,
+            LimitAction::Truncate => found[2] += 1,
             other => panic!("{other:?}"),
         }
     }
@@ -34,18 +34,18 @@ fn sent(limits: &Limits, client: IpAddr, class: Class, name: u64, count: usize) 
 #[test]
 fn one_answer_is_limited_for_one_network() {
     let limits = with_rates(RateSettings::of(200));
-    assert_eq!(sent(&limits, CLIENT, Class::Positive, 1, 1000), [200, 400, 400]);
+    assert_eq!(sent(&limits, CLIENT, ResponseCategory::Positive, 1, 1000), [200, 400, 400]);
     // Another address of the same network has no rate of its own; another network, name and class have.
     let neighbour = IpAddr::from([192, 0, 2, 255]);
-    assert_eq!(sent(&limits, neighbour, Class::Positive, 1, 10), [0, 5, 5]);
-    assert_eq!(sent(&limits, IpAddr::from([192, 0, 3, 1]), Class::Positive, 1, 10)[0], 10);
-    assert_eq!(sent(&limits, CLIENT, Class::Positive, 2, 10)[0], 10);
-    assert_eq!(sent(&limits, CLIENT, Class::Nxdomain, 1, 10)[0], 10);
+    assert_eq!(sent(&limits, neighbour, ResponseCategory::Positive, 1, 10), [0, 5, 5]);
+    assert_eq!(sent(&limits, IpAddr::from([192, 0, 3, 1]), ResponseCategory::Positive, 1, 10)[0], 10);
+    assert_eq!(sent(&limits, CLIENT, ResponseCategory::Positive, 2, 10)[0], 10);
+    assert_eq!(sent(&limits, CLIENT, ResponseCategory::Nxdomain, 1, 10)[0], 10);
     let address = |text: &str| text.parse::<IpAddr>().expect("an address");
-    assert_eq!(sent(&limits, address("2001:db8:0:aa00::1"), Class::Positive, 1, 300)[0], 200);
-    assert_eq!(sent(&limits, address("2001:db8:0:aaff::1"), Class::Positive, 1, 10)[0], 0);
-    assert_eq!(sent(&limits, address("2001:db8:0:ab00::1"), Class::Positive, 1, 10)[0], 10);
-    assert_eq!(sent(&limits, address("::ffff:192.0.2.77"), Class::Positive, 1, 10)[0], 0);
+    assert_eq!(sent(&limits, address("2001:db8:0:aa00::1"), ResponseCategory::Positive, 1, 300)[0], 200);
+    assert_eq!(sent(&limits, address("2001:db8:0:aaff::1"), ResponseCategory::Positive, 1, 10)[0], 0);
+    assert_eq!(sent(&limits, address("2001:db8:0:ab00::1"), ResponseCategory::Positive, 1, 10)[0], 10);
+    assert_eq!(sent(&limits, address("::ffff:192.0.2.77"), ResponseCategory::Positive, 1, 10)[0], 0);
 }
 
 #[test]
@@ -53,11 +53,11 @@ fn each_class_has_its_own_rate_and_none_is_none() {
     let limits =
         with_rates(RateSettings { nxdomain: 10, error: 5, referral: 0, slip: 0, ..RateSettings::of(20) });
     for (class, expected) in [
-        (Class::Positive, [20, 80, 0]),
-        (Class::Nodata, [20, 80, 0]),
-        (Class::Nxdomain, [10, 90, 0]),
-        (Class::Error, [5, 95, 0]),
-        (Class::Referral, [100, 0, 0]),
+        (ResponseCategory::Positive, [20, 80, 0]),
+        (ResponseCategory::Nodata, [20, 80, 0]),
+        (ResponseCategory::Nxdomain, [10, 90, 0]),
+        (ResponseCategory::Error, [5, 95, 0]),
+        (ResponseCategory::Referral, [100, 0, 0]),
     ] {
         assert_eq!(sent(&limits, CLIENT, class, 1, 100), expected, "{class:?}");
     }
@@ -66,34 +66,41 @@ fn each_class_has_its_own_rate_and_none_is_none() {
 #[test]
 fn all_responses_to_a_client_are_limited_together() {
     let limits = with_rates(RateSettings { all: 500, slip: 1, ..RateSettings::of(200) });
-    let total: usize = (0..10).map(|name| sent(&limits, CLIENT, Class::Positive, name, 100)[0]).sum();
+    let total: usize =
+        (0..10).map(|name| sent(&limits, CLIENT, ResponseCategory::Positive, name, 100)[0]).sum();
     assert_eq!(total, 500);
 }
 
 #[test]
 fn cookies_exempt_and_are_asked_for() {
     let limits = with_rates(RateSettings { slip: 1, ..RateSettings::of(10) });
-    sent(&limits, CLIENT, Class::Positive, 1, 10);
-    let response = |cookie| limits.response(0, CLIENT, Class::Positive, 1, cookie);
-    assert_eq!(response(CookieStatus::Valid), Action::Send);
-    assert_eq!(response(CookieStatus::Absent), Action::Truncate);
-    assert_eq!(response(CookieStatus::ClientOnly), Action::BadCookie);
-    assert_eq!(response(CookieStatus::Invalid), Action::BadCookie);
+    sent(&limits, CLIENT, ResponseCategory::Positive, 1, 10);
+    let response = |cookie| limits.response(0, CLIENT, ResponseCategory::Positive, 1, cookie);
+    assert_eq!(response(CookieStatus::Valid), LimitAction::Send);
+    assert_eq!(response(CookieStatus::Absent), LimitAction::Truncate);
+    assert_eq!(response(CookieStatus::ClientOnly), LimitAction::BadCookie);
+    assert_eq!(response(CookieStatus::Invalid), LimitAction::BadCookie);
     let limits = self::limits(|settings| {
         settings.responses = Some(RateSettings { slip: 1, ..RateSettings::of(10) });
         settings.require_cookie = RequireCookie::Never;
     });
-    sent(&limits, CLIENT, Class::Positive, 1, 10);
-    assert_eq!(limits.response(0, CLIENT, Class::Positive, 1, CookieStatus::ClientOnly), Action::Truncate);
+    sent(&limits, CLIENT, ResponseCategory::Positive, 1, 10);
+    assert_eq!(
+        limits.response(0, CLIENT, ResponseCategory::Positive, 1, CookieStatus::ClientOnly),
+        LimitAction::Truncate
+    );
 }
 
 #[test]
 fn exempt_clients_are_not_limited() {
     let limits = with_rates(RateSettings::default());
-    assert_eq!(sent(&limits, IpAddr::from([127, 9, 9, 9]), Class::Positive, 1, 5000), [5000, 0, 0]);
-    assert_eq!(sent(&limits, CLIENT, Class::Positive, 1, 5000)[0], 200);
+    assert_eq!(
+        sent(&limits, IpAddr::from([127, 9, 9, 9]), ResponseCategory::Positive, 1, 5000),
+        [5000, 0, 0]
+    );
+    assert_eq!(sent(&limits, CLIENT, ResponseCategory::Positive, 1, 5000)[0], 200);
     let none = self::limits(|_| {});
-    assert_eq!(sent(&none, CLIENT, Class::Positive, 1, 5000), [5000, 0, 0]);
+    assert_eq!(sent(&none, CLIENT, ResponseCategory::Positive, 1, 5000), [5000, 0, 0]);
 }
 
 /// Sources of a flood are forged at random: clients that ask now and then still get their answers.
@@ -105,12 +112,14 @@ fn a_flood_of_networks_hinders_no_other_client() {
         for _ in 0..300 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let source = IpAddr::from(((state >> 32) as u32).to_be_bytes());
-            let _ = limits.response(ms, source, Class::Positive, 1, CookieStatus::Absent);
+            let _ = limits.response(ms, source, ResponseCategory::Positive, 1, CookieStatus::Absent);
         }
         let client = IpAddr::from([198, 51, (ms % 100) as u8, 1]);
         asked += 1;
-        answered +=
-            u32::from(limits.response(ms, client, Class::Positive, 1, CookieStatus::Absent) == Action::Send);
+        answered += u32::from(
+            limits.response(ms, client, ResponseCategory::Positive, 1, CookieStatus::Absent)
+                == LimitAction::Send,
+        );
     }
     assert!(answered * 100 >= asked * 95, "{answered} of {asked}");
 }
@@ -200,12 +209,12 @@ fn what_exempt_clients_have_made_is_not_charged() {
 #[test]
 fn what_is_over_is_truncated_or_refused() {
     let truncates = limits(|_| {});
-    let refuses = limits(|settings| settings.online.over_budget_action = WhenOver::Refuse);
-    assert_eq!(truncates.over_budget(Transport::Udp), Action::Truncate);
+    let refuses = limits(|settings| settings.online.over_budget_action = OverBudgetAction::Refuse);
+    assert_eq!(truncates.over_budget(Transport::Udp), LimitAction::Truncate);
     for transport in [Transport::Tcp, Transport::Tls] {
-        assert_eq!(truncates.over_budget(transport), Action::Refuse);
+        assert_eq!(truncates.over_budget(transport), LimitAction::Refuse);
     }
-    assert_eq!(refuses.over_budget(Transport::Udp), Action::Refuse);
+    assert_eq!(refuses.over_budget(Transport::Udp), LimitAction::Refuse);
 }
 
 #[test]
@@ -254,7 +263,7 @@ proptest! {
                 (bit >= u32::from(ipv6), IpAddr::from((address.to_bits() ^ 1 << (127 - bit)).to_be_bytes()))
             }
         };
-        let networks = Networks::new(ipv4, ipv6);
+        let networks = ClientPrefixes::new(ipv4, ipv6);
         // An address of IPv4 in IPv6 form is another family's.
         prop_assume!(one.is_ipv4() == other.to_canonical().is_ipv4());
         prop_assert_eq!(networks.number_of(one) == networks.number_of(other), is_same);
@@ -264,7 +273,7 @@ proptest! {
     fn numbers_of_the_two_families_differ(ipv4: [u8; 4], ipv6: u128) {
         let ipv6 = std::net::Ipv6Addr::from_bits(ipv6);
         prop_assume!(!ipv6.is_multicast() && ipv6.to_ipv4_mapped().is_none());
-        let networks = Networks::new(32, 64);
+        let networks = ClientPrefixes::new(32, 64);
         prop_assert_ne!(networks.number_of(ipv4.into()), networks.number_of(ipv6.into()));
     }
 }

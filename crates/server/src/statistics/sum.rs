@@ -1,9 +1,9 @@
 //! The numbers of all threads together.
 
-use super::Carrier;
+use super::TransportKind;
 use super::cells::{Latencies, Sizes};
-use super::thread::{Cookie, Counters, Dropped, OutcomeIndex, RCODES, Seen, Tsig};
-use super::transfers::TransferSum;
+use super::thread::{CookieResult, Counters, DropReason, OutcomeIndex, QueryFlags, RCODES, TsigResult};
+use super::transfers::TransferTotals;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a server has done since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sum {
-    /// By what carried the messages, in the order of [`Carrier::ALL`].
-    pub carriers: [CarrierSum; Carrier::ALL.len()],
+pub struct StatisticsTotals {
+    /// By what carried the messages, in the order of [`TransportKind::ALL`].
+    pub carriers: [TransportTotals; TransportKind::ALL.len()],
     /// Transfers and NOTIFY.
-    pub transfers: TransferSum,
+    pub transfers: TransferTotals,
 }
 
-impl Sum {
+impl StatisticsTotals {
     /// The numbers of one carrier.
     #[must_use]
-    pub const fn of(&self, carrier: Carrier) -> &CarrierSum {
+    pub const fn of(&self, carrier: TransportKind) -> &TransportTotals {
         &self.carriers[carrier as usize]
     }
 
@@ -36,7 +36,7 @@ impl Sum {
 
 /// What came over one carrier. *Queries* are messages of opcode QUERY that could be read and were answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CarrierSum {
+pub struct TransportTotals {
     /// Queries by type; types above 257 (CAA) share the entry of `None`.
     pub types: BTreeMap<Option<Rtype>, u64>,
     /// Responses to queries by response code; 31 stands for all above too.
@@ -55,12 +55,12 @@ pub struct CarrierSum {
     pub latencies: Latencies,
     /// Other messages that were answered, by opcode and response code: NOTIFY, UPDATE, what could not be read.
     pub refused: BTreeMap<(u8, Rcode), u64>,
-    /// Messages that were not answered, in the order of [`Dropped::ALL`].
-    pub drops: [u64; Dropped::ALL.len()],
-    /// Cookie options, in the order of [`Cookie::ALL`].
-    pub cookies: [u64; Cookie::ALL.len()],
-    /// TSIG records, in the order of [`Tsig::ALL`].
-    pub tsig: [u64; Tsig::ALL.len()],
+    /// Messages that were not answered, in the order of [`DropReason::ALL`].
+    pub drops: [u64; DropReason::ALL.len()],
+    /// Cookie options, in the order of [`CookieResult::ALL`].
+    pub cookies: [u64; CookieResult::ALL.len()],
+    /// TSIG records, in the order of [`TsigResult::ALL`].
+    pub tsig: [u64; TsigResult::ALL.len()],
     /// Responses that the rate limit truncated.
     pub slips: u64,
     /// Queries whose online work the budget refused.
@@ -69,7 +69,7 @@ pub struct CarrierSum {
     pub prohibited: u64,
 }
 
-impl CarrierSum {
+impl TransportTotals {
     pub(super) fn add(&mut self, counters: &Counters) {
         for (number, count) in counted(&counters.types) {
             *self.types.entry(Some(Rtype(number as u16))).or_default() += count;
@@ -80,9 +80,9 @@ impl CarrierSum {
         for (index, count) in counted(&counters.outcomes) {
             let (rcode, seen) = OutcomeIndex::read(index);
             *self.rcodes.entry(rcode).or_default() += count;
-            self.edns += if seen.has(Seen::EDNS) { count } else { 0 };
-            self.dnssec_ok += if seen.has(Seen::DNSSEC_OK) { count } else { 0 };
-            self.truncated += if seen.has(Seen::TRUNCATED) { count } else { 0 };
+            self.edns += if seen.has(QueryFlags::EDNS) { count } else { 0 };
+            self.dnssec_ok += if seen.has(QueryFlags::DNSSEC_OK) { count } else { 0 };
+            self.truncated += if seen.has(QueryFlags::TRUNCATED) { count } else { 0 };
         }
         for (index, count) in counted(&counters.refused) {
             let key = ((index / RCODES) as u8, Rcode((index % RCODES) as u16));

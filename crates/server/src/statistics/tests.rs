@@ -6,7 +6,7 @@ use proptest::test_runner::RngSeed;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-fn observation(qtype: u16, rcode: u16, query: usize, response: usize, seen: Seen) -> Observation {
+fn observation(qtype: u16, rcode: u16, query: usize, response: usize, seen: QueryFlags) -> Observation {
     Observation {
         qtype: Rtype(qtype),
         rcode: Rcode(rcode),
@@ -19,12 +19,12 @@ fn observation(qtype: u16, rcode: u16, query: usize, response: usize, seen: Seen
 #[test]
 fn a_query_is_counted_once_in_each_respect() {
     let statistics = Statistics::new();
-    let mut thread = statistics.thread(Carrier::Tcp);
-    let seen = Seen::EDNS.with(Seen::TRUNCATED, true).with(Seen::DNSSEC_OK, false);
+    let mut thread = statistics.thread(TransportKind::Tcp);
+    let seen = QueryFlags::EDNS.with(QueryFlags::TRUNCATED, true).with(QueryFlags::DNSSEC_OK, false);
     thread.record(&observation(28, 3, 40, 1232, seen));
     let sum = statistics.sum();
-    assert_eq!(sum.of(Carrier::Udp), &CarrierSum::default());
-    let tcp = sum.of(Carrier::Tcp);
+    assert_eq!(sum.of(TransportKind::Udp), &TransportTotals::default());
+    let tcp = sum.of(TransportKind::Tcp);
     assert_eq!(tcp.types, BTreeMap::from([(Some(Rtype::AAAA), 1)]));
     assert_eq!(tcp.rcodes, BTreeMap::from([(Rcode::NXDOMAIN, 1)]));
     assert_eq!((tcp.edns, tcp.dnssec_ok, tcp.truncated), (1, 0, 1));
@@ -35,7 +35,7 @@ fn a_query_is_counted_once_in_each_respect() {
 #[test]
 fn what_stands_in_the_messages_is_read_from_them() {
     let statistics = Statistics::new();
-    let mut thread = statistics.thread(Carrier::Udp);
+    let mut thread = statistics.thread(TransportKind::Udp);
     // example. TXT, with an OPT record that has DO.
     let mut message = vec![0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 7];
     message.extend_from_slice(b"example\0\0\x10\0\x01");
@@ -43,7 +43,7 @@ fn what_stands_in_the_messages_is_read_from_them() {
     let query = crate::query::Query::parse(&message).expect("a query");
     thread.query(&query, &message, &[0, 7, 0x86, 0x05, 0, 0, 0, 0, 0, 0, 0, 0]);
     let sum = statistics.sum();
-    let udp = sum.of(Carrier::Udp);
+    let udp = sum.of(TransportKind::Udp);
     assert_eq!(udp.types, BTreeMap::from([(Some(Rtype::TXT), 1)]));
     assert_eq!(udp.rcodes, BTreeMap::from([(Rcode::REFUSED, 1)]));
     assert_eq!((udp.edns, udp.dnssec_ok, udp.truncated), (1, 1, 1));
@@ -53,12 +53,12 @@ fn what_stands_in_the_messages_is_read_from_them() {
 #[test]
 fn rare_numbers_share_a_counter() {
     let statistics = Statistics::new();
-    let mut thread = statistics.thread(Carrier::Udp);
+    let mut thread = statistics.thread(TransportKind::Udp);
     for qtype in [257, 258, 65280, 65535] {
-        thread.record(&observation(qtype, 4095, 70_000, usize::MAX / 2, Seen(255)));
+        thread.record(&observation(qtype, 4095, 70_000, usize::MAX / 2, QueryFlags(255)));
     }
     let sum = statistics.sum();
-    let udp = sum.of(Carrier::Udp);
+    let udp = sum.of(TransportKind::Udp);
     assert_eq!(udp.types, BTreeMap::from([(Some(Rtype(257)), 1), (None, 3)]));
     assert_eq!(udp.rcodes, BTreeMap::from([(Rcode(31), 4)]));
     assert_eq!((udp.query_sizes.up_to(65536), udp.query_sizes.count()), (4, 4));
@@ -67,18 +67,18 @@ fn rare_numbers_share_a_counter() {
 #[test]
 fn what_is_no_query_is_counted_apart() {
     let statistics = Statistics::new();
-    let mut thread = statistics.thread(Carrier::Tls);
+    let mut thread = statistics.thread(TransportKind::Tls);
     thread.refuse(5, Rcode::REFUSED);
     thread.refuse(4, Rcode::NOERROR);
     thread.refuse(4, Rcode::NOERROR);
-    thread.drop(Dropped::RateLimited);
+    thread.drop(DropReason::RateLimited);
     thread.slip();
     thread.count_over_budget();
     (0..3).for_each(|_| thread.prohibit());
-    thread.cookie(Cookie::Valid);
-    thread.tsig(Tsig::BadTime);
+    thread.cookie(CookieResult::Valid);
+    thread.tsig(TsigResult::BadTime);
     let sum = statistics.sum();
-    let tls = sum.of(Carrier::Tls);
+    let tls = sum.of(TransportKind::Tls);
     assert_eq!(tls.refused, BTreeMap::from([((4, Rcode::NOERROR), 2), ((5, Rcode::REFUSED), 1)]));
     assert_eq!((tls.drops, tls.slips, tls.over_budget, tls.prohibited), ([1, 0, 0], 1, 1, 3));
     assert_eq!((tls.cookies, tls.tsig), ([0, 1, 0, 0], [0, 0, 0, 1, 0, 0]));
@@ -88,9 +88,9 @@ fn what_is_no_query_is_counted_apart() {
 #[test]
 fn answers_take_from_receive_to_send() {
     let statistics = Statistics::new();
-    let mut thread = statistics.thread(Carrier::Udp);
+    let mut thread = statistics.thread(TransportKind::Udp);
     let start = Instant::now();
-    let one = observation(1, 0, 30, 50, Seen::default());
+    let one = observation(1, 0, 30, 50, QueryFlags::default());
     // Before the first batch there is no time to count from.
     thread.sent(start);
     thread.begin(start);
@@ -103,7 +103,7 @@ fn answers_take_from_receive_to_send() {
     thread.begin(start + Duration::from_secs(100));
     thread.record(&one);
     thread.sent(start + Duration::from_secs(111));
-    let latencies = &statistics.sum().of(Carrier::Udp).latencies.clone();
+    let latencies = &statistics.sum().of(TransportKind::Udp).latencies.clone();
     let cell = |nanoseconds| LATENCY_BOUNDS.iter().position(|bound| *bound == nanoseconds).expect("a bound");
     let counted: Vec<(usize, u64)> =
         latencies.cells.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
@@ -116,16 +116,16 @@ fn threads_add_up_also_when_they_have_ended() {
     let statistics = Statistics::new();
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            let mut thread = statistics.thread(Carrier::Udp);
+            let mut thread = statistics.thread(TransportKind::Udp);
             scope.spawn(move || {
                 (0..10_000).for_each(|at| {
-                    thread.record(&observation(at % 300, at % 6, 30, usize::from(at), Seen::EDNS));
+                    thread.record(&observation(at % 300, at % 6, 30, usize::from(at), QueryFlags::EDNS));
                 });
             });
         }
     });
     let sum = statistics.sum();
-    let udp = sum.of(Carrier::Udp);
+    let udp = sum.of(TransportKind::Udp);
     let queries: u64 = udp.types.values().sum();
     assert_eq!((queries, udp.edns, udp.response_sizes.count()), (40_000, 40_000, 40_000));
     assert_eq!(udp.response_sizes.octets, 4 * (0..10_000).sum::<u64>());
@@ -154,11 +154,11 @@ proptest! {
     #[test]
     fn sizes_are_counted_below_every_bound_that_they_are_below(sizes in prop::collection::vec(0usize..70_000, 0..40)) {
         let statistics = Statistics::new();
-        let mut thread = statistics.thread(Carrier::Udp);
+        let mut thread = statistics.thread(TransportKind::Udp);
         for octets in &sizes {
-            thread.record(&observation(1, 0, 12, *octets, Seen::default()));
+            thread.record(&observation(1, 0, 12, *octets, QueryFlags::default()));
         }
-        let counted = statistics.sum().of(Carrier::Udp).response_sizes.clone();
+        let counted = statistics.sum().of(TransportKind::Udp).response_sizes.clone();
         for bound in (0..=4096).step_by(16).chain([8192, 16384, 32768]) {
             let below = sizes.iter().filter(|octets| **octets <= bound).count() as u64;
             prop_assert_eq!(counted.up_to(bound), below, "up to {}", bound);

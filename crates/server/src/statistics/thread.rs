@@ -1,11 +1,11 @@
 //! The counters of one thread.
 
-use super::Carrier;
+use super::TransportKind;
 use super::cells::{LatencyCells, SizeCells, add, zeros};
-use super::told::{KnownSender, Told};
-use crate::limits::Class;
+use super::log_throttle::{KnownSender, LogThrottle};
+use crate::limits::ResponseCategory;
 use crate::query::Query;
-use crate::tsig::Refused;
+use crate::tsig::TsigRejection;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::edns::{DO, Opt};
 use nonesuch_proto::message::{Rcode, flags};
@@ -23,9 +23,9 @@ const OPCODES: usize = 16;
 
 /// What a query and its response had beside the response code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen(pub(super) u8);
+pub struct QueryFlags(pub(super) u8);
 
-impl Seen {
+impl QueryFlags {
     /// The response was truncated.
     pub const TRUNCATED: Self = Self(1);
     /// The query had an OPT record.
@@ -71,22 +71,22 @@ impl OutcomeIndex {
     }
 
     /// Of a response code below [`RCODES`].
-    const fn of_seen(rcode: u16, seen: Seen) -> Self {
+    const fn of_seen(rcode: u16, seen: QueryFlags) -> Self {
         let mut index = rcode & Self::RCODE | if rcode > Self::RCODE { Self::RCODE_ABOVE } else { 0 };
-        index |= if seen.has(Seen::TRUNCATED) { flags::TC } else { 0 };
-        index |= if seen.has(Seen::EDNS) { Self::EDNS } else { 0 };
-        index |= if seen.has(Seen::DNSSEC_OK) { Self::DNSSEC_OK } else { 0 };
+        index |= if seen.has(QueryFlags::TRUNCATED) { flags::TC } else { 0 };
+        index |= if seen.has(QueryFlags::EDNS) { Self::EDNS } else { 0 };
+        index |= if seen.has(QueryFlags::DNSSEC_OK) { Self::DNSSEC_OK } else { 0 };
         Self(index)
     }
 
     /// The outcome with this number.
-    pub(super) const fn read(index: usize) -> (Rcode, Seen) {
+    pub(super) const fn read(index: usize) -> (Rcode, QueryFlags) {
         let index = index as u16;
         let above = if index & Self::RCODE_ABOVE != 0 { Self::RCODE + 1 } else { 0 };
-        let seen = Seen(0)
-            .with(Seen::TRUNCATED, index & flags::TC != 0)
-            .with(Seen::EDNS, index & Self::EDNS != 0)
-            .with(Seen::DNSSEC_OK, index & Self::DNSSEC_OK != 0);
+        let seen = QueryFlags(0)
+            .with(QueryFlags::TRUNCATED, index & flags::TC != 0)
+            .with(QueryFlags::EDNS, index & Self::EDNS != 0)
+            .with(QueryFlags::DNSSEC_OK, index & Self::DNSSEC_OK != 0);
         (Rcode(index & Self::RCODE | above), seen)
     }
 }
@@ -103,12 +103,12 @@ pub struct Observation {
     /// Octets of the response.
     pub response_octets: usize,
     /// What else is counted.
-    pub flags: Seen,
+    pub flags: QueryFlags,
 }
 
 /// Why a message was not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dropped {
+pub enum DropReason {
     /// Response rate limiting.
     RateLimited,
     /// It is a response, or has no whole header.
@@ -117,7 +117,7 @@ pub enum Dropped {
     Failed,
 }
 
-impl Dropped {
+impl DropReason {
     /// All of them, in the order in which they are counted.
     pub const ALL: [Self; 3] = [Self::RateLimited, Self::NotAQuery, Self::Failed];
 
@@ -134,7 +134,7 @@ impl Dropped {
 
 /// A cookie option of a query (RFC 7873).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cookie {
+pub enum CookieResult {
     /// A client cookie alone.
     Client,
     /// With a server cookie that is ours and recent.
@@ -145,7 +145,7 @@ pub enum Cookie {
     Malformed,
 }
 
-impl Cookie {
+impl CookieResult {
     /// All of them, in the order in which they are counted.
     pub const ALL: [Self; 4] = [Self::Client, Self::Valid, Self::Invalid, Self::Malformed];
 
@@ -163,7 +163,7 @@ impl Cookie {
 
 /// What came of a message's TSIG record (RFC 8945 §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tsig {
+pub enum TsigResult {
     /// It holds.
     Valid,
     /// BADKEY: no such key.
@@ -178,7 +178,7 @@ pub enum Tsig {
     Malformed,
 }
 
-impl Tsig {
+impl TsigResult {
     /// All of them, in the order in which they are counted.
     pub const ALL: [Self; 6] =
         [Self::Valid, Self::BadKey, Self::BadSignature, Self::BadTime, Self::BadTruncation, Self::Malformed];
@@ -201,7 +201,7 @@ impl Tsig {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Counters {
-    pub(super) carrier: Carrier,
+    pub(super) carrier: TransportKind,
     /// By type.
     pub(super) types: [AtomicU64; TYPES],
     /// Of all types without a counter of their own.
@@ -213,16 +213,16 @@ pub(super) struct Counters {
     pub(super) latencies: LatencyCells,
     /// Answered, but no query that could be read: by opcode, and in it by response code.
     pub(super) refused: [AtomicU64; OPCODES * RCODES],
-    pub(super) drops: [AtomicU64; Dropped::ALL.len()],
-    pub(super) cookies: [AtomicU64; Cookie::ALL.len()],
-    pub(super) tsig: [AtomicU64; Tsig::ALL.len()],
+    pub(super) drops: [AtomicU64; DropReason::ALL.len()],
+    pub(super) cookies: [AtomicU64; CookieResult::ALL.len()],
+    pub(super) tsig: [AtomicU64; TsigResult::ALL.len()],
     pub(super) slips: AtomicU64,
     pub(super) over_budget: AtomicU64,
     pub(super) prohibited: AtomicU64,
 }
 
 impl Counters {
-    pub(super) fn new(carrier: Carrier) -> Self {
+    pub(super) fn new(carrier: TransportKind) -> Self {
         Self {
             carrier,
             types: zeros(),
@@ -250,7 +250,7 @@ pub struct ThreadStatistics {
     begun: Option<Instant>,
     /// Answers since then that are not sent yet.
     unsent: u64,
-    told: Arc<Told>,
+    told: Arc<LogThrottle>,
     /// The millisecond from which on it is looked at a response that is limited.
     look: u64,
 }
@@ -259,7 +259,7 @@ pub struct ThreadStatistics {
 const LOOK: u64 = 10;
 
 impl ThreadStatistics {
-    pub(super) const fn new(counters: Arc<Counters>, told: Arc<Told>) -> Self {
+    pub(super) const fn new(counters: Arc<Counters>, told: Arc<LogThrottle>) -> Self {
         Self { counters, begun: None, unsent: 0, told, look: 0 }
     }
 
@@ -267,16 +267,16 @@ impl ThreadStatistics {
     /// configuration knows it.
     pub fn log_tsig_rejection(
         &self,
-        refused: &Refused,
+        refused: &TsigRejection,
         message: &[u8],
         (peer, known): (SocketAddr, Option<KnownSender>),
         now: u64,
     ) {
-        self.told.refused_signature(refused, message, (peer, known), now);
+        self.told.log_tsig_rejection(refused, message, (peer, known), now);
     }
 
     /// Whether a response that is limited, `milliseconds` since the thread began, is one of those that the log may be told of.
-    pub const fn may_tell_limited(&mut self, milliseconds: u64) -> bool {
+    pub const fn may_log_limited(&mut self, milliseconds: u64) -> bool {
         let is_due = milliseconds >= self.look;
         if is_due {
             self.look = milliseconds + LOOK;
@@ -285,7 +285,7 @@ impl ThreadStatistics {
     }
 
     /// Tells in the log of a response that was limited at `now`, in seconds since 1970.
-    pub fn log_limited(&self, network: (IpAddr, u8), class: Class, now: u64) {
+    pub fn log_limited(&self, network: (IpAddr, u8), class: ResponseCategory, now: u64) {
         self.told.log_limited(network, class, now);
     }
 
@@ -308,9 +308,9 @@ impl ThreadStatistics {
 
     /// Counts a query that is answered with a stream of messages: it is one response without errors, and has no size.
     pub fn stream(&mut self, query: &Query<'_>, message: &[u8]) {
-        let seen = Seen::default()
-            .with(Seen::EDNS, query.opt.is_some())
-            .with(Seen::DNSSEC_OK, query.opt.is_some_and(|opt| opt.dnssec_ok()));
+        let seen = QueryFlags::default()
+            .with(QueryFlags::EDNS, query.opt.is_some())
+            .with(QueryFlags::DNSSEC_OK, query.opt.is_some_and(|opt| opt.dnssec_ok()));
         let outcome = OutcomeIndex::of_seen(0, seen);
         let counters = &*self.counters;
         add(counters.types.get(usize::from(query.qtype.0)).unwrap_or(&counters.other_types), 1);
@@ -339,7 +339,7 @@ impl ThreadStatistics {
     }
 
     /// Counts a message that is not answered.
-    pub fn drop(&mut self, reason: Dropped) {
+    pub fn drop(&mut self, reason: DropReason) {
         add(&self.counters.drops[reason as usize], 1);
     }
 
@@ -360,12 +360,12 @@ impl ThreadStatistics {
 
     /// Counts a query's cookie option.
     #[inline]
-    pub fn cookie(&mut self, cookie: Cookie) {
+    pub fn cookie(&mut self, cookie: CookieResult) {
         add(&self.counters.cookies[cookie as usize], 1);
     }
 
     /// Counts a message's TSIG record.
-    pub fn tsig(&mut self, outcome: Tsig) {
+    pub fn tsig(&mut self, outcome: TsigResult) {
         add(&self.counters.tsig[outcome as usize], 1);
     }
 

@@ -94,11 +94,11 @@ impl NotifyCount {
 
 /// Counts transfers and NOTIFY, from any thread.
 #[derive(Debug, Default)]
-pub struct Transfers(Mutex<TransferSum>);
+pub struct TransferCounters(Mutex<TransferTotals>);
 
 /// Transfers and NOTIFY so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TransferSum {
+pub struct TransferTotals {
     /// Transfers by direction, kind and how they ended.
     pub ended: BTreeMap<(Direction, TransferKind, TransferResult), u64>,
     /// Messages of transfers, by direction.
@@ -111,7 +111,7 @@ pub struct TransferSum {
     pub notifies: BTreeMap<(Direction, NotifyCount), u64>,
 }
 
-impl TransferSum {
+impl TransferTotals {
     /// Adds transfers that were counted elsewhere.
     pub fn add(&mut self, direction: Direction, kind: TransferKind, result: TransferResult, times: u64) {
         if times > 0 {
@@ -127,7 +127,7 @@ impl TransferSum {
     }
 }
 
-impl Transfers {
+impl TransferCounters {
     /// Counts a transfer at its end.
     pub fn record(
         &self,
@@ -155,7 +155,7 @@ impl Transfers {
         sum.add_notifies(direction, result, 1);
     }
 
-    pub(super) fn read(&self) -> TransferSum {
+    pub(super) fn read(&self) -> TransferTotals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -1,9 +1,9 @@
 //! A client's side: requests signed, answers verified.
 
 use super::FUDGE;
-use super::key::Key;
+use super::key::TsigKey;
 use super::record::{Record, Variables, begin_after};
-use super::server::Error;
+use super::server::TsigError;
 use nonesuch_crypto::hmac::Mac;
 use nonesuch_proto::timestamp::Rfc3339;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const UNSIGNED_MAX: u32 = 99;
 /// Why an answer is not to be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AnswerFault {
+pub enum ResponseTsigError {
     /// The first or the last message is not signed.
     #[error("the answer is not signed: the server may have no such key, or somebody else answered")]
     Unsigned,
@@ -40,7 +40,7 @@ pub enum AnswerFault {
     },
     /// The server refuses the request; its word is not signed where it concerns key or MAC.
     #[error("the server refuses the request's signature: {0}{hint}", hint = hint(*.0))]
-    Refused(Error),
+    RejectedByServer(TsigError),
     /// The server's clock is too far from ours; that is signed.
     #[error(
         "the server refuses the request's time: its clock says {}: set the clocks right",
@@ -55,18 +55,18 @@ pub enum AnswerFault {
     OtherError(u16),
 }
 
-const fn hint(error: Error) -> &'static str {
+const fn hint(error: TsigError) -> &'static str {
     match error {
-        Error::BadKey => " (it has no such key of that algorithm: compare names and algorithms)",
-        Error::BadSig => " (the secrets differ)",
-        Error::BadTrunc => " (it wants longer MACs)",
-        Error::BadTime => " (the clocks differ: set them)",
-        Error::Form => "",
+        TsigError::BadKey => " (it has no such key of that algorithm: compare names and algorithms)",
+        TsigError::BadSig => " (the secrets differ)",
+        TsigError::BadTrunc => " (it wants longer MACs)",
+        TsigError::BadTime => " (the clocks differ: set them)",
+        TsigError::Form => "",
     }
 }
 
 /// Appends a TSIG record to the request `message`; returns what verifies its answer.
-pub fn sign_request(key: &Arc<Key>, message: &mut Vec<u8>, now: u64) -> AnswerVerifier {
+pub fn sign_request(key: &Arc<TsigKey>, message: &mut Vec<u8>, now: u64) -> AnswerVerifier {
     let variables = Variables { time: now, fudge: FUDGE, error: 0, other: &[] };
     let mut mac = key.begin();
     mac.update(message);
@@ -83,7 +83,7 @@ pub fn sign_request(key: &Arc<Key>, message: &mut Vec<u8>, now: u64) -> AnswerVe
 
 /// A message of an answer that may be believed, now or once the next signed one is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckedMessage {
     /// Where the TSIG record begins; the message's length where there is none. The header counts the record.
     pub end: usize,
     /// Whether the message is signed. What is not must not be acted upon before the next signed one is verified.
@@ -93,7 +93,7 @@ pub struct Checked {
 /// Verifies the messages of one answer, in their order.
 #[derive(Clone, Debug)]
 pub struct AnswerVerifier {
-    key: Arc<Key>,
+    key: Arc<TsigKey>,
     /// The code of the next signed message, over what came before it.
     running: Mac,
     is_first: bool,
@@ -106,23 +106,23 @@ impl AnswerVerifier {
     ///
     /// # Errors
     /// Why the answer is not to be believed. Nothing of it is, then, and no further message is to be verified.
-    pub fn verify(&mut self, message: &[u8], now: u64) -> Result<Checked, AnswerFault> {
-        let Some(record) = Record::find(message).map_err(|_| AnswerFault::Form)? else {
+    pub fn verify(&mut self, message: &[u8], now: u64) -> Result<CheckedMessage, ResponseTsigError> {
+        let Some(record) = Record::find(message).map_err(|_| ResponseTsigError::Form)? else {
             return self.pass(message);
         };
         if record.key.view() != self.key.name() || record.algorithm != self.key.algorithm().name() {
-            return Err(AnswerFault::WrongKey);
+            return Err(ResponseTsigError::WrongKey);
         }
-        let error = Error::from_number(record.error);
+        let error = TsigError::from_number(record.error);
         // RFC 8945 §5.3.2: a server that knows no key, or another secret, cannot sign. NSD does not sign BADTIME either: the time
         // that it says is not believed then.
-        if let (Some(error @ (Error::BadKey | Error::BadSig | Error::BadTime)), true) =
+        if let (Some(error @ (TsigError::BadKey | TsigError::BadSig | TsigError::BadTime)), true) =
             (error, record.mac.is_empty())
         {
-            return Err(AnswerFault::Refused(error));
+            return Err(ResponseTsigError::RejectedByServer(error));
         }
         if !record.has_possible_length(self.key.algorithm()) {
-            return Err(AnswerFault::Form);
+            return Err(ResponseTsigError::Form);
         }
         let next = begin_after(&self.key, record.mac);
         let mut mac = std::mem::replace(&mut self.running, next);
@@ -133,30 +133,30 @@ impl AnswerVerifier {
             record.variables().digest_timers(&mut mac);
         }
         if !mac.verify(record.mac) {
-            return Err(AnswerFault::BadSig);
+            return Err(ResponseTsigError::BadSig);
         }
         (self.is_first, self.unsigned) = (false, 0);
         check_error(&record, error)?;
         if !record.is_timely(now) {
-            return Err(AnswerFault::BadTime { time: record.time, now });
+            return Err(ResponseTsigError::BadTime { time: record.time, now });
         }
-        if record.mac.len() < self.key.least_mac() {
-            return Err(AnswerFault::Form);
+        if record.mac.len() < self.key.min_mac() {
+            return Err(ResponseTsigError::Form);
         }
-        Ok(Checked { end: record.at, is_signed: true })
+        Ok(CheckedMessage { end: record.at, is_signed: true })
     }
 
     /// Takes a message that is not signed: the next signed one vouches for it.
-    fn pass(&mut self, message: &[u8]) -> Result<Checked, AnswerFault> {
+    fn pass(&mut self, message: &[u8]) -> Result<CheckedMessage, ResponseTsigError> {
         if self.is_first {
-            return Err(AnswerFault::Unsigned);
+            return Err(ResponseTsigError::Unsigned);
         }
         self.unsigned += 1;
         if self.unsigned > UNSIGNED_MAX {
-            return Err(AnswerFault::TooManyUnsigned);
+            return Err(ResponseTsigError::TooManyUnsigned);
         }
         self.running.update(message);
-        Ok(Checked { end: message.len(), is_signed: false })
+        Ok(CheckedMessage { end: message.len(), is_signed: false })
     }
 
     /// Has the answer follow on a request with this MAC.
@@ -168,22 +168,22 @@ impl AnswerVerifier {
     /// Ends the answer.
     ///
     /// # Errors
-    /// [`AnswerFault::Unsigned`] where the last message was not signed, or there was none.
-    pub const fn finish(&self) -> Result<(), AnswerFault> {
-        if self.is_first || self.unsigned > 0 { Err(AnswerFault::Unsigned) } else { Ok(()) }
+    /// [`ResponseTsigError::Unsigned`] where the last message was not signed, or there was none.
+    pub const fn finish(&self) -> Result<(), ResponseTsigError> {
+        if self.is_first || self.unsigned > 0 { Err(ResponseTsigError::Unsigned) } else { Ok(()) }
     }
 }
 
 /// What the server says in a signed record.
-fn check_error(record: &Record<'_>, error: Option<Error>) -> Result<(), AnswerFault> {
+fn check_error(record: &Record<'_>, error: Option<TsigError>) -> Result<(), ResponseTsigError> {
     match (record.error, error) {
         (0, _) => Ok(()),
-        (_, Some(Error::BadTime)) => {
+        (_, Some(TsigError::BadTime)) => {
             let server = <[u8; 6]>::try_from(record.other)
                 .map_or(0, |[a, b, c, d, e, f]| u64::from_be_bytes([0, 0, a, b, c, d, e, f]));
-            Err(AnswerFault::RefusedTime { server })
+            Err(ResponseTsigError::RefusedTime { server })
         }
-        (_, Some(error)) => Err(AnswerFault::Refused(error)),
-        (number, None) => Err(AnswerFault::OtherError(number)),
+        (_, Some(error)) => Err(ResponseTsigError::RejectedByServer(error)),
+        (number, None) => Err(ResponseTsigError::OtherError(number)),
     }
 }

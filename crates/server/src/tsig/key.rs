@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 /// An algorithm of TSIG (RFC 8945 §6). HMAC-MD5 and HMAC-SHA1 are too weak, and GSS-TSIG is another protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
+pub enum TsigAlgorithm {
     /// hmac-sha256.
     HmacSha256,
     /// hmac-sha384.
@@ -20,7 +20,7 @@ pub enum Algorithm {
     HmacSha512,
 }
 
-impl Algorithm {
+impl TsigAlgorithm {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::HmacSha256, Self::HmacSha384, Self::HmacSha512];
 
@@ -56,7 +56,7 @@ impl Algorithm {
     }
 }
 
-impl fmt::Display for Algorithm {
+impl fmt::Display for TsigAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::HmacSha256 => "hmac-sha256",
@@ -66,20 +66,20 @@ impl fmt::Display for Algorithm {
     }
 }
 
-impl FromStr for Algorithm {
-    type Err = KeyError;
+impl FromStr for TsigAlgorithm {
+    type Err = TsigKeyError;
 
-    fn from_str(text: &str) -> Result<Self, KeyError> {
+    fn from_str(text: &str) -> Result<Self, TsigKeyError> {
         let name = text.strip_suffix('.').unwrap_or(text);
         let found = Self::ALL.into_iter().find(|algorithm| algorithm.to_string().eq_ignore_ascii_case(name));
-        found.ok_or_else(|| KeyError::Algorithm(text.to_owned()))
+        found.ok_or_else(|| TsigKeyError::Algorithm(text.to_owned()))
     }
 }
 
 /// Why there is no key. Secrets are never shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeyError {
+pub enum TsigKeyError {
     /// The algorithm is none of ours.
     #[error(
         "the TSIG algorithm '{0}' is not supported: use hmac-sha256, hmac-sha384 or hmac-sha512 on both sides"
@@ -110,22 +110,22 @@ pub enum KeyError {
 }
 
 /// A key that two servers share.
-pub struct Key {
+pub struct TsigKey {
     name: Name,
-    algorithm: Algorithm,
+    algorithm: TsigAlgorithm,
     mac: MacKey,
     is_short: bool,
     least_mac: usize,
 }
 
-impl Key {
+impl TsigKey {
     /// A key; its name is taken in lower case.
     ///
     /// # Errors
-    /// [`KeyError::EmptySecret`].
-    pub fn new(name: &Name, algorithm: Algorithm, secret: &[u8]) -> Result<Self, KeyError> {
+    /// [`TsigKeyError::EmptySecret`].
+    pub fn new(name: &Name, algorithm: TsigAlgorithm, secret: &[u8]) -> Result<Self, TsigKeyError> {
         if secret.is_empty() {
-            return Err(KeyError::EmptySecret(name.clone()));
+            return Err(TsigKeyError::EmptySecret(name.clone()));
         }
         Ok(Self {
             name: name.view().to_canonical(),
@@ -136,14 +136,15 @@ impl Key {
         })
     }
 
-    /// As [`Key::new`], of a secret in Base64; white space in it is passed over.
+    /// As [`TsigKey::new`], of a secret in Base64; white space in it is passed over.
     ///
     /// # Errors
-    /// [`KeyError::Secret`], [`KeyError::EmptySecret`].
-    pub fn from_base64(name: &Name, algorithm: Algorithm, secret: &str) -> Result<Self, KeyError> {
+    /// [`TsigKeyError::Secret`], [`TsigKeyError::EmptySecret`].
+    pub fn from_base64(name: &Name, algorithm: TsigAlgorithm, secret: &str) -> Result<Self, TsigKeyError> {
         let text = secret.bytes().filter(|octet| !octet.is_ascii_whitespace());
         let text: Zeroizing<Vec<u8>> = Zeroizing::new(text.collect());
-        let secret = BASE64.decode(&text).map(Zeroizing::new).map_err(|_| KeyError::Secret(name.clone()))?;
+        let secret =
+            BASE64.decode(&text).map(Zeroizing::new).map_err(|_| TsigKeyError::Secret(name.clone()))?;
         Self::new(name, algorithm, &secret)
     }
 
@@ -152,24 +153,24 @@ impl Key {
     ///
     /// # Errors
     /// What does not fit.
-    pub fn from_argument(text: &str) -> Result<Self, KeyError> {
+    pub fn from_argument(text: &str) -> Result<Self, TsigKeyError> {
         let parts: Vec<&str> = text.split(':').collect();
         let (name, algorithm, secret) = match parts[..] {
-            [name, secret] => (name, Algorithm::HmacSha256, secret),
+            [name, secret] => (name, TsigAlgorithm::HmacSha256, secret),
             [first, second, secret] => match (first.parse(), second.parse()) {
                 (Ok(algorithm), _) => (second, algorithm, secret),
                 (Err(_), Ok(algorithm)) => (first, algorithm, secret),
                 (Err(error), Err(_)) if first.starts_with("hmac-") => return Err(error),
                 (Err(_), Err(error)) => return Err(error),
             },
-            _ => return Err(KeyError::Argument),
+            _ => return Err(TsigKeyError::Argument),
         };
         Self::from_base64(&read_name(name)?, algorithm, secret)
     }
 
     /// Refuses MACs of fewer octets with BADTRUNC (RFC 8945 §5.2.4), where that is more than the RFC asks for.
     #[must_use]
-    pub fn with_least_mac(mut self, octets: usize) -> Self {
+    pub fn with_min_mac(mut self, octets: usize) -> Self {
         self.least_mac = octets.clamp(self.algorithm.min_octets(), self.algorithm.octets());
         self
     }
@@ -182,7 +183,7 @@ impl Key {
 
     /// The algorithm.
     #[must_use]
-    pub const fn algorithm(&self) -> Algorithm {
+    pub const fn algorithm(&self) -> TsigAlgorithm {
         self.algorithm
     }
 
@@ -192,7 +193,7 @@ impl Key {
         self.is_short
     }
 
-    pub(super) const fn least_mac(&self) -> usize {
+    pub(super) const fn min_mac(&self) -> usize {
         self.least_mac
     }
 
@@ -202,12 +203,12 @@ impl Key {
 }
 
 /// A key's name: any but the root.
-pub(super) fn read_name(text: &str) -> Result<Name, KeyError> {
+pub(super) fn read_name(text: &str) -> Result<Name, TsigKeyError> {
     let name = if matches!(text, "" | ".") { Err(NameError::EmptyLabel) } else { text.parse() };
-    name.map_err(|error| KeyError::Name { name: text.to_owned(), error })
+    name.map_err(|error| TsigKeyError::Name { name: text.to_owned(), error })
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for TsigKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Key")
             .field("name", &self.name)
@@ -218,21 +219,21 @@ impl fmt::Debug for Key {
 
 /// The keys of a server, by their names. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Keys {
-    keys: Arc<HashMap<Name, Arc<Key>>>,
+pub struct TsigKeys {
+    keys: Arc<HashMap<Name, Arc<TsigKey>>>,
 }
 
-impl Keys {
+impl TsigKeys {
     /// These keys.
     ///
     /// # Errors
-    /// [`KeyError::Twice`].
-    pub fn new(keys: impl IntoIterator<Item = Key>) -> Result<Self, KeyError> {
+    /// [`TsigKeyError::Twice`].
+    pub fn new(keys: impl IntoIterator<Item = TsigKey>) -> Result<Self, TsigKeyError> {
         let mut all = HashMap::new();
         for key in keys {
             let name = key.name.clone();
             if let Some(earlier) = all.insert(name, Arc::new(key)) {
-                return Err(KeyError::Twice(earlier.name.clone()));
+                return Err(TsigKeyError::Twice(earlier.name.clone()));
             }
         }
         Ok(Self { keys: Arc::new(all) })
@@ -240,12 +241,12 @@ impl Keys {
 
     /// The key of this name.
     #[must_use]
-    pub fn find(&self, name: &Name) -> Option<&Arc<Key>> {
+    pub fn find(&self, name: &Name) -> Option<&Arc<TsigKey>> {
         self.keys.get(name)
     }
 
     /// The keys, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Key>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<TsigKey>> {
         self.keys.values()
     }
 

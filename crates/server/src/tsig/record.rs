@@ -1,6 +1,6 @@
 //! The TSIG record (RFC 8945 §4.2) and what is digested of it (§4.3).
 
-use super::key::{Algorithm, Key};
+use super::key::{TsigAlgorithm, TsigKey};
 use nonesuch_crypto::hmac::Mac;
 use nonesuch_proto::message::{HEADER, Header};
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
@@ -91,7 +91,7 @@ impl<'m> Record<'m> {
     }
 
     /// Whether the MAC's length is one that the RFC allows (RFC 8945 §5.2.2.1).
-    pub(super) fn has_possible_length(&self, algorithm: Algorithm) -> bool {
+    pub(super) fn has_possible_length(&self, algorithm: TsigAlgorithm) -> bool {
         (algorithm.min_octets()..=algorithm.octets()).contains(&self.mac.len())
     }
 
@@ -140,7 +140,7 @@ impl Variables<'_> {
     }
 
     /// Digests all TSIG variables (RFC 8945 §4.3.3).
-    pub(super) fn digest(&self, key: &Key, mac: &mut Mac) {
+    pub(super) fn digest(&self, key: &TsigKey, mac: &mut Mac) {
         mac.update(key.name().wire());
         mac.update(&[0, Class::ANY.0 as u8, 0, 0, 0, 0]);
         mac.update(key.algorithm().name().wire());
@@ -177,12 +177,12 @@ impl Variables<'_> {
 }
 
 /// Octets of the record with a whole MAC and no other data.
-pub(super) fn record_octets(key: &Key) -> usize {
+pub(super) fn record_octets(key: &TsigKey) -> usize {
     key.name().len() + FIXED + key.algorithm().name().len() + FIELDS + key.algorithm().octets()
 }
 
 /// Begins the code of a message that follows on one with the MAC `prior` (RFC 8945 §4.3.1 and §5.3.1).
-pub(super) fn begin_after(key: &Key, prior: &[u8]) -> Mac {
+pub(super) fn begin_after(key: &TsigKey, prior: &[u8]) -> Mac {
     let mut mac = key.begin();
     mac.update(&(prior.len() as u16).to_be_bytes());
     mac.update(prior);

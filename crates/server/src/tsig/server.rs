@@ -1,7 +1,7 @@
 //! A server's side: requests verified, answers signed.
 
 use super::FUDGE;
-use super::key::{Key, Keys};
+use super::key::{TsigKey, TsigKeys};
 use super::record::{Record, Variables, begin_after, record_octets};
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
 use nonesuch_proto::{Name, NameRef};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Why a request is refused; the numbers are those of RFC 8945 §3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Error {
+pub enum TsigError {
     /// The message, or its TSIG record, is not well formed.
     Form,
     /// The MAC is wrong.
@@ -23,7 +23,7 @@ pub enum Error {
     BadTrunc,
 }
 
-impl Error {
+impl TsigError {
     /// The number in the TSIG record; 0 where the answer has none.
     #[must_use]
     pub const fn number(self) -> u16 {
@@ -55,7 +55,7 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for TsigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Form => "FORMERR",
@@ -69,16 +69,16 @@ impl fmt::Display for Error {
 
 /// A request that was signed with one of our keys.
 #[derive(Clone, Debug)]
-pub struct Verified {
-    key: Arc<Key>,
+pub struct VerifiedRequest {
+    key: Arc<TsigKey>,
     mac: Box<[u8]>,
     octets: usize,
 }
 
-impl Verified {
+impl VerifiedRequest {
     /// The key.
     #[must_use]
-    pub const fn key(&self) -> &Arc<Key> {
+    pub const fn key(&self) -> &Arc<TsigKey> {
         &self.key
     }
 
@@ -96,53 +96,53 @@ impl Verified {
 
     /// What signs the answer to it.
     #[must_use]
-    pub fn signer(&self) -> Signer {
-        Signer { key: Arc::clone(&self.key), prior: self.mac.to_vec(), is_first: true }
+    pub fn signer(&self) -> ResponseSigner {
+        ResponseSigner { key: Arc::clone(&self.key), prior: self.mac.to_vec(), is_first: true }
     }
 }
 
-impl Keys {
+impl TsigKeys {
     /// Verifies a request of any opcode; `None` where it has no TSIG record.
     ///
     /// # Errors
     /// What is to be answered instead.
-    pub fn verify(&self, message: &[u8], now: u64) -> Result<Option<Verified>, Refused> {
-        let Ok(found) = Record::find(message) else { return Err(Refused::of_form()) };
+    pub fn verify(&self, message: &[u8], now: u64) -> Result<Option<VerifiedRequest>, TsigRejection> {
+        let Ok(found) = Record::find(message) else { return Err(TsigRejection::of_form()) };
         let Some(record) = found else { return Ok(None) };
-        let of_algorithm = |key: &&Arc<Key>| key.algorithm().name() == record.algorithm;
+        let of_algorithm = |key: &&Arc<TsigKey>| key.algorithm().name() == record.algorithm;
         let Some(key) = self.find(&record.key).filter(of_algorithm) else {
-            return Err(Refused::new(Error::BadKey, &record, None));
+            return Err(TsigRejection::new(TsigError::BadKey, &record, None));
         };
         if !record.has_possible_length(key.algorithm()) {
-            return Err(Refused::of_form());
+            return Err(TsigRejection::of_form());
         }
         let mut mac = key.begin();
         record.digest_message(message, &mut mac);
         record.variables().digest(key, &mut mac);
         if !mac.verify(record.mac) {
-            return Err(Refused::new(Error::BadSig, &record, None));
+            return Err(TsigRejection::new(TsigError::BadSig, &record, None));
         }
         // RFC 8945 §5.2: time and local policy come last, and what they refuse is signed.
         if !record.is_timely(now) {
-            return Err(Refused::new(Error::BadTime, &record, Some(key)));
+            return Err(TsigRejection::new(TsigError::BadTime, &record, Some(key)));
         }
-        if record.mac.len() < key.least_mac() {
-            return Err(Refused::new(Error::BadTrunc, &record, Some(key)));
+        if record.mac.len() < key.min_mac() {
+            return Err(TsigRejection::new(TsigError::BadTrunc, &record, Some(key)));
         }
-        Ok(Some(Verified { key: Arc::clone(key), mac: record.mac.into(), octets: record.at }))
+        Ok(Some(VerifiedRequest { key: Arc::clone(key), mac: record.mac.into(), octets: record.at }))
     }
 }
 
 /// Signs the messages of one answer, in their order.
 #[derive(Clone, Debug)]
-pub struct Signer {
-    key: Arc<Key>,
+pub struct ResponseSigner {
+    key: Arc<TsigKey>,
     /// The MAC that the next one follows on: the request's, then that of the message before.
     prior: Vec<u8>,
     is_first: bool,
 }
 
-impl Signer {
+impl ResponseSigner {
     /// Octets that signing adds to a message.
     #[must_use]
     pub fn octets(&self) -> usize {
@@ -172,8 +172,8 @@ impl Signer {
 
 /// A request that is not to be done, and what its sender is told.
 #[derive(Clone, Debug)]
-pub struct Refused {
-    error: Error,
+pub struct TsigRejection {
+    error: TsigError,
     /// What the answer's record has of the request's; none where that is malformed.
     echo: Option<Echo>,
 }
@@ -185,17 +185,20 @@ struct Echo {
     time: u64,
     fudge: u16,
     /// Signs the answer, where the MAC was right.
-    signer: Option<Signer>,
+    signer: Option<ResponseSigner>,
 }
 
-impl Refused {
+impl TsigRejection {
     const fn of_form() -> Self {
-        Self { error: Error::Form, echo: None }
+        Self { error: TsigError::Form, echo: None }
     }
 
-    fn new(error: Error, record: &Record<'_>, key: Option<&Arc<Key>>) -> Self {
-        let signer =
-            |key: &Arc<Key>| Signer { key: Arc::clone(key), prior: record.mac.to_vec(), is_first: true };
+    fn new(error: TsigError, record: &Record<'_>, key: Option<&Arc<TsigKey>>) -> Self {
+        let signer = |key: &Arc<TsigKey>| ResponseSigner {
+            key: Arc::clone(key),
+            prior: record.mac.to_vec(),
+            is_first: true,
+        };
         let echo = Echo {
             key: record.key.clone(),
             algorithm: record.algorithm.to_name(),
@@ -208,7 +211,7 @@ impl Refused {
 
     /// Why.
     #[must_use]
-    pub const fn error(&self) -> Error {
+    pub const fn error(&self) -> TsigError {
         self.error
     }
 
@@ -236,8 +239,8 @@ impl Refused {
         let server_time = now.to_be_bytes();
         // RFC 8945 §5.2.3: the client's time signed, so that it can verify the answer, and ours in other data.
         let (time, other) =
-            if self.error == Error::BadTime { (echo.time, &server_time[2..]) } else { (now, &[][..]) };
-        let fudge = if self.error == Error::BadTime { echo.fudge } else { FUDGE };
+            if self.error == TsigError::BadTime { (echo.time, &server_time[2..]) } else { (now, &[][..]) };
+        let fudge = if self.error == TsigError::BadTime { echo.fudge } else { FUDGE };
         let variables = Variables { time, fudge, error: self.error.number(), other };
         match echo.signer.clone() {
             Some(mut signer) => signer.sign_with(out, variables),

@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 const NOON: u64 = 1_750_000_000;
 
-fn key(name: &str, algorithm: Algorithm, secret: &[u8]) -> Key {
-    Key::new(&name.parse().unwrap(), algorithm, secret).unwrap()
+fn key(name: &str, algorithm: TsigAlgorithm, secret: &[u8]) -> TsigKey {
+    TsigKey::new(&name.parse().unwrap(), algorithm, secret).unwrap()
 }
 
-fn keys() -> Keys {
-    let of = |algorithm: Algorithm| key(&format!("{algorithm}.Keys"), algorithm, &[7; 64]);
-    Keys::new(Algorithm::ALL.map(of)).unwrap()
+fn keys() -> TsigKeys {
+    let of = |algorithm: TsigAlgorithm| key(&format!("{algorithm}.Keys"), algorithm, &[7; 64]);
+    TsigKeys::new(TsigAlgorithm::ALL.map(of)).unwrap()
 }
 
-fn shared(algorithm: Algorithm) -> Arc<Key> {
+fn shared(algorithm: TsigAlgorithm) -> Arc<TsigKey> {
     let name: Name = format!("{algorithm}.keys").parse().unwrap();
     Arc::clone(keys().find(&name).unwrap())
 }
@@ -30,14 +30,14 @@ fn query(id: u16) -> Vec<u8> {
     out
 }
 
-fn signed(key: &Arc<Key>, now: u64) -> (Vec<u8>, AnswerVerifier) {
+fn signed(key: &Arc<TsigKey>, now: u64) -> (Vec<u8>, AnswerVerifier) {
     let mut out = query(7);
     let verifier = sign_request(key, &mut out, now);
     (out, verifier)
 }
 
 /// The error and the answer to a request that is refused.
-fn refused(keys: &Keys, request: &[u8], now: u64) -> (Error, Vec<u8>) {
+fn refused(keys: &TsigKeys, request: &[u8], now: u64) -> (TsigError, Vec<u8>) {
     let refused = keys.verify(request, now).unwrap_err();
     let mut out = Vec::new();
     refused.answer(request, &[], now, &mut out);
@@ -46,7 +46,7 @@ fn refused(keys: &Keys, request: &[u8], now: u64) -> (Error, Vec<u8>) {
 
 #[test]
 fn request_and_answer_for_each_algorithm() {
-    for algorithm in Algorithm::ALL {
+    for algorithm in TsigAlgorithm::ALL {
         let (request, mut verifier) = signed(&shared(algorithm), NOON);
         let verified = keys().verify(&request, NOON + 300).unwrap().unwrap();
         assert_eq!((verified.name(), verified.octets()), (shared(algorithm).name(), query(7).len()));
@@ -55,7 +55,7 @@ fn request_and_answer_for_each_algorithm() {
         assert_eq!(answer.len(), query(7).len() + signer.octets());
         assert!(Message::parse(&answer).is_ok());
         let checked = verifier.verify(&answer, NOON + 305).unwrap();
-        assert_eq!(checked, Checked { end: query(7).len(), is_signed: true });
+        assert_eq!(checked, CheckedMessage { end: query(7).len(), is_signed: true });
         assert_eq!(verifier.finish(), Ok(()));
     }
 }
@@ -63,41 +63,44 @@ fn request_and_answer_for_each_algorithm() {
 #[test]
 fn what_is_not_signed_is_passed() {
     assert!(keys().verify(&query(7), NOON).unwrap().is_none());
-    let (_, mut verifier) = signed(&shared(Algorithm::HmacSha256), NOON);
-    assert_eq!(verifier.verify(&query(7), NOON), Err(AnswerFault::Unsigned));
-    assert_eq!(verifier.finish(), Err(AnswerFault::Unsigned));
+    let (_, mut verifier) = signed(&shared(TsigAlgorithm::HmacSha256), NOON);
+    assert_eq!(verifier.verify(&query(7), NOON), Err(ResponseTsigError::Unsigned));
+    assert_eq!(verifier.finish(), Err(ResponseTsigError::Unsigned));
 }
 
 #[test]
 fn another_secret_is_badsig_and_the_answer_is_not_signed() {
-    let other = Arc::new(key("hmac-sha256.keys", Algorithm::HmacSha256, b"another"));
+    let other = Arc::new(key("hmac-sha256.keys", TsigAlgorithm::HmacSha256, b"another"));
     let (request, mut verifier) = signed(&other, NOON);
     let (error, answer) = refused(&keys(), &request, NOON);
     let header = Header::read(&answer).unwrap();
-    assert_eq!((error, header.rcode().0, header.id), (Error::BadSig, 9, 7));
+    assert_eq!((error, header.rcode().0, header.id), (TsigError::BadSig, 9, 7));
     let record = Record::find(&answer).unwrap().unwrap();
     assert_eq!((record.mac.len(), record.error, record.original_id), (0, 16, 7));
-    assert_eq!(verifier.verify(&answer, NOON), Err(AnswerFault::Refused(Error::BadSig)));
+    assert_eq!(verifier.verify(&answer, NOON), Err(ResponseTsigError::RejectedByServer(TsigError::BadSig)));
 }
 
 #[test]
 fn another_name_or_algorithm_is_badkey() {
     for other in [
-        key("other.keys", Algorithm::HmacSha256, &[7; 64]),
-        key("hmac-sha256.keys", Algorithm::HmacSha512, &[7; 64]),
+        key("other.keys", TsigAlgorithm::HmacSha256, &[7; 64]),
+        key("hmac-sha256.keys", TsigAlgorithm::HmacSha512, &[7; 64]),
     ] {
         let (request, mut verifier) = signed(&Arc::new(other), NOON);
         let (error, answer) = refused(&keys(), &request, NOON);
-        assert_eq!(error, Error::BadKey);
+        assert_eq!(error, TsigError::BadKey);
         let record = Record::find(&answer).unwrap().unwrap();
         assert_eq!((record.mac.len(), record.error), (0, 17));
-        assert_eq!(verifier.verify(&answer, NOON), Err(AnswerFault::Refused(Error::BadKey)));
+        assert_eq!(
+            verifier.verify(&answer, NOON),
+            Err(ResponseTsigError::RejectedByServer(TsigError::BadKey))
+        );
         // What NSD says of the time is not signed.
         let mut of_time = answer;
         let low = of_time.len() - 3;
         of_time[low] = 18;
         let found = verifier.verify(&of_time, NOON).unwrap_err();
-        assert_eq!(found, AnswerFault::Refused(Error::BadTime));
+        assert_eq!(found, ResponseTsigError::RejectedByServer(TsigError::BadTime));
         assert!(found.to_string().contains("clocks"));
     }
 }
@@ -105,21 +108,24 @@ fn another_name_or_algorithm_is_badkey() {
 #[test]
 fn another_time_is_badtime_and_the_answer_says_ours() {
     for now in [NOON - 301, NOON + 301, 0, u64::from(u32::MAX) * 8] {
-        let (request, mut verifier) = signed(&shared(Algorithm::HmacSha384), NOON);
+        let (request, mut verifier) = signed(&shared(TsigAlgorithm::HmacSha384), NOON);
         let (error, answer) = refused(&keys(), &request, now);
         let record = Record::find(&answer).unwrap().unwrap();
-        assert_eq!((error, record.error, record.time, record.other.len()), (Error::BadTime, 18, NOON, 6));
+        assert_eq!((error, record.error, record.time, record.other.len()), (TsigError::BadTime, 18, NOON, 6));
         // It is signed: somebody else's word that the clock is wrong is not taken.
-        assert_eq!(verifier.clone().verify(&answer, NOON), Err(AnswerFault::RefusedTime { server: now }));
+        assert_eq!(
+            verifier.clone().verify(&answer, NOON),
+            Err(ResponseTsigError::RefusedTime { server: now })
+        );
         let mut altered = answer;
         *altered.last_mut().unwrap() ^= 1;
-        assert_eq!(verifier.verify(&altered, NOON), Err(AnswerFault::BadSig));
+        assert_eq!(verifier.verify(&altered, NOON), Err(ResponseTsigError::BadSig));
     }
-    assert!(keys().verify(&signed(&shared(Algorithm::HmacSha384), NOON).0, NOON - 300).is_ok());
+    assert!(keys().verify(&signed(&shared(TsigAlgorithm::HmacSha384), NOON).0, NOON - 300).is_ok());
 }
 
 /// A request whose MAC is cut to so many octets.
-fn truncated(key: &Arc<Key>, octets: usize) -> (Vec<u8>, AnswerVerifier) {
+fn truncated(key: &Arc<TsigKey>, octets: usize) -> (Vec<u8>, AnswerVerifier) {
     let mut request = query(7);
     let variables = Variables { time: NOON, fudge: FUDGE, error: 0, other: &[] };
     let mut mac = key.begin();
@@ -135,7 +141,7 @@ fn truncated(key: &Arc<Key>, octets: usize) -> (Vec<u8>, AnswerVerifier) {
 
 #[test]
 fn truncated_macs_are_taken_down_to_half() {
-    for algorithm in Algorithm::ALL {
+    for algorithm in TsigAlgorithm::ALL {
         let (key, whole) = (shared(algorithm), algorithm.octets());
         for octets in [whole / 2, whole / 2 + 1, whole - 1, whole] {
             let verified = keys().verify(&truncated(&key, octets).0, NOON).unwrap().unwrap();
@@ -147,7 +153,7 @@ fn truncated_macs_are_taken_down_to_half() {
         }
         for octets in [0, 9, 10, whole / 2 - 1, whole + 1] {
             let (error, answer) = refused(&keys(), &truncated(&key, octets).0, NOON);
-            assert_eq!((error, Header::read(&answer).unwrap().rcode().0), (Error::Form, 1), "{octets}");
+            assert_eq!((error, Header::read(&answer).unwrap().rcode().0), (TsigError::Form, 1), "{octets}");
             assert!(Record::find(&answer).unwrap().is_none());
         }
     }
@@ -155,30 +161,30 @@ fn truncated_macs_are_taken_down_to_half() {
 
 #[test]
 fn macs_shorter_than_we_want_are_badtrunc() {
-    let strict = Keys::new([key("k", Algorithm::HmacSha256, &[7; 32]).with_least_mac(32)]).unwrap();
+    let strict = TsigKeys::new([key("k", TsigAlgorithm::HmacSha256, &[7; 32]).with_min_mac(32)]).unwrap();
     let sender = Arc::clone(strict.find(&"k".parse().unwrap()).unwrap());
     let (request, mut verifier) = truncated(&sender, 31);
     let (error, answer) = refused(&strict, &request, NOON);
-    assert_eq!((error, Record::find(&answer).unwrap().unwrap().error), (Error::BadTrunc, 22));
-    assert_eq!(verifier.verify(&answer, NOON), Err(AnswerFault::Refused(Error::BadTrunc)));
+    assert_eq!((error, Record::find(&answer).unwrap().unwrap().error), (TsigError::BadTrunc, 22));
+    assert_eq!(verifier.verify(&answer, NOON), Err(ResponseTsigError::RejectedByServer(TsigError::BadTrunc)));
     assert!(strict.verify(&truncated(&sender, 32).0, NOON).is_ok());
     // A wrong MAC that is too short is a wrong MAC.
     let (mut request, _) = truncated(&sender, 31);
     request[0] ^= 1;
     request[2] ^= 1;
-    assert_eq!(refused(&strict, &request, NOON).0, Error::BadSig);
+    assert_eq!(refused(&strict, &request, NOON).0, TsigError::BadSig);
 }
 
 #[test]
 fn the_id_may_change_on_the_way() {
-    let (mut request, _) = signed(&shared(Algorithm::HmacSha256), NOON);
+    let (mut request, _) = signed(&shared(TsigAlgorithm::HmacSha256), NOON);
     request[..2].copy_from_slice(&[9, 9]);
     assert!(keys().verify(&request, NOON).unwrap().is_some());
 }
 
 #[test]
 fn a_record_at_another_place_or_of_another_form_is_formerr() {
-    let (request, _) = signed(&shared(Algorithm::HmacSha256), NOON);
+    let (request, _) = signed(&shared(TsigAlgorithm::HmacSha256), NOON);
     let at = query(7).len();
     let mut cases = Vec::new();
     // Behind it an OPT record.
@@ -196,7 +202,7 @@ fn a_record_at_another_place_or_of_another_form_is_formerr() {
     answer.swap(7, 11);
     cases.push(answer);
     // Another class, another TTL; lengths that do not fit.
-    let class = at + shared(Algorithm::HmacSha256).name().len() + 3;
+    let class = at + shared(TsigAlgorithm::HmacSha256).name().len() + 3;
     for (place, octet) in [(class, 1), (class + 4, 1), (class + 6, 0), (request.len() - 1, 1)] {
         let mut other = request.clone();
         other[place] = octet;
@@ -206,18 +212,18 @@ fn a_record_at_another_place_or_of_another_form_is_formerr() {
     cases.push(request[..request.len() - 1].to_vec());
     cases.push([&request[..], &[0]].concat());
     for case in cases {
-        assert_eq!(keys().verify(&case, NOON).unwrap_err().error(), Error::Form, "{case:?}");
+        assert_eq!(keys().verify(&case, NOON).unwrap_err().error(), TsigError::Form, "{case:?}");
     }
     assert!(keys().verify(&request, NOON).unwrap().is_some());
 }
 
 #[test]
 fn a_compressed_owner_is_read_and_digested_written_out() {
-    let key = Arc::new(key("example.", Algorithm::HmacSha256, b"secret"));
+    let key = Arc::new(key("example.", TsigAlgorithm::HmacSha256, b"secret"));
     let (request, _) = signed(&key, NOON);
     let at = query(7).len();
     let compressed = [&request[..at], &[0xc0, 12], &request[at + key.name().len()..]].concat();
-    let keys = Keys::new([self::key("example.", Algorithm::HmacSha256, b"secret")]).unwrap();
+    let keys = TsigKeys::new([self::key("example.", TsigAlgorithm::HmacSha256, b"secret")]).unwrap();
     assert_eq!(keys.verify(&compressed, NOON).unwrap().unwrap().octets(), at);
 }
 
@@ -248,11 +254,11 @@ fn answer_of(request: &[u8], count: usize, unsigned: impl Fn(usize) -> bool) -> 
 
 #[test]
 fn up_to_99_messages_in_a_row_need_not_be_signed() {
-    let (request, verifier) = signed(&shared(Algorithm::HmacSha256), NOON);
+    let (request, verifier) = signed(&shared(TsigAlgorithm::HmacSha256), NOON);
     let of = |every: usize, count| {
         let mut verifier = verifier.clone();
         let messages = answer_of(&request, count, |place| place % every != 0);
-        let outcome: Result<Vec<Checked>, _> =
+        let outcome: Result<Vec<CheckedMessage>, _> =
             messages.iter().map(|message| verifier.verify(message, NOON)).collect();
         outcome.and_then(|checked| {
             verifier.finish().map(|()| checked.iter().filter(|one| one.is_signed).count())
@@ -260,13 +266,13 @@ fn up_to_99_messages_in_a_row_need_not_be_signed() {
     };
     assert_eq!(of(1, 5), Ok(5));
     assert_eq!(of(100, 201), Ok(3));
-    assert_eq!(of(100, 200), Err(AnswerFault::Unsigned));
-    assert_eq!(of(101, 102), Err(AnswerFault::TooManyUnsigned));
+    assert_eq!(of(100, 200), Err(ResponseTsigError::Unsigned));
+    assert_eq!(of(101, 102), Err(ResponseTsigError::TooManyUnsigned));
 }
 
 #[test]
 fn our_own_answers_of_many_messages_are_signed_one_by_one() {
-    let (request, mut verifier) = signed(&shared(Algorithm::HmacSha512), NOON);
+    let (request, mut verifier) = signed(&shared(TsigAlgorithm::HmacSha512), NOON);
     let mut signer = keys().verify(&request, NOON).unwrap().unwrap().signer();
     let mut messages: Vec<Vec<u8>> = (0..4).map(query).collect();
     messages.iter_mut().for_each(|message| signer.sign(message, NOON));
@@ -277,25 +283,25 @@ fn our_own_answers_of_many_messages_are_signed_one_by_one() {
     assert_eq!(verifier.finish(), Ok(()));
     // Order and completeness are signed too.
     assert!(swapped.verify(&messages[0], NOON).is_ok());
-    assert_eq!(swapped.verify(&messages[2], NOON), Err(AnswerFault::BadSig));
+    assert_eq!(swapped.verify(&messages[2], NOON), Err(ResponseTsigError::BadSig));
 }
 
 #[test]
 fn an_unsigned_message_that_was_altered_spoils_the_next_signature() {
-    let (request, mut verifier) = signed(&shared(Algorithm::HmacSha256), NOON);
+    let (request, mut verifier) = signed(&shared(TsigAlgorithm::HmacSha256), NOON);
     let mut messages = answer_of(&request, 3, |place| place == 1);
     messages[1][2] ^= 1;
     assert!(verifier.verify(&messages[0], NOON).is_ok());
     assert!(verifier.verify(&messages[1], NOON).is_ok());
-    assert_eq!(verifier.verify(&messages[2], NOON), Err(AnswerFault::BadSig));
+    assert_eq!(verifier.verify(&messages[2], NOON), Err(ResponseTsigError::BadSig));
 }
 
 #[test]
 fn keys_are_read_from_arguments() {
     let cases = [
-        ("k:c2VjcmV0", Ok(("k.", Algorithm::HmacSha256))),
-        ("hmac-sha512:K:c2VjcmV0", Ok(("k.", Algorithm::HmacSha512))),
-        ("k:HMAC-SHA384.:c2VjcmV0", Ok(("k.", Algorithm::HmacSha384))),
+        ("k:c2VjcmV0", Ok(("k.", TsigAlgorithm::HmacSha256))),
+        ("hmac-sha512:K:c2VjcmV0", Ok(("k.", TsigAlgorithm::HmacSha512))),
+        ("k:HMAC-SHA384.:c2VjcmV0", Ok(("k.", TsigAlgorithm::HmacSha384))),
         ("k", Err("a TSIG key is written [ALGORITHM:]NAME:SECRET")),
         ("a:b:c:d", Err("a TSIG key is written")),
         ("hmac-md5:k:c2VjcmV0", Err("the TSIG algorithm 'hmac-md5' is not supported")),
@@ -304,7 +310,7 @@ fn keys_are_read_from_arguments() {
         ("k:", Err("the secret of the TSIG key k. is empty")),
     ];
     for (text, expected) in cases {
-        match (Key::from_argument(text), expected) {
+        match (TsigKey::from_argument(text), expected) {
             (Ok(key), Ok((name, algorithm))) => {
                 assert_eq!((key.name().to_string().as_str(), key.algorithm()), (name, algorithm));
             }
@@ -313,17 +319,17 @@ fn keys_are_read_from_arguments() {
         }
     }
     assert_eq!(
-        Keys::new([key("K", Algorithm::HmacSha256, b"a"), key("k", Algorithm::HmacSha512, b"b")])
+        TsigKeys::new([key("K", TsigAlgorithm::HmacSha256, b"a"), key("k", TsigAlgorithm::HmacSha512, b"b")])
             .unwrap_err(),
-        KeyError::Twice("k".parse().unwrap())
+        TsigKeyError::Twice("k".parse().unwrap())
     );
-    assert!(!format!("{:?}", key("k", Algorithm::HmacSha256, b"secret")).contains("secret"));
+    assert!(!format!("{:?}", key("k", TsigAlgorithm::HmacSha256, b"secret")).contains("secret"));
 }
 
 proptest! {
     #[test]
     fn no_octet_of_a_signed_request_may_change(place in 0usize..1000, flip in 1u8..=255, sha512: bool) {
-        let algorithm = if sha512 { Algorithm::HmacSha512 } else { Algorithm::HmacSha256 };
+        let algorithm = if sha512 { TsigAlgorithm::HmacSha512 } else { TsigAlgorithm::HmacSha256 };
         let (request, _) = signed(&shared(algorithm), NOON);
         let place = place % request.len();
         let mut altered = request.clone();
@@ -342,7 +348,7 @@ proptest! {
             let mut out = Vec::new();
             refused.answer(&octets, &[], NOON, &mut out);
         }
-        let (_, mut verifier) = signed(&shared(Algorithm::HmacSha256), NOON);
+        let (_, mut verifier) = signed(&shared(TsigAlgorithm::HmacSha256), NOON);
         prop_assert!(verifier.verify(&octets, NOON).is_err());
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! Comments are `//` and `#` to the end of the line, and `/* … */`.
 
-use super::key::{Algorithm, Key, KeyError, read_name};
+use super::key::{TsigAlgorithm, TsigKey, TsigKeyError, read_name};
 
 /// Why text has no keys that can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,14 +44,14 @@ pub enum KeyTextFault {
     Nothing,
     /// The key cannot be used.
     #[error("{0}")]
-    Key(#[from] KeyError),
+    Key(#[from] TsigKeyError),
 }
 
 /// Reads all keys of `text`.
 ///
 /// # Errors
 /// The first fault. Anything but keys is one: a file of secrets should hold nothing else.
-pub fn read_keys(text: &str) -> Result<Vec<Key>, KeyTextError> {
+pub fn read_keys(text: &str) -> Result<Vec<TsigKey>, KeyTextError> {
     let mut reader = Reader { text, at: 0 };
     let mut keys = Vec::new();
     while let Some(word) = reader.next()? {
@@ -88,7 +88,7 @@ struct Reader<'t> {
 
 impl<'t> Reader<'t> {
     /// What stands behind `key`.
-    fn read_key(&mut self) -> Result<Key, KeyTextError> {
+    fn read_key(&mut self) -> Result<TsigKey, KeyTextError> {
         let name = self.value("the name of the key")?;
         self.expect("{")?;
         let (mut algorithm, mut secret) = (None, None);
@@ -118,9 +118,9 @@ impl<'t> Reader<'t> {
         let algorithm = algorithm.ok_or_else(|| missing("algorithm"))?;
         let secret = secret.ok_or_else(|| missing("secret"))?;
         let key = |word: Word<'_>, error| self.error(word.at, KeyTextFault::Key(error));
-        let parsed: Algorithm = algorithm.text.parse().map_err(|error| key(algorithm, error))?;
+        let parsed: TsigAlgorithm = algorithm.text.parse().map_err(|error| key(algorithm, error))?;
         let owner = read_name(name.text).map_err(|error| key(name, error))?;
-        Key::from_base64(&owner, parsed, secret.text).map_err(|error| key(secret, error))
+        TsigKey::from_base64(&owner, parsed, secret.text).map_err(|error| key(secret, error))
     }
 
     fn expect(&mut self, mark: &'static str) -> Result<(), KeyTextError> {
@@ -200,9 +200,9 @@ mod tests {
             \tsecret \"c2VjcmV0\"; // the secret\n};\n/* two\nlines */ key k{algorithm HMAC-SHA512.;secret c2VjcmV0;};\n";
         let keys = read_keys(text).unwrap();
         let found: Vec<_> = keys.iter().map(|key| (key.name().to_string(), key.algorithm())).collect();
-        let expected = [("transfer.example.", Algorithm::HmacSha256), ("k.", Algorithm::HmacSha512)];
+        let expected = [("transfer.example.", TsigAlgorithm::HmacSha256), ("k.", TsigAlgorithm::HmacSha512)];
         assert_eq!(found, expected.map(|(name, algorithm)| (name.to_owned(), algorithm)));
-        assert!(keys.iter().all(Key::is_short));
+        assert!(keys.iter().all(TsigKey::is_short));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! From sorted groups to nodes with their RRsets: pieces of the zone are made side by side and joined in order.
 
-use super::Reading;
-use super::fault::{Place, Warning, ZoneError, ZoneFault};
-use super::gathered::Gathered;
+use super::ParsedZone;
+use super::fault::{SourceLocation, Warning, ZoneError, ZoneFault};
+use super::gathered::GatheredParts;
 use super::order;
-use super::part::{Part, Record, Records};
-use crate::contents::{Contents, Room, Run};
-use crate::rules::BESIDE_CNAME;
+use super::part::{GroupRecords, Part, Record};
+use crate::contents::{Capacity, Contents, NodesBuilder};
+use crate::node_checks::BESIDE_CNAME;
 use crate::size::{MAX_MESSAGE, check_rrset};
 use nonesuch_proto::{Name, NameRef, Rtype, rdata};
 use rayon::prelude::*;
@@ -23,16 +23,21 @@ const FETCH: usize = 64;
 const PIECES: usize = 4;
 
 /// Makes contents of the groups in `order`, and says what is odd about them.
-pub(super) fn assemble(gathered: Gathered, apex: &Name, order: &[u128]) -> Result<Reading, ZoneError> {
+pub(super) fn assemble(
+    gathered: GatheredParts,
+    apex: &Name,
+    order: &[u128],
+) -> Result<ParsedZone, ZoneError> {
     let counts = gathered.counts();
     // Every record may be an RRset of its own: what is not used of that is given back, and was never touched.
-    let room = Room {
+    let room = Capacity {
         names: counts.names,
         rdata: counts.rdata,
         nodes: gathered.group_count(),
         rrsets: counts.records,
     };
-    let mut joined = Joined { contents: Contents::with_capacity(apex, room), outcome: Outcome::default() };
+    let mut joined =
+        Joined { contents: Contents::with_capacity(apex, room), outcome: PieceReport::default() };
     let assembler = Assembler { gathered: &gathered, apex };
     let pieces = assembler.cut(order);
     let mut ready: Vec<Result<Piece, ZoneError>> = Vec::new();
@@ -53,12 +58,12 @@ pub(super) fn assemble(gathered: Gathered, apex: &Name, order: &[u128]) -> Resul
 /// The pieces that are finished.
 struct Joined {
     contents: Contents,
-    outcome: Outcome,
+    outcome: PieceReport,
 }
 
 /// What is said about pieces.
 #[derive(Default)]
-struct Outcome {
+struct PieceReport {
     duplicates: u64,
     warnings: Vec<Warning>,
     /// The first alias with other data: it is said only where nothing else is wrong.
@@ -69,7 +74,7 @@ impl Joined {
     fn append(&mut self, pieces: Vec<Result<Piece, ZoneError>>) -> Result<(), ZoneError> {
         for piece in pieces {
             let Piece { run, outcome } = piece?;
-            self.contents.append_run(&run);
+            self.contents.append_nodes(&run);
             self.outcome.duplicates += outcome.duplicates;
             self.outcome.warnings.extend(outcome.warnings);
             self.outcome.alias = self.outcome.alias.take().or(outcome.alias);
@@ -77,8 +82,8 @@ impl Joined {
         Ok(())
     }
 
-    fn finish(self) -> Result<Reading, ZoneError> {
-        let Self { mut contents, outcome: Outcome { duplicates, mut warnings, alias } } = self;
+    fn finish(self) -> Result<ParsedZone, ZoneError> {
+        let Self { mut contents, outcome: PieceReport { duplicates, mut warnings, alias } } = self;
         if let Some(error) = alias {
             return Err(error);
         }
@@ -86,21 +91,21 @@ impl Joined {
             warnings.push(Warning::Duplicates { count: duplicates });
         }
         contents.shrink_to_fit();
-        Ok(Reading { contents, warnings })
+        Ok(ParsedZone { contents, warnings })
     }
 }
 
 /// Consecutive nodes.
 struct Piece {
-    run: Run,
-    outcome: Outcome,
+    run: NodesBuilder,
+    outcome: PieceReport,
 }
 
 /// Consecutive records of one owner.
 struct Group<'g> {
     part: &'g Part,
     name: NameRef<'g>,
-    records: Records<'g>,
+    records: GroupRecords<'g>,
 }
 
 /// A record of a node: what orders it, and its group.
@@ -124,7 +129,7 @@ impl Found<'_> {
 }
 
 struct Assembler<'g> {
-    gathered: &'g Gathered,
+    gathered: &'g GatheredParts,
     apex: &'g Name,
 }
 
@@ -152,7 +157,10 @@ impl<'g> Assembler<'g> {
     }
 
     fn make_piece(&self, order: &[u128]) -> Result<Piece, ZoneError> {
-        let mut piece = Piece { run: Run::with_capacity(self.share(order.len())), outcome: Outcome::default() };
+        let mut piece = Piece {
+            run: NodesBuilder::with_capacity(self.share(order.len())),
+            outcome: PieceReport::default(),
+        };
         let (mut groups, mut records) = (Vec::with_capacity(FETCH), Vec::new());
         let mut start = 0;
         while start < order.len() {
@@ -168,13 +176,18 @@ impl<'g> Assembler<'g> {
     }
 
     /// What `groups` groups take on the average, and a bit more.
-    fn share(&self, groups: usize) -> Room {
+    fn share(&self, groups: usize) -> Capacity {
         let counts = self.gathered.counts();
         let of = |all: usize| {
             let share = all as u64 * groups as u64 / (self.gathered.group_count() as u64).max(1);
             (share + share / 8) as usize
         };
-        Room { names: of(counts.names), rdata: of(counts.rdata), nodes: groups, rrsets: of(counts.records) }
+        Capacity {
+            names: of(counts.names),
+            rdata: of(counts.rdata),
+            nodes: groups,
+            rrsets: of(counts.records),
+        }
     }
 
     /// Looks up groups. They lie far apart in memory: first an octet is read of each cache line of small ones, as the
@@ -291,7 +304,7 @@ fn collect_records<'g>(groups: &[Group<'g>], records: &mut Vec<Found<'g>>) {
     }
 }
 
-fn place(groups: &[Group<'_>], found: &Found<'_>) -> Place {
+fn place(groups: &[Group<'_>], found: &Found<'_>) -> SourceLocation {
     groups[found.group as usize].part.place(&found.record)
 }
 
@@ -300,7 +313,7 @@ fn check_multiple(groups: &[Group<'_>], found: &Found<'_>) -> Result<(), ZoneErr
     let owner = || groups[found.group as usize].name.to_name();
     let fault = match found.record.rtype {
         Rtype::SOA => ZoneFault::SecondSoa(owner()),
-        Rtype::CNAME | Rtype::DNAME => ZoneFault::NotSingle { owner: owner(), rtype: found.record.rtype },
+        Rtype::CNAME | Rtype::DNAME => ZoneFault::NotSingleton { owner: owner(), rtype: found.record.rtype },
         _ => return Ok(()),
     };
     Err(ZoneError { fault, place: place(groups, found) })
@@ -315,7 +328,7 @@ fn find_alias_with_data(groups: &[Group<'_>], records: &[Found<'_>]) -> Option<Z
     Some(ZoneError { fault, place: place(groups, other) })
 }
 
-impl Run {
+impl NodesBuilder {
     /// Lowers the current RRset's TTL to `ttl`; tells whether the two differed.
     fn lower_ttl(&mut self, ttl: u32) -> bool {
         let Some(rrset) = self.current_rrset() else { return false };

@@ -4,7 +4,7 @@ use nonesuch_proto::{Name, Rtype};
 
 /// Where a record was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Place {
+pub struct SourceLocation {
     /// Index of the file: 0 is the zone file, others are included files in order of inclusion.
     pub file: u16,
     /// Line, from 1; 0 where the record was not read from a file.
@@ -52,7 +52,7 @@ pub enum ZoneFault {
     },
     /// More than one CNAME or DNAME (RFC 2181 §10.1, RFC 6672 §2.4).
     #[error("{owner} has more than one {rtype} record: at most one is allowed")]
-    NotSingle {
+    NotSingleton {
         /// The owner.
         owner: Name,
         /// CNAME or DNAME.
@@ -86,7 +86,7 @@ pub struct ZoneError {
     /// What is wrong.
     pub fault: ZoneFault,
     /// Where.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// What is odd about a zone without making it unusable.

@@ -1,6 +1,6 @@
 //! The parts of a builder, whose groups are numbered through.
 
-use super::fault::{Place, ZoneError, ZoneFault};
+use super::fault::{SourceLocation, ZoneError, ZoneFault};
 use super::part::{Counts, Part};
 use nonesuch_proto::{Name, NameRef};
 use rayon::prelude::*;
@@ -9,7 +9,7 @@ use rayon::prelude::*;
 const PAGE: usize = 1024;
 
 /// All parts; groups are numbered through.
-pub(super) struct Gathered {
+pub(super) struct GatheredParts {
     pub(super) parts: Vec<Part>,
     /// For each part the number of its first group.
     firsts: Vec<u32>,
@@ -18,7 +18,7 @@ pub(super) struct Gathered {
     count: u64,
 }
 
-impl Gathered {
+impl GatheredParts {
     pub(super) fn new(parts: Vec<Part>) -> Self {
         let mut count = 0u64;
         let mut firsts = Vec::with_capacity(parts.len());
@@ -76,11 +76,11 @@ impl Gathered {
             }
             (None, Some((found, _))) => Ok(found.to_name()),
             (_, None) if self.counts().records == 0 => {
-                Err(ZoneError { fault: ZoneFault::Empty, place: Place::default() })
+                Err(ZoneError { fault: ZoneFault::Empty, place: SourceLocation::default() })
             }
             (origin, None) => {
                 let apex = origin.cloned().unwrap_or_else(Name::root);
-                Err(ZoneError { fault: ZoneFault::NoSoa(apex), place: Place::default() })
+                Err(ZoneError { fault: ZoneFault::NoSoa(apex), place: SourceLocation::default() })
             }
         }
     }
@@ -90,7 +90,8 @@ impl Gathered {
         let outside = self.parts.par_iter().find_map_first(|part| {
             let outside = |group: &usize| !part.name(*group).is_at_or_below(apex.view());
             (0..part.group_count()).find(outside).map(|group| part.group(group)).map(|(owner, records)| {
-                let place = records.clone().next().map_or_else(Place::default, |first| part.place(&first));
+                let place =
+                    records.clone().next().map_or_else(SourceLocation::default, |first| part.place(&first));
                 (owner.to_name(), place)
             })
         });

@@ -5,7 +5,7 @@
 //! to be sorted hold sixteen digits and the number of the group, so that sorting mostly touches no name. Where the digits
 //! are the same, the next sixteen decide, and at last the number.
 
-use super::gathered::Gathered;
+use super::gathered::GatheredParts;
 use nonesuch_proto::NameRef;
 use rayon::prelude::*;
 
@@ -110,7 +110,7 @@ const fn leading(entry: u128) -> u128 {
 
 /// The groups in canonical order of their owners, those of one name in the order in which they came. All owners are
 /// at or below the apex of `apex` octets; read each entry with [`number`].
-pub(super) fn sort(gathered: &Gathered, apex: usize) -> Vec<u128> {
+pub(super) fn sort(gathered: &GatheredParts, apex: usize) -> Vec<u128> {
     let mut entries = vec![0; gathered.group_count()];
     let mut rest = entries.as_mut_slice();
     let mut slices = Vec::with_capacity(gathered.parts.len());
@@ -139,7 +139,7 @@ fn sort_entries(entries: &mut [u128]) {
 }
 
 /// Sorts entries that agree in their digits by the next ones, those behind the first `depth`.
-fn refine(entries: &mut [u128], gathered: &Gathered, apex: usize, depth: usize) {
+fn refine(entries: &mut [u128], gathered: &GatheredParts, apex: usize, depth: usize) {
     if entries.len() < ALONE {
         for same in entries.chunk_by_mut(|a, b| leading(*a) == leading(*b)) {
             refine_same(same, gathered, apex, depth);
@@ -151,7 +151,7 @@ fn refine(entries: &mut [u128], gathered: &Gathered, apex: usize, depth: usize) 
         .for_each(|same| refine_same(same, gathered, apex, depth));
 }
 
-fn refine_same(same: &mut [u128], gathered: &Gathered, apex: usize, depth: usize) {
+fn refine_same(same: &mut [u128], gathered: &GatheredParts, apex: usize, depth: usize) {
     // No name has sixteen digits 0 in a row: where all are 0, the names have ended, and are one.
     if same.len() < 2 || leading(same[0]) == 0 {
         return;

@@ -3,7 +3,7 @@
 //! Consecutive records of one owner are a group: the owner's name once, then the records. A part is written once and
 //! never changed, except that TTLs that its text left open are filled in.
 
-use super::fault::Place;
+use super::fault::SourceLocation;
 use nonesuch_proto::{NameRef, Rtype};
 
 /// Octets in front of each RDATA: type 2, TTL 4, line 4, length 2.
@@ -90,7 +90,7 @@ impl OpenPart {
             groups: self.groups.as_slice().into(),
             counts: self.counts,
             soa: self.soa,
-            place: Place::default(),
+            place: SourceLocation::default(),
         };
         self.clear();
         part
@@ -121,7 +121,7 @@ pub(crate) struct Part {
     counts: Counts,
     soa: Option<Soa>,
     /// The file, and how many lines of it are in front of the part's first one.
-    place: Place,
+    place: SourceLocation,
 }
 
 /// One record of a part.
@@ -146,7 +146,7 @@ impl Record<'_> {
 impl Part {
     /// Says where the part was read: in `file`, behind `lines` lines.
     pub(crate) const fn set_place(&mut self, file: u16, lines: u32) {
-        self.place = Place { file, line: lines };
+        self.place = SourceLocation { file, line: lines };
     }
 
     /// Sets the TTL of the first `count` records.
@@ -171,7 +171,7 @@ impl Part {
     }
 
     /// Owner and place of the first SOA record.
-    pub(super) fn soa(&self) -> Option<(NameRef<'_>, Place)> {
+    pub(super) fn soa(&self) -> Option<(NameRef<'_>, SourceLocation)> {
         self.soa.map(|soa| (self.name(soa.group as usize), self.place_of(soa.line)))
     }
 
@@ -190,20 +190,20 @@ impl Part {
     }
 
     /// Owner and records of a group, in the order in which they were added.
-    pub(super) fn group(&self, group: usize) -> (NameRef<'_>, Records<'_>) {
+    pub(super) fn group(&self, group: usize) -> (NameRef<'_>, GroupRecords<'_>) {
         let end = self.groups.get(group + 1).map_or(self.data.len(), |end| *end as usize);
         let octets = &self.data[self.groups[group] as usize..end];
         let name = name_at(octets, 0);
-        (name, Records(&octets[name.len()..]))
+        (name, GroupRecords(&octets[name.len()..]))
     }
 
     /// Where a record of this part was read.
-    pub(super) fn place(&self, record: &Record<'_>) -> Place {
+    pub(super) fn place(&self, record: &Record<'_>) -> SourceLocation {
         self.place_of(record.line)
     }
 
-    const fn place_of(&self, line: u32) -> Place {
-        Place { file: self.place.file, line: self.place.line.saturating_add(line) }
+    const fn place_of(&self, line: u32) -> SourceLocation {
+        SourceLocation { file: self.place.file, line: self.place.line.saturating_add(line) }
     }
 }
 
@@ -217,9 +217,9 @@ fn name_at(data: &[u8], start: usize) -> NameRef<'_> {
 
 /// The records of a group.
 #[derive(Clone, Debug)]
-pub(super) struct Records<'p>(&'p [u8]);
+pub(super) struct GroupRecords<'p>(&'p [u8]);
 
-impl<'p> Iterator for Records<'p> {
+impl<'p> Iterator for GroupRecords<'p> {
     type Item = Record<'p>;
 
     fn next(&mut self) -> Option<Record<'p>> {

@@ -2,8 +2,8 @@
 
 use super::{ChangeSet, rank};
 use crate::builder::ZoneFault;
-use crate::contents::{Contents, Node, Rrset, Run};
-use crate::rules;
+use crate::contents::{Contents, Node, NodesBuilder, Rrset};
+use crate::node_checks;
 use nonesuch_proto::{NameRef, Rtype, rdata, text};
 
 /// Whether the serial of an SOA record that is removed must be the zone's.
@@ -63,7 +63,7 @@ pub struct ChangeError {
 
 /// The changes at one name.
 #[derive(Clone, Copy, Debug)]
-pub struct Touched<'c> {
+pub struct TouchedName<'c> {
     pub(super) set: &'c ChangeSet,
     pub(super) removed: Option<Node<'c>>,
     pub(super) added: Option<Node<'c>>,
@@ -75,7 +75,7 @@ impl ChangeSet {
     /// # Errors
     /// The first change, in canonical order, that does not fit, or that leaves no zone.
     pub fn apply(&self, old: &Contents, serial: SerialRule) -> Result<Contents, ChangeError> {
-        let mut run = Run::default();
+        let mut run = NodesBuilder::default();
         let mut at = 0;
         let mut apex = old.apex().clone();
         for touched in self.touched() {
@@ -92,19 +92,19 @@ impl ChangeSet {
             at = place + usize::from(found.is_some());
         }
         run.push_nodes(old, at..old.node_count());
-        let new = Contents::from_runs(&apex, vec![run]);
+        let new = Contents::from_parts(&apex, vec![run]);
         self.check_zone(&new)?;
         Ok(new)
     }
 
-    /// The rules of [`rules::fault_of`] at the names that were touched, and that there is an SOA record.
+    /// The rules of [`node_checks::check_node`] at the names that were touched, and that there is an SOA record.
     fn check_zone(&self, new: &Contents) -> Result<(), ChangeError> {
         let error = |line, fault| Err(ChangeError { line, fault: ChangeFault::Zone(fault) });
         let mut at = 0;
         for touched in self.touched() {
             at = match new.find_from(at, touched.name()) {
                 Ok(node) => {
-                    if let Some(fault) = rules::fault_of(node, new.apex().view()) {
+                    if let Some(fault) = node_checks::check_node(node, new.apex().view()) {
                         return error(touched.first_line(), fault);
                     }
                     node.index()
@@ -133,7 +133,7 @@ impl ChangeSet {
     }
 }
 
-impl<'c> Touched<'c> {
+impl<'c> TouchedName<'c> {
     /// The name; in the case of the added records where there are some.
     #[must_use]
     pub fn name(&self) -> NameRef<'c> {
@@ -184,7 +184,7 @@ impl<'c> Touched<'c> {
         &self,
         old: Option<Node<'_>>,
         serial: SerialRule,
-        run: &mut Run,
+        run: &mut NodesBuilder,
     ) -> Result<bool, ChangeError> {
         let sides = [old, self.removed, self.added];
         let mut ranks: Vec<_> = sides.iter().flatten().flat_map(|node| node.rrsets().map(rank)).collect();

@@ -216,10 +216,10 @@ proptest! {
     #[test]
     fn spans_are_copied_whole(zone in zones(), cut in 0..12usize) {
         let cut = cut.min(zone.node_count());
-        let mut runs = [crate::Run::default(), crate::Run::default()];
+        let mut runs = [crate::NodesBuilder::default(), crate::NodesBuilder::default()];
         runs[0].push_nodes(&zone, 0..cut);
         runs[1].push_nodes(&zone, cut..zone.node_count());
-        let copy = Contents::from_runs(zone.apex(), runs.into());
+        let copy = Contents::from_parts(zone.apex(), runs.into());
         prop_assert_eq!(written(&copy), written(&zone));
     }
 }

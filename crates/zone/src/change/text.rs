@@ -2,7 +2,7 @@
 //! added, `;` before a comment. Names may be relative to the zone's apex; TTLs are given.
 
 use super::ChangeSet;
-use crate::contents::{Contents, Node, Rrset, Run};
+use crate::contents::{Contents, Node, NodesBuilder, Rrset};
 use crate::lexer::{Lexer, Step};
 use crate::read::{Located, ReadFault, read_fixed_fields};
 use nonesuch_proto::text::Token;
@@ -74,7 +74,7 @@ impl ChangeSet {
     /// # Errors
     /// What is wrong with the first line that is not sound.
     pub fn parse(octets: &[u8], apex: &Name) -> Result<Self, ChangeReadError> {
-        let mut sides = [Records::default(), Records::default()];
+        let mut sides = [SideRecords::default(), SideRecords::default()];
         let mut lexer = Lexer::new(octets, true);
         lexer.skip_byte_order_mark();
         loop {
@@ -105,7 +105,7 @@ impl ChangeSet {
 
 /// Reads the records of a part of a zone file, each with its owner and TTL; `None` where it has anything else.
 pub(crate) fn read_part(octets: &[u8], apex: &Name) -> Option<Contents> {
-    let mut records = Records::default();
+    let mut records = SideRecords::default();
     let mut lexer = Lexer::new(octets, true);
     while lexer.next_entry().ok()? == Step::Entry {
         let is_record = !lexer.begins_blank && lexer.tokens.first()?.octets.first() != Some(&b'$');
@@ -144,7 +144,7 @@ fn push_node(removed: Option<Node<'_>>, added: Option<Node<'_>>, is_apex: bool, 
 
 /// The records of one side as they come, in arenas.
 #[derive(Default)]
-struct Records {
+struct SideRecords {
     octets: Vec<u8>,
     records: Vec<Record>,
 }
@@ -162,7 +162,7 @@ struct Record {
     line: u32,
 }
 
-impl Records {
+impl SideRecords {
     fn read(&mut self, lexer: &Lexer<'_>, tokens: &[Token<'_>], apex: &Name) -> Result<(), Located> {
         let end = lexer.tokens.last().map_or(0, |token| token.at);
         let owner_token = tokens.first().ok_or((ReadFault::NoOwner, end))?;
@@ -215,7 +215,7 @@ impl Records {
         order.sort_by(|a, b| {
             self.cmp_rrsets(a, b).then_with(|| cmp_rdata(a, b)).then_with(|| a.line.cmp(&b.line))
         });
-        let mut run = Run::default();
+        let mut run = NodesBuilder::default();
         let mut previous: Option<&Record> = None;
         for record in &order {
             let key = |record: &Record| &self.octets[record.key..record.rdata];
@@ -238,6 +238,6 @@ impl Records {
             previous = Some(record);
         }
         let lines = order.iter().map(|record| record.line).collect();
-        Ok((Contents::from_runs(apex, vec![run]), lines))
+        Ok((Contents::from_parts(apex, vec![run]), lines))
     }
 }

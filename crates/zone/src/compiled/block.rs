@@ -32,7 +32,12 @@ impl<'o, W: Write> Block<'o, W> {
     }
 
     /// Passes on so many octets of `source` from `start` on.
-    pub(super) fn copy_from(&mut self, source: &Source<'_>, mut start: u64, mut octets: u64) -> io::Result<()> {
+    pub(super) fn copy_from(
+        &mut self,
+        source: &Source<'_>,
+        mut start: u64,
+        mut octets: u64,
+    ) -> io::Result<()> {
         while octets > 0 {
             let room = &mut self.octets[self.filled..];
             let part = room.len().min(usize::try_from(octets).unwrap_or(usize::MAX));

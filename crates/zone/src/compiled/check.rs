@@ -4,7 +4,7 @@
 use super::{CompiledError, Flaw};
 use crate::builder::ZoneFault;
 use crate::contents::{Contents, RrsetEntry};
-use crate::rules;
+use crate::node_checks;
 use nonesuch_proto::{NameRef, Rtype, rdata};
 use rayon::prelude::*;
 
@@ -54,7 +54,7 @@ fn check_nodes(contents: &Contents, start: usize, count: usize, place: usize) ->
         }
         previous = Some(name);
         check_rrsets(contents, index).map_err(|flaw| malformed(index, flaw))?;
-        if let Some(fault) = rules::fault_of(contents.node(index), contents.apex.view()) {
+        if let Some(fault) = node_checks::check_node(contents.node(index), contents.apex.view()) {
             return Err(CompiledError::Zone(fault));
         }
     }

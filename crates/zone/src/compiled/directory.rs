@@ -64,7 +64,7 @@ pub(super) struct Counts {
 /// The first and the last of some times; all others are in between (RFC 1982), and no more than 2^31 seconds lie between
 /// these two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
+pub struct TimeRange {
     /// The first.
     pub first: u32,
     /// The last.
@@ -73,10 +73,10 @@ pub struct Times {
 
 /// What the directory says of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ChunkProperties {
     pub(super) counts: Counts,
-    pub(super) expirations: Times,
-    pub(super) inceptions: Times,
+    pub(super) expirations: TimeRange,
+    pub(super) inceptions: TimeRange,
     pub(super) signers: u16,
     pub(super) chain: u16,
 }
@@ -113,7 +113,7 @@ impl Patterns {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) size: Size,
-    pub(super) told: Told,
+    pub(super) told: ChunkProperties,
     pub(super) digest: [u8; DIGEST],
     /// Where the chunk begins in the file, and how long it is.
     pub(super) offset: u64,
@@ -180,7 +180,7 @@ impl Directory {
         &mut self,
         first_name: &[u8],
         size: Size,
-        told: Told,
+        told: ChunkProperties,
         digest: [u8; DIGEST],
     ) -> Option<()> {
         self.push_octets(first_name, size, size.octets(), told, digest)
@@ -192,7 +192,7 @@ impl Directory {
         first_name: &[u8],
         size: Size,
         octets: u64,
-        told: Told,
+        told: ChunkProperties,
         digest: [u8; DIGEST],
     ) -> Option<()> {
         let total = self.total.with(&size, octets, told.counts.records)?;
@@ -211,8 +211,8 @@ impl Directory {
         NameRef::from_checked(&self.names[name as usize..][..usize::from(name_octets)])
     }
 
-    pub(super) fn summary(&self, chunk: usize) -> ChunkFacts<'_> {
-        ChunkFacts { entry: &self.entries[chunk], patterns: &self.patterns }
+    pub(super) fn summary(&self, chunk: usize) -> ChunkSummary<'_> {
+        ChunkSummary { entry: &self.entries[chunk], patterns: &self.patterns }
     }
 
     /// The chunk that has the name at `place`, or the last one.
@@ -237,7 +237,7 @@ impl Directory {
             out.extend_from_slice(pattern);
         }
         for (chunk, Entry { size, told, digest, .. }) in self.entries.iter().enumerate() {
-            let Told { counts, expirations, inceptions, signers, chain } = told;
+            let ChunkProperties { counts, expirations, inceptions, signers, chain } = told;
             let words = [
                 [size.nodes, size.rrsets, size.names, size.rdata],
                 [counts.records, counts.signatures, counts.signed, counts.chain],
@@ -286,15 +286,15 @@ impl Directory {
     }
 }
 
-fn read_entry(octets: &[u8; ENTRY], patterns: usize) -> Option<(Size, Told, [u8; DIGEST])> {
+fn read_entry(octets: &[u8; ENTRY], patterns: usize) -> Option<(Size, ChunkProperties, [u8; DIGEST])> {
     let [nodes, rrsets, names, rdata] = [0, 4, 8, 12].map(|at| word(octets, at));
     let [records, signatures, signed, chain_records] = [16, 20, 24, 28].map(|at| word(octets, at));
     let [signers, chain] = [48, 50].map(|at| short(octets, at));
     let is_known = |number: u16| number >= MIXED || usize::from(number) < patterns;
-    let told = Told {
+    let told = ChunkProperties {
         counts: Counts { records, signatures, signed, chain: chain_records },
-        expirations: Times { first: word(octets, 32), last: word(octets, 36) },
-        inceptions: Times { first: word(octets, 40), last: word(octets, 44) },
+        expirations: TimeRange { first: word(octets, 32), last: word(octets, 36) },
+        inceptions: TimeRange { first: word(octets, 40), last: word(octets, 44) },
         signers,
         chain,
     };
@@ -308,23 +308,23 @@ fn read_entry(octets: &[u8; ENTRY], patterns: usize) -> Option<(Size, Told, [u8;
 
 /// What is the same wherever there is any of it in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Uniform<'a> {
+pub enum Uniformity<'a> {
     /// There is none.
-    Nothing,
+    Absent,
     /// Always this pattern.
-    Always(&'a [u8]),
+    Uniform(&'a [u8]),
     /// It cannot be told without a look.
     Mixed,
 }
 
 /// What the directory of a compiled zone says of some consecutive names.
 #[derive(Clone, Copy, Debug)]
-pub struct ChunkFacts<'a> {
+pub struct ChunkSummary<'a> {
     entry: &'a Entry,
     patterns: &'a Patterns,
 }
 
-impl<'a> ChunkFacts<'a> {
+impl<'a> ChunkSummary<'a> {
     /// Places of the names in the zone.
     #[must_use]
     pub const fn places(self) -> std::ops::Range<usize> {
@@ -359,32 +359,34 @@ impl<'a> ChunkFacts<'a> {
     /// First and last expiration of the signatures: all others are in between in serial arithmetic. Not to be asked
     /// where their signers are mixed.
     #[must_use]
-    pub const fn expirations(self) -> Times {
+    pub const fn expirations(self) -> TimeRange {
         self.entry.told.expirations
     }
 
     /// First and last inception of the signatures, as [`Self::expirations`].
     #[must_use]
-    pub const fn inceptions(self) -> Times {
+    pub const fn inceptions(self) -> TimeRange {
         self.entry.told.inceptions
     }
 
     /// Which keys sign RRsets, as [`signers_pattern`] has it.
     #[must_use]
-    pub fn signers(self) -> Uniform<'a> {
+    pub fn signers(self) -> Uniformity<'a> {
         self.uniform(self.entry.told.signers)
     }
 
     /// What records of the chain have in common, as [`chain_pattern`] has it.
     #[must_use]
-    pub fn chain(self) -> Uniform<'a> {
+    pub fn chain(self) -> Uniformity<'a> {
         self.uniform(self.entry.told.chain)
     }
 
-    fn uniform(self, number: u16) -> Uniform<'a> {
+    fn uniform(self, number: u16) -> Uniformity<'a> {
         match number {
-            NONE => Uniform::Nothing,
-            number => self.patterns.find(number).map_or(Uniform::Mixed, |pattern| Uniform::Always(pattern)),
+            NONE => Uniformity::Absent,
+            number => {
+                self.patterns.find(number).map_or(Uniformity::Mixed, |pattern| Uniformity::Uniform(pattern))
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Gathering names into a chunk, and what the directory says of it.
 
-use super::directory::{Counts, MIXED, NONE, Patterns, Size, Times, Told, chain_pattern};
+use super::directory::{ChunkProperties, Counts, MIXED, NONE, Patterns, Size, TimeRange, chain_pattern};
 use super::{MIXED_TTLS, RRSET};
 use crate::contents::{Node, Rrset};
 use nonesuch_proto::Rtype;
@@ -26,10 +26,10 @@ impl Spread {
     }
 
     /// `None` where they are too far apart for an order.
-    fn times(self) -> Option<Times> {
+    fn times(self) -> Option<TimeRange> {
         self.most.checked_sub(self.least)?;
         let at = |difference: i32| self.from.wrapping_add(difference.cast_unsigned());
-        Some(Times { first: at(self.least), last: at(self.most) })
+        Some(TimeRange { first: at(self.least), last: at(self.most) })
     }
 }
 
@@ -199,11 +199,11 @@ impl Tally {
     }
 
     /// The same in numbers; patterns that are not known yet get one.
-    pub(super) fn properties(&self, patterns: &mut Patterns) -> Told {
+    pub(super) fn properties(&self, patterns: &mut Patterns) -> ChunkProperties {
         let times = |spread: Option<Spread>| spread.unwrap_or_default().times();
         let (expirations, inceptions) = (times(self.expirations), times(self.inceptions));
         let ordered = expirations.is_some() && inceptions.is_some();
-        Told {
+        ChunkProperties {
             counts: self.counts,
             expirations: expirations.unwrap_or_default(),
             inceptions: inceptions.unwrap_or_default(),
@@ -213,7 +213,7 @@ impl Tally {
     }
 
     /// Whether `told` is true of the names. To call what is the same mixed is no lie.
-    pub(super) fn fits(&self, told: &Told, patterns: &Patterns) -> bool {
+    pub(super) fn fits(&self, told: &ChunkProperties, patterns: &Patterns) -> bool {
         let times = |spread: Option<Spread>| spread.unwrap_or_default().times();
         let (expirations, inceptions) = (times(self.expirations), times(self.inceptions));
         let ordered = expirations.is_some() && inceptions.is_some();
@@ -228,7 +228,7 @@ impl Tally {
 
 /// Names that become a chunk.
 #[derive(Debug, Default)]
-pub(super) struct Gathering {
+pub(super) struct ChunkBuilder {
     tally: Tally,
     size: Size,
     nodes: Vec<u8>,
@@ -243,7 +243,7 @@ pub(super) struct Gathering {
     marks_ttls: bool,
 }
 
-impl Gathering {
+impl ChunkBuilder {
     pub(super) fn new(wanted: u32, marks_ttls: bool) -> Self {
         Self { wanted: wanted as usize, marks_ttls, ..Self::default() }
     }
@@ -313,7 +313,7 @@ impl Gathering {
         &self.names[..self.first]
     }
 
-    pub(super) fn tell(&self, patterns: &mut Patterns) -> Told {
+    pub(super) fn tell(&self, patterns: &mut Patterns) -> ChunkProperties {
         self.tally.properties(patterns)
     }
 

@@ -10,7 +10,7 @@ const TABLES: usize = HEADER - TABLES_DIGEST;
 
 /// What the header says of the zone.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
+pub(super) struct HeaderFields {
     pub(super) flags: u32,
     pub(super) serial: u32,
     pub(super) verification: Verification,
@@ -18,7 +18,7 @@ pub(super) struct Facts {
     pub(super) chunk: u32,
 }
 
-impl Facts {
+impl HeaderFields {
     /// Those of a zone as it is: with this apex, and with RRsets of different TTLs where it has them.
     pub(super) fn of_whole(contents: &Contents, verification: Verification, chunk: u32) -> Self {
         let mut facts = Self::of(contents, verification, chunk);
@@ -47,7 +47,7 @@ impl Facts {
     }
 }
 
-pub(super) fn header(apex: &Name, facts: &Facts) -> [u8; HEADER] {
+pub(super) fn header(apex: &Name, facts: &HeaderFields) -> [u8; HEADER] {
     let [kind, at] = facts.verification.to_words();
     let mut out = [0; HEADER];
     out[..8].copy_from_slice(&MAGIC);
@@ -87,7 +87,7 @@ pub(super) fn digest(header: &[u8], directory: &[u8], numbers: &[u8]) -> [u8; DI
 /// What stands around the chunks, with the octets of the directory, which fit the digest.
 pub(super) struct Frame {
     pub(super) apex: Name,
-    pub(super) facts: Facts,
+    pub(super) facts: HeaderFields,
     pub(super) directory: Vec<u8>,
     /// Where the directory begins and the chunks end.
     pub(super) offset: u64,
@@ -134,11 +134,11 @@ impl Frame {
     }
 }
 
-fn read_header(octets: &[u8]) -> Result<(Name, Facts), CompiledError> {
+fn read_header(octets: &[u8]) -> Result<(Name, HeaderFields), CompiledError> {
     let [flags, kind, at, serial, chunk] = [16, 20, 24, 28, 32].map(|place| word(octets, place));
     let tables = octets.last_chunk().copied().unwrap_or_default();
     let verification = Verification::from_words([kind, at], tables);
     let verification = verification.ok_or(CompiledError::Layout("verification"))?;
     let apex = NameRef::split_from(&octets[48..TABLES]).map_err(|_| CompiledError::Layout("apex"))?.0;
-    Ok((apex.to_name(), Facts { flags, serial, verification, chunk }))
+    Ok((apex.to_name(), HeaderFields { flags, serial, verification, chunk }))
 }

@@ -6,7 +6,7 @@ use super::gather::Tally;
 use super::header::Frame;
 use super::source::{Source, short, word};
 use super::*;
-use crate::contents::{Contents, NodeEntry, Room, RrsetEntry};
+use crate::contents::{Capacity, Contents, NodeEntry, RrsetEntry};
 use nonesuch_proto::Rtype;
 use rayon::prelude::*;
 use std::fs::File;
@@ -92,7 +92,7 @@ pub(super) fn extent(directory: &Directory, chunks: Range<usize>) -> (u64, u64) 
 /// Room for all; too much is an error, not an abort.
 fn reserve(apex: &Name, directory: &Directory) -> Result<Contents, CompiledError> {
     let total = &directory.total;
-    let mut contents = Contents::with_capacity(apex, Room::default());
+    let mut contents = Contents::with_capacity(apex, Capacity::default());
     let no_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
     contents.names.try_reserve_exact(total.names as usize).map_err(no_memory)?;
     contents.rdata.try_reserve_exact(total.rdata as usize).map_err(no_memory)?;

@@ -10,14 +10,14 @@ use std::time::SystemTime;
 /// A range of octets that is read from anywhere.
 #[derive(Debug)]
 pub(super) struct Source<'s> {
-    place: Place<'s>,
+    place: Backing<'s>,
     length: u64,
     /// When the file was written last.
     modified: Option<SystemTime>,
 }
 
 #[derive(Debug)]
-enum Place<'s> {
+enum Backing<'s> {
     Octets(Cow<'s, [u8]>),
     /// The range begins at this offset of the file.
     File(File, u64),
@@ -26,18 +26,18 @@ enum Place<'s> {
 impl<'s> Source<'s> {
     pub(super) fn of_octets(octets: impl Into<Cow<'s, [u8]>>) -> Self {
         let octets = octets.into();
-        Self { length: octets.len() as u64, place: Place::Octets(octets), modified: None }
+        Self { length: octets.len() as u64, place: Backing::Octets(octets), modified: None }
     }
 
     pub(super) fn of_file(file: File, offset: u64, length: u64) -> Self {
-        Self { modified: modified(&file), place: Place::File(file, offset), length }
+        Self { modified: modified(&file), place: Backing::File(file, offset), length }
     }
 
     /// Whether the file is still as it was, as far as its times tell.
     pub(super) fn is_as_before(&self) -> bool {
         match &self.place {
-            Place::Octets(_) => true,
-            Place::File(file, _) => modified(file) == self.modified,
+            Backing::Octets(_) => true,
+            Backing::File(file, _) => modified(file) == self.modified,
         }
     }
 
@@ -48,8 +48,8 @@ impl<'s> Source<'s> {
     /// Fills `octets` with those from `at` on.
     pub(super) fn read_at(&self, octets: &mut [u8], at: u64) -> io::Result<()> {
         match &self.place {
-            Place::File(file, offset) => file.read_exact_at(octets, offset + at),
-            Place::Octets(all) => {
+            Backing::File(file, offset) => file.read_exact_at(octets, offset + at),
+            Backing::Octets(all) => {
                 let found = usize::try_from(at).ok().and_then(|at| all.get(at..)?.get(..octets.len()));
                 octets.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
                 Ok(())

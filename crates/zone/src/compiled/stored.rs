@@ -1,8 +1,8 @@
 //! A zone in a file that is open: what is looked at of it is loaded then, chunk by chunk, and all else is known from its
 //! directory alone. A compiled zone has that; of a signed zone file it was made while comparing it (`text`).
 
-use super::directory::{ChunkFacts, Directory, Entry};
-use super::header::{Facts, Frame};
+use super::directory::{ChunkSummary, Directory, Entry};
+use super::header::{Frame, HeaderFields};
 use super::source::Source;
 use super::{Block, CHUNK, CompiledError, Flaw, check, read};
 use crate::builder::ZoneFault;
@@ -34,7 +34,7 @@ pub struct StoredZone {
 /// What the chunks are.
 #[derive(Debug)]
 enum Form {
-    Compiled(Facts),
+    Compiled(HeaderFields),
     /// Lines of a zone file.
     Text,
 }
@@ -98,7 +98,7 @@ impl StoredZone {
     }
 
     /// Whether chunks may stand in another zone as they are: those with RRsets of different TTLs may not.
-    pub(super) const fn may_be_passed_on(&self) -> bool {
+    pub(super) const fn is_copyable(&self) -> bool {
         matches!(&self.form, Form::Compiled(facts) if !facts.has_mixed_ttls())
     }
 
@@ -132,7 +132,7 @@ impl StoredZone {
     }
 
     /// What the directory says of a chunk, for all chunks in their order.
-    pub fn chunks(&self) -> impl ExactSizeIterator<Item = ChunkFacts<'_>> + DoubleEndedIterator {
+    pub fn chunks(&self) -> impl ExactSizeIterator<Item = ChunkSummary<'_>> + DoubleEndedIterator {
         (0..self.chunks.len()).map(|chunk| self.directory.summary(chunk))
     }
 
@@ -142,7 +142,7 @@ impl StoredZone {
     }
 
     /// What the directory says of `chunk`.
-    pub(crate) fn chunk_summary(&self, chunk: usize) -> ChunkFacts<'_> {
+    pub(crate) fn chunk_summary(&self, chunk: usize) -> ChunkSummary<'_> {
         self.directory.summary(chunk)
     }
 

@@ -1,14 +1,14 @@
 //! Compiled zones: what is written is read back, and nothing else is.
 
 use super::directory::Directory;
-use super::directory::{Size, Told};
+use super::directory::{ChunkProperties, Size};
 use super::gather::Tally;
-use super::header::{Facts, digest, header, trailer};
+use super::header::{HeaderFields, digest, header, trailer};
 use super::source::{long, short, word};
 use super::*;
 use crate::change::tests::{written, zone, zones};
 use crate::contents::Contents;
-use crate::{Base, Image, LoadError, Splice, load, open_compiled};
+use crate::{Image, LoadError, Splice, ZoneRef, load, open_compiled};
 use nonesuch_proto::Rtype;
 use proptest::prelude::*;
 use std::path::Path;
@@ -107,7 +107,7 @@ fn flawed_zone(contents: &Contents, change: impl FnOnce(&mut Raw)) -> Vec<u8> {
 
 /// A file of these chunks.
 fn assemble(contents: &Contents, chunks: &[u8], directory: &Directory) -> Vec<u8> {
-    let header = header(contents.apex(), &Facts::of(contents, Verification::Nothing, CHUNK));
+    let header = header(contents.apex(), &HeaderFields::of(contents, Verification::Nothing, CHUNK));
     let (entries, patterns) = (directory.entries.len() as u32, directory.patterns.count() as u32);
     let octets = directory.write();
     let trailer = trailer(&header, &octets, (HEADER + chunks.len()) as u64, entries, patterns);
@@ -280,7 +280,7 @@ fn faults_of_the_header_are_told_apart() {
 #[test]
 fn a_directory_that_tells_untruths_is_refused() {
     let contents = sample();
-    let told = |change: fn(&mut Told)| {
+    let told = |change: fn(&mut ChunkProperties)| {
         let mut tally = Tally::default();
         contents.nodes().for_each(|node| tally.add(node));
         let mut directory = Directory::default();
@@ -298,7 +298,7 @@ fn a_directory_that_tells_untruths_is_refused() {
     assert_eq!(told(|_| ()), None);
     // To call something mixed that is not leads to a closer look, no more.
     assert_eq!(told(|told| told.chain = directory::MIXED), None);
-    let changes: [fn(&mut Told); 9] = [
+    let changes: [fn(&mut ChunkProperties); 9] = [
         |told| told.counts.records += 1,
         |told| told.counts.signatures = 0,
         |told| told.counts.signed = 0,
@@ -433,7 +433,7 @@ proptest! {
         prop_assert_eq!(written(&read(&file).unwrap().0), written(&zone));
         let open = StoredZone::of_octets(file).unwrap();
         prop_assert_eq!((open.node_count(), open.record_count()), (zone.node_count(), zone.record_count()));
-        let (all, parts) = (Base::from(&zone), Base::from(&open));
+        let (all, parts) = (ZoneRef::from(&zone), ZoneRef::from(&open));
         for node in zone.nodes().collect::<Vec<_>>().into_iter().rev() {
             let found = parts.find(node.name()).unwrap();
             prop_assert_eq!((found.place, found.node.name().wire()), (node.index(), node.name().wire()));

@@ -11,7 +11,7 @@ use super::gather::{SignatureFields, Tally};
 use super::source::Source;
 use super::{CompiledError, DIGEST, StoredZone};
 use crate::change::{ChangeSet, is_data, read_part};
-use crate::contents::{Contents, Run};
+use crate::contents::{Contents, NodesBuilder};
 use crate::write::{Line as Rendering, push_data_lines};
 use memchr::memchr;
 use nonesuch_proto::{NameRef, Rtype, push_name_from_text, text, timestamp};
@@ -27,7 +27,7 @@ const CHUNK: u64 = 2048;
 
 /// What [`compare_text`] found.
 #[derive(Debug)]
-pub struct Compared {
+pub struct TextComparison {
     /// The signed zone.
     pub previous: StoredZone,
     /// What makes the new zone of its data.
@@ -39,7 +39,11 @@ pub struct Compared {
 ///
 /// # Errors
 /// Those of reading.
-pub fn compare_text(file: File, length: u64, new: &Contents) -> Result<Option<Compared>, CompiledError> {
+pub fn compare_text(
+    file: File,
+    length: u64,
+    new: &Contents,
+) -> Result<Option<TextComparison>, CompiledError> {
     compare(Source::of_file(file, 0, length), new)
 }
 
@@ -47,20 +51,20 @@ pub fn compare_text(file: File, length: u64, new: &Contents) -> Result<Option<Co
 ///
 /// # Errors
 /// None.
-pub fn compare_octets(octets: Vec<u8>, new: &Contents) -> Result<Option<Compared>, CompiledError> {
+pub fn compare_octets(octets: Vec<u8>, new: &Contents) -> Result<Option<TextComparison>, CompiledError> {
     compare(Source::of_octets(octets), new)
 }
 
-fn compare(source: Source<'static>, new: &Contents) -> Result<Option<Compared>, CompiledError> {
+fn compare(source: Source<'static>, new: &Contents) -> Result<Option<TextComparison>, CompiledError> {
     let mut comparison = Comparison::new(new);
     if !comparison.read(&source)? {
         return Ok(None);
     }
     let Comparison { directory, old, fresh, .. } = comparison;
-    let (old, fresh) = (Contents::from_run(new.apex(), old), Contents::from_run(new.apex(), fresh));
+    let (old, fresh) = (Contents::from_nodes(new.apex(), old), Contents::from_nodes(new.apex(), fresh));
     let changes = ChangeSet::between(&old, &fresh, is_data);
     let Ok(previous) = StoredZone::of_text(source, new.apex().clone(), directory) else { return Ok(None) };
-    Ok(Some(Compared { previous, changes }))
+    Ok(Some(TextComparison { previous, changes }))
 }
 
 /// A line of the file; offsets are those in the lines of its name.
@@ -106,8 +110,8 @@ struct Comparison<'n> {
     last: Last,
     signer: Vec<u8>,
     /// The names that differ, in the file and in the new zone.
-    old: Run,
-    fresh: Run,
+    old: NodesBuilder,
+    fresh: NodesBuilder,
     directory: Directory,
     tally: Tally,
     /// Names, octets and first name of the chunk.
@@ -133,8 +137,8 @@ impl<'n> Comparison<'n> {
             rendering: Rendering::default(),
             last: Last::Gone(Vec::new()),
             signer,
-            old: Run::default(),
-            fresh: Run::default(),
+            old: NodesBuilder::default(),
+            fresh: NodesBuilder::default(),
             directory: Directory::of_text(),
             tally: Tally::default(),
             names: 0,

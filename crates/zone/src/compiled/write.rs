@@ -2,8 +2,8 @@
 
 use super::block::Block;
 use super::directory::{Directory, Entry, MIXED};
-use super::gather::Gathering;
-use super::header::{Facts, header, trailer};
+use super::gather::ChunkBuilder;
+use super::header::{HeaderFields, header, trailer};
 use super::read::extent;
 use super::stored::StoredZone;
 use super::*;
@@ -31,7 +31,8 @@ pub fn write_in_chunks(
     octets: u32,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut writer = Writer::new(contents.apex(), &Facts::of_whole(contents, verification, octets), out)?;
+    let mut writer =
+        Writer::new(contents.apex(), &HeaderFields::of_whole(contents, verification, octets), out)?;
     contents.nodes().try_for_each(|node| writer.put_node(node))?;
     writer.finish()
 }
@@ -46,7 +47,7 @@ pub fn write_splice(splice: &Splice<'_>, verification: Verification, out: &mut i
         Part::Nodes(..) => None,
         Part::Stored(zone, _) => Some(zone.chunk_octets()),
     });
-    let facts = Facts::of(&splice.head(), verification, octets.unwrap_or(CHUNK));
+    let facts = HeaderFields::of(&splice.head(), verification, octets.unwrap_or(CHUNK));
     let mut writer = Writer::new(splice.apex(), &facts, out)?;
     writer.passes_on = octets.is_some();
     for part in splice.parts() {
@@ -67,7 +68,7 @@ struct Writer<'o, 'z, W> {
     /// Whether there are chunks that are passed on.
     passes_on: bool,
     /// Names that are to become the next chunk.
-    gathering: Gathering,
+    gathering: ChunkBuilder,
     /// For the patterns of the zone that chunks are passed on from their numbers here.
     numbers: Vec<u16>,
     /// That zone.
@@ -75,14 +76,14 @@ struct Writer<'o, 'z, W> {
 }
 
 impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
-    fn new(apex: &Name, facts: &Facts, out: &'o mut W) -> io::Result<Self> {
+    fn new(apex: &Name, facts: &HeaderFields, out: &'o mut W) -> io::Result<Self> {
         let header = header(apex, facts);
         let mut writer = Self {
             block: Block::new(out),
             header,
             directory: Directory::default(),
             passes_on: false,
-            gathering: Gathering::new(facts.chunk, facts.has_mixed_ttls()),
+            gathering: ChunkBuilder::new(facts.chunk, facts.has_mixed_ttls()),
             numbers: Vec::new(),
             numbered: None,
         };
@@ -121,7 +122,7 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
         while at < places.end {
             let chunk = zone.chunk_at(at);
             let whole = zone.chunk_summary(chunk).places();
-            let stays = zone.may_be_passed_on() && at == whole.start && whole.end <= places.end;
+            let stays = zone.is_copyable() && at == whole.start && whole.end <= places.end;
             if stays && (self.gathering.is_empty() || self.gathering.is_half_full()) {
                 self.end_chunk()?;
                 let last = zone.chunk_at(places.end);

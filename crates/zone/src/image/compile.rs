@@ -1,13 +1,13 @@
 //! Compiling contents into an image.
 
 use super::node::{UNIT, word};
-use super::part::{Index, Part, Place, Room, Zone, is_nsec5};
-use super::signature::Period;
-use super::{Facts, Image, Nsec3Facts, Nsec5Key, Sections, index};
+use super::part::{ImageName, Index, Part, Room, Zone, is_nsec5};
+use super::signature::ValidityPeriod;
+use super::{Image, Nsec3Facts, Nsec5Key, Sections, ZoneSummary, index};
 use crate::Contents;
 use crate::builder::ZoneFault;
+use crate::name_status::{NameStatus, name_statuses};
 use crate::ordered::for_each_ordered;
-use crate::standing::{Standing, standings};
 use bytes::Bytes;
 use nonesuch_crypto::key_tag;
 use nonesuch_proto::{NameRef, Rtype};
@@ -76,7 +76,7 @@ struct Whole {
     forms: Vec<u8>,
     /// Where each form is in them.
     form_places: HashMap<Vec<u8>, u32>,
-    period: Option<Period>,
+    period: Option<ValidityPeriod>,
     signatures: u64,
     /// That of the first part, which has the apex.
     negative_soa: Option<u16>,
@@ -127,7 +127,7 @@ impl Whole {
         // Base32hex keeps the order of octets (RFC 4648 §7), so the canonical order of owners is that of hashes.
         debug_assert!(self.nsec3.keys.as_chunks::<20>().0.is_sorted());
         debug_assert!(self.nsec5.keys.as_chunks::<32>().0.is_sorted());
-        let mut facts = Facts {
+        let mut facts = ZoneSummary {
             apex: zone.contents.apex().view().to_canonical(),
             serial,
             is_signed: false,
@@ -217,33 +217,33 @@ fn nsec5_key(contents: &Contents) -> Option<Nsec5Key> {
 
 /// The names that an image has a block of, in canonical order: those of the zone's own data and of its cuts, with the empty
 /// non-terminals between them.
-fn places<'z>(zone: &Zone<'z>) -> Vec<Place<'z>> {
+fn places<'z>(zone: &Zone<'z>) -> Vec<ImageName<'z>> {
     let contents = zone.contents;
-    let mut places: Vec<Place<'z>> = Vec::with_capacity(contents.node_count());
+    let mut places: Vec<ImageName<'z>> = Vec::with_capacity(contents.node_count());
     let mut previous = contents.apex().view();
-    for (node, &standing) in contents.nodes().zip(&standings(contents)) {
+    for (node, &standing) in contents.nodes().zip(&name_statuses(contents)) {
         let name = node.name();
         // A DNAME at the apex occludes every name but those of a chain of hashes, which are no names of queries.
-        let is_chain = standing == Standing::BelowDname
+        let is_chain = standing == NameStatus::BelowDname
             && name.parent().is_some_and(|parent| parent == contents.apex().view())
             && zone.is_hash(node);
         if !standing.is_in_chain() && !is_chain {
             continue;
         }
         push_missing(previous, name, &mut places);
-        let standing = if is_chain { Standing::Authoritative } else { standing };
-        places.push(Place { name, node: Some(node), standing });
+        let standing = if is_chain { NameStatus::Authoritative } else { standing };
+        places.push(ImageName { name, node: Some(node), standing });
         previous = name;
     }
     places
 }
 
 /// Adds the ancestors of `name` that do not yet exist: those that the name before it is not below.
-fn push_missing<'z>(previous: NameRef<'z>, name: NameRef<'z>, places: &mut Vec<Place<'z>>) {
+fn push_missing<'z>(previous: NameRef<'z>, name: NameRef<'z>, places: &mut Vec<ImageName<'z>>) {
     let first = places.len();
     let mut ancestor = name.parent();
     while let Some(above) = ancestor.filter(|above| !previous.is_at_or_below(*above)) {
-        places.push(Place { name: above, node: None, standing: Standing::Authoritative });
+        places.push(ImageName { name: above, node: None, standing: NameStatus::Authoritative });
         ancestor = above.parent();
     }
     places[first..].reverse();

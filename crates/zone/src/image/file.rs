@@ -33,8 +33,8 @@
 //! verified. It deserves the trust, and the permissions, that the server's configuration has. Nonetheless every offset in it
 //! is checked (`super::check`): a file that lies makes wrong answers, and neither a panic nor an endless loop.
 
-use super::signature::Period;
-use super::{Facts, Image, Nsec3Facts, Nsec5Key, SECTIONS, Sections, check};
+use super::signature::ValidityPeriod;
+use super::{Image, Nsec3Facts, Nsec5Key, SECTIONS, Sections, ZoneSummary, check};
 use crate::{Contents, Verification, compiled};
 use bytes::Bytes;
 use nonesuch_crypto::tables_digest;
@@ -65,7 +65,7 @@ const SIGNATURES: u32 = 8;
 
 /// What was verified of a zone before its image was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct VerificationRecord {
     /// How much, and when.
     pub verification: Verification,
     /// BLAKE3 digest of the compiled contents that were verified and stand behind the image.
@@ -76,7 +76,7 @@ pub struct Record {
 #[derive(Debug)]
 pub struct ImageFile {
     image: Image,
-    record: Record,
+    record: VerificationRecord,
 }
 
 /// Why octets are not an image that can be served.
@@ -159,7 +159,7 @@ impl ImageFile {
 
     /// What was verified of the zone.
     #[must_use]
-    pub const fn record(&self) -> &Record {
+    pub const fn record(&self) -> &VerificationRecord {
         &self.record
     }
 
@@ -171,7 +171,7 @@ impl ImageFile {
 
     /// When all signatures are valid, so that for every RRset one is; `None` where there are none.
     #[must_use]
-    pub const fn period(&self) -> Option<Period> {
+    pub const fn period(&self) -> Option<ValidityPeriod> {
         self.image.period()
     }
 
@@ -203,14 +203,14 @@ pub fn write(
 ) -> io::Result<()> {
     let mut hasher = blake3::Hasher::new();
     compiled::write(contents, of_contents, &mut hasher)?;
-    let record = Record { verification, contents: *hasher.finalize().as_bytes() };
+    let record = VerificationRecord { verification, contents: *hasher.finalize().as_bytes() };
     image.write(&record, hasher.count(), out)?;
     compiled::write(contents, of_contents, out)
 }
 
 impl Image {
     /// Writes the first page and the sections; `behind` is the octets of what will stand behind them.
-    fn write(&self, record: &Record, behind: u64, out: &mut impl Write) -> io::Result<()> {
+    fn write(&self, record: &VerificationRecord, behind: u64, out: &mut impl Write) -> io::Result<()> {
         let mut hasher = blake3::Hasher::new();
         for section in self.sections.all() {
             hasher.update_rayon(section);
@@ -224,8 +224,8 @@ impl Image {
         Ok(())
     }
 
-    fn page(&self, record: &Record, behind: u64, digest: [u8; DIGEST]) -> Vec<u8> {
-        let Facts { apex, serial, is_signed, negative_soa, nsec3, nsec5, period, signatures } = &self.facts;
+    fn page(&self, record: &VerificationRecord, behind: u64, digest: [u8; DIGEST]) -> Vec<u8> {
+        let ZoneSummary { apex, serial, is_signed, negative_soa, nsec3, nsec5, period, signatures } = &self.facts;
         let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
         let flags = flag(*is_signed, SIGNED)
             | flag(nsec3.is_some(), NSEC3)
@@ -284,8 +284,8 @@ fn padding(length: usize) -> &'static [u8] {
 struct Page {
     length: u64,
     file_length: u64,
-    facts: Facts,
-    record: Record,
+    facts: ZoneSummary,
+    record: VerificationRecord,
     digest: [u8; DIGEST],
     /// Offset and octets of each, within `length`.
     sections: [(usize, usize); SECTIONS],
@@ -356,17 +356,24 @@ fn read_fields(mut fields: Fields<'_>) -> Result<Page, ImageFileError> {
     let verification = Verification::from_words([kind, at], fields.take());
     let verification = verification.ok_or_else(|| malformed("record of the verification"))?;
     let algorithm = u8::try_from(algorithm).map_err(|_| malformed("NSEC5 algorithm"))?;
-    let facts = Facts {
+    let facts = ZoneSummary {
         apex,
         serial,
         is_signed: flags & SIGNED != 0,
         negative_soa,
         nsec3: (flags & NSEC3 != 0).then_some(Nsec3Facts { iterations, salt }),
         nsec5: (flags & NSEC5 != 0).then_some(Nsec5Key { tag, algorithm }),
-        period: (flags & SIGNATURES != 0).then_some(Period { inception, expiration }),
+        period: (flags & SIGNATURES != 0).then_some(ValidityPeriod { inception, expiration }),
         signatures,
     };
-    Ok(Page { length, file_length, facts, record: Record { verification, contents }, digest, sections })
+    Ok(Page {
+        length,
+        file_length,
+        facts,
+        record: VerificationRecord { verification, contents },
+        digest,
+        sections,
+    })
 }
 
 /// Sections follow one another from the first page on, each at the next multiple of [`PAGE`], and end where the image does.

@@ -4,9 +4,9 @@ use super::chain::decode;
 use super::index::key_prefix;
 use super::node::{HEAD, Head, NodeKind, Role, UNIT, push_block};
 use super::render::{Rendered, Renderer};
-use super::signature::{self, Period};
+use super::signature::{self, ValidityPeriod};
 use super::{Nsec3Facts, Nsec5Key};
-use crate::standing::Standing;
+use crate::name_status::NameStatus;
 use crate::{Contents, Node, Rrset};
 use nonesuch_proto::{NameRef, Rtype};
 use std::collections::HashMap;
@@ -17,10 +17,10 @@ const MOST_GLUE: usize = 4096;
 const NSEC5_HASH: u8 = 32;
 
 /// A name in the order of the image: one of the contents', or an empty non-terminal.
-pub(super) struct Place<'z> {
+pub(super) struct ImageName<'z> {
     pub(super) name: NameRef<'z>,
     pub(super) node: Option<Node<'z>>,
-    pub(super) standing: Standing,
+    pub(super) standing: NameStatus,
 }
 
 /// The zone that is rendered, and its chains of hashes.
@@ -70,7 +70,7 @@ pub(super) struct Part {
     pub(super) forms: Vec<Vec<u8>>,
     pub(super) form_places: Vec<usize>,
     /// When all signatures of this part are valid, and how many there are.
-    pub(super) period: Option<Period>,
+    pub(super) period: Option<ValidityPeriod>,
     pub(super) signatures: u64,
     /// Place of that RRset at the apex, in the part that has it.
     pub(super) negative_soa: u16,
@@ -157,7 +157,7 @@ impl Part {
     }
 
     /// Renders the blocks of `places`.
-    pub(super) fn render(&mut self, zone: &Zone<'_>, places: &[Place<'_>], room: &mut Room) {
+    pub(super) fn render(&mut self, zone: &Zone<'_>, places: &[ImageName<'_>], room: &mut Room) {
         self.clear();
         room.numbers.clear();
         for place in places {
@@ -165,7 +165,7 @@ impl Part {
         }
     }
 
-    fn add_block(&mut self, zone: &Zone<'_>, place: &Place<'_>, room: &mut Room) {
+    fn add_block(&mut self, zone: &Zone<'_>, place: &ImageName<'_>, room: &mut Room) {
         let at = (self.blocks.len() / UNIT) as u32;
         let kind = kind_of(zone, place);
         room.heads.clear();
@@ -308,7 +308,7 @@ impl Part {
             signatures.rdatas().filter_map(|rdata| signature::split(*ttl, rdata))
         });
         let splits: Vec<_> = splits.collect();
-        let period = splits.iter().map(|split| signature::period(split.times)).reduce(Period::or);
+        let period = splits.iter().map(|split| signature::period(split.times)).reduce(ValidityPeriod::or);
         if let Some(period) = period {
             self.period = Some(self.period.map_or(period, |whole| whole.and(period)));
         }
@@ -355,9 +355,9 @@ fn number_of(form: Vec<u8>, forms: &mut Vec<Vec<u8>>, numbers: &mut HashMap<Vec<
     number
 }
 
-fn kind_of(zone: &Zone<'_>, place: &Place<'_>) -> NodeKind {
+fn kind_of(zone: &Zone<'_>, place: &ImageName<'_>) -> NodeKind {
     match (place.standing, place.node) {
-        (Standing::Delegation, _) => NodeKind::Delegation,
+        (NameStatus::Delegation, _) => NodeKind::Delegation,
         (_, Some(node)) if zone.is_hash(node) => NodeKind::Hash,
         _ => NodeKind::Authoritative,
     }

@@ -32,14 +32,14 @@ const FIXED: usize = 18;
 
 /// When all signatures of a zone are valid: for every RRset one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Period {
+pub struct ValidityPeriod {
     /// The latest inception, in seconds since 1970 modulo 2^32.
     pub inception: u32,
     /// The earliest expiration.
     pub expiration: u32,
 }
 
-impl Period {
+impl ValidityPeriod {
     /// The period of `self` and `other` at once.
     pub(super) const fn and(self, other: Self) -> Self {
         Self {
@@ -111,9 +111,12 @@ pub(super) fn split(ttl: u32, rdata: &[u8]) -> Option<Split<'_>> {
 }
 
 /// When a signature is valid.
-pub(super) const fn period(times: [u8; 8]) -> Period {
+pub(super) const fn period(times: [u8; 8]) -> ValidityPeriod {
     let [a, b, c, d, e, f, g, h] = times;
-    Period { expiration: u32::from_be_bytes([a, b, c, d]), inception: u32::from_be_bytes([e, f, g, h]) }
+    ValidityPeriod {
+        expiration: u32::from_be_bytes([a, b, c, d]),
+        inception: u32::from_be_bytes([e, f, g, h]),
+    }
 }
 
 /// The form that `forms` begin with, and the octets of its signatures; `None` where there is none.
@@ -186,14 +189,14 @@ mod tests {
 
     #[test]
     fn periods_are_joined_in_serial_arithmetic() {
-        let early = Period { inception: u32::MAX - 9, expiration: 100 };
-        let late = Period { inception: 5, expiration: 200 };
-        assert_eq!(early.and(late), Period { inception: 5, expiration: 100 });
+        let early = ValidityPeriod { inception: u32::MAX - 9, expiration: 100 };
+        let late = ValidityPeriod { inception: 5, expiration: 200 };
+        assert_eq!(early.and(late), ValidityPeriod { inception: 5, expiration: 100 });
         assert_eq!(late.and(early), early.and(late));
-        assert_eq!(early.or(late), Period { inception: u32::MAX - 9, expiration: 200 });
+        assert_eq!(early.or(late), ValidityPeriod { inception: u32::MAX - 9, expiration: 200 });
         assert_eq!(late.or(early), early.or(late));
         // Between them no signature would be valid.
-        let far = Period { inception: 300, expiration: 400 };
+        let far = ValidityPeriod { inception: 300, expiration: 400 };
         assert_eq!((late.or(far), far.or(late)), (late, far));
     }
 

@@ -67,12 +67,12 @@ pub struct Position {
     /// Octets of the question name.
     pub question: usize,
     /// How the owner is written.
-    pub owner: Owner,
+    pub owner: OwnerForm,
 }
 
 /// How a template's records name their owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum OwnerForm {
     /// As rendered: a pointer to the question name, or for records of a chain and glue the name itself.
     AsRendered,
     /// A pointer to a place in the response.
@@ -95,16 +95,16 @@ impl Template<'_> {
     ) -> Option<u16> {
         let parts = self.parts();
         // Records of a chain have no owner of two octets that a pointer could take the place of.
-        let is_renamed = parts.role == Role::Chain && position.owner != Owner::AsRendered;
+        let is_renamed = parts.role == Role::Chain && position.owner != OwnerForm::AsRendered;
         if parts.least_octets(with_signatures) > room && !is_renamed {
             return None;
         }
         let end = out.len() + parts.records.len();
         if end > REACH && self.is_beyond_reach(&parts, position.question, out.len())
             || is_renamed
-            || position.owner == Owner::WrittenOut
+            || position.owner == OwnerForm::WrittenOut
         {
-            return self.append_written_out(position.owner, with_signatures, room, out);
+            return self.append_uncompressed(position.owner, with_signatures, room, out);
         }
         Some(self.append_rendered(&parts, position, with_signatures, out))
     }
@@ -139,7 +139,7 @@ impl Template<'_> {
         let start = out.len();
         out.extend_from_slice(parts.records);
         self.move_pointers(parts, position, &mut out[start..], start);
-        if let Owner::At(pointer) = position.owner
+        if let OwnerForm::At(pointer) = position.owner
             && pointer != TO_QUESTION
         {
             replace_owners(&mut out[start..], pointer);
@@ -148,7 +148,7 @@ impl Template<'_> {
             return parts.record_count;
         }
         let owner = match position.owner {
-            Owner::At(pointer) => pointer,
+            OwnerForm::At(pointer) => pointer,
             _ => first_owner(out, start),
         };
         self.image.append_signatures(parts.signature_count, parts.signatures, owner, out);
@@ -189,8 +189,8 @@ impl Template<'_> {
             return None;
         }
         let owner = match position.owner {
-            Owner::At(pointer) => pointer,
-            Owner::AsRendered if points_to_question(parts.role) => TO_QUESTION,
+            OwnerForm::At(pointer) => pointer,
+            OwnerForm::AsRendered if points_to_question(parts.role) => TO_QUESTION,
             // The signatures of records of a chain point to the owner in the record before them, which is left out.
             owner => return self.append_parsed(owner, |rtype| rtype == Rtype::RRSIG, room, out),
         };
@@ -210,9 +210,9 @@ impl Template<'_> {
     /// Returns `None` and leaves `out` as it was where they take more than `room` octets.
     #[cold]
     #[inline(never)]
-    pub fn append_written_out(
+    pub fn append_uncompressed(
         self,
-        owner: Owner,
+        owner: OwnerForm,
         with_signatures: bool,
         room: usize,
         out: &mut Vec<u8>,
@@ -222,7 +222,7 @@ impl Template<'_> {
 
     fn append_parsed(
         self,
-        owner: Owner,
+        owner: OwnerForm,
         keep: impl Fn(Rtype) -> bool,
         room: usize,
         out: &mut Vec<u8>,
@@ -232,9 +232,9 @@ impl Template<'_> {
             return None;
         }
         let pointer = match owner {
-            Owner::At(pointer) => Some(pointer),
-            Owner::AsRendered if points_to_question(parts.role) => Some(TO_QUESTION),
-            Owner::AsRendered | Owner::WrittenOut => None,
+            OwnerForm::At(pointer) => Some(pointer),
+            OwnerForm::AsRendered if points_to_question(parts.role) => Some(TO_QUESTION),
+            OwnerForm::AsRendered | OwnerForm::WrittenOut => None,
         };
         let (start, mut count) = (out.len(), 0);
         for record in self.expand().into_iter().filter(|record| keep(record.rtype)) {
@@ -260,7 +260,7 @@ impl Template<'_> {
         // Glue points into the NS RRset, which stands before it in a referral.
         let before = if is_glue(parts.role) { self.node().template(Rtype::NS) } else { None };
         let base = if parts.role == Role::Chain { self.image.apex() } else { self.node().name() };
-        let position = Position { question: base.len(), owner: Owner::AsRendered };
+        let position = Position { question: base.len(), owner: OwnerForm::AsRendered };
         let mut message = vec![0; HEADER];
         message.extend_from_slice(base.wire());
         message.extend_from_slice(&[0; 4]);

@@ -1,9 +1,9 @@
 //! Images in files: what is written is answered from as it is in memory; what is damaged is refused.
 
 use super::file::{self, PAGE, contents_range};
-use super::{Image, ImageFile, ImageFileError, Lookup, Owner, Position};
+use super::{Image, ImageFile, ImageFileError, Lookup, OwnerForm, Position};
 use crate::read::read_text;
-use crate::{CompiledError, Contents, Run, Verification};
+use crate::{CompiledError, Contents, NodesBuilder, Verification};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::path::Path;
 
@@ -56,7 +56,7 @@ fn walk(image: &Image) -> Vec<Vec<u8>> {
         let templates = node.templates().chain(node.glue().map(|glue| glue.addresses)).chain(node.nsec());
         for template in templates.chain(image.nsec_at_or_before(name.view())) {
             found.extend(template.expand().into_iter().map(|record| record.rdata));
-            for owner in [Owner::AsRendered, Owner::At(0xc00c), Owner::WrittenOut] {
+            for owner in [OwnerForm::AsRendered, OwnerForm::At(0xc00c), OwnerForm::WrittenOut] {
                 let mut out = vec![0; 40];
                 let position = Position { question: name.wire().len(), owner };
                 template.append(position, true, usize::MAX, &mut out);
@@ -336,14 +336,14 @@ fn glue_that_fits_no_message_makes_no_malformed_image() {
     let text = "$ORIGIN example.\n$TTL 60\n@ SOA . . 1 1 1 1 1\ncut NS ns.cut\n";
     let small = read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
     let host: Name = "ns.cut.example.".parse().unwrap();
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     run.push_nodes(&small, 0..2);
     run.begin_node(host.view());
     run.begin_rrset(Rtype::A, Rtype::A, 60);
     for number in 0..5000u16 {
         run.push_record(|out| out.extend_from_slice(&[&[10, 0][..], &number.to_be_bytes()].concat()));
     }
-    let image = Image::compile_any(&Contents::from_run(&apex, run)).unwrap();
+    let image = Image::compile_any(&Contents::from_nodes(&apex, run)).unwrap();
     let mut octets = Vec::new();
     file::write(&image, FULL, &small, FULL, &mut octets).unwrap();
     let opened = ImageFile::open(octets).unwrap();
@@ -356,7 +356,7 @@ fn glue_that_fits_no_message_makes_no_malformed_image() {
 fn an_rrset_that_fits_no_message_is_in_no_image() {
     let apex: Name = "example.".parse().unwrap();
     let small = read_text(b"example. 60 SOA . . 1 1 1 1 1\n", Path::new("zone"), None).unwrap().contents;
-    let mut run = Run::default();
+    let mut run = NodesBuilder::default();
     run.push_nodes(&small, 0..1);
     run.begin_rrset(Rtype::TXT, Rtype::TXT, 60);
     for number in 0..300u16 {
@@ -366,7 +366,7 @@ fn an_rrset_that_fits_no_message_is_in_no_image() {
             out.resize(out.len() + 253, b'x');
         });
     }
-    let large = Contents::from_run(&apex, run);
+    let large = Contents::from_nodes(&apex, run);
     let error = Image::compile(&large).unwrap_err();
     assert!(error.to_string().starts_with("example.: the TXT records take a message of"), "{error}");
     let image = Image::compile_any(&large).unwrap();

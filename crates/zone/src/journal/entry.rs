@@ -56,12 +56,12 @@ pub(super) fn encode(change: &ChangeSet, from: u32, to: u32) -> Vec<u8> {
     out[..4].copy_from_slice(&MARK);
     out[4..8].copy_from_slice(&from.to_le_bytes());
     out[8..12].copy_from_slice(&to.to_le_bytes());
-    seal(&mut out);
+    finish_entry(&mut out);
     out
 }
 
 /// Writes length and digest of an entry into its head.
-pub(super) fn seal(out: &mut [u8]) {
+pub(super) fn finish_entry(out: &mut [u8]) {
     let body = (out.len() - HEAD) as u64;
     out[16..SEALED].copy_from_slice(&body.to_le_bytes());
     let digest = blake3::Hasher::new().update(&out[..SEALED]).update(&out[HEAD..]).finalize();

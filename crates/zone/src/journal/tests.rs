@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::read::read_text;
-use crate::{Contents, Run};
+use crate::{Contents, NodesBuilder};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use tempfile::TempDir;
@@ -35,10 +35,10 @@ fn versions(names: &[u64]) -> Vec<Contents> {
 fn journal_of(folder: &Path, versions: &[Contents]) -> (PathBuf, Vec<u64>) {
     let path = folder.join("example.journal");
     let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
-    assert_eq!(opened, Opened::New);
+    assert_eq!(opened, OpenOutcome::New);
     let mut ends = vec![journal.octets()];
     for pair in versions.windows(2) {
-        assert_eq!(journal.append(&change(&pair[0], &pair[1])).unwrap(), Appended::Kept);
+        assert_eq!(journal.append(&change(&pair[0], &pair[1])).unwrap(), AppendOutcome::Appended);
         ends.push(journal.octets());
     }
     (path, ends)
@@ -86,7 +86,7 @@ fn changes_lead_from_every_version_to_every_later_one() {
     let versions = versions(&[0, 0xff, 0xf0f0, u64::MAX, 1]);
     let (path, ends) = journal_of(folder.path(), &versions);
     let (journal, opened) = Journal::open(&path, &"eXample.".parse().unwrap(), ROOMY).unwrap();
-    assert_eq!((opened, journal.len(), journal.octets()), (Opened::Whole, 4, ends[4]));
+    assert_eq!((opened, journal.len(), journal.octets()), (OpenOutcome::Whole, 4, ends[4]));
     assert_eq!(journal.serials(), Some((1, 5)));
     for (from, old) in versions.iter().enumerate() {
         for (to, new) in versions.iter().enumerate().skip(from + 1) {
@@ -134,7 +134,7 @@ fn serials_may_wrap_and_come_again() {
     let serials = [7, u32::MAX, 0, 7, 9];
     let zones: Vec<_> = serials.iter().enumerate().map(|(at, serial)| version(*serial, at as u64)).collect();
     for pair in zones.windows(2) {
-        assert_eq!(journal.append(&change(&pair[0], &pair[1])).unwrap(), Appended::Kept);
+        assert_eq!(journal.append(&change(&pair[0], &pair[1])).unwrap(), AppendOutcome::Appended);
     }
     // From the later 7.
     assert_eq!(journal.between(7, 9).unwrap().entries.len(), 1);
@@ -147,11 +147,11 @@ fn what_does_not_follow_begins_anew() {
     let versions = versions(&[0, 1, 2, 3, 4]);
     let (path, _) = journal_of(folder.path(), &versions[..3]);
     let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
-    assert_eq!(journal.append(&change(&versions[3], &versions[4])).unwrap(), Appended::Restarted);
+    assert_eq!(journal.append(&change(&versions[3], &versions[4])).unwrap(), AppendOutcome::Restarted);
     assert_eq!((journal.serials(), journal.len()), (Some((4, 5)), 1));
     drop(journal);
     let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
-    assert_eq!((opened, journal.serials()), (Opened::Whole, Some((4, 5))));
+    assert_eq!((opened, journal.serials()), (OpenOutcome::Whole, Some((4, 5))));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_change_without_both_soa_records_is_refused() {
         change(&old, &old),
         ChangeSet::between(&old, &new, |rrset| rrset.rtype() != nonesuch_proto::Rtype::SOA),
         change(&version(1, 0), &version(1, 1)),
-        ChangeSet::from_sides(&"other.".parse().unwrap(), Run::default(), Run::default()),
+        ChangeSet::from_sides(&"other.".parse().unwrap(), NodesBuilder::default(), NodesBuilder::default()),
     ];
     for case in &cases {
         assert!(matches!(journal.append(case), Err(JournalError::NoSerials(_))));
@@ -181,7 +181,7 @@ fn it_keeps_to_its_size_and_keeps_the_newest() {
     let mut before = journal.octets();
     for serial in 1..=60 {
         let (old, new) = (version(serial, 0xf << serial), version(serial + 1, 0xf << (serial + 1)));
-        assert_eq!(journal.append(&change(&old, &new)).unwrap(), Appended::Kept);
+        assert_eq!(journal.append(&change(&old, &new)).unwrap(), AppendOutcome::Appended);
         assert!(journal.octets() <= most && journal.octets() == fs::metadata(&path).unwrap().len());
         assert_eq!(journal.serials().unwrap().1, serial + 1);
         rewritten += u32::from(journal.octets() < before);
@@ -193,11 +193,11 @@ fn it_keeps_to_its_size_and_keeps_the_newest() {
     // Not each change writes it anew.
     assert!(rewritten < 30, "{rewritten}");
     let (again, opened) = Journal::open(&path, &apex(), most).unwrap();
-    assert_eq!((opened, again.serials()), (Opened::Whole, journal.serials()));
+    assert_eq!((opened, again.serials()), (OpenOutcome::Whole, journal.serials()));
     let large = change(&version(61, 0), &version(62, u64::MAX));
-    assert_eq!(again.append(&large).unwrap(), Appended::TooLarge);
+    assert_eq!(again.append(&large).unwrap(), AppendOutcome::TooLarge);
     assert!(again.serials().is_none());
-    assert_eq!(again.append(&change(&version(62, 0), &version(63, 1))).unwrap(), Appended::Kept);
+    assert_eq!(again.append(&change(&version(62, 0), &version(63, 1))).unwrap(), AppendOutcome::Appended);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn files_that_are_no_journal_of_the_zone_are_refused_and_can_be_replaced() {
         assert!(error.contains(expected) && error.contains("example.journal"), "{error}");
         let journal = Journal::replace(&path, &apex(), ROOMY).unwrap();
         assert_eq!(journal.octets(), HEADER as u64);
-        assert_eq!(Journal::open(&path, &apex(), ROOMY).unwrap().1, Opened::Whole);
+        assert_eq!(Journal::open(&path, &apex(), ROOMY).unwrap().1, OpenOutcome::Whole);
     }
     let error = Journal::open(&path, &"other.".parse().unwrap(), ROOMY).unwrap_err();
     assert!(matches!(error, JournalError::OtherZone { .. }), "{error}");
@@ -396,7 +396,7 @@ fn what_a_crash_leaves_beside_it_does_no_harm() {
     beside.push(".new");
     fs::write(&beside, b"half of a journal").unwrap();
     let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
-    assert_eq!((opened, journal.len()), (Opened::Whole, 2));
+    assert_eq!((opened, journal.len()), (OpenOutcome::Whole, 2));
     journal.clear().unwrap();
     assert!(!Path::new(&beside).exists());
 }
@@ -429,14 +429,14 @@ proptest! {
         prop_assert_eq!(journal.octets(), ends[journal.len()]);
         prop_assert_eq!(fs::metadata(&path).unwrap().len(), ends[journal.len()]);
         let is_whole = is_cut && garbage.is_empty() && ends.contains(&place);
-        prop_assert!(!is_whole || opened == Opened::Whole);
+        prop_assert!(!is_whole || opened == OpenOutcome::Whole);
         for at in 0..journal.len() {
             prop_assert_eq!(replay(&journal, &versions[at], at as u32 + 2), records(&versions[at + 1]));
         }
         // It goes on from there.
         let last = journal.len() as u32 + 1;
         let next = change(&versions[journal.len()], &version(last + 1, 5));
-        prop_assert_eq!(journal.append(&next).unwrap(), Appended::Kept);
+        prop_assert_eq!(journal.append(&next).unwrap(), AppendOutcome::Appended);
         prop_assert_eq!(Journal::open(&path, &apex(), ROOMY).unwrap().0.serials(), Some((1, last + 1)));
     }
 
@@ -448,7 +448,7 @@ proptest! {
         let at = entry::HEAD + place % (octets.len() - entry::HEAD);
         octets[at] = octet;
         octets.extend_from_slice(&tail);
-        entry::seal(&mut octets);
+        entry::finish_entry(&mut octets);
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("j");
         fs::write(&path, [&header_of(&apex())[..], &octets].concat()).unwrap();

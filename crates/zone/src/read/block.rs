@@ -15,9 +15,9 @@ use nonesuch_proto::text::parse_ttl;
 const TAIL: usize = 8 << 10;
 
 /// What a block yields on a guess.
-pub(super) struct Guessed {
+pub(super) struct SpeculativeBlock {
     /// The guess.
-    before: Inherited,
+    before: AssumedState,
     /// The records, their place not yet set.
     part: Part,
     /// The state behind the block.
@@ -28,12 +28,12 @@ pub(super) struct Guessed {
 
 /// What is guessed about the text in front of a block.
 #[derive(Clone)]
-pub(super) struct Inherited {
+pub(super) struct AssumedState {
     origin: Option<Name>,
     default_ttl: Option<u32>,
 }
 
-impl Inherited {
+impl AssumedState {
     /// Of entries behind those that led to `state`.
     pub(super) fn from_state(state: &State) -> Self {
         Self { origin: state.origin.clone(), default_ttl: state.default_ttl }
@@ -76,7 +76,11 @@ impl Inherited {
 }
 
 /// Reads `block` as if `before` were what stands in front of it.
-pub(super) fn read_on_guess(before: Inherited, block: &Block<'_>, part: &mut OpenPart) -> Option<Guessed> {
+pub(super) fn read_speculatively(
+    before: AssumedState,
+    block: &Block<'_>,
+    part: &mut OpenPart,
+) -> Option<SpeculativeBlock> {
     // A text without places to cut is one entry that never ends, or a name with very many records.
     if block.text.len() > 16 * PART {
         return None;
@@ -99,14 +103,19 @@ pub(super) fn read_on_guess(before: Inherited, block: &Block<'_>, part: &mut Ope
                 }
             }
             Ok(Step::End) => {
-                return Some(Guessed { before, part: part.close(), after: state, lines: lexer.lines() });
+                return Some(SpeculativeBlock {
+                    before,
+                    part: part.close(),
+                    after: state,
+                    lines: lexer.lines(),
+                });
             }
             Ok(Step::Cut) | Err(_) => return None,
         }
     }
 }
 
-impl Guessed {
+impl SpeculativeBlock {
     /// The records, where `state` is what was guessed; it then moves behind the block.
     pub(super) fn accept(self, state: &mut State) -> Option<Part> {
         let Self { before, mut part, after, .. } = self;

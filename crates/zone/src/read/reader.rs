@@ -1,9 +1,9 @@
 //! Reads files block by block: several side by side on a guess, and in its turn what was not guessed rightly.
 
-use super::block::{Guessed, Inherited, read_on_guess};
+use super::block::{AssumedState, SpeculativeBlock, read_speculatively};
 use super::entry::{EntryReader, Include, Located, State};
 use super::fault::{ReadError, ReadFault};
-use super::source::{Block, Cutter, Source};
+use super::source::{Block, BlockSplitter, Source};
 use crate::builder::{Builder, OpenPart, PART};
 use crate::lexer::{Lexer, Step};
 use rayon::prelude::*;
@@ -19,7 +19,7 @@ const MAX_INCLUDE: usize = 10;
 const BLOCKS: usize = 4;
 
 /// How files are opened: a zone file, and those that it includes.
-pub(crate) type Open = fn(&Path) -> io::Result<File>;
+pub(crate) type OpenFile = fn(&Path) -> io::Result<File>;
 
 /// Reads a file and those that it includes.
 pub(super) struct Reader {
@@ -27,7 +27,7 @@ pub(super) struct Reader {
     pub(super) files: Vec<PathBuf>,
     /// Octets of a block, more or less.
     pub(super) block_octets: usize,
-    pub(super) open: Open,
+    pub(super) open: OpenFile,
     part: OpenPart,
 }
 
@@ -39,12 +39,12 @@ struct Current<'a> {
     /// Newlines in front of what comes next.
     lines: u32,
     queue: VecDeque<Job<'a>>,
-    cutter: Cutter<'a>,
+    cutter: BlockSplitter<'a>,
 }
 
 struct Job<'a> {
     block: Block<'a>,
-    guessed: Option<Guessed>,
+    guessed: Option<SpeculativeBlock>,
 }
 
 /// How reading a block ends.
@@ -74,7 +74,7 @@ impl Reader {
         depth: usize,
         state: State,
     ) -> Result<State, ReadError> {
-        let cutter = Cutter::new(source, self.block_octets);
+        let cutter = BlockSplitter::new(source, self.block_octets);
         let mut current = Current { file, depth, state, lines: 0, queue: VecDeque::new(), cutter };
         let mut blocks = current.take_blocks();
         while !blocks.is_empty() {
@@ -220,8 +220,8 @@ impl<'a> Current<'a> {
     }
 
     /// What stands in front of each of `blocks`, as far as one can tell without reading them.
-    fn guess(&self, blocks: &[Block<'a>]) -> Vec<Inherited> {
-        let mut inherited = Inherited::from_state(&self.state);
+    fn guess(&self, blocks: &[Block<'a>]) -> Vec<AssumedState> {
+        let mut inherited = AssumedState::from_state(&self.state);
         let mut guesses = Vec::with_capacity(blocks.len());
         for block in blocks {
             guesses.push(inherited.clone());
@@ -251,12 +251,12 @@ impl<'a> Current<'a> {
     }
 }
 
-fn read_side_by_side<'a>(blocks: Vec<Block<'a>>, guesses: Vec<Inherited>) -> Vec<Job<'a>> {
+fn read_side_by_side<'a>(blocks: Vec<Block<'a>>, guesses: Vec<AssumedState>) -> Vec<Job<'a>> {
     blocks
         .into_par_iter()
         .zip(guesses)
         .map_init(OpenPart::default, |part, (block, guess)| {
-            let guessed = read_on_guess(guess, &block, part);
+            let guessed = read_speculatively(guess, &block, part);
             Job { block, guessed }
         })
         .collect()

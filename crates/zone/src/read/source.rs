@@ -31,7 +31,7 @@ pub(super) struct Block<'a> {
 }
 
 /// Cuts a source into blocks.
-pub(super) struct Cutter<'a> {
+pub(super) struct BlockSplitter<'a> {
     source: Source<'a>,
     /// Octets of a block, more or less.
     octets: usize,
@@ -45,7 +45,7 @@ pub(super) struct Cutter<'a> {
     pub(super) fault: Option<io::Error>,
 }
 
-impl<'a> Cutter<'a> {
+impl<'a> BlockSplitter<'a> {
     pub(super) fn new(source: Source<'a>, octets: usize) -> Self {
         let (carry, spare) = (Vec::new(), Vec::new());
         let octets = if matches!(source, Source::File(_)) { octets.clamp(1, BLOCK) } else { octets };

@@ -1,8 +1,8 @@
 //! Reading in blocks is reading from front to back.
 
-use super::block::{Inherited, read_on_guess};
+use super::block::{AssumedState, read_speculatively};
 use super::reader::Reader;
-use super::source::{Block, Cutter, Source};
+use super::source::{Block, BlockSplitter, Source};
 use super::*;
 use crate::builder::OpenPart;
 use crate::write::write_zone;
@@ -13,7 +13,7 @@ use std::path::Path;
 const HEAD: &str = "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 1 2 3 4 300\n@ NS ns\nns A 192.0.2.1\n";
 
 /// All that reading says: the zone file, the apex and the warnings, or the error.
-fn outcome(read: Result<Reading, ReadError>) -> String {
+fn outcome(read: Result<ParsedZone, ReadError>) -> String {
     let reading = match read {
         Ok(reading) => reading,
         Err(error) => return error.to_string(),
@@ -107,14 +107,14 @@ fn guesses_are_right_where_text_is_usual() {
         (0..2000).map(|n| format!("$ORIGIN z{n}.example.\nns A 192.0.2.1\n$ORIGIN example.\n")).collect();
     for rest in [hosts, relative] {
         let text = format!("{HEAD}{rest}");
-        let mut cutter = Cutter::new(Source::Text(text.as_bytes()), 1000);
+        let mut cutter = BlockSplitter::new(Source::Text(text.as_bytes()), 1000);
         let blocks = cutter.take_blocks(usize::MAX);
         assert!(blocks.len() > 20);
         let mut state = State::new(None);
-        let mut guess = Inherited::from_state(&state);
+        let mut guess = AssumedState::from_state(&state);
         let mut wrong = 0;
         for block in &blocks {
-            let guessed = read_on_guess(guess.clone(), block, &mut OpenPart::default());
+            let guessed = read_speculatively(guess.clone(), block, &mut OpenPart::default());
             guess.pass(block);
             wrong += usize::from(guessed.and_then(|guessed| guessed.accept(&mut state)).is_none());
         }
@@ -127,7 +127,7 @@ fn blocks_are_the_text_and_begin_where_entries_may() {
     let text = format!("{HEAD}a TXT ( b\n c\nd )\n\n; e\nf A 192.0.2.1\n");
     for octets in 1..text.len() {
         let blocks: Vec<Block<'_>> =
-            Cutter::new(Source::Text(text.as_bytes()), octets).take_blocks(usize::MAX);
+            BlockSplitter::new(Source::Text(text.as_bytes()), octets).take_blocks(usize::MAX);
         assert_eq!(blocks.iter().map(|block| &block.text[..]).collect::<Vec<_>>().concat(), text.as_bytes());
         let (first, last) = (blocks.first().unwrap(), blocks.last().unwrap());
         assert!(first.is_first && last.is_last);

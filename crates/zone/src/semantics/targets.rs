@@ -2,14 +2,14 @@
 
 use super::hostname;
 use crate::contents::{Contents, Node};
-use crate::standing::Standing;
+use crate::name_status::NameStatus;
 use nonesuch_proto::{MAX_NAME, NameRef, Rtype, WildcardRoom};
 use std::sync::atomic::AtomicBool;
 
 /// A zone while it is checked.
 pub(super) struct Checker<'z> {
     pub(super) contents: &'z Contents,
-    pub(super) standings: Vec<Standing>,
+    pub(super) standings: Vec<NameStatus>,
     /// For each node at or below a zone cut, whether an NS record names it.
     pub(super) is_glue: Vec<AtomicBool>,
     /// Expire field of the SOA record, in seconds.
@@ -98,12 +98,12 @@ impl<'z> Checker<'z> {
     fn resolve_node(&self, node: Node<'_>) -> Resolution {
         let has_address = node.has(Rtype::A) || node.has(Rtype::AAAA);
         match self.standings[node.index()] {
-            Standing::BelowDname => Resolution::BelowDname,
-            Standing::Delegation | Standing::BelowCut if has_address => Resolution::Glue(node.index()),
-            Standing::Delegation | Standing::BelowCut => Resolution::Delegated,
-            Standing::Authoritative if has_address => Resolution::Address,
-            Standing::Authoritative if node.has(Rtype::CNAME) => Resolution::Alias,
-            Standing::Authoritative => Resolution::NoAddress,
+            NameStatus::BelowDname => Resolution::BelowDname,
+            NameStatus::Delegation | NameStatus::BelowCut if has_address => Resolution::Glue(node.index()),
+            NameStatus::Delegation | NameStatus::BelowCut => Resolution::Delegated,
+            NameStatus::Authoritative if has_address => Resolution::Address,
+            NameStatus::Authoritative if node.has(Rtype::CNAME) => Resolution::Alias,
+            NameStatus::Authoritative => Resolution::NoAddress,
         }
     }
 
@@ -115,9 +115,9 @@ impl<'z> Checker<'z> {
         for count in apex.label_count()..target.label_count() {
             let name = target.suffix(count);
             match self.contents.find(name).map(|node| (node, self.standings[node.index()])) {
-                Ok((_, Standing::Delegation | Standing::BelowCut)) => return Resolution::Delegated,
-                Ok((_, Standing::BelowDname)) => return Resolution::BelowDname,
-                Ok((node, Standing::Authoritative)) if node.has(Rtype::DNAME) => {
+                Ok((_, NameStatus::Delegation | NameStatus::BelowCut)) => return Resolution::Delegated,
+                Ok((_, NameStatus::BelowDname)) => return Resolution::BelowDname,
+                Ok((node, NameStatus::Authoritative)) if node.has(Rtype::DNAME) => {
                     return Resolution::BelowDname;
                 }
                 Ok(_) => encloser = name,
@@ -129,7 +129,7 @@ impl<'z> Checker<'z> {
             return Resolution::NoAddress;
         }
         let mut room: WildcardRoom = [0; MAX_NAME + 2];
-        let wildcard = self.contents.find(encloser.wildcard_in(&mut room));
+        let wildcard = self.contents.find(encloser.write_wildcard(&mut room));
         wildcard.map_or(Resolution::NoAddress, |wildcard| self.resolve_node(wildcard))
     }
 

@@ -5,10 +5,10 @@
 
 use super::super::image_inputs::ImageInputs;
 use super::member::Membership;
-use super::{Fingerprint, LOCKS, STATE, StateFolder, ZONE, file_stem, is_ours, legacy};
+use super::{Fingerprint, LOCKS, STATE, StateDirectory, ZONE, file_stem, is_ours, legacy};
 use nix::unistd::syncfs;
 use nonesuch_proto::Name;
-use nonesuch_secondary::{Rejected, Timers};
+use nonesuch_secondary::{RejectedVersions, Timers};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -27,7 +27,7 @@ const MAX_OCTETS: u64 = 16 << 20;
 pub(in crate::service) struct StateFile {
     /// The image of the stored version.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::service) image: Option<ImageFacts>,
+    pub(in crate::service) image: Option<ImageState>,
     /// The catalog that lists the zone as a member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::service) member: Option<Membership>,
@@ -39,12 +39,12 @@ pub(in crate::service) struct StateFile {
     pub(in crate::service) timers: Option<Timers>,
     /// The versions of primaries that were rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::service) rejected: Option<Rejected>,
+    pub(in crate::service) rejected: Option<RejectedVersions>,
 }
 
 /// Facts about one image. They hold for the file with that fingerprint alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::service) struct ImageFacts {
+pub(in crate::service) struct ImageState {
     /// The fingerprint of the image.
     pub(in crate::service) fingerprint: Fingerprint,
     /// The fingerprints of the files that the version was read from; none where it was not read from files.
@@ -82,7 +82,7 @@ impl StateFile {
     }
 }
 
-impl StateFolder {
+impl StateDirectory {
     /// The facts that are stored of a zone.
     pub(in crate::service) fn facts(&self, apex: &Name) -> StateFile {
         self.read_stem(&file_stem(apex))
@@ -112,7 +112,7 @@ impl StateFolder {
         change: impl FnOnce(&mut StateFile),
     ) -> io::Result<()> {
         let stem = file_stem(apex);
-        let _one = self.lock_facts(&stem);
+        let _one = self.lock_state(&stem);
         let before = self.read_stem(&stem);
         let mut facts = before.clone();
         change(&mut facts);
@@ -159,7 +159,7 @@ impl StateFolder {
         Ok(())
     }
 
-    pub(super) fn lock_facts(&self, stem: &str) -> MutexGuard<'_, ()> {
+    pub(super) fn lock_state(&self, stem: &str) -> MutexGuard<'_, ()> {
         let number = stem.bytes().fold(0usize, |sum, octet| sum.wrapping_mul(31) + usize::from(octet));
         self.facts[number % LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,13 +172,13 @@ impl StateFolder {
     pub(in crate::service) fn note_image(
         &self,
         apex: &Name,
-        change: impl FnOnce(&mut ImageFacts),
+        change: impl FnOnce(&mut ImageState),
     ) -> io::Result<()> {
         let fingerprint = Fingerprint::of(&self.path(apex, ZONE))?;
         let mut has_inputs = false;
         self.update(apex, |facts| {
             let known = facts.image.take().filter(|image| image.fingerprint == fingerprint);
-            let mut image = known.unwrap_or(ImageFacts { fingerprint, origin: Vec::new(), inputs: None });
+            let mut image = known.unwrap_or(ImageState { fingerprint, origin: Vec::new(), inputs: None });
             change(&mut image);
             has_inputs = image.inputs.is_some();
             facts.image = Some(image);
@@ -187,7 +187,7 @@ impl StateFolder {
     }
 
     /// The facts about the stored image of a zone.
-    fn image_facts(&self, apex: &Name) -> Option<ImageFacts> {
+    fn image_facts(&self, apex: &Name) -> Option<ImageState> {
         let fingerprint = Fingerprint::of(&self.path(apex, ZONE)).ok()?;
         self.facts(apex).image.filter(|image| image.fingerprint == fingerprint)
     }
@@ -210,7 +210,7 @@ impl StateFolder {
         }
         self.has_legacy = true;
         let written = stems.iter().try_for_each(|stem| {
-            let _one = self.lock_facts(stem);
+            let _one = self.lock_state(stem);
             self.write_facts(stem, &self.read_stem(stem))
         });
         // One call for all: a directory may have files of a hundred thousand zones.
@@ -240,9 +240,9 @@ mod tests {
 
     const IMAGE: &[u8] = b"\x89NSCI\r\n\x1aimage";
 
-    fn folder() -> (tempfile::TempDir, StateFolder, Name) {
+    fn folder() -> (tempfile::TempDir, StateDirectory, Name) {
         let dir = tempfile::tempdir().unwrap();
-        let state = StateFolder::open(dir.path()).unwrap();
+        let state = StateDirectory::open(dir.path()).unwrap();
         (dir, state, "example.".parse().unwrap())
     }
 
@@ -250,7 +250,7 @@ mod tests {
         let fingerprint = Fingerprint { modified: (i64::MIN, 7), octets: u64::MAX, inode: 1, device: 2 };
         let verification = Verification::Full { at: u32::MAX };
         StateFile {
-            image: Some(ImageFacts {
+            image: Some(ImageState {
                 fingerprint,
                 origin: vec![fingerprint],
                 inputs: Some(ImageInputs { digest: "ab".into(), verification, has_signed_keys: true }),
@@ -263,7 +263,7 @@ mod tests {
             }),
             reused_serial: Some(u32::MAX),
             timers: Some(Timers { serial: 7, refreshed: 1_750_000_000, left: Some(0) }),
-            rejected: Some(Rejected {
+            rejected: Some(RejectedVersions {
                 judged_by: "these settings".into(),
                 serials: vec![
                     ("192.0.2.1:53".parse().unwrap(), 7),
@@ -314,13 +314,13 @@ mod tests {
         assert_eq!(state.facts(&apex), facts());
         state.update_durably(&apex, |stored| stored.reused_serial = None).unwrap();
         drop(state);
-        let state = StateFolder::open(dir.path()).unwrap();
+        let state = StateDirectory::open(dir.path()).unwrap();
         assert_eq!(state.facts(&apex), StateFile { reused_serial: None, ..facts() });
         state.remove_versions(&apex);
         let left = StateFile { image: None, reused_serial: None, ..facts() };
         assert_eq!(state.facts(&apex), left, "what does not belong to the versions stays");
         state.update(&apex, |stored| *stored = StateFile::default()).unwrap();
-        assert_eq!(fs::read_dir(StateFolder::zones_in(dir.path())).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(StateDirectory::zones_directory(dir.path())).unwrap().count(), 0);
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
                 let (state, apex) = (&state, &apex);
                 scope.spawn(move || {
                     let change = |stored: &mut StateFile| {
-                        let empty = || Rejected { judged_by: String::new(), serials: Vec::new() };
+                        let empty = || RejectedVersions { judged_by: String::new(), serials: Vec::new() };
                         let address = ([127, 0, 0, 1], number).into();
                         stored.rejected.get_or_insert_with(empty).serials.push((address, 0));
                     };

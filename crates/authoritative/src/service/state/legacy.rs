@@ -2,12 +2,12 @@
 //! opened, and replaced by the state file.
 
 use super::super::image_inputs::ImageInputs;
-use super::file::{ImageFacts, StateFile};
+use super::file::{ImageState, StateFile};
 use super::member::Membership;
 use super::{Fingerprint, ZONE, is_ours};
 use crate::catalog::Group;
 use data_encoding::HEXLOWER;
-use nonesuch_secondary::{Rejected, Timers};
+use nonesuch_secondary::{RejectedVersions, Timers};
 use nonesuch_zone::Verification;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -57,7 +57,7 @@ impl Files<'_> {
             let inputs = text("made").and_then(|text| parse_inputs(&text, fingerprint));
             if origin.is_some() || inputs.is_some() {
                 let origin = origin.unwrap_or_default();
-                state.image = Some(ImageFacts { fingerprint, origin, inputs });
+                state.image = Some(ImageState { fingerprint, origin, inputs });
             }
         }
         state.member = text("member").and_then(|text| parse_member(&text)).or_else(|| state.member.take());
@@ -174,7 +174,7 @@ fn parse_timers(text: &str) -> Option<Timers> {
     lines.next().is_none().then_some(Timers { serial, refreshed, left })
 }
 
-fn parse_rejected(text: &str) -> Option<Rejected> {
+fn parse_rejected(text: &str) -> Option<RejectedVersions> {
     let mut lines = text.lines();
     if lines.next()? != "nonesuch rejected 1" {
         return None;
@@ -184,12 +184,12 @@ fn parse_rejected(text: &str) -> Option<Rejected> {
         let (address, serial) = line.strip_prefix("primary ")?.split_once(" serial ")?;
         Some((address.parse().ok()?, serial.parse().ok()?))
     });
-    Some(Rejected { judged_by, serials: serials.collect::<Option<_>>()? })
+    Some(RejectedVersions { judged_by, serials: serials.collect::<Option<_>>()? })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{STATE, StateFolder};
+    use super::super::{STATE, StateDirectory};
     use super::*;
     use nonesuch_proto::Name;
     use std::io::Write as _;
@@ -197,7 +197,7 @@ mod tests {
     /// A directory as an earlier version left it: the image of `example.` and the facts about it.
     fn earlier() -> (tempfile::TempDir, PathBuf, String) {
         let dir = tempfile::tempdir().unwrap();
-        let zones = StateFolder::zones_in(dir.path());
+        let zones = StateDirectory::zones_directory(dir.path());
         fs::create_dir_all(&zones).unwrap();
         fs::write(zones.join("example.kept"), b"\x89NSCI\r\n\x1aimage").unwrap();
         let Fingerprint { modified, octets, inode, device } =
@@ -229,7 +229,7 @@ mod tests {
         };
         let address = |text: &str| text.parse().unwrap();
         StateFile {
-            image: Some(ImageFacts {
+            image: Some(ImageState {
                 fingerprint: Fingerprint::of(&zones.join("example.kept")).unwrap(),
                 origin: vec![file((1, 2), 3, 4, 5), file((-6, 7), 8, 9, 10)],
                 inputs: Some(inputs),
@@ -242,7 +242,7 @@ mod tests {
             }),
             reused_serial: Some(9),
             timers: Some(Timers { serial: 7, refreshed: 1_750_000_000, left: Some(500) }),
-            rejected: Some(Rejected {
+            rejected: Some(RejectedVersions {
                 judged_by: "settings".into(),
                 serials: vec![(address("192.0.2.1:53"), 8), (address("[::1]:53"), 9)],
             }),
@@ -265,7 +265,7 @@ mod tests {
         fs::write(zones.join("broken.made"), "nonesuch made 1\nimage 1 2\n").unwrap();
         let apex: Name = "example.".parse().unwrap();
         for _ in 0..2 {
-            let state = StateFolder::open(dir.path()).unwrap();
+            let state = StateDirectory::open(dir.path()).unwrap();
             assert_eq!(state.facts(&apex), expected(&zones));
             let other = state.facts(&"other.".parse().unwrap());
             assert_eq!(other.timers, Some(Timers { serial: 7, refreshed: 9, left: None }));
@@ -278,10 +278,10 @@ mod tests {
     #[test]
     fn files_of_an_earlier_version_beside_a_state_file_have_the_last_word() {
         let (dir, zones, _) = earlier();
-        drop(StateFolder::open(dir.path()).unwrap());
+        drop(StateDirectory::open(dir.path()).unwrap());
         let text = "nonesuch timers 2\nserial 8\nrefreshed 9\nleft whole\n";
         fs::write(zones.join("example.timers"), text).unwrap();
-        let state = StateFolder::open(dir.path()).unwrap();
+        let state = StateDirectory::open(dir.path()).unwrap();
         let timers = Some(Timers { serial: 8, refreshed: 9, left: None });
         assert_eq!(state.facts(&"example.".parse().unwrap()), StateFile { timers, ..expected(&zones) });
     }
@@ -292,7 +292,7 @@ mod tests {
         let (dir, zones, _) = earlier();
         let apex: Name = "example.".parse().unwrap();
         fs::write(zones.join(format!("example.{STATE}")), "precious").unwrap();
-        let state = StateFolder::open(dir.path()).unwrap();
+        let state = StateDirectory::open(dir.path()).unwrap();
         assert_eq!(state.facts(&apex), expected(&zones));
         assert!(state.update(&apex, |facts| facts.timers = None).is_err());
         assert_eq!(state.facts(&apex), expected(&zones));

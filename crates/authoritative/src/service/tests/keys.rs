@@ -43,7 +43,7 @@ fn set_keys(dir: &Path, text: &str) {
 }
 
 fn signed_online(mut settings: Settings, dir: &Path) -> Settings {
-    settings.zones[0].signing_mode = Making::Online(OnlineSigning {
+    settings.zones[0].signing_mode = SigningMode::Online(OnlineSigning {
         mechanism: Mechanism::MinimalNsec,
         keys: dir.join("keys"),
         validity: DAY,

@@ -1,10 +1,10 @@
 //! A service of one zone whose file is read before its name is known, and that keeps nothing.
 
 use super::*;
-use nonesuch_zone::{Loaded, load};
+use nonesuch_zone::{LoadedZone, load};
 use std::cell::Cell;
 
-fn unkept(source: Source) -> Settings {
+fn unkept(source: ZoneSource) -> Settings {
     let zone = ZoneSettings { source, ..ZoneSettings::of_file(name("example."), "zone".into()) };
     Settings { zones: vec![zone], ..Settings::default() }
 }
@@ -13,12 +13,12 @@ fn open(settings: Settings) -> Arc<Service> {
     Service::open(settings, KEY_FILES, Arc::new(Zones::new())).unwrap()
 }
 
-fn loaded(serial: u32) -> Loaded {
-    Loaded { contents: contents(serial), warnings: Vec::new(), verification: None }
+fn loaded(serial: u32) -> LoadedZone {
+    LoadedZone { contents: contents(serial), warnings: Vec::new(), verification: None }
 }
 
-fn opened(file: &Path) -> Opened {
-    Opened::file(file, || Ok(crate::open_image(file).unwrap()), || load(file, None)).unwrap()
+fn opened(file: &Path) -> PreloadedZone {
+    PreloadedZone::file(file, || Ok(crate::open_image(file).unwrap()), || load(file, None)).unwrap()
 }
 
 #[test]
@@ -28,8 +28,8 @@ fn a_file_that_was_read_is_served_and_looked_at_again() {
     write(&file, &zone_text(1));
     let found = opened(&file);
     assert_eq!(found.apex(), name("example."));
-    let service = open(unkept(Source::File(file.clone())));
-    service.begin_with(found).unwrap();
+    let service = open(unkept(ZoneSource::File(file.clone())));
+    service.begin_preloaded(found).unwrap();
     assert_eq!((serial(&service), service.wait().serving), (Some(1), 1));
     assert!(!service.reload_zone(&name("example.")).unwrap(), "unchanged");
     write(&file, &zone_text(2));
@@ -49,8 +49,8 @@ fn a_file_that_changed_since_it_was_read_is_read_again() {
     write(&file, &zone_text(1));
     let found = opened(&file);
     write(&file, &zone_text(2));
-    let service = open(unkept(Source::File(file)));
-    service.begin_with(found).unwrap();
+    let service = open(unkept(ZoneSource::File(file)));
+    service.begin_preloaded(found).unwrap();
     assert_eq!(serial(&service), Some(2));
 }
 
@@ -62,12 +62,12 @@ fn an_image_is_served_as_it_is_and_no_zone_file_is_read() {
     let is_read = Cell::new(false);
     let read = || {
         is_read.set(true);
-        Ok::<_, Refused>(load(&file, None)?)
+        Ok::<_, VersionError>(load(&file, None)?)
     };
-    let found = Opened::file(&file, || Ok(crate::open_image(&file)?), read).unwrap();
+    let found = PreloadedZone::file(&file, || Ok(crate::open_image(&file)?), read).unwrap();
     assert!(!is_read.get());
-    let service = open(unkept(Source::File(file)));
-    service.begin_with(found).unwrap();
+    let service = open(unkept(ZoneSource::File(file)));
+    service.begin_preloaded(found).unwrap();
     assert_eq!(serial(&service), Some(5));
     let status = &service.zone_status(None)[0];
     assert_eq!(status.verified.as_deref(), Some("when its image was made"));
@@ -75,10 +75,10 @@ fn an_image_is_served_as_it_is_and_no_zone_file_is_read() {
 
 #[test]
 fn a_stream_is_read_once() {
-    let service = open(unkept(Source::Stream("standard input".into())));
-    service.begin_with(Opened::stream(loaded(3))).unwrap();
+    let service = open(unkept(ZoneSource::Stream("standard input".into())));
+    service.begin_preloaded(PreloadedZone::stream(loaded(3))).unwrap();
     assert_eq!(serial(&service), Some(3));
-    let report = service.reload(unkept(Source::Stream("standard input".into())));
+    let report = service.reload(unkept(ZoneSource::Stream("standard input".into())));
     let [(zone, error)] = report.refused.as_slice() else { panic!("{report:?}") };
     assert!(zone == "example." && error.contains("standard input cannot be read again"), "{error}");
     assert_eq!(serial(&service), Some(3));
@@ -89,20 +89,20 @@ fn what_is_refused_is_told_and_not_served() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
     write(&file, &zone_text(1));
-    let mut settings = unkept(Source::File(file.clone()));
+    let mut settings = unkept(ZoneSource::File(file.clone()));
     settings.zones[0].requires_dnssec = true;
     let service = open(settings);
-    assert!(matches!(service.begin_with(opened(&file)), Err(Refused::NotSigned)));
+    assert!(matches!(service.begin_preloaded(opened(&file)), Err(VersionError::NotSigned)));
     assert_eq!(serial(&service), None);
 }
 
 /// Whoever looks at the clock now and then knows when to look again.
 #[test]
 fn the_next_look_at_signatures_is_told() {
-    let service = open(unkept(Source::Stream("standard input".into())));
+    let service = open(unkept(ZoneSource::Stream("standard input".into())));
     assert_eq!(service.warn_of_expiry(), None, "nothing is served");
-    let signed = Loaded { contents: signed(1, 7), ..loaded(1) };
-    service.begin_with(Opened::stream(signed)).unwrap();
+    let signed = LoadedZone { contents: signed(1, 7), ..loaded(1) };
+    service.begin_preloaded(PreloadedZone::stream(signed)).unwrap();
     // Valid for a day and an hour: the end is near in the last quarter.
     let next = service.warn_of_expiry().unwrap();
     assert!((1..=86_400 * 3 / 4).contains(&next), "{next}");

@@ -35,7 +35,7 @@ fn a_zone_that_expired_before_the_start_is_not_answered_for() {
     service.publish(&name("example."), contents(7), &[]).unwrap();
     end(service);
     let store = |timers: Timers| {
-        let state = StateFolder::open(&dir.path().join("state")).unwrap();
+        let state = StateDirectory::open(&dir.path().join("state")).unwrap();
         state.update(&name("example."), |facts| facts.timers = Some(timers)).unwrap();
     };
     let now = seconds_now();
@@ -82,12 +82,12 @@ fn what_comes_from_a_former_primary_is_not_published() {
     let publish = |port, serial| service.publish_from(&from(port), &name("example."), contents(serial), &[]);
     assert_eq!(publish(1, 7).unwrap(), 7);
     service.reload(had_from(2));
-    assert!(matches!(publish(1, 8), Err(Refused::OtherSource)));
+    assert!(matches!(publish(1, 8), Err(VersionError::OtherSource)));
     assert_eq!(serial(&service), Some(7));
     assert_eq!(publish(2, 8).unwrap(), 8);
     write(&dir.path().join("zone"), &zone_text(3));
     service.reload(of_file(dir.path()));
-    assert!(matches!(publish(2, 9), Err(Refused::OtherSource)));
+    assert!(matches!(publish(2, 9), Err(VersionError::OtherSource)));
     assert_eq!(serial(&service), Some(3));
     // It is no fault of the version that is served.
     assert_eq!(service.zone_status(Some(&name("example.")))[0].error, None);
@@ -99,7 +99,7 @@ fn expiry_waits_for_nobody_who_makes_a_version() {
     let service = started(secondary(dir.path()));
     service.publish(&name("example."), contents(7), &[]).unwrap();
     let zone = service.zone(&name("example.")).unwrap();
-    let _one = service.begin_work(&zone);
+    let _one = service.lock_zone(&zone);
     service.set_expired(&name("example."), true);
     assert_eq!(serial(&service), None);
     service.set_expired(&name("example."), false);
@@ -114,7 +114,7 @@ fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
     service.add_zones(vec![member.clone()]);
     service.publish(&name("example."), contents(7), &[]).unwrap();
     let zone = service.zone(&name("example.")).unwrap();
-    let working = service.begin_work(&zone);
+    let working = service.lock_zone(&zone);
     // Nobody waits for whoever works at it still.
     let remover = Arc::clone(&service);
     let (done, is_done) = std::sync::mpsc::channel();
@@ -126,7 +126,7 @@ fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
     assert!(service.zones().state(&name("example.")).is_none());
     let activity = service.activities.begin(ActivityKind::Publish, None);
     let late = service.publish_contents(&zone, Candidate::new(contents(8)), &activity);
-    assert!(matches!(late, Err(Refused::Unknown)), "{late:?}");
+    assert!(matches!(late, Err(VersionError::Unknown)), "{late:?}");
     service.show_policy(&zone);
     assert!(dir.path().join("state/zones/example.kept").exists());
     drop(working);
@@ -151,9 +151,9 @@ fn a_zone_that_comes_back_waits_for_what_is_made_of_the_former_one() {
     for is_kept in [false, true] {
         service.publish(&name("example."), contents(7), &[]).unwrap();
         let zone = service.zone(&name("example.")).unwrap();
-        let working = service.begin_work(&zone);
+        let working = service.lock_zone(&zone);
         service.remove_zones(&[name("example.")], is_kept);
-        let added = service.take_in(vec![member.clone()]);
+        let added = service.add_unloaded(vec![member.clone()]);
         let loader = Arc::clone(&service);
         let loading = std::thread::spawn(move || loader.load_added(&added));
         let activity = service.activities.begin(ActivityKind::Publish, None);
@@ -173,7 +173,7 @@ fn rights_change_whatever_becomes_of_the_zone() {
         let mut settings = of_file(dir.path());
         settings.zones[0].transfers.transfer = list;
         settings.zones.push(ZoneSettings { apex: name("missing."), ..settings.zones[0].clone() });
-        settings.zones[1].source = Source::File(dir.path().join("nowhere"));
+        settings.zones[1].source = ZoneSource::File(dir.path().join("nowhere"));
         settings
     };
     write(&file, &zone_text(1));

@@ -2,9 +2,9 @@
 //! served; what they lack is missing from answers.
 
 use super::*;
-use crate::{Responder, Shared};
+use crate::{Responder, ServerContext};
 use nonesuch_dnssec::Mechanism;
-use nonesuch_dnssec::online::Workshop;
+use nonesuch_dnssec::online::OnlineSigner;
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Section, push_query};
 use nonesuch_proto::{Rtype, edns};
@@ -87,9 +87,9 @@ fn ask(service: &Service, qname: &str, qtype: Rtype) -> Message {
     query[HEADER - 1] = 1;
     let mut out = Vec::new();
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 53));
-    let shared = Shared::new(Arc::clone(service.zones()));
+    let shared = ServerContext::new(Arc::clone(service.zones()));
     let mut responder =
-        Responder::new(&shared, Transport::Tcp, address, Workshop::new(1 << 16, Arc::default()), 0);
+        Responder::new(&shared, Transport::Tcp, address, OnlineSigner::new(1 << 16, Arc::default()), 0);
     responder.begin();
     assert_eq!(responder.answer(&query, address, &mut out), Answer::Ready);
     Message::parse(&out).unwrap()
@@ -195,7 +195,7 @@ fn a_version_without_ns_records_is_rejected_whatever_is_done_about_faults() {
         let service = started(from_primaries(dir.path(), verify, on_fault));
         service.publish(&name("example."), contents(7), &[]).unwrap();
         let rejected = service.publish(&name("example."), without(), &[]);
-        assert!(matches!(rejected, Err(Refused::NoApexNs)), "{rejected:?}");
+        assert!(matches!(rejected, Err(VersionError::NoApexNs)), "{rejected:?}");
         assert_eq!(serial(&service), Some(7));
         end(service);
     }
@@ -206,7 +206,7 @@ fn a_version_without_ns_records_is_rejected_whatever_is_done_about_faults() {
 fn nsec5_keys_may_be_there_before_the_chain() {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = from_primaries(dir.path(), VerifyChoice::Auto, OnFault::Warn);
-    settings.zones[0].signing_mode = Making::Nsec5 { keys: dir.path().join("vrf") };
+    settings.zones[0].signing_mode = SigningMode::Nsec5 { keys: dir.path().join("vrf") };
     let service = started(settings);
     service.publish(&name("example."), signed(7, 1), &[]).unwrap();
     let warnings = service.warnings(&name("example."));
@@ -226,7 +226,7 @@ fn states_are_served_where_answers_are_signed_online() {
         let mut settings = from_primaries(dir.path(), VerifyChoice::Auto, on_fault);
         let (mechanism, keys) = (Mechanism::MinimalNsec, dir.path().join("keys"));
         settings.zones[0].signing_mode =
-            Making::Online(OnlineSigning { mechanism, keys, validity: 86_400, ignore_key_times: false });
+            SigningMode::Online(OnlineSigning { mechanism, keys, validity: 86_400, ignore_key_times: false });
         let service = Service::open(settings, KEYS, Arc::new(Zones::new())).unwrap();
         service.begin().unwrap();
         let _ = service.wait();
@@ -349,29 +349,30 @@ fn a_gap_in_a_chain_of_nsec3_proves_nothing() {
 /// What the clock, keys that are missing here or files in the way bring about is no lasting fault of a version.
 #[test]
 fn a_rejection_says_how_long_it_holds() {
-    use nonesuch_secondary::{Host as _, PublishError, Received, Verdict};
+    use nonesuch_secondary::{PublishError, ReceivedVersion, RejectionPeriod, ZoneStore as _};
     let primary = || Remote::plain(([127, 0, 0, 1], 1).into());
-    let transfer = |making: Making, contents: Contents| {
+    let transfer = |making: SigningMode, contents: Contents| {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = from_primaries(dir.path(), VerifyChoice::Auto, OnFault::Reject);
         settings.zones[0].transfers.primaries = vec![primary()];
         settings.zones[0].signing_mode = making;
-        let link = Link { service: started(settings), settings: Arc::default() };
-        let received = Received { primary: primary(), contents, steps: Vec::new() };
+        let link = ServiceZoneStore { service: started(settings), settings: Arc::default() };
+        let received = ReceivedVersion { primary: primary(), contents, steps: Vec::new() };
         link.publish(&name("example."), received).unwrap_err()
     };
     let now = seconds_now() as u32;
     let signed_in = |from: u32, to: u32| signed_until(&contents(8), &[1], Mechanism::Nsec, (from, to));
-    let verdict = |contents| match transfer(Making::AsItIs, contents) {
-        PublishError::Refused { verdict, .. } => verdict,
+    let verdict = |contents| match transfer(SigningMode::AsLoaded, contents) {
+        PublishError::Rejected { verdict, .. } => verdict,
         other => panic!("{other:?}"),
     };
     let early = verdict(signed_in(now + 1000, now + 2000));
-    assert!(matches!(early, Verdict::For { seconds: 900..=1000 }), "{early:?}");
-    assert_eq!(verdict(signed_in(now - 2000, now - 1000)), Verdict::For { seconds: 0 });
-    assert_eq!(verdict(tampered(&signed_in(now - 1000, now + 1000))), Verdict::Final);
+    assert!(matches!(early, RejectionPeriod::For { seconds: 900..=1000 }), "{early:?}");
+    assert_eq!(verdict(signed_in(now - 2000, now - 1000)), RejectionPeriod::For { seconds: 0 });
+    assert_eq!(verdict(tampered(&signed_in(now - 1000, now + 1000))), RejectionPeriod::Final);
     let (mechanism, keys) = (Mechanism::MinimalNsec, PathBuf::from("nowhere"));
-    let online = Making::Online(OnlineSigning { mechanism, keys, validity: 86_400, ignore_key_times: false });
+    let online =
+        SigningMode::Online(OnlineSigning { mechanism, keys, validity: 86_400, ignore_key_times: false });
     let without_keys = transfer(online, contents(8));
     assert!(matches!(without_keys, PublishError::Failed(_)), "{without_keys:?}");
 }
@@ -390,11 +391,11 @@ fn a_version_whose_digest_does_not_verify_is_rejected_whatever_is_done_about_fau
         service.publish(&name("example."), version(7, ""), &[]).unwrap();
         for zonemd in [digest(8), digest(7)] {
             let rejected = service.publish(&name("example."), version(8, &zonemd), &[]);
-            assert!(matches!(rejected, Err(Refused::WrongDigest(_))), "{rejected:?}");
+            assert!(matches!(rejected, Err(VersionError::WrongDigest(_))), "{rejected:?}");
         }
         let signed = signed_by(&version(8, &digest(8)), &[1], Mechanism::Nsec);
         let rejected = service.publish(&name("example."), tampered(&signed), &[]);
-        assert!(matches!(rejected, Err(Refused::WrongDigest(_))), "{rejected:?}");
+        assert!(matches!(rejected, Err(VersionError::WrongDigest(_))), "{rejected:?}");
         assert_eq!(serial(&service), Some(7));
     }
     let dir = tempfile::tempdir().unwrap();

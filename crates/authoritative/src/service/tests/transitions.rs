@@ -6,7 +6,7 @@ use nonesuch_zone::Verification;
 use nonesuch_zone::write::write_zone;
 
 /// Writes the zone file, and has it loaded.
-fn load(service: &Service, dir: &Path, zone: &Contents) -> Result<bool, Refused> {
+fn load(service: &Service, dir: &Path, zone: &Contents) -> Result<bool, VersionError> {
     write_version(dir, zone);
     service.reload_zone(&name("example."))
 }
@@ -18,9 +18,11 @@ fn write_version(dir: &Path, zone: &Contents) {
 }
 
 #[track_caller]
-fn is_refused(outcome: Result<bool, Refused>, words: &str) {
+fn is_refused(outcome: Result<bool, VersionError>, words: &str) {
     match outcome {
-        Err(error @ Refused::UnsafeTransition(_)) => assert!(error.to_string().contains(words), "{error}"),
+        Err(error @ VersionError::UnsafeTransition(_)) => {
+            assert!(error.to_string().contains(words), "{error}")
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -181,7 +183,7 @@ fn a_key_that_alone_signed_online_may_not_go() {
     let settings = |keys: &str| {
         let (mut settings, keys) = (of_file(dir), dir.join(keys));
         fs::create_dir_all(&keys).unwrap();
-        settings.zones[0].signing_mode = Making::Online(OnlineSigning {
+        settings.zones[0].signing_mode = SigningMode::Online(OnlineSigning {
             mechanism: Mechanism::MinimalNsec,
             keys,
             validity: 86_400,

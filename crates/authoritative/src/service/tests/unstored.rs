@@ -5,7 +5,7 @@ use nonesuch_zone::image::file;
 
 /// A running service whose state directory takes no zone from the start, as on a full disk; whoever runs the test.
 fn started_without_room(settings: Settings) -> Arc<Service> {
-    let zones = StateFolder::zones_in(settings.state_dir.as_deref().unwrap());
+    let zones = StateDirectory::zones_directory(settings.state_dir.as_deref().unwrap());
     let service = Service::open(settings, KEY_FILES, Arc::new(Zones::new())).unwrap();
     fs::remove_dir(zones).unwrap();
     service.begin().unwrap();
@@ -47,7 +47,7 @@ fn a_file_that_cannot_be_stored_is_served_from_memory_where_nothing_is_stored() 
         service.reload_zone(&name("example.")).unwrap();
         assert_eq!(serial(&service), Some(8));
         // With the next reload it is stored as soon as there is room.
-        fs::create_dir(StateFolder::zones_in(&dir.path().join("state"))).unwrap();
+        fs::create_dir(StateDirectory::zones_directory(&dir.path().join("state"))).unwrap();
         service.reload_zone(&name("example.")).unwrap();
         assert_eq!((serial(&service), storage_error(&service)), (Some(8), None));
         assert!(!service.reload_zone(&name("example.")).unwrap(), "unchanged");

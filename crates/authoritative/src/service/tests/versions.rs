@@ -8,7 +8,7 @@ fn what_is_transferred_is_kept_and_told() {
     let service = Service::open(secondary(dir.path()), KEY_FILES, Arc::new(Zones::new())).unwrap();
     let mut events = service.events();
     service.begin().unwrap();
-    assert_eq!(service.wait(), Settled { serving: 0, waiting: 1, failed: 0 });
+    assert_eq!(service.wait(), StartupSummary { serving: 0, waiting: 1, failed: 0 });
     assert!(matches!(events.try_recv(), Ok(ZoneEvent::CatalogsLoaded)));
     assert!(matches!(events.try_recv(), Ok(ZoneEvent::Added(_))));
     assert!(matches!(events.try_recv(), Ok(ZoneEvent::NotLoaded { .. })));
@@ -22,7 +22,7 @@ fn what_is_transferred_is_kept_and_told() {
         None,
     );
     let refused = service.publish(&name("example."), other.unwrap().contents, &[]);
-    assert!(matches!(refused, Err(Refused::OtherZone(_))));
+    assert!(matches!(refused, Err(VersionError::OtherZone(_))));
     // Expiry, and back.
     service.set_expired(&name("example."), true);
     assert_eq!((serial(&service), service.status().expired), (None, 1));

@@ -17,14 +17,14 @@ const IN: [u8; 2] = [0, 1];
 /// Where the names of a message stand, found by hashes of their octets.
 #[derive(Debug)]
 pub(super) struct Compressor {
-    places: Vec<Place>,
+    places: Vec<SuffixPosition>,
     used: usize,
     /// Where the name stands that was written as an owner last; 0 for nowhere.
     owner_at: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct SuffixPosition {
     hash: u32,
     /// 0: free. No name stands at the beginning of a message.
     offset: u16,
@@ -32,13 +32,13 @@ struct Place {
 
 impl Compressor {
     pub(super) fn new() -> Self {
-        Self { places: vec![Place::default(); PLACES], used: 0, owner_at: 0 }
+        Self { places: vec![SuffixPosition::default(); PLACES], used: 0, owner_at: 0 }
     }
 
     /// Forgets all names: for the next message.
     pub(super) fn clear(&mut self) {
         if self.used > 0 {
-            self.places.fill(Place::default());
+            self.places.fill(SuffixPosition::default());
         }
         (self.used, self.owner_at) = (0, 0);
     }
@@ -130,7 +130,7 @@ impl Compressor {
         while self.places[at].offset != 0 {
             at = (at + 1) % PLACES;
         }
-        self.places[at] = Place { hash, offset: offset as u16 };
+        self.places[at] = SuffixPosition { hash, offset: offset as u16 };
         self.used += 1;
     }
 }

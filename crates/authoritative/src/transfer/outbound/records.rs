@@ -156,7 +156,7 @@ impl ChangesWalk {
 
 /// All records of an answer to AXFR or IXFR, in order.
 #[derive(Debug)]
-pub(super) struct Records {
+pub(super) struct TransferRecords {
     zone: Arc<Contents>,
     stage: Stage,
 }
@@ -176,7 +176,7 @@ enum Stage {
     Done,
 }
 
-impl Records {
+impl TransferRecords {
     pub(super) const fn soa(zone: Arc<Contents>) -> Self {
         Self { zone, stage: Stage::Soa }
     }

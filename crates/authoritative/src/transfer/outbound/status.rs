@@ -1,12 +1,12 @@
 //! The transfers that are under way, and how many there may be.
 
 use super::records::RecordsError;
-use super::{Asked, Refusal};
+use super::{OutboundRequest, TransferRefusal};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_secondary::notify::Secondaries;
 use nonesuch_server::acl::Prefix;
-use nonesuch_server::clock::OnceASecond;
-use nonesuch_server::limits::Networks;
+use nonesuch_server::clock::LogInterval;
+use nonesuch_server::limits::ClientPrefixes;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -49,7 +49,7 @@ pub enum TransferOutcome {
     /// The peer has the newest version, or is to ask again over TCP: it got the SOA record.
     UpToDate,
     /// It was refused.
-    Refused(Refusal),
+    Refused(TransferRefusal),
     /// The connection ended before all was sent, or it could not be continued.
     BrokenOff,
 }
@@ -83,7 +83,7 @@ pub struct TransferStatus {
 type Observer = Arc<dyn Fn(&TransferStatus) + Send + Sync>;
 
 /// The transfers of a server to others.
-pub struct Outgoing {
+pub struct OutgoingTransfers {
     most: usize,
     /// Transfers at once to one client, those that are exempt aside.
     each: usize,
@@ -91,11 +91,11 @@ pub struct Outgoing {
     clock: fn() -> u64,
     active: Mutex<Vec<Arc<Progress>>>,
     observer: Option<Observer>,
-    refusals: OnceASecond,
+    refusals: LogInterval,
     secondaries: Option<Arc<Secondaries>>,
 }
 
-impl Outgoing {
+impl OutgoingTransfers {
     /// At most so many at once; `clock` says the time, in seconds since 1970, that messages are signed with.
     #[must_use]
     pub const fn new(most: usize, clock: fn() -> u64) -> Self {
@@ -106,7 +106,7 @@ impl Outgoing {
             clock,
             active: Mutex::new(Vec::new()),
             observer: None,
-            refusals: OnceASecond::new(),
+            refusals: LogInterval::new(),
             secondaries: None,
         }
     }
@@ -114,7 +114,7 @@ impl Outgoing {
     /// Gives no client more than `each` of them, but those that are `exempt`. A client is a network, as it is for the rates of
     /// responses: an IPv4 /24, an IPv6 /56.
     #[must_use]
-    pub fn with_each(self, each: usize, exempt: Vec<Prefix>) -> Self {
+    pub fn with_limit_per_client(self, each: usize, exempt: Vec<Prefix>) -> Self {
         Self { each, exempt, ..self }
     }
 
@@ -144,7 +144,13 @@ impl Outgoing {
     }
 
     /// Tells of a request that was answered with one message.
-    pub(super) fn record(&self, asked: &Asked<'_>, serial: u32, outcome: TransferOutcome, octets: usize) {
+    pub(super) fn record(
+        &self,
+        asked: &OutboundRequest<'_>,
+        serial: u32,
+        outcome: TransferOutcome,
+        octets: usize,
+    ) {
         self.note(&asked.query.name().to_name(), asked.client, serial, outcome);
         let Some(observer) = &self.observer else { return };
         let is_incremental = asked.query.qtype == Rtype::IXFR;
@@ -176,7 +182,7 @@ impl Outgoing {
         if self.each >= self.most || self.exempt.iter().any(|prefix| prefix.contains(client)) {
             return false;
         }
-        let networks = Networks::new(24, 56);
+        let networks = ClientPrefixes::new(24, 56);
         let network = networks.number_of(client);
         let is_of_client = |other: &&Arc<Progress>| networks.number_of(other.client.ip()) == network;
         active.iter().filter(is_of_client).count() >= self.each
@@ -185,16 +191,16 @@ impl Outgoing {
     /// Begins a transfer, where there are not too many.
     pub(super) fn begin(
         self: &Arc<Self>,
-        asked: &Asked<'_>,
+        asked: &OutboundRequest<'_>,
         kind: TransferKind,
         serial: u32,
-    ) -> Result<Active, Refusal> {
+    ) -> Result<TransferPermit, TransferRefusal> {
         let mut active = self.active();
         if self.is_full_for(asked.client.ip(), &active) {
-            return Err(Refusal::TooManyOfClient);
+            return Err(TransferRefusal::TooManyOfClient);
         }
         if active.len() >= self.most {
-            return Err(Refusal::TooMany);
+            return Err(TransferRefusal::TooMany);
         }
         let progress = Arc::new(Progress {
             zone: asked.query.name().to_name(),
@@ -208,7 +214,12 @@ impl Outgoing {
             records: AtomicU64::new(0),
         });
         active.push(Arc::clone(&progress));
-        Ok(Active { outgoing: Arc::clone(self), progress, outcome: TransferOutcome::BrokenOff, error: None })
+        Ok(TransferPermit {
+            outgoing: Arc::clone(self),
+            progress,
+            outcome: TransferOutcome::BrokenOff,
+            error: None,
+        })
     }
 
     fn active(&self) -> MutexGuard<'_, Vec<Arc<Progress>>> {
@@ -216,7 +227,7 @@ impl Outgoing {
     }
 }
 
-impl fmt::Debug for Outgoing {
+impl fmt::Debug for OutgoingTransfers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outgoing").field("most", &self.most).finish_non_exhaustive()
     }
@@ -254,15 +265,15 @@ impl Progress {
 
 /// A place among the transfers; it is given back, and the transfer is logged, when this is dropped.
 #[derive(Debug)]
-pub(super) struct Active {
-    outgoing: Arc<Outgoing>,
+pub(super) struct TransferPermit {
+    outgoing: Arc<OutgoingTransfers>,
     progress: Arc<Progress>,
     outcome: TransferOutcome,
     /// Why it could not be continued, where this server is the reason.
     error: Option<RecordsError>,
 }
 
-impl Active {
+impl TransferPermit {
     pub(super) fn count(&self, octets: usize, records: u16) {
         self.progress.messages.fetch_add(1, Relaxed);
         self.progress.octets.fetch_add(octets as u64, Relaxed);
@@ -278,7 +289,7 @@ impl Active {
     }
 }
 
-impl Drop for Active {
+impl Drop for TransferPermit {
     fn drop(&mut self) {
         self.outgoing.active().retain(|other| !Arc::ptr_eq(other, &self.progress));
         let status = TransferStatus { outcome: self.outcome, ..self.progress.status() };

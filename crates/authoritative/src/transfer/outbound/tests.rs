@@ -7,7 +7,7 @@ use super::compress::Compressor;
 use super::*;
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{Message, Section};
-use nonesuch_server::tsig::{AnswerVerifier, Key, Keys, sign_request};
+use nonesuch_server::tsig::{AnswerVerifier, TsigKey, TsigKeys, sign_request};
 use nonesuch_zone::read::read_text;
 use nonesuch_zone::{ChangeSet, Node, Rrset};
 use proptest::prelude::*;
@@ -65,7 +65,7 @@ struct Server {
     journal: Option<Journal>,
     access: AccessList,
     is_online: bool,
-    outgoing: Arc<Outgoing>,
+    outgoing: Arc<OutgoingTransfers>,
     tls: Option<TlsSession>,
     limit: usize,
     opt: Vec<u8>,
@@ -78,7 +78,7 @@ impl Server {
             journal: None,
             access: AccessList::anybody(),
             is_online: false,
-            outgoing: Arc::new(Outgoing::new(2, || NOON)),
+            outgoing: Arc::new(OutgoingTransfers::new(2, || NOON)),
             tls: None,
             limit: 1232,
             opt: Vec::new(),
@@ -88,10 +88,10 @@ impl Server {
     fn begin(
         &self,
         message: &[u8],
-        tsig: Option<&tsig::Verified>,
+        tsig: Option<&tsig::VerifiedRequest>,
         is_datagram: bool,
         out: &mut Vec<u8>,
-    ) -> Transfer {
+    ) -> TransferAnswer {
         self.begin_for(CLIENT.parse().unwrap(), message, tsig, is_datagram, out)
     }
 
@@ -99,13 +99,13 @@ impl Server {
         &self,
         client: SocketAddr,
         message: &[u8],
-        tsig: Option<&tsig::Verified>,
+        tsig: Option<&tsig::VerifiedRequest>,
         is_datagram: bool,
         out: &mut Vec<u8>,
-    ) -> Transfer {
+    ) -> TransferAnswer {
         let query = Query::parse(message).unwrap();
         let opt = &self.opt[..];
-        let asked = Asked {
+        let asked = OutboundRequest {
             message,
             query: &query,
             is_datagram,
@@ -124,9 +124,9 @@ impl Server {
         begin(&asked, Some(&zone), &self.outgoing, out)
     }
 
-    fn refusal(&self, message: &[u8], is_datagram: bool) -> Refusal {
+    fn refusal(&self, message: &[u8], is_datagram: bool) -> TransferRefusal {
         match self.begin(message, None, is_datagram, &mut Vec::new()) {
-            Transfer::Refuse(refusal) => refusal,
+            TransferAnswer::Refuse(refusal) => refusal,
             other => panic!("{other:?}"),
         }
     }
@@ -139,21 +139,21 @@ impl Server {
     fn signed_messages(
         &self,
         message: &[u8],
-        tsig: Option<&tsig::Verified>,
+        tsig: Option<&tsig::VerifiedRequest>,
         is_datagram: bool,
     ) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         match self.begin(message, tsig, is_datagram, &mut out) {
-            Transfer::Single => vec![out],
-            Transfer::Stream(mut sending) => {
+            TransferAnswer::Single => vec![out],
+            TransferAnswer::Stream(mut sending) => {
                 let mut messages = Vec::new();
                 while sending.next(&mut out).unwrap() {
                     messages.push(out.clone());
                 }
                 messages
             }
-            Transfer::Refuse(refusal) => panic!("{refusal}"),
-            Transfer::Truncate => panic!("truncated"),
+            TransferAnswer::Refuse(refusal) => panic!("{refusal}"),
+            TransferAnswer::Truncate => panic!("truncated"),
         }
     }
 }
@@ -225,9 +225,9 @@ fn opt_stands_in_the_first_message_alone() {
     assert_eq!(records(&messages).len() as u64, server.contents.record_count() + 1);
 }
 
-fn signed(message: &mut Vec<u8>) -> (tsig::Verified, AnswerVerifier) {
-    let key = || Key::from_argument("hmac-sha256:Transfer:c2VjcmV0").unwrap();
-    let keys = Keys::new([key()]).unwrap();
+fn signed(message: &mut Vec<u8>) -> (tsig::VerifiedRequest, AnswerVerifier) {
+    let key = || TsigKey::from_argument("hmac-sha256:Transfer:c2VjcmV0").unwrap();
+    let keys = TsigKeys::new([key()]).unwrap();
     let verifier = sign_request(&Arc::new(key()), message, NOON);
     (keys.verify(message, NOON).unwrap().unwrap(), verifier)
 }
@@ -236,7 +236,7 @@ fn signed(message: &mut Vec<u8>) -> (tsig::Verified, AnswerVerifier) {
 fn every_message_is_signed_where_the_request_is() {
     let mut server = Server::new(&large(7));
     server.access = AccessList::new(vec!["192.0.2.0/24 key:transfer".parse().unwrap()]);
-    assert_eq!(server.refusal(&request(None), false), Refusal::NotAllowed);
+    assert_eq!(server.refusal(&request(None), false), TransferRefusal::NotAllowed);
     let mut message = request(None);
     let (verified, mut verifier) = signed(&mut message);
     let messages = server.signed_messages(&message, Some(&verified), false);
@@ -380,7 +380,7 @@ fn no_answer_over_udp_is_longer_than_the_datagram() {
                 let mut out = Vec::new();
                 let what = format!("{labels} {limit} {has_opt} {serial} {is_signed}");
                 match server.begin(&message, verified.as_ref(), true, &mut out) {
-                    Transfer::Single => {
+                    TransferAnswer::Single => {
                         assert!(out.len() <= limit, "{what}: {}", out.len());
                         let message = Message::parse(&out).unwrap();
                         let rdata =
@@ -388,7 +388,7 @@ fn no_answer_over_udp_is_longer_than_the_datagram() {
                         assert_eq!(rdata.as_ref(), Some(&soa.3), "{what}");
                     }
                     // Header 12, question 13, owner and fields 19; TSIG 81.
-                    Transfer::Truncate => {
+                    TransferAnswer::Truncate => {
                         let tail = server.opt.len() + if is_signed { 81 } else { 0 };
                         assert!(out.is_empty() && 44 + soa.3.len() + tail > limit, "{what}");
                     }
@@ -404,24 +404,24 @@ fn no_answer_over_udp_is_longer_than_the_datagram() {
 #[test]
 fn refusals_say_why() {
     let mut server = Server::new(&zone(7, ""));
-    assert_eq!(server.refusal(&request(None), true), Refusal::Datagram);
+    assert_eq!(server.refusal(&request(None), true), TransferRefusal::Datagram);
     let mut without_soa = request(Some(3));
     without_soa[9] = 0;
-    assert_eq!(server.refusal(&without_soa[..HEADER + 13], false), Refusal::NoSerial);
+    assert_eq!(server.refusal(&without_soa[..HEADER + 13], false), TransferRefusal::NoSerial);
     let mut of_another = request(Some(3));
     of_another[HEADER + 13 + 1] = 0;
-    assert_eq!(server.refusal(&of_another, false), Refusal::NoSerial);
+    assert_eq!(server.refusal(&of_another, false), TransferRefusal::NoSerial);
     server.is_online = true;
-    assert_eq!(server.refusal(&request(None), false), Refusal::SignedOnline);
+    assert_eq!(server.refusal(&request(None), false), TransferRefusal::SignedOnline);
     // No list of those who may have it would help.
     server.access = AccessList::default();
-    assert_eq!(server.refusal(&request(None), false), Refusal::SignedOnline);
+    assert_eq!(server.refusal(&request(None), false), TransferRefusal::SignedOnline);
     server.is_online = false;
-    assert_eq!(server.refusal(&request(Some(7)), true), Refusal::NotAllowed);
+    assert_eq!(server.refusal(&request(Some(7)), true), TransferRefusal::NotAllowed);
     let message = request(None);
     let query = Query::parse(&message).unwrap();
     let client = CLIENT.parse().unwrap();
-    let asked = Asked {
+    let asked = OutboundRequest {
         message: &message,
         query: &query,
         is_datagram: false,
@@ -432,12 +432,18 @@ fn refusals_say_why() {
         limit: 0,
     };
     let outcome = begin(&asked, None, &server.outgoing, &mut Vec::new());
-    assert!(matches!(outcome, Transfer::Refuse(Refusal::NotAuthoritative)));
+    assert!(matches!(outcome, TransferAnswer::Refuse(TransferRefusal::NotAuthoritative)));
     assert_eq!(
-        (Refusal::NotAllowed.rcode(), Refusal::NotAllowed.extended_error().map(|error| error.code)),
+        (
+            TransferRefusal::NotAllowed.rcode(),
+            TransferRefusal::NotAllowed.extended_error().map(|error| error.code)
+        ),
         (Rcode::REFUSED, Some(18))
     );
-    assert_eq!((Refusal::NotAuthoritative.rcode().0, Refusal::Datagram.rcode()), (9, Rcode::FORMERR));
+    assert_eq!(
+        (TransferRefusal::NotAuthoritative.rcode().0, TransferRefusal::Datagram.rcode()),
+        (9, Rcode::FORMERR)
+    );
 }
 
 /// RFC 9103 §7.1, §7.2.
@@ -445,11 +451,11 @@ fn refusals_say_why() {
 fn over_tls_its_version_and_protocol_decide() {
     let mut server = Server::new(&large(7));
     server.access = AccessList::new(vec!["tls".parse().unwrap()]);
-    assert_eq!(server.refusal(&request(None), false), Refusal::NeedsTls);
+    assert_eq!(server.refusal(&request(None), false), TransferRefusal::NeedsTls);
     for (is_tls13, is_dot) in [(false, true), (true, false), (false, false)] {
         server.tls = Some(TlsSession { is_tls13, is_dot });
         let refusal = server.refusal(&request(None), false);
-        assert_eq!((refusal, refusal.rcode()), (Refusal::WeakTls, Rcode::REFUSED));
+        assert_eq!((refusal, refusal.rcode()), (TransferRefusal::WeakTls, Rcode::REFUSED));
         assert_eq!(refusal.extended_error().map(|error| error.code), Some(18));
     }
     server.tls = Some(TlsSession { is_tls13: true, is_dot: true });
@@ -462,13 +468,13 @@ fn transfers_are_bounded_in_number_and_told_of() {
     let mut server = Server::new(&large(7));
     let list = Arc::clone(&told);
     let observe = move |status: &TransferStatus| list.lock().unwrap().push((status.outcome, status.records));
-    server.outgoing = Arc::new(Outgoing::new(2, || NOON).with_observer(observe));
+    server.outgoing = Arc::new(OutgoingTransfers::new(2, || NOON).with_observer(observe));
     let start = || match server.begin(&request(None), None, false, &mut Vec::new()) {
-        Transfer::Stream(sending) => sending,
+        TransferAnswer::Stream(sending) => sending,
         other => panic!("{other:?}"),
     };
     let (mut first, second) = (start(), start());
-    assert_eq!(server.refusal(&request(None), false), Refusal::TooMany);
+    assert_eq!(server.refusal(&request(None), false), TransferRefusal::TooMany);
     let mut message = Vec::new();
     assert!(first.next(&mut message).unwrap());
     let status = server.outgoing.status();
@@ -479,7 +485,7 @@ fn transfers_are_bounded_in_number_and_told_of() {
     drop(first);
     assert!(server.outgoing.status().is_empty());
     let all = server.contents.record_count() + 1;
-    let refused = (TransferOutcome::Refused(Refusal::TooMany), 0);
+    let refused = (TransferOutcome::Refused(TransferRefusal::TooMany), 0);
     let expected = [refused, (TransferOutcome::BrokenOff, 0), (TransferOutcome::Sent, all)];
     assert_eq!(*told.lock().unwrap(), expected);
     server.messages(&request(Some(7)), true);
@@ -496,7 +502,7 @@ fn records_of_any_length_are_sent_or_the_transfer_is_broken_off() {
         let server = Server::new(&contents);
         let mut asked = request(None);
         let verified = is_signed.then(|| signed(&mut asked).0);
-        let Transfer::Stream(mut sending) = server.begin(&asked, verified.as_ref(), false, &mut Vec::new())
+        let TransferAnswer::Stream(mut sending) = server.begin(&asked, verified.as_ref(), false, &mut Vec::new())
         else {
             panic!("no stream");
         };
@@ -536,7 +542,7 @@ fn a_large_change_is_sent_in_bounded_memory() {
     let octets = std::fs::metadata(folder.path().join("j")).unwrap().len();
     assert!(octets > 3 << 20, "{octets}");
     server.journal = Some(journal);
-    let Transfer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new()) else {
+    let TransferAnswer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new()) else {
         panic!("no stream");
     };
     let (mut messages, mut message, mut most) = (Vec::new(), Vec::new(), 0);
@@ -555,7 +561,7 @@ fn a_large_change_is_sent_in_bounded_memory() {
 fn a_journal_that_is_spoilt_under_way_breaks_the_transfer_off() {
     let folder = TempDir::new().unwrap();
     let server = incremental(&folder, &versions());
-    let Transfer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new()) else {
+    let TransferAnswer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new()) else {
         panic!("no stream");
     };
     let path = folder.path().join("j");

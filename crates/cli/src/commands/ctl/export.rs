@@ -5,7 +5,7 @@ use super::{Bounds, ask_each, fail, request};
 use crate::arguments::ControlArguments;
 use crate::control_protocol::{Line, ZoneExported, read};
 use crate::files::{print_line, print_summary, write_failure, write_new, write_output};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use nonesuch_proto::Name;
 use serde_json::Value;
 use std::io::Write;
@@ -23,7 +23,7 @@ pub(super) fn run(
     socket: &Path,
     zone: &Name,
     file: Option<&Path>,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let mut end = None;
     let output = file.unwrap_or_else(|| Path::new("-"));
     let write = |out: &mut dyn Write| {
@@ -49,7 +49,7 @@ pub(super) fn run(
                 let words = format!("zone {zone}: serial {serial}, {records} records: {}", output.display());
                 if arguments.json { print_line(&done.to_string()) } else { print_summary(&words) }?;
             }
-            Ok(Outcome::Done)
+            Ok(CommandOutcome::Done)
         }
         (Ok(()), None) => Err(Failure::Ended { path: socket.to_path_buf() }),
     }

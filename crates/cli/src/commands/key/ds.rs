@@ -4,14 +4,14 @@ use super::error::Failure;
 use crate::arguments::KeyDsArguments;
 use crate::files::print_line;
 use crate::keys;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use nonesuch_crypto::DigestType;
 use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_dnssec::keys::directory::{SUFFIXES, file_paths};
 use nonesuch_proto::{Name, Rtype, rdata};
 use std::path::{Path, PathBuf};
 
-pub(super) fn run(arguments: &KeyDsArguments) -> Result<Outcome, Failure> {
+pub(super) fn run(arguments: &KeyDsArguments) -> Result<CommandOutcome, Failure> {
     let mut records = Vec::new();
     for text in &arguments.keys {
         records.extend(entry_points(arguments, text)?);
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &KeyDsArguments) -> Result<Outcome, Failure> {
             print_line(&format!("{} IN DS {}", record.owner(), presentation(rdata)))?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The keys that a zone or a file stands for and that a DS record may name: those with the SEP flag, without revoked
@@ -41,7 +41,7 @@ fn entry_points(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecord>
     } else {
         let zone =
             text.parse::<Name>().map_err(|source| Failure::ZoneName { text: text.to_owned(), source })?;
-        let bases = keys::of_zone(&arguments.dir, &zone)?;
+        let bases = keys::key_names_of_zone(&arguments.dir, &zone)?;
         bases.iter().map(|base| file_paths(&arguments.dir, base)[0].clone()).collect()
     };
     let mut records = Vec::new();

@@ -52,7 +52,7 @@ pub(crate) enum Failure {
         wanted: Property,
     },
     #[error("{}: another key stands in its place, and nothing was written: {obstacle}", path.display())]
-    InTheWay {
+    FileExists {
         path: PathBuf,
         obstacle: Obstacle,
     },

@@ -3,7 +3,7 @@
 use super::error::Failure;
 use super::print_key;
 use crate::arguments::KeyGenerateArguments;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::{keys, zones};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::KeyPair;
@@ -13,12 +13,12 @@ use nonesuch_dnssec::keys::{KeyTimes, SEP, ZONE_KEY};
 /// Attempts at a key whose tag no other key of the folder has (RFC 4034 appendix B: tags are not unique).
 const ATTEMPTS: usize = 16;
 
-pub(super) fn run(arguments: &KeyGenerateArguments) -> Result<Outcome, Failure> {
+pub(super) fn run(arguments: &KeyGenerateArguments) -> Result<CommandOutcome, Failure> {
     let key = generate(arguments)?;
-    keys::warn_of(&key);
+    keys::warn_about_key(&key);
     keys::store(&arguments.dir, &key, &KeyTimes::active_since(zones::now_or(arguments.now)))?;
     print_key(&key, arguments.json)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn generate(arguments: &KeyGenerateArguments) -> Result<KeyPair, Failure> {

@@ -7,7 +7,7 @@ use super::error::{Failure, Obstacle, Property};
 use super::print_key;
 use crate::arguments::KeyImportArguments;
 use crate::files::read_key_file;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::{keys, zones};
 use nonesuch_crypto::{Algorithm, PrivateKey, decode_pem, pkcs8_algorithms};
 use nonesuch_dnssec::KeyPair;
@@ -18,20 +18,20 @@ use std::path::Path;
 /// What every PEM text has (RFC 7468 §2).
 const PEM: &str = "-----BEGIN ";
 
-pub(super) fn run(arguments: &KeyImportArguments) -> Result<Outcome, Failure> {
+pub(super) fn run(arguments: &KeyImportArguments) -> Result<CommandOutcome, Failure> {
     // All is read and checked before anything is written.
     let read = arguments.files.iter().map(|file| read(arguments, file)).collect::<Result<Vec<_>, _>>()?;
     for (key, _) in &read {
         check_place(&arguments.dir, key)?;
     }
     for (key, times) in &read {
-        keys::warn_of(key);
+        keys::warn_about_key(key);
         // Two of the files may hold different keys of one tag.
         check_place(&arguments.dir, key)?;
         keys::store(&arguments.dir, key, times)?;
         print_key(key, arguments.json)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Reads a private key and the `.key` file beside it, and holds both against the options.
@@ -141,7 +141,7 @@ fn read_bind(path: &Path, text: &str) -> Result<(Algorithm, Vec<u8>), Failure> {
 }
 
 fn in_the_way(path: &Path, obstacle: Obstacle) -> Failure {
-    Failure::InTheWay { path: path.to_path_buf(), obstacle }
+    Failure::FileExists { path: path.to_path_buf(), obstacle }
 }
 
 fn unusable(path: &Path, failure: Failure) -> Failure {

@@ -4,7 +4,7 @@ use super::error::Failure;
 use crate::arguments::KeyListArguments;
 use crate::files::{FileError, print_line};
 use crate::keys::{self, ReadKeyError, describe, experimental};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::zones;
 use nonesuch_crypto::{Algorithm, KeyError};
 use nonesuch_dnssec::keys::directory::{file_paths, is_of_zone};
@@ -82,7 +82,7 @@ struct Fault {
     reason: String,
 }
 
-pub(super) fn run(arguments: &KeyListArguments) -> Result<Outcome, Failure> {
+pub(super) fn run(arguments: &KeyListArguments) -> Result<CommandOutcome, Failure> {
     let mut bases = keys::list(&arguments.dir)?;
     if let Some(zone) = &arguments.zone {
         bases.retain(|base, _| is_of_zone(base, zone));
@@ -105,7 +105,7 @@ pub(super) fn run(arguments: &KeyListArguments) -> Result<Outcome, Failure> {
     } else {
         print_text(arguments, &listed, &roles, &faults)
     }?;
-    Ok(if faults.is_empty() { Outcome::Done } else { Outcome::No })
+    Ok(if faults.is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative })
 }
 
 /// Reads both files of a key; what is wrong with them goes to `faults`. `None` where there is no public half to list.

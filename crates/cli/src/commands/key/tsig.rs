@@ -3,9 +3,9 @@
 use super::error::Failure;
 use crate::arguments::{KeyTsigArguments, TsigForm, TsigOutput};
 use crate::files::{FileError, KEY_MODE, check_new, write_failure, write_new};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use nonesuch_proto::Name;
-use nonesuch_server::tsig::Algorithm;
+use nonesuch_server::tsig::TsigAlgorithm;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -15,11 +15,11 @@ use zeroize::Zeroizing;
 /// What forms are made of. The secret is in Base64; whoever made it wipes it from memory.
 struct NewKey<'a> {
     name: String,
-    algorithm: Algorithm,
+    algorithm: TsigAlgorithm,
     secret: &'a str,
 }
 
-pub(super) fn run(arguments: &KeyTsigArguments) -> Result<Outcome, Failure> {
+pub(super) fn run(arguments: &KeyTsigArguments) -> Result<CommandOutcome, Failure> {
     let name = name_for_all(&arguments.name)?;
     check_outputs(&arguments.forms)?;
     let secret = make_secret(arguments.algorithm)?;
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &KeyTsigArguments) -> Result<Outcome, Failure> {
             return Err(failure.into());
         }
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The name in lower case, where every server takes it: they differ in how they quote other letters.
@@ -68,7 +68,7 @@ fn check_outputs(forms: &[TsigOutput]) -> Result<(), FileError> {
 }
 
 /// As many random octets as the hash has (RFC 8945 §8), in Base64.
-fn make_secret(algorithm: Algorithm) -> Result<Zeroizing<String>, Failure> {
+fn make_secret(algorithm: TsigAlgorithm) -> Result<Zeroizing<String>, Failure> {
     let mut octets = Zeroizing::new(vec![0; algorithm.octets()]);
     getrandom::fill(&mut octets).map_err(Failure::Random)?;
     Ok(Zeroizing::new(data_encoding::BASE64.encode(&octets)))

@@ -4,7 +4,7 @@ use crate::files::FileError;
 use nonesuch_net::{ClientError, TlsError};
 use nonesuch_proto::message::MessageError;
 use nonesuch_proto::{Name, NameError};
-use nonesuch_server::tsig::{Algorithm, KeyError, KeyTextError};
+use nonesuch_server::tsig::{KeyTextError, TsigAlgorithm, TsigKeyError};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ pub(crate) enum KeyArgumentFault {
     #[error(
         "{0}; --tsig-key takes NAME:ALGORITHM:SECRET, a file with a key as BIND has it, or NAME:FILE, the secret in the file"
     )]
-    Key(KeyError),
+    Key(TsigKeyError),
     #[error("'{0}' is no name of a key")]
     Name(String),
 }
@@ -115,7 +115,7 @@ pub(crate) enum KeyFileFault {
     #[error("holds no key {0}: name one that it holds")]
     NotHeld(Name),
     #[error("the key is of {0}: leave the algorithm out")]
-    OtherAlgorithm(Algorithm),
-    Key(#[from] KeyError),
+    OtherAlgorithm(TsigAlgorithm),
+    Key(#[from] TsigKeyError),
     Text(#[from] KeyTextError),
 }

@@ -1,13 +1,13 @@
 //! An answer as text and as JSON.
 
-use super::ask::Received;
+use super::client::Received;
 use super::edns::{self, EdnsOption};
 use super::error::QueryError;
 use super::message::Draft;
 use super::message::read_message;
 use super::{rcode, record};
-use crate::outcome::Outcome;
-use nonesuch_net::{Transport, client::TlsFacts};
+use crate::outcome::CommandOutcome;
+use nonesuch_net::{Transport, client::TlsParameters};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Question, Rcode, Record, Section};
 use serde_json::{Value, json};
@@ -17,14 +17,14 @@ const SECTIONS: [(Section, &str); 3] =
     [(Section::Answer, "ANSWER"), (Section::Authority, "AUTHORITY"), (Section::Additional, "ADDITIONAL")];
 
 /// An answer, read.
-pub(super) struct Said {
+pub(super) struct ParsedResponse {
     received: Received,
     pub(super) message: Message,
     pub(super) options: Vec<EdnsOption>,
     pub(super) notes: Vec<String>,
 }
 
-impl Said {
+impl ParsedResponse {
     pub(super) fn read(mut received: Received, draft: &Draft) -> Result<Self, QueryError> {
         let message = read_message(&received.octets, received.server)?;
         let options = edns::read_options(&message);
@@ -40,8 +40,8 @@ impl Said {
     }
 
     /// The answer is "no" where the server refused or failed, or did not sign as it should.
-    pub(super) fn outcome(&self) -> Outcome {
-        if self.complaints().is_empty() { Outcome::Done } else { Outcome::No }
+    pub(super) fn outcome(&self) -> CommandOutcome {
+        if self.complaints().is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative }
     }
 
     /// Why the answer is "no"; nothing where it is not.
@@ -178,7 +178,7 @@ pub(super) fn option_to_json(option: &EdnsOption) -> Value {
 }
 
 /// What was agreed on for a TLS connection.
-pub(super) fn describe_tls(facts: &TlsFacts) -> String {
+pub(super) fn describe_tls(facts: &TlsParameters) -> String {
     let whom = if facts.authenticated {
         "certificate verified"
     } else {

@@ -1,6 +1,6 @@
 //! Transfers of a zone (AXFR, RFC 5936; IXFR, RFC 1995), printed record by record as they come.
 
-use super::ask::Asker;
+use super::client::QueryClient;
 use super::edns;
 use super::error::{QueryError, TransferFault};
 use super::message::read_message;
@@ -9,7 +9,7 @@ use super::show::{describe_tls, option_to_json};
 use super::{rcode, record};
 use crate::arguments::QueryArguments;
 use crate::files::print_line;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Record, Section, flags};
 use serde_json::json;
@@ -28,15 +28,15 @@ struct Totals {
 pub(super) async fn run(
     arguments: &QueryArguments,
     question: &Question,
-    asker: &Asker<'_>,
-) -> Result<Outcome, QueryError> {
+    asker: &QueryClient<'_>,
+) -> Result<CommandOutcome, QueryError> {
     let mut query = Draft::new(&arguments.message, &arguments.transport)?.write(question)?;
     let mut verifier = asker.signing.as_ref().map(|signing| signing.sign(&mut query));
     let mut connection = asker.connect_any().await?;
     let server = connection.peer_addr();
     let begun = Instant::now();
     connection.send(&query).await?;
-    let (mut totals, mut course) = (Totals::default(), Course::new(question.rtype));
+    let (mut totals, mut course) = (Totals::default(), TransferTracker::new(question.rtype));
     let (mut octets, mut options) = (Vec::new(), Vec::new());
     while !course.is_done() {
         connection.receive(&mut octets).await?;
@@ -83,7 +83,7 @@ pub(super) async fn run(
             asker.transport()
         ))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Prints the records of one message; returns how many they were.
@@ -91,7 +91,7 @@ fn print_records(
     arguments: &QueryArguments,
     server: SocketAddr,
     message: &Message,
-    course: &mut Course,
+    course: &mut TransferTracker,
 ) -> Result<u64, QueryError> {
     let wrong = |reason| QueryError::Transfer { server, reason };
     let (mut text, mut count) = (String::new(), 0);
@@ -135,18 +135,22 @@ fn reason(message: &Message) -> String {
     rcode::name(message.rcode()) + &errors.collect::<String>()
 }
 
-fn refused(arguments: &QueryArguments, server: SocketAddr, reason: &str) -> Result<Outcome, QueryError> {
+fn refused(
+    arguments: &QueryArguments,
+    server: SocketAddr,
+    reason: &str,
+) -> Result<CommandOutcome, QueryError> {
     if arguments.json {
         print_line(&json!({ "error": reason, "server": server.to_string() }).to_string())?;
     } else {
         print_line(&format!(";; no transfer: {reason} from {server}"))?;
     }
-    Ok(Outcome::No)
+    Ok(CommandOutcome::Negative)
 }
 
 /// Where in a transfer the next record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum TransferPosition {
     /// Before the first SOA record.
     Start,
     /// Behind the first SOA record of an answer to IXFR, which may turn out to be either kind.
@@ -160,20 +164,20 @@ enum Place {
 
 /// Follows a transfer to its end.
 #[derive(Debug)]
-struct Course {
-    place: Place,
+struct TransferTracker {
+    place: TransferPosition,
     is_incremental: bool,
     /// RDATA of the first SOA record, and its serial.
     first: Vec<u8>,
 }
 
-impl Course {
+impl TransferTracker {
     const fn new(rtype: Rtype) -> Self {
-        Self { place: Place::Start, is_incremental: rtype.0 == Rtype::IXFR.0, first: Vec::new() }
+        Self { place: TransferPosition::Start, is_incremental: rtype.0 == Rtype::IXFR.0, first: Vec::new() }
     }
 
     fn is_done(&self) -> bool {
-        self.place == Place::Done
+        self.place == TransferPosition::Done
     }
 
     const fn kind(&self) -> &'static str {
@@ -185,22 +189,22 @@ impl Course {
         let is_soa = record.rtype == Rtype::SOA;
         let is_last = is_soa && serial(&record.rdata) == serial(&self.first);
         let (place, side) = match self.place {
-            Place::Start if !is_soa => return Err(TransferFault::NoSoa),
-            Place::Start => {
+            TransferPosition::Start if !is_soa => return Err(TransferFault::NoSoa),
+            TransferPosition::Start => {
                 self.first.clone_from(&record.rdata);
-                (if self.is_incremental { Place::Second } else { Place::Whole }, None)
+                (if self.is_incremental { TransferPosition::Second } else { TransferPosition::Whole }, None)
             }
-            Place::Second if is_soa && !is_last => (Place::Removed, Some("removed")),
-            Place::Second | Place::Whole => {
+            TransferPosition::Second if is_soa && !is_last => (TransferPosition::Removed, Some("removed")),
+            TransferPosition::Second | TransferPosition::Whole => {
                 self.is_incremental = false;
-                (if is_soa { Place::Done } else { Place::Whole }, None)
+                (if is_soa { TransferPosition::Done } else { TransferPosition::Whole }, None)
             }
-            Place::Removed if is_soa => (Place::Added, Some("added")),
-            Place::Removed => (Place::Removed, Some("removed")),
-            Place::Added if is_last => (Place::Done, None),
-            Place::Added if is_soa => (Place::Removed, Some("removed")),
-            Place::Added => (Place::Added, Some("added")),
-            Place::Done => return Err(TransferFault::AfterEnd),
+            TransferPosition::Removed if is_soa => (TransferPosition::Added, Some("added")),
+            TransferPosition::Removed => (TransferPosition::Removed, Some("removed")),
+            TransferPosition::Added if is_last => (TransferPosition::Done, None),
+            TransferPosition::Added if is_soa => (TransferPosition::Removed, Some("removed")),
+            TransferPosition::Added => (TransferPosition::Added, Some("added")),
+            TransferPosition::Done => return Err(TransferFault::AfterEnd),
         };
         self.place = place;
         Ok(side)
@@ -208,8 +212,8 @@ impl Course {
 
     /// After a message: an answer to IXFR that holds one SOA record says that nothing is newer (RFC 1995 section 4).
     fn end_message(&mut self) {
-        if self.place == Place::Second {
-            self.place = Place::Done;
+        if self.place == TransferPosition::Second {
+            self.place = TransferPosition::Done;
         }
     }
 }
@@ -236,7 +240,7 @@ mod tests {
     }
 
     fn follow(rtype: Rtype, records: &[Record]) -> (String, bool, &'static str) {
-        let mut course = Course::new(rtype);
+        let mut course = TransferTracker::new(rtype);
         let mut sides = String::new();
         for record in records {
             assert!(!course.is_done());
@@ -255,7 +259,7 @@ mod tests {
         assert_eq!(follow(Rtype::IXFR, &steps), ("=rraaraa=".to_owned(), true, "IXFR"));
         // A zone of one SOA record alone.
         assert_eq!(follow(Rtype::IXFR, &[soa(3), soa(3)]), ("==".to_owned(), true, "AXFR"));
-        assert!(Course::new(Rtype::AXFR).take(&a(1)).is_err());
+        assert!(TransferTracker::new(Rtype::AXFR).take(&a(1)).is_err());
     }
 
     #[test]
@@ -271,7 +275,7 @@ mod tests {
 
     #[test]
     fn one_soa_record_says_that_nothing_is_newer() {
-        let mut course = Course::new(Rtype::IXFR);
+        let mut course = TransferTracker::new(Rtype::IXFR);
         course.take(&soa(7)).expect("right");
         course.end_message();
         assert!(course.is_done());

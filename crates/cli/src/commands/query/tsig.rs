@@ -3,7 +3,7 @@
 use super::error::{KeyArgumentFault, KeyFileFault, QueryError};
 use nonesuch_proto::Name;
 use nonesuch_server::clock::seconds_now;
-use nonesuch_server::tsig::{self, Algorithm, AnswerFault, AnswerVerifier, Key};
+use nonesuch_server::tsig::{self, AnswerVerifier, ResponseTsigError, TsigAlgorithm, TsigKey};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 /// The key that queries are signed with.
 #[derive(Clone, Debug)]
-pub(super) struct Signing(Arc<Key>);
+pub(super) struct Signing(Arc<TsigKey>);
 
 impl Signing {
     /// Reads a key of the command line: the name of a file, with the key's name in front where it holds the secret alone, or the key
@@ -23,7 +23,7 @@ impl Signing {
             if let Some((named, path)) = split_file(text) {
                 return read_named(named, path);
             }
-            let key = Key::from_argument(text).map_err(KeyArgumentFault::Key).map_err(QueryError::Key)?;
+            let key = TsigKey::from_argument(text).map_err(KeyArgumentFault::Key).map_err(QueryError::Key)?;
             return Ok(Self(Arc::new(key)));
         }
         let text = read_file(path)?;
@@ -67,11 +67,11 @@ fn read_named(named: &str, path: &Path) -> Result<Signing, QueryError> {
     let fault = |reason| QueryError::KeyFile { path: path.to_owned(), reason };
     if !text.contains('{') {
         let argument = Zeroizing::new(format!("{named}:{}", text.trim()));
-        let key = Key::from_argument(&argument).map_err(|error| fault(error.into()))?;
+        let key = TsigKey::from_argument(&argument).map_err(|error| fault(error.into()))?;
         return Ok(Signing(Arc::new(key)));
     }
     let (algorithms, names): (Vec<&str>, Vec<&str>) =
-        named.split(':').partition(|part| part.parse::<Algorithm>().is_ok());
+        named.split(':').partition(|part| part.parse::<TsigAlgorithm>().is_ok());
     let name: Name = names
         .first()
         .and_then(|name| name.parse().ok())
@@ -80,7 +80,7 @@ fn read_named(named: &str, path: &Path) -> Result<Signing, QueryError> {
     let key = keys.into_iter().find(|key| key.name().to_canonical() == name.view().to_canonical());
     let key = key.ok_or_else(|| fault(KeyFileFault::NotHeld(name.clone())))?;
     let is_other =
-        |text: &&str| text.parse::<Algorithm>().is_ok_and(|algorithm| algorithm != key.algorithm());
+        |text: &&str| text.parse::<TsigAlgorithm>().is_ok_and(|algorithm| algorithm != key.algorithm());
     if algorithms.iter().any(is_other) {
         return Err(fault(KeyFileFault::OtherAlgorithm(key.algorithm())));
     }
@@ -119,12 +119,12 @@ impl Verifier {
     }
 
     /// Verifies the next message of a transfer.
-    pub(super) fn verify(&mut self, message: &[u8]) -> Result<(), AnswerFault> {
+    pub(super) fn verify(&mut self, message: &[u8]) -> Result<(), ResponseTsigError> {
         self.answers.verify(message, seconds_now()).map(drop)
     }
 
     /// After the last message, which must have been signed.
-    pub(super) fn finish(self) -> Result<(), AnswerFault> {
+    pub(super) fn finish(self) -> Result<(), ResponseTsigError> {
         self.answers.finish()
     }
 }

@@ -6,7 +6,7 @@ use super::proofs;
 use super::write::{log_warnings, show_progress, write_signed};
 use crate::arguments::SignArguments;
 use crate::files::{FileError, check_output, is_standard, print_line, print_summary};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::progress::Rates;
 use crate::zones;
 use nonesuch_dnssec::sign::SignSummary;
@@ -14,7 +14,7 @@ use nonesuch_zone::Contents;
 use std::path::Path;
 use std::time::Instant;
 
-pub(super) fn run(arguments: &SignArguments, file: &Path) -> Result<Outcome, Failure> {
+pub(super) fn run(arguments: &SignArguments, file: &Path) -> Result<CommandOutcome, Failure> {
     let begun = Instant::now();
     let output = output(arguments);
     check_output(&output, file)?;
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &SignArguments, file: &Path) -> Result<Outcome, Fai
         let seconds = Seconds { signing, all: begun.elapsed().as_secs_f64() };
         report(arguments, &contents, &summary, &output, proved.as_ref(), seconds)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The time that a run has taken, in seconds.
@@ -55,7 +55,7 @@ fn report(
     contents: &Contents,
     summary: &SignSummary,
     output: &Path,
-    proved: Option<&proofs::Proved>,
+    proved: Option<&proofs::ZoneProofs>,
     seconds: Seconds,
 ) -> Result<(), FileError> {
     let (statistics, Seconds { signing, all }) = (summary.statistics, seconds);
@@ -64,7 +64,7 @@ fn report(
             "zone": contents.apex().to_string(), "output": output, "denial": arguments.mechanism().to_string(),
             "serial": statistics.serial, "records": statistics.records, "rrsets_signed": statistics.rrsets_signed,
             "signatures": statistics.signatures, "chain_records": statistics.chain_records,
-            "signing_seconds": signing, "seconds": all, "nsec5": proved.map(proofs::Proved::to_json),
+            "signing_seconds": signing, "seconds": all, "nsec5": proved.map(proofs::ZoneProofs::to_json),
         });
         print_line(&report.to_string())
     } else {

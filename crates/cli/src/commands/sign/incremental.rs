@@ -3,33 +3,33 @@
 use super::error::Failure;
 use super::options::{load_keys, options, output, with_denial_of};
 use super::outcome::{NewVersion, Run};
-use super::previous::{previous_options, verify_previous, with_facts, with_previous};
+use super::previous::{previous_options, verify_previous, with_denial_info, with_previous};
 use super::proofs;
 use super::write::{show_progress, write_signed};
 use crate::arguments::SignArguments;
 use crate::files::{check_inputs, check_output, check_two_outputs, input_name, read_input};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::progress::Rates;
 use crate::zones;
 use nonesuch_dnssec::denial::Mapping;
-use nonesuch_dnssec::facts::denial_by_directory;
+use nonesuch_dnssec::inspect::denial_by_directory;
 use nonesuch_dnssec::sign::{SignError, is_current, resign_changes, resign_compared, resign_stored, sign};
 use nonesuch_dnssec::{KeySet, SignOptions};
 use nonesuch_proto::Name;
 use nonesuch_zone::change::{ChangeError, SerialRule};
-use nonesuch_zone::compiled::Compared;
+use nonesuch_zone::compiled::TextComparison;
 use nonesuch_zone::{ChangeSet, Contents, compare_signed, open_compiled};
 use std::path::Path;
 use std::time::Instant;
 
-pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
+pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> {
     let begun = Instant::now();
     check_outputs(arguments)?;
     if let Some(outcome) = sign_stored(arguments, begun)? {
         return Ok(outcome);
     }
     let new = match compare(arguments, begun)? {
-        Comparison::Done => return Ok(Outcome::Done),
+        Comparison::Done => return Ok(CommandOutcome::Done),
         Comparison::Read(new) => Some(new),
         Comparison::Nothing => None,
     };
@@ -55,11 +55,11 @@ fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Fail
         return Ok(Comparison::Nothing);
     }
     let new = zones::read_zone(file, arguments.origin.as_ref())?;
-    let Some(Compared { previous, changes }) = compare_signed(path, &new)? else {
+    let Some(TextComparison { previous, changes }) = compare_signed(path, &new)? else {
         return Ok(Comparison::Read(new));
     };
     let Some(facts) = denial_by_directory(&previous) else { return Ok(Comparison::Read(new)) };
-    let arguments = &with_facts(arguments, Some(facts), previous.head());
+    let arguments = &with_denial_info(arguments, Some(facts), previous.head());
     if arguments.mechanism().mapping() == Mapping::Vrf {
         return Ok(Comparison::Read(new));
     }
@@ -74,7 +74,7 @@ fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Fail
 
 /// Signs a compiled zone with changes to a compiled zone, loading no more of it than is needed; `None` where this is not
 /// what is asked for, or the whole zone is needed.
-fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<Outcome>, Failure> {
+fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<CommandOutcome>, Failure> {
     let again = &arguments.again;
     let (Some(path), Some(changes)) = (&again.previous, &again.changes) else { return Ok(None) };
     if arguments.file.is_some() || !again.compiled || again.verify_previous {
@@ -82,7 +82,7 @@ fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<Outco
     }
     let Some(previous) = open_compiled(path, arguments.origin.as_ref())? else { return Ok(None) };
     let Some(facts) = denial_by_directory(&previous) else { return Ok(None) };
-    let arguments = &with_facts(arguments, Some(facts), previous.head());
+    let arguments = &with_denial_info(arguments, Some(facts), previous.head());
     if arguments.mechanism().mapping() == Mapping::Vrf {
         return Ok(None);
     }
@@ -95,11 +95,15 @@ fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<Outco
     let mended = mended.map_err(|error| sign_failure(changes, error))?;
     let Some(made) = NewVersion::of(mended, &previous) else { return Ok(None) };
     Run::new(arguments, zone, &output(arguments), begun).finish(made)?;
-    Ok(Some(Outcome::Done))
+    Ok(Some(CommandOutcome::Done))
 }
 
 /// Signs with the whole zone planned or at hand; `new` is the zone file where it was read already.
-fn run_whole(arguments: &SignArguments, new: Option<Contents>, begun: Instant) -> Result<Outcome, Failure> {
+fn run_whole(
+    arguments: &SignArguments,
+    new: Option<Contents>,
+    begun: Instant,
+) -> Result<CommandOutcome, Failure> {
     let origin = arguments.origin.as_ref();
     let previous =
         arguments.again.previous.as_deref().map(|path| zones::read_zone(path, origin)).transpose()?;
@@ -113,7 +117,7 @@ fn run_whole(arguments: &SignArguments, new: Option<Contents>, begun: Instant) -
     let arguments =
         &contents.as_ref().map_or_else(|| arguments.clone(), |contents| with_denial_of(arguments, contents));
     let Some(zone) = contents.as_ref().or(previous.as_ref()).map(|zone| zone.apex().clone()) else {
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     };
     let keys = load_keys(arguments, &zone)?;
     let output = output(arguments);
@@ -137,7 +141,7 @@ fn run_whole(arguments: &SignArguments, new: Option<Contents>, begun: Instant) -
     let made = match (&contents, &previous) {
         (Some(contents), previous) => sign_contents(arguments, contents, previous.as_ref(), &keys, &options)?,
         (None, Some(previous)) => apply(arguments, previous, &keys, &options)?,
-        (None, None) => return Ok(Outcome::Done),
+        (None, None) => return Ok(CommandOutcome::Done),
     };
     bar.end();
     let serial = made.statistics().serial;
@@ -148,7 +152,7 @@ fn run_whole(arguments: &SignArguments, new: Option<Contents>, begun: Instant) -
         proved.store(serial, &keys)?;
         proofs::warn_of_signing_keys(&output);
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// No output takes the place of what is read, but for the previous zone, which the new one may replace.
@@ -199,7 +203,7 @@ fn apply<'a>(
     let Some(path) = &arguments.again.changes else { return Ok(NewVersion::Unchanged(previous.into())) };
     let changes = read_changes(path, previous.apex())?;
     let resigned = resign_changes(&changes, keys, options).map_err(|error| sign_failure(path, error))?;
-    Ok(resigned.map_or_else(|| NewVersion::Unchanged(previous.into()), NewVersion::Mended))
+    Ok(resigned.map_or_else(|| NewVersion::Unchanged(previous.into()), NewVersion::Incremental))
 }
 
 /// Why changes of the file `path` were not signed.

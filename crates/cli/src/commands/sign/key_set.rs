@@ -6,7 +6,7 @@ use crate::arguments::SignArguments;
 use crate::files::{check_output, print_line, print_summary, write_failure, write_output};
 use crate::keys::read_directory;
 use crate::keys::{open_keys, warn_of_open};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::zones;
 use nonesuch_dnssec::online::{KeySetOptions, sign_key_set};
 use nonesuch_dnssec::sign::{SignError, SignWarning};
@@ -16,8 +16,8 @@ use nonesuch_zone::Contents;
 use nonesuch_zone::write::write_zone;
 use std::path::Path;
 
-pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
-    let Some(file) = arguments.file.as_deref() else { return Ok(Outcome::Done) };
+pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> {
+    let Some(file) = arguments.file.as_deref() else { return Ok(CommandOutcome::Done) };
     let output = output(arguments);
     check_output(&output, file)?;
     let contents = zones::read_zone(file, arguments.origin.as_ref())?;
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
             ))
         }?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Refuses a key set that breaks validators which hold the one that the input has, or warns of it.

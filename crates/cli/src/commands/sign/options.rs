@@ -7,7 +7,7 @@ use crate::{keys, zones};
 use data_encoding::HEXLOWER_PERMISSIVE;
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::denial::nsec3::MAX_ITERATIONS;
-use nonesuch_dnssec::facts::{denial, is_signed};
+use nonesuch_dnssec::inspect::{denial, is_signed};
 use nonesuch_dnssec::sign::{SerialPolicy, SignError};
 use nonesuch_dnssec::{KeySet, Nsec3Params, SignOptions};
 use nonesuch_proto::Name;

@@ -1,17 +1,17 @@
 //! What incremental signing makes, and how it is written and reported.
 
 use super::error::Failure;
-use super::proofs::Proved;
+use super::proofs::ZoneProofs;
 use super::write::log_warnings;
 use crate::arguments::SignArguments;
 use crate::files::{
     FileError, is_same_file, is_standard, print_line, print_summary, write_failure, write_output,
 };
 use nonesuch_dnssec::Signed;
-use nonesuch_dnssec::sign::{Mending, Resigned, SignStatistics, SignSummary, SignWarning};
+use nonesuch_dnssec::sign::{IncrementalResult, ResignedZone, SignStatistics, SignSummary, SignWarning};
 use nonesuch_proto::Name;
 use nonesuch_zone::write::{write_splice, write_zone};
-use nonesuch_zone::{Base, ChangeSet, Contents, Splice, StoredZone, Verification, compiled};
+use nonesuch_zone::{ChangeSet, Contents, Splice, StoredZone, Verification, ZoneRef, compiled};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -19,21 +19,21 @@ use std::time::Instant;
 /// What a run made.
 pub(super) enum NewVersion<'a> {
     /// Nothing: the previous zone is the outcome.
-    Unchanged(Base<'a>),
+    Unchanged(ZoneRef<'a>),
     /// A zone file, which is written already.
     Written(SignSummary),
     Whole(Signed),
     /// The previous zone with other nodes in places.
-    Mended(Resigned<'a>),
+    Incremental(ResignedZone<'a>),
 }
 
 impl<'a> NewVersion<'a> {
     /// What signing the stored zone `previous` again made; `None` where the whole zone must be planned.
-    pub(super) fn of(mending: Mending<'a>, previous: &'a StoredZone) -> Option<Self> {
+    pub(super) fn of(mending: IncrementalResult<'a>, previous: &'a StoredZone) -> Option<Self> {
         match mending {
-            Mending::Impossible => None,
-            Mending::Unchanged => Some(Self::Unchanged(previous.into())),
-            Mending::Mended(resigned) => Some(Self::Mended(resigned)),
+            IncrementalResult::Impossible => None,
+            IncrementalResult::Unchanged => Some(Self::Unchanged(previous.into())),
+            IncrementalResult::Signed(resigned) => Some(Self::Incremental(resigned)),
         }
     }
 
@@ -45,7 +45,7 @@ impl<'a> NewVersion<'a> {
             }
             Self::Written(summary) => summary.statistics,
             Self::Whole(signed) => signed.statistics(),
-            Self::Mended(resigned) => resigned.statistics(),
+            Self::Incremental(resigned) => resigned.statistics(),
         }
     }
 
@@ -54,19 +54,19 @@ impl<'a> NewVersion<'a> {
             Self::Unchanged(_) => &[],
             Self::Written(summary) => &summary.warnings,
             Self::Whole(signed) => signed.warnings(),
-            Self::Mended(resigned) => resigned.warnings(),
+            Self::Incremental(resigned) => resigned.warnings(),
         }
     }
 
     /// Names planned anew, where not all were.
     fn names_planned(&self) -> Option<usize> {
-        if let Self::Mended(resigned) = self { resigned.names_planned() } else { None }
+        if let Self::Incremental(resigned) = self { resigned.names_planned() } else { None }
     }
 
     /// What differs from the previous signed zone, if there is one.
     fn changes(&self, previous: Option<&Contents>) -> Option<ChangeSet> {
         match (self, previous) {
-            (Self::Mended(resigned), _) => Some(resigned.changes()),
+            (Self::Incremental(resigned), _) => Some(resigned.changes()),
             (Self::Whole(signed), Some(previous)) => {
                 Some(ChangeSet::between(previous, signed.contents(), |_| true))
             }
@@ -83,7 +83,7 @@ pub(super) struct Run<'r> {
     begun: Instant,
     /// The previous signed zone, where it is at hand.
     pub(super) previous: Option<&'r Contents>,
-    pub(super) proved: Option<&'r Proved>,
+    pub(super) proved: Option<&'r ZoneProofs>,
 }
 
 impl<'r> Run<'r> {
@@ -130,7 +130,7 @@ impl<'r> Run<'r> {
                 "serial": statistics.serial, "records": statistics.records, "rrsets_signed": statistics.rrsets_signed,
                 "signatures": statistics.signatures, "signatures_kept": statistics.signatures_kept,
                 "chain_records": statistics.chain_records, "unchanged": unchanged, "names_planned": names_planned,
-                "seconds": seconds, "nsec5": proved.map(Proved::to_json),
+                "seconds": seconds, "nsec5": proved.map(ZoneProofs::to_json),
             });
             return print_line(&report.to_string());
         }
@@ -171,19 +171,21 @@ fn write(output: &Path, made: NewVersion<'_>, as_compiled: bool) -> Result<(), F
     }
     write_output(output, 0o644, |mut out: &mut dyn Write| {
         let outcome = match made {
-            NewVersion::Mended(resigned) if as_compiled => {
+            NewVersion::Incremental(resigned) if as_compiled => {
                 // Nobody has verified what was made.
                 compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out)
             }
-            NewVersion::Mended(resigned) if resigned.keeps_parts_of_file() => {
+            NewVersion::Incremental(resigned) if resigned.keeps_parts_of_file() => {
                 write_splice(&resigned.splice(), &mut out)
             }
-            NewVersion::Mended(resigned) => write_zone(resigned.into_signed()?.contents(), &mut out),
+            NewVersion::Incremental(resigned) => write_zone(resigned.into_signed()?.contents(), &mut out),
             NewVersion::Whole(signed) => write_contents(signed.contents(), as_compiled, &mut out),
-            NewVersion::Unchanged(Base::Contents(previous)) => {
+            NewVersion::Unchanged(ZoneRef::Contents(previous)) => {
                 write_contents(previous, as_compiled, &mut out)
             }
-            NewVersion::Unchanged(Base::Stored(previous)) => write_unchanged(previous, as_compiled, &mut out),
+            NewVersion::Unchanged(ZoneRef::Stored(previous)) => {
+                write_unchanged(previous, as_compiled, &mut out)
+            }
             NewVersion::Written(_) => Ok(()),
         };
         Ok(outcome.map_err(write_failure(output))?)

@@ -5,8 +5,8 @@ use crate::arguments::{SignArguments, ZonemdHashes};
 use crate::files::input_name;
 use crate::zones::verify_with_progress;
 use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
-use nonesuch_dnssec::facts::{DenialFacts, denial};
-use nonesuch_dnssec::sign::Previous;
+use nonesuch_dnssec::inspect::{DenialInfo, denial};
+use nonesuch_dnssec::sign::PreviousZone;
 use nonesuch_dnssec::{SignOptions, VerifyOptions};
 use nonesuch_zone::{Contents, zonemd};
 use std::path::Path;
@@ -16,10 +16,10 @@ pub(super) fn previous_options<'a>(
     arguments: &SignArguments,
     contents: &'a Contents,
     options: &SignOptions<'_>,
-) -> Previous<'a> {
+) -> PreviousZone<'a> {
     let again = &arguments.again;
-    let refresh = again.refresh.unwrap_or_else(|| Previous::new(contents, period(options)).refresh);
-    Previous { refresh, verify: again.verify_previous, contents }
+    let refresh = again.refresh.unwrap_or_else(|| PreviousZone::new(contents, period(options)).refresh);
+    PreviousZone { refresh, verify: again.verify_previous, contents }
 }
 
 /// Seconds from the time of signing to the expiration.
@@ -31,15 +31,15 @@ const fn period(options: &SignOptions<'_>) -> u32 {
 /// file has none of its own, ZONEMD.
 pub(super) fn with_previous(arguments: &SignArguments, previous: Option<&Contents>) -> SignArguments {
     match previous {
-        Some(previous) => with_facts(arguments, denial(previous), previous),
+        Some(previous) => with_denial_info(arguments, denial(previous), previous),
         None => arguments.clone(),
     }
 }
 
 /// The same of a previous zone with this apex that denies existence so.
-pub(super) fn with_facts(
+pub(super) fn with_denial_info(
     arguments: &SignArguments,
-    facts: Option<DenialFacts>,
+    facts: Option<DenialInfo>,
     apex: &Contents,
 ) -> SignArguments {
     let mut arguments = arguments.clone();

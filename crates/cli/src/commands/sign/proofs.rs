@@ -2,10 +2,10 @@
 
 use crate::arguments::SignArguments;
 use crate::files::{
-    FileError, KEY_MODE, check_writable, folder_of, is_standard, write_failure, write_output,
+    FileError, KEY_MODE, check_writable, is_standard, parent_directory, write_failure, write_output,
 };
 use crate::keys::find_signing_key;
-use crate::nsec5::{beside, is_in_zone, keys_of, private_files, published, read_proofs};
+use crate::nsec5::{default_directory, is_in_zone, private_files, published, read_proofs, vrf_keys};
 use crate::progress::{Count, Rates};
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError, VrfPrivateKey};
 use nonesuch_dnssec::denial::Mapping;
@@ -72,7 +72,7 @@ pub(crate) enum ProofError {
 const ATTEMPTS: usize = 16;
 
 /// The proofs of a zone that is signed, and where they are to be stored.
-pub(super) struct Proved {
+pub(super) struct ZoneProofs {
     proofs: Proofs,
     path: PathBuf,
     statistics: ProveStatistics,
@@ -85,7 +85,7 @@ pub(super) fn prepare(
     output: &Path,
     contents: &Contents,
     keys: &KeySet,
-) -> Result<Option<Proved>, ProofError> {
+) -> Result<Option<ZoneProofs>, ProofError> {
     if arguments.mechanism().mapping() != Mapping::Vrf {
         if arguments.nsec5_keys.is_some() || arguments.vrf.is_some() || arguments.keep_nsec5key {
             tracing::warn!(
@@ -96,7 +96,7 @@ pub(super) fn prepare(
     }
     // Before anything is made: a mistake leaves no files behind.
     check_signing(contents.apex(), keys)?;
-    let dir = arguments.nsec5_keys.clone().unwrap_or_else(|| beside(output));
+    let dir = arguments.nsec5_keys.clone().unwrap_or_else(|| default_directory(output));
     let key = find_or_make_key(&dir, arguments.vrf, contents)?;
     let dnskeys: Vec<Vec<u8>> = keys.keys().iter().map(KeyPair::dnskey_rdata).collect();
     check_separate(contents.apex(), &Nsec5Key::of(&key), dnskeys.iter().map(Vec::as_slice))?;
@@ -112,10 +112,10 @@ pub(super) fn prepare(
     let begun = Instant::now();
     let (proofs, statistics) = prove_chain(contents, &key, &options)?;
     bar.end();
-    Ok(Some(Proved { proofs, path, statistics, seconds: begun.elapsed().as_secs_f64() }))
+    Ok(Some(ZoneProofs { proofs, path, statistics, seconds: begun.elapsed().as_secs_f64() }))
 }
 
-impl Proved {
+impl ZoneProofs {
     /// What the zone is signed by.
     pub(super) const fn chain(&self, keep_keys: bool) -> Nsec5Chain<'_> {
         Nsec5Chain { proofs: &self.proofs, keep_keys }
@@ -139,7 +139,7 @@ impl Proved {
     }
 }
 
-impl fmt::Display for Proved {
+impl fmt::Display for ZoneProofs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, ProveStatistics { made, kept }) = (self.proofs.key(), self.statistics);
         let (path, seconds) = (self.path.display(), self.seconds);
@@ -158,7 +158,7 @@ fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
         tracing::warn!("{error}; all proofs are made anew");
         None
     })?;
-    if !proofs.is_sealed_by(keys) {
+    if !proofs.is_signed_by(keys) {
         tracing::warn!(
             "{}: none of the given keys has sealed this file; all proofs are made anew",
             path.display()
@@ -185,7 +185,7 @@ fn find_or_make_key(
         .create(dir)
         .map_err(|source| FileError::Write { path: dir.to_path_buf(), source })?;
     refuse_signing_keys(dir)?;
-    let mut keys = keys_of(dir, zone)?;
+    let mut keys = vrf_keys(dir, zone)?;
     let count = keys.len();
     if count > 1 {
         keys.retain(|stored| is_in_zone(contents, &stored.key));
@@ -232,7 +232,7 @@ pub(super) fn warn_of_signing_keys(output: &Path) {
         return;
     }
     // A folder that cannot be read is one that no key can be taken from.
-    if let Ok(Some(path)) = find_signing_key(folder_of(output)) {
+    if let Ok(Some(path)) = find_signing_key(parent_directory(output)) {
         tracing::warn!(
             "{}: a signing key, in the folder of the signed zone: with NSEC5 a server has none in its reach, and `nonesuch serve` \
              refuses to start; keep the zone and its folder of proofs apart from the keys",

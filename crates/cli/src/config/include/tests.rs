@@ -1,7 +1,7 @@
 //! Tests of included files: which are found, what may stand in them, and how faults are told.
 
 use super::*;
-use crate::config::{Problem, Problems, Read, load};
+use crate::config::{LoadedConfiguration, Problem, Problems, load};
 use std::os::unix::fs::symlink;
 
 const HEAD: &str = "version = 1\nlisten = [\"127.0.0.1\"]\n";
@@ -18,7 +18,7 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 /// Reads `c.toml`: the usual head, and `text`.
-fn read(folder: &tempfile::TempDir, text: &str) -> Result<Read, Problems> {
+fn read(folder: &tempfile::TempDir, text: &str) -> Result<LoadedConfiguration, Problems> {
     let path = folder.path().join("c.toml");
     fs::write(&path, format!("{HEAD}{text}")).unwrap();
     load(&path)

@@ -12,7 +12,7 @@ fn paths_are_resolved_as_far_as_they_are_there() {
     symlink("a", dir.join("link")).unwrap();
     fs::write(dir.join("a/file"), "").unwrap();
     symlink("a/file", dir.join("other")).unwrap();
-    let mut folders = Folders::default();
+    let mut folders = ResolvedPaths::default();
     for (path, expected) in [
         ("a/file", "a/file"),
         ("link/file", "a/file"),

@@ -2,7 +2,9 @@
 
 use super::{Kind, Metric, Sample, Value, by_name, carriers, count, each};
 use crate::metrics::Snapshot;
-use nonesuch_server::statistics::{CarrierSum, Cookie, Dropped, LATENCY_BOUNDS, Sizes, Tsig};
+use nonesuch_server::statistics::{
+    CookieResult, DropReason, LATENCY_BOUNDS, Sizes, TransportTotals, TsigResult,
+};
 use std::borrow::Cow;
 
 /// The rows.
@@ -111,7 +113,7 @@ pub(super) const METRICS: &[Metric] = &[
         help: "Queries with a DNS cookie, by outcome",
         collect: |snapshot, out| {
             by_name(snapshot, out, |sum| {
-                Cookie::ALL.map(Cookie::name).into_iter().zip(sum.cookies).collect()
+                CookieResult::ALL.map(CookieResult::name).into_iter().zip(sum.cookies).collect()
             });
         },
     },
@@ -122,7 +124,9 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &["transport", "outcome"],
         help: "Messages with a TSIG record, by outcome",
         collect: |snapshot, out| {
-            by_name(snapshot, out, |sum| Tsig::ALL.map(Tsig::name).into_iter().zip(sum.tsig).collect());
+            by_name(snapshot, out, |sum| {
+                TsigResult::ALL.map(TsigResult::name).into_iter().zip(sum.tsig).collect()
+            });
         },
     },
 ];
@@ -150,7 +154,12 @@ fn responses(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     }
 }
 
-fn sizes(snapshot: &Snapshot, out: &mut Vec<Sample>, bounds: &[usize], of: impl Fn(&CarrierSum) -> &Sizes) {
+fn sizes(
+    snapshot: &Snapshot,
+    out: &mut Vec<Sample>,
+    bounds: &[usize],
+    of: impl Fn(&TransportTotals) -> &Sizes,
+) {
     for (transport, sum) in carriers(snapshot) {
         let sizes = of(sum);
         let mut below = 0;
@@ -197,7 +206,7 @@ fn opcode_name(opcode: u8) -> Cow<'static, str> {
 }
 
 fn dropped(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    by_name(snapshot, out, |sum| Dropped::ALL.map(Dropped::name).into_iter().zip(sum.drops).collect());
+    by_name(snapshot, out, |sum| DropReason::ALL.map(DropReason::name).into_iter().zip(sum.drops).collect());
     let udp = &snapshot.udp;
     for (reason, times) in
         [("too_long", udp.oversized), ("receive_error", udp.receive_errors), ("send_error", udp.send_errors)]

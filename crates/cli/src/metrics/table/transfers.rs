@@ -2,7 +2,7 @@
 
 use super::{Kind, Metric, Sample, count};
 use crate::metrics::Snapshot;
-use nonesuch_authoritative::transfer::outbound::Refusal;
+use nonesuch_authoritative::transfer::outbound::TransferRefusal;
 use nonesuch_server::statistics::Direction;
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ fn transfers(snapshot: &Snapshot, out: &mut Vec<Sample>) {
 
 fn refused(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     let refusals = &snapshot.statistics.transfers.refusals;
-    out.extend(Refusal::ALL.map(Refusal::name).into_iter().map(|reason| {
+    out.extend(TransferRefusal::ALL.map(TransferRefusal::name).into_iter().map(|reason| {
         let times = refusals.get(reason).copied().unwrap_or_default();
         count(vec![reason.into()], times)
     }));

@@ -1,8 +1,8 @@
 //! Why a request at the control socket is not carried out.
 
-use crate::config::added::AddedError;
+use crate::config::added_zones::AddedError;
 use crate::server::reload::ReloadError;
-use nonesuch_authoritative::service::{PurgeError, Refused};
+use nonesuch_authoritative::service::{PurgeError, VersionError};
 use nonesuch_proto::{Name, NameError};
 use nonesuch_zone::LoadError;
 
@@ -44,7 +44,7 @@ pub(crate) enum ControlError {
     #[error("zone {apex}: {source}")]
     Refused {
         apex: Name,
-        source: Refused,
+        source: VersionError,
     },
     #[error(
         "the server has no configuration that zones could be added to: start it with `nonesuch serve --config FILE`"

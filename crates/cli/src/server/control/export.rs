@@ -13,12 +13,12 @@ use std::sync::Arc;
 const PIECE: usize = 64 << 10;
 
 /// Records of a zone: in memory, or in the state folder.
-pub(crate) enum Exported {
+pub(crate) enum ExportSource {
     InMemory(Arc<Contents>),
     Stored(Box<StoredZone>),
 }
 
-impl Exported {
+impl ExportSource {
     /// Sends the zone as text, and then what it was.
     pub(crate) fn send(&self, apex: &Name, to: impl Write) -> io::Result<()> {
         let mut pieces = Pieces { to, text: Vec::with_capacity(PIECE) };

@@ -4,7 +4,7 @@
 //! any time. So no owner and no mode is changed by a path that this user controls: the socket is created, given away and restricted
 //! in a directory that only this process can use, by file descriptor, and renamed into place last.
 
-use crate::files::folder_of;
+use crate::files::parent_directory;
 use crate::server::privileges::Account;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat, renameat};
@@ -47,7 +47,7 @@ pub(crate) enum SocketError {
          socket as control-socket",
         path.display()
     )]
-    Stuck { path: PathBuf },
+    RemoveFailed { path: PathBuf },
     #[error("{}: the control socket cannot be made: /proc is not mounted, and {} is needed: mount it", path.display(), needed.display())]
     NoProc { path: PathBuf, needed: &'static Path },
     #[error("group {group:?} does not exist: make it, or name another as control-group")]
@@ -102,7 +102,7 @@ impl ControlSocket {
         check_proc(path, Path::new(OPEN_FILES))?;
         let name = path.file_name().ok_or_else(|| failed(ErrorKind::InvalidInput.into()))?.to_owned();
         let directory =
-            open(folder_of(path), DIRECTORY, Mode::empty()).map_err(|errno| failed(errno.into()))?;
+            open(parent_directory(path), DIRECTORY, Mode::empty()).map_err(|errno| failed(errno.into()))?;
         remove_unused(&directory, &name, path)?;
         let (listener, identity) = create(&directory, &name, owner).map_err(failed)?;
         Ok(Self { listener, directory, name, identity })
@@ -160,7 +160,7 @@ fn remove_unused(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<(), S
     match connect(&path_of(&found)) {
         Ok(()) => Err(SocketError::Taken { path: path.to_path_buf() }),
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
-            Err(SocketError::Stuck { path: path.to_path_buf() })
+            Err(SocketError::RemoveFailed { path: path.to_path_buf() })
         }
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             let removed = unlinkat(directory, name, UnlinkatFlags::NoRemoveDir);

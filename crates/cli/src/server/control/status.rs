@@ -4,14 +4,14 @@ use crate::control_protocol::{
     Refresh, RefreshFailure, RefreshFailures, Secondary, ServerStatus, TransferIn, TransferOut, VERSION,
     ZoneReport,
 };
-use crate::server::node::Node;
+use crate::server::daemon::Daemon;
 use nonesuch_authoritative::server::Server;
 use nonesuch_proto::Name;
 use nonesuch_secondary::{RefreshState, ZoneStatus};
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
-impl Node {
+impl Daemon {
     /// The status of the server.
     pub(crate) fn status(&self) -> ServerStatus {
         let configuration = self.configuration();

@@ -1,24 +1,24 @@
 //! What the control socket does with single zones, and with the stored versions of zones.
 
-use crate::config::added::{self, AddedError, Change};
+use crate::config::added_zones::{self, AddedError, Change};
 use crate::control_protocol::{
-    Purged, ZoneAdded, ZoneAsked, ZoneNotified, ZonePurged, ZoneReloaded, ZoneRemoved,
+    PurgeResult, ZoneAdded, ZoneAsked, ZoneNotified, ZonePurged, ZoneReloaded, ZoneRemoved,
 };
-use crate::files::counted;
+use crate::files::count_text;
 use crate::server::control::error::ControlError;
-use crate::server::control::export::Exported;
-use crate::server::node::{Node, Origin};
-use nonesuch_authoritative::service::{Source, ZoneStanding, ZoneStatus};
+use crate::server::control::export::ExportSource;
+use crate::server::daemon::{Daemon, Origin};
+use nonesuch_authoritative::service::{ServingState, ZoneSource, ZoneStatus};
 use nonesuch_proto::Name;
-use nonesuch_secondary::notify::Occasion;
+use nonesuch_secondary::notify::NotifyReason;
 use std::path::Path;
 use std::sync::PoisonError;
 
-impl Node {
+impl Daemon {
     /// Writes a zone into the file of added zones, and serves it. `keys` are those of its table in a configuration.
     pub(crate) fn add_zone(&self, apex: &Name, keys: toml::Table) -> Result<Option<ZoneAdded>, ControlError> {
         self.change_zones(
-            |main| added::add(main, apex, keys),
+            |main| added_zones::add(main, apex, keys),
             |change| {
                 let settings = change.zone(apex)?;
                 self.configuration().zones.push(settings.clone());
@@ -35,7 +35,7 @@ impl Node {
     /// Takes a zone out of the file of added zones, and serves it no longer. Its stored version stays.
     pub(crate) fn remove_zone(&self, apex: &Name) -> Result<ZoneRemoved, ControlError> {
         self.change_zones(
-            |main| added::remove(main, apex),
+            |main| added_zones::remove(main, apex),
             |_| {
                 self.configuration().zones.retain(|zone| zone.apex != *apex);
                 self.service.remove_configured(apex);
@@ -69,11 +69,11 @@ impl Node {
             return Err(ControlError::NoSecondaries(apex.clone()));
         }
         let status = self.service.zone_status(Some(apex)).into_iter().next();
-        let served = status.filter(|status| status.state == ZoneStanding::Serving);
+        let served = status.filter(|status| status.state == ServingState::Serving);
         let (Some(status), Some(soa)) = (served, self.service.soa_record(apex)) else {
             return Err(ControlError::NotServed(apex.clone()));
         };
-        self.transfers.send_notify(apex, soa, to.clone(), Occasion::Change);
+        self.transfers.send_notify(apex, soa, to.clone(), NotifyReason::Change);
         let servers = to.iter().map(|remote| remote.address.to_string()).collect();
         Ok(ZoneNotified { zone: status.zone, serial: status.serial, servers })
     }
@@ -81,7 +81,7 @@ impl Node {
     /// Asks the primaries of a zone, or transfers all of it.
     pub(crate) fn refresh(&self, apex: &Name, is_whole: bool) -> Result<ZoneAsked, ControlError> {
         let settings = self.service.settings_of(apex).ok_or_else(|| ControlError::NoZone(apex.clone()))?;
-        if settings.source != Source::Primaries {
+        if settings.source != ZoneSource::Primaries {
             return Err(ControlError::NoPrimaries(apex.clone()));
         }
         if is_whole {
@@ -93,15 +93,15 @@ impl Node {
     }
 
     /// The records of a zone as they were published last.
-    pub(crate) fn export(&self, apex: &Name) -> Result<Exported, ControlError> {
+    pub(crate) fn export(&self, apex: &Name) -> Result<ExportSource, ControlError> {
         if self.service.settings_of(apex).is_none() {
             return Err(ControlError::NoZone(apex.clone()));
         }
         if let Some(contents) = self.service.contents(apex) {
-            return Ok(Exported::InMemory(contents));
+            return Ok(ExportSource::InMemory(contents));
         }
         match self.service.stored_zone(apex) {
-            Ok(Some(zone)) => Ok(Exported::Stored(Box::new(zone))),
+            Ok(Some(zone)) => Ok(ExportSource::Stored(Box::new(zone))),
             Ok(None) => Err(ControlError::NotStored(apex.clone())),
             Err(source) => Err(ControlError::Stored { apex: apex.clone(), source }),
         }
@@ -115,19 +115,19 @@ impl Node {
     }
 
     /// Removes what is kept of all zones that are not there.
-    pub(crate) fn purge_all(&self) -> Result<Purged, ControlError> {
+    pub(crate) fn purge_all(&self) -> Result<PurgeResult, ControlError> {
         let purged = self.service.purge_all()?;
         tracing::info!(
             "what was kept of zones that are not there is removed: {}",
-            counted(purged.len(), "zone")
+            count_text(purged.len(), "zone")
         );
-        Ok(Purged { purged })
+        Ok(PurgeResult { purged })
     }
 
     /// Loads one zone again.
     pub(crate) fn reload_zone(&self, apex: &Name) -> Result<ZoneReloaded, ControlError> {
         let is_secondary =
-            self.service.settings_of(apex).is_some_and(|settings| settings.source == Source::Primaries);
+            self.service.settings_of(apex).is_some_and(|settings| settings.source == ZoneSource::Primaries);
         if is_secondary {
             return self.refresh(apex, false).map(ZoneReloaded::Asked);
         }

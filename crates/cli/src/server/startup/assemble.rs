@@ -1,25 +1,25 @@
 //! Assembling a server of the parts that a configuration asks for.
 
 use crate::config::Configuration;
-use crate::server::daemon::Daemon;
-use crate::server::error::Failure;
+use crate::server::daemon::{Daemon, Origin};
+use crate::server::error::ServerError;
 use crate::server::keys::KEY_FILES;
-use crate::server::node::{Node, Origin};
+use crate::server::main_loop::MainLoop;
 use crate::server::reload_status::ReloadStatus;
-use crate::server::settings::{answer_settings, tap_options, transfers_options};
+use crate::server::settings::{answer_settings, dnstap_options, transfers_options};
 use crate::server::signals::{HarmlessSignals, Signals};
 use crate::server::systemd::{Notifier, Watchdog};
 use arc_swap::ArcSwap;
-use nonesuch_authoritative::Shared;
-use nonesuch_authoritative::service::{Link, Service, Settings, follow};
-use nonesuch_authoritative::transfer::outbound::{self, Outgoing, TransferOutcome, TransferStatus};
+use nonesuch_authoritative::ServerContext;
+use nonesuch_authoritative::service::{Service, ServiceZoneStore, Settings, handle_zone_events};
+use nonesuch_authoritative::transfer::outbound::{self, OutgoingTransfers, TransferOutcome, TransferStatus};
 use nonesuch_authoritative::zones::Zones;
 use nonesuch_net::Heartbeats;
 use nonesuch_net::tls::IdentitySlot;
 use nonesuch_secondary::{Transfers, TransfersOptions};
 use nonesuch_server::clock::seconds_now;
+use nonesuch_server::dnstap::DnstapOutput;
 use nonesuch_server::statistics::{Direction, Statistics, TransferKind, TransferResult};
-use nonesuch_server::tap::Tap;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -37,16 +37,16 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// A server that neither has zones nor answers yet.
-    pub(crate) fn assemble(self, harmless: HarmlessSignals) -> Result<Daemon, Failure> {
+    pub(crate) fn assemble(self, harmless: HarmlessSignals) -> Result<MainLoop, ServerError> {
         let Self { configuration, origin, identity, clock_shift, begun } = self;
         let zones = Arc::new(Zones::new());
         let watchdog = Watchdog::from_environment();
         let mut shared = shared(&configuration, &zones, watchdog.heartbeats())?;
         let service_settings = Settings { clock_shift, ..configuration.service_settings() };
         let service = Service::open(service_settings, KEY_FILES, zones)?;
-        let transfers = transfers(&configuration, &service, &mut shared).map_err(Failure::Thread)?;
-        let (runtime, signals) = Signals::install(harmless).map_err(Failure::Thread)?;
-        let node = Arc::new(Node {
+        let transfers = transfers(&configuration, &service, &mut shared).map_err(ServerError::Thread)?;
+        let (runtime, signals) = Signals::install(harmless).map_err(ServerError::Thread)?;
+        let node = Arc::new(Daemon {
             origin,
             reloads: ReloadStatus::new(&configuration),
             configuration: Mutex::new(configuration),
@@ -60,7 +60,7 @@ impl Parts {
             reloading: Mutex::new(()),
             begun,
         });
-        Ok(Daemon { daemon: node, runtime, signals, watchdog })
+        Ok(MainLoop { daemon: node, runtime, signals, watchdog })
     }
 }
 
@@ -69,14 +69,14 @@ fn shared(
     configuration: &Configuration,
     zones: &Arc<Zones>,
     heartbeats: Heartbeats,
-) -> Result<Shared, Failure> {
+) -> Result<ServerContext, ServerError> {
     let settings = answer_settings(configuration, None)?;
-    let tap = tap_options(configuration).map(Tap::start).transpose()?.map(Arc::new);
-    let mut shared = Shared { tap, heartbeats, ..Shared::new(Arc::clone(zones)) };
+    let tap = dnstap_options(configuration).map(DnstapOutput::start).transpose()?.map(Arc::new);
+    let mut shared = ServerContext { tap, heartbeats, ..ServerContext::new(Arc::clone(zones)) };
     let statistics = Arc::clone(&shared.statistics);
     let limits = &configuration.limits;
-    let outgoing = Outgoing::new(limits.transfers_out, seconds_now)
-        .with_each(limits.transfers_out_each, limits.exempt.clone())
+    let outgoing = OutgoingTransfers::new(limits.transfers_out, seconds_now)
+        .with_limit_per_client(limits.transfers_out_each, limits.exempt.clone())
         .with_secondaries(Arc::clone(&shared.secondaries));
     shared.outgoing = Arc::new(outgoing.with_observer(move |ended| count_outgoing(&statistics, ended)));
     shared.settings = Arc::new(ArcSwap::from_pointee(settings));
@@ -87,10 +87,10 @@ fn shared(
 fn transfers(
     configuration: &Configuration,
     service: &Arc<Service>,
-    shared: &mut Shared,
+    shared: &mut ServerContext,
 ) -> io::Result<Arc<Transfers>> {
     let events = service.events();
-    let link = Link { service: Arc::clone(service), settings: Arc::clone(&shared.settings) };
+    let link = ServiceZoneStore { service: Arc::clone(service), settings: Arc::clone(&shared.settings) };
     let options = TransfersOptions {
         secondaries: Arc::clone(&shared.secondaries),
         ..transfers_options(configuration, shared.heartbeats.clone())
@@ -98,7 +98,7 @@ fn transfers(
     let transfers = Arc::new(Transfers::start(options, Arc::new(link))?);
     let taker = Arc::clone(&transfers);
     shared.notify_sink = Some(Arc::new(move |notified| taker.notified(notified)));
-    follow(service, events, Arc::clone(&transfers))?;
+    handle_zone_events(service, events, Arc::clone(&transfers))?;
     Ok(transfers)
 }
 

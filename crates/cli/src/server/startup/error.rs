@@ -1,9 +1,9 @@
 //! Why the zone of `nonesuch serve FILE` is not served.
 
 use crate::zones::KEY_SET;
-use nonesuch_authoritative::service::Refused;
+use nonesuch_authoritative::service::VersionError;
 use nonesuch_dnssec::Mechanism;
-use nonesuch_dnssec::denial::{MECHANISMS, Made};
+use nonesuch_dnssec::denial::{DenialGeneration, MECHANISMS};
 use nonesuch_dnssec::online::PrepareError;
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub(crate) enum ZoneFileError {
     #[error("{}: {source}", path.display())]
-    NotServed { path: PathBuf, source: Refused },
+    NotServed { path: PathBuf, source: VersionError },
     /// The reason names the file.
     #[error(transparent)]
-    Refused(Refused),
+    Refused(VersionError),
     #[error("{}: {KEY_SET}", path.display())]
     OnlyKeySet { path: PathBuf },
     #[error(
@@ -49,8 +49,10 @@ impl ZoneFileError {
     pub(crate) fn is_no(&self) -> bool {
         match self {
             Self::OnlyKeySet { .. }
-            | Self::NotServed { source: Refused::Unsound { .. } | Refused::WrongDigest(_), .. } => true,
-            Self::NotServed { source: Refused::Prepare(error), .. } => {
+            | Self::NotServed {
+                source: VersionError::Unsound { .. } | VersionError::WrongDigest(_), ..
+            } => true,
+            Self::NotServed { source: VersionError::Prepare(error), .. } => {
                 matches!(**error, PrepareError::Unsound(_))
             }
             _ => false,
@@ -60,6 +62,6 @@ impl ZoneFileError {
 
 /// The mechanisms whose records are generated online.
 fn made_when_asked() -> String {
-    let made = MECHANISMS.iter().filter(|entry| entry.generation == Made::WhenAsked);
+    let made = MECHANISMS.iter().filter(|entry| entry.generation == DenialGeneration::Online);
     made.map(|entry| entry.name).collect::<Vec<_>>().join(", ")
 }

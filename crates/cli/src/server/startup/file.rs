@@ -9,12 +9,12 @@ use crate::config::Configuration;
 use crate::files::{FileError, input_name, is_standard};
 use crate::logging;
 use crate::nsec5;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::root::check_root;
 use crate::server::background::report_ready;
-use crate::server::daemon::stop;
-use crate::server::error::Failure;
-use crate::server::node::{Node, Origin};
+use crate::server::daemon::{Daemon, Origin};
+use crate::server::error::ServerError;
+use crate::server::main_loop::stop;
 use crate::server::open_files::raise_open_files;
 use crate::server::output::{log_start, print_zone_ready};
 use crate::server::panics::abort_on_panic;
@@ -24,12 +24,12 @@ use crate::server::signals::HarmlessSignals;
 use crate::server::startup::assemble::Parts;
 use crate::server::startup::error::ZoneFileError;
 use crate::zones;
-use nonesuch_authoritative::server::Bound;
+use nonesuch_authoritative::server::BoundSockets;
 use nonesuch_authoritative::service::{
-    Making, OnlineSigning, Opened, Refused, Source, VerifyChoice, ZoneSettings,
+    OnlineSigning, PreloadedZone, SigningMode, VerifyChoice, VersionError, ZoneSettings, ZoneSource,
 };
 use nonesuch_authoritative::{OpenImageError, open_image};
-use nonesuch_dnssec::denial::Made;
+use nonesuch_dnssec::denial::DenialGeneration;
 use nonesuch_dnssec::online::PrepareError;
 use nonesuch_net::release_free_memory;
 use nonesuch_proto::Name;
@@ -38,9 +38,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerError> {
     let begun = Instant::now();
-    let harmless = HarmlessSignals::install().map_err(Failure::Thread)?;
+    let harmless = HarmlessSignals::install().map_err(ServerError::Thread)?;
     check_root(None, [arguments.listen])?;
     abort_on_panic();
     let making = making(arguments)?;
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     let configuration = configuration(arguments, making, opened.apex());
     raise_open_files(connections(&configuration));
     drop_privileges(None)?;
-    logging::start_queue().map_err(Failure::Thread)?;
+    logging::start_queue().map_err(ServerError::Thread)?;
     // With a time given, signatures are judged and made as of that time.
     let clock_shift = arguments.now.map_or(0, |now| now.wrapping_sub(zones::now_or(None)));
     let parts = Parts { configuration, origin: Origin::Arguments, identity: None, clock_shift, begun };
@@ -61,11 +61,17 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
 }
 
 /// Serves the zone, and says so.
-fn start(node: &Node, files: &Files, opened: Opened, clock_shift: u32, is_json: bool) -> Result<(), Failure> {
+fn start(
+    node: &Daemon,
+    files: &Files,
+    opened: PreloadedZone,
+    clock_shift: u32,
+    is_json: bool,
+) -> Result<(), ServerError> {
     let apex = opened.apex();
-    node.service.begin_with(opened).map_err(|refused| files.failure(refused))?;
+    node.service.begin_preloaded(opened).map_err(|refused| files.failure(refused))?;
     let options = server_options(&node.configuration(), None, clock_shift);
-    node.start(Bound::bind(&options).map_err(Failure::Bind)?)?;
+    node.start(BoundSockets::bind(&options).map_err(ServerError::Bind)?)?;
     for zone in node.service.zone_status(Some(&apex)) {
         print_zone_ready(node, &zone, is_json);
     }
@@ -75,12 +81,12 @@ fn start(node: &Node, files: &Files, opened: Opened, clock_shift: u32, is_json: 
 }
 
 /// Where signatures and denials come from, by the options alone.
-fn making(arguments: &ServeArguments) -> Result<Making, ZoneFileError> {
+fn making(arguments: &ServeArguments) -> Result<SigningMode, ZoneFileError> {
     let online = &arguments.online;
     let path = || input_name(&arguments.file).to_path_buf();
     match (online.denial, &online.keys, &online.nsec5_keys) {
-        (Some(mechanism), Some(keys), _) if mechanism.entry().generation == Made::WhenAsked => {
-            Ok(Making::Online(OnlineSigning {
+        (Some(mechanism), Some(keys), _) if mechanism.entry().generation == DenialGeneration::Online => {
+            Ok(SigningMode::Online(OnlineSigning {
                 mechanism,
                 keys: keys.clone(),
                 validity: online.signature_validity,
@@ -89,16 +95,16 @@ fn making(arguments: &ServeArguments) -> Result<Making, ZoneFileError> {
         }
         (Some(mechanism), _, _) => Err(ZoneFileError::NotOnline { path: path(), mechanism }),
         (None, Some(_), _) => Err(ZoneFileError::KeysWithoutDenial { path: path() }),
-        (None, None, Some(dir)) => Ok(Making::Nsec5 { keys: dir.clone() }),
-        (None, None, None) => Ok(Making::AsItIs),
+        (None, None, Some(dir)) => Ok(SigningMode::Nsec5 { keys: dir.clone() }),
+        (None, None, None) => Ok(SigningMode::AsLoaded),
     }
 }
 
 /// The configuration that the arguments stand for.
-fn configuration(arguments: &ServeArguments, making: Making, apex: Name) -> Configuration {
+fn configuration(arguments: &ServeArguments, making: SigningMode, apex: Name) -> Configuration {
     let source = match input_name(&arguments.file).to_path_buf() {
-        name if is_stream(&arguments.file) => Source::Stream(name),
-        file => Source::File(file),
+        name if is_stream(&arguments.file) => ZoneSource::Stream(name),
+        file => ZoneSource::File(file),
     };
     let verify = match arguments.verify {
         VerifyMode::Auto => VerifyChoice::Quick,
@@ -128,7 +134,7 @@ fn is_stream(path: &Path) -> bool {
 }
 
 /// Opens the file, an image as it is, and reads it where it is none.
-fn open(arguments: &ServeArguments) -> Result<Opened, Failure> {
+fn open(arguments: &ServeArguments) -> Result<PreloadedZone, ServerError> {
     let path = &arguments.file;
     let read = || {
         let loaded = zones::load_zone(path, arguments.origin.as_ref())?;
@@ -137,13 +143,13 @@ fn open(arguments: &ServeArguments) -> Result<Opened, Failure> {
         Ok(loaded)
     };
     if is_stream(path) {
-        return Ok(Opened::stream(read()?));
+        return Ok(PreloadedZone::stream(read()?));
     }
-    Opened::file(path, || map(arguments), read)
+    PreloadedZone::file(path, || map(arguments), read)
 }
 
 /// The image that the file begins with; `None` where it has none that may be of use.
-fn map(arguments: &ServeArguments) -> Result<Option<ImageFile>, Failure> {
+fn map(arguments: &ServeArguments) -> Result<Option<ImageFile>, ServerError> {
     // Who asks for all signatures to be verified does not rely on what a file says; what is made when asked is in no image.
     if arguments.verify == VerifyMode::Full || arguments.online.denial.is_some() {
         return Ok(None);
@@ -156,7 +162,7 @@ fn map(arguments: &ServeArguments) -> Result<Option<ImageFile>, Failure> {
     }
 }
 
-fn check_origin(arguments: &ServeArguments, file: &ImageFile) -> Result<(), Failure> {
+fn check_origin(arguments: &ServeArguments, file: &ImageFile) -> Result<(), ServerError> {
     let found = file.image().apex();
     match arguments.origin.as_ref().filter(|origin| origin.view() != found) {
         None => Ok(()),
@@ -178,24 +184,28 @@ impl Files {
         let nsec5_keys = arguments.online.nsec5_keys.clone();
         Self {
             zone: input_name(&arguments.file).to_path_buf(),
-            nsec5_keys: nsec5_keys.unwrap_or_else(|| nsec5::beside(&arguments.file)),
+            nsec5_keys: nsec5_keys.unwrap_or_else(|| nsec5::default_directory(&arguments.file)),
         }
     }
 
     /// Why the zone is not served, in the words of the command line.
-    fn failure(&self, refused: Refused) -> Failure {
+    fn failure(&self, refused: VersionError) -> ServerError {
         let (path, dir) = (self.zone.clone(), self.nsec5_keys.clone());
         let error = match refused {
-            Refused::Load(error) | Refused::Image(OpenImageError::Load(error)) => return error.into(),
-            Refused::Read { path: found, .. } if found == dir => ZoneFileError::Nsec5KeysNeeded { path, dir },
-            Refused::Read { path, source } => return FileError::Read { path, source }.into(),
-            Refused::OnlyKeySet => ZoneFileError::OnlyKeySet { path },
-            Refused::NotNsec5 => ZoneFileError::NotNsec5 { path },
-            Refused::Nsec5KeysNeeded { .. } => ZoneFileError::Nsec5KeysNeeded { path, dir },
-            Refused::Prepare(error) if matches!(*error, PrepareError::Nsec5(_)) => {
+            VersionError::Load(error) | VersionError::Image(OpenImageError::Load(error)) => {
+                return error.into();
+            }
+            VersionError::Read { path: found, .. } if found == dir => {
+                ZoneFileError::Nsec5KeysNeeded { path, dir }
+            }
+            VersionError::Read { path, source } => return FileError::Read { path, source }.into(),
+            VersionError::OnlyKeySet => ZoneFileError::OnlyKeySet { path },
+            VersionError::NotNsec5 => ZoneFileError::NotNsec5 { path },
+            VersionError::Nsec5KeysNeeded { .. } => ZoneFileError::Nsec5KeysNeeded { path, dir },
+            VersionError::Prepare(error) if matches!(*error, PrepareError::Nsec5(_)) => {
                 ZoneFileError::Nsec5WithKeys { path }
             }
-            refused @ (Refused::Keys(_) | Refused::Prover(_) | Refused::Moving(_)) => {
+            refused @ (VersionError::Keys(_) | VersionError::Prover(_) | VersionError::Moving(_)) => {
                 ZoneFileError::Refused(refused)
             }
             source => ZoneFileError::NotServed { path, source },

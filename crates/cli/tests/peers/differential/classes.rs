@@ -1,6 +1,6 @@
 //! The kinds of difference that are known.
 
-use super::exchange::{Question, Reply, Seen};
+use super::exchange::{ObservedRecord, Question, Reply};
 use super::zone::Zone;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Name, NameRef, Rtype};
@@ -182,7 +182,7 @@ fn case_of_compressed_names(case: &Case<'_>, ours: &mut Reply, theirs: &mut Repl
     }
     let before = (ours.clone(), theirs.clone());
     for set in [&mut ours.answer, &mut ours.authority, &mut theirs.answer, &mut theirs.authority] {
-        *set = set.iter().map(Seen::to_lower).collect();
+        *set = set.iter().map(ObservedRecord::to_lower).collect();
     }
     before != (ours.clone(), theirs.clone())
 }
@@ -190,7 +190,7 @@ fn case_of_compressed_names(case: &Case<'_>, ours: &mut Reply, theirs: &mut Repl
 fn case_of_stored_names(_: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {
     let mut occurred = false;
     for (ours, theirs) in [(&mut ours.answer, &theirs.answer), (&mut ours.authority, &theirs.authority)] {
-        let lowered: Vec<Seen> = ours.difference(theirs).cloned().collect();
+        let lowered: Vec<ObservedRecord> = ours.difference(theirs).cloned().collect();
         for seen in lowered {
             let lower = seen.to_lower();
             if theirs.contains(&lower) {
@@ -205,7 +205,7 @@ fn case_of_stored_names(_: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> b
 
 fn apex_ns_in_authority(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {
     let apex = case.zone.contents.apex();
-    let is_apex_ns = |seen: &Seen| seen.covered() == Rtype::NS && seen.owner() == *apex;
+    let is_apex_ns = |seen: &ObservedRecord| seen.covered() == Rtype::NS && seen.owner() == *apex;
     if theirs.answer.is_empty() || ours.authority.iter().any(is_apex_ns) {
         return false;
     }
@@ -219,11 +219,11 @@ fn apex_ns_in_authority(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -
 
 fn any(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {
     let names = path(case, theirs);
-    let is_data = |seen: &Seen| {
+    let is_data = |seen: &ObservedRecord| {
         case.question.rtype == Rtype::ANY && seen.rtype != Rtype::CNAME && names.last() == Some(&seen.owner())
     };
     let covered: BTreeSet<Rtype> =
-        ours.answer.iter().filter(|seen| is_data(seen)).map(Seen::covered).collect();
+        ours.answer.iter().filter(|seen| is_data(seen)).map(ObservedRecord::covered).collect();
     if case.question.rtype == Rtype::ANY
         && ours.answer != theirs.answer
         && ours.answer.is_subset(&theirs.answer)
@@ -324,7 +324,7 @@ fn nsec_query_at_cut(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> b
 }
 
 fn dname_into_itself(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {
-    let into_itself = |seen: &Seen| {
+    let into_itself = |seen: &ObservedRecord| {
         seen.rtype == Rtype::DNAME
             && NameRef::from_wire(&seen.rdata).is_ok_and(|target| target.is_below(seen.owner().view()))
     };

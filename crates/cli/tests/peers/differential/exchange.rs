@@ -42,14 +42,14 @@ impl Question {
 
 /// A record as it stands in a section. Owners keep their case.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Seen {
+pub(crate) struct ObservedRecord {
     pub(crate) owner: Vec<u8>,
     pub(crate) rtype: Rtype,
     pub(crate) ttl: u32,
     pub(crate) rdata: Vec<u8>,
 }
 
-impl Seen {
+impl ObservedRecord {
     /// The owner, without regard to case.
     pub(crate) fn owner(&self) -> Name {
         nonesuch_proto::NameRef::from_checked(&self.owner).to_canonical()
@@ -78,8 +78,8 @@ impl Seen {
 pub(crate) struct Reply {
     pub(crate) rcode: Rcode,
     pub(crate) authoritative: bool,
-    pub(crate) answer: BTreeSet<Seen>,
-    pub(crate) authority: BTreeSet<Seen>,
+    pub(crate) answer: BTreeSet<ObservedRecord>,
+    pub(crate) authority: BTreeSet<ObservedRecord>,
     /// Whether a section holds a record twice (RFC 2181 §5).
     pub(crate) repeats: bool,
 }
@@ -94,7 +94,7 @@ impl Reply {
             let mut set = BTreeSet::new();
             for record in message.section(section) {
                 let (owner, rdata) = (record.owner.wire().to_vec(), record.rdata.clone());
-                repeats |= !set.insert(Seen { owner, rtype: record.rtype, ttl: record.ttl, rdata });
+                repeats |= !set.insert(ObservedRecord { owner, rtype: record.rtype, ttl: record.ttl, rdata });
             }
             set
         };

@@ -3,7 +3,7 @@
 use super::common::{done, generate_key, sign, text};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::read::read_file;
-use nonesuch_zone::{Contents, Standing, standings};
+use nonesuch_zone::{Contents, NameStatus, name_statuses};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(crate) struct Zone {
     pub(crate) peer_file: PathBuf,
     pub(crate) contents: Contents,
     /// Names that are the zone's own or its cuts, empty non-terminals among them.
-    names: BTreeMap<Name, Standing>,
+    names: BTreeMap<Name, NameStatus>,
     occluded: BTreeSet<Name>,
 }
 
@@ -64,7 +64,7 @@ impl Zone {
         let apex: Name = ORIGIN.parse().expect("a name");
         let contents = read_file(&file, Some(&apex)).expect("a zone").contents;
         let (mut names, mut occluded) = (BTreeMap::new(), BTreeSet::new());
-        for (node, standing) in contents.nodes().zip(standings(&contents)) {
+        for (node, standing) in contents.nodes().zip(name_statuses(&contents)) {
             if !standing.is_in_chain() {
                 occluded.insert(node.name().to_canonical());
                 continue;
@@ -72,7 +72,7 @@ impl Zone {
             names.insert(node.name().to_canonical(), standing);
             let mut above = node.name().parent();
             while let Some(parent) = above.filter(|parent| parent.is_at_or_below(apex.view())) {
-                names.entry(parent.to_canonical()).or_insert(Standing::Authoritative);
+                names.entry(parent.to_canonical()).or_insert(NameStatus::Authoritative);
                 above = parent.parent();
             }
         }
@@ -122,7 +122,7 @@ impl Zone {
             && self.types(name).is_empty()
             && below.peek().is_some()
             && below.all(|(other, standing)| match standing {
-                Standing::Delegation => !self.has(other.view(), Rtype::DS),
+                NameStatus::Delegation => !self.has(other.view(), Rtype::DS),
                 _ => self.types(other.view()).is_empty(),
             })
     }
@@ -132,7 +132,7 @@ impl Zone {
         let mut at = Some(name);
         let mut found = None;
         while let Some(here) = at {
-            if let Some((cut, Standing::Delegation)) = self.names.get_key_value(&here.to_canonical()) {
+            if let Some((cut, NameStatus::Delegation)) = self.names.get_key_value(&here.to_canonical()) {
                 found = Some(cut.view());
             }
             at = here.parent();

@@ -516,23 +516,27 @@ fn record_unsigned(zone: &Zone, case: &mut Case, random: &mut Random) -> Option<
 }
 
 /// Owner, or owner and type, of an RRset.
-trait Place {
+trait RrsetSelector {
     fn place(&self) -> (&Name, Rtype);
 }
 
-impl Place for Name {
+impl RrsetSelector for Name {
     fn place(&self) -> (&Name, Rtype) {
         (self, Rtype::NSEC5)
     }
 }
 
-impl Place for (Name, Rtype) {
+impl RrsetSelector for (Name, Rtype) {
     fn place(&self) -> (&Name, Rtype) {
         (&self.0, self.1)
     }
 }
 
-fn with_rrsig(case: &mut Case, place: &impl Place, alter: impl FnOnce(&mut Vec<u8>)) -> Option<Status> {
+fn with_rrsig(
+    case: &mut Case,
+    place: &impl RrsetSelector,
+    alter: impl FnOnce(&mut Vec<u8>),
+) -> Option<Status> {
     let (owner, rtype) = place.place();
     alter(&mut case.records.iter_mut().find(|record| is_rrsig_of(record, owner, rtype))?.rdata);
     Some(BOGUS)

@@ -1,6 +1,6 @@
 //! What a response says, whichever records say it: RCODE, the RRsets of the answer, the referral, and what is denied.
 
-use super::exchange::{Question, Reply, Seen};
+use super::exchange::{ObservedRecord, Question, Reply};
 use super::zone::Zone;
 use nonesuch_crypto::nsec3_hash;
 use nonesuch_proto::message::Rcode;
@@ -47,7 +47,7 @@ pub(crate) fn last_name(name: &Name, reply: &Reply) -> Name {
     }
 }
 
-fn data(seen: &Seen) -> Data {
+fn data(seen: &ObservedRecord) -> Data {
     let lower = seen.to_lower();
     let mut text = Vec::new();
     rdata::push_text(lower.rtype, &lower.rdata, &mut text);
@@ -64,9 +64,10 @@ impl Meaning {
     }
 
     pub(crate) fn without_denial(zone: &Zone, reply: &Reply) -> Self {
-        let signed = |seen: &&Seen| seen.rtype != Rtype::RRSIG;
+        let signed = |seen: &&ObservedRecord| seen.rtype != Rtype::RRSIG;
         let apex = zone.contents.apex();
-        let of_cut = |seen: &&Seen| matches!(seen.rtype, Rtype::NS | Rtype::DS) && seen.owner() != *apex;
+        let of_cut =
+            |seen: &&ObservedRecord| matches!(seen.rtype, Rtype::NS | Rtype::DS) && seen.owner() != *apex;
         Self {
             rcode: reply.rcode,
             authoritative: reply.authoritative,
@@ -150,7 +151,7 @@ struct Record {
 }
 
 impl Record {
-    fn of(seen: &Seen) -> Option<Self> {
+    fn of(seen: &ObservedRecord) -> Option<Self> {
         (seen.rtype == Rtype::NSEC3).then_some(())?;
         let owner = seen.owner();
         let label = owner.view().labels().next()?.to_ascii_uppercase();

@@ -77,7 +77,7 @@ fn point_of(logarithm: &Scalar) -> Affine {
 
 /// What each operation makes of eight pairs of elements.
 #[derive(Debug, PartialEq)]
-struct Outcome {
+struct LaneResults {
     product: [Field; LANES],
     square: [Field; LANES],
     sum: [Field; LANES],
@@ -98,9 +98,9 @@ fn bits(mask: u8) -> [bool; LANES] {
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn in_lanes(a: &[Field; LANES], b: &[Field; LANES]) -> Outcome {
+fn in_lanes(a: &[Field; LANES], b: &[Field; LANES]) -> LaneResults {
     let (a, b) = (Fields::from_fields(a), Fields::from_fields(b));
-    Outcome {
+    LaneResults {
         product: a.multiply(&b).to_fields(),
         square: a.square().to_fields(),
         sum: a.add(&b).to_fields(),
@@ -117,11 +117,11 @@ fn in_lanes(a: &[Field; LANES], b: &[Field; LANES]) -> Outcome {
     }
 }
 
-fn one_by_one(a: &[Field; LANES], b: &[Field; LANES]) -> Outcome {
+fn one_by_one(a: &[Field; LANES], b: &[Field; LANES]) -> LaneResults {
     let each = |operation: &dyn Fn(Field, Field) -> Field| -> [Field; LANES] {
         std::array::from_fn(|lane| operation(a[lane], b[lane]))
     };
-    Outcome {
+    LaneResults {
         product: each(&|a, b| a * b),
         square: each(&|a, _| a.square()),
         sum: each(&|a, b| a + b),

@@ -2,38 +2,38 @@
 
 use crate::denial::minimal_nsec::prove::{Wildcard, record_at, record_over};
 use crate::denial::names::next_closer;
-use crate::denial::piece::{MadeRecord, Piece, make_nsec, shown_types};
-use crate::denial::prove::{Denied, Proof};
+use crate::denial::proof_piece::{GeneratedRecord, ProofPiece, bitmap_types, make_nsec};
+use crate::denial::prove::{DenialTarget, Proof};
 use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::ImageNode;
 
 /// Makes the NSEC record for a denial; nothing for a wildcard answer that is signed when asked.
-pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> Proof<'i> {
+pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     let mut proof = Proof::default();
     let record = match denied {
         // RFC 9824 §3.1: the owner is the question name itself, not the next closer name.
-        Denied::Name { name, .. } => Some(record_of_absent(image, name)),
+        DenialTarget::Name { name, .. } => Some(record_of_absent(image, name)),
         // RFC 9824 §3.2 (empty non-terminals too: RRSIG and NSEC alone) and §3.4.
-        Denied::Type { node } | Denied::Ds { cut: node } => Some(record_at(image, node)),
+        DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => Some(record_at(image, node)),
         // RFC 9824 §3.3: the answer's signature is that of an exact match, and proves itself. A signature that was made
         // for the wildcard does not: what is closer must be denied as ever (RFC 4035 §3.1.3.3).
-        Denied::CloserMatch { name, encloser } => has_signed_wildcard(image, encloser)
+        DenialTarget::CloserMatch { name, encloser } => has_signed_wildcard(image, encloser)
             .then(|| record_over(image, next_closer(name, encloser.name()), Wildcard::Matches)),
         // RFC 9824 §3.3: the question name with the types of the wildcard.
-        Denied::WildcardType { name, wildcard, .. } => {
+        DenialTarget::WildcardType { name, wildcard, .. } => {
             let next = name.successor(image.apex());
-            Some(make_nsec(image, name.to_canonical(), next.view(), &mut shown_types(wildcard)))
+            Some(make_nsec(image, name.to_canonical(), next.view(), &mut bitmap_types(wildcard)))
         }
     };
     if let Some(record) = record {
-        proof.push(Piece::Made(record));
+        proof.push(ProofPiece::Generated(record));
     }
     proof
 }
 
 /// The record of a name that does not exist (RFC 9824 §3.1).
-fn record_of_absent(image: &Image, name: NameRef<'_>) -> MadeRecord {
+fn record_of_absent(image: &Image, name: NameRef<'_>) -> GeneratedRecord {
     let mut types = vec![Rtype::NXNAME];
     make_nsec(image, name.to_canonical(), name.successor(image.apex()).view(), &mut types)
 }
@@ -41,6 +41,6 @@ fn record_of_absent(image: &Image, name: NameRef<'_>) -> MadeRecord {
 /// Whether the wildcard below `encloser` has signatures in the image.
 fn has_signed_wildcard(image: &Image, encloser: ImageNode<'_>) -> bool {
     let mut room = [0; MAX_NAME + 2];
-    let wildcard = image.find_exact(encloser.name().wildcard_in(&mut room));
+    let wildcard = image.find_exact(encloser.name().write_wildcard(&mut room));
     wildcard.is_some_and(|wildcard| wildcard.templates().any(|template| template.signature_count() > 0))
 }

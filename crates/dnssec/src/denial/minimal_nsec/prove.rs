@@ -24,20 +24,20 @@
 //! Where the next closer name has no sibling before it, the closest encloser takes the sibling's place.
 
 use crate::denial::names::next_closer;
-use crate::denial::piece::{MadeRecord, Piece, make_nsec, shown_types};
-use crate::denial::prove::{Denied, Proof};
+use crate::denial::proof_piece::{GeneratedRecord, ProofPiece, bitmap_types, make_nsec};
+use crate::denial::prove::{DenialTarget, Proof};
 use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, NodeKind};
 use std::cmp::Ordering;
 
 /// Makes the NSEC records for a denial: what RFC 4035 §3.1.3 asks for, each as small as it can be.
-pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> Proof<'i> {
+pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     let mut proof = Proof::default();
     match denied {
-        Denied::Name { name, encloser } => {
+        DenialTarget::Name { name, encloser } => {
             let mut room = [0; MAX_NAME + 2];
-            let wildcard = encloser.name().wildcard_in(&mut room);
+            let wildcard = encloser.name().write_wildcard(&mut room);
             let next_closer = next_closer(name, encloser.name());
             match image.find_exact(wildcard) {
                 None => push_name_error(image, next_closer, wildcard, &mut proof),
@@ -45,14 +45,14 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> 
                 Some(cut) => push_match_and_cover(image, cut, next_closer, &mut proof),
             }
         }
-        Denied::Type { node } | Denied::Ds { cut: node } => {
-            proof.push(Piece::Made(record_at(image, node)));
+        DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => {
+            proof.push(ProofPiece::Generated(record_at(image, node)));
         }
-        Denied::CloserMatch { name, encloser } => {
+        DenialTarget::CloserMatch { name, encloser } => {
             let next_closer = next_closer(name, encloser.name());
-            proof.push(Piece::Made(record_over(image, next_closer, Wildcard::Matches)));
+            proof.push(ProofPiece::Generated(record_over(image, next_closer, Wildcard::Matches)));
         }
-        Denied::WildcardType { name, encloser, wildcard } => {
+        DenialTarget::WildcardType { name, encloser, wildcard } => {
             push_match_and_cover(image, wildcard, next_closer(name, encloser.name()), &mut proof);
         }
     }
@@ -64,13 +64,13 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> 
 ///
 /// An empty non-terminal gets a record too, without types of its own: RFC 4470 §3 allows owners that were no owners
 /// before, and validators read it as they read any record that matches.
-pub(in crate::denial) fn record_at(image: &Image, node: ImageNode<'_>) -> MadeRecord {
+pub(in crate::denial) fn record_at(image: &Image, node: ImageNode<'_>) -> GeneratedRecord {
     let (name, apex) = (node.name(), image.apex());
     let next = match node.kind() {
         NodeKind::Delegation => name.successor_of_subtree(apex),
         _ => name.successor(apex),
     };
-    make_nsec(image, name.to_name(), next.view(), &mut shown_types(node))
+    make_nsec(image, name.to_name(), next.view(), &mut bitmap_types(node))
 }
 
 /// RFC 4035 §3.1.3.2: one record denies the next closer name, one the wildcard.
@@ -86,10 +86,10 @@ fn push_name_error<'i>(
     };
     // Neighbours share a record: two would have the denied name for owner or next name, which says that it exists.
     if first == last || first.successor_of_subtree(image.apex()).view() == last {
-        return proof.push(Piece::Made(record_spanning(image, first, last, Wildcard::None)));
+        return proof.push(ProofPiece::Generated(record_spanning(image, first, last, Wildcard::None)));
     }
-    proof.push(Piece::Made(record_over(image, next_closer, Wildcard::None)));
-    proof.push(Piece::Made(record_over(image, wildcard, Wildcard::None)));
+    proof.push(ProofPiece::Generated(record_over(image, next_closer, Wildcard::None)));
+    proof.push(ProofPiece::Generated(record_over(image, wildcard, Wildcard::None)));
 }
 
 /// One record at the wildcard, which exists, and one over the next closer name (RFC 4035 §3.1.3.4). For the name directly
@@ -104,8 +104,8 @@ fn push_match_and_cover<'i>(
         NodeKind::Delegation => Wildcard::None,
         NodeKind::Authoritative | NodeKind::Hash => Wildcard::Matches,
     };
-    proof.push(Piece::Made(record_at(image, wildcard)));
-    proof.push(Piece::Made(record_over(image, next_closer, matches)));
+    proof.push(ProofPiece::Generated(record_at(image, wildcard)));
+    proof.push(ProofPiece::Generated(record_over(image, next_closer, matches)));
 }
 
 /// Whether a wildcard matches the names below the closest encloser that do not exist; one that is a zone cut does not
@@ -119,22 +119,31 @@ pub(in crate::denial) enum Wildcard {
 }
 
 /// The record that covers `denied` and all names below it. Its parent exists and it does not.
-pub(in crate::denial) fn record_over(image: &Image, denied: NameRef<'_>, wildcard: Wildcard) -> MadeRecord {
+pub(in crate::denial) fn record_over(
+    image: &Image,
+    denied: NameRef<'_>,
+    wildcard: Wildcard,
+) -> GeneratedRecord {
     record_spanning(image, denied, denied, wildcard)
 }
 
 /// The record that covers two names of one parent, equal or neighbours, and all names below them. The parent exists and
 /// they do not. The owner is chosen as the module's description has it.
-fn record_spanning(image: &Image, first: NameRef<'_>, last: NameRef<'_>, wildcard: Wildcard) -> MadeRecord {
+fn record_spanning(
+    image: &Image,
+    first: NameRef<'_>,
+    last: NameRef<'_>,
+    wildcard: Wildcard,
+) -> GeneratedRecord {
     let next = last.successor_of_subtree(image.apex());
-    let sibling = first.sibling_before().unwrap_or_else(|| image.apex().to_name());
+    let sibling = first.sibling_predecessor().unwrap_or_else(|| image.apex().to_name());
     let existing = image.last_name_in(sibling.view(), first);
     if existing.is_none() && wildcard == Wildcard::None {
         return make_nsec(image, sibling, next.view(), &mut Vec::with_capacity(2));
     }
     let predecessor = first.predecessor().unwrap_or(sibling);
     match existing.filter(|node| must_own(*node, predecessor.view())) {
-        Some(node) => make_nsec(image, node.name().to_name(), next.view(), &mut shown_types(node)),
+        Some(node) => make_nsec(image, node.name().to_name(), next.view(), &mut bitmap_types(node)),
         None => make_nsec(image, predecessor, next.view(), &mut Vec::with_capacity(2)),
     }
 }

@@ -1,14 +1,14 @@
 //! Checking the NSEC chain of a signed zone (RFC 4035 §2.3).
 
 use crate::denial::{insert_type, push_shown_types};
-use crate::verify::{Findings, Reason, Zone, check_bitmap};
+use crate::verify::{FaultReason, Findings, Zone, check_bitmap};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Node;
 
 /// Checks that each name of the zone has one NSEC record, which points to the next and shows its types.
 pub(crate) fn check(zone: &Zone<'_>, findings: &mut Findings) {
     check_extra(zone, findings);
-    let chained = zone.chained();
+    let chained = zone.chain_nodes();
     let mut types = Vec::new();
     for (place, &index) in chained.iter().enumerate() {
         let node = zone.contents.node(index as usize);
@@ -27,11 +27,11 @@ fn check_node(
 ) {
     let owner = node.name();
     let Some(rrset) = node.rrset(Rtype::NSEC) else {
-        return findings.fault(owner, Some(Rtype::NSEC), Reason::ChainMissing);
+        return findings.fault(owner, Some(Rtype::NSEC), FaultReason::ChainMissing);
     };
     findings.check_chain_ttl(owner, Rtype::NSEC, zone.chain_ttl, rrset.ttl());
     if rrset.count() > 1 {
-        findings.fault(owner, Some(Rtype::NSEC), Reason::MultipleRecords);
+        findings.fault(owner, Some(Rtype::NSEC), FaultReason::MultipleRecords);
     }
     types.clear();
     push_shown_types(zone.rtypes(node), zone.standings[node.index()], types);
@@ -39,11 +39,11 @@ fn check_node(
     insert_type(types, Rtype::NSEC);
     for rdata in rrset.rdatas() {
         let Ok((found, map)) = NameRef::split_from(rdata) else {
-            findings.fault(owner, Some(Rtype::NSEC), Reason::MalformedRecord);
+            findings.fault(owner, Some(Rtype::NSEC), FaultReason::MalformedRecord);
             continue;
         };
         if found != next {
-            let reason = Reason::ChainBroken { expected: next.to_name(), found: found.to_name() };
+            let reason = FaultReason::ChainBroken { expected: next.to_name(), found: found.to_name() };
             findings.fault(owner, Some(Rtype::NSEC), reason);
         }
         check_bitmap(node, Rtype::NSEC, types, map, findings);
@@ -54,7 +54,7 @@ fn check_node(
 fn check_extra(zone: &Zone<'_>, findings: &mut Findings) {
     for (node, standing) in zone.contents.nodes().zip(&zone.standings) {
         if standing.is_in_chain() && node.has(Rtype::NSEC) && !zone.owns_data(node) {
-            findings.fault(node.name(), Some(Rtype::NSEC), Reason::ChainExtra);
+            findings.fault(node.name(), Some(Rtype::NSEC), FaultReason::ChainExtra);
         }
     }
 }

@@ -1,30 +1,30 @@
 //! Proofs from NSEC records (RFC 4035 §3.1.3).
 
-use crate::denial::prove::{Denied, Proof};
+use crate::denial::prove::{DenialTarget, Proof};
 use nonesuch_proto::MAX_NAME;
 use nonesuch_zone::Image;
 
 /// Picks the NSEC RRsets for a denial.
-pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> Proof<'i> {
+pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     let mut proof = Proof::default();
     match denied {
         // RFC 4035 §3.1.3.2: one covers the name, one the wildcard; they may be the same.
-        Denied::Name { name, encloser } => {
+        DenialTarget::Name { name, encloser } => {
             proof.add(image.nsec_at_or_before(name));
             let mut room = [0; MAX_NAME + 2];
-            proof.add(image.nsec_at_or_before(encloser.name().wildcard_in(&mut room)));
+            proof.add(image.nsec_at_or_before(encloser.name().write_wildcard(&mut room)));
         }
         // RFC 4035 §3.1.3.1; at an empty non-terminal the record before it covers it.
-        Denied::Type { node } => proof.add(node.nsec()),
+        DenialTarget::Type { node } => proof.add(node.nsec()),
         // RFC 4035 §3.1.3.3.
-        Denied::CloserMatch { name, .. } => proof.add(image.nsec_at_or_before(name)),
+        DenialTarget::CloserMatch { name, .. } => proof.add(image.nsec_at_or_before(name)),
         // RFC 4035 §3.1.3.4.
-        Denied::WildcardType { name, wildcard, .. } => {
+        DenialTarget::WildcardType { name, wildcard, .. } => {
             proof.add(wildcard.nsec());
             proof.add(image.nsec_at_or_before(name));
         }
         // RFC 4035 §3.1.4.
-        Denied::Ds { cut } => proof.add(cut.nsec()),
+        DenialTarget::Ds { cut } => proof.add(cut.nsec()),
     }
     proof
 }

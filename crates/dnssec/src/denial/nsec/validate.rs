@@ -2,7 +2,7 @@
 //! (RFC 9824) included.
 
 use crate::denial::names::{common_labels, next_closer, wildcard_below};
-use crate::validate::Reason;
+use crate::validate::BogusReason;
 use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 
@@ -18,15 +18,15 @@ pub(crate) struct Nsec<'m> {
 
 impl<'m> Nsec<'m> {
     /// Reads a record of the zone at `apex`. Its next name must come after its owner, or be the apex.
-    pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, Reason> {
-        let malformed = Reason::MalformedDenial(Rtype::NSEC);
+    pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, BogusReason> {
+        let malformed = BogusReason::MalformedDenial(Rtype::NSEC);
         let Ok((next, map)) = NameRef::split_from(rdata) else { return Err(malformed) };
         if !bitmap::is_valid(map) {
             return Err(malformed);
         }
         let is_last = next == apex;
         if !is_last && (!next.is_at_or_below(apex) || next <= owner) {
-            return Err(Reason::BadNextName(owner.to_name()));
+            return Err(BogusReason::BadNextName(owner.to_name()));
         }
         Ok(Self { owner, next, map, is_last })
     }
@@ -42,7 +42,7 @@ impl<'m> Nsec<'m> {
     }
 
     /// RFC 6840 §4.1: at a zone cut, and with a DNAME, the record says nothing of what is below its owner.
-    fn check_below(&self, name: NameRef<'_>) -> Result<(), Reason> {
+    fn check_below(&self, name: NameRef<'_>) -> Result<(), BogusReason> {
         if name.is_below(self.owner) { check_encloser(self.owner, self.map) } else { Ok(()) }
     }
 
@@ -68,7 +68,7 @@ impl<'m> NsecRecords<'m> {
     }
 
     /// Whether a claim holds.
-    pub(crate) fn deny(&self, claim: Claim<'_>) -> Result<Denial, Reason> {
+    pub(crate) fn deny(&self, claim: Claim<'_>) -> Result<Denial, BogusReason> {
         let kind = match claim {
             Claim::Name(name) => self.deny_name(name)?,
             Claim::Type(name, rtype) => self.deny_type(name, rtype)?,
@@ -78,7 +78,7 @@ impl<'m> NsecRecords<'m> {
                 Kind::Closer
             }
             Claim::Cut(cut) => {
-                let record = self.matching(cut).ok_or_else(|| Reason::NotMatched(cut.to_name()))?;
+                let record = self.matching(cut).ok_or_else(|| BogusReason::NotMatched(cut.to_name()))?;
                 check_cut(cut, record.map)?;
                 Kind::Cut
             }
@@ -91,11 +91,11 @@ impl<'m> NsecRecords<'m> {
     }
 
     /// A record that shows that `name` does not exist, nor anything below it.
-    fn covering(&self, name: NameRef<'_>) -> Result<&Nsec<'m>, Reason> {
+    fn covering(&self, name: NameRef<'_>) -> Result<&Nsec<'m>, BogusReason> {
         let mut first = None;
         for record in self.list.iter().filter(|record| record.spans(name)) {
             let outcome = match record.check_below(name) {
-                Ok(()) if record.next.is_below(name) => Err(Reason::NameExists(name.to_name())),
+                Ok(()) if record.next.is_below(name) => Err(BogusReason::NameExists(name.to_name())),
                 outcome => outcome,
             };
             match outcome {
@@ -103,16 +103,16 @@ impl<'m> NsecRecords<'m> {
                 Err(reason) => first = first.or(Some(reason)),
             }
         }
-        Err(first.unwrap_or_else(|| Reason::NotCovered(name.to_name())))
+        Err(first.unwrap_or_else(|| BogusReason::NotCovered(name.to_name())))
     }
 
     /// RFC 4035 §5.4: one record covers the name, one the wildcard at the closest encloser. Compact denial has one that
     /// matches (RFC 9824 §3.1).
-    fn deny_name(&self, name: NameRef<'_>) -> Result<Kind, Reason> {
+    fn deny_name(&self, name: NameRef<'_>) -> Result<Kind, BogusReason> {
         if let Some(record) = self.matching(name) {
             return match nxname(name, record)? {
                 true => Ok(Kind::Name),
-                false => Err(Reason::NameExists(name.to_name())),
+                false => Err(BogusReason::NameExists(name.to_name())),
             };
         }
         let covering = self.covering(name)?;
@@ -120,17 +120,17 @@ impl<'m> NsecRecords<'m> {
             return Ok(Kind::Name);
         };
         if self.matching(wildcard.view()).is_some() {
-            return Err(Reason::WildcardExists(wildcard));
+            return Err(BogusReason::WildcardExists(wildcard));
         }
         match self.covering(wildcard.view()) {
             Ok(_) => Ok(Kind::Name),
-            Err(Reason::NotCovered(_)) => Err(Reason::WildcardNotDenied(wildcard)),
-            Err(Reason::NameExists(_)) => Err(Reason::WildcardExists(wildcard)),
+            Err(BogusReason::NotCovered(_)) => Err(BogusReason::WildcardNotDenied(wildcard)),
+            Err(BogusReason::NameExists(_)) => Err(BogusReason::WildcardExists(wildcard)),
             Err(reason) => Err(reason),
         }
     }
 
-    fn deny_type(&self, name: NameRef<'_>, rtype: Rtype) -> Result<Kind, Reason> {
+    fn deny_type(&self, name: NameRef<'_>, rtype: Rtype) -> Result<Kind, BogusReason> {
         if let Some(record) = self.matching(name) {
             if nxname(name, record)? {
                 return Ok(Kind::Name);
@@ -141,9 +141,9 @@ impl<'m> NsecRecords<'m> {
         if self.is_empty_non_terminal(name) {
             return Ok(Kind::Type);
         }
-        let not_matched = |_| Reason::NotMatched(name.to_name());
+        let not_matched = |_| BogusReason::NotMatched(name.to_name());
         let covering = self.covering(name).map_err(|reason| match reason {
-            Reason::NotCovered(_) => not_matched(()),
+            BogusReason::NotCovered(_) => not_matched(()),
             reason => reason,
         })?;
         let wildcard = wildcard_below(name.suffix(covering.encloser_labels(name)));
@@ -163,11 +163,11 @@ impl<'m> NsecRecords<'m> {
 }
 
 /// RFC 9824 §3.1: a name that does not exist has NXNAME beside RRSIG and NSEC, and nothing else.
-fn nxname(name: NameRef<'_>, record: &Nsec<'_>) -> Result<bool, Reason> {
+fn nxname(name: NameRef<'_>, record: &Nsec<'_>) -> Result<bool, BogusReason> {
     if !record.has(Rtype::NXNAME) {
         return Ok(false);
     }
     let is_only =
         bitmap::types(record.map).all(|rtype| matches!(rtype, Rtype::NXNAME | Rtype::RRSIG | Rtype::NSEC));
-    if is_only { Ok(true) } else { Err(Reason::NxnameWithTypes(name.to_name())) }
+    if is_only { Ok(true) } else { Err(BogusReason::NxnameWithTypes(name.to_name())) }
 }

@@ -12,17 +12,17 @@ const CHUNK: usize = 2048;
 
 /// A name of the chain with its hash.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hashed {
+pub(crate) struct HashedName {
     pub(crate) hash: Hash,
     pub(crate) name: ChainName,
 }
 
 /// Hashes all names and sorts them by hash.
-pub(crate) fn hash_names(contents: &Contents, names: &[ChainName], params: &Nsec3Params) -> Vec<Hashed> {
-    let mut hashed: Vec<Hashed> = names
+pub(crate) fn hash_names(contents: &Contents, names: &[ChainName], params: &Nsec3Params) -> Vec<HashedName> {
+    let mut hashed: Vec<HashedName> = names
         .par_iter()
         .with_min_len(CHUNK)
-        .map_init(Vec::new, |canonical, name| Hashed {
+        .map_init(Vec::new, |canonical, name| HashedName {
             hash: params.hash(name.name(contents), canonical),
             name: *name,
         })

@@ -1,9 +1,9 @@
 //! Checking the NSEC3 chains of a signed zone (RFC 5155 §7.1).
 
-use super::chain::{self, ChainName, Hashed};
+use super::chain::{self, ChainName, HashedName};
 use super::{Hash, MAX_ITERATIONS, Nsec3, Nsec3Params, OPT_OUT, SHA1};
 use crate::denial::{Mechanism, push_shown_types};
-use crate::verify::{Findings, Reason, VerifyWarning, Zone, check_bitmap};
+use crate::verify::{FaultReason, Findings, VerifyWarning, Zone, check_bitmap};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::Node;
 use std::cmp::Ordering;
@@ -21,12 +21,12 @@ pub(crate) fn check(zone: &Zone<'_>, findings: &mut Findings) -> Mechanism {
     let chains = read_params(zone, findings);
     let records = read_records(zone, &chains, findings);
     if chains.is_empty() {
-        findings.fault(apex, Some(Rtype::NSEC3PARAM), Reason::NoNsec3Param);
+        findings.fault(apex, Some(Rtype::NSEC3PARAM), FaultReason::NoNsec3Param);
     }
-    let names = chain::chain_names(zone.contents, &zone.standings, &zone.chained());
+    let names = chain::chain_names(zone.contents, &zone.standings, &zone.chain_nodes());
     for params in &chains {
         if params.iterations > MAX_ITERATIONS {
-            findings.fault(apex, Some(Rtype::NSEC3PARAM), Reason::TooManyIterations(params.iterations));
+            findings.fault(apex, Some(Rtype::NSEC3PARAM), FaultReason::TooManyIterations(params.iterations));
             continue;
         }
         let of_chain: Vec<&Record<'_>> =
@@ -45,7 +45,11 @@ fn read_params(zone: &Zone<'_>, findings: &mut Findings) -> Vec<Nsec3Params> {
     let rrset = zone.contents.apex_rrset(Rtype::NSEC3PARAM);
     for rdata in rrset.into_iter().flat_map(|rrset| rrset.rdatas()) {
         let Some((fields, [])) = Nsec3::parse_param(rdata) else {
-            findings.fault(zone.contents.apex().view(), Some(Rtype::NSEC3PARAM), Reason::MalformedRecord);
+            findings.fault(
+                zone.contents.apex().view(),
+                Some(Rtype::NSEC3PARAM),
+                FaultReason::MalformedRecord,
+            );
             continue;
         };
         let (algorithm, flags, iterations) = (fields.algorithm, fields.flags, fields.iterations);
@@ -68,7 +72,7 @@ fn read_records<'z>(zone: &Zone<'z>, chains: &[Nsec3Params], findings: &mut Find
         let Some(rrset) = node.rrset(Rtype::NSEC3) else { continue };
         findings.check_chain_ttl(node.name(), Rtype::NSEC3, zone.chain_ttl, rrset.ttl());
         let Some(hash) = chain::hash_of(node.name(), zone.contents.apex().view()) else {
-            findings.fault(node.name(), Some(Rtype::NSEC3), Reason::ChainExtra);
+            findings.fault(node.name(), Some(Rtype::NSEC3), FaultReason::ChainExtra);
             continue;
         };
         for rdata in rrset.rdatas() {
@@ -83,16 +87,16 @@ fn read_records<'z>(zone: &Zone<'z>, chains: &[Nsec3Params], findings: &mut Find
     records
 }
 
-fn check_record<'z>(rdata: &'z [u8], chains: &[Nsec3Params]) -> Result<Nsec3<'z>, Reason> {
-    let fields = Nsec3::parse(rdata).ok_or(Reason::MalformedRecord)?;
+fn check_record<'z>(rdata: &'z [u8], chains: &[Nsec3Params]) -> Result<Nsec3<'z>, FaultReason> {
+    let fields = Nsec3::parse(rdata).ok_or(FaultReason::MalformedRecord)?;
     if fields.next.len() != size_of::<Hash>() {
-        return Err(Reason::MalformedRecord);
+        return Err(FaultReason::MalformedRecord);
     }
     if fields.flags & !OPT_OUT != 0 {
-        return Err(Reason::UnknownNsec3Flags(fields.flags));
+        return Err(FaultReason::UnknownNsec3Flags(fields.flags));
     }
     if !chains.iter().any(|params| fields.has_params(params)) {
-        return Err(Reason::Nsec3ParamMismatch);
+        return Err(FaultReason::Nsec3ParamMismatch);
     }
     Ok(fields)
 }
@@ -106,7 +110,7 @@ fn check_links<'r, 'z>(
     let mut unique: Vec<&Record<'z>> = Vec::with_capacity(records.len());
     for record in records {
         if unique.last().is_some_and(|last| last.hash == record.hash) {
-            findings.fault(record.node.name(), Some(Rtype::NSEC3), Reason::MultipleRecords);
+            findings.fault(record.node.name(), Some(Rtype::NSEC3), FaultReason::MultipleRecords);
         } else {
             unique.push(record);
         }
@@ -116,8 +120,10 @@ fn check_links<'r, 'z>(
         if record.fields.next != next {
             // The length was checked when the record was read.
             let found = record.fields.next.try_into().unwrap_or_default();
-            let reason =
-                Reason::ChainBroken { expected: hashed_name(zone, &next), found: hashed_name(zone, &found) };
+            let reason = FaultReason::ChainBroken {
+                expected: hashed_name(zone, &next),
+                found: hashed_name(zone, &found),
+            };
             findings.fault(record.node.name(), Some(Rtype::NSEC3), reason);
         }
     }
@@ -131,7 +137,7 @@ fn hashed_name(zone: &Zone<'_>, hash: &Hash) -> Name {
 }
 
 /// Walks the names that should be in the chain and the records that are, both by hash.
-fn compare(zone: &Zone<'_>, expected: &[Hashed], records: &[&Record<'_>], findings: &mut Findings) {
+fn compare(zone: &Zone<'_>, expected: &[HashedName], records: &[&Record<'_>], findings: &mut Findings) {
     let (mut name, mut place) = (0, 0);
     let mut types = Vec::new();
     loop {
@@ -155,7 +161,7 @@ fn compare(zone: &Zone<'_>, expected: &[Hashed], records: &[&Record<'_>], findin
                 place += 1;
             }
             Ordering::Greater => {
-                findings.fault(records[place].node.name(), Some(Rtype::NSEC3), Reason::ChainExtra);
+                findings.fault(records[place].node.name(), Some(Rtype::NSEC3), FaultReason::ChainExtra);
                 place += 1;
             }
         }
@@ -164,13 +170,18 @@ fn compare(zone: &Zone<'_>, expected: &[Hashed], records: &[&Record<'_>], findin
 
 /// RFC 5155 §7.1: only insecure delegations, and what is there for them alone, may be left out, and only where an
 /// opt-out record covers them.
-fn report_missing(zone: &Zone<'_>, missing: &Hashed, covering: Option<&Record<'_>>, findings: &mut Findings) {
+fn report_missing(
+    zone: &Zone<'_>,
+    missing: &HashedName,
+    covering: Option<&Record<'_>>,
+    findings: &mut Findings,
+) {
     let opted_out = covering.is_some_and(|record| record.fields.flags & OPT_OUT != 0);
     let hashed = hashed_name(zone, &missing.hash);
     let reason = match (missing.name.required, opted_out) {
         (false, true) => return,
-        (true, true) => Reason::OptOutOverSecure { hashed },
-        (_, false) => Reason::Nsec3Missing { hashed },
+        (true, true) => FaultReason::OptOutOverSecure { hashed },
+        (_, false) => FaultReason::Nsec3Missing { hashed },
     };
     findings.fault(missing.name.name(zone.contents), Some(Rtype::NSEC3), reason);
 }

@@ -1,7 +1,7 @@
 //! Proofs from NSEC3 records (RFC 5155 §7.2).
 
 use crate::denial::names::next_closer;
-use crate::denial::prove::{Denied, Proof};
+use crate::denial::prove::{DenialTarget, Proof};
 use nonesuch_crypto::nsec3_hash;
 use nonesuch_proto::{MAX_NAME, NameRef};
 use nonesuch_zone::Image;
@@ -25,17 +25,21 @@ impl Hash<'_> {
 }
 
 /// Picks the NSEC3 RRsets for a denial.
-pub(in crate::denial) fn prove<'i>(image: &'i Image, hash: Hash<'_>, denied: Denied<'i, '_>) -> Proof<'i> {
+pub(in crate::denial) fn prove<'i>(
+    image: &'i Image,
+    hash: Hash<'_>,
+    denied: DenialTarget<'i, '_>,
+) -> Proof<'i> {
     let mut proof = Proof::default();
     match denied {
         // RFC 5155 §7.2.2.
-        Denied::Name { name, encloser } => {
+        DenialTarget::Name { name, encloser } => {
             let provable = prove_encloser(image, hash, name, encloser.name(), &mut proof);
             let mut room = [0; MAX_NAME + 2];
-            proof.add(image.nsec3_covering(&hash.of(provable.wildcard_in(&mut room))));
+            proof.add(image.nsec3_covering(&hash.of(provable.write_wildcard(&mut room))));
         }
         // RFC 5155 §7.2.3 and §7.2.4: without a match the name lies in an opt-out span.
-        Denied::Type { node } | Denied::Ds { cut: node } => {
+        DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => {
             match image.nsec3_matching(&hash.of(node.name())) {
                 Some(template) => proof.add(Some(template)),
                 None => {
@@ -44,12 +48,12 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, hash: Hash<'_>, denied: Den
             }
         }
         // RFC 5155 §7.2.6.
-        Denied::CloserMatch { name, encloser } => {
+        DenialTarget::CloserMatch { name, encloser } => {
             let next = next_closer(name, encloser.name());
             proof.add(image.nsec3_covering(&hash.of(next)));
         }
         // RFC 5155 §7.2.5.
-        Denied::WildcardType { name, encloser, wildcard } => {
+        DenialTarget::WildcardType { name, encloser, wildcard } => {
             prove_encloser(image, hash, name, encloser.name(), &mut proof);
             proof.add(image.nsec3_matching(&hash.of(wildcard.name())));
         }
@@ -124,7 +128,7 @@ mod tests {
             let image = Image::compile(&contents).unwrap();
             let cut = format!("{deep}example.").parse::<nonesuch_proto::Name>().unwrap();
             let cut = image.find_exact(cut.view()).unwrap();
-            let proof = prove(&image, Hash { salt: &[], iterations }, Denied::Ds { cut });
+            let proof = prove(&image, Hash { salt: &[], iterations }, DenialTarget::Ds { cut });
             assert_eq!(proof.templates().count() > 0, is_proved, "{iterations} iterations");
         }
     }

@@ -4,7 +4,7 @@
 use super::{Hash, Nsec3, Nsec3Params, OPT_OUT, SHA1, chain};
 use crate::denial::names::{covers, next_closer, wildcard_below};
 use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
-use crate::validate::{Budget, Insecurity, Reason, Refusal};
+use crate::validate::{BogusReason, Budget, InsecureReason, Refusal};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 use std::collections::HashMap;
 
@@ -23,19 +23,19 @@ pub(crate) struct Nsec3Record<'m> {
 impl<'m> Nsec3Record<'m> {
     /// Reads a record of the zone at `apex`. RFC 5155 §8.1 and §8.2: with an unknown hash algorithm or unknown flags it counts
     /// for nothing.
-    pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, Reason> {
+    pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, BogusReason> {
         let rtype = Rtype::NSEC3;
         let fields = Nsec3::parse(rdata).filter(|fields| bitmap::is_valid(fields.bitmap));
-        let fields = fields.ok_or(Reason::MalformedDenial(rtype))?;
+        let fields = fields.ok_or(BogusReason::MalformedDenial(rtype))?;
         if fields.algorithm != SHA1 {
-            return Err(Reason::UnknownHash(fields.algorithm));
+            return Err(BogusReason::UnknownHash(fields.algorithm));
         }
         if fields.flags & !OPT_OUT != 0 {
-            return Err(Reason::UnknownFlags { rtype, flags: fields.flags });
+            return Err(BogusReason::UnknownFlags { rtype, flags: fields.flags });
         }
         let octets = fields.next.len();
-        let next = Hash::try_from(fields.next).map_err(|_| Reason::NextLength { rtype, octets })?;
-        let hash = chain::hash_of(owner, apex).ok_or(Reason::NotAHash(rtype))?;
+        let next = Hash::try_from(fields.next).map_err(|_| BogusReason::NextLength { rtype, octets })?;
+        let hash = chain::hash_of(owner, apex).ok_or(BogusReason::NotAHash(rtype))?;
         Ok(Self { hash, next, fields })
     }
 
@@ -66,11 +66,11 @@ struct Encloser<'q> {
 
 impl<'m> Nsec3Records<'m> {
     /// Takes one record or more. RFC 5155 §8.2: those of a response have the same parameters.
-    pub(crate) fn new(apex: NameRef<'m>, list: Vec<Nsec3Record<'m>>) -> Result<Self, Reason> {
-        let first = list.first().ok_or(Reason::NoDenial)?.fields;
+    pub(crate) fn new(apex: NameRef<'m>, list: Vec<Nsec3Record<'m>>) -> Result<Self, BogusReason> {
+        let first = list.first().ok_or(BogusReason::NoDenial)?.fields;
         let params = Nsec3Params { salt: first.salt.to_vec(), iterations: first.iterations };
         if list.iter().any(|record| !record.fields.has_params(&params)) {
-            return Err(Reason::MixedParameters);
+            return Err(BogusReason::MixedParameters);
         }
         Ok(Self { apex, params, list, hashes: HashMap::new() })
     }
@@ -79,11 +79,11 @@ impl<'m> Nsec3Records<'m> {
     pub(crate) fn deny(&mut self, claim: Claim<'_>, budget: &mut Budget) -> Result<Denial, Refusal> {
         let (iterations, limits) = (self.params.iterations, budget.limits());
         if iterations > limits.tolerated_iterations {
-            return Err(Reason::Iterations(iterations).into());
+            return Err(BogusReason::Iterations(iterations).into());
         }
         if iterations > limits.iterations {
             // RFC 9276 §3.2: nothing is hashed; the records themselves are Secure.
-            return Ok(Denial { kind: claim.kind(), weakness: Some(Insecurity::Iterations(iterations)) });
+            return Ok(Denial { kind: claim.kind(), weakness: Some(InsecureReason::Iterations(iterations)) });
         }
         match claim {
             Claim::Name(name) => self.deny_name(name, budget),
@@ -102,11 +102,13 @@ impl<'m> Nsec3Records<'m> {
         let denied = Denial::covered(Kind::Name, encloser.opt_out);
         let Some(wildcard) = wildcard_below(encloser.name) else { return Ok(denied) };
         if self.matching(wildcard.view(), budget)?.is_some() {
-            return Err(Reason::WildcardExists(wildcard).into());
+            return Err(BogusReason::WildcardExists(wildcard).into());
         }
         match self.cover(wildcard.view(), budget) {
             Ok(_) => Ok(denied),
-            Err(Refusal::Bogus(Reason::NotCovered(_))) => Err(Reason::WildcardNotDenied(wildcard).into()),
+            Err(Refusal::Bogus(BogusReason::NotCovered(_))) => {
+                Err(BogusReason::WildcardNotDenied(wildcard).into())
+            }
             Err(refusal) => Err(refusal),
         }
     }
@@ -123,7 +125,7 @@ impl<'m> Nsec3Records<'m> {
             // §8.6 for DS. Empty non-terminals that are there for unsigned delegations alone are left out of an opt-out chain
             // too (errata 3441), so that any type may be denied this way, insecurely; a wildcard does not match them.
             Ok(false) | Err(Refusal::Bogus(_)) if encloser.opt_out => Ok(Denial::covered(Kind::Type, true)),
-            Ok(false) => Err(Reason::NotMatched(name.to_name()).into()),
+            Ok(false) => Err(BogusReason::NotMatched(name.to_name()).into()),
             Err(refusal) => Err(refusal),
         }
     }
@@ -151,7 +153,7 @@ impl<'m> Nsec3Records<'m> {
         if encloser.opt_out {
             return Ok(Denial::covered(Kind::Cut, true));
         }
-        Err(Reason::NotOptOut(next_closer(cut, encloser.name).to_name()).into())
+        Err(BogusReason::NotOptOut(next_closer(cut, encloser.name).to_name()).into())
     }
 
     /// The closest encloser proof (RFC 5155 §8.3): the longest ancestor that a record matches, and a record that covers the
@@ -162,7 +164,7 @@ impl<'m> Nsec3Records<'m> {
         budget: &mut Budget,
     ) -> Result<Encloser<'q>, Refusal> {
         if self.matching(name, budget)?.is_some() {
-            return Err(Reason::NameExists(name.to_name()).into());
+            return Err(BogusReason::NameExists(name.to_name()).into());
         }
         let mut above = name.parent();
         while let Some(encloser) = above.filter(|above| above.len() >= self.apex.len()) {
@@ -173,7 +175,7 @@ impl<'m> Nsec3Records<'m> {
             }
             above = encloser.parent();
         }
-        Err(Reason::NoEncloser(name.to_name()).into())
+        Err(BogusReason::NoEncloser(name.to_name()).into())
     }
 
     fn matching(
@@ -191,7 +193,7 @@ impl<'m> Nsec3Records<'m> {
         let hash = self.hash(name, budget)?;
         let mut covering = self.list.iter().filter(|record| record.covers(&hash)).peekable();
         if covering.peek().is_none() {
-            return Err(Reason::NotCovered(name.to_name()).into());
+            return Err(BogusReason::NotCovered(name.to_name()).into());
         }
         Ok(covering.any(Nsec3Record::is_opt_out))
     }

@@ -9,13 +9,13 @@ use rayon::prelude::*;
 
 /// A name of the chain with its hash.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hashed {
+pub(crate) struct HashedName {
     pub(crate) hash: Hash,
     pub(crate) name: ChainName,
 }
 
 /// The chain of `names`, which come in canonical order, by hash; `None` where the proofs are not theirs, one for each.
-pub(crate) fn link(contents: &Contents, names: &[ChainName], proofs: &Proofs) -> Option<Vec<Hashed>> {
+pub(crate) fn link(contents: &Contents, names: &[ChainName], proofs: &Proofs) -> Option<Vec<HashedName>> {
     if names.len() != proofs.len() || proofs.zone() != contents.apex() {
         return None;
     }
@@ -26,7 +26,7 @@ pub(crate) fn link(contents: &Contents, names: &[ChainName], proofs: &Proofs) ->
         if entry.name.wire() != relative {
             return None;
         }
-        chain.push(Hashed { hash: *entry.hash, name: *name });
+        chain.push(HashedName { hash: *entry.hash, name: *name });
     }
     chain.par_sort_unstable_by_key(|entry| entry.hash);
     // Two names with one hash would need 2^128 names.

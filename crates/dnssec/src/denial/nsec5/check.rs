@@ -7,7 +7,7 @@ use super::{Hash, Nsec5, Nsec5Evidence, OPT_OUT, WILDCARD, hash_of, is_chain_own
 use crate::denial::Mechanism;
 use crate::keys::Nsec5Key;
 use crate::rrsig::Rrsig;
-use crate::verify::{Findings, Mode, Reason, VerifyWarning, Zone};
+use crate::verify::{FaultReason, Findings, Mode, VerifyWarning, Zone};
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Rtype, bitmap};
 use nonesuch_zone::{Contents, Node};
@@ -51,7 +51,7 @@ fn check_numbers(zone: &Zone<'_>, findings: &mut Findings) {
         }
     }
     for ((rtype, algorithm), (count, node)) in plain {
-        findings.fault(node.name(), Some(rtype), Reason::NotAnAlias { algorithm, count });
+        findings.fault(node.name(), Some(rtype), FaultReason::NotAnAlias { algorithm, count });
     }
 }
 
@@ -69,14 +69,14 @@ pub(crate) fn check_strays(contents: &Contents, findings: &mut Findings) {
         for rrset in node.rrsets() {
             let reason = match rrset.rtype() {
                 Rtype::NSEC5 if !is_chain_owner(node.name(), apex) && rrset.rdatas().any(is_record) => {
-                    Reason::ChainExtra
+                    FaultReason::ChainExtra
                 }
                 Rtype::NSEC5KEY if node.index() > 0 && rrset.rdatas().any(is_key) => {
-                    Reason::UnexpectedRecords
+                    FaultReason::UnexpectedRecords
                 }
                 // Proofs are in answers alone.
                 Rtype::NSEC5PROOF if rrset.rdatas().any(|rdata| lengths.contains(&rdata.len())) => {
-                    Reason::UnexpectedRecords
+                    FaultReason::UnexpectedRecords
                 }
                 _ => continue,
             };
@@ -89,19 +89,19 @@ pub(crate) fn check_strays(contents: &Contents, findings: &mut Findings) {
 fn read_keys(zone: &Zone<'_>, findings: &mut Findings) -> Vec<ZoneKey> {
     let apex = zone.contents.apex().view();
     let Some(rrset) = zone.contents.apex_rrset(Rtype::NSEC5KEY) else {
-        findings.fault(apex, Some(Rtype::NSEC5KEY), Reason::NoNsec5Key);
+        findings.fault(apex, Some(Rtype::NSEC5KEY), FaultReason::NoNsec5Key);
         return Vec::new();
     };
     let (mut keys, mut tags, mut malformed) = (Vec::new(), Vec::new(), false);
     for rdata in rrset.rdatas() {
         let Some(key) = Nsec5Key::from_rdata(rdata) else {
-            findings.fault(apex, Some(Rtype::NSEC5KEY), Reason::MalformedRecord);
+            findings.fault(apex, Some(Rtype::NSEC5KEY), FaultReason::MalformedRecord);
             malformed = true;
             continue;
         };
         let tag = key.tag();
         if tags.contains(&tag) {
-            findings.fault(apex, Some(Rtype::NSEC5KEY), Reason::SameNsec5Tag { tag });
+            findings.fault(apex, Some(Rtype::NSEC5KEY), FaultReason::SameNsec5Tag { tag });
         }
         tags.push(tag);
         match key.public_key() {
@@ -110,13 +110,13 @@ fn read_keys(zone: &Zone<'_>, findings: &mut Findings) -> Vec<ZoneKey> {
                 findings.warn(VerifyWarning::UnusableNsec5Key { tag, algorithm: key.algorithm() });
             }
             Err(error) => {
-                findings.fault(apex, Some(Rtype::NSEC5KEY), Reason::MalformedNsec5Key { tag, error });
+                findings.fault(apex, Some(Rtype::NSEC5KEY), FaultReason::MalformedNsec5Key { tag, error });
                 malformed = true;
             }
         }
     }
     if keys.is_empty() && !malformed {
-        findings.fault(apex, Some(Rtype::NSEC5KEY), Reason::NoUsableNsec5Key);
+        findings.fault(apex, Some(Rtype::NSEC5KEY), FaultReason::NoUsableNsec5Key);
     }
     keys
 }
@@ -129,17 +129,17 @@ fn read_records<'z>(zone: &Zone<'z>, findings: &mut Findings) -> Vec<Record<'z>>
         let Some(hash) = hash_of(node.name(), zone.contents.apex().view()) else { continue };
         findings.check_chain_ttl(node.name(), Rtype::NSEC5, zone.chain_ttl, rrset.ttl());
         if rrset.count() > 1 {
-            findings.fault(node.name(), Some(Rtype::NSEC5), Reason::MultipleRecords);
+            findings.fault(node.name(), Some(Rtype::NSEC5), FaultReason::MultipleRecords);
         }
         let Some(rdata) = rrset.rdatas().next() else { continue };
         let fields = Nsec5::parse(rdata).filter(|fields| bitmap::is_valid(fields.bitmap));
         let reason = match &fields {
-            None => Some(Reason::MalformedRecord),
+            None => Some(FaultReason::MalformedRecord),
             Some(fields) if fields.next.len() != size_of::<Hash>() => {
-                Some(Reason::Nsec5NextLength(fields.next.len() as u8))
+                Some(FaultReason::Nsec5NextLength(fields.next.len() as u8))
             }
             Some(fields) if fields.flags & !(OPT_OUT | WILDCARD) != 0 => {
-                Some(Reason::UnknownNsec5Flags(fields.flags))
+                Some(FaultReason::UnknownNsec5Flags(fields.flags))
             }
             Some(_) => None,
         };
@@ -166,8 +166,8 @@ fn check_tags(records: &[Record<'_>], keys: &[ZoneKey], findings: &mut Findings)
     // Without any usable key, that was said.
     for (record, tag) in tags().filter(|(_, tag)| !keys.is_empty() && Some(*tag) != chain) {
         let reason = match chain.filter(|_| known(tag)) {
-            Some(chain) => Reason::OtherNsec5Key { tag, chain },
-            None => Reason::UnknownNsec5Key { tag },
+            Some(chain) => FaultReason::OtherNsec5Key { tag, chain },
+            None => FaultReason::UnknownNsec5Key { tag },
         };
         findings.fault(record.node.name(), Some(Rtype::NSEC5), reason);
     }
@@ -180,7 +180,7 @@ fn check_opt_out(records: &[Record<'_>], findings: &mut Findings) -> bool {
     let readable = records.iter().filter(|record| record.fields.is_some());
     let opt_out = set > 0 && 2 * set >= readable.clone().count();
     for record in readable.filter(|record| record.has_flag(OPT_OUT) != opt_out) {
-        findings.fault(record.node.name(), Some(Rtype::NSEC5), Reason::UnevenOptOut);
+        findings.fault(record.node.name(), Some(Rtype::NSEC5), FaultReason::UnevenOptOut);
     }
     opt_out
 }
@@ -192,7 +192,11 @@ fn check_links(zone: &Zone<'_>, records: &[Record<'_>], findings: &mut Findings)
         let Some(found) = record.fields.and_then(|fields| Hash::try_from(fields.next).ok()) else { continue };
         if found != next.hash {
             let (expected, found) = (hashed_name(zone, &next.hash), hashed_name(zone, &found));
-            findings.fault(record.node.name(), Some(Rtype::NSEC5), Reason::ChainBroken { expected, found });
+            findings.fault(
+                record.node.name(),
+                Some(Rtype::NSEC5),
+                FaultReason::ChainBroken { expected, found },
+            );
         }
     }
 }

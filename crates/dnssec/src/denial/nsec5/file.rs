@@ -24,7 +24,7 @@
 //! write the folder without having a signing key could otherwise have a name signed that does not belong to its hash.
 
 use super::Hash;
-use super::proofs::{Proofs, Seal};
+use super::proofs::{Proofs, ProofsSignature};
 use crate::keys::{KeyPair, KeySet, Nsec5Key};
 use nonesuch_crypto::vrf::VrfAlgorithm;
 use nonesuch_crypto::{Algorithm, DigestType, PublicKey, SignError, sign_batch};
@@ -79,13 +79,13 @@ impl Proofs {
         };
         let mut signature = Vec::new();
         sign_batch(key.private(), &[&self.sealed_message()], &mut signature)?;
-        self.seal = Some(Seal { algorithm: key.algorithm(), tag: key.tag(), signature });
+        self.seal = Some(ProofsSignature { algorithm: key.algorithm(), tag: key.tag(), signature });
         Ok(())
     }
 
     /// Whether one of `keys` has sealed the proofs as they are.
     #[must_use]
-    pub fn is_sealed_by(&self, keys: &KeySet) -> bool {
+    pub fn is_signed_by(&self, keys: &KeySet) -> bool {
         let Some(seal) = &self.seal else { return false };
         let is_by = |key: &&KeyPair| key.algorithm() == seal.algorithm && key.tag() == seal.tag;
         let message = self.sealed_message();
@@ -102,7 +102,7 @@ impl Proofs {
     }
 
     fn seal_octets(&self) -> Vec<u8> {
-        let Some(Seal { algorithm, tag, signature }) = &self.seal else { return vec![0; 5] };
+        let Some(ProofsSignature { algorithm, tag, signature }) = &self.seal else { return vec![0; 5] };
         let mut octets = vec![algorithm.0];
         octets.extend_from_slice(&tag.to_be_bytes());
         // The longest signature has some thousand octets.
@@ -182,12 +182,12 @@ fn read_body(mut rest: &[u8]) -> Option<Proofs> {
 }
 
 /// The seal, or that there is none.
-fn read_seal(rest: &mut &[u8]) -> Option<Option<Seal>> {
+fn read_seal(rest: &mut &[u8]) -> Option<Option<ProofsSignature>> {
     let algorithm = Algorithm(take_number::<1>(rest)? as u8);
     let tag = take_number::<2>(rest)? as u16;
     let octets = take_number::<2>(rest)?;
     let signature = take(rest, octets)?.to_vec();
-    Some((algorithm.0 != 0).then_some(Seal { algorithm, tag, signature }))
+    Some((algorithm.0 != 0).then_some(ProofsSignature { algorithm, tag, signature }))
 }
 
 /// Whether `names` are `count` canonical names in canonical order, each once, that fit below an apex.

@@ -6,7 +6,7 @@ use super::{Hash, Nsec5, Nsec5Evidence, OPT_OUT, Proofs, WILDCARD, chain};
 use crate::denial::names::{ChainName, chain_names, complete_types};
 use crate::denial::push_shown_types;
 use crate::keys::Nsec5Key;
-use crate::verify::{Findings, Mode, Reason, VerifyWarning, Zone, check_bitmap};
+use crate::verify::{FaultReason, Findings, Mode, VerifyWarning, Zone, check_bitmap};
 use nonesuch_crypto::vrf::{VrfPrivateKey, VrfPublicKey, proof_to_hash};
 use nonesuch_proto::{Name, Rtype, bitmap};
 use nonesuch_zone::Node;
@@ -61,14 +61,14 @@ enum Known {
 /// Checks that each name has its record, which shows what the name has, and that there are no others.
 pub(super) fn check(chain: &Chain<'_, '_>, evidence: &Nsec5Evidence<'_>, findings: &mut Findings) {
     let zone = chain.zone;
-    let names = chain_names(zone.contents, &zone.standings, &zone.chained());
+    let names = chain_names(zone.contents, &zone.standings, &zone.chain_nodes());
     let apex = zone.contents.apex().view();
     let key = chain.key.map(|key| &key.key);
     let stored = evidence.proofs.filter(|proofs| {
         let reason = if *proofs.zone() != *zone.contents.apex() {
-            Reason::ProofsOfOtherZone { zone: proofs.zone().clone() }
+            FaultReason::ProofsOfOtherZone { zone: proofs.zone().clone() }
         } else if key.is_some_and(|key| proofs.key() != key) {
-            Reason::ProofsOfOtherKey { tag: proofs.key().tag() }
+            FaultReason::ProofsOfOtherKey { tag: proofs.key().tag() }
         } else {
             return key.is_some();
         };
@@ -131,9 +131,9 @@ fn verify_stored(
     }
     let (places, extra) = find_stored(zone.contents, names, stored);
     for name in extra {
-        findings.fault(name.view(), Some(Rtype::NSEC5PROOF), Reason::ProofExtra);
+        findings.fault(name.view(), Some(Rtype::NSEC5PROOF), FaultReason::ProofExtra);
     }
-    let outcomes: Vec<Option<Outcome>> = names
+    let outcomes: Vec<Option<ProofOutcome>> = names
         .par_chunks(CHUNK)
         .zip(places.par_chunks(CHUNK))
         .flat_map_iter(|(names, places)| verify_proofs(chain, names, places, stored))
@@ -148,12 +148,12 @@ fn verify_stored(
                 *known = Known::Stored(*hash);
                 continue;
             }
-            Some(Err(Unproved::StoredHash)) => Reason::StoredHash,
+            Some(Err(Unproved::StoredHash)) => FaultReason::StoredHash,
             Some(Err(Unproved::Proof(Some(hash)))) if proved.contains(hash) => {
-                Reason::ProofOfOtherName { hashed: hashed_name(zone, hash) }
+                FaultReason::ProofOfOtherName { hashed: hashed_name(zone, hash) }
             }
-            Some(Err(Unproved::Proof(_))) => Reason::BadProof,
-            None if chain.requires(name) => Reason::ProofMissing,
+            Some(Err(Unproved::Proof(_))) => FaultReason::BadProof,
+            None if chain.requires(name) => FaultReason::ProofMissing,
             None => continue,
         };
         findings.fault(name.name(zone.contents), Some(Rtype::NSEC5PROOF), reason);
@@ -169,7 +169,7 @@ enum Unproved {
 }
 
 /// The hash that a stored proof proves.
-type Outcome = Result<Hash, Unproved>;
+type ProofOutcome = Result<Hash, Unproved>;
 
 /// Verifies the stored proofs of names, which stand at these places, together; `None` for those that have none.
 fn verify_proofs(
@@ -177,7 +177,7 @@ fn verify_proofs(
     names: &[ChainName],
     places: &[u32],
     stored: &Proofs,
-) -> Vec<Option<Outcome>> {
+) -> Vec<Option<ProofOutcome>> {
     let found: Vec<Option<(&Hash, &[u8])>> =
         places.iter().map(|place| stored.at(usize::try_from(*place).ok()?)).collect();
     let Some(key) = chain.key.filter(|_| chain.mode == Mode::Full) else {
@@ -248,7 +248,7 @@ fn match_records(chain: &Chain<'_, '_>, names: &[ChainName], known: &[Known], fi
         chain.records.iter().zip(&used).filter(|(_, used)| !**used).map(|(record, _)| record).collect();
     if unknown == 0 {
         for record in unused {
-            findings.fault(record.node.name(), Some(Rtype::NSEC5), Reason::ChainExtra);
+            findings.fault(record.node.name(), Some(Rtype::NSEC5), FaultReason::ChainExtra);
         }
     } else if unused.len() != unknown {
         report_count(chain, names, findings);
@@ -266,11 +266,11 @@ fn check_record(
     let owner = record.node.name();
     match (name.has_wildcard, record.has_flag(WILDCARD)) {
         (true, false) => {
-            let reason = Reason::WildcardFlagClear { name: chain.name(name) };
+            let reason = FaultReason::WildcardFlagClear { name: chain.name(name) };
             findings.fault(owner, Some(Rtype::NSEC5), reason);
         }
         (false, true) => {
-            let reason = Reason::WildcardFlagSet { name: chain.name(name) };
+            let reason = FaultReason::WildcardFlagSet { name: chain.name(name) };
             findings.fault(owner, Some(Rtype::NSEC5), reason);
         }
         _ => {}
@@ -294,9 +294,9 @@ fn report_missing(
     let hashed = hashed_name(chain.zone, hash);
     let (rtype, reason) = match (chain.requires(name), opted_out) {
         (false, true) if !is_stored => return,
-        (false, true) => (Rtype::NSEC5PROOF, Reason::ProofExtra),
-        (true, true) => (Rtype::NSEC5, Reason::OptOutOverSecure { hashed }),
-        (_, false) => (Rtype::NSEC5, Reason::Nsec5Missing { hashed }),
+        (false, true) => (Rtype::NSEC5PROOF, FaultReason::ProofExtra),
+        (true, true) => (Rtype::NSEC5, FaultReason::OptOutOverSecure { hashed }),
+        (_, false) => (Rtype::NSEC5, FaultReason::Nsec5Missing { hashed }),
     };
     findings.fault(name.name(chain.zone.contents), Some(rtype), reason);
 }
@@ -307,7 +307,7 @@ fn report_count(chain: &Chain<'_, '_>, names: &[ChainName], findings: &mut Findi
     let fits = (least..=most).contains(&records);
     if !fits {
         let apex = chain.zone.contents.apex().view();
-        findings.fault(apex, Some(Rtype::NSEC5), Reason::ChainCount { records, least, most });
+        findings.fault(apex, Some(Rtype::NSEC5), FaultReason::ChainCount { records, least, most });
     }
     fits
 }
@@ -343,7 +343,7 @@ fn count_kinds(chain: &Chain<'_, '_>, names: &[ChainName], findings: &mut Findin
     for ((map, wildcard), Kind { records, least, most }) in kinds {
         if !(least..=most).contains(&records) {
             let types = bitmap::types(&map).collect();
-            let reason = Reason::ChainKind { types, wildcard, records, least, most };
+            let reason = FaultReason::ChainKind { types, wildcard, records, least, most };
             findings.fault(apex, Some(Rtype::NSEC5), reason);
         }
     }

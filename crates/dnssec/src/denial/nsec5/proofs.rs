@@ -9,14 +9,14 @@ use crate::keys::Nsec5Key;
 use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::{ProveError, VRF_HASH_OCTETS, VrfPrivateKey};
 use nonesuch_proto::{Name, NameRef};
-use nonesuch_zone::{Contents, standings};
+use nonesuch_zone::{Contents, name_statuses};
 use rayon::prelude::*;
 use std::fmt;
 use std::sync::atomic::{self, AtomicU64};
 
 /// The signature of a signing key over a file of proofs.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Seal {
+pub(super) struct ProofsSignature {
     pub(super) algorithm: Algorithm,
     pub(super) tag: u16,
     pub(super) signature: Vec<u8>,
@@ -41,7 +41,7 @@ pub struct Proofs {
     pub(super) proofs: Vec<u8>,
     pub(super) proof_octets: usize,
     /// `None` where no signing key has sealed them.
-    pub(super) seal: Option<Seal>,
+    pub(super) seal: Option<ProofsSignature>,
 }
 
 /// A name with its proof.
@@ -138,7 +138,7 @@ pub struct ProveOptions<'a> {
     /// Whether the chain leaves insecure delegations out.
     pub opt_out: bool,
     /// Proofs of before: those of the same zone and key serve again. Their hashes are trusted: see
-    /// [`Proofs::is_sealed_by`].
+    /// [`Proofs::is_signed_by`].
     pub stored: Option<&'a Proofs>,
     /// Called now and then, from any thread, with the number of names done so far and that of all.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
@@ -212,7 +212,7 @@ pub(crate) fn names_of_chain(mut names: Vec<ChainName>, opt_out: bool) -> Vec<Ch
 }
 
 fn names_to_prove(contents: &Contents, opt_out: bool) -> Vec<ChainName> {
-    let standings = standings(contents);
+    let standings = name_statuses(contents);
     let chained = |index: &usize| standings[*index].is_in_chain() && is_kept(contents, contents.node(*index));
     let nodes: Vec<u32> = (0..contents.node_count()).filter(chained).map(|index| index as u32).collect();
     names_of_chain(chain_names(contents, &standings, &nodes), opt_out)

@@ -5,8 +5,8 @@
 
 use super::Hash;
 use crate::denial::names::next_closer;
-use crate::denial::piece::Piece;
-use crate::denial::prove::{Denied, Proof};
+use crate::denial::proof_piece::ProofPiece;
+use crate::denial::prove::{DenialTarget, Proof};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, NodeKind, Template};
@@ -17,17 +17,17 @@ use nonesuch_zone::image::{ImageNode, NodeKind, Template};
 /// proof is whole where `hash_of` knew all names.
 pub(in crate::denial) fn prove<'i>(
     image: &'i Image,
-    denied: Denied<'i, '_>,
+    denied: DenialTarget<'i, '_>,
     hash_of: &mut dyn FnMut(NameRef<'_>) -> Option<Hash>,
 ) -> Proof<'i> {
     let mut prover = Prover { image, hash_of, proof: Proof::default() };
     match denied {
         // That no wildcard stands below the encloser is the clear Wildcard flag of its record.
-        Denied::Name { name, encloser } => prover.prove_encloser(name, encloser.name()),
-        Denied::Type { node } | Denied::Ds { cut: node } => prover.prove_node(node),
+        DenialTarget::Name { name, encloser } => prover.prove_encloser(name, encloser.name()),
+        DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => prover.prove_node(node),
         // The closest encloser follows from the Labels field of the answer's signature.
-        Denied::CloserMatch { name, encloser } => prover.cover(next_closer(name, encloser.name())),
-        Denied::WildcardType { name, encloser, wildcard } => {
+        DenialTarget::CloserMatch { name, encloser } => prover.cover(next_closer(name, encloser.name())),
+        DenialTarget::WildcardType { name, encloser, wildcard } => {
             prover.find_match(wildcard.name());
             prover.cover(next_closer(name, encloser.name()));
         }
@@ -101,8 +101,8 @@ impl<'i> Prover<'i, '_> {
     }
 
     fn add(&mut self, template: Template<'i>, name: NameRef<'_>) {
-        self.proof.push(Piece::Stored(template));
-        self.proof.push(Piece::Proven { name: name.to_canonical(), ttl: template.ttl() });
+        self.proof.push(ProofPiece::Stored(template));
+        self.proof.push(ProofPiece::Proven { name: name.to_canonical(), ttl: template.ttl() });
     }
 }
 

@@ -4,7 +4,7 @@
 use super::{Hash, Nsec5, OPT_OUT, WILDCARD, hash_of};
 use crate::denial::names::{covers, next_closer, wildcard_below};
 use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
-use crate::validate::{Budget, Reason, Refusal};
+use crate::validate::{BogusReason, Budget, Refusal};
 use nonesuch_crypto::vrf::VrfPublicKey;
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
 use std::collections::HashMap;
@@ -19,16 +19,16 @@ pub(crate) struct Nsec5Record<'m> {
 
 impl<'m> Nsec5Record<'m> {
     /// Reads a record of the zone at `apex`: one label below it, a next hash of 32 octets, known flags.
-    pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, Reason> {
+    pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, BogusReason> {
         let rtype = Rtype::NSEC5;
         let fields = Nsec5::parse(rdata).filter(|fields| bitmap::is_valid(fields.bitmap));
-        let fields = fields.ok_or(Reason::MalformedDenial(rtype))?;
+        let fields = fields.ok_or(BogusReason::MalformedDenial(rtype))?;
         if fields.flags & !(OPT_OUT | WILDCARD) != 0 {
-            return Err(Reason::UnknownFlags { rtype, flags: fields.flags });
+            return Err(BogusReason::UnknownFlags { rtype, flags: fields.flags });
         }
         let octets = fields.next.len();
-        let next = Hash::try_from(fields.next).map_err(|_| Reason::NextLength { rtype, octets })?;
-        let hash = hash_of(owner, apex).ok_or(Reason::NotAHash(rtype))?;
+        let next = Hash::try_from(fields.next).map_err(|_| BogusReason::NextLength { rtype, octets })?;
+        let hash = hash_of(owner, apex).ok_or(BogusReason::NotAHash(rtype))?;
         Ok(Self { hash, next, fields })
     }
 
@@ -43,7 +43,7 @@ impl<'m> Nsec5Record<'m> {
 
 /// Where a proved name stands in the chain.
 #[derive(Clone, Copy, Debug)]
-enum Place<'m> {
+enum ChainPosition<'m> {
     Matched(Nsec5Record<'m>),
     Covered(Nsec5Record<'m>),
 }
@@ -58,7 +58,7 @@ pub(crate) struct Nsec5Records<'m> {
     list: Vec<Nsec5Record<'m>>,
     proofs: HashMap<NameRef<'m>, Vec<&'m [u8]>>,
     /// Where names stand whose proofs were verified.
-    places: Vec<(Name, Result<Place<'m>, Reason>)>,
+    places: Vec<(Name, Result<ChainPosition<'m>, BogusReason>)>,
     /// Proofs that were looked at in vain.
     spare: u32,
 }
@@ -110,7 +110,7 @@ impl<'m> Nsec5Records<'m> {
         self.refuse_matched(name, keys, budget)?;
         let (encloser, record, opt_out) = self.prove_encloser(name, keys, budget)?;
         if record.has_flag(WILDCARD) {
-            return Err(Reason::WildcardFlag(encloser.to_name()).into());
+            return Err(BogusReason::WildcardFlag(encloser.to_name()).into());
         }
         Ok(Denial::covered(Kind::Name, opt_out))
     }
@@ -123,7 +123,7 @@ impl<'m> Nsec5Records<'m> {
         budget: &mut Budget,
     ) -> Result<Denial, Refusal> {
         if self.proofs.contains_key(&name)
-            && let Place::Matched(record) = self.place(name, keys, budget)?
+            && let ChainPosition::Matched(record) = self.place(name, keys, budget)?
         {
             check_type(name, rtype, record.fields.bitmap)?;
             return Ok(Denial::secure(Kind::Type));
@@ -132,16 +132,16 @@ impl<'m> Nsec5Records<'m> {
             return self.deny_wildcard_type(next, rtype, keys, budget);
         }
         if self.next_closer_of_encloser(name).is_none() {
-            return Err(Reason::NoProof(name.to_name()).into());
+            return Err(BogusReason::NoProof(name.to_name()).into());
         }
         let (encloser, _, opt_out) = self.prove_encloser(name, keys, budget)?;
         // Empty non-terminals always stand in the chain, and delegations alone are left out: of their types the zone has
         // DS alone to deny.
         if rtype != Rtype::DS {
-            return Err(Reason::NotMatched(name.to_name()).into());
+            return Err(BogusReason::NotMatched(name.to_name()).into());
         }
         if !opt_out {
-            return Err(Reason::NotOptOut(next_closer(name, encloser).to_name()).into());
+            return Err(BogusReason::NotOptOut(next_closer(name, encloser).to_name()).into());
         }
         Ok(Denial::covered(Kind::Type, true))
     }
@@ -156,7 +156,7 @@ impl<'m> Nsec5Records<'m> {
     ) -> Result<Denial, Refusal> {
         let opt_out = self.covering(next, keys, budget)?.has_flag(OPT_OUT);
         let wildcard = next.parent().and_then(wildcard_below);
-        let wildcard = wildcard.ok_or_else(|| Reason::NoProof(next.to_name()))?;
+        let wildcard = wildcard.ok_or_else(|| BogusReason::NoProof(next.to_name()))?;
         let record = self.matching(wildcard.view(), keys, budget)?;
         check_type(wildcard.view(), rtype, record.fields.bitmap)?;
         Ok(Denial::covered(Kind::WildcardType, opt_out))
@@ -169,14 +169,14 @@ impl<'m> Nsec5Records<'m> {
         budget: &mut Budget,
     ) -> Result<Denial, Refusal> {
         if self.proofs.contains_key(&cut)
-            && let Place::Matched(record) = self.place(cut, keys, budget)?
+            && let ChainPosition::Matched(record) = self.place(cut, keys, budget)?
         {
             check_cut(cut, record.fields.bitmap)?;
             return Ok(Denial::secure(Kind::Cut));
         }
         let (encloser, _, opt_out) = self.prove_encloser(cut, keys, budget)?;
         if !opt_out {
-            return Err(Reason::NotOptOut(next_closer(cut, encloser).to_name()).into());
+            return Err(BogusReason::NotOptOut(next_closer(cut, encloser).to_name()).into());
         }
         Ok(Denial::covered(Kind::Cut, true))
     }
@@ -189,9 +189,9 @@ impl<'m> Nsec5Records<'m> {
         budget: &mut Budget,
     ) -> Result<(), Refusal> {
         if self.proofs.contains_key(&name)
-            && let Place::Matched(_) = self.place(name, keys, budget)?
+            && let ChainPosition::Matched(_) = self.place(name, keys, budget)?
         {
-            return Err(Reason::NameExists(name.to_name()).into());
+            return Err(BogusReason::NameExists(name.to_name()).into());
         }
         Ok(())
     }
@@ -203,7 +203,7 @@ impl<'m> Nsec5Records<'m> {
         keys: Keys<'_>,
         budget: &mut Budget,
     ) -> Result<(NameRef<'q>, Nsec5Record<'m>, bool), Refusal> {
-        let next = self.next_closer_of_encloser(name).ok_or_else(|| Reason::NoProof(name.to_name()))?;
+        let next = self.next_closer_of_encloser(name).ok_or_else(|| BogusReason::NoProof(name.to_name()))?;
         let encloser = next.parent().unwrap_or(next);
         let covering = self.covering(next, keys, budget)?;
         let record = self.matching(encloser, keys, budget)?;
@@ -243,8 +243,8 @@ impl<'m> Nsec5Records<'m> {
         budget: &mut Budget,
     ) -> Result<Nsec5Record<'m>, Refusal> {
         match self.place(name, keys, budget)? {
-            Place::Matched(record) => Ok(record),
-            Place::Covered(_) => Err(Reason::NotMatched(name.to_name()).into()),
+            ChainPosition::Matched(record) => Ok(record),
+            ChainPosition::Covered(_) => Err(BogusReason::NotMatched(name.to_name()).into()),
         }
     }
 
@@ -255,8 +255,8 @@ impl<'m> Nsec5Records<'m> {
         budget: &mut Budget,
     ) -> Result<Nsec5Record<'m>, Refusal> {
         match self.place(name, keys, budget)? {
-            Place::Covered(record) => Ok(record),
-            Place::Matched(_) => Err(Reason::NameExists(name.to_name()).into()),
+            ChainPosition::Covered(record) => Ok(record),
+            ChainPosition::Matched(_) => Err(BogusReason::NameExists(name.to_name()).into()),
         }
     }
 
@@ -266,12 +266,12 @@ impl<'m> Nsec5Records<'m> {
         name: NameRef<'_>,
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Place<'m>, Refusal> {
+    ) -> Result<ChainPosition<'m>, Refusal> {
         if let Some((_, known)) = self.places.iter().find(|(known, _)| known.view() == name) {
             return Ok(known.clone()?);
         }
         let Some(proofs) = self.proofs.get(&name).cloned() else {
-            return Err(Reason::NoProof(name.to_name()).into());
+            return Err(BogusReason::NoProof(name.to_name()).into());
         };
         let place = self.find_place(name, &proofs, keys, budget)?;
         self.places.push((name.to_name(), place.clone()));
@@ -285,7 +285,7 @@ impl<'m> Nsec5Records<'m> {
         proofs: &[&[u8]],
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Result<Place<'m>, Reason>, Refusal> {
+    ) -> Result<Result<ChainPosition<'m>, BogusReason>, Refusal> {
         let mut first = None;
         for rdata in proofs {
             if self.spare > budget.limits().spare_proofs {
@@ -301,7 +301,7 @@ impl<'m> Nsec5Records<'m> {
             self.spare += 1;
             first = first.or(Some(reason));
         }
-        Ok(Err(first.unwrap_or_else(|| Reason::NoProof(name.to_name()))))
+        Ok(Err(first.unwrap_or_else(|| BogusReason::NoProof(name.to_name()))))
     }
 
     /// Tag and hash of a proof that fits.
@@ -311,39 +311,39 @@ impl<'m> Nsec5Records<'m> {
         rdata: &[u8],
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Result<(u16, Hash), Reason>, Refusal> {
+    ) -> Result<Result<(u16, Hash), BogusReason>, Refusal> {
         let Some((tag, proof)) = rdata.split_first_chunk() else {
-            return Ok(Err(Reason::MalformedDenial(Rtype::NSEC5PROOF)));
+            return Ok(Err(BogusReason::MalformedDenial(Rtype::NSEC5PROOF)));
         };
         let tag = u16::from_be_bytes(*tag);
         let Some((_, key)) = keys.iter().find(|(other, _)| *other == tag) else {
-            return Ok(Err(Reason::UnknownProofKey(tag)));
+            return Ok(Err(BogusReason::UnknownProofKey(tag)));
         };
         let mut canonical = Vec::with_capacity(name.len());
         name.push_canonical(&mut canonical);
         budget.take_proof()?;
         let hash = key.verify(&canonical, proof);
-        Ok(hash.map(|hash| (tag, hash)).map_err(|_| Reason::BadProof(name.to_name())))
+        Ok(hash.map(|hash| (tag, hash)).map_err(|_| BogusReason::BadProof(name.to_name())))
     }
 
     /// A proof leads to records of the same key alone: by another one's chain it would deny names at random, some of which
     /// exist.
-    fn locate(&self, name: NameRef<'_>, tag: u16, hash: &Hash) -> Result<Place<'m>, Reason> {
+    fn locate(&self, name: NameRef<'_>, tag: u16, hash: &Hash) -> Result<ChainPosition<'m>, BogusReason> {
         let own = || self.list.iter().filter(|record| record.fields.tag == tag);
         if let Some(record) = own().find(|record| record.hash == *hash) {
-            return Ok(Place::Matched(*record));
+            return Ok(ChainPosition::Matched(*record));
         }
         // Of several that cover it, one that is opt-out may not be hidden behind another.
         let covering = || own().filter(|record| record.covers(hash));
         if let Some(record) = covering().find(|record| record.has_flag(OPT_OUT)).or_else(|| covering().next())
         {
-            return Ok(Place::Covered(*record));
+            return Ok(ChainPosition::Covered(*record));
         }
         let is_other = |record: &Nsec5Record<'_>| record.hash == *hash || record.covers(hash);
         Err(if self.list.iter().any(is_other) {
-            Reason::OtherProofKey(name.to_name())
+            BogusReason::OtherProofKey(name.to_name())
         } else {
-            Reason::NotCovered(name.to_name())
+            BogusReason::NotCovered(name.to_name())
         })
     }
 }

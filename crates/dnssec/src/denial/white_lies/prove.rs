@@ -7,29 +7,29 @@
 use crate::denial::names::complete_types;
 use crate::denial::names::next_closer;
 use crate::denial::nsec3::{self, Hash, Nsec3Params};
-use crate::denial::piece::{MadeRecord, Piece, denial_ttl, shown_types, standing};
-use crate::denial::prove::{Denied, Proof};
+use crate::denial::proof_piece::{GeneratedRecord, ProofPiece, bitmap_types, denial_ttl, name_status};
+use crate::denial::prove::{DenialTarget, Proof};
 use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::ImageNode;
 
 /// Makes the NSEC3 records for a denial; none where the apex is too long for owners below it
 /// ([`super::LONGEST_APEX`]).
-pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> Proof<'i> {
+pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     let maker = Maker::new(image);
     let mut proof = Proof::default();
-    let mut push = |record: Option<MadeRecord>| {
+    let mut push = |record: Option<GeneratedRecord>| {
         if let Some(record) = record {
-            proof.push(Piece::Made(record));
+            proof.push(ProofPiece::Generated(record));
         }
     };
     match denied {
         // RFC 5155 §7.2.2.
-        Denied::Name { name, encloser } => {
+        DenialTarget::Name { name, encloser } => {
             let mut room = [0; MAX_NAME + 2];
             push(maker.matching(encloser));
             push(maker.covering(next_closer(name, encloser.name())));
-            let wildcard = encloser.name().wildcard_in(&mut room);
+            let wildcard = encloser.name().write_wildcard(&mut room);
             // A wildcard that is a zone cut matches nothing (RFC 4592 §4.2), but it exists.
             push(match image.find_exact(wildcard) {
                 None => maker.covering(wildcard),
@@ -37,11 +37,13 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> 
             });
         }
         // RFC 5155 §7.2.3, §7.2.4 and §7.2.7: without opt-out every name has a record.
-        Denied::Type { node } | Denied::Ds { cut: node } => push(maker.matching(node)),
+        DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => push(maker.matching(node)),
         // RFC 5155 §7.2.6.
-        Denied::CloserMatch { name, encloser } => push(maker.covering(next_closer(name, encloser.name()))),
+        DenialTarget::CloserMatch { name, encloser } => {
+            push(maker.covering(next_closer(name, encloser.name())))
+        }
         // RFC 5155 §7.2.5.
-        Denied::WildcardType { name, encloser, wildcard } => {
+        DenialTarget::WildcardType { name, encloser, wildcard } => {
             push(maker.matching(encloser));
             push(maker.covering(next_closer(name, encloser.name())));
             push(maker.matching(wildcard));
@@ -71,25 +73,25 @@ impl<'i> Maker<'i> {
     }
 
     /// The record of a name that exists.
-    fn matching(&self, node: ImageNode<'_>) -> Option<MadeRecord> {
+    fn matching(&self, node: ImageNode<'_>) -> Option<GeneratedRecord> {
         let hash = self.hash(node.name());
-        let mut types = shown_types(node);
-        complete_types(&mut types, standing(node));
+        let mut types = bitmap_types(node);
+        complete_types(&mut types, name_status(node));
         self.record(&hash, &hash_after(hash), &types)
     }
 
     /// A record over a name that does not exist. What its owner would be the hash of does not exist either: it has no
     /// types.
-    fn covering(&self, name: NameRef<'_>) -> Option<MadeRecord> {
+    fn covering(&self, name: NameRef<'_>) -> Option<GeneratedRecord> {
         let hash = self.hash(name);
         self.record(&hash_before(hash), &hash_after(hash), &[])
     }
 
-    fn record(&self, owner: &Hash, next: &Hash, types: &[Rtype]) -> Option<MadeRecord> {
+    fn record(&self, owner: &Hash, next: &Hash, types: &[Rtype]) -> Option<GeneratedRecord> {
         let owner = Name::prepend(&nsec3::chain::label(owner), self.image.apex()).ok()?;
         let mut rdata = Vec::with_capacity(40 + self.params.salt.len());
         nsec3::chain::push_rdata(&self.params, false, next, types, &mut rdata);
-        Some(MadeRecord { owner, rtype: Rtype::NSEC3, ttl: denial_ttl(self.image), rdata })
+        Some(GeneratedRecord { owner, rtype: Rtype::NSEC3, ttl: denial_ttl(self.image), rdata })
     }
 }
 

@@ -53,7 +53,8 @@ fn directories_without_usable_keys_are_refused() {
         vec![files(&ksk, &KeyTimes::default())],
     );
     assert!(matches!(error, Err(KeyDirectoryError::NoKeys { .. })));
-    let error = directory(vec![files(&ksk, &KeyTimes::active_since(NOW + 1))]).zone_keys(Some(NOW)).unwrap_err();
+    let error =
+        directory(vec![files(&ksk, &KeyTimes::active_since(NOW + 1))]).zone_keys(Some(NOW)).unwrap_err();
     let next = Some((ksk.base_name(), NOW + 1));
     assert!(
         matches!(&error, KeyDirectoryError::NoActiveKey { next: found, .. } if *found == next),

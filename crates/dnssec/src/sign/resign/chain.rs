@@ -3,13 +3,13 @@
 //!
 //! The records of both mechanisms stand in the order in which they are linked: NSEC3 owners sort as the hashes do.
 
-use super::dirty::Link;
+use super::affected::ChainLink;
 use super::view::View;
 use crate::denial::Mechanism;
 use crate::denial::nsec3::chain::hash_of;
 use crate::denial::nsec3::{Nsec3, Nsec3Params, OPT_OUT};
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::{Found, Node, Standing};
+use nonesuch_zone::{FoundNode, NameStatus, Node};
 use std::borrow::Cow;
 
 /// A name of the signed zone that is planned anew.
@@ -21,7 +21,7 @@ pub(super) struct Entry<'z> {
     pub(super) found: bool,
     /// Its data in the new zone.
     pub(super) data: Option<Node<'z>>,
-    pub(super) standing: Standing,
+    pub(super) standing: NameStatus,
     /// Bit map of the chain's record that the new zone has here.
     pub(super) link: Option<Cow<'z, [u8]>>,
     /// Whether the previous zone has a record of the chain here.
@@ -37,7 +37,7 @@ enum Member {
 }
 
 /// The chain of the new zone around the names that are planned anew.
-pub(super) struct Mending<'v, 'z> {
+pub(super) struct ChainUpdate<'v, 'z> {
     pub(super) view: &'v View<'z>,
     /// Type of the chain's records.
     pub(super) rtype: Rtype,
@@ -45,14 +45,14 @@ pub(super) struct Mending<'v, 'z> {
     pub(super) entries: Vec<Entry<'z>>,
 }
 
-impl<'v, 'z> Mending<'v, 'z> {
+impl<'v, 'z> ChainUpdate<'v, 'z> {
     /// Gathers `changed` names, `links` of the chain and nodes with `stale` signatures, and finds out which records
     /// of the chain change with them. All but `stale` are in canonical order.
     pub(super) fn new(
         view: &'v View<'z>,
         rtype: Rtype,
         changed: &[NameRef<'z>],
-        links: &'z [Link],
+        links: &'z [ChainLink],
         stale: &[u32],
     ) -> Self {
         let mut mending = Self { view, rtype, entries: Vec::with_capacity(changed.len() * 2 + stale.len()) };
@@ -78,7 +78,7 @@ impl<'v, 'z> Mending<'v, 'z> {
     }
 
     /// A name as it is in the new zone, its record of the chain as it was.
-    fn entry(&self, name: NameRef<'z>, found: Result<Found<'z>, usize>) -> Entry<'z> {
+    fn entry(&self, name: NameRef<'z>, found: Result<FoundNode<'z>, usize>) -> Entry<'z> {
         let (place, old) = match found {
             Ok(found) => (found.place, Some(found.node)),
             Err(place) => (place, None),
@@ -86,14 +86,14 @@ impl<'v, 'z> Mending<'v, 'z> {
         let link = old.and_then(|node| node.rrset(self.rtype)).and_then(|rrset| rrset.rdatas().next());
         let link = link.map(|rdata| Cow::Borrowed(bitmap_of(self.rtype, rdata)));
         let data = self.view.data_over(name, || old);
-        let standing = data.map_or(Standing::Authoritative, |node| self.view.standing(name, node));
+        let standing = data.map_or(NameStatus::Authoritative, |node| self.view.standing(name, node));
         let was_linked = link.is_some();
         Entry { name, place, found: old.is_some(), data, standing, link, was_linked }
     }
 
     /// Puts the entries in order and joins those of one name; the chain's say in `links` counts, which has all names
     /// that it may have changed at.
-    fn sort(&mut self, links: &[Link]) {
+    fn sort(&mut self, links: &[ChainLink]) {
         let key = |entry: &Entry<'_>| (entry.place, entry.found);
         self.entries.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.name.cmp_canonical(b.name)));
         let hashed = self.rtype == Rtype::NSEC3;
@@ -123,7 +123,7 @@ impl<'v, 'z> Mending<'v, 'z> {
         }
         for place in nodes {
             let Some(node) = self.view.old.node(place) else { continue };
-            let entry = self.entry(node.name(), Ok(Found { place, node }));
+            let entry = self.entry(node.name(), Ok(FoundNode { place, node }));
             self.entries.push(entry);
         }
         // Names that come at one place stay in their order.

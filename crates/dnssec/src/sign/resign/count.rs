@@ -1,16 +1,20 @@
 //! How many signed RRsets and records of the chain a zone is to have, by its data: what a previous zone lacks or has too
 //! much of is not handed on where the whole new zone is at hand.
 
-use super::outcome::Resigned;
+use super::outcome::ResignedZone;
 use crate::denial::names::{chain_names, is_kept};
 use crate::denial::{self, Mapping};
 use crate::sign::SignOptions;
 use nonesuch_proto::Rtype;
-use nonesuch_zone::{Contents, Node, Rrset, standings};
+use nonesuch_zone::{Contents, Node, Rrset, name_statuses};
 
 /// Whether the new zone of these unsigned `contents` has as many of both as it should.
-pub(super) fn is_complete(contents: &Contents, resigned: &Resigned<'_>, options: &SignOptions<'_>) -> bool {
-    let standings = standings(contents);
+pub(super) fn is_complete(
+    contents: &Contents,
+    resigned: &ResignedZone<'_>,
+    options: &SignOptions<'_>,
+) -> bool {
+    let standings = name_statuses(contents);
     let (mut chained, mut signed) = (Vec::new(), 0);
     for (node, standing) in contents.nodes().zip(&standings) {
         if !is_kept(contents, node) {

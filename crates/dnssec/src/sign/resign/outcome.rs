@@ -2,22 +2,22 @@
 
 use crate::sign::SignError;
 use crate::sign::{SignStatistics, SignWarning, Signed};
-use nonesuch_zone::{Base, ChangeSet, Contents, Run, Splice};
+use nonesuch_zone::{ChangeSet, Contents, NodesBuilder, Splice, ZoneRef};
 
 /// What [`resign_changes`](crate::sign::resign_changes) made. The names that stay are not copied: they are those of the
 /// previous zone.
 #[derive(Debug)]
-pub struct Resigned<'a> {
-    previous: Base<'a>,
+pub struct ResignedZone<'a> {
+    previous: ZoneRef<'a>,
     /// The whole zone, or the nodes that are new.
     signed: Signed,
     /// Where these go; `None` for the whole zone.
-    places: Option<Vec<Place>>,
+    places: Option<Vec<NameChange>>,
 }
 
 /// A name that was planned anew: its place in the previous zone, and whether it is there and in the new one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct NameChange {
     /// Where it is, or would stand.
     pub(super) at: usize,
     pub(super) was: bool,
@@ -25,18 +25,18 @@ pub(super) struct Place {
 }
 
 /// The names planned anew.
-pub(super) struct Mended {
+pub(super) struct PlannedNames {
     pub(super) patch: Signed,
     /// In canonical order.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<NameChange>,
 }
 
-impl<'a> Resigned<'a> {
-    pub(super) fn mended(previous: Base<'a>, Mended { patch, places }: Mended) -> Self {
+impl<'a> ResignedZone<'a> {
+    pub(super) fn incremental(previous: ZoneRef<'a>, PlannedNames { patch, places }: PlannedNames) -> Self {
         Self { previous, signed: patch, places: Some(places) }
     }
 
-    pub(super) const fn whole(previous: Base<'a>, signed: Signed) -> Self {
+    pub(super) const fn whole(previous: ZoneRef<'a>, signed: Signed) -> Self {
         Self { previous, signed, places: None }
     }
 
@@ -67,10 +67,10 @@ impl<'a> Resigned<'a> {
             // What is planned as a whole is wholly in memory.
             return ChangeSet::between(self.previous.head(), new, |_| true);
         };
-        let mut replaced = Run::default();
+        let mut replaced = NodesBuilder::default();
         let gone = places.iter().filter(|place| place.was).filter_map(|place| self.previous.node(place.at));
         gone.for_each(|node| replaced.push_node(node));
-        let replaced = Contents::from_run(self.previous.apex(), replaced);
+        let replaced = Contents::from_nodes(self.previous.apex(), replaced);
         ChangeSet::between(&replaced, new, |_| true)
     }
 
@@ -89,7 +89,7 @@ impl<'a> Resigned<'a> {
     /// Whether parts of the file of the previous zone are in the new one, which were never read.
     #[must_use]
     pub const fn keeps_parts_of_file(&self) -> bool {
-        self.places.is_some() && matches!(self.previous, Base::Stored(_))
+        self.places.is_some() && matches!(self.previous, ZoneRef::Stored(_))
     }
 
     pub(super) fn warn(&mut self, warnings: Vec<SignWarning>) {

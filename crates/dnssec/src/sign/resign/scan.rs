@@ -5,13 +5,13 @@ use crate::denial::Mapping;
 use crate::denial::Mechanism;
 use crate::denial::nsec3::OPT_OUT;
 use crate::rrsig::{Rrsig, push_signed_data};
-use crate::sign::reuse::Reuse;
+use crate::sign::reuse::ReusableSignatures;
 use crate::sign::signers::Signers;
 use crate::sign::{SignError, SignOptions};
 use nonesuch_crypto::{VerifyItem, verify_batch};
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::compiled::{ChunkFacts, Uniform, chain_pattern, signers_pattern};
-use nonesuch_zone::{Base, Found, Node, Rrset};
+use nonesuch_zone::compiled::{ChunkSummary, Uniformity, chain_pattern, signers_pattern};
+use nonesuch_zone::{FoundNode, Node, Rrset, ZoneRef};
 use std::ops::Range;
 
 /// Signatures of which the mathematics is verified.
@@ -34,7 +34,7 @@ pub(super) struct Scan {
 /// What is looked for.
 struct Expected<'a> {
     keys: &'a Signers<'a>,
-    reuse: &'a Reuse<'a>,
+    reuse: &'a ReusableSignatures<'a>,
     rtype: Rtype,
     /// What NSEC3 RDATA begin with; empty for NSEC.
     fields: Vec<u8>,
@@ -59,9 +59,9 @@ pub(super) fn chain_type(mechanism: Mechanism) -> Option<Rtype> {
 
 /// Looks through the previous zone; `None` where its chain is not the one that is asked for.
 pub(super) fn scan(
-    previous: Base<'_>,
+    previous: ZoneRef<'_>,
     keys: &Signers<'_>,
-    reuse: &Reuse<'_>,
+    reuse: &ReusableSignatures<'_>,
     options: &SignOptions<'_>,
 ) -> Result<Option<Scan>, SignError> {
     let (Some(rtype), Some(soa)) = (chain_type(options.mechanism), previous.soa()) else { return Ok(None) };
@@ -74,8 +74,8 @@ pub(super) fn scan(
     let expected = Expected { keys, reuse, rtype, fields, ttl, signers: signers(keys, reuse), chain };
     let mut scan = Scan { stale: Vec::new(), records: 0, signatures: 0, rrsets_signed: 0, chain_records: 0 };
     let is_mendable = match previous {
-        Base::Contents(contents) => expected.look_through(previous, 0..contents.node_count(), &mut scan),
-        Base::Stored(zone) => zone.chunks().all(|chunk| {
+        ZoneRef::Contents(contents) => expected.look_through(previous, 0..contents.node_count(), &mut scan),
+        ZoneRef::Stored(zone) => zone.chunks().all(|chunk| {
             expected.is_told(chunk, &mut scan) || expected.look_through(previous, chunk.places(), &mut scan)
         }),
     };
@@ -88,7 +88,7 @@ pub(super) fn scan(
 }
 
 /// The pattern of the keys that sign what is not at the apex.
-fn signers(keys: &Signers<'_>, reuse: &Reuse<'_>) -> Option<Vec<u8>> {
+fn signers(keys: &Signers<'_>, reuse: &ReusableSignatures<'_>) -> Option<Vec<u8>> {
     let numbers = keys.signers_at_apex(Rtype::A);
     let mut signers: Vec<(u8, u16)> = numbers
         .iter()
@@ -105,19 +105,19 @@ fn signers(keys: &Signers<'_>, reuse: &Reuse<'_>) -> Option<Vec<u8>> {
 impl Expected<'_> {
     /// Whether the directory tells that nothing in a chunk need be looked at: no signature is to be made anew, and the
     /// chain is right.
-    fn is_told(&self, chunk: ChunkFacts<'_>, scan: &mut Scan) -> bool {
+    fn is_told(&self, chunk: ChunkSummary<'_>, scan: &mut Scan) -> bool {
         let signed = match chunk.signers() {
-            Uniform::Nothing => true,
-            Uniform::Always(pattern) => {
+            Uniformity::Absent => true,
+            Uniformity::Uniform(pattern) => {
                 self.signers.as_deref() == Some(pattern)
                     && self.reuse.are_fresh_between(chunk.inceptions(), chunk.expirations())
             }
-            Uniform::Mixed => false,
+            Uniformity::Mixed => false,
         };
         let chained = match chunk.chain() {
-            Uniform::Nothing => true,
-            Uniform::Always(pattern) => pattern == self.chain,
-            Uniform::Mixed => false,
+            Uniformity::Absent => true,
+            Uniformity::Uniform(pattern) => pattern == self.chain,
+            Uniformity::Mixed => false,
         };
         // Other keys sign some RRsets of the apex.
         let told = signed && chained && chunk.places().start > 0;
@@ -131,8 +131,8 @@ impl Expected<'_> {
     }
 
     /// Looks at the names at `places`; `false` where their chain is not the one that is asked for.
-    fn look_through(&self, previous: Base<'_>, places: Range<usize>, scan: &mut Scan) -> bool {
-        previous.nodes(places).all(|Found { place, node }| {
+    fn look_through(&self, previous: ZoneRef<'_>, places: Range<usize>, scan: &mut Scan) -> bool {
+        previous.nodes(places).all(|FoundNode { place, node }| {
             let is_stale = self.look_at(node, scan);
             scan.stale.extend(is_stale.filter(|is_stale| *is_stale).map(|_| place as u32));
             is_stale.is_some()
@@ -183,17 +183,18 @@ impl Expected<'_> {
 
 /// Verifies some signatures, evenly spread over the zone, among those that could be kept.
 pub(super) fn verify_sample(
-    previous: Base<'_>,
+    previous: ZoneRef<'_>,
     keys: &Signers<'_>,
-    reuse: &Reuse<'_>,
+    reuse: &ReusableSignatures<'_>,
 ) -> Result<(), SignError> {
     let count = previous.node_count();
     let step = if reuse.verifies_all() { 1 } else { count.div_ceil(SAMPLE) };
     let (mut messages, mut places) = (Vec::new(), Vec::new());
     for start in (0..count).step_by(step.max(1)) {
         let mut window = previous.nodes(start..(start + step).min(count));
-        let is_signed = |found: &Found<'_>| found.node.rrsets().any(|rrset| rrset.rtype() == Rtype::RRSIG);
-        let Some(Found { node, .. }) = window.find(is_signed) else { continue };
+        let is_signed =
+            |found: &FoundNode<'_>| found.node.rrsets().any(|rrset| rrset.rtype() == Rtype::RRSIG);
+        let Some(FoundNode { node, .. }) = window.find(is_signed) else { continue };
         for rrset in node.rrsets() {
             let Some(signatures) = node.signatures(rrset.rtype()) else { continue };
             for fields in signatures.rdatas().filter_map(Rrsig::parse) {

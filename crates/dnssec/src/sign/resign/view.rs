@@ -5,22 +5,22 @@ use crate::denial::names::is_insecure_delegation;
 use crate::sign::SignError;
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::change::{ChangeError, ChangeSet, SerialRule};
-use nonesuch_zone::{Base, Contents, Found, Node, Rrset, Run, Splice, Standing};
+use nonesuch_zone::{Contents, FoundNode, NameStatus, Node, NodesBuilder, Rrset, Splice, ZoneRef};
 
 /// Data of the names that changes touch, before and after; the apex is always among them.
 pub(super) struct Edits<'z> {
-    pub(super) previous: Base<'z>,
+    pub(super) previous: ZoneRef<'z>,
     /// Owners touched, in canonical order, each once, the apex first.
     pub(super) touched: Vec<NameRef<'z>>,
     /// Where they are in the previous zone, or would stand.
-    pub(super) places: Vec<Result<Found<'z>, usize>>,
+    pub(super) places: Vec<Result<FoundNode<'z>, usize>>,
     /// Their data after the changes, without what signing makes; those that have none are not there.
     pub(super) after: Contents,
 }
 
 impl<'z> Edits<'z> {
     /// Applies the changes to the names that they touch.
-    pub(super) fn new(previous: Base<'z>, changes: &'z ChangeSet) -> Result<Self, ChangeError> {
+    pub(super) fn new(previous: ZoneRef<'z>, changes: &'z ChangeSet) -> Result<Self, ChangeError> {
         let apex = previous.apex().view();
         let mut touched: Vec<NameRef<'z>> = Vec::new();
         for change in changes.touched() {
@@ -30,15 +30,15 @@ impl<'z> Edits<'z> {
         if touched.first().is_none_or(|first| *first != apex) {
             touched.insert(0, apex);
         }
-        let mut before = Run::default();
+        let mut before = NodesBuilder::default();
         let places: Vec<_> = touched.iter().map(|name| previous.find(*name)).collect();
         places.iter().flatten().for_each(|found| push_data(found.node, &mut before));
-        let before = Contents::from_run(previous.apex(), before);
+        let before = Contents::from_nodes(previous.apex(), before);
         // The serial of the signed zone is another one than that of the zone file.
         let applied = changes.apply(&before, SerialRule::Any)?;
-        let mut after = Run::default();
+        let mut after = NodesBuilder::default();
         applied.nodes().for_each(|node| push_data(node, &mut after));
-        Ok(Self { previous, touched, places, after: Contents::from_run(applied.apex(), after) })
+        Ok(Self { previous, touched, places, after: Contents::from_nodes(applied.apex(), after) })
     }
 
     /// The data of the whole new zone; at names that are not touched with what signing made.
@@ -58,7 +58,7 @@ impl<'z> Edits<'z> {
     }
 }
 
-fn push_data(node: Node<'_>, run: &mut Run) {
+fn push_data(node: Node<'_>, run: &mut NodesBuilder) {
     if !owns_data(node) {
         return;
     }
@@ -77,11 +77,11 @@ pub(super) fn owns_data(node: Node<'_>) -> bool {
 
 /// The new zone.
 pub(super) struct View<'z> {
-    pub(super) old: Base<'z>,
+    pub(super) old: ZoneRef<'z>,
     /// Owners touched, in canonical order.
     pub(super) touched: &'z [NameRef<'z>],
     /// Where they are in the previous zone, or would stand.
-    pub(super) places: &'z [Result<Found<'z>, usize>],
+    pub(super) places: &'z [Result<FoundNode<'z>, usize>],
     after: &'z Contents,
     /// The apex of the new zone as signing prepares it.
     apex: &'z Contents,
@@ -134,9 +134,9 @@ impl<'z> View<'z> {
     }
 
     /// Whether `name`, which is below the apex, is below a zone cut or DNAME.
-    pub(super) fn cover(&self, name: NameRef<'_>) -> Option<Standing> {
+    pub(super) fn cover(&self, name: NameRef<'_>) -> Option<NameStatus> {
         if self.apex().has(Rtype::DNAME) {
-            return Some(Standing::BelowDname);
+            return Some(NameStatus::BelowDname);
         }
         let least = self.old.apex().view().label_count() + 1;
         // The highest one counts: what is below it is not the zone's.
@@ -144,11 +144,11 @@ impl<'z> View<'z> {
     }
 
     /// The standing of a name with the data of `node`.
-    pub(super) fn standing(&self, name: NameRef<'_>, node: Node<'_>) -> Standing {
+    pub(super) fn standing(&self, name: NameRef<'_>, node: Node<'_>) -> NameStatus {
         if name == self.old.apex().view() {
-            return Standing::Authoritative;
+            return NameStatus::Authoritative;
         }
-        let own = if node.has(Rtype::NS) { Standing::Delegation } else { Standing::Authoritative };
+        let own = if node.has(Rtype::NS) { NameStatus::Delegation } else { NameStatus::Authoritative };
         self.cover(name).unwrap_or(own)
     }
 
@@ -160,18 +160,18 @@ impl<'z> View<'z> {
 }
 
 /// What the names below a node that is not the apex are because of it.
-pub(super) fn covers(node: Node<'_>) -> Option<Standing> {
+pub(super) fn covers(node: Node<'_>) -> Option<NameStatus> {
     if node.has(Rtype::NS) {
-        Some(Standing::BelowCut)
+        Some(NameStatus::BelowCut)
     } else if node.has(Rtype::DNAME) {
-        Some(Standing::BelowDname)
+        Some(NameStatus::BelowDname)
     } else {
         None
     }
 }
 
 /// The types of a node that its chain record shows, without those that the mechanism adds; all of the apex are there.
-pub(super) fn shown_types(node: Node<'_>, is_apex: bool, standing: Standing, types: &mut Vec<Rtype>) {
+pub(super) fn shown_types(node: Node<'_>, is_apex: bool, standing: NameStatus, types: &mut Vec<Rtype>) {
     types.clear();
     let rtypes = node.rrsets().map(Rrset::rtype).filter(|rtype| is_apex || !rtype.is_signature_or_chain());
     denial::push_shown_types(rtypes, standing, types);

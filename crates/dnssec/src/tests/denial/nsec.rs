@@ -17,7 +17,7 @@ struct Nsec {
 
 impl Nsec {
     /// Reads a record, which must be in canonical form.
-    fn read(record: &MadeRecord) -> Self {
+    fn read(record: &GeneratedRecord) -> Self {
         assert_eq!((record.rtype, record.ttl), (Rtype::NSEC, DENIAL_TTL));
         let (next, map) = NameRef::split_from(&record.rdata).unwrap();
         assert!(NameRef::from_wire(record.owner.wire()).is_ok() && bitmap::is_valid(map));
@@ -114,7 +114,7 @@ fn check_disclosure(zone: &Zone, record: &Nsec, qname: NameRef<'_>, case: &Case)
     let Some(types) = zone.types(record.owner.view()) else { return };
     let hides = zone.is_cut(record.owner.view()) || types.contains(&Rtype::DNAME);
     let is_before = |known: &Name| {
-        let sibling = known.view().sibling_before();
+        let sibling = known.view().sibling_predecessor();
         let last = sibling.as_ref().map(|sibling| longest_below(sibling.view()));
         last.is_some_and(|last| {
             record.owner == last
@@ -400,7 +400,7 @@ fn check_over_signed(records: &str, mechanism: Mechanism) {
             let case = plain.case(question.view(), qtype);
             let made = |zone: &Zone, mechanism| zone.made(mechanism, &case, question.view());
             let minimal = made(&plain, Mechanism::MinimalNsec);
-            let is_apex = |record: &MadeRecord| record.owner == plain.apex;
+            let is_apex = |record: &GeneratedRecord| record.owner == plain.apex;
             if minimal.iter().any(is_apex) {
                 continue;
             }

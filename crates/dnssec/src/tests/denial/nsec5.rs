@@ -81,12 +81,12 @@ impl Served {
         let (mut records, mut proved) = (Vec::new(), Vec::new());
         for piece in &proof.clone().into_pieces() {
             match piece {
-                Piece::Stored(template) => records.push(self.read(*template)),
-                Piece::Proven { name, ttl } => {
+                ProofPiece::Stored(template) => records.push(self.read(*template)),
+                ProofPiece::Proven { name, ttl } => {
                     assert_eq!(*ttl, DENIAL_TTL);
                     proved.push(name.clone());
                 }
-                Piece::Made(record) => panic!("{record:?}"),
+                ProofPiece::Generated(record) => panic!("{record:?}"),
             }
         }
         (wanted, records, proved)

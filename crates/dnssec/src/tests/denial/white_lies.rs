@@ -17,7 +17,7 @@ struct Lie {
 }
 
 impl Lie {
-    fn read(record: &MadeRecord, apex: &Name) -> Self {
+    fn read(record: &GeneratedRecord, apex: &Name) -> Self {
         assert_eq!((record.rtype, record.ttl), (Rtype::NSEC3, DENIAL_TTL));
         assert_eq!(record.owner.wire(), record.owner.view().to_canonical().wire());
         let fields = Nsec3::parse(&record.rdata).unwrap();

@@ -35,7 +35,7 @@ fn not_led_by(_: &mut Bench, anchor: Anchor) -> Found {
         Anchor::Ds(rdata) if rdata.len() > 2 => (u16::from_be_bytes([rdata[0], rdata[1]]), rdata[2]),
         Anchor::Ds(_) => (0, 0),
     };
-    found("example.", DNSKEY, Reason::AnchorMismatch)
+    found("example.", DNSKEY, FaultReason::AnchorMismatch)
         .warned(VerifyWarning::AnchorUnused { tag, algorithm: Algorithm(algorithm) })
         .against(vec![anchor])
 }

@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Row] = &[
     row("NSEC record twice", "RFC 4034 §4", Scope::Nsec, record_twice),
     row("NSEC record at glue", "RFC 4035 §2.3", Scope::Nsec, |bench| {
         bench.add("ns.d.example. 900 IN NSEC example. A");
-        found("ns.d.example.", NSEC, Reason::UnexpectedRecords)
+        found("ns.d.example.", NSEC, FaultReason::UnexpectedRecords)
     }),
     row("NSEC bit map lacks NSEC", "RFC 4034 §4.1.2", Scope::Nsec, |bench| {
         lacks(bench, "b.example.", " NSEC", Rtype::NSEC)
@@ -65,7 +65,7 @@ fn lacks(bench: &mut Bench, owner: &str, word: &str, rtype: Rtype) -> Found {
         text.replacen(&format!("{word} "), " ", 1).trim_end().to_owned()
     };
     let at = bench.edit_chain(owner, taken_out);
-    found(&at, Some(chain_type), Reason::BitmapMissing(rtype))
+    found(&at, Some(chain_type), FaultReason::BitmapMissing(rtype))
 }
 
 fn bitmap_too_little(bench: &mut Bench) -> Found {
@@ -75,25 +75,25 @@ fn bitmap_too_little(bench: &mut Bench) -> Found {
 fn bitmap_too_much(bench: &mut Bench) -> Found {
     let rtype = bench.chain_type();
     let at = bench.edit_chain("b.example.", |rdata| rdata.replace(" A TXT ", " A MX TXT "));
-    found(&at, Some(rtype), Reason::BitmapExtra(Rtype::MX))
+    found(&at, Some(rtype), FaultReason::BitmapExtra(Rtype::MX))
 }
 
 /// A validator could take it for the child's apex.
 fn bitmap_of_a_delegation_shows_soa(bench: &mut Bench) -> Found {
     let rtype = bench.chain_type();
     let at = bench.edit_chain("s.example.", |rdata| rdata.replace(" NS DS ", " NS SOA DS "));
-    found(&at, Some(rtype), Reason::BitmapExtra(Rtype::SOA))
+    found(&at, Some(rtype), FaultReason::BitmapExtra(Rtype::SOA))
 }
 
 fn bitmap_shows_glue(bench: &mut Bench) -> Found {
     let at = bench.edit_chain("g.example.", |rdata| rdata.replace(" NS ", " A NS "));
-    found(&at, NSEC, Reason::BitmapExtra(Rtype::A))
+    found(&at, NSEC, FaultReason::BitmapExtra(Rtype::A))
 }
 
 fn damaged_bitmap(bench: &mut Bench, change: impl Fn(&mut Vec<u8>)) -> Found {
     let (at, rtype) = (bench.chain_owner("b.example."), bench.chain_type());
     let contents = damaged(bench, &at, rtype, change);
-    found(&at, Some(rtype), Reason::MalformedRecord).within(contents)
+    found(&at, Some(rtype), FaultReason::MalformedRecord).within(contents)
 }
 
 fn bitmap_malformed(bench: &mut Bench) -> Found {
@@ -112,11 +112,11 @@ fn no_chain(bench: &mut Bench) -> Found {
         is_of_chain(fields[3]) || fields[3] == "RRSIG" && is_of_chain(fields[4].split(' ').next().unwrap())
     };
     bench.lines.retain(|line| !of_chain(line));
-    found("example.", None, Reason::NoDenial)
+    found("example.", None, FaultReason::NoDenial)
 }
 
 fn broken(at: &str, expected: &str, wrong: &str) -> Found {
-    found(at, NSEC, Reason::ChainBroken { expected: name(expected), found: name(wrong) })
+    found(at, NSEC, FaultReason::ChainBroken { expected: name(expected), found: name(wrong) })
 }
 
 fn link_broken(bench: &mut Bench) -> Found {
@@ -137,54 +137,54 @@ fn link_out_of_the_zone(bench: &mut Bench) -> Found {
 
 fn record_cut_short(bench: &mut Bench) -> Found {
     let contents = damaged(bench, "b.example.", Rtype::NSEC, |rdata| rdata.truncate(5));
-    found("b.example.", NSEC, Reason::MalformedRecord).within(contents)
+    found("b.example.", NSEC, FaultReason::MalformedRecord).within(contents)
 }
 
 fn record_missing(bench: &mut Bench) -> Found {
     bench.remove("b.example.", "NSEC");
     bench.remove_signatures("b.example.", "NSEC");
-    found("b.example.", NSEC, Reason::ChainMissing)
+    found("b.example.", NSEC, FaultReason::ChainMissing)
 }
 
 /// The record before denies a name that is there.
 fn name_left_out(bench: &mut Bench) -> Found {
     record_missing(bench);
     bench.edit_chain("a.example.", |rdata| rdata.replace("b.example.", "c.example."));
-    broken("a.example.", "b.example.", "c.example.").and("b.example.", NSEC, Reason::ChainMissing)
+    broken("a.example.", "b.example.", "c.example.").and("b.example.", NSEC, FaultReason::ChainMissing)
 }
 
 fn record_too_much(bench: &mut Bench) -> Found {
     bench.add("bb.example. 900 IN NSEC c.example. RRSIG NSEC");
     bench.sign_more("bb.example.", Rtype::NSEC, untouched);
-    found("bb.example.", NSEC, Reason::ChainExtra)
+    found("bb.example.", NSEC, FaultReason::ChainExtra)
 }
 
 /// The name exists, but owns nothing that NSEC could show.
 fn record_at_empty_non_terminal(bench: &mut Bench) -> Found {
     bench.add("ent.example. 900 IN NSEC x.ent.example. RRSIG NSEC");
     bench.sign_more("ent.example.", Rtype::NSEC, untouched);
-    found("ent.example.", NSEC, Reason::ChainExtra)
+    found("ent.example.", NSEC, FaultReason::ChainExtra)
 }
 
 fn record_twice(bench: &mut Bench) -> Found {
     bench.add("b.example. 900 IN NSEC c.example. A TXT RRSIG NSEC NSEC3PARAM");
     bench.sign_again("b.example.", Rtype::NSEC, untouched);
-    found("b.example.", NSEC, Reason::MultipleRecords).and(
+    found("b.example.", NSEC, FaultReason::MultipleRecords).and(
         "b.example.",
         NSEC,
-        Reason::BitmapExtra(Rtype::NSEC3PARAM),
+        FaultReason::BitmapExtra(Rtype::NSEC3PARAM),
     )
 }
 
 fn nsec_beside_nsec3(bench: &mut Bench) -> Found {
     bench.add("a.example. 900 IN NSEC b.example. A RRSIG NSEC");
     bench.sign_more("a.example.", Rtype::NSEC, untouched);
-    found("a.example.", NSEC, Reason::MixedDenial)
+    found("a.example.", NSEC, FaultReason::MixedDenial)
 }
 
 fn nsec3param_beside_nsec(bench: &mut Bench) -> Found {
     bench.add("example. 0 IN NSEC3PARAM 1 0 0 -");
     bench.sign_more("example.", Rtype::NSEC3PARAM, untouched);
     bench.edit_chain("example.", |rdata| format!("{rdata} NSEC3PARAM"));
-    found("example.", Some(Rtype::NSEC3PARAM), Reason::MixedDenial)
+    found("example.", Some(Rtype::NSEC3PARAM), FaultReason::MixedDenial)
 }

@@ -16,12 +16,12 @@ pub(super) const ROWS: &[Row] = &[
     row("CDS away from the apex", "RFC 7344 §4.1", Scope::Every, |bench| {
         let text = cds_text(&bench.keys.keys()[0], DigestType::SHA256);
         with(bench, &[&format!("b CDS {text}")]);
-        found("b.example.", Some(Rtype::CDS), Reason::UnexpectedRecords)
+        found("b.example.", Some(Rtype::CDS), FaultReason::UnexpectedRecords)
     }),
     row("CDNSKEY away from the apex", "RFC 7344 §4.1", Scope::Every, |bench| {
         let text = cdnskey_text(&bench.keys.keys()[0]);
         with(bench, &[&format!("b CDNSKEY {text}")]);
-        found("b.example.", Some(Rtype::CDNSKEY), Reason::UnexpectedRecords)
+        found("b.example.", Some(Rtype::CDNSKEY), FaultReason::UnexpectedRecords)
     }),
 ];
 
@@ -55,7 +55,7 @@ fn with(bench: &mut Bench, records: &[&str]) {
 }
 
 fn breaks(rtype: Rtype) -> Found {
-    found("example.", Some(rtype), Reason::ChildBreaksDelegation)
+    found("example.", Some(rtype), FaultReason::ChildBreaksDelegation)
 }
 
 fn cds_of_another_key(bench: &mut Bench) -> Found {
@@ -92,22 +92,22 @@ fn cds_and_cdnskey_differ(bench: &mut Bench) -> Found {
     let cds = cds_text(&bench.keys.keys()[0], DigestType::SHA256);
     let (key, other) = (cdnskey_text(&bench.keys.keys()[0]), cdnskey_text(&stranger(bench)));
     with(bench, &[&format!("@ CDS {cds}"), &format!("@ CDNSKEY {key}"), &format!("@ CDNSKEY {other}")]);
-    found("example.", Some(Rtype::CDS), Reason::ChildMismatch)
+    found("example.", Some(Rtype::CDS), FaultReason::ChildMismatch)
 }
 
 fn removal_in_one(bench: &mut Bench) -> Found {
     let key = cdnskey_text(&bench.keys.keys()[0]);
     with(bench, &["@ CDS 0 0 0 00", &format!("@ CDNSKEY {key}")]);
-    found("example.", Some(Rtype::CDS), Reason::ChildMismatch)
+    found("example.", Some(Rtype::CDS), FaultReason::ChildMismatch)
 }
 
 fn removal_beside_another(bench: &mut Bench) -> Found {
     let text = cds_text(&bench.keys.keys()[0], DigestType::SHA256);
     with(bench, &["@ CDS 0 0 0 00", &format!("@ CDS {text}")]);
-    found("example.", Some(Rtype::CDS), Reason::ChildDelete)
+    found("example.", Some(Rtype::CDS), FaultReason::ChildDelete)
 }
 
 fn removal_with_other_fields(bench: &mut Bench) -> Found {
     with(bench, &["@ CDNSKEY 257 3 0 AA=="]);
-    found("example.", Some(Rtype::CDNSKEY), Reason::ChildDelete)
+    found("example.", Some(Rtype::CDNSKEY), FaultReason::ChildDelete)
 }

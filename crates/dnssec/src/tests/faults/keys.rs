@@ -38,7 +38,7 @@ fn signed_rrsets(contents: &Contents) -> Vec<(String, Rtype)> {
 }
 
 /// The fault `reason` at every signed RRset for which `which` holds.
-fn found_at(contents: &Contents, reason: &Reason, which: impl Fn(Rtype) -> bool) -> Found {
+fn found_at(contents: &Contents, reason: &FaultReason, which: impl Fn(Rtype) -> bool) -> Found {
     let rrsets = signed_rrsets(contents).into_iter().filter(|(_, rtype)| which(*rtype));
     rrsets.fold(Found::default(), |all, (owner, rtype)| all.and(&owner, Some(rtype), reason.clone()))
 }
@@ -46,7 +46,7 @@ fn found_at(contents: &Contents, reason: &Reason, which: impl Fn(Rtype) -> bool)
 fn no_dnskey(bench: &mut Bench) -> Found {
     bench.remove(APEX, "DNSKEY");
     bench.remove_signatures(APEX, "DNSKEY");
-    found(APEX, DNSKEY, Reason::NoDnskey)
+    found(APEX, DNSKEY, FaultReason::NoDnskey)
 }
 
 /// The only key is of an algorithm that is not supported: so are all signatures, as far as anybody knows.
@@ -64,11 +64,12 @@ fn no_usable_key(bench: &mut Bench) -> Found {
     }
     let error = KeyError::UnknownAlgorithm(Algorithm(5));
     let mut expected =
-        found(APEX, DNSKEY, Reason::NoUsableKey).warned(VerifyWarning::UnusableKey { tag, error });
+        found(APEX, DNSKEY, FaultReason::NoUsableKey).warned(VerifyWarning::UnusableKey { tag, error });
     if bench.is_nsec5() {
         let signatures = bench.lines.iter().filter(|line| Bench::fields(line)[3] == "RRSIG").count() as u64;
         for (rtype, count) in [(Rtype::RRSIG, signatures), (Rtype::DNSKEY, 1)] {
-            expected = expected.and(APEX, Some(rtype), Reason::NotAnAlias { algorithm: Algorithm(5), count });
+            expected =
+                expected.and(APEX, Some(rtype), FaultReason::NotAnAlias { algorithm: Algorithm(5), count });
         }
     }
     expected
@@ -80,7 +81,7 @@ fn malformed_key(bench: &mut Bench) -> Found {
     bench.sign_again(APEX, Rtype::DNSKEY, untouched);
     let tag = nonesuch_crypto::key_tag(&[1, 0, 3, algorithm.0, 0, 0, 0]);
     let error = nonesuch_crypto::PublicKey::parse(algorithm, &[0; 3]).unwrap_err();
-    found(APEX, DNSKEY, Reason::MalformedKey { tag, algorithm, error })
+    found(APEX, DNSKEY, FaultReason::MalformedKey { tag, algorithm, error })
 }
 
 /// Another key takes the place of the one that signed, under the same signature.
@@ -95,14 +96,14 @@ fn key_altered(bench: &mut Bench) -> Found {
     let public = rdatas(&bench.contents(), APEX, Rtype::DNSKEY);
     let of_second = public.iter().find(|text| *text != &text_of_key(&bench.keys.keys()[0])).unwrap().clone();
     bench.edit(APEX, "DNSKEY", |text| if text == of_second { rdata.clone() } else { text.to_owned() });
-    let mut expected = found(APEX, DNSKEY, Reason::BadSignature { tag, algorithm }).and(
+    let mut expected = found(APEX, DNSKEY, FaultReason::BadSignature { tag, algorithm }).and(
         APEX,
         DNSKEY,
-        Reason::UnknownKey { tag: second, algorithm },
+        FaultReason::UnknownKey { tag: second, algorithm },
     );
     for (owner, rtype) in signed_rrsets(&bench.contents()) {
         if rtype != Rtype::DNSKEY {
-            let reason = Reason::UnknownKey { tag: second, algorithm };
+            let reason = FaultReason::UnknownKey { tag: second, algorithm };
             expected = expected.warned(VerifyWarning::SpareSignature { owner: name(&owner), rtype, reason });
         }
     }
@@ -122,7 +123,7 @@ fn key_withdrawn(bench: &mut Bench) -> Found {
     let (tag, algorithm, gone) = (zsk.tag(), zsk.algorithm(), text_of_key(zsk));
     bench.lines.retain(|line| !line.ends_with(&gone));
     bench.sign_again(APEX, Rtype::DNSKEY, untouched);
-    found_at(&bench.contents(), &Reason::UnknownKey { tag, algorithm }, |rtype| rtype != Rtype::DNSKEY)
+    found_at(&bench.contents(), &FaultReason::UnknownKey { tag, algorithm }, |rtype| rtype != Rtype::DNSKEY)
 }
 
 /// A key is published before anything is signed with its algorithm.
@@ -131,7 +132,7 @@ fn algorithm_signs_nothing(bench: &mut Bench) -> Found {
     let text = text_of_key(&key(APEX, 256, algorithm, 3));
     bench.add(&format!("example. 3600 IN DNSKEY {text}"));
     bench.sign_again(APEX, Rtype::DNSKEY, untouched);
-    found_at(&bench.contents(), &Reason::MissingAlgorithm { algorithm }, |_| true)
+    found_at(&bench.contents(), &FaultReason::MissingAlgorithm { algorithm }, |_| true)
 }
 
 fn algorithm_signs_the_keys_alone(bench: &mut Bench) -> Found {
@@ -140,7 +141,7 @@ fn algorithm_signs_the_keys_alone(bench: &mut Bench) -> Found {
     bench.add(&format!("example. 3600 IN DNSKEY {}", text_of_key(&other)));
     bench.sign_again(APEX, Rtype::DNSKEY, untouched);
     bench.sign_by(APEX, Rtype::DNSKEY, &other);
-    found_at(&bench.contents(), &Reason::MissingAlgorithm { algorithm }, |rtype| rtype != Rtype::DNSKEY)
+    found_at(&bench.contents(), &FaultReason::MissingAlgorithm { algorithm }, |rtype| rtype != Rtype::DNSKEY)
 }
 
 /// A key that may not sign is in the DNSKEY RRset and signs one RRset in place of the one that may.
@@ -157,7 +158,7 @@ fn unfit_key_signs(bench: &mut Bench, head: [u8; 3], flags: u16) -> Found {
     let tag = nonesuch_crypto::key_tag(&rdata);
     let contents = bench.contents();
     bench.sign_with(&contents, "b.example.", Rtype::A, &unfit, |fields| fields.tag = tag);
-    found("b.example.", A, Reason::UnknownKey { tag, algorithm })
+    found("b.example.", A, FaultReason::UnknownKey { tag, algorithm })
         .warned(VerifyWarning::NotAZoneKey { tag, flags })
 }
 
@@ -179,21 +180,21 @@ fn revoked_key_alone(bench: &mut Bench) -> Found {
     let revoked = with_revoked_key(bench);
     bench.remove_signatures(APEX, "DNSKEY");
     bench.sign_by(APEX, Rtype::DNSKEY, &revoked);
-    found(APEX, DNSKEY, Reason::MissingAlgorithm { algorithm: revoked.algorithm() })
+    found(APEX, DNSKEY, FaultReason::MissingAlgorithm { algorithm: revoked.algorithm() })
 }
 
 fn revoked_key_signs_data(bench: &mut Bench) -> Found {
     let revoked = with_revoked_key(bench);
     bench.remove_signatures("b.example.", "A");
     bench.sign_by("b.example.", Rtype::A, &revoked);
-    found("b.example.", A, Reason::MissingAlgorithm { algorithm: revoked.algorithm() })
+    found("b.example.", A, FaultReason::MissingAlgorithm { algorithm: revoked.algorithm() })
 }
 
 /// The zone with one more record, signed as a whole: only its place is wrong.
 fn misplaced(bench: &mut Bench, record: &str, owner: &str, rtype: Rtype) -> Found {
     let contents = zone(&format!("{RECORDS}\n{record}"));
     bench.sign_anew(&contents);
-    found(owner, Some(rtype), Reason::UnexpectedRecords)
+    found(owner, Some(rtype), FaultReason::UnexpectedRecords)
 }
 
 fn key_away_from_the_apex(bench: &mut Bench) -> Found {

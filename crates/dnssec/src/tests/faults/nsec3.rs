@@ -134,12 +134,12 @@ fn unlink(bench: &mut Bench, owner: &str) {
 
 fn left_out(bench: &mut Bench, owner: &str) -> Found {
     unlink(bench, owner);
-    found(owner, NSEC3, Reason::Nsec3Missing { hashed: name(&hashed(owner)) })
+    found(owner, NSEC3, FaultReason::Nsec3Missing { hashed: name(&hashed(owner)) })
 }
 
 fn opted_out(bench: &mut Bench, owner: &str) -> Found {
     unlink(bench, owner);
-    found(owner, NSEC3, Reason::OptOutOverSecure { hashed: name(&hashed(owner)) })
+    found(owner, NSEC3, FaultReason::OptOutOverSecure { hashed: name(&hashed(owner)) })
 }
 
 fn link_broken(bench: &mut Bench) -> Found {
@@ -148,7 +148,7 @@ fn link_broken(bench: &mut Bench) -> Found {
     let wrong = "0".repeat(32);
     bench.edit_chain("b.example.", |rdata| rdata.replace(&next, &wrong));
     let in_zone = |label: &str| name(&format!("{label}.example."));
-    found(&at, NSEC3, Reason::ChainBroken { expected: in_zone(&next), found: in_zone(&wrong) })
+    found(&at, NSEC3, FaultReason::ChainBroken { expected: in_zone(&next), found: in_zone(&wrong) })
 }
 
 /// Every insecure delegation that the record without the flag covers is missed.
@@ -159,7 +159,7 @@ fn covered_without_opt_out(bench: &mut Bench) -> Found {
     let opted_out = ["d.example.", "g.example.", "un.example.", "i.un.example."];
     let covered = opted_out.into_iter().filter(|owner| before(bench, &hashed(owner)) == covering);
     covered.fold(Found::default(), |all, owner| {
-        all.and(owner, NSEC3, Reason::Nsec3Missing { hashed: name(&hashed(owner)) })
+        all.and(owner, NSEC3, FaultReason::Nsec3Missing { hashed: name(&hashed(owner)) })
     })
 }
 
@@ -170,11 +170,11 @@ fn record_missing(bench: &mut Bench) -> Found {
     bench.remove(&at, "NSEC3");
     bench.remove_signatures(&at, "NSEC3");
     let reason = match bench.mechanism {
-        Mechanism::Nsec3OptOut => Reason::OptOutOverSecure { hashed: name(&at) },
-        _ => Reason::Nsec3Missing { hashed: name(&at) },
+        Mechanism::Nsec3OptOut => FaultReason::OptOutOverSecure { hashed: name(&at) },
+        _ => FaultReason::Nsec3Missing { hashed: name(&at) },
     };
     let expected = name(&format!("{next}.example."));
-    found(&previous, NSEC3, Reason::ChainBroken { expected, found: name(&at) }).and(
+    found(&previous, NSEC3, FaultReason::ChainBroken { expected, found: name(&at) }).and(
         "b.example.",
         NSEC3,
         reason,
@@ -195,25 +195,25 @@ fn link_in(bench: &mut Bench, at: &str, types: &str) {
 fn record_of_no_name(bench: &mut Bench) -> Found {
     let at = hashed("nobody.example.");
     link_in(bench, &at, " A RRSIG");
-    found(&at, NSEC3, Reason::ChainExtra)
+    found(&at, NSEC3, FaultReason::ChainExtra)
 }
 
 fn record_of_an_occluded_name(bench: &mut Bench) -> Found {
     let at = hashed("ns.d.example.");
     link_in(bench, &at, " A");
-    found(&at, NSEC3, Reason::ChainExtra)
+    found(&at, NSEC3, FaultReason::ChainExtra)
 }
 
 fn stray(bench: &mut Bench, owner: &str) -> Found {
     bench.add(&format!("{owner} 900 IN NSEC3 1 0 0 - 00000000000000000000000000000000"));
     bench.sign_more(owner, Rtype::NSEC3, untouched);
-    found(owner, NSEC3, Reason::ChainExtra)
+    found(owner, NSEC3, FaultReason::ChainExtra)
 }
 
 fn below_a_cut(bench: &mut Bench) -> Found {
     let owner = format!("{}.d.example.", "0".repeat(32));
     bench.add(&format!("{owner} 900 IN NSEC3 1 0 0 - 00000000000000000000000000000000"));
-    found(&owner, NSEC3, Reason::UnexpectedRecords).and(&owner, NSEC3, Reason::ChainExtra)
+    found(&owner, NSEC3, FaultReason::UnexpectedRecords).and(&owner, NSEC3, FaultReason::ChainExtra)
 }
 
 fn line_of(bench: &Bench, owner: &str) -> String {
@@ -226,7 +226,7 @@ fn records_twice(bench: &mut Bench) -> Found {
     let line = line_of(bench, &at).replace(" TXT ", " TXT AAAA ");
     bench.lines.push(line);
     bench.sign_again(&at, Rtype::NSEC3, untouched);
-    found(&at, NSEC3, Reason::MultipleRecords)
+    found(&at, NSEC3, FaultReason::MultipleRecords)
 }
 
 /// A record of another chain beside the right one.
@@ -236,21 +236,21 @@ fn mismatch(bench: &mut Bench, parameters: &str) -> Found {
     let line = line_of(bench, &at).replace(&format!("1 {flags} 0 -"), parameters);
     bench.lines.push(line);
     bench.sign_again(&at, Rtype::NSEC3, untouched);
-    found(&at, NSEC3, Reason::Nsec3ParamMismatch)
+    found(&at, NSEC3, FaultReason::Nsec3ParamMismatch)
 }
 
 /// A record that validators ignore is missing from the chain.
-fn ignored(bench: &Bench, at: &str, reason: Reason) -> Found {
+fn ignored(bench: &Bench, at: &str, reason: FaultReason) -> Found {
     let (next, previous) = (next_of(bench, at), before(bench, at));
     let hashed = name(at);
     let missing = match bench.mechanism {
-        Mechanism::Nsec3OptOut => Reason::OptOutOverSecure { hashed },
-        _ => Reason::Nsec3Missing { hashed },
+        Mechanism::Nsec3OptOut => FaultReason::OptOutOverSecure { hashed },
+        _ => FaultReason::Nsec3Missing { hashed },
     };
     found(
         &previous,
         NSEC3,
-        Reason::ChainBroken { expected: name(&format!("{next}.example.")), found: name(at) },
+        FaultReason::ChainBroken { expected: name(&format!("{next}.example.")), found: name(at) },
     )
     .and(at, NSEC3, reason)
     .and("b.example.", NSEC3, missing)
@@ -258,7 +258,7 @@ fn ignored(bench: &Bench, at: &str, reason: Reason) -> Found {
 
 fn unknown_flags(bench: &mut Bench) -> Found {
     let at = hashed("b.example.");
-    let expected = ignored(bench, &at, Reason::UnknownNsec3Flags(2));
+    let expected = ignored(bench, &at, FaultReason::UnknownNsec3Flags(2));
     bench.edit_chain("b.example.", |rdata| format!("1 2 {}", &rdata[4..]));
     expected
 }
@@ -266,7 +266,7 @@ fn unknown_flags(bench: &mut Bench) -> Found {
 fn malformed(bench: &mut Bench) -> Found {
     let at = hashed("b.example.");
     let contents = damaged(bench, &at, Rtype::NSEC3, |rdata| rdata.truncate(10));
-    ignored(bench, &at, Reason::MalformedRecord).within(contents)
+    ignored(bench, &at, FaultReason::MalformedRecord).within(contents)
 }
 
 fn hash_too_short(bench: &mut Bench) -> Found {
@@ -276,23 +276,23 @@ fn hash_too_short(bench: &mut Bench) -> Found {
         rdata[5] = 19;
         rdata.remove(25);
     });
-    ignored(bench, &at, Reason::MalformedRecord).within(contents)
+    ignored(bench, &at, FaultReason::MalformedRecord).within(contents)
 }
 
 fn shows(bench: &mut Bench, owner: &str, from: &str, to: &str, rtype: Rtype) -> Found {
     let at = bench.edit_chain(owner, |rdata| rdata.replacen(from, to, 1));
-    found(&at, NSEC3, Reason::BitmapExtra(rtype))
+    found(&at, NSEC3, FaultReason::BitmapExtra(rtype))
 }
 
 fn empty_non_terminal_shows(bench: &mut Bench) -> Found {
     let at = bench.edit_chain("ent.example.", |rdata| format!("{} A", rdata.trim_end()));
-    found(&at, NSEC3, Reason::BitmapExtra(Rtype::A))
+    found(&at, NSEC3, FaultReason::BitmapExtra(Rtype::A))
 }
 
 /// All records are of no chain that the apex speaks of.
 fn of_no_chain(bench: &Bench) -> Found {
-    let all = found("example.", Some(Rtype::NSEC3PARAM), Reason::NoNsec3Param);
-    hashes(bench).iter().fold(all, |all, owner| all.and(owner, NSEC3, Reason::Nsec3ParamMismatch))
+    let all = found("example.", Some(Rtype::NSEC3PARAM), FaultReason::NoNsec3Param);
+    hashes(bench).iter().fold(all, |all, owner| all.and(owner, NSEC3, FaultReason::Nsec3ParamMismatch))
 }
 
 fn no_param(bench: &mut Bench) -> Found {
@@ -341,7 +341,7 @@ fn param_without_chain(bench: &mut Bench) -> Found {
         let hash = params.hash(name(owner).view(), &mut Vec::new());
         let label = crate::denial::nsec3::chain::label(&hash);
         let hashed = name(&format!("{}.example.", String::from_utf8_lossy(&label)));
-        all.and(owner, NSEC3, Reason::Nsec3Missing { hashed })
+        all.and(owner, NSEC3, FaultReason::Nsec3Missing { hashed })
     });
     missing.warned(VerifyWarning::Nsec3Parameters { iterations: 1, salt: 0 })
 }
@@ -351,20 +351,24 @@ fn param_malformed(bench: &mut Bench) -> Found {
     let mut expected = of_no_chain(bench).within(contents);
     expected.faults.insert(
         0,
-        Fault { owner: name("example."), rtype: Some(Rtype::NSEC3PARAM), reason: Reason::MalformedRecord },
+        Fault {
+            owner: name("example."),
+            rtype: Some(Rtype::NSEC3PARAM),
+            reason: FaultReason::MalformedRecord,
+        },
     );
     expected
 }
 
 fn param_away_from_the_apex(bench: &mut Bench) -> Found {
     bench.add("ns.d.example. 900 IN NSEC3PARAM 1 0 0 -");
-    found("ns.d.example.", Some(Rtype::NSEC3PARAM), Reason::UnexpectedRecords)
+    found("ns.d.example.", Some(Rtype::NSEC3PARAM), FaultReason::UnexpectedRecords)
 }
 
 fn too_many_iterations(bench: &mut Bench) -> Found {
     bench.edit("example.", "NSEC3PARAM", |_| "1 0 501 -".to_owned());
     bench.sign_again("example.", Rtype::NSEC3PARAM, untouched);
     let mut expected = of_no_chain(bench).warned(VerifyWarning::Nsec3Parameters { iterations: 501, salt: 0 });
-    expected.faults[0].reason = Reason::TooManyIterations(501);
+    expected.faults[0].reason = FaultReason::TooManyIterations(501);
     expected
 }

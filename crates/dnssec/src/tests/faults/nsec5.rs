@@ -41,32 +41,32 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("NSEC5 records twice", SIGNING, Scope::Nsec5, records_twice),
     row("NSEC5 record cut short", RECORD, Scope::Nsec5, |bench| {
-        damaged_record(bench, Reason::MalformedRecord, |rdata| rdata.truncate(20))
+        damaged_record(bench, FaultReason::MalformedRecord, |rdata| rdata.truncate(20))
     }),
     row("NSEC5 hash of another length", RECORD, Scope::Nsec5, |bench| {
-        damaged_record(bench, Reason::Nsec5NextLength(31), |rdata| {
+        damaged_record(bench, FaultReason::Nsec5NextLength(31), |rdata| {
             rdata[3] = 31;
             rdata.remove(4);
         })
     }),
     row("NSEC5 flags unknown", RECORD, Scope::Nsec5, |bench| {
         let flags = 4 | u8::from(bench.mechanism.is_opt_out());
-        damaged_record(bench, Reason::UnknownNsec5Flags(flags), |rdata| rdata[2] |= 4)
+        damaged_record(bench, FaultReason::UnknownNsec5Flags(flags), |rdata| rdata[2] |= 4)
     }),
     row("wildcard flag clear", RECORD, Scope::Nsec5, |bench| {
         let name = name("w.example.");
-        flag_changed(bench, "w.example.", 2, Reason::WildcardFlagClear { name })
+        flag_changed(bench, "w.example.", 2, FaultReason::WildcardFlagClear { name })
     }),
     row("wildcard flag clear over a wildcard without data", RECORD, Scope::Nsec5, |bench| {
         bench.sign_anew(&zone(&format!("{RECORDS}\na.*.wild TXT \"t\"")));
         let name = name("wild.example.");
-        flag_changed(bench, "wild.example.", 2, Reason::WildcardFlagClear { name })
+        flag_changed(bench, "wild.example.", 2, FaultReason::WildcardFlagClear { name })
     }),
     row("wildcard flag set", RECORD, Scope::Nsec5, |bench| {
-        flag_changed(bench, B, 2, Reason::WildcardFlagSet { name: name(B) })
+        flag_changed(bench, B, 2, FaultReason::WildcardFlagSet { name: name(B) })
     }),
     row("opt-out flag set on one record", RECORD, Scope::Nsec5Complete, |bench| {
-        flag_changed(bench, B, 1, Reason::UnevenOptOut)
+        flag_changed(bench, B, 1, FaultReason::UnevenOptOut)
     }),
     row("opt-out flag clear on one record", RECORD, Scope::Nsec5OptOut, opt_out_clear_on_one),
     row("NSEC5 bit map shows NSEC5", RECORD, Scope::Nsec5, |bench| shows(bench, B, Rtype::NSEC5)),
@@ -82,20 +82,20 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("NSEC5 bit map of the apex lacks NSEC5KEY", RECORD, Scope::Nsec5, |bench| {
         let at = without_key_in_bitmap(bench);
-        found(&at, NSEC5, Reason::BitmapMissing(Rtype::NSEC5KEY))
+        found(&at, NSEC5, FaultReason::BitmapMissing(Rtype::NSEC5KEY))
     }),
     row("NSEC5 record of an unknown key", SIGNING, Scope::Nsec5, |bench| {
         let tag = tag() ^ 1;
-        of_key(bench, tag, Reason::UnknownNsec5Key { tag })
+        of_key(bench, tag, FaultReason::UnknownNsec5Key { tag })
     }),
     row("NSEC5 record of another key of the zone", SIGNING, Scope::Nsec5, |bench| {
         let other = Nsec5Key::of(&vrf_of(VrfAlgorithm::P256_SHA256_TAI, 5));
         add_key(bench, other.rdata());
-        of_key(bench, other.tag(), Reason::OtherNsec5Key { tag: other.tag(), chain: tag() })
+        of_key(bench, other.tag(), FaultReason::OtherNsec5Key { tag: other.tag(), chain: tag() })
     }),
     row("no signature: NSEC5KEY", KEY, Scope::Nsec5, |bench| {
         bench.remove_signatures(APEX, "NSEC5KEY");
-        found(APEX, NSEC5KEY, Reason::NoSignature)
+        found(APEX, NSEC5KEY, FaultReason::NoSignature)
     }),
     row("two NSEC5 keys of one tag", "draft-vcelak-nsec5-07 §9.3", Scope::Nsec5, two_keys_of_one_tag),
     row("no NSEC5KEY", KEY, Scope::Nsec5, no_key),
@@ -122,15 +122,15 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row("NSEC5 record at no hash", RECORD, Scope::Nsec5, |bench| {
         let next = BASE32HEX_NOPAD.encode(&hash(APEX));
-        misplaced(bench, Rtype::NSEC5, &format!("{} 0 {next} A TXT RRSIG", tag()), Reason::ChainExtra)
+        misplaced(bench, Rtype::NSEC5, &format!("{} 0 {next} A TXT RRSIG", tag()), FaultReason::ChainExtra)
     }),
     row("NSEC5KEY away from the apex", KEY, Scope::Nsec5, |bench| {
         let text = key_text(Nsec5Key::of(&vrf()).rdata());
-        misplaced(bench, Rtype::NSEC5KEY, &text, Reason::UnexpectedRecords)
+        misplaced(bench, Rtype::NSEC5KEY, &text, FaultReason::UnexpectedRecords)
     }),
     row("NSEC5PROOF in the zone", "draft-vcelak-nsec5-07 §7", Scope::Nsec5, |bench| {
         let text = format!("{} {}", tag(), BASE64.encode(&[1; 80]));
-        misplaced(bench, Rtype::NSEC5PROOF, &text, Reason::UnexpectedRecords)
+        misplaced(bench, Rtype::NSEC5PROOF, &text, FaultReason::UnexpectedRecords)
     }),
 ];
 
@@ -146,13 +146,13 @@ fn numbers_of_records_are_told() {
     let mut bench = control(algorithm, Mechanism::Nsec5);
     let names = hashed_owners(&bench).len() as u64;
     take_out(&mut bench, B);
-    let reason = Reason::ChainCount { records: names - 1, least: names, most: names };
+    let reason = FaultReason::ChainCount { records: names - 1, least: names, most: names };
     assert_eq!(report(&bench.contents()).faults, found(APEX, NSEC5, reason).faults);
     // An insecure delegation in the place of a secure one makes up the number, not the kind.
     let mut bench = control(algorithm, Mechanism::Nsec5OptOut);
     take_out(&mut bench, "s.example.");
     record_too_much(&mut bench, "d.example.");
-    let kind = |types: &[Rtype], records, least| Reason::ChainKind {
+    let kind = |types: &[Rtype], records, least| FaultReason::ChainKind {
         types: types.to_vec(),
         wildcard: false,
         records,
@@ -165,7 +165,7 @@ fn numbers_of_records_are_told() {
         kind(&[Rtype::A, Rtype::TXT, Rtype::RRSIG], 2, 1),
     );
     let mut faults = report(&bench.contents()).faults;
-    faults.sort_by_key(|fault| matches!(fault.reason, Reason::ChainKind { records: 2, .. }));
+    faults.sort_by_key(|fault| matches!(fault.reason, FaultReason::ChainKind { records: 2, .. }));
     assert_eq!(faults, expected.faults);
 }
 
@@ -205,8 +205,8 @@ fn before(bench: &Bench, hashed: &str) -> String {
 fn missing(bench: &Bench, owner: &str, hashed: &str) -> Found {
     let hashed = name(hashed);
     let reason = match bench.mechanism.is_opt_out() {
-        true => Reason::OptOutOverSecure { hashed },
-        false => Reason::Nsec5Missing { hashed },
+        true => FaultReason::OptOutOverSecure { hashed },
+        false => FaultReason::Nsec5Missing { hashed },
     };
     found(owner, NSEC5, reason)
 }
@@ -232,7 +232,8 @@ fn record_missing(bench: &mut Bench) -> Found {
     let hashed = bench.chain_owner(B);
     let (before, next) = (before(bench, &hashed), fields(bench, &hashed)[2].to_lowercase());
     bench.lines.retain(|line| name(Bench::fields(line)[0]) != name(&hashed));
-    let broken = Reason::ChainBroken { expected: name(&format!("{next}.example.")), found: name(&hashed) };
+    let broken =
+        FaultReason::ChainBroken { expected: name(&format!("{next}.example.")), found: name(&hashed) };
     missing(bench, B, &hashed).and(&before, NSEC5, broken)
 }
 
@@ -240,7 +241,11 @@ fn link_broken(bench: &mut Bench) -> Found {
     let hashed = bench.chain_owner(B);
     let expected = format!("{}.example.", fields(bench, &hashed)[2].to_lowercase());
     set_next(bench, &hashed, &BASE32HEX_NOPAD.encode(&[7; 32]));
-    found(&hashed, NSEC5, Reason::ChainBroken { expected: name(&expected), found: name(&owner_of(&[7; 32])) })
+    found(
+        &hashed,
+        NSEC5,
+        FaultReason::ChainBroken { expected: name(&expected), found: name(&owner_of(&[7; 32])) },
+    )
 }
 
 /// Puts a record for `owner` into the chain, with flags and types of that of `b`.
@@ -251,7 +256,7 @@ fn record_too_much(bench: &mut Bench, owner: &str) -> Found {
     bench.add(&format!("{hashed} 900 IN NSEC5 {} {} {next} {}", like[0], like[1], like[3]));
     bench.sign_more(&hashed, Rtype::NSEC5, untouched);
     set_next(bench, &before, hashed.split('.').next().unwrap());
-    found(&hashed, NSEC5, Reason::ChainExtra)
+    found(&hashed, NSEC5, FaultReason::ChainExtra)
 }
 
 fn records_twice(bench: &mut Bench) -> Found {
@@ -259,10 +264,10 @@ fn records_twice(bench: &mut Bench) -> Found {
     let second = fields(bench, &hashed).join(" ").replace(" A TXT", " A MX TXT");
     bench.add(&format!("{hashed} 900 IN NSEC5 {second}"));
     bench.sign_again(&hashed, Rtype::NSEC5, untouched);
-    found(&hashed, NSEC5, Reason::MultipleRecords)
+    found(&hashed, NSEC5, FaultReason::MultipleRecords)
 }
 
-fn damaged_record(bench: &mut Bench, reason: Reason, change: impl Fn(&mut Vec<u8>)) -> Found {
+fn damaged_record(bench: &mut Bench, reason: FaultReason, change: impl Fn(&mut Vec<u8>)) -> Found {
     let at = bench.chain_owner(B);
     let contents = damaged(bench, &at, Rtype::NSEC5, change);
     found(&at, NSEC5, reason).within(contents)
@@ -274,7 +279,7 @@ fn change_flag(bench: &mut Bench, hashed: &str, flag: u8) {
     edit_at(bench, hashed, |_| fields.join(" "));
 }
 
-fn flag_changed(bench: &mut Bench, owner: &str, flag: u8, reason: Reason) -> Found {
+fn flag_changed(bench: &mut Bench, owner: &str, flag: u8, reason: FaultReason) -> Found {
     let at = bench.chain_owner(owner);
     change_flag(bench, &at, flag);
     found(&at, NSEC5, reason)
@@ -286,12 +291,12 @@ fn opt_out_clear_on_one(bench: &mut Bench) -> Found {
     let covering = insecure.map(|owner| before(bench, &bench.chain_owner(owner)));
     let at = hashed_owners(bench).into_iter().find(|owner| !covering.contains(owner)).unwrap();
     change_flag(bench, &at, 1);
-    found(&at, NSEC5, Reason::UnevenOptOut)
+    found(&at, NSEC5, FaultReason::UnevenOptOut)
 }
 
 fn shows(bench: &mut Bench, owner: &str, rtype: Rtype) -> Found {
     let at = bench.edit_chain(owner, |rdata| format!("{rdata} {rtype}"));
-    found(&at, NSEC5, Reason::BitmapExtra(rtype))
+    found(&at, NSEC5, FaultReason::BitmapExtra(rtype))
 }
 
 fn without_key_in_bitmap(bench: &mut Bench) -> String {
@@ -301,7 +306,7 @@ fn without_key_in_bitmap(bench: &mut Bench) -> String {
     })
 }
 
-fn of_key(bench: &mut Bench, tag: u16, reason: Reason) -> Found {
+fn of_key(bench: &mut Bench, tag: u16, reason: FaultReason) -> Found {
     let at = bench.edit_chain(B, |rdata| format!("{tag} {}", rdata.split_once(' ').unwrap().1));
     found(&at, NSEC5, reason)
 }
@@ -328,14 +333,14 @@ fn unusable(tag: u16) -> VerifyWarning {
 fn two_keys_of_one_tag(bench: &mut Bench) -> Found {
     let tag = tag();
     add_key(bench, &twin_of(tag));
-    found(APEX, NSEC5KEY, Reason::SameNsec5Tag { tag }).warned(unusable(tag))
+    found(APEX, NSEC5KEY, FaultReason::SameNsec5Tag { tag }).warned(unusable(tag))
 }
 
 fn no_key(bench: &mut Bench) -> Found {
     bench.remove(APEX, "NSEC5KEY");
     bench.remove_signatures(APEX, "NSEC5KEY");
     without_key_in_bitmap(bench);
-    found(APEX, NSEC5KEY, Reason::NoNsec5Key).warned(VerifyWarning::NamesNotMatched)
+    found(APEX, NSEC5KEY, FaultReason::NoNsec5Key).warned(VerifyWarning::NamesNotMatched)
 }
 
 /// y = 2 is on no point of the curve.
@@ -345,7 +350,7 @@ fn no_point(bench: &mut Bench) -> Found {
     set_key(bench, &rdata);
     let key = Nsec5Key::from_rdata(&rdata).unwrap();
     let error = key.public_key().unwrap_err();
-    found(APEX, NSEC5KEY, Reason::MalformedNsec5Key { tag: key.tag(), error })
+    found(APEX, NSEC5KEY, FaultReason::MalformedNsec5Key { tag: key.tag(), error })
         .warned(VerifyWarning::NamesNotMatched)
 }
 
@@ -353,7 +358,7 @@ fn unknown_vrf(bench: &mut Bench) -> Found {
     let rdata = [99, 1, 2, 3];
     set_key(bench, &rdata);
     let tag = Nsec5Key::from_rdata(&rdata).unwrap().tag();
-    found(APEX, NSEC5KEY, Reason::NoUsableNsec5Key)
+    found(APEX, NSEC5KEY, FaultReason::NoUsableNsec5Key)
         .warned(unusable(tag))
         .warned(VerifyWarning::NamesNotMatched)
 }
@@ -365,7 +370,7 @@ fn plain_dnskey(bench: &mut Bench) -> Found {
     bench.add(&format!("example. 3600 IN DNSKEY 0 3 {} {}", algorithm.0, BASE64.encode(&public)));
     bench.sign_again(APEX, Rtype::DNSKEY, untouched);
     let tag = nonesuch_crypto::key_tag(&[&[0, 0, 3, algorithm.0][..], &public].concat());
-    found(APEX, DNSKEY, Reason::NotAnAlias { algorithm, count: 1 })
+    found(APEX, DNSKEY, FaultReason::NotAnAlias { algorithm, count: 1 })
         .warned(VerifyWarning::NotAZoneKey { tag, flags: 0 })
 }
 
@@ -373,10 +378,11 @@ fn plain_dnskey(bench: &mut Bench) -> Found {
 fn plain_signature(bench: &mut Bench) -> Found {
     let (tag, alias) = key_of(bench);
     let algorithm = alias.without_alias();
-    let mut expected = found("a.example.", Some(Rtype::RRSIG), Reason::NotAnAlias { algorithm, count: 2 });
+    let mut expected =
+        found("a.example.", Some(Rtype::RRSIG), FaultReason::NotAnAlias { algorithm, count: 2 });
     for owner in ["a.example.", B] {
         bench.sign_more(owner, Rtype::A, |fields| fields.algorithm = algorithm);
-        let reason = Reason::UnknownKey { tag, algorithm };
+        let reason = FaultReason::UnknownKey { tag, algorithm };
         let owner = name(owner);
         expected = expected.warned(VerifyWarning::SpareSignature { owner, rtype: Rtype::A, reason });
     }
@@ -389,10 +395,10 @@ fn plain_cds(bench: &mut Bench) -> Found {
     bench.sign_again(APEX, Rtype::CDS, untouched);
     bench.edit_chain(APEX, |rdata| format!("{rdata} CDS"));
     let rtype = Some(Rtype::CDS);
-    found(APEX, rtype, Reason::ChildBreaksDelegation).and(
+    found(APEX, rtype, FaultReason::ChildBreaksDelegation).and(
         APEX,
         rtype,
-        Reason::NotAnAlias { algorithm, count: 1 },
+        FaultReason::NotAnAlias { algorithm, count: 1 },
     )
 }
 
@@ -400,11 +406,11 @@ fn plain_cds(bench: &mut Bench) -> Found {
 fn beside(bench: &mut Bench, owner: &str, rtype: Rtype, rdata: &str) -> Found {
     bench.add(&format!("{owner} 900 IN {rtype} {rdata}"));
     bench.sign_more(owner, rtype, untouched);
-    found(owner, Some(rtype), Reason::MixedDenial)
+    found(owner, Some(rtype), FaultReason::MixedDenial)
 }
 
 /// A record at `b`, in signatures and chain as any other.
-fn misplaced(bench: &mut Bench, rtype: Rtype, rdata: &str, reason: Reason) -> Found {
+fn misplaced(bench: &mut Bench, rtype: Rtype, rdata: &str, reason: FaultReason) -> Found {
     bench.add(&format!("{B} 900 IN {rtype} {rdata}"));
     bench.sign_more(B, rtype, untouched);
     bench.edit_chain(B, |rdata| format!("{rdata} {rtype}"));

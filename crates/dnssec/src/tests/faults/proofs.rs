@@ -13,48 +13,53 @@ const RULE: &str = "draft-vcelak-nsec5-07 §7";
 
 pub(super) const ROWS: &[Row] = &[
     row("stored proof altered", RULE, Scope::Nsec5, |bench| {
-        of_b(bench, Reason::BadProof, |b, _, proofs| proofs[b][70] ^= 1)
+        of_b(bench, FaultReason::BadProof, |b, _, proofs| proofs[b][70] ^= 1)
     }),
     row("stored proof that is none", RULE, Scope::Nsec5, |bench| {
-        of_b(bench, Reason::BadProof, |b, _, proofs| proofs[b].fill(0xff))
+        of_b(bench, FaultReason::BadProof, |b, _, proofs| proofs[b].fill(0xff))
     }),
     row("stored proof of another name", RULE, Scope::Nsec5, |bench| {
         let hashed = name(&bench.chain_owner("example."));
-        of_b(bench, Reason::ProofOfOtherName { hashed }, |b, hashes, proofs| {
+        of_b(bench, FaultReason::ProofOfOtherName { hashed }, |b, hashes, proofs| {
             (hashes[b], proofs[b]) = (hashes[0], proofs[0].clone());
         })
     }),
     row("another hash beside a stored proof", RULE, Scope::Nsec5, |bench| {
-        of_b(bench, Reason::StoredHash, |b, hashes, _| hashes[b][0] ^= 1)
+        of_b(bench, FaultReason::StoredHash, |b, hashes, _| hashes[b][0] ^= 1)
     }),
     row("stored proof missing", RULE, Scope::Nsec5, |bench| {
         let proofs = proofs_of(bench, &without_b());
-        found(B, PROOF, Reason::ProofMissing).by(proofs)
+        found(B, PROOF, FaultReason::ProofMissing).by(proofs)
     }),
     row("stored proof too much", RULE, Scope::Nsec5, |bench| {
         let proofs = proofs_of(bench, &format!("{RECORDS}\nmore A 192.0.2.1"));
-        found("more.example.", PROOF, Reason::ProofExtra).by(proofs)
+        found("more.example.", PROOF, FaultReason::ProofExtra).by(proofs)
     }),
     row("stored proofs of an older zone", RULE, Scope::Nsec5, |bench| {
         let proofs = proofs_of(bench, &format!("{}\nolder A 192.0.2.1", without_b()));
-        found(B, PROOF, Reason::ProofMissing).and("older.example.", PROOF, Reason::ProofExtra).by(proofs)
+        found(B, PROOF, FaultReason::ProofMissing)
+            .and("older.example.", PROOF, FaultReason::ProofExtra)
+            .by(proofs)
     }),
     row("stored proofs of names that opt-out leaves out", RULE, Scope::Nsec5OptOut, |_| {
         let proofs = prove(&zone(RECORDS), &vrf(), Mechanism::Nsec5);
         let names = ["d.example.", "g.example.", "i.un.example."];
-        names.iter().fold(Found::default(), |all, owner| all.and(owner, PROOF, Reason::ProofExtra)).by(proofs)
+        names
+            .iter()
+            .fold(Found::default(), |all, owner| all.and(owner, PROOF, FaultReason::ProofExtra))
+            .by(proofs)
     }),
     row("stored proofs of another key", RULE, Scope::Nsec5, |bench| {
         let other = vrf_of(VrfAlgorithm::P256_SHA256_TAI, 5);
         let proofs = prove(&zone(RECORDS), &other, bench.mechanism);
-        found("example.", PROOF, Reason::ProofsOfOtherKey { tag: Nsec5Key::of(&other).tag() })
+        found("example.", PROOF, FaultReason::ProofsOfOtherKey { tag: Nsec5Key::of(&other).tag() })
             .warned(VerifyWarning::NamesNotMatched)
             .by(proofs)
     }),
     row("stored proofs of another zone", RULE, Scope::Nsec5, |bench| {
         let other = read_zone("@ 60 SOA a b 1 2 3 4 5\n@ 60 NS a.\n", &name("other."));
         let proofs = prove(&other, &vrf(), bench.mechanism);
-        found("example.", PROOF, Reason::ProofsOfOtherZone { zone: name("other.") })
+        found("example.", PROOF, FaultReason::ProofsOfOtherZone { zone: name("other.") })
             .warned(VerifyWarning::NamesNotMatched)
             .by(proofs)
     }),
@@ -75,7 +80,7 @@ fn proofs_and_keys_together() {
         let report = verify_with(&bench.contents(), &options, &Nsec5Evidence { proofs, key });
         (report.faults, report.warnings)
     };
-    let garbage = of_b(&bench, Reason::BadProof, |b, _, proofs| proofs[b].fill(0xff));
+    let garbage = of_b(&bench, FaultReason::BadProof, |b, _, proofs| proofs[b].fill(0xff));
     let vrf = vrf();
     assert_eq!(found_by(garbage.proofs.as_ref(), Some(&vrf)), (garbage.faults, vec![]));
     let other = vrf_of(VrfAlgorithm::P256_SHA256_TAI, 5);
@@ -91,7 +96,11 @@ fn proofs_of(bench: &Bench, records: &str) -> Proofs {
 }
 
 /// The octets of the file changed: `change` gets the place of the name `b`, and each name's hash and proof.
-fn of_b(bench: &Bench, reason: Reason, change: impl Fn(usize, &mut [[u8; 32]], &mut [Vec<u8>])) -> Found {
+fn of_b(
+    bench: &Bench,
+    reason: FaultReason,
+    change: impl Fn(usize, &mut [[u8; 32]], &mut [Vec<u8>]),
+) -> Found {
     let proofs = bench.proofs.as_deref().unwrap();
     let b = proofs.entries().position(|entry| entry.name == name("b.").view()).unwrap();
     found(B, PROOF, reason).by(altered(proofs, |hashes, proofs| change(b, hashes, proofs)))
@@ -103,6 +112,6 @@ fn forgotten(bench: &mut Bench) -> Found {
     let proofs = proofs_of(bench, &without_b());
     let records = proofs.len() as u64;
     let insecure = if bench.mechanism.is_opt_out() { 3 } else { 0 };
-    let reason = Reason::ChainCount { records, least: records + 1, most: records + 1 + insecure };
-    found("example.", NSEC5, reason).and(B, PROOF, Reason::ProofMissing).by(proofs)
+    let reason = FaultReason::ChainCount { records, least: records + 1, most: records + 1 + insecure };
+    found("example.", NSEC5, reason).and(B, PROOF, FaultReason::ProofMissing).by(proofs)
 }

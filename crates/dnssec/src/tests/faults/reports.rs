@@ -85,7 +85,7 @@ fn an_unsigned_zone_is_sound_unless_an_anchor_says_otherwise() {
     assert_eq!((verified.mechanism(), verified.report().signatures_verified), (None, 0));
     let anchors = vec![Anchor::Dnskey(csk_of("example.").keys()[0].dnskey_rdata())];
     let faulty = into_verified(contents, &VerifyOptions { anchors, ..VerifyOptions::default() }).unwrap_err();
-    assert_eq!(faulty.report.faults[0].reason, Reason::NoDnskey);
+    assert_eq!(faulty.report.faults[0].reason, FaultReason::NoDnskey);
 }
 
 #[test]
@@ -144,9 +144,11 @@ fn structural_mode_leaves_the_mathematics_out_and_nothing_else() {
     bench.remove_signatures("b.example.", "A");
     let owner = hashed("a.example.");
     bench.edit(&owner, "NSEC3", |rdata| rdata.replace(" A ", " A MX "));
-    let reasons: Vec<Reason> =
+    let reasons: Vec<FaultReason> =
         structural(&bench.contents()).faults.into_iter().map(|fault| fault.reason).collect();
-    assert!(reasons.contains(&Reason::NoSignature) && reasons.contains(&Reason::BitmapExtra(Rtype::MX)));
+    assert!(
+        reasons.contains(&FaultReason::NoSignature) && reasons.contains(&FaultReason::BitmapExtra(Rtype::MX))
+    );
 }
 
 #[test]
@@ -156,10 +158,10 @@ fn all_faults_are_reported_in_canonical_order() {
         bench.remove_signatures(owner, "A");
     }
     bench.assert_faults(&[
-        ("a.example.", A, Reason::NoSignature),
-        ("b.example.", A, Reason::NoSignature),
-        ("x.ent.example.", A, Reason::NoSignature),
-        ("*.w.example.", A, Reason::NoSignature),
+        ("a.example.", A, FaultReason::NoSignature),
+        ("b.example.", A, FaultReason::NoSignature),
+        ("x.ent.example.", A, FaultReason::NoSignature),
+        ("*.w.example.", A, FaultReason::NoSignature),
     ]);
     let shown: Vec<String> = bench.faults().iter().map(Fault::to_string).collect();
     assert_eq!(shown[0], "a.example. A: there is no signature");
@@ -168,14 +170,14 @@ fn all_faults_are_reported_in_canonical_order() {
 #[test]
 fn no_soa() {
     let run = || {
-        let mut run = Run::default();
+        let mut run = NodesBuilder::default();
         run.begin_node(name("example.").view());
         run.begin_rrset(Rtype::NS, Rtype::NS, 1);
         run.push_record(|out| out.push(0));
         run
     };
-    let contents = Contents::from_runs(&name("example."), vec![run()]);
-    assert_eq!(report(&contents).faults[0].reason, Reason::NoSoa);
+    let contents = Contents::from_parts(&name("example."), vec![run()]);
+    assert_eq!(report(&contents).faults[0].reason, FaultReason::NoSoa);
     let error = sign(&contents, &csk_of("example."), &options(Mechanism::Nsec)).unwrap_err();
     assert_eq!(error, SignError::NoSoa(name("example.")));
 }
@@ -197,10 +199,10 @@ fn two_nsec3_chains_are_checked_each_by_itself() {
     let dropped = Bench::fields(&chain[0])[0].to_owned();
     bench.remove(&dropped, "NSEC3");
     bench.remove_signatures(&dropped, "NSEC3");
-    let reasons: Vec<Reason> = bench.faults().into_iter().map(|fault| fault.reason).collect();
+    let reasons: Vec<FaultReason> = bench.faults().into_iter().map(|fault| fault.reason).collect();
     assert_eq!(reasons.len(), 2, "{reasons:?}");
-    assert!(reasons.iter().any(|reason| matches!(reason, Reason::ChainBroken { .. })), "{reasons:?}");
-    let missing = Reason::Nsec3Missing { hashed: name(&dropped) };
+    assert!(reasons.iter().any(|reason| matches!(reason, FaultReason::ChainBroken { .. })), "{reasons:?}");
+    let missing = FaultReason::Nsec3Missing { hashed: name(&dropped) };
     assert!(reasons.contains(&missing), "{reasons:?}");
 }
 
@@ -227,7 +229,7 @@ fn anchors() {
     assert_eq!((report.faults, report.warnings), (vec![], vec![unused]));
     for anchor in [other, Anchor::Ds(vec![1, 2]), Anchor::Ds(vec![0, 0, 15, 99, 1]), Anchor::Dnskey(vec![])] {
         let report = with(vec![anchor]);
-        let expected = Fault { owner: apex.clone(), rtype: DNSKEY, reason: Reason::AnchorMismatch };
+        let expected = Fault { owner: apex.clone(), rtype: DNSKEY, reason: FaultReason::AnchorMismatch };
         assert_eq!(report.faults, [expected]);
     }
 }
@@ -238,9 +240,9 @@ fn nsec3_chain_extra() {
     bench.remove("b.example.", "A");
     bench.remove("b.example.", "TXT");
     bench.remove("b.example.", "RRSIG");
-    bench.assert_faults(&[(&hashed("b.example."), NSEC3, Reason::ChainExtra)]);
+    bench.assert_faults(&[(&hashed("b.example."), NSEC3, FaultReason::ChainExtra)]);
     let mut bench = self::bench(Mechanism::Nsec3);
     bench.add("short.example. 900 IN NSEC3 1 0 0 - 00000000000000000000000000000000");
     bench.sign_more("short.example.", Rtype::NSEC3, untouched);
-    bench.assert_faults(&[("short.example.", NSEC3, Reason::ChainExtra)]);
+    bench.assert_faults(&[("short.example.", NSEC3, FaultReason::ChainExtra)]);
 }

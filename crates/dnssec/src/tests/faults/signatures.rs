@@ -88,7 +88,7 @@ const B: &str = "b.example.";
 
 fn unsigned(bench: &mut Bench, owner: &str, rtype: Rtype) -> Found {
     bench.remove_signatures(owner, &rtype.to_string());
-    found(owner, Some(rtype), Reason::NoSignature)
+    found(owner, Some(rtype), FaultReason::NoSignature)
 }
 
 fn no_signature_of_chain(bench: &mut Bench) -> Found {
@@ -96,9 +96,9 @@ fn no_signature_of_chain(bench: &mut Bench) -> Found {
     unsigned(bench, &owner, rtype)
 }
 
-fn bad(bench: &Bench) -> Reason {
+fn bad(bench: &Bench) -> FaultReason {
     let (tag, algorithm) = key_of(bench);
-    Reason::BadSignature { tag, algorithm }
+    FaultReason::BadSignature { tag, algorithm }
 }
 
 fn record_altered(bench: &mut Bench) -> Found {
@@ -152,7 +152,7 @@ fn signature_empty(bench: &mut Bench) -> Found {
 
 fn malformed(bench: &mut Bench) -> Found {
     let contents = with_signature(bench, |rdata| rdata.truncate(17));
-    found(B, A, Reason::MalformedRecord).within(contents)
+    found(B, A, FaultReason::MalformedRecord).within(contents)
 }
 
 fn signature_of_another_owner(bench: &mut Bench) -> Found {
@@ -190,50 +190,50 @@ fn timestamp_of(time: u32) -> String {
 fn expired(bench: &mut Bench) -> Found {
     let (tag, _) = key_of(bench);
     bench.sign_again(B, Rtype::A, |fields| fields.expiration = NOW - 1);
-    found(B, A, Reason::Expired { tag, expiration: NOW - 1 })
+    found(B, A, FaultReason::Expired { tag, expiration: NOW - 1 })
 }
 
 fn expired_keys(bench: &mut Bench) -> Found {
     let (tag, _) = key_of(bench);
     bench.sign_again("example.", Rtype::DNSKEY, |fields| fields.expiration = NOW - 1);
-    found("example.", DNSKEY, Reason::Expired { tag, expiration: NOW - 1 })
+    found("example.", DNSKEY, FaultReason::Expired { tag, expiration: NOW - 1 })
 }
 
 fn early(bench: &mut Bench) -> Found {
     let (tag, _) = key_of(bench);
     bench.sign_again(B, Rtype::A, |fields| fields.inception = NOW + 1);
-    found(B, A, Reason::NotYetValid { tag, inception: NOW + 1 })
+    found(B, A, FaultReason::NotYetValid { tag, inception: NOW + 1 })
 }
 
 fn empty_period(bench: &mut Bench) -> Found {
     let (tag, _) = key_of(bench);
     bench.sign_again(B, Rtype::A, |fields| fields.inception = EXPIRATION + 1);
-    found(B, A, Reason::EmptyPeriod { tag })
+    found(B, A, FaultReason::EmptyPeriod { tag })
 }
 
 /// Signed rightly, but in the name of another zone.
 fn wrong_signer(bench: &mut Bench, wire: &'static [u8], signer: &str) -> Found {
     let (tag, _) = key_of(bench);
     bench.sign_again(B, Rtype::A, |fields| fields.signer = NameRef::from_checked(wire));
-    found(B, A, Reason::WrongSigner { tag, signer: name(signer) })
+    found(B, A, FaultReason::WrongSigner { tag, signer: name(signer) })
 }
 
 fn wrong_labels(bench: &mut Bench, owner: &str, expected: u8, wrong: u8) -> Found {
     let (tag, _) = key_of(bench);
     bench.sign_again(owner, Rtype::A, |fields| fields.labels = wrong);
-    found(owner, A, Reason::WrongLabels { tag, expected, found: wrong })
+    found(owner, A, FaultReason::WrongLabels { tag, expected, found: wrong })
 }
 
 fn original_ttl_too_high(bench: &mut Bench) -> Found {
     let (tag, _) = key_of(bench);
     bench.sign_again(B, Rtype::A, |fields| fields.original_ttl = 3601);
-    found(B, A, Reason::WrongOriginalTtl { tag, original: 3601, ttl: 3600 })
+    found(B, A, FaultReason::WrongOriginalTtl { tag, original: 3601, ttl: 3600 })
 }
 
 fn original_ttl_too_low(bench: &mut Bench) -> Found {
     let (tag, _) = key_of(bench);
     bench.sign_again(B, Rtype::A, |fields| fields.original_ttl = 3599);
-    found(B, A, Reason::TtlAboveOriginal { tag, original: 3599, ttl: 3600 })
+    found(B, A, FaultReason::TtlAboveOriginal { tag, original: 3599, ttl: 3600 })
 }
 
 /// The RRset and its signatures have another TTL than when they were made.
@@ -243,14 +243,14 @@ fn ttl_raised(bench: &mut Bench) -> Found {
     for line in bench.lines.iter_mut().filter(|line| ours(line)) {
         *line = line.replacen("\t3600\t", "\t7200\t", 1);
     }
-    found(B, A, Reason::TtlAboveOriginal { tag, original: 3600, ttl: 7200 })
+    found(B, A, FaultReason::TtlAboveOriginal { tag, original: 3600, ttl: 7200 })
 }
 
 fn signature_ttl(bench: &mut Bench) -> Found {
     for line in bench.lines.iter_mut().filter(|line| Bench::is_signature(line, B, "A")) {
         *line = line.replacen("\t3600\t", "\t60\t", 1);
     }
-    found(B, A, Reason::WrongSignatureTtl { expected: 3600, found: 60 })
+    found(B, A, FaultReason::WrongSignatureTtl { expected: 3600, found: 60 })
 }
 
 /// The lowest TTL, which is taken, is that of the RRset.
@@ -258,33 +258,33 @@ fn signatures_of_different_ttls(bench: &mut Bench) -> Found {
     bench.sign_more(B, Rtype::A, |fields| fields.inception -= 1);
     let more = bench.lines.last_mut().unwrap();
     *more = more.replacen("\t3600\t", "\t7200\t", 1);
-    found(B, A, Reason::MixedSignatureTtls)
+    found(B, A, FaultReason::MixedSignatureTtls)
 }
 
 fn records_of_different_ttls(bench: &mut Bench) -> Found {
     bench.add("b.example. 7200 IN A 192.0.2.77");
     bench.sign_again(B, Rtype::A, untouched);
-    found(B, A, Reason::MixedTtls)
+    found(B, A, FaultReason::MixedTtls)
 }
 
 fn glue_of_different_ttls(bench: &mut Bench) -> Found {
     bench.add("d.example. 7200 IN NS ns.elsewhere.test.");
     bench.add("ns.d.example. 7200 IN A 192.0.2.77");
-    let servers = found("d.example.", Some(Rtype::NS), Reason::MixedTtls);
-    servers.and("ns.d.example.", A, Reason::MixedTtls)
+    let servers = found("d.example.", Some(Rtype::NS), FaultReason::MixedTtls);
+    servers.and("ns.d.example.", A, FaultReason::MixedTtls)
 }
 
 fn no_name_servers(bench: &mut Bench) -> Found {
     bench.remove("example.", "NS");
     bench.remove_signatures("example.", "NS");
     bench.edit_chain("example.", |rdata| rdata.replacen(" NS ", " ", 1));
-    found("example.", Some(Rtype::NS), Reason::NoNs)
+    found("example.", Some(Rtype::NS), FaultReason::NoNs)
 }
 
 fn unknown_key(bench: &mut Bench) -> Found {
     let (tag, algorithm) = key_of(bench);
     bench.sign_again(B, Rtype::A, |fields| fields.tag ^= 1);
-    found(B, A, Reason::UnknownKey { tag: tag ^ 1, algorithm })
+    found(B, A, FaultReason::UnknownKey { tag: tag ^ 1, algorithm })
 }
 
 /// The tag is that of the key, the algorithm is not.
@@ -292,10 +292,10 @@ fn wrong_algorithm(bench: &mut Bench) -> Found {
     let (tag, algorithm) = key_of(bench);
     let other = bench.other_algorithm();
     bench.sign_again(B, Rtype::A, |fields| fields.algorithm = other);
-    found(B, A, Reason::UnknownKey { tag, algorithm: other }).and(
+    found(B, A, FaultReason::UnknownKey { tag, algorithm: other }).and(
         B,
         A,
-        Reason::MissingAlgorithm { algorithm },
+        FaultReason::MissingAlgorithm { algorithm },
     )
 }
 
@@ -307,24 +307,24 @@ fn algorithm_missing(bench: &mut Bench) -> Found {
     bench
         .lines
         .retain(|line| !(Bench::is_signature(line, B, "A") && line.contains(&format!("\tA {} ", second.0))));
-    found(B, A, Reason::MissingAlgorithm { algorithm: second })
+    found(B, A, FaultReason::MissingAlgorithm { algorithm: second })
 }
 
 fn unexpected(bench: &mut Bench, owner: &str, rtype: Rtype) -> Found {
     bench.sign_more(owner, rtype, untouched);
-    found(owner, Some(rtype), Reason::UnexpectedSignature)
+    found(owner, Some(rtype), FaultReason::UnexpectedSignature)
 }
 
 fn signature_over_nothing(bench: &mut Bench) -> Found {
     let line = bench.lines.iter().find(|line| Bench::is_signature(line, B, "A")).unwrap();
     let line = line.replace("\tA ", "\tMX ");
     bench.lines.push(line);
-    found(B, Some(Rtype::MX), Reason::UnexpectedSignature)
+    found(B, Some(Rtype::MX), FaultReason::UnexpectedSignature)
 }
 
 fn signature_signed(bench: &mut Bench) -> Found {
     bench.sign_more(B, Rtype::RRSIG, untouched);
-    found(B, Some(Rtype::RRSIG), Reason::UnexpectedSignature)
+    found(B, Some(Rtype::RRSIG), FaultReason::UnexpectedSignature)
 }
 
 /// Who reads an unsigned zone is warned; it is served with the lowest TTL of each RRset. With a digest it is verified by that.
@@ -337,7 +337,9 @@ fn an_unsigned_zone_has_no_faults_but_those_of_its_digest() {
     // A hash algorithm that is not known.
     let with_digest = contents(&format!("{text}@ ZONEMD 1 1 241 000102030405060708090A0B\n"));
     let fault = |owner: &str, rtype, reason| Fault { owner: name(owner), rtype: Some(rtype), reason };
-    let faults =
-        [fault("example.", Rtype::NS, Reason::NoNs), fault("m.example.", Rtype::A, Reason::MixedTtls)];
+    let faults = [
+        fault("example.", Rtype::NS, FaultReason::NoNs),
+        fault("m.example.", Rtype::A, FaultReason::MixedTtls),
+    ];
     assert_eq!(verify(&with_digest, &options).faults, faults);
 }

@@ -15,19 +15,19 @@ pub(super) const ROWS: &[Row] = &[
         wrong_record(bench, |text| format!("{}00", &text[..text.len() - 2]), mismatch())
     }),
     row("digest of another serial", "RFC 8976 §4", Scope::Every, |bench| {
-        let reason = Reason::ZonemdSerial { found: 8, expected: 7 };
+        let reason = FaultReason::ZonemdSerial { found: 8, expected: 7 };
         wrong_record(bench, |text| text.replacen("7 ", "8 ", 1), reason)
     }),
     row("digest too short", "RFC 8976 §2.2.4", Scope::Every, |bench| {
-        let reason = Reason::ZonemdLength { hash: SHA384, found: 11 };
+        let reason = FaultReason::ZonemdLength { hash: SHA384, found: 11 };
         wrong_record(bench, |text| text[..6 + 22].to_owned(), reason)
     }),
     row("digest of the other algorithm's length", "RFC 8976 §2.2.4", Scope::Every, |bench| {
-        let reason = Reason::ZonemdLength { hash: SHA384, found: 64 };
+        let reason = FaultReason::ZonemdLength { hash: SHA384, found: 64 };
         wrong_record(bench, |text| format!("{text}{}", "00".repeat(16)), reason)
     }),
     row("digest under the other algorithm's number", "RFC 8976 §2.2.4", Scope::Every, |bench| {
-        let reason = Reason::ZonemdLength { hash: ZonemdHash::Sha512, found: 48 };
+        let reason = FaultReason::ZonemdLength { hash: ZonemdHash::Sha512, found: 48 };
         wrong_record(bench, |text| text.replacen("7 1 1 ", "7 1 2 ", 1), reason)
     }),
     row("digest twice", "RFC 8976 §2.2", Scope::Every, digest_twice),
@@ -67,11 +67,11 @@ fn faults_of_digests() {
     plant_all(ROWS);
 }
 
-fn mismatch() -> Reason {
-    Reason::ZonemdMismatch { hash: SHA384 }
+fn mismatch() -> FaultReason {
+    FaultReason::ZonemdMismatch { hash: SHA384 }
 }
 
-fn wrong_record(bench: &mut Bench, change: impl Fn(&str) -> String, reason: Reason) -> Found {
+fn wrong_record(bench: &mut Bench, change: impl Fn(&str) -> String, reason: FaultReason) -> Found {
     *bench = with_zonemd(bench);
     bench.edit(APEX, "ZONEMD", change);
     bench.sign_again(APEX, ZONEMD, untouched);
@@ -89,13 +89,13 @@ fn digest_twice(bench: &mut Bench) -> Found {
     *bench = with_zonemd(bench);
     bench.add(&format!("example. 3600 IN ZONEMD 7 1 1 {}", "00".repeat(48)));
     bench.sign_again(APEX, ZONEMD, untouched);
-    found(APEX, Some(ZONEMD), Reason::ZonemdDuplicate { hash: SHA384 })
+    found(APEX, Some(ZONEMD), FaultReason::ZonemdDuplicate { hash: SHA384 })
 }
 
 fn cut_off(bench: &mut Bench) -> Found {
     *bench = with_zonemd(bench);
     let contents = damaged(bench, APEX, ZONEMD, |rdata| rdata.truncate(5));
-    found(APEX, Some(ZONEMD), Reason::MalformedRecord).within(contents)
+    found(APEX, Some(ZONEMD), FaultReason::MalformedRecord).within(contents)
 }
 
 /// What an attacker would do who alters glue: the chain tells.
@@ -103,7 +103,7 @@ fn taken_out(bench: &mut Bench) -> Found {
     *bench = with_zonemd(bench);
     bench.remove(APEX, "ZONEMD");
     bench.remove_signatures(APEX, "ZONEMD");
-    found(&bench.chain_owner(APEX), Some(bench.chain_type()), Reason::BitmapExtra(ZONEMD))
+    found(&bench.chain_owner(APEX), Some(bench.chain_type()), FaultReason::BitmapExtra(ZONEMD))
 }
 
 /// The zone as RFC 8976 §3.3 digests it.

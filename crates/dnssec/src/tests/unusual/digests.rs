@@ -22,11 +22,11 @@ pub(super) const ROWS: &[Row] = &[
             .warned(VerifyWarning::UnsupportedZonemd { scheme: 9, hash: 1 })
     }),
     row("a wrong digest beside a good one", "RFC 8976 §4", Scope::Every, |cell| {
-        let reason = Reason::ZonemdMismatch { hash: ZonemdHash::Sha512 };
+        let reason = FaultReason::ZonemdMismatch { hash: ZonemdHash::Sha512 };
         spare(cell, &format!("7 1 2 {}", "00".repeat(64)), reason)
     }),
     row("a digest of another serial beside a good one", "RFC 8976 §4", Scope::Every, |cell| {
-        let reason = Reason::ZonemdSerial { found: 6, expected: 7 };
+        let reason = FaultReason::ZonemdSerial { found: 6, expected: 7 };
         spare(cell, &format!("6 1 2 {}", "00".repeat(64)), reason)
     }),
     row("digests with a TTL of their own", "RFC 8976 §2.1", Scope::Every, |cell| {
@@ -61,7 +61,7 @@ fn with_record(mut bench: Bench, rdata: &str) -> Bench {
 }
 
 /// A SHA-384 digest that fits beside a record that does not, which is told.
-fn spare(cell: Cell, rdata: &str, reason: Reason) -> Sound {
+fn spare(cell: Cell, rdata: &str, reason: FaultReason) -> Sound {
     Sound::from(with_record(digested(cell, &[ZonemdHash::Sha384]), rdata))
         .warned(VerifyWarning::SpareZonemd { reason })
 }

@@ -150,7 +150,7 @@ fn zsk_in_part(cell: Cell) -> Sound {
 
 /// A signature by a key that is not in the DNSKEY RRset, beside a good one.
 fn spare(owner: &str, rtype: Rtype, key: &KeyPair) -> VerifyWarning {
-    let reason = Reason::UnknownKey { tag: key.tag(), algorithm: key.algorithm() };
+    let reason = FaultReason::UnknownKey { tag: key.tag(), algorithm: key.algorithm() };
     VerifyWarning::SpareSignature { owner: name(owner), rtype, reason }
 }
 
@@ -196,7 +196,7 @@ fn ksk_double_ds(cell: Cell, there: u8, absent: u8) -> Sound {
 fn revoked_silently(cell: Cell) -> Sound {
     let revoked = cell.key(257 | REVOKE, 3);
     let bench = cell.signed(&with_keys(&[&revoked]), made(cell, &[(257, 1), (256, 2)]));
-    Sound::from(bench).warned(VerifyWarning::RevokedSilently { tag: revoked.tag() })
+    Sound::from(bench).warned(VerifyWarning::RevokedNotSigning { tag: revoked.tag() })
 }
 
 /// All RRsets that the first of the keys does not sign are signed by it too.
@@ -234,7 +234,7 @@ fn zsk_alone_signs_keys(cell: Cell) -> Sound {
     let mut bench = cell.signed(RECORDS, made(cell, &[(257, 1), (256, 2)]));
     bench.remove_signatures("example.", "DNSKEY");
     bench.sign_by("example.", Rtype::DNSKEY, &zsk);
-    let silent = VerifyWarning::SilentEntryPoints { tags: vec![cell.key(257, 1).tag()] };
+    let silent = VerifyWarning::SepKeysNotSigning { tags: vec![cell.key(257, 1).tag()] };
     Sound::from(bench).against(vec![ds(&zsk, DigestType::SHA256)]).warned(silent)
 }
 

@@ -32,22 +32,22 @@ pub(super) const ROWS: &[Row] = &[
     row("an expired one beside a good one", "RFC 4035 §5.3.3", Scope::Every, |cell| {
         let bench = more(cell, |fields| fields.expiration = NOW - 1);
         let tag = bench.keys.keys()[0].tag();
-        Sound::from(bench).warned(spare(Reason::Expired { tag, expiration: NOW - 1 }))
+        Sound::from(bench).warned(spare(FaultReason::Expired { tag, expiration: NOW - 1 }))
     }),
     row("an early one beside a good one", "RFC 4035 §5.3.3", Scope::Every, |cell| {
         let bench = more(cell, |fields| fields.inception = NOW + 1);
         let tag = bench.keys.keys()[0].tag();
-        Sound::from(bench).warned(spare(Reason::NotYetValid { tag, inception: NOW + 1 }))
+        Sound::from(bench).warned(spare(FaultReason::NotYetValid { tag, inception: NOW + 1 }))
     }),
     row("one by an unknown key beside a good one", "RFC 4035 §5.3.3", Scope::Every, |cell| {
         let bench = more(cell, |fields| fields.tag ^= 1);
         let tag = bench.keys.keys()[0].tag() ^ 1;
-        Sound::from(bench).warned(spare(Reason::UnknownKey { tag, algorithm: cell.algorithm }))
+        Sound::from(bench).warned(spare(FaultReason::UnknownKey { tag, algorithm: cell.algorithm }))
     }),
     row("one of an unknown algorithm beside a good one", "RFC 4035 §5.3.3", Scope::NotNsec5, |cell| {
         let bench = more(cell, |fields| fields.algorithm = Algorithm(199));
         let tag = bench.keys.keys()[0].tag();
-        Sound::from(bench).warned(spare(Reason::UnknownKey { tag, algorithm: Algorithm(199) }))
+        Sound::from(bench).warned(spare(FaultReason::UnknownKey { tag, algorithm: Algorithm(199) }))
     }),
     row("the signer in upper case", "RFC 4034 §3.1.8.1", Scope::Every, |cell| {
         let mut sound = Sound::from(cell.signed(RECORDS, cell.csk()));
@@ -116,7 +116,7 @@ fn more(cell: Cell, change: impl Fn(&mut Rrsig<'_>)) -> Bench {
     bench
 }
 
-fn spare(reason: Reason) -> VerifyWarning {
+fn spare(reason: FaultReason) -> VerifyWarning {
     VerifyWarning::SpareSignature { owner: name(A), rtype: Rtype::A, reason }
 }
 

@@ -10,37 +10,37 @@ fn alias(from: &str, to: &str, by_dname: bool) -> Alias {
 #[test]
 fn what_is_no_answer_decides_nothing() {
     let reply = Reply::to("host.example.", Rtype::A).answer("host.example.", Rtype::A, "192.0.2.1");
-    reply.assert_secure(&Proved::Answer);
+    reply.assert_secure(&ProvedAnswer::Answer);
     let with_flags = |flags| Reply { flags, ..reply.clone() };
-    with_flags(0).assert_undecided(Undecided::NotAResponse);
-    with_flags(flags::QR | 0x2000).assert_undecided(Undecided::NotAResponse);
-    with_flags(flags::QR | flags::TC).assert_undecided(Undecided::Truncated);
+    with_flags(0).assert_undecided(IndeterminateReason::NotAResponse);
+    with_flags(flags::QR | 0x2000).assert_undecided(IndeterminateReason::NotAResponse);
+    with_flags(flags::QR | flags::TC).assert_undecided(IndeterminateReason::Truncated);
     for rcode in [Rcode::SERVFAIL, Rcode::REFUSED, Rcode::FORMERR, Rcode::NOTIMP] {
-        reply.clone().rcode(rcode).assert_undecided(Undecided::Rcode(rcode));
+        reply.clone().rcode(rcode).assert_undecided(IndeterminateReason::Rcode(rcode));
     }
     let outside = Reply { name: name("host.test."), ..reply.clone() };
-    outside.assert_undecided(Undecided::OutsideZone);
+    outside.assert_undecided(IndeterminateReason::OutsideZone);
     for rtype in [Rtype::AXFR, Rtype::NXNAME, Rtype::OPT] {
-        Reply { rtype, ..reply.clone() }.assert_undecided(Undecided::MetaType(rtype));
+        Reply { rtype, ..reply.clone() }.assert_undecided(IndeterminateReason::MetaType(rtype));
     }
     let keys = trust(&reply.signer);
     for (other, rtype) in [("other.example.", Rtype::A), ("host.example.", Rtype::AAAA)] {
         let other = name(other);
         let question = Question { name: other.view(), rtype };
         let outcome = validate(question, &reply.message(), &keys, NOW, &mut Budget::default());
-        assert_eq!(outcome.status, Status::Indeterminate(Undecided::OtherQuestion));
+        assert_eq!(outcome.status, SecurityStatus::Indeterminate(IndeterminateReason::OtherQuestion));
     }
     let lone = reply.without(|record| record.rtype == Rtype::A);
-    Reply { rtype: Rtype::RRSIG, ..lone }.assert_undecided(Undecided::Signatures);
+    Reply { rtype: Rtype::RRSIG, ..lone }.assert_undecided(IndeterminateReason::Signatures);
 }
 
 #[test]
 fn an_answer_with_the_code_of_a_denial_is_bogus() {
     let reply = Reply::to("host.example.", Rtype::A).answer("host.example.", Rtype::A, "192.0.2.1");
     for rcode in [Rcode::NXDOMAIN, YXDOMAIN] {
-        reply.clone().rcode(rcode).assert_bogus(Reason::RcodeNotProved(rcode));
+        reply.clone().rcode(rcode).assert_bogus(BogusReason::RcodeNotProved(rcode));
     }
-    Reply::to("host.example.", Rtype::A).rcode(YXDOMAIN).assert_bogus(Reason::RcodeNotProved(YXDOMAIN));
+    Reply::to("host.example.", Rtype::A).rcode(YXDOMAIN).assert_bogus(BogusReason::RcodeNotProved(YXDOMAIN));
 }
 
 /// Nobody vouches for what the answer does not need, and it does no harm.
@@ -51,7 +51,7 @@ fn strays_are_not_looked_at() {
         .unsigned(Section::Answer, "bank.example.", Rtype::A, "192.0.2.66")
         .unsigned(Section::Authority, "example.", Rtype::NS, "ns.attacker.test.")
         .unsigned(Section::Additional, "host.example.", Rtype::AAAA, "2001:db8::66");
-    let validation = reply.assert_secure(&Proved::Answer);
+    let validation = reply.assert_secure(&ProvedAnswer::Answer);
     let unused = validation.rrsets.iter().filter(|rrset| rrset.status == RrsetStatus::Unused);
     assert_eq!((unused.count(), validation.work.signatures), (3, 1));
 }
@@ -64,9 +64,9 @@ fn any_is_answered_by_secure_rrsets_alone() {
         Rtype::AAAA,
         "2001:db8::1",
     );
-    reply.assert_secure(&Proved::Answer);
+    reply.assert_secure(&ProvedAnswer::Answer);
     let unsigned = reply.without(is_signature("host.example.", Rtype::AAAA));
-    unsigned.assert_bogus(Reason::NoSignature { owner: name("host.example."), rtype: Rtype::AAAA });
+    unsigned.assert_bogus(BogusReason::NoSignature { owner: name("host.example."), rtype: Rtype::AAAA });
 }
 
 #[test]
@@ -75,46 +75,46 @@ fn each_link_of_a_chain_of_aliases_is_verified() {
         .answer("a.example.", Rtype::CNAME, "b.example.")
         .answer("b.example.", Rtype::CNAME, "c.example.")
         .answer("c.example.", Rtype::A, "192.0.2.1");
-    let validation = reply.assert_secure(&Proved::Answer);
+    let validation = reply.assert_secure(&ProvedAnswer::Answer);
     let steps = [alias("a.example.", "b.example.", false), alias("b.example.", "c.example.", false)];
     assert_eq!(validation.aliases, steps);
     for (owner, rtype) in
         [("a.example.", Rtype::CNAME), ("b.example.", Rtype::CNAME), ("c.example.", Rtype::A)]
     {
         let unsigned = reply.clone().without(is_signature(owner, rtype));
-        unsigned.assert_bogus(Reason::NoSignature { owner: name(owner), rtype });
+        unsigned.assert_bogus(BogusReason::NoSignature { owner: name(owner), rtype });
     }
     // An alias is what was asked for.
     let itself = Reply { rtype: Rtype::CNAME, ..reply.clone() };
-    assert_eq!(itself.assert_secure(&Proved::Answer).aliases, []);
+    assert_eq!(itself.assert_secure(&ProvedAnswer::Answer).aliases, []);
     // What is left out is not proved, and not denied either.
     let cut = reply.without(|record| record.owner == name("c.example."));
-    cut.assert_secure(&Proved::Alias { target: name("c.example.") });
+    cut.assert_secure(&ProvedAnswer::Alias { target: name("c.example.") });
 }
 
 #[test]
 fn an_alias_may_lead_out_of_the_zone_or_in_circles() {
     let out = Reply::to("a.example.", Rtype::A).answer("a.example.", Rtype::CNAME, "b.test.");
-    out.assert_secure(&Proved::Alias { target: name("b.test.") });
+    out.assert_secure(&ProvedAnswer::Alias { target: name("b.test.") });
     // Behind it the code is of another zone's name.
-    out.clone().rcode(Rcode::NXDOMAIN).assert_secure(&Proved::Alias { target: name("b.test.") });
+    out.clone().rcode(Rcode::NXDOMAIN).assert_secure(&ProvedAnswer::Alias { target: name("b.test.") });
     // What stands there of other zones is not looked at.
     let more = out.unsigned(Section::Answer, "b.test.", Rtype::A, "192.0.2.1");
-    more.assert_secure(&Proved::Alias { target: name("b.test.") });
+    more.assert_secure(&ProvedAnswer::Alias { target: name("b.test.") });
     let circle = Reply::to("a.example.", Rtype::A).answer("a.example.", Rtype::CNAME, "b.example.").answer(
         "b.example.",
         Rtype::CNAME,
         "a.example.",
     );
-    circle.assert_secure(&Proved::Alias { target: name("a.example.") });
+    circle.assert_secure(&ProvedAnswer::Alias { target: name("a.example.") });
 }
 
 #[test]
 fn a_name_has_one_alias() {
     let two = Reply::to("a.example.", Rtype::A).answer("a.example.", Rtype::CNAME, "b.example.\nc.example.");
-    two.assert_bogus(Reason::SeveralAliases(name("a.example.")));
+    two.assert_bogus(BogusReason::SeveralAliases(name("a.example.")));
     let two = Reply::to("a.d.example.", Rtype::A).answer("d.example.", Rtype::DNAME, "b.test.\nc.test.");
-    two.assert_bogus(Reason::SeveralAliases(name("d.example.")));
+    two.assert_bogus(BogusReason::SeveralAliases(name("d.example.")));
 }
 
 /// RFC 6672 §5.3.1.
@@ -123,23 +123,23 @@ fn a_synthesised_alias_is_exactly_what_the_dname_makes() {
     let base = || Reply::to("x.y.d.example.", Rtype::A).answer("d.example.", Rtype::DNAME, "t.example.");
     let made = |target| base().unsigned(Section::Answer, "x.y.d.example.", Rtype::CNAME, target);
     let end = |reply: Reply| reply.answer("x.y.t.example.", Rtype::A, "192.0.2.1");
-    let validation = end(made("X.y.T.example.")).assert_secure(&Proved::Answer);
+    let validation = end(made("X.y.T.example.")).assert_secure(&ProvedAnswer::Answer);
     assert_eq!(validation.aliases, [alias("x.y.d.example.", "x.y.t.example.", true)]);
     let synthesised = |rrset: &&crate::validate::RrsetOutcome| rrset.status == RrsetStatus::Synthesised;
     assert_eq!(validation.rrsets.iter().filter(synthesised).count(), 1);
     // Whoever has the DNAME record can make the other.
-    end(base()).assert_secure(&Proved::Answer);
+    end(base()).assert_secure(&ProvedAnswer::Answer);
     for forged in ["y.t.example.", "x.y.u.example.", "x.y.d.example.", "t.example."] {
-        end(made(forged)).assert_bogus(Reason::ForgedAlias(name("x.y.d.example.")));
+        end(made(forged)).assert_bogus(BogusReason::ForgedAlias(name("x.y.d.example.")));
     }
     let unsigned = end(made("x.y.t.example.")).without(is_signature("d.example.", Rtype::DNAME));
-    unsigned.assert_bogus(Reason::NoSignature { owner: name("d.example."), rtype: Rtype::DNAME });
+    unsigned.assert_bogus(BogusReason::NoSignature { owner: name("d.example."), rtype: Rtype::DNAME });
     let alone = end(made("x.y.t.example.")).without(|record| record.owner == name("d.example."));
-    alone.assert_bogus(Reason::NoSignature { owner: name("x.y.d.example."), rtype: Rtype::CNAME });
+    alone.assert_bogus(BogusReason::NoSignature { owner: name("x.y.d.example."), rtype: Rtype::CNAME });
     let itself = Reply { rtype: Rtype::CNAME, ..made("x.y.t.example.") };
-    itself.assert_secure(&Proved::Answer);
+    itself.assert_secure(&ProvedAnswer::Answer);
     let itself = Reply { rtype: Rtype::CNAME, ..base() };
-    itself.assert_secure(&Proved::Alias { target: name("x.y.t.example.") });
+    itself.assert_secure(&ProvedAnswer::Alias { target: name("x.y.t.example.") });
 }
 
 /// RFC 6672 §3.1: the CNAME record has the TTL of the DNAME record. It is not signed, so that whoever sends it says what TTL
@@ -151,7 +151,7 @@ fn a_synthesised_alias_is_kept_no_longer_than_its_dname() {
         .unsigned(Section::Answer, "x.d.example.", Rtype::CNAME, "x.t.example.")
         .answer("x.t.example.", Rtype::A, "192.0.2.1");
     let ttl_of = |reply: &Reply, rtype| {
-        let validation = reply.assert_secure(&Proved::Answer);
+        let validation = reply.assert_secure(&ProvedAnswer::Answer);
         validation.rrsets.iter().find(|rrset| rrset.rtype == rtype).unwrap().ttl
     };
     for (said, kept) in [(TTL, TTL), (0, 0), (TTL - 1, TTL - 1), (TTL + 1, TTL), (u32::MAX, TTL)] {
@@ -173,11 +173,11 @@ fn a_dname_redirects_what_is_below_it_alone() {
         Rtype::CNAME,
         "t.example.",
     );
-    beside.assert_bogus(Reason::NoSignature { owner: name("d.example."), rtype: Rtype::CNAME });
+    beside.assert_bogus(BogusReason::NoSignature { owner: name("d.example."), rtype: Rtype::CNAME });
     let expanded = Reply::to("x.d.example.", Rtype::A)
         .expanded("d.example.", Rtype::DNAME, "t.example.", 1)
         .unsigned(Section::Answer, "x.d.example.", Rtype::CNAME, "x.t.example.");
-    expanded.assert_bogus(Reason::Expanded { owner: name("d.example."), rtype: Rtype::DNAME });
+    expanded.assert_bogus(BogusReason::Expanded { owner: name("d.example."), rtype: Rtype::DNAME });
 }
 
 #[test]
@@ -187,10 +187,10 @@ fn a_dname_may_make_too_long_a_name() {
     let question = format!("{label}.{label}.{label}.{}.d.example.", "y".repeat(47));
     let reply = Reply::to(&question, Rtype::A).rcode(YXDOMAIN);
     let long = reply.clone().answer("d.example.", Rtype::DNAME, "target.example.");
-    assert_eq!(long.assert_secure(&Proved::Overlong).rcode, YXDOMAIN);
+    assert_eq!(long.assert_secure(&ProvedAnswer::DnameTooLong).rcode, YXDOMAIN);
     // A code that nothing proves.
     let short = reply.answer("d.example.", Rtype::DNAME, "t.example.");
-    short.assert_bogus(Reason::RcodeNotProved(YXDOMAIN));
+    short.assert_bogus(BogusReason::RcodeNotProved(YXDOMAIN));
 }
 
 #[test]
@@ -199,29 +199,29 @@ fn a_signed_referral_has_a_ds_rrset() {
         .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
         .authority("s.example.", Rtype::DS, DS);
     let child = name("s.example.");
-    let validation = reply.assert_secure(&Proved::Referral { child: child.clone(), signed: true });
+    let validation = reply.assert_secure(&ProvedAnswer::Referral { child: child.clone(), signed: true });
     assert_eq!(validation.rrsets[0].status, RrsetStatus::Unsigned);
     let unsigned = reply.clone().without(is_signature("s.example.", Rtype::DS));
-    unsigned.assert_bogus(Reason::NoSignature { owner: child.clone(), rtype: Rtype::DS });
+    unsigned.assert_bogus(BogusReason::NoSignature { owner: child.clone(), rtype: Rtype::DS });
     // A DS RRset of a wildcard says nothing of this delegation.
     let expanded = Reply::to("www.s.example.", Rtype::A)
         .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
         .signed_as(Section::Authority, "s.example.", Rtype::DS, DS, |fields| fields.labels = 1);
-    expanded.assert_bogus(Reason::Expanded { owner: child, rtype: Rtype::DS });
+    expanded.assert_bogus(BogusReason::Expanded { owner: child, rtype: Rtype::DS });
     let none = reply.without(|record| record.rtype != Rtype::NS);
-    none.assert_bogus(Reason::NoDenial);
+    none.assert_bogus(BogusReason::NoDenial);
     // A delegation elsewhere, and one of the zone itself, are no referrals.
     for cut in ["t.example.", "example.", "a.www.s.example."] {
         let stray = Reply::to("www.s.example.", Rtype::A)
             .unsigned(Section::Authority, cut, Rtype::NS, "ns.test.")
             .authority("s.example.", Rtype::DS, DS);
-        stray.assert_bogus(Reason::NoDenial);
+        stray.assert_bogus(BogusReason::NoDenial);
     }
     // DS at the cut is the parent's to answer.
     let question = Reply::to("s.example.", Rtype::DS)
         .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
         .authority("s.example.", Rtype::DS, DS);
-    question.assert_bogus(Reason::NoDenial);
+    question.assert_bogus(BogusReason::NoDenial);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn an_alias_may_lead_to_a_referral() {
         .answer("a.example.", Rtype::CNAME, "www.s.example.")
         .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
         .authority("s.example.", Rtype::DS, DS);
-    reply.assert_secure(&Proved::Referral { child: name("s.example."), signed: true });
+    reply.assert_secure(&ProvedAnswer::Referral { child: name("s.example."), signed: true });
 }
 
 /// The root has no parent: what it says of DS at its own name holds.
@@ -240,13 +240,13 @@ fn the_root_zone_is_a_zone_as_any_other() {
     let base = Reply::to(".", Rtype::DS).by(&signer);
     let next =
         base.authority(".", Rtype::SOA, SOA).authority(".", Rtype::NSEC, "aaa. NS SOA RRSIG NSEC DNSKEY");
-    next.assert_secure(&Proved::NoData);
+    next.assert_secure(&ProvedAnswer::NoData);
     let positive = Reply::to("a.", Rtype::A).by(&signer).answer("a.", Rtype::A, "192.0.2.1");
-    positive.assert_secure(&Proved::Answer);
+    positive.assert_secure(&ProvedAnswer::Answer);
     let missing = Reply::to("b.a.", Rtype::A)
         .by(&signer)
         .rcode(Rcode::NXDOMAIN)
         .authority("a.", Rtype::NSEC, "c. A RRSIG NSEC")
         .authority(".", Rtype::NSEC, "a. NS SOA RRSIG NSEC");
-    missing.assert_secure(&Proved::NxDomain);
+    missing.assert_secure(&ProvedAnswer::NxDomain);
 }

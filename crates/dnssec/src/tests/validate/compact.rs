@@ -12,12 +12,12 @@ fn reply(types: &str) -> Reply {
 #[test]
 fn a_missing_name_has_nxname_and_nothing_else() {
     for rcode in [Rcode::NOERROR, Rcode::NXDOMAIN] {
-        let validation = reply(MISSING).rcode(rcode).assert_secure(&Proved::NxDomain);
+        let validation = reply(MISSING).rcode(rcode).assert_secure(&ProvedAnswer::NxDomain);
         assert_eq!((validation.rcode, validation.work.signatures), (Rcode::NXDOMAIN, 2));
-        let beside = Reason::NxnameWithTypes(name("m.example."));
+        let beside = BogusReason::NxnameWithTypes(name("m.example."));
         reply("A RRSIG NSEC NXNAME").rcode(rcode).assert_bogus(beside);
     }
-    let exists = Reason::NameExists(name("m.example."));
+    let exists = BogusReason::NameExists(name("m.example."));
     reply("TXT RRSIG NSEC").rcode(Rcode::NXDOMAIN).assert_bogus(exists.clone());
     reply("RRSIG NSEC").rcode(Rcode::NXDOMAIN).assert_bogus(exists);
 }
@@ -26,16 +26,16 @@ fn a_missing_name_has_nxname_and_nothing_else() {
 fn it_says_nothing_of_other_names() {
     for other in ["n.example.", "x.m.example.", "\\000.m.example.", "example."] {
         let moved = Reply { name: name(other), ..reply(MISSING) };
-        moved.assert_bogus(Reason::NotMatched(name(other)));
-        moved.clone().rcode(Rcode::NXDOMAIN).assert_bogus(Reason::NotCovered(name(other)));
+        moved.assert_bogus(BogusReason::NotMatched(name(other)));
+        moved.clone().rcode(Rcode::NXDOMAIN).assert_bogus(BogusReason::NotCovered(name(other)));
     }
 }
 
 #[test]
 fn types_and_empty_non_terminals_are_shown_as_ever() {
-    reply("TXT RRSIG NSEC").assert_secure(&Proved::NoData);
-    reply("RRSIG NSEC").assert_secure(&Proved::NoData);
-    let there = Reason::TypeExists { name: name("m.example."), rtype: Rtype::A };
+    reply("TXT RRSIG NSEC").assert_secure(&ProvedAnswer::NoData);
+    reply("RRSIG NSEC").assert_secure(&ProvedAnswer::NoData);
+    let there = BogusReason::TypeExists { name: name("m.example."), rtype: Rtype::A };
     reply("A RRSIG NSEC").assert_bogus(there);
 }
 
@@ -43,7 +43,7 @@ fn types_and_empty_non_terminals_are_shown_as_ever() {
 #[test]
 fn wildcards_are_answered_as_exact_matches() {
     let exact = Reply::to("b.w.example.", Rtype::A).answer("b.w.example.", Rtype::A, "192.0.2.1");
-    exact.assert_secure(&Proved::Answer);
+    exact.assert_secure(&ProvedAnswer::Answer);
 }
 
 /// RFC 9824 §3.4.
@@ -55,7 +55,7 @@ fn an_unsigned_delegation_has_a_record_of_its_own() {
             .nsec("d.example.", "d\\000.example.", types)
     };
     let child = name("d.example.");
-    let referral = Proved::Referral { child: child.clone(), signed: false };
-    with("NS RRSIG NSEC").assert_insecure(Insecurity::UnsignedDelegation, &referral);
-    with(MISSING).assert_bogus(Reason::NotADelegation(child));
+    let referral = ProvedAnswer::Referral { child: child.clone(), signed: false };
+    with("NS RRSIG NSEC").assert_insecure(InsecureReason::UnsignedDelegation, &referral);
+    with(MISSING).assert_bogus(BogusReason::NotADelegation(child));
 }

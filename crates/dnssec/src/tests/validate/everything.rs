@@ -46,10 +46,10 @@ impl World {
         let rdata = pair.dnskey_rdata();
         let set = KeySet::new(&name("example."), vec![pair]).unwrap();
         let (signed, proofs): (Contents, Option<Arc<Proofs>>) = sign_any(&plain, &set, &options(mechanism));
-        let mut keys = TrustedKeys::new(&name("example."), [rdata.as_slice()], &Limits::default());
+        let mut keys = TrustedKeys::new(&name("example."), [rdata.as_slice()], &ValidationLimits::default());
         let vrf = crate::tests::nsec5::vrf();
         if proofs.is_some() {
-            keys.set_nsec5_keys([Nsec5Key::of(&vrf).rdata()], &Limits::default());
+            keys.set_nsec5_keys([Nsec5Key::of(&vrf).rdata()], &ValidationLimits::default());
         }
         Self { plain, signed, mechanism, keys, vrf }
     }
@@ -140,13 +140,17 @@ impl World {
     }
 
     /// What validators say to a claim, for each way to support it.
-    fn statuses(&self, reply: &Reply) -> Vec<(Status, Option<Proved>)> {
+    fn statuses(&self, reply: &Reply) -> Vec<(SecurityStatus, Option<ProvedAnswer>)> {
         let mut choices = self.proofs(&reply.name);
         choices.sort();
         choices.dedup();
         let validate = |names: Vec<Name>| {
-            let limits =
-                Limits { nsec3_records: 100, proofs_per_response: 100, proofs: 100, ..Limits::default() };
+            let limits = ValidationLimits {
+                nsec3_records: 100,
+                proofs_per_response: 100,
+                proofs: 100,
+                ..ValidationLimits::default()
+            };
             let reply = self.with_proofs(reply.clone(), &names);
             let validation = reply.validate_with(&self.keys, NOW, &mut Budget::new(limits));
             (validation.status, validation.proved)
@@ -158,7 +162,7 @@ impl World {
     fn judge(
         &self,
         reply: &Reply,
-        is_true: impl Fn(&Proved) -> bool,
+        is_true: impl Fn(&ProvedAnswer) -> bool,
         truth: &Truth,
     ) -> Result<(), TestCaseError> {
         let statuses = self.statuses(reply);
@@ -167,9 +171,12 @@ impl World {
             let holds = proved.as_ref().is_some_and(&is_true);
             any_true |= holds;
             // That a delegation is not signed is proved as well as anything that is Secure.
-            let says_so = matches!(status, Status::Secure | Status::Insecure(Insecurity::UnsignedDelegation));
+            let says_so = matches!(
+                status,
+                SecurityStatus::Secure | SecurityStatus::Insecure(InsecureReason::UnsignedDelegation)
+            );
             let is_false = says_so && !holds;
-            let is_undecided = matches!(status, Status::Indeterminate(_));
+            let is_undecided = matches!(status, SecurityStatus::Indeterminate(_));
             prop_assert!(
                 !is_false && !is_undecided,
                 "{} {} {truth:?}: {statuses:?}",
@@ -188,14 +195,16 @@ impl World {
     }
 
     /// What a true response to this question proves; something that no claim is, where the claim is another one.
-    fn claimed(&self, reply: &Reply, truth: &Truth) -> Proved {
+    fn claimed(&self, reply: &Reply, truth: &Truth) -> ProvedAnswer {
         match truth {
-            Truth::NxDomain if reply.rcode == Rcode::NXDOMAIN => Proved::NxDomain,
-            Truth::NoData if reply.rcode == Rcode::NOERROR => Proved::NoData,
-            Truth::WildcardNoData if reply.rcode == Rcode::NOERROR => Proved::WildcardNoData,
-            Truth::Referral(child, signed) => Proved::Referral { child: child.clone(), signed: *signed },
-            Truth::Wildcard(_) => Proved::WildcardAnswer,
-            _ => Proved::Alias { target: Name::root() },
+            Truth::NxDomain if reply.rcode == Rcode::NXDOMAIN => ProvedAnswer::NxDomain,
+            Truth::NoData if reply.rcode == Rcode::NOERROR => ProvedAnswer::NoData,
+            Truth::WildcardNoData if reply.rcode == Rcode::NOERROR => ProvedAnswer::WildcardNoData,
+            Truth::Referral(child, signed) => {
+                ProvedAnswer::Referral { child: child.clone(), signed: *signed }
+            }
+            Truth::Wildcard(_) => ProvedAnswer::WildcardAnswer,
+            _ => ProvedAnswer::Alias { target: Name::root() },
         }
     }
 
@@ -232,11 +241,12 @@ fn copy(reply: Reply, section: Section, owner: &Name, node: Node<'_>, rrset: Rrs
 fn judge_denials(world: &World, owner: &Name, rtype: Rtype, truth: &Truth) -> Result<(), TestCaseError> {
     let nodata = world.reply(owner, rtype);
     let nxdomain = nodata.clone().rcode(Rcode::NXDOMAIN);
-    world.judge(&nxdomain, |proved| *proved == Proved::NxDomain && *truth == Truth::NxDomain, truth)?;
-    let is_true = |proved: &Proved| match truth {
-        Truth::NoData => *proved == Proved::NoData,
+    world.judge(&nxdomain, |proved| *proved == ProvedAnswer::NxDomain && *truth == Truth::NxDomain, truth)?;
+    let is_true = |proved: &ProvedAnswer| match truth {
+        Truth::NoData => *proved == ProvedAnswer::NoData,
         Truth::WildcardNoData => {
-            *proved == Proved::WildcardNoData || world.mechanism.is_opt_out() && *proved == Proved::NoData
+            *proved == ProvedAnswer::WildcardNoData
+                || world.mechanism.is_opt_out() && *proved == ProvedAnswer::NoData
         }
         _ => false,
     };
@@ -257,7 +267,7 @@ fn judge_wildcards(world: &World, owner: &Name, rtype: Rtype, truth: &Truth) -> 
         let is_own = *truth == Truth::Wildcard(wildcard);
         let not_own = Truth::Alias;
         let truth = if is_own { truth } else { &not_own };
-        world.judge(&reply, |proved| *proved == Proved::WildcardAnswer && is_own, truth)?;
+        world.judge(&reply, |proved| *proved == ProvedAnswer::WildcardAnswer && is_own, truth)?;
     }
     Ok(())
 }
@@ -276,7 +286,7 @@ fn judge_referrals(world: &World, owner: &Name, rtype: Rtype, truth: &Truth) -> 
         );
         let is_unsigned = *truth == Truth::Referral(above.clone(), false);
         let none = Truth::Alias;
-        let unsigned = Proved::Referral { child: above.clone(), signed: false };
+        let unsigned = ProvedAnswer::Referral { child: above.clone(), signed: false };
         world.judge(
             &base,
             |proved| *proved == unsigned && is_unsigned,
@@ -289,7 +299,7 @@ fn judge_referrals(world: &World, owner: &Name, rtype: Rtype, truth: &Truth) -> 
         };
         let reply = copy(base, Section::Authority, &above, signed, ds);
         let is_signed = *truth == Truth::Referral(above.clone(), true);
-        let referral = Proved::Referral { child: above.clone(), signed: true };
+        let referral = ProvedAnswer::Referral { child: above.clone(), signed: true };
         world.judge(
             &reply,
             |proved| *proved == referral && is_signed,

@@ -5,8 +5,8 @@ use crate::denial::Nsec3Params;
 use crate::denial::nsec3::chain;
 use crate::validate::Limit;
 
-fn over(limit: Limit) -> Status {
-    Status::Indeterminate(Undecided::Limit(limit))
+fn over(limit: Limit) -> SecurityStatus {
+    SecurityStatus::Indeterminate(IndeterminateReason::Limit(limit))
 }
 
 /// An answer of so many RRsets, each of which takes one signature.
@@ -21,13 +21,13 @@ fn many(count: u16) -> Reply {
 
 #[test]
 fn signatures_have_a_limit() {
-    assert_eq!(many(64).assert_secure(&Proved::Answer).work.signatures, 64);
+    assert_eq!(many(64).assert_secure(&ProvedAnswer::Answer).work.signatures, 64);
     let validation = many(65).validate();
     assert_eq!((validation.status, validation.work.signatures), (over(Limit::Signatures), 64));
     // One budget for all responses of a query.
     let (keys, mut budget) = (trust(&many(0).signer), Budget::default());
     for _ in 0..2 {
-        assert_eq!(many(32).validate_with(&keys, NOW, &mut budget).status, Status::Secure);
+        assert_eq!(many(32).validate_with(&keys, NOW, &mut budget).status, SecurityStatus::Secure);
     }
     let validation = many(1).validate_with(&keys, NOW, &mut budget);
     assert_eq!((validation.status, validation.work.signatures), (over(Limit::Signatures), 0));
@@ -44,7 +44,7 @@ fn signatures_that_fail_have_a_limit() {
         let reply = reply.altered(is_signature, |record| record.rdata[30] ^= 1);
         reply.nsec("example.", "example.", "NS SOA RRSIG NSEC")
     };
-    let validation = with(15).assert_secure(&Proved::NxDomain);
+    let validation = with(15).assert_secure(&ProvedAnswer::NxDomain);
     assert_eq!((validation.work.signatures, validation.work.failures), (16, 15));
     let validation = with(17).validate();
     assert_eq!((validation.status, validation.work.signatures), (over(Limit::Failures), 16));
@@ -72,10 +72,11 @@ fn keys_of_one_tag_times_many_signatures_stay_cheap() {
         signatures.push(signature.clone());
     }
     let reply = reply.clone().raw(Section::Answer, &reply.name, Rtype::RRSIG, &signatures);
-    let keys = TrustedKeys::new(&name("example."), keys.iter().map(Vec::as_slice), &Limits::default());
+    let keys =
+        TrustedKeys::new(&name("example."), keys.iter().map(Vec::as_slice), &ValidationLimits::default());
     let validation = reply.validate_with(&keys, NOW, &mut Budget::default());
     assert!(
-        matches!(validation.status, Status::Bogus(Reason::BadSignature { .. })),
+        matches!(validation.status, SecurityStatus::Bogus(BogusReason::BadSignature { .. })),
         "{:?}",
         validation.status
     );
@@ -100,11 +101,11 @@ fn hashes_have_a_limit() {
     };
     // The whole chain is one record: names of 119 labels and their hashes, of two blocks where they have more than 55 octets.
     let validation = with(119, 0);
-    assert_eq!((&validation.status, validation.work.hashes), (&Status::Secure, 121));
+    assert_eq!((&validation.status, validation.work.hashes), (&SecurityStatus::Secure, 121));
     let validation = with(119, 50);
     assert_eq!(validation.status, over(Limit::HashBlocks));
     assert!(validation.work.hash_blocks <= 600 && validation.work.hash_blocks > 540);
-    assert_eq!(with(9, 50).status, Status::Secure);
+    assert_eq!(with(9, 50).status, SecurityStatus::Secure);
 }
 
 #[test]
@@ -114,8 +115,8 @@ fn nsec3_records_of_one_response_have_a_limit() {
         let base = nsec3(Reply::to("b.example.", Rtype::A).rcode(Rcode::NXDOMAIN), apex, 0);
         (1..count).fold(base, |reply, number| nsec3(reply, [number; 20], 0))
     };
-    with(8).assert_secure(&Proved::NxDomain);
-    with(9).assert_bogus(Reason::TooManyNsec3(9));
+    with(8).assert_secure(&ProvedAnswer::NxDomain);
+    with(9).assert_bogus(BogusReason::TooManyNsec3(9));
 }
 
 #[test]
@@ -126,14 +127,14 @@ fn aliases_have_a_limit() {
         });
         reply.answer(&format!("a{count}.example."), Rtype::A, "192.0.2.1")
     };
-    with(16).assert_secure(&Proved::Answer);
+    with(16).assert_secure(&ProvedAnswer::Answer);
     assert_eq!(with(17).validate().status, over(Limit::Aliases));
 }
 
 #[test]
 fn limits_can_be_set() {
-    let limits = Limits { signatures: 2, ..Limits::default() };
+    let limits = ValidationLimits { signatures: 2, ..ValidationLimits::default() };
     let keys = trust(&many(0).signer);
-    assert_eq!(many(2).validate_with(&keys, NOW, &mut Budget::new(limits)).status, Status::Secure);
+    assert_eq!(many(2).validate_with(&keys, NOW, &mut Budget::new(limits)).status, SecurityStatus::Secure);
     assert_eq!(many(3).validate_with(&keys, NOW, &mut Budget::new(limits)).status, over(Limit::Signatures));
 }

@@ -95,26 +95,26 @@ fn nxdomain(question: &str) -> Reply {
 fn a_name_is_denied_by_encloser_next_closer_and_wildcard() {
     let base = || nxdomain("b.a.example.");
     let sound = base().matched("a.example.", DATA).covered("b.a.example.").covered("*.a.example.");
-    let validation = sound.assert_secure(&Proved::NxDomain);
+    let validation = sound.assert_secure(&ProvedAnswer::NxDomain);
     assert_eq!((validation.work.signatures, validation.work.hashes), (4, 3));
     // Further below, the next closer name is the same.
     let deep = Reply { name: name("z.y.b.a.example."), ..sound };
-    deep.assert_secure(&Proved::NxDomain);
+    deep.assert_secure(&ProvedAnswer::NxDomain);
 
     let no_encloser = base().covered("b.a.example.").covered("*.a.example.");
-    no_encloser.assert_bogus(Reason::NoEncloser(name("b.a.example.")));
+    no_encloser.assert_bogus(BogusReason::NoEncloser(name("b.a.example.")));
     let no_next = base().matched("a.example.", DATA).covered("*.a.example.");
-    no_next.assert_bogus(Reason::NotCovered(name("b.a.example.")));
+    no_next.assert_bogus(BogusReason::NotCovered(name("b.a.example.")));
     let no_wildcard = base().matched("a.example.", DATA).covered("b.a.example.");
-    no_wildcard.assert_bogus(Reason::WildcardNotDenied(name("*.a.example.")));
+    no_wildcard.assert_bogus(BogusReason::WildcardNotDenied(name("*.a.example.")));
     let exists = no_wildcard.matched("*.a.example.", DATA);
-    exists.assert_bogus(Reason::WildcardExists(name("*.a.example.")));
+    exists.assert_bogus(BogusReason::WildcardExists(name("*.a.example.")));
     let there = base().matched("b.a.example.", DATA).covered("*.a.example.");
-    there.assert_bogus(Reason::NameExists(name("b.a.example.")));
+    there.assert_bogus(BogusReason::NameExists(name("b.a.example.")));
     // A closer encloser is there: its own next closer name and wildcard are what counts.
     let closer = Reply { name: name("c.b.a.example."), ..base() };
     let closer = closer.matched("a.example.", DATA).matched("b.a.example.", DATA).covered("*.a.example.");
-    closer.assert_bogus(Reason::NotCovered(name("c.b.a.example.")));
+    closer.assert_bogus(BogusReason::NotCovered(name("c.b.a.example.")));
 }
 
 /// RFC 5155 §8.3, RFC 6840 §4.1.
@@ -123,10 +123,10 @@ fn the_encloser_is_neither_a_cut_nor_a_dname() {
     let with = |types| {
         nxdomain("b.a.example.").matched("a.example.", types).covered("b.a.example.").covered("*.a.example.")
     };
-    with(DATA).assert_secure(&Proved::NxDomain);
-    with("NS SOA RRSIG").assert_secure(&Proved::NxDomain);
-    with("NS DS RRSIG").assert_bogus(Reason::ParentSide(name("a.example.")));
-    with("DNAME RRSIG").assert_bogus(Reason::BelowDname(name("a.example.")));
+    with(DATA).assert_secure(&ProvedAnswer::NxDomain);
+    with("NS SOA RRSIG").assert_secure(&ProvedAnswer::NxDomain);
+    with("NS DS RRSIG").assert_bogus(BogusReason::ParentSide(name("a.example.")));
+    with("DNAME RRSIG").assert_bogus(BogusReason::BelowDname(name("a.example.")));
 }
 
 /// The last record of a chain leads back to the first, and a record alone to itself.
@@ -134,7 +134,7 @@ fn the_encloser_is_neither_a_cut_nor_a_dname() {
 fn spans_go_round() {
     let apex = Made::matching("example.", APEX);
     let alone = Made { next: apex.hash.to_vec(), ..apex.clone() };
-    nxdomain("b.example.").nsec3(&alone).assert_secure(&Proved::NxDomain);
+    nxdomain("b.example.").nsec3(&alone).assert_secure(&ProvedAnswer::NxDomain);
     let hash = Made::matching("b.example.", "").hash;
     let wide = |from: [u8; 20], to: [u8; 20]| Made {
         hash: from,
@@ -142,14 +142,14 @@ fn spans_go_round() {
         ..Made::matching("x.example.", "A")
     };
     let base = || nxdomain("b.example.").nsec3(&apex).covered("*.example.");
-    let not_covered = || Reason::NotCovered(name("b.example."));
+    let not_covered = || BogusReason::NotCovered(name("b.example."));
     let (low, high) = ([0; 20], [255; 20]);
-    base().nsec3(&wide(low, high)).assert_secure(&Proved::NxDomain);
+    base().nsec3(&wide(low, high)).assert_secure(&ProvedAnswer::NxDomain);
     // From behind the hash around to before it: everything but the hash.
     base().nsec3(&wide(stepped(hash, true), stepped(hash, false))).assert_bogus(not_covered());
     base().nsec3(&wide(stepped(hash, true), hash)).assert_bogus(not_covered());
-    base().nsec3(&wide(stepped(hash, false), low)).assert_secure(&Proved::NxDomain);
-    base().nsec3(&wide(high, stepped(hash, true))).assert_secure(&Proved::NxDomain);
+    base().nsec3(&wide(stepped(hash, false), low)).assert_secure(&ProvedAnswer::NxDomain);
+    base().nsec3(&wide(high, stepped(hash, true))).assert_secure(&ProvedAnswer::NxDomain);
     base().nsec3(&wide(high, hash)).assert_bogus(not_covered());
 }
 
@@ -158,70 +158,73 @@ fn spans_go_round() {
 fn types_are_denied_by_the_record_of_name_or_wildcard() {
     let a = || name("a.example.");
     let with = |rtype, types| Reply::to("a.example.", rtype).soa().matched("a.example.", types);
-    with(Rtype::AAAA, DATA).assert_secure(&Proved::NoData);
-    with(Rtype::AAAA, "").assert_secure(&Proved::NoData);
-    with(Rtype::A, DATA).assert_bogus(Reason::TypeExists { name: a(), rtype: Rtype::A });
-    with(Rtype::A, "CNAME RRSIG").assert_bogus(Reason::AliasExists(a()));
-    with(Rtype::A, "NS").assert_bogus(Reason::ParentSide(a()));
-    with(Rtype::DS, "NS").assert_secure(&Proved::NoData);
-    with(Rtype::DS, "NS SOA RRSIG").assert_bogus(Reason::ChildSide(a()));
-    with(Rtype::AAAA, DATA).rcode(Rcode::NXDOMAIN).assert_bogus(Reason::NameExists(a()));
+    with(Rtype::AAAA, DATA).assert_secure(&ProvedAnswer::NoData);
+    with(Rtype::AAAA, "").assert_secure(&ProvedAnswer::NoData);
+    with(Rtype::A, DATA).assert_bogus(BogusReason::TypeExists { name: a(), rtype: Rtype::A });
+    with(Rtype::A, "CNAME RRSIG").assert_bogus(BogusReason::AliasExists(a()));
+    with(Rtype::A, "NS").assert_bogus(BogusReason::ParentSide(a()));
+    with(Rtype::DS, "NS").assert_secure(&ProvedAnswer::NoData);
+    with(Rtype::DS, "NS SOA RRSIG").assert_bogus(BogusReason::ChildSide(a()));
+    with(Rtype::AAAA, DATA).rcode(Rcode::NXDOMAIN).assert_bogus(BogusReason::NameExists(a()));
 
     let wild = |types| {
         let base = Reply::to("b.a.example.", Rtype::AAAA).soa();
         base.matched("a.example.", DATA).covered("b.a.example.").matched("*.a.example.", types)
     };
     let wildcard = || name("*.a.example.");
-    wild(DATA).assert_secure(&Proved::WildcardNoData);
-    wild("").assert_secure(&Proved::WildcardNoData);
-    wild("AAAA RRSIG").assert_bogus(Reason::TypeExists { name: wildcard(), rtype: Rtype::AAAA });
-    wild("CNAME RRSIG").assert_bogus(Reason::AliasExists(wildcard()));
-    wild("NS").assert_bogus(Reason::ParentSide(wildcard()));
+    wild(DATA).assert_secure(&ProvedAnswer::WildcardNoData);
+    wild("").assert_secure(&ProvedAnswer::WildcardNoData);
+    wild("AAAA RRSIG").assert_bogus(BogusReason::TypeExists { name: wildcard(), rtype: Rtype::AAAA });
+    wild("CNAME RRSIG").assert_bogus(BogusReason::AliasExists(wildcard()));
+    wild("NS").assert_bogus(BogusReason::ParentSide(wildcard()));
     let none =
         Reply::to("b.a.example.", Rtype::AAAA).soa().matched("a.example.", DATA).covered("b.a.example.");
-    none.assert_bogus(Reason::NotMatched(name("b.a.example.")));
+    none.assert_bogus(BogusReason::NotMatched(name("b.a.example.")));
     let no_encloser =
         Reply::to("b.a.example.", Rtype::AAAA).soa().covered("b.a.example.").matched("*.a.example.", DATA);
-    no_encloser.assert_bogus(Reason::NoEncloser(name("b.a.example.")));
+    no_encloser.assert_bogus(BogusReason::NoEncloser(name("b.a.example.")));
 }
 
 /// RFC 5155 §8.8.
 #[test]
 fn a_wildcard_answers_where_the_next_closer_name_is_covered() {
     let reply = || Reply::to("c.b.a.example.", Rtype::A).expanded("c.b.a.example.", Rtype::A, "192.0.2.1", 2);
-    reply().covered("b.a.example.").assert_secure(&Proved::WildcardAnswer);
+    reply().covered("b.a.example.").assert_secure(&ProvedAnswer::WildcardAnswer);
     for other in ["c.b.a.example.", "a.example.", "*.a.example."] {
-        reply().covered(other).assert_bogus(Reason::NotCovered(name("b.a.example.")));
+        reply().covered(other).assert_bogus(BogusReason::NotCovered(name("b.a.example.")));
     }
-    reply().matched("b.a.example.", "").assert_bogus(Reason::NotCovered(name("b.a.example.")));
+    reply().matched("b.a.example.", "").assert_bogus(BogusReason::NotCovered(name("b.a.example.")));
 }
 
 /// RFC 5155 §6 and §9.2: where an unsigned delegation may be, nothing is Secure.
 #[test]
 fn opt_out_makes_insecure() {
-    let opt_out = Insecurity::OptOut;
+    let opt_out = InsecureReason::OptOut;
     let base = || nxdomain("b.a.example.").matched("a.example.", DATA);
-    base().opted_out("b.a.example.").covered("*.a.example.").assert_insecure(opt_out, &Proved::NxDomain);
+    base()
+        .opted_out("b.a.example.")
+        .covered("*.a.example.")
+        .assert_insecure(opt_out, &ProvedAnswer::NxDomain);
     // The flag counts on the record that covers the next closer name.
-    base().covered("b.a.example.").opted_out("*.a.example.").assert_secure(&Proved::NxDomain);
+    base().covered("b.a.example.").opted_out("*.a.example.").assert_secure(&ProvedAnswer::NxDomain);
     let flagged = Made::matching("a.example.", DATA).flags(OPT_OUT);
     nxdomain("b.a.example.")
         .nsec3(&flagged)
         .covered("b.a.example.")
         .covered("*.a.example.")
-        .assert_secure(&Proved::NxDomain);
+        .assert_secure(&ProvedAnswer::NxDomain);
     // A record that is not opt-out hides none that is.
     let wide = Made { hash: [0; 20], next: vec![255; 20], ..Made::covering("b.a.example.").flags(OPT_OUT) };
-    base().covered("b.a.example.").nsec3(&wide).assert_insecure(opt_out, &Proved::NxDomain);
+    base().covered("b.a.example.").nsec3(&wide).assert_insecure(opt_out, &ProvedAnswer::NxDomain);
 
     let answer = Reply::to("b.a.example.", Rtype::A).expanded("b.a.example.", Rtype::A, "192.0.2.1", 2);
-    answer.opted_out("b.a.example.").assert_insecure(opt_out, &Proved::WildcardAnswer);
+    answer.opted_out("b.a.example.").assert_insecure(opt_out, &ProvedAnswer::WildcardAnswer);
     let nodata =
         Reply::to("b.a.example.", Rtype::AAAA).soa().matched("a.example.", DATA).opted_out("b.a.example.");
-    nodata.assert_insecure(opt_out, &Proved::NoData);
+    nodata.assert_insecure(opt_out, &ProvedAnswer::NoData);
     // A name that is left out of the chain is no match for a wildcard, whatever that has.
-    nodata.clone().matched("*.a.example.", "AAAA RRSIG").assert_insecure(opt_out, &Proved::NoData);
-    nodata.matched("*.a.example.", DATA).assert_insecure(opt_out, &Proved::WildcardNoData);
+    nodata.clone().matched("*.a.example.", "AAAA RRSIG").assert_insecure(opt_out, &ProvedAnswer::NoData);
+    nodata.matched("*.a.example.", DATA).assert_insecure(opt_out, &ProvedAnswer::WildcardNoData);
 }
 
 /// RFC 5155 §8.6 and §8.9.
@@ -236,23 +239,23 @@ fn unsigned_delegations_are_matched_or_opted_out() {
             "ns.test.",
         )
     };
-    let referral = Proved::Referral { child: d(), signed: false };
-    refer().matched("d.example.", "NS").assert_insecure(Insecurity::UnsignedDelegation, &referral);
-    refer().matched("d.example.", "").assert_bogus(Reason::NotADelegation(d()));
-    refer().matched("d.example.", "NS SOA RRSIG").assert_bogus(Reason::ChildSide(d()));
-    refer().matched("d.example.", "NS DS RRSIG").assert_bogus(Reason::SignedDelegation(d()));
+    let referral = ProvedAnswer::Referral { child: d(), signed: false };
+    refer().matched("d.example.", "NS").assert_insecure(InsecureReason::UnsignedDelegation, &referral);
+    refer().matched("d.example.", "").assert_bogus(BogusReason::NotADelegation(d()));
+    refer().matched("d.example.", "NS SOA RRSIG").assert_bogus(BogusReason::ChildSide(d()));
+    refer().matched("d.example.", "NS DS RRSIG").assert_bogus(BogusReason::SignedDelegation(d()));
     let span = || refer().matched("example.", APEX);
-    span().opted_out("d.example.").assert_insecure(Insecurity::OptOut, &referral);
-    span().covered("d.example.").assert_bogus(Reason::NotOptOut(d()));
-    span().assert_bogus(Reason::NotCovered(d()));
-    refer().opted_out("d.example.").assert_bogus(Reason::NoEncloser(d()));
+    span().opted_out("d.example.").assert_insecure(InsecureReason::OptOut, &referral);
+    span().covered("d.example.").assert_bogus(BogusReason::NotOptOut(d()));
+    span().assert_bogus(BogusReason::NotCovered(d()));
+    refer().opted_out("d.example.").assert_bogus(BogusReason::NoEncloser(d()));
     let ds = || Reply::to("d.example.", Rtype::DS).soa().matched("example.", APEX);
-    ds().opted_out("d.example.").assert_insecure(Insecurity::OptOut, &Proved::NoData);
-    ds().covered("d.example.").assert_bogus(Reason::NotMatched(d()));
+    ds().opted_out("d.example.").assert_insecure(InsecureReason::OptOut, &ProvedAnswer::NoData);
+    ds().covered("d.example.").assert_bogus(BogusReason::NotMatched(d()));
     // The encloser may not be another zone's cut.
     let below =
         Reply::to("e.d.example.", Rtype::DS).soa().matched("d.example.", "NS").opted_out("e.d.example.");
-    below.assert_bogus(Reason::ParentSide(d()));
+    below.assert_bogus(BogusReason::ParentSide(d()));
 }
 
 /// A record that does not count is why the proof is not complete (RFC 5155 §8.1, §8.2).
@@ -261,35 +264,35 @@ fn records_that_do_not_count_are_passed_over() {
     let (rtype, base) =
         (Rtype::NSEC3, || nxdomain("b.example.").matched("example.", APEX).covered("*.example."));
     let made = || Made::covering("b.example.");
-    base().nsec3(&made()).assert_secure(&Proved::NxDomain);
-    base().nsec3(&Made { algorithm: 2, ..made() }).assert_bogus(Reason::UnknownHash(2));
+    base().nsec3(&made()).assert_secure(&ProvedAnswer::NxDomain);
+    base().nsec3(&Made { algorithm: 2, ..made() }).assert_bogus(BogusReason::UnknownHash(2));
     for flags in [2, 3, 0x80] {
-        base().nsec3(&made().flags(flags)).assert_bogus(Reason::UnknownFlags { rtype, flags });
+        base().nsec3(&made().flags(flags)).assert_bogus(BogusReason::UnknownFlags { rtype, flags });
     }
     for octets in [19, 21] {
         let other = Made { next: vec![9; octets], ..made() };
-        base().nsec3(&other).assert_bogus(Reason::NextLength { rtype, octets });
+        base().nsec3(&other).assert_bogus(BogusReason::NextLength { rtype, octets });
     }
     let rdata = || [made().rdata()];
     let at = |owner: Name| base().raw_signed(Section::Authority, &owner, rtype, &rdata(), |_| {});
     let below = Name::prepend(&chain::label(&made().hash), name("a.example.").view()).unwrap();
     for owner in [below, name("example."), name("b.example."), name(&"w".repeat(32))] {
-        at(owner).assert_bogus(Reason::NotAHash(rtype));
+        at(owner).assert_bogus(BogusReason::NotAHash(rtype));
     }
     let owner = made().owner();
     let expanded = base().raw_signed(Section::Authority, &owner, rtype, &rdata(), |fields| fields.labels = 1);
-    expanded.assert_bogus(Reason::Expanded { owner: owner.clone(), rtype });
+    expanded.assert_bogus(BogusReason::Expanded { owner: owner.clone(), rtype });
     let two = [made().rdata(), made().flags(OPT_OUT).rdata()];
     let two = base().raw_signed(Section::Authority, &owner, rtype, &two, |_| {});
-    two.assert_bogus(Reason::SeveralDenials(rtype));
+    two.assert_bogus(BogusReason::SeveralDenials(rtype));
     let unsigned = base().raw(Section::Authority, &owner, rtype, &rdata());
-    unsigned.assert_bogus(Reason::NoSignature { owner: owner.clone(), rtype });
+    unsigned.assert_bogus(BogusReason::NoSignature { owner: owner.clone(), rtype });
     let malformed = [[made().rdata(), vec![0, 0]].concat()];
     let malformed = base().raw_signed(Section::Authority, &owner, rtype, &malformed, |_| {});
-    malformed.assert_bogus(Reason::MalformedDenial(rtype));
+    malformed.assert_bogus(BogusReason::MalformedDenial(rtype));
     // Beside a sound one it does no harm.
     let other = Made { algorithm: 2, ..Made::covering("z.example.") };
-    base().nsec3(&made()).nsec3(&other).assert_secure(&Proved::NxDomain);
+    base().nsec3(&made()).nsec3(&other).assert_secure(&ProvedAnswer::NxDomain);
 }
 
 /// RFC 5155 §8.2.
@@ -302,20 +305,20 @@ fn records_of_one_response_have_the_same_parameters() {
         let next = Made { hash: stepped(next.hash, false), ..next };
         nxdomain("b.example.").nsec3(&matching).nsec3(&next).covered("*.example.")
     };
-    with(Nsec3Params::default()).assert_secure(&Proved::NxDomain);
-    with(Nsec3Params { salt: vec![1], iterations: 0 }).assert_bogus(Reason::MixedParameters);
-    with(Nsec3Params { salt: vec![], iterations: 1 }).assert_bogus(Reason::MixedParameters);
+    with(Nsec3Params::default()).assert_secure(&ProvedAnswer::NxDomain);
+    with(Nsec3Params { salt: vec![1], iterations: 0 }).assert_bogus(BogusReason::MixedParameters);
+    with(Nsec3Params { salt: vec![], iterations: 1 }).assert_bogus(BogusReason::MixedParameters);
 }
 
 #[test]
 fn records_of_two_mechanisms_are_refused() {
     let nsec3 =
         || nxdomain("b.example.").matched("example.", APEX).covered("*.example.").covered("b.example.");
-    nsec3().assert_secure(&Proved::NxDomain);
+    nsec3().assert_secure(&ProvedAnswer::NxDomain);
     let both = nsec3().nsec("example.", "example.", "NS SOA RRSIG NSEC");
-    both.assert_bogus(Reason::MixedDenial);
+    both.assert_bogus(BogusReason::MixedDenial);
     // One that nobody signed is none.
-    both.without(is_signature("example.", Rtype::NSEC)).assert_secure(&Proved::NxDomain);
+    both.without(is_signature("example.", Rtype::NSEC)).assert_secure(&ProvedAnswer::NxDomain);
 }
 
 /// RFC 9276 §3.2: beyond 50 insecure, beyond 500 bogus, once the signature over the record has been verified.
@@ -330,26 +333,26 @@ fn iterations_have_a_limit() {
         let apex = Made::of("example.", &params, APEX);
         nxdomain("b.example.").nsec3(&apex).nsec3(&covering("b.example.")).nsec3(&covering("*.example."))
     };
-    with(0).assert_secure(&Proved::NxDomain);
-    let validation = with(50).assert_secure(&Proved::NxDomain);
+    with(0).assert_secure(&ProvedAnswer::NxDomain);
+    let validation = with(50).assert_secure(&ProvedAnswer::NxDomain);
     assert_eq!((validation.work.hashes, validation.work.hash_blocks), (3, 3 * 51));
     for iterations in [51, 500] {
         let validation =
-            with(iterations).assert_insecure(Insecurity::Iterations(iterations), &Proved::NxDomain);
+            with(iterations).assert_insecure(InsecureReason::Iterations(iterations), &ProvedAnswer::NxDomain);
         assert_eq!(validation.work.hashes, 0);
     }
-    with(501).assert_bogus(Reason::Iterations(501));
+    with(501).assert_bogus(BogusReason::Iterations(501));
     let unsigned =
         with(51).without(|record| record.rtype == Rtype::RRSIG && record.owner != name("example."));
     let status = unsigned.validate().status;
-    assert!(matches!(status, Status::Bogus(Reason::NoSignature { .. })), "{status:?}");
+    assert!(matches!(status, SecurityStatus::Bogus(BogusReason::NoSignature { .. })), "{status:?}");
     // What is bogus behind an insecure step is bogus.
     let params = Nsec3Params { salt: vec![], iterations: 51 };
     let alias = Reply::to("b.w.example.", Rtype::A)
         .expanded("b.w.example.", Rtype::CNAME, "h.example.", 2)
         .nsec3(&Made::of("example.", &params, APEX));
     let end = alias.clone().answer("h.example.", Rtype::A, "192.0.2.1");
-    end.assert_insecure(Insecurity::Iterations(51), &Proved::Answer);
+    end.assert_insecure(InsecureReason::Iterations(51), &ProvedAnswer::Answer);
     let forged = alias.unsigned(Section::Answer, "h.example.", Rtype::A, "192.0.2.1");
-    forged.assert_bogus(Reason::NoSignature { owner: name("h.example."), rtype: Rtype::A });
+    forged.assert_bogus(BogusReason::NoSignature { owner: name("h.example."), rtype: Rtype::A });
 }

@@ -131,12 +131,12 @@ fn a_name_is_denied_with_every_vrf() {
         let vrf = Vrf::new(entry.algorithm, 3);
         let reply = nxdomain(&vrf, "b.a.example.").proved(&vrf, "a.example.", DATA);
         let reply = reply.covered_by(&vrf, "b.a.example.", 0);
-        let validation = reply.assert_secure(&Proved::NxDomain);
+        let validation = reply.assert_secure(&ProvedAnswer::NxDomain);
         assert_eq!((validation.work.proofs, validation.work.signatures), (2, 3), "{}", entry.name);
         // One octet of a proof.
         for place in [2, 40, 60, 81] {
             let forged = reply.clone().altered(proof_of("b.a.example."), |record| record.rdata[place] ^= 1);
-            forged.assert_bogus(Reason::BadProof(name("b.a.example.")));
+            forged.assert_bogus(BogusReason::BadProof(name("b.a.example.")));
         }
     }
 }
@@ -146,39 +146,39 @@ fn a_name_is_denied_by_encloser_and_next_closer_name() {
     let vrf = Vrf::first();
     let base = || nxdomain(&vrf, "b.a.example.");
     let sound = base().proved(&vrf, "a.example.", DATA).covered_by(&vrf, "b.a.example.", 0);
-    sound.assert_secure(&Proved::NxDomain);
-    Reply { name: name("Z.y.B.a.example."), ..sound.clone() }.assert_secure(&Proved::NxDomain);
+    sound.assert_secure(&ProvedAnswer::NxDomain);
+    Reply { name: name("Z.y.B.a.example."), ..sound.clone() }.assert_secure(&ProvedAnswer::NxDomain);
     // One record matches the encloser and covers the next closer name.
     let apex = vrf.matching("example.", APEX);
     let alone = Made { next: apex.hash.to_vec(), ..apex };
     let one = nxdomain(&vrf, "b.example.").nsec5(&alone).proof(&vrf, "example.").proof(&vrf, "b.example.");
-    assert_eq!(one.assert_secure(&Proved::NxDomain).work.signatures, 2);
+    assert_eq!(one.assert_secure(&ProvedAnswer::NxDomain).work.signatures, 2);
 
     for missing in ["a.example.", "b.a.example."] {
         let reply = sound.clone().without(proof_of(missing));
-        reply.assert_bogus(Reason::NoProof(name("b.a.example.")));
+        reply.assert_bogus(BogusReason::NoProof(name("b.a.example.")));
     }
     let uncovered = base().proved(&vrf, "a.example.", DATA).proof(&vrf, "b.a.example.");
-    uncovered.assert_bogus(Reason::NotCovered(name("b.a.example.")));
+    uncovered.assert_bogus(BogusReason::NotCovered(name("b.a.example.")));
     let unmatched = base().covered_by(&vrf, "b.a.example.", 0).covered_by(&vrf, "a.example.", 0);
-    unmatched.assert_bogus(Reason::NotMatched(name("a.example.")));
+    unmatched.assert_bogus(BogusReason::NotMatched(name("a.example.")));
     let no_record = base().covered_by(&vrf, "b.a.example.", 0).proof(&vrf, "a.example.");
-    no_record.assert_bogus(Reason::NotCovered(name("a.example.")));
+    no_record.assert_bogus(BogusReason::NotCovered(name("a.example.")));
     let there = base().proved(&vrf, "a.example.", DATA).proved(&vrf, "b.a.example.", DATA);
-    there.assert_bogus(Reason::NameExists(name("b.a.example.")));
+    there.assert_bogus(BogusReason::NameExists(name("b.a.example.")));
     // The next closer name is one label below the encloser.
     let far = Reply { name: name("c.b.a.example."), ..base() };
     let far = far.proved(&vrf, "a.example.", DATA).covered_by(&vrf, "c.b.a.example.", 0);
-    far.assert_bogus(Reason::NoProof(name("c.b.a.example.")));
+    far.assert_bogus(BogusReason::NoProof(name("c.b.a.example.")));
     // Names above the apex are another zone's.
     let above = nxdomain(&vrf, "b.a.example.").proved(&vrf, ".", APEX).covered_by(&vrf, "example.", 0);
-    above.assert_bogus(Reason::NoProof(name("b.a.example.")));
+    above.assert_bogus(BogusReason::NoProof(name("b.a.example.")));
     // Caches lower TTLs, each as it likes.
     let lowered = sound.altered(proof_of("a.example."), |record| record.ttl = 1);
-    lowered.assert_secure(&Proved::NxDomain);
+    lowered.assert_secure(&ProvedAnswer::NxDomain);
     // An encloser that is none of the name's.
     let beside = base().proved(&vrf, "c.example.", DATA).covered_by(&vrf, "b.a.example.", 0);
-    beside.assert_bogus(Reason::NoProof(name("b.a.example.")));
+    beside.assert_bogus(BogusReason::NoProof(name("b.a.example.")));
 }
 
 /// The encloser is no cut, has no DNAME record, and no wildcard below it.
@@ -191,13 +191,13 @@ fn what_the_enclosers_record_says() {
         base.covered_by(&vrf, "b.a.example.", 0)
     };
     let a = || name("a.example.");
-    with(DATA, 0).assert_secure(&Proved::NxDomain);
-    with("NS SOA RRSIG", 0).assert_secure(&Proved::NxDomain);
-    with("NS DS RRSIG", 0).assert_bogus(Reason::ParentSide(a()));
-    with("DNAME RRSIG", 0).assert_bogus(Reason::BelowDname(a()));
-    with(DATA, WILDCARD).assert_bogus(Reason::WildcardFlag(a()));
+    with(DATA, 0).assert_secure(&ProvedAnswer::NxDomain);
+    with("NS SOA RRSIG", 0).assert_secure(&ProvedAnswer::NxDomain);
+    with("NS DS RRSIG", 0).assert_bogus(BogusReason::ParentSide(a()));
+    with("DNAME RRSIG", 0).assert_bogus(BogusReason::BelowDname(a()));
+    with(DATA, WILDCARD).assert_bogus(BogusReason::WildcardFlag(a()));
     // Opt-Out counts on the record that covers.
-    with(DATA, OPT_OUT).assert_secure(&Proved::NxDomain);
+    with(DATA, OPT_OUT).assert_secure(&ProvedAnswer::NxDomain);
 }
 
 #[test]
@@ -205,32 +205,32 @@ fn a_type_is_denied_by_the_record_of_the_name() {
     let vrf = Vrf::first();
     let with = |rtype, types| Reply::of(&vrf, "a.example.", rtype).soa().proved(&vrf, "a.example.", types);
     let a = || name("a.example.");
-    assert_eq!(with(Rtype::AAAA, DATA).assert_secure(&Proved::NoData).work.proofs, 1);
-    with(Rtype::AAAA, "").assert_secure(&Proved::NoData);
-    with(Rtype::AAAA, "NS SOA RRSIG").assert_secure(&Proved::NoData);
-    with(Rtype::A, DATA).assert_bogus(Reason::TypeExists { name: a(), rtype: Rtype::A });
-    with(Rtype::A, "CNAME RRSIG").assert_bogus(Reason::AliasExists(a()));
-    with(Rtype::A, "NS").assert_bogus(Reason::ParentSide(a()));
-    with(Rtype::DS, "NS").assert_secure(&Proved::NoData);
-    with(Rtype::DS, "NS SOA RRSIG").assert_bogus(Reason::ChildSide(a()));
-    with(Rtype::DS, "NS DS RRSIG").assert_bogus(Reason::TypeExists { name: a(), rtype: Rtype::DS });
-    with(Rtype::AAAA, DATA).rcode(Rcode::NXDOMAIN).assert_bogus(Reason::NameExists(a()));
-    with(Rtype::AAAA, DATA).without(proof_of("a.example.")).assert_bogus(Reason::NoProof(a()));
+    assert_eq!(with(Rtype::AAAA, DATA).assert_secure(&ProvedAnswer::NoData).work.proofs, 1);
+    with(Rtype::AAAA, "").assert_secure(&ProvedAnswer::NoData);
+    with(Rtype::AAAA, "NS SOA RRSIG").assert_secure(&ProvedAnswer::NoData);
+    with(Rtype::A, DATA).assert_bogus(BogusReason::TypeExists { name: a(), rtype: Rtype::A });
+    with(Rtype::A, "CNAME RRSIG").assert_bogus(BogusReason::AliasExists(a()));
+    with(Rtype::A, "NS").assert_bogus(BogusReason::ParentSide(a()));
+    with(Rtype::DS, "NS").assert_secure(&ProvedAnswer::NoData);
+    with(Rtype::DS, "NS SOA RRSIG").assert_bogus(BogusReason::ChildSide(a()));
+    with(Rtype::DS, "NS DS RRSIG").assert_bogus(BogusReason::TypeExists { name: a(), rtype: Rtype::DS });
+    with(Rtype::AAAA, DATA).rcode(Rcode::NXDOMAIN).assert_bogus(BogusReason::NameExists(a()));
+    with(Rtype::AAAA, DATA).without(proof_of("a.example.")).assert_bogus(BogusReason::NoProof(a()));
     let covered = Reply::of(&vrf, "a.example.", Rtype::A).soa().covered_by(&vrf, "a.example.", 0);
-    covered.assert_bogus(Reason::NoProof(a()));
+    covered.assert_bogus(BogusReason::NoProof(a()));
     // The wildcard flag says nothing of types.
     let flagged = vrf.matching("a.example.", DATA).flags(WILDCARD);
     let flagged = Reply::of(&vrf, "a.example.", Rtype::AAAA).soa().nsec5(&flagged).proof(&vrf, "a.example.");
-    flagged.assert_secure(&Proved::NoData);
+    flagged.assert_secure(&ProvedAnswer::NoData);
     // The apex's own record says nothing of DS; that of the root does, which has no parent.
     let apex = Reply::of(&vrf, "example.", Rtype::DS).soa().proved(&vrf, "example.", APEX);
-    apex.assert_bogus(Reason::ChildSide(name("example.")));
+    apex.assert_bogus(BogusReason::ChildSide(name("example.")));
     let root = Arc::new(key(".", 257, Algorithm(231), 1));
     let made = vrf.matching(".", APEX);
     let owner = Name::prepend(&chain::label(&made.hash), name(".").view()).unwrap();
     let root = Reply::of(&vrf, ".", Rtype::DS).by(&root);
     let root = root.raw_signed(Section::Authority, &owner, Rtype::NSEC5, &[made.rdata()], |_| {});
-    root.proof(&vrf, ".").assert_secure(&Proved::NoData);
+    root.proof(&vrf, ".").assert_secure(&ProvedAnswer::NoData);
 }
 
 #[test]
@@ -241,17 +241,17 @@ fn a_wildcard_answers_where_the_next_closer_name_is_covered() {
         Reply::of(&vrf, question, Rtype::A).expanded(question, Rtype::A, "192.0.2.1", 2)
     };
     let next = || name("b.a.example.");
-    let sound = base().covered_by(&vrf, "b.a.example.", 0).assert_secure(&Proved::WildcardAnswer);
+    let sound = base().covered_by(&vrf, "b.a.example.", 0).assert_secure(&ProvedAnswer::WildcardAnswer);
     assert_eq!(sound.work.proofs, 1);
-    base().assert_bogus(Reason::NoDenial);
+    base().assert_bogus(BogusReason::NoDenial);
     for other in ["c.b.a.example.", "a.example."] {
-        base().covered_by(&vrf, other, 0).assert_bogus(Reason::NoProof(next()));
+        base().covered_by(&vrf, other, 0).assert_bogus(BogusReason::NoProof(next()));
     }
-    base().proved(&vrf, "b.a.example.", "").assert_bogus(Reason::NameExists(next()));
+    base().proved(&vrf, "b.a.example.", "").assert_bogus(BogusReason::NameExists(next()));
     base()
         .proof(&vrf, "b.a.example.")
         .nsec5(&vrf.covering("x.example."))
-        .assert_bogus(Reason::NotCovered(next()));
+        .assert_bogus(BogusReason::NotCovered(next()));
 }
 
 #[test]
@@ -260,27 +260,27 @@ fn a_wildcard_has_not_the_type() {
     let base = || Reply::of(&vrf, "c.b.a.example.", Rtype::AAAA).soa();
     let with = |types| base().covered_by(&vrf, "b.a.example.", 0).proved(&vrf, "*.a.example.", types);
     let wildcard = || name("*.a.example.");
-    assert_eq!(with(DATA).assert_secure(&Proved::WildcardNoData).work.proofs, 2);
-    with("").assert_secure(&Proved::WildcardNoData);
-    with("AAAA RRSIG").assert_bogus(Reason::TypeExists { name: wildcard(), rtype: Rtype::AAAA });
-    with("CNAME RRSIG").assert_bogus(Reason::AliasExists(wildcard()));
-    with("NS").assert_bogus(Reason::ParentSide(wildcard()));
+    assert_eq!(with(DATA).assert_secure(&ProvedAnswer::WildcardNoData).work.proofs, 2);
+    with("").assert_secure(&ProvedAnswer::WildcardNoData);
+    with("AAAA RRSIG").assert_bogus(BogusReason::TypeExists { name: wildcard(), rtype: Rtype::AAAA });
+    with("CNAME RRSIG").assert_bogus(BogusReason::AliasExists(wildcard()));
+    with("NS").assert_bogus(BogusReason::ParentSide(wildcard()));
     let ds = |types| Reply { rtype: Rtype::DS, ..with(types) };
-    ds("NS").assert_secure(&Proved::WildcardNoData);
-    ds("NS SOA RRSIG").assert_bogus(Reason::ChildSide(wildcard()));
+    ds("NS").assert_secure(&ProvedAnswer::WildcardNoData);
+    ds("NS SOA RRSIG").assert_bogus(BogusReason::ChildSide(wildcard()));
     // The wildcard is the one beside the next closer name.
     for (next, wildcard) in [("b.a.example.", "*.b.a.example."), ("c.b.a.example.", "*.a.example.")] {
         let far = base().covered_by(&vrf, next, 0).proved(&vrf, wildcard, DATA);
-        far.assert_bogus(Reason::NoProof(name("c.b.a.example.")));
+        far.assert_bogus(BogusReason::NoProof(name("c.b.a.example.")));
     }
     let uncovered = base().proof(&vrf, "b.a.example.").proved(&vrf, "*.a.example.", DATA);
-    uncovered.assert_bogus(Reason::NotCovered(name("b.a.example.")));
+    uncovered.assert_bogus(BogusReason::NotCovered(name("b.a.example.")));
     let there = base().proved(&vrf, "b.a.example.", "").proved(&vrf, "*.a.example.", DATA);
-    there.assert_bogus(Reason::NameExists(name("b.a.example.")));
+    there.assert_bogus(BogusReason::NameExists(name("b.a.example.")));
     let unmatched = base().covered_by(&vrf, "b.a.example.", 0).covered_by(&vrf, "*.a.example.", 0);
-    unmatched.assert_bogus(Reason::NotMatched(wildcard()));
+    unmatched.assert_bogus(BogusReason::NotMatched(wildcard()));
     // A wildcard's types do not deny a name.
-    with(DATA).rcode(Rcode::NXDOMAIN).assert_bogus(Reason::NoProof(name("c.b.a.example.")));
+    with(DATA).rcode(Rcode::NXDOMAIN).assert_bogus(BogusReason::NoProof(name("c.b.a.example.")));
 }
 
 #[test]
@@ -291,44 +291,47 @@ fn unsigned_delegations_are_matched_or_opted_out() {
         let base = Reply::of(&vrf, "www.d.example.", Rtype::A);
         base.unsigned(Section::Authority, "d.example.", Rtype::NS, "ns.test.")
     };
-    let referral = Proved::Referral { child: d(), signed: false };
-    refer().proved(&vrf, "d.example.", "NS").assert_insecure(Insecurity::UnsignedDelegation, &referral);
-    refer().proved(&vrf, "d.example.", "").assert_bogus(Reason::NotADelegation(d()));
-    refer().proved(&vrf, "d.example.", "NS SOA RRSIG").assert_bogus(Reason::ChildSide(d()));
-    refer().proved(&vrf, "d.example.", "NS DS RRSIG").assert_bogus(Reason::SignedDelegation(d()));
+    let referral = ProvedAnswer::Referral { child: d(), signed: false };
+    refer().proved(&vrf, "d.example.", "NS").assert_insecure(InsecureReason::UnsignedDelegation, &referral);
+    refer().proved(&vrf, "d.example.", "").assert_bogus(BogusReason::NotADelegation(d()));
+    refer().proved(&vrf, "d.example.", "NS SOA RRSIG").assert_bogus(BogusReason::ChildSide(d()));
+    refer().proved(&vrf, "d.example.", "NS DS RRSIG").assert_bogus(BogusReason::SignedDelegation(d()));
     let span = || refer().proved(&vrf, "example.", APEX);
-    span().covered_by(&vrf, "d.example.", OPT_OUT).assert_insecure(Insecurity::OptOut, &referral);
-    span().covered_by(&vrf, "d.example.", 0).assert_bogus(Reason::NotOptOut(d()));
-    span().assert_bogus(Reason::NoProof(d()));
-    refer().covered_by(&vrf, "d.example.", OPT_OUT).assert_bogus(Reason::NoProof(d()));
+    span().covered_by(&vrf, "d.example.", OPT_OUT).assert_insecure(InsecureReason::OptOut, &referral);
+    span().covered_by(&vrf, "d.example.", 0).assert_bogus(BogusReason::NotOptOut(d()));
+    span().assert_bogus(BogusReason::NoProof(d()));
+    refer().covered_by(&vrf, "d.example.", OPT_OUT).assert_bogus(BogusReason::NoProof(d()));
 
     let ds = || Reply::of(&vrf, "d.example.", Rtype::DS).soa().proved(&vrf, "example.", APEX);
-    ds().covered_by(&vrf, "d.example.", OPT_OUT).assert_insecure(Insecurity::OptOut, &Proved::NoData);
-    ds().covered_by(&vrf, "d.example.", 0).assert_bogus(Reason::NotOptOut(d()));
+    ds().covered_by(&vrf, "d.example.", OPT_OUT)
+        .assert_insecure(InsecureReason::OptOut, &ProvedAnswer::NoData);
+    ds().covered_by(&vrf, "d.example.", 0).assert_bogus(BogusReason::NotOptOut(d()));
     // Of a span it is DS alone that is denied: everything else stands in the chain.
     let other = Reply { rtype: Rtype::A, ..ds().covered_by(&vrf, "d.example.", OPT_OUT) };
-    other.assert_bogus(Reason::NotMatched(d()));
+    other.assert_bogus(BogusReason::NotMatched(d()));
     // The flag of the encloser's record is not the one that counts.
     let flagged = vrf.matching("example.", APEX).flags(OPT_OUT);
     let flagged = Reply::of(&vrf, "d.example.", Rtype::DS).soa().nsec5(&flagged).proof(&vrf, "example.");
-    flagged.covered_by(&vrf, "d.example.", 0).assert_bogus(Reason::NotOptOut(d()));
+    flagged.covered_by(&vrf, "d.example.", 0).assert_bogus(BogusReason::NotOptOut(d()));
     let below = Reply::of(&vrf, "e.d.example.", Rtype::DS).soa().proved(&vrf, "d.example.", "NS");
-    below.covered_by(&vrf, "e.d.example.", OPT_OUT).assert_bogus(Reason::ParentSide(d()));
+    below.covered_by(&vrf, "e.d.example.", OPT_OUT).assert_bogus(BogusReason::ParentSide(d()));
 }
 
 /// RFC 5155 §9.2 holds of NSEC5 too.
 #[test]
 fn opt_out_makes_insecure() {
-    let (vrf, opt_out) = (Vrf::first(), Insecurity::OptOut);
+    let (vrf, opt_out) = (Vrf::first(), InsecureReason::OptOut);
     let base = nxdomain(&vrf, "b.a.example.").proved(&vrf, "a.example.", DATA);
-    base.clone().covered_by(&vrf, "b.a.example.", 0).assert_secure(&Proved::NxDomain);
-    base.covered_by(&vrf, "b.a.example.", OPT_OUT).assert_insecure(opt_out, &Proved::NxDomain);
+    base.clone().covered_by(&vrf, "b.a.example.", 0).assert_secure(&ProvedAnswer::NxDomain);
+    base.covered_by(&vrf, "b.a.example.", OPT_OUT).assert_insecure(opt_out, &ProvedAnswer::NxDomain);
     let answer =
         || Reply::of(&vrf, "b.a.example.", Rtype::A).expanded("b.a.example.", Rtype::A, "192.0.2.1", 2);
-    answer().covered_by(&vrf, "b.a.example.", 0).assert_secure(&Proved::WildcardAnswer);
-    answer().covered_by(&vrf, "b.a.example.", OPT_OUT).assert_insecure(opt_out, &Proved::WildcardAnswer);
+    answer().covered_by(&vrf, "b.a.example.", 0).assert_secure(&ProvedAnswer::WildcardAnswer);
+    answer()
+        .covered_by(&vrf, "b.a.example.", OPT_OUT)
+        .assert_insecure(opt_out, &ProvedAnswer::WildcardAnswer);
     let nodata = Reply::of(&vrf, "b.a.example.", Rtype::AAAA).soa().proved(&vrf, "*.a.example.", DATA);
-    nodata.covered_by(&vrf, "b.a.example.", OPT_OUT).assert_insecure(opt_out, &Proved::WildcardNoData);
+    nodata.covered_by(&vrf, "b.a.example.", OPT_OUT).assert_insecure(opt_out, &ProvedAnswer::WildcardNoData);
 }
 
 /// Step 2: what is not a record of a chain counts for nothing.
@@ -337,28 +340,28 @@ fn records_that_do_not_count_are_passed_over() {
     let (vrf, rtype) = (Vrf::first(), Rtype::NSEC5);
     let base = || nxdomain(&vrf, "b.example.").proved(&vrf, "example.", APEX).proof(&vrf, "b.example.");
     let made = || vrf.covering("b.example.");
-    base().nsec5(&made()).assert_secure(&Proved::NxDomain);
+    base().nsec5(&made()).assert_secure(&ProvedAnswer::NxDomain);
     for flags in [4, 5, 0x80] {
-        base().nsec5(&made().flags(flags)).assert_bogus(Reason::UnknownFlags { rtype, flags });
+        base().nsec5(&made().flags(flags)).assert_bogus(BogusReason::UnknownFlags { rtype, flags });
     }
     for octets in [0, 20, 31, 33] {
         let other = Made { next: vec![0xff; octets], ..made() };
-        base().nsec5(&other).assert_bogus(Reason::NextLength { rtype, octets });
+        base().nsec5(&other).assert_bogus(BogusReason::NextLength { rtype, octets });
     }
     let at = |owner: Name| base().raw_signed(Section::Authority, &owner, rtype, &[made().rdata()], |_| {});
     let below = Name::prepend(&chain::label(&made().hash), name("a.example.").view()).unwrap();
     for owner in [below, name("b.example."), name("example.")] {
-        at(owner).assert_bogus(Reason::NotAHash(rtype));
+        at(owner).assert_bogus(BogusReason::NotAHash(rtype));
     }
     let (owner, rdata) = (made().owner(), [made().rdata()]);
     let signed =
         |change: fn(&mut Rrsig<'_>)| base().raw_signed(Section::Authority, &owner, rtype, &rdata, change);
-    signed(|_| {}).assert_secure(&Proved::NxDomain);
-    signed(|fields| fields.labels = 1).assert_bogus(Reason::Expanded { owner: owner.clone(), rtype });
+    signed(|_| {}).assert_secure(&ProvedAnswer::NxDomain);
+    signed(|fields| fields.labels = 1).assert_bogus(BogusReason::Expanded { owner: owner.clone(), rtype });
     signed(|fields| fields.expiration = NOW - 1)
-        .assert_bogus(Reason::Expired { covered: rtype, expiration: NOW - 1 });
+        .assert_bogus(BogusReason::Expired { covered: rtype, expiration: NOW - 1 });
     let unsigned = base().raw(Section::Authority, &owner, rtype, &rdata);
-    unsigned.assert_bogus(Reason::NoSignature { owner: owner.clone(), rtype });
+    unsigned.assert_bogus(BogusReason::NoSignature { owner: owner.clone(), rtype });
     let test = key("test.", 257, Algorithm(231), 1);
     let foreign = sign_by(&test, &owner, rtype, &rdata, |_| {});
     let foreign = base().raw(Section::Authority, &owner, rtype, &rdata).raw(
@@ -367,15 +370,15 @@ fn records_that_do_not_count_are_passed_over() {
         Rtype::RRSIG,
         &[foreign],
     );
-    foreign.assert_bogus(Reason::WrongSigner { covered: rtype, signer: name("test.") });
+    foreign.assert_bogus(BogusReason::WrongSigner { covered: rtype, signer: name("test.") });
     let two = [made().rdata(), made().flags(OPT_OUT).rdata()];
     let two = base().raw_signed(Section::Authority, &owner, rtype, &two, |_| {});
-    two.assert_bogus(Reason::SeveralDenials(rtype));
+    two.assert_bogus(BogusReason::SeveralDenials(rtype));
     let malformed = [[made().rdata(), vec![0, 0]].concat()];
     let malformed = base().raw_signed(Section::Authority, &owner, rtype, &malformed, |_| {});
-    malformed.assert_bogus(Reason::MalformedDenial(rtype));
+    malformed.assert_bogus(BogusReason::MalformedDenial(rtype));
     // Beside a sound one it does no harm.
-    base().nsec5(&made()).nsec5(&vrf.covering("z.example.").flags(4)).assert_secure(&Proved::NxDomain);
+    base().nsec5(&made()).nsec5(&vrf.covering("z.example.").flags(4)).assert_secure(&ProvedAnswer::NxDomain);
 }
 
 /// Step 3: the proof is of its owner, by a key of the zone.
@@ -383,24 +386,24 @@ fn records_that_do_not_count_are_passed_over() {
 fn a_proof_is_of_its_owner() {
     let vrf = Vrf::first();
     let sound = nxdomain(&vrf, "b.example.").proved(&vrf, "example.", APEX).covered_by(&vrf, "b.example.", 0);
-    sound.assert_secure(&Proved::NxDomain);
+    sound.assert_secure(&ProvedAnswer::NxDomain);
     let proof = || proof_of("b.example.");
     let of_another = vrf.proof_rdata("c.example.");
     let moved = sound.clone().altered(proof(), |record| record.rdata.clone_from(&of_another));
-    moved.assert_bogus(Reason::BadProof(name("b.example.")));
+    moved.assert_bogus(BogusReason::BadProof(name("b.example.")));
     let tag = vrf.record.tag().wrapping_add(1);
     let unknown =
         sound.clone().altered(proof(), |record| record.rdata[..2].copy_from_slice(&tag.to_be_bytes()));
-    unknown.assert_bogus(Reason::UnknownProofKey(tag));
+    unknown.assert_bogus(BogusReason::UnknownProofKey(tag));
     let short = sound.clone().altered(proof(), |record| record.rdata.truncate(1));
-    short.assert_bogus(Reason::MalformedDenial(Rtype::NSEC5PROOF));
+    short.assert_bogus(BogusReason::MalformedDenial(Rtype::NSEC5PROOF));
     for length in [2, 81, 83] {
         let cut = sound.clone().altered(proof(), |record| record.rdata.resize(length, 0));
-        cut.assert_bogus(Reason::BadProof(name("b.example.")));
+        cut.assert_bogus(BogusReason::BadProof(name("b.example.")));
     }
     // Names are proved in canonical form, whatever their case.
     let upper = sound.altered(proof(), |record| record.owner = name("B.EXAMPLE."));
-    Reply { name: name("b.ExAmPlE."), ..upper }.assert_secure(&Proved::NxDomain);
+    Reply { name: name("b.ExAmPlE."), ..upper }.assert_secure(&ProvedAnswer::NxDomain);
 }
 
 /// Step 4: in the middle of a roll-over, a proof under one key falls at random into the chain of the other, and would deny
@@ -413,21 +416,27 @@ fn a_proof_is_used_with_records_of_its_own_key_alone() {
         Reply { nsec5_keys, ..reply }
     };
     let apex = || roll(nxdomain(&one, "b.example.")).proved(&one, "example.", APEX);
-    apex().covered_by(&one, "b.example.", 0).assert_secure(&Proved::NxDomain);
+    apex().covered_by(&one, "b.example.", 0).assert_secure(&ProvedAnswer::NxDomain);
     // Each name by its own key, with records of that key.
-    apex().covered_by(&two, "b.example.", 0).assert_secure(&Proved::NxDomain);
+    apex().covered_by(&two, "b.example.", 0).assert_secure(&ProvedAnswer::NxDomain);
     // The record would cover the hash under the other key; that is all that is wrong.
     let other = Made { tag: one.record.tag(), ..two.covering("b.example.") };
-    apex().nsec5(&other).proof(&two, "b.example.").assert_bogus(Reason::OtherProofKey(name("b.example.")));
+    apex()
+        .nsec5(&other)
+        .proof(&two, "b.example.")
+        .assert_bogus(BogusReason::OtherProofKey(name("b.example.")));
     let sound = apex().nsec5(&Made { tag: two.record.tag(), ..other }).proof(&two, "b.example.");
-    sound.assert_secure(&Proved::NxDomain);
+    sound.assert_secure(&ProvedAnswer::NxDomain);
     let other = Made { tag: two.record.tag(), ..one.matching("b.example.", DATA) };
     let nodata = || roll(Reply::of(&one, "b.example.", Rtype::AAAA)).soa();
-    nodata().nsec5(&other).proof(&one, "b.example.").assert_bogus(Reason::OtherProofKey(name("b.example.")));
-    nodata().proved(&one, "b.example.", DATA).assert_secure(&Proved::NoData);
+    nodata()
+        .nsec5(&other)
+        .proof(&one, "b.example.")
+        .assert_bogus(BogusReason::OtherProofKey(name("b.example.")));
+    nodata().proved(&one, "b.example.", DATA).assert_secure(&ProvedAnswer::NoData);
     // A proof for each chain: the one that leads to a record counts.
     let both = nodata().proof(&two, "b.example.").proved(&one, "b.example.", DATA);
-    both.assert_secure(&Proved::NoData);
+    both.assert_secure(&ProvedAnswer::NoData);
 }
 
 /// RDATA of the same tag: the tag is a sum of words, in any order.
@@ -449,22 +458,22 @@ fn what_the_set_of_keys_must_be() {
     let other = |seed| Vrf::new(VrfAlgorithm::EDWARDS25519_SHA512_TAI, seed).record.rdata().to_vec();
     let unknown = vec![99, 1, 2, 3];
     let twin = same_tag(&known);
-    let cases: [(Vec<Vec<u8>>, Option<Reason>); 9] = [
+    let cases: [(Vec<Vec<u8>>, Option<BogusReason>); 9] = [
         (vec![known.clone()], None),
         (vec![known.clone(), unknown.clone()], None),
         (vec![known.clone(), known.clone()], None),
         (vec![known.clone(), other(1), other(2), other(3)], None),
-        (vec![known.clone(), other(1), other(2), other(3), other(4)], Some(Reason::TooManyNsec5Keys(5))),
-        (vec![], Some(Reason::NoNsec5Key)),
-        (vec![unknown], Some(Reason::NoUsableNsec5Key)),
-        (vec![known[..20].to_vec()], Some(Reason::NoUsableNsec5Key)),
-        (vec![known, twin], Some(Reason::SameNsec5Tag(vrf.record.tag()))),
+        (vec![known.clone(), other(1), other(2), other(3), other(4)], Some(BogusReason::TooManyNsec5Keys(5))),
+        (vec![], Some(BogusReason::NoNsec5Key)),
+        (vec![unknown], Some(BogusReason::NoUsableNsec5Key)),
+        (vec![known[..20].to_vec()], Some(BogusReason::NoUsableNsec5Key)),
+        (vec![known, twin], Some(BogusReason::SameNsec5Tag(vrf.record.tag()))),
     ];
     for (nsec5_keys, reason) in cases {
-        Reply { nsec5_keys: nsec5_keys.clone(), ..answer.clone() }.assert_secure(&Proved::Answer);
+        Reply { nsec5_keys: nsec5_keys.clone(), ..answer.clone() }.assert_secure(&ProvedAnswer::Answer);
         let denial = Reply { nsec5_keys, ..denial.clone() };
         match reason {
-            None => drop(denial.assert_secure(&Proved::NxDomain)),
+            None => drop(denial.assert_secure(&ProvedAnswer::NxDomain)),
             Some(reason) => denial.assert_bogus(reason),
         }
     }
@@ -486,9 +495,12 @@ fn keys_are_learnt_from_a_secure_answer_alone() {
         let learnt = keys.learn_nsec5_keys(&reply.message(), NOW, &mut Budget::default()).status;
         (learnt, denial.validate_with(&keys, NOW, &mut Budget::default()).status)
     };
-    assert_eq!(learn(&good), (Status::Secure, Status::Secure));
-    let no_signature = Reason::NoSignature { owner: apex, rtype: Rtype::NSEC5KEY };
-    assert_eq!(learn(&unsigned), (Status::Bogus(no_signature), Status::Bogus(Reason::NoNsec5Key)));
+    assert_eq!(learn(&good), (SecurityStatus::Secure, SecurityStatus::Secure));
+    let no_signature = BogusReason::NoSignature { owner: apex, rtype: Rtype::NSEC5KEY };
+    assert_eq!(
+        learn(&unsigned),
+        (SecurityStatus::Bogus(no_signature), SecurityStatus::Bogus(BogusReason::NoNsec5Key))
+    );
 }
 
 /// NSEC5 counts under the numbers alone that others do not know; under these the other mechanisms count as well.
@@ -501,8 +513,8 @@ fn nsec5_is_signed_under_aliases() {
         let base = Reply { records: Vec::new(), ..base }.proved(&vrf, "example.", APEX);
         base.covered_by(&vrf, "b.example.", 0)
     };
-    sound(&signer(Algorithm(231))).assert_secure(&Proved::NxDomain);
-    sound(&plain).assert_bogus(Reason::NotAnAlias(Algorithm::ED25519));
+    sound(&signer(Algorithm(231))).assert_secure(&ProvedAnswer::NxDomain);
+    sound(&plain).assert_bogus(BogusReason::NotAnAlias(Algorithm::ED25519));
     // Signed under both numbers, it is the alias that counts.
     let alias = signer(Algorithm(231));
     let mut both = sound(&plain);
@@ -512,21 +524,25 @@ fn nsec5_is_signed_under_aliases() {
         both = both.raw(Section::Authority, &record.owner, Rtype::RRSIG, &[signature]);
     }
     let dnskeys = [plain.dnskey_rdata(), alias.dnskey_rdata()];
-    let mut keys = TrustedKeys::new(&name("example."), dnskeys.iter().map(Vec::as_slice), &Limits::default());
-    keys.set_nsec5_keys([vrf.record.rdata()], &Limits::default());
+    let mut keys =
+        TrustedKeys::new(&name("example."), dnskeys.iter().map(Vec::as_slice), &ValidationLimits::default());
+    keys.set_nsec5_keys([vrf.record.rdata()], &ValidationLimits::default());
     let validation = both.validate_with(&keys, NOW, &mut Budget::default());
-    assert_eq!((validation.status, validation.proved), (Status::Secure, Some(Proved::NxDomain)));
+    assert_eq!(
+        (validation.status, validation.proved),
+        (SecurityStatus::Secure, Some(ProvedAnswer::NxDomain))
+    );
 
     let nsec = Reply::to("b.example.", Rtype::A).by(&alias).rcode(Rcode::NXDOMAIN);
-    nsec.nsec("example.", "example.", "NS SOA RRSIG NSEC").assert_secure(&Proved::NxDomain);
+    nsec.nsec("example.", "example.", "NS SOA RRSIG NSEC").assert_secure(&ProvedAnswer::NxDomain);
 }
 
 #[test]
 fn records_of_two_mechanisms_are_refused() {
     let vrf = Vrf::first();
     let sound = nxdomain(&vrf, "b.example.").proved(&vrf, "example.", APEX).covered_by(&vrf, "b.example.", 0);
-    sound.assert_secure(&Proved::NxDomain);
-    sound.nsec("example.", "example.", "NS SOA RRSIG NSEC").assert_bogus(Reason::MixedDenial);
+    sound.assert_secure(&ProvedAnswer::NxDomain);
+    sound.nsec("example.", "example.", "NS SOA RRSIG NSEC").assert_bogus(BogusReason::MixedDenial);
 }
 
 /// Step 5: two proofs are looked at beyond those that are needed, four in one response.
@@ -552,9 +568,9 @@ fn proofs_have_a_budget() {
         let base = nxdomain(&vrf, next).proved(&vrf, "example.", APEX).nsec5(&vrf.covering(next));
         base.raw(Section::Authority, &name(next), Rtype::NSEC5PROOF, &beside(count))
     };
-    assert_eq!(reply(0).assert_secure(&Proved::NxDomain).work.proofs, 2);
-    assert_eq!(reply(2).assert_secure(&Proved::NxDomain).work.proofs, 4);
-    reply(3).assert_bogus(Reason::BadProof(name(next)));
+    assert_eq!(reply(0).assert_secure(&ProvedAnswer::NxDomain).work.proofs, 2);
+    assert_eq!(reply(2).assert_secure(&ProvedAnswer::NxDomain).work.proofs, 4);
+    reply(3).assert_bogus(BogusReason::BadProof(name(next)));
 
     // Four wildcards on the way, each with a proof of its own; a fifth is too much.
     let chain = |count: usize| {
@@ -566,17 +582,17 @@ fn proofs_have_a_budget() {
         }
         reply.answer(&format!("x.w{count}.example."), Rtype::A, "192.0.2.1")
     };
-    assert_eq!(chain(4).assert_secure(&Proved::Answer).work.proofs, 4);
-    chain(5).assert_undecided(Undecided::Limit(Limit::Proofs));
+    assert_eq!(chain(4).assert_secure(&ProvedAnswer::Answer).work.proofs, 4);
+    chain(5).assert_undecided(IndeterminateReason::Limit(Limit::Proofs));
     // Twelve for one query, whatever number of responses it takes.
     let mut keys = trust(&chain(0).signer);
-    keys.set_nsec5_keys([vrf.record.rdata()], &Limits::default());
+    keys.set_nsec5_keys([vrf.record.rdata()], &ValidationLimits::default());
     let mut budget = Budget::default();
     for _ in 0..3 {
-        assert_eq!(chain(4).validate_with(&keys, NOW, &mut budget).status, Status::Secure);
+        assert_eq!(chain(4).validate_with(&keys, NOW, &mut budget).status, SecurityStatus::Secure);
     }
     let over = chain(1).validate_with(&keys, NOW, &mut budget);
-    assert_eq!(over.status, Status::Indeterminate(Undecided::Limit(Limit::Proofs)));
+    assert_eq!(over.status, SecurityStatus::Indeterminate(IndeterminateReason::Limit(Limit::Proofs)));
     assert_eq!(over.work.proofs, 0);
 }
 
@@ -589,7 +605,7 @@ fn proofs_that_were_used_are_told_from_those_that_were_not() {
         let rrsets = reply.validate().rrsets.into_iter().filter(|rrset| rrset.rtype == Rtype::NSEC5PROOF);
         rrsets.map(|rrset| (rrset.owner.to_string(), rrset.status, rrset.ttl)).collect()
     };
-    sound.assert_secure(&Proved::NxDomain);
+    sound.assert_secure(&ProvedAnswer::NxDomain);
     // The TTL of proofs is not signed; the records that they lead to say how long they are good.
     for (said, kept) in [(TTL, TTL), (5, 5), (u32::MAX, TTL)] {
         let is_proof = |record: &Record| record.rtype == Rtype::NSEC5PROOF;

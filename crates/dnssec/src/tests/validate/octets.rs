@@ -5,21 +5,21 @@ use crate::validate::validate_octets;
 use nonesuch_proto::message::MessageError;
 use proptest::prelude::*;
 
-fn replies() -> Vec<(Reply, Proved)> {
+fn replies() -> Vec<(Reply, ProvedAnswer)> {
     let denial = |types| {
         let base = Reply::to("b.example.", Rtype::AAAA).soa();
         base.nsec("b.example.", "\\000.b.example.", types)
     };
     vec![
-        (Reply::to("b.example.", Rtype::A).answer("b.example.", Rtype::A, "192.0.2.1"), Proved::Answer),
-        (denial("A RRSIG NSEC"), Proved::NoData),
+        (Reply::to("b.example.", Rtype::A).answer("b.example.", Rtype::A, "192.0.2.1"), ProvedAnswer::Answer),
+        (denial("A RRSIG NSEC"), ProvedAnswer::NoData),
         (
             Reply::to("b.example.", Rtype::A).rcode(Rcode::NXDOMAIN).soa().nsec(
                 "example.",
                 "example.",
                 "NS SOA RRSIG NSEC",
             ),
-            Proved::NxDomain,
+            ProvedAnswer::NxDomain,
         ),
         (
             Reply::to("c.b.example.", Rtype::A).expanded("c.b.example.", Rtype::A, "192.0.2.1", 1).nsec(
@@ -27,16 +27,16 @@ fn replies() -> Vec<(Reply, Proved)> {
                 "example.",
                 "A RRSIG NSEC",
             ),
-            Proved::WildcardAnswer,
+            ProvedAnswer::WildcardAnswer,
         ),
     ]
 }
 
 /// Whether a Secure outcome for `octets` says what the sound message says: the same is proved, by the same records.
-fn is_harmless(reply: &Reply, proved: &Proved, octets: &[u8]) -> bool {
+fn is_harmless(reply: &Reply, proved: &ProvedAnswer, octets: &[u8]) -> bool {
     let question = Question { name: reply.name.view(), rtype: reply.rtype };
     let validation = validate_octets(question, octets, &trust(&reply.signer), NOW, &mut Budget::default());
-    if validation.status != Status::Secure {
+    if validation.status != SecurityStatus::Secure {
         return true;
     }
     let message = Message::parse(octets).unwrap();
@@ -54,7 +54,7 @@ fn no_octet_can_be_changed_to_prove_something_else() {
         let question = Question { name: reply.name.view(), rtype: reply.rtype };
         let keys = trust(&reply.signer);
         let validation = validate_octets(question, &sound, &keys, NOW, &mut Budget::default());
-        assert_eq!((validation.status, validation.proved.as_ref()), (Status::Secure, Some(&proved)));
+        assert_eq!((validation.status, validation.proved.as_ref()), (SecurityStatus::Secure, Some(&proved)));
         for place in 0..sound.len() {
             for bit in [1, 2, 4, 8, 16, 32, 64, 128] {
                 let mut octets = sound.clone();
@@ -73,7 +73,7 @@ fn what_is_no_message_decides_nothing() {
     for length in 0..octets.len() {
         let validation =
             validate_octets(question, &octets[..length], &trust(&reply.signer), NOW, &mut Budget::default());
-        let Status::Indeterminate(Undecided::Malformed(error)) = validation.status else {
+        let SecurityStatus::Indeterminate(IndeterminateReason::Malformed(error)) = validation.status else {
             panic!("{length}: {:?}", validation.status)
         };
         assert!(matches!(error, MessageError::Truncated | MessageError::Name(_)), "{error:?}");

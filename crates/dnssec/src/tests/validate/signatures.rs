@@ -17,27 +17,27 @@ fn with(change: impl Fn(&mut Rrsig<'_>)) -> Reply {
 #[test]
 fn an_answer_with_a_good_signature_is_secure() {
     let reply = host().answer(HOST, Rtype::A, "192.0.2.2\n192.0.2.1\n192.0.2.3");
-    let validation = reply.assert_secure(&Proved::Answer);
+    let validation = reply.assert_secure(&ProvedAnswer::Answer);
     assert_eq!((validation.work.signatures, validation.rrsets.len()), (1, 1));
     assert_eq!(validation.rrsets[0].status, RrsetStatus::Secure);
     // Case, order and repetition are not signed.
     let upper = reply.clone().altered(is(HOST, Rtype::A), |record| record.owner = name("HOST.Example."));
     upper
         .altered(|record| record.rtype == Rtype::RRSIG, |record| record.owner = name("hOSt.example."))
-        .assert_secure(&Proved::Answer);
+        .assert_secure(&ProvedAnswer::Answer);
     let mut turned = reply;
     turned.records.reverse();
     turned.records.push(turned.records[1].clone());
-    turned.assert_secure(&Proved::Answer);
+    turned.assert_secure(&ProvedAnswer::Answer);
 }
 
 #[test]
 fn each_field_of_a_signature_is_checked() {
     let covered = Rtype::A;
-    with(|_| {}).assert_secure(&Proved::Answer);
+    with(|_| {}).assert_secure(&ProvedAnswer::Answer);
     host()
         .unsigned(Section::Answer, HOST, covered, ADDRESS)
-        .assert_bogus(Reason::NoSignature { owner: name(HOST), rtype: covered });
+        .assert_bogus(BogusReason::NoSignature { owner: name(HOST), rtype: covered });
     for signer in ["test.", "host.example.", "."] {
         let wrong = name(signer);
         let rdata = {
@@ -48,21 +48,21 @@ fn each_field_of_a_signature_is_checked() {
         host()
             .unsigned(Section::Answer, HOST, covered, ADDRESS)
             .raw(Section::Answer, &name(HOST), Rtype::RRSIG, &[rdata])
-            .assert_bogus(Reason::WrongSigner { covered, signer: wrong });
+            .assert_bogus(BogusReason::WrongSigner { covered, signer: wrong });
     }
     // More labels than the owner has; the wildcard of a zone above.
     for labels in [3, 0] {
-        with(|fields| fields.labels = labels).assert_bogus(Reason::WrongLabels { covered, labels });
+        with(|fields| fields.labels = labels).assert_bogus(BogusReason::WrongLabels { covered, labels });
     }
     let tag = host().signer.tag();
-    with(|fields| fields.tag = tag.wrapping_add(1)).assert_bogus(Reason::UnknownKey {
+    with(|fields| fields.tag = tag.wrapping_add(1)).assert_bogus(BogusReason::UnknownKey {
         covered,
         tag: tag.wrapping_add(1),
         algorithm: Algorithm::ED25519,
     });
     // The algorithm of another key, of an alias, and one that nobody knows.
     for algorithm in [Algorithm::ECDSAP256SHA256, Algorithm(231), Algorithm(99)] {
-        with(|fields| fields.algorithm = algorithm).assert_bogus(Reason::UnknownKey {
+        with(|fields| fields.algorithm = algorithm).assert_bogus(BogusReason::UnknownKey {
             covered,
             tag,
             algorithm,
@@ -76,23 +76,23 @@ fn times_are_compared_in_serial_arithmetic() {
     let at = |inception, expiration| {
         with(move |fields| (fields.inception, fields.expiration) = (inception, expiration))
     };
-    at(NOW, NOW).assert_secure(&Proved::Answer);
-    at(NOW + 1, NOW + 9).assert_bogus(Reason::NotYetValid { covered, inception: NOW + 1 });
-    at(NOW - 9, NOW - 1).assert_bogus(Reason::Expired { covered, expiration: NOW - 1 });
-    at(NOW + 9, NOW - 9).assert_bogus(Reason::EmptyPeriod(covered));
+    at(NOW, NOW).assert_secure(&ProvedAnswer::Answer);
+    at(NOW + 1, NOW + 9).assert_bogus(BogusReason::NotYetValid { covered, inception: NOW + 1 });
+    at(NOW - 9, NOW - 1).assert_bogus(BogusReason::Expired { covered, expiration: NOW - 1 });
+    at(NOW + 9, NOW - 9).assert_bogus(BogusReason::EmptyPeriod(covered));
     let half = NOW.wrapping_add(0x8000_0000);
-    at(NOW, half).assert_bogus(Reason::Expired { covered, expiration: half });
+    at(NOW, half).assert_bogus(BogusReason::Expired { covered, expiration: half });
     let around = at(0xffff_ff00, 0x100);
     for (now, is_good) in [(0, true), (0xffff_ff80, true), (0x101, false), (0xffff_feff, false)] {
         let outcome = around.validate_with(&trust(&around.signer), now, &mut Budget::default());
-        assert_eq!(outcome.status == Status::Secure, is_good, "{now:x}");
+        assert_eq!(outcome.status == SecurityStatus::Secure, is_good, "{now:x}");
     }
 }
 
 #[test]
 fn every_octet_of_records_and_signatures_counts() {
     let reply = with(|_| {});
-    let bad = || Reason::BadSignature { covered: Rtype::A, tag: reply.signer.tag() };
+    let bad = || BogusReason::BadSignature { covered: Rtype::A, tag: reply.signer.tag() };
     for place in 0..4 {
         reply.clone().altered(is(HOST, Rtype::A), |record| record.rdata[place] ^= 1).assert_bogus(bad());
     }
@@ -105,13 +105,13 @@ fn every_octet_of_records_and_signatures_counts() {
     reply.clone().altered(signature, |record| record.rdata.truncate(length - 1)).assert_bogus(bad());
     reply.clone().unsigned(Section::Answer, HOST, Rtype::A, "192.0.2.9").assert_bogus(bad());
     let lone = reply.altered(signature, |record| record.rdata.truncate(17));
-    lone.assert_bogus(Reason::NoSignature { owner: name(HOST), rtype: Rtype::A });
+    lone.assert_bogus(BogusReason::NoSignature { owner: name(HOST), rtype: Rtype::A });
 }
 
 /// RFC 4035 §5.3.3.
 #[test]
 fn the_ttl_is_the_least_of_four() {
-    let ttl = |reply: &Reply| reply.assert_secure(&Proved::Answer).rrsets[0].ttl;
+    let ttl = |reply: &Reply| reply.assert_secure(&ProvedAnswer::Answer).rrsets[0].ttl;
     assert_eq!(ttl(&with(|_| {})), TTL);
     assert_eq!(ttl(&with(|fields| fields.original_ttl = 60)), 60);
     assert_eq!(ttl(&with(|fields| fields.expiration = NOW + 5)), 5);
@@ -131,9 +131,9 @@ fn one_good_signature_among_others_suffices() {
         let reply = base.clone().raw(Section::Answer, &owner, Rtype::RRSIG, &vec![old.clone(); count]);
         reply.raw(Section::Answer, &owner, Rtype::RRSIG, std::slice::from_ref(&good))
     };
-    behind(1).assert_secure(&Proved::Answer);
-    behind(7).assert_secure(&Proved::Answer);
-    behind(8).assert_bogus(Reason::Expired { covered, expiration: NOW - 1 });
+    behind(1).assert_secure(&ProvedAnswer::Answer);
+    behind(7).assert_secure(&ProvedAnswer::Answer);
+    behind(8).assert_bogus(BogusReason::Expired { covered, expiration: NOW - 1 });
 }
 
 /// DNSKEY RDATA of the same tag as `rdata`: the tag is a sum of words, in any order.
@@ -145,8 +145,8 @@ fn same_tag(rdata: &[u8], first: usize) -> Vec<u8> {
     other
 }
 
-fn status_with(reply: &Reply, keys: &[&[u8]]) -> Status {
-    let keys = TrustedKeys::new(&name("example."), keys.iter().copied(), &Limits::default());
+fn status_with(reply: &Reply, keys: &[&[u8]]) -> SecurityStatus {
+    let keys = TrustedKeys::new(&name("example."), keys.iter().copied(), &ValidationLimits::default());
     reply.validate_with(&keys, NOW, &mut Budget::default()).status
 }
 
@@ -156,9 +156,9 @@ fn two_keys_of_one_tag_are_tried() {
     let reply = with(|_| {});
     let real = reply.signer.dnskey_rdata();
     let (one, two) = (same_tag(&real, 0), same_tag(&real, 2));
-    assert_eq!(status_with(&reply, &[&one, &real]), Status::Secure);
-    let bad = Reason::BadSignature { covered: Rtype::A, tag: reply.signer.tag() };
-    assert_eq!(status_with(&reply, &[&one, &two, &real]), Status::Bogus(bad));
+    assert_eq!(status_with(&reply, &[&one, &real]), SecurityStatus::Secure);
+    let bad = BogusReason::BadSignature { covered: Rtype::A, tag: reply.signer.tag() };
+    assert_eq!(status_with(&reply, &[&one, &two, &real]), SecurityStatus::Bogus(bad));
 }
 
 /// RFC 4034 §2.1, RFC 5011 §2.1, RFC 4035 §5.2.
@@ -175,25 +175,28 @@ fn keys_that_may_not_be_used_are_not() {
         let tag = nonesuch_crypto::key_tag(rdata);
         with(move |fields| fields.tag = tag)
     };
-    assert_eq!(status_with(&reply, &[&real]), Status::Secure);
+    assert_eq!(status_with(&reply, &[&real]), SecurityStatus::Secure);
     // A ZSK, and a key with bits that mean nothing.
     for rdata in [altered(1, 0), altered(1, 0x03)] {
-        assert_eq!(status_with(&signed_by(&rdata), &[&rdata]), Status::Secure);
+        assert_eq!(status_with(&signed_by(&rdata), &[&rdata]), SecurityStatus::Secure);
     }
     // No zone key; revoked; another protocol.
     for rdata in [altered(0, 0), altered(1, 0x81), altered(2, 2)] {
         let reply = signed_by(&rdata);
-        assert_eq!(status_with(&reply, &[&rdata]), Status::Bogus(Reason::NoUsableKey));
+        assert_eq!(status_with(&reply, &[&rdata]), SecurityStatus::Bogus(BogusReason::NoUsableKey));
         let other = key("example.", 256, Algorithm::ED25519, 2).dnskey_rdata();
         let status = status_with(&reply, &[&rdata, &other]);
-        assert!(matches!(status, Status::Bogus(Reason::UnknownKey { .. })), "{status:?}");
+        assert!(matches!(status, SecurityStatus::Bogus(BogusReason::UnknownKey { .. })), "{status:?}");
     }
-    assert_eq!(status_with(&reply, &[]), Status::Indeterminate(Undecided::NoKeys));
+    assert_eq!(status_with(&reply, &[]), SecurityStatus::Indeterminate(IndeterminateReason::NoKeys));
     let unknown = altered(3, 99);
-    let insecure = Status::Insecure(Insecurity::UnsupportedAlgorithms);
+    let insecure = SecurityStatus::Insecure(InsecureReason::UnsupportedAlgorithms);
     assert_eq!(status_with(&reply, &[&unknown]), insecure);
-    assert_eq!(status_with(&reply, &[&unknown, &real]), Status::Secure);
-    assert_eq!(status_with(&reply, &[&unknown, &real[..20]]), Status::Bogus(Reason::NoUsableKey));
+    assert_eq!(status_with(&reply, &[&unknown, &real]), SecurityStatus::Secure);
+    assert_eq!(
+        status_with(&reply, &[&unknown, &real[..20]]),
+        SecurityStatus::Bogus(BogusReason::NoUsableKey)
+    );
 }
 
 #[test]
@@ -203,12 +206,12 @@ fn a_zone_of_more_than_32_keys_is_bogus() {
     let others: Vec<Vec<u8>> = (0..32).map(|seed| [&[1, 0, 3, 15][..], &[seed; 32]].concat()).collect();
     let mut keys: Vec<&[u8]> = others.iter().take(31).map(Vec::as_slice).collect();
     keys.push(&real);
-    assert_eq!(status_with(&reply, &keys), Status::Secure);
+    assert_eq!(status_with(&reply, &keys), SecurityStatus::Secure);
     // One record that stands there twice is one record.
     keys.push(&real);
-    assert_eq!(status_with(&reply, &keys), Status::Secure);
+    assert_eq!(status_with(&reply, &keys), SecurityStatus::Secure);
     keys.push(&others[31]);
-    assert_eq!(status_with(&reply, &keys), Status::Bogus(Reason::TooManyKeys(33)));
+    assert_eq!(status_with(&reply, &keys), SecurityStatus::Bogus(BogusReason::TooManyKeys(33)));
 }
 
 #[test]
@@ -216,15 +219,17 @@ fn every_algorithm_of_the_table_validates() {
     for entry in nonesuch_crypto::ALGORITHMS {
         let signer = Arc::new(KeyPair::generate(&name("example."), 257, entry.algorithm, None).unwrap());
         let reply = host().by(&signer).answer(HOST, Rtype::A, ADDRESS);
-        reply.assert_secure(&Proved::Answer);
+        reply.assert_secure(&ProvedAnswer::Answer);
         let forged = reply.altered(is(HOST, Rtype::A), |record| record.rdata[3] = 9);
-        forged.assert_bogus(Reason::BadSignature { covered: Rtype::A, tag: signer.tag() });
+        forged.assert_bogus(BogusReason::BadSignature { covered: Rtype::A, tag: signer.tag() });
     }
 }
 
 /// RFC 4035 §5.2: DS belongs to the parent's side of the cut; the root has no parent.
 #[test]
 fn a_ds_rrset_at_the_apex_is_not_the_zones_to_sign() {
-    Reply::to("s.example.", Rtype::DS).answer("s.example.", Rtype::DS, DS).assert_secure(&Proved::Answer);
-    Reply::to("example.", Rtype::DS).answer("example.", Rtype::DS, DS).assert_bogus(Reason::ApexDs);
+    Reply::to("s.example.", Rtype::DS)
+        .answer("s.example.", Rtype::DS, DS)
+        .assert_secure(&ProvedAnswer::Answer);
+    Reply::to("example.", Rtype::DS).answer("example.", Rtype::DS, DS).assert_bogus(BogusReason::ApexDs);
 }

@@ -30,7 +30,7 @@ pub struct Comparison {
     pub(super) seconds_per_load: f64,
     pub(super) rounds: u32,
     pub(super) machine: Machine,
-    pub(super) zone: ZoneFacts,
+    pub(super) zone: ZoneInfo,
     pub(super) rows: Vec<Row>,
     /// What a reader must know before believing the figures.
     pub(super) notes: Vec<String>,
@@ -74,14 +74,14 @@ impl Comparison {
 
 /// What the zone is like.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct ZoneFacts {
+pub(super) struct ZoneInfo {
     #[serde(flatten)]
     pub(super) counts: ZoneCounts,
     pub(super) source: String,
     pub(super) octets: u64,
 }
 
-impl ZoneFacts {
+impl ZoneInfo {
     pub(super) fn of(subject: &Subject) -> Self {
         let Subject { contents, source, .. } = subject;
         let (counts, octets) = (ZoneCounts::of(contents), text_octets(contents));
@@ -128,13 +128,13 @@ impl Row {
 
 /// A figure that was measured several times: the one to go by, and the ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Measured {
+pub(super) struct MedianRange {
     pub(super) value: f64,
     pub(super) least: f64,
     pub(super) most: f64,
 }
 
-impl Measured {
+impl MedianRange {
     /// The median, with the ends; nothing of nothing.
     pub(super) fn median(values: &[f64]) -> Option<Self> {
         let Statistics { median: value, least, most, .. } = Statistics::of(values)?;
@@ -146,7 +146,7 @@ impl Measured {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Work {
     /// Time by the clock on the wall; the median of the runs.
-    pub(super) wall_s: Measured,
+    pub(super) wall_s: MedianRange,
     /// CPU time of all threads; the mean of the runs.
     pub(super) cpu_s: f64,
     pub(super) runs: u32,
@@ -161,9 +161,9 @@ pub(super) struct LoadFigures {
     pub(super) response_octets_mean: f64,
     pub(super) response_octets_max: u64,
     /// Answers a second; the median of the rounds.
-    pub(super) qps: Measured,
+    pub(super) qps: MedianRange,
     /// CPU time of the server for each answer; the mean over all rounds, with the least and most of a round.
-    pub(super) server_cpu_us_per_query: Option<Measured>,
+    pub(super) server_cpu_us_per_query: Option<MedianRange>,
     /// CPU time of the server by time on the wall: near the number of its CPUs, it gave all it had.
     pub(super) server_cpus_busy: Option<f64>,
     /// Responses with TC set.
@@ -183,8 +183,8 @@ pub(super) mod tests {
             queries: 300_000,
             response_octets_mean: 120.5 * scale,
             response_octets_max: (240.0 * scale) as u64,
-            qps: Measured { value: 250_000.0 / scale, least: 240_000.0 / scale, most: 255_000.0 / scale },
-            server_cpu_us_per_query: Some(Measured {
+            qps: MedianRange { value: 250_000.0 / scale, least: 240_000.0 / scale, most: 255_000.0 / scale },
+            server_cpu_us_per_query: Some(MedianRange {
                 value: 3.9 * scale,
                 least: 3.8 * scale,
                 most: 4.0 * scale,
@@ -195,7 +195,7 @@ pub(super) mod tests {
             rcodes: BTreeMap::from([(rcode.to_owned(), 300_000)]),
         };
         let work = |seconds: f64| Work {
-            wall_s: Measured { value: seconds, least: seconds * 0.95, most: seconds * 1.1 },
+            wall_s: MedianRange { value: seconds, least: seconds * 0.95, most: seconds * 1.1 },
             cpu_s: seconds * 1.9,
             runs: 3,
             signatures: 26_011,
@@ -245,7 +245,7 @@ pub(super) mod tests {
                 server_cpu: Some(1),
                 load_cpu: Some(0),
             },
-            zone: ZoneFacts {
+            zone: ZoneInfo {
                 counts: ZoneCounts {
                     origin: "test.".to_owned(),
                     records: 75_000,
@@ -269,10 +269,13 @@ pub(super) mod tests {
 
     #[test]
     fn medians() {
-        assert_eq!(Measured::median(&[]), None);
-        let median = |values: &[f64]| Measured::median(values).map(|measured| measured.value);
+        assert_eq!(MedianRange::median(&[]), None);
+        let median = |values: &[f64]| MedianRange::median(values).map(|measured| measured.value);
         assert_eq!(median(&[3.0]), Some(3.0));
         assert_eq!(median(&[3.0, 1.0]), Some(2.0));
-        assert_eq!(Measured::median(&[9.0, 1.0, 2.0]), Some(Measured { value: 2.0, least: 1.0, most: 9.0 }));
+        assert_eq!(
+            MedianRange::median(&[9.0, 1.0, 2.0]),
+            Some(MedianRange { value: 2.0, least: 1.0, most: 9.0 })
+        );
     }
 }

@@ -1,11 +1,11 @@
 //! Measuring one cell.
 
-use super::figures::{LoadFigures, Measured, Row, Work};
+use super::figures::{LoadFigures, MedianRange, Row, Work};
 use super::{Cell, CellFault, CompareError, CompareOptions, ROUNDS};
-use crate::experiment::parameters::Asked;
+use crate::experiment::parameters::QueriedNames;
 use crate::experiment::run::Step;
 use crate::load::{self, LoadOptions, LoadReport};
-use crate::machine::Places;
+use crate::machine::CpuPlacement;
 use crate::measure::Choice;
 use crate::measure::examine::write_file;
 use crate::measure::server::Server;
@@ -45,7 +45,7 @@ pub(super) struct Measuring<'a> {
     pub(super) options: &'a CompareOptions<'a>,
     pub(super) index: usize,
     pub(super) cell: Cell,
-    pub(super) places: Option<Places>,
+    pub(super) places: Option<CpuPlacement>,
 }
 
 impl Measuring<'_> {
@@ -112,9 +112,9 @@ impl Measuring<'_> {
     }
 
     fn load(&self, server: &Server, row: &mut Row) -> Result<(), CompareError> {
-        let run = |asked: Asked, seconds: f64| {
+        let run = |asked: QueriedNames, seconds: f64| {
             let subject = self.options.subject;
-            let queries = if asked == Asked::Existing { &subject.existing } else { &subject.denied };
+            let queries = if asked == QueriedNames::Existing { &subject.existing } else { &subject.denied };
             let wanted = LoadOptions {
                 seconds,
                 server_pid: Some(server.pid()),
@@ -123,20 +123,20 @@ impl Measuring<'_> {
             };
             load::run(&wanted).map_err(|source| self.fault(source))
         };
-        for asked in [Asked::Existing, Asked::Denied] {
+        for asked in [QueriedNames::Existing, QueriedNames::Denied] {
             run(asked, WARM_UP)?;
         }
         let (mut existing, mut denied) = (Vec::new(), Vec::new());
         // In turn, so that a disturbance of the machine does not hit one kind alone.
         for _ in 0..ROUNDS {
-            existing.push(run(Asked::Existing, self.options.seconds_per_load)?);
-            denied.push(run(Asked::Denied, self.options.seconds_per_load)?);
+            existing.push(run(QueriedNames::Existing, self.options.seconds_per_load)?);
+            denied.push(run(QueriedNames::Denied, self.options.seconds_per_load)?);
         }
         row.server_resident_kib = process::memory(server.pid()).map(|memory| memory.resident_kib);
         row.existing = sum_up(&existing);
         row.denied = sum_up(&denied);
-        check_load(self.cell, Asked::Existing, &row.existing, &mut row.notes)?;
-        check_load(self.cell, Asked::Denied, &row.denied, &mut row.notes)?;
+        check_load(self.cell, QueriedNames::Existing, &row.existing, &mut row.notes)?;
+        check_load(self.cell, QueriedNames::Denied, &row.denied, &mut row.notes)?;
         if server.pinned {
             note_idle(row);
         } else if self.places.is_some() {
@@ -178,7 +178,7 @@ fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, Work), E> 
         together += wall;
         let runs = walls.len() as u32;
         if together >= WORK_ENOUGH || runs >= WORK_RUNS {
-            let wall_s = Measured::median(&walls).unwrap_or_default();
+            let wall_s = MedianRange::median(&walls).unwrap_or_default();
             let cpu_s = cpu_us as f64 / 1e6 / f64::from(runs);
             return Ok((outcome, Work { wall_s, cpu_s, runs, signatures: 0 }));
         }
@@ -196,7 +196,7 @@ fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
     };
     let of_rounds: Vec<f64> = rounds.iter().filter_map(|round| round.server_cpu_us_per_query).collect();
     let cpu = mean(|round| round.server_cpu_us_per_query)
-        .and_then(|value| Measured::median(&of_rounds).map(|ends| Measured { value, ..ends }));
+        .and_then(|value| MedianRange::median(&of_rounds).map(|ends| MedianRange { value, ..ends }));
     let seconds: f64 = rounds.iter().map(|round| round.seconds).sum();
     let mut rcodes = BTreeMap::new();
     for (rcode, count) in rounds.iter().flat_map(|round| &round.rcodes) {
@@ -207,7 +207,7 @@ fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
         queries: count(|round| round.sent),
         response_octets_mean: mean(|round| Some(round.response_octets_mean)).unwrap_or(0.0),
         response_octets_max: rounds.iter().map(|round| round.response_octets_max).max().unwrap_or(0),
-        qps: Measured::median(&qps).unwrap_or_default(),
+        qps: MedianRange::median(&qps).unwrap_or_default(),
         server_cpu_us_per_query: cpu,
         server_cpus_busy: cpu.filter(|_| seconds > 0.0).map(|cpu| cpu.value * received / 1e6 / seconds),
         truncated: count(|round| round.truncated),
@@ -220,7 +220,7 @@ fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
 /// note.
 fn check_load(
     cell: Cell,
-    asked: Asked,
+    asked: QueriedNames,
     figures: &LoadFigures,
     notes: &mut Vec<String>,
 ) -> Result<(), CompareError> {
@@ -242,7 +242,7 @@ fn check_load(
             truncated_share * 100.0
         ));
     }
-    let expected = if asked == Asked::Existing { "NOERROR" } else { "NXDOMAIN" };
+    let expected = if asked == QueriedNames::Existing { "NOERROR" } else { "NXDOMAIN" };
     for (rcode, &count) in figures.rcodes.iter().filter(|(rcode, _)| *rcode != expected) {
         // Either is an answer, if not the one meant: a list of queries may fit its zone loosely.
         let is_answer = matches!(rcode.as_str(), "NOERROR" | "NXDOMAIN");
@@ -261,7 +261,7 @@ fn check_load(
 
 /// Queries a second are the server's only where it had no time left.
 fn note_idle(row: &mut Row) {
-    for (kind, figures) in [(Asked::Existing, &row.existing), (Asked::Denied, &row.denied)] {
+    for (kind, figures) in [(QueriedNames::Existing, &row.existing), (QueriedNames::Denied, &row.denied)] {
         if let Some(busy) = figures.server_cpus_busy.filter(|busy| *busy < IDLE_SHARE) {
             let meaning = "queries/s are bounded by the load generator or by other work of this machine";
             row.notes
@@ -296,14 +296,14 @@ mod tests {
         assert_eq!((figures.queries, figures.lost, figures.truncated), (404, 4, 2));
         assert!((figures.response_octets_mean - 175.0).abs() < 1e-9);
         assert_eq!(figures.response_octets_max, 300);
-        assert_eq!(figures.qps, Measured { value: 200.0, least: 100.0, most: 300.0 });
-        assert_eq!(figures.server_cpu_us_per_query, Some(Measured { value: 1.75, least: 1.0, most: 2.0 }));
+        assert_eq!(figures.qps, MedianRange { value: 200.0, least: 100.0, most: 300.0 });
+        assert_eq!(figures.server_cpu_us_per_query, Some(MedianRange { value: 1.75, least: 1.0, most: 2.0 }));
         assert!((figures.server_cpus_busy.expect("known") - 1.75 * 400.0 / 1e6 / 2.0).abs() < 1e-12);
         assert_eq!(figures.rcodes, BTreeMap::from([("NOERROR".to_owned(), 400)]));
         assert_eq!(sum_up(&[]).queries, 0);
     }
 
-    fn check(kind: Asked, rounds: &[LoadReport]) -> (Result<(), CompareError>, Vec<String>) {
+    fn check(kind: QueriedNames, rounds: &[LoadReport]) -> (Result<(), CompareError>, Vec<String>) {
         let mut notes = Vec::new();
         let outcome = check_load(Cell::Unsigned, kind, &sum_up(rounds), &mut notes);
         (outcome, notes)
@@ -311,23 +311,23 @@ mod tests {
 
     #[test]
     fn sound_load_is_passed_in_silence() {
-        let (outcome, notes) = check(Asked::Existing, &[round(1000, 5, "NOERROR", 1.0)]);
+        let (outcome, notes) = check(QueriedNames::Existing, &[round(1000, 5, "NOERROR", 1.0)]);
         assert!(outcome.is_ok() && notes.is_empty(), "{notes:?}");
-        let (outcome, notes) = check(Asked::Denied, &[round(1000, 0, "NXDOMAIN", 1.0)]);
+        let (outcome, notes) = check(QueriedNames::Denied, &[round(1000, 0, "NXDOMAIN", 1.0)]);
         assert!(outcome.is_ok() && notes.is_empty(), "{notes:?}");
     }
 
     #[test]
     fn loss_and_unmeant_answers_are_noted() {
-        let (outcome, notes) = check(Asked::Existing, &[round(960, 40, "NOERROR", 1.0)]);
+        let (outcome, notes) = check(QueriedNames::Existing, &[round(960, 40, "NOERROR", 1.0)]);
         assert!(outcome.is_ok());
         assert_eq!(notes, ["existing: 4.0 % of the queries were lost"]);
         let rounds = [round(900, 0, "NXDOMAIN", 1.0), round(100, 0, "NOERROR", 1.0)];
-        let (outcome, notes) = check(Asked::Denied, &rounds);
+        let (outcome, notes) = check(QueriedNames::Denied, &rounds);
         assert!(outcome.is_ok());
         assert_eq!(notes, ["denied: 100 of 1000 queries were answered with NOERROR, not NXDOMAIN"]);
         let rounds = [round(999, 0, "NXDOMAIN", 1.0), round(1, 0, "SERVFAIL", 1.0)];
-        let (outcome, notes) = check(Asked::Denied, &rounds);
+        let (outcome, notes) = check(QueriedNames::Denied, &rounds);
         assert!(outcome.is_ok());
         assert_eq!(notes, ["denied: 1 of 1000 queries were answered with SERVFAIL, not NXDOMAIN"]);
     }
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn truncation_is_noted() {
         let cut = LoadReport { truncated: 250, ..round(1000, 0, "NXDOMAIN", 1.0) };
-        let (outcome, notes) = check(Asked::Denied, &[cut]);
+        let (outcome, notes) = check(QueriedNames::Denied, &[cut]);
         assert!(outcome.is_ok());
         assert_eq!(
             notes,
@@ -345,19 +345,19 @@ mod tests {
         );
         let notes_of = |truncated| {
             let round = LoadReport { truncated, ..round(1000, 100, "NXDOMAIN", 1.0) };
-            check(Asked::Denied, &[round]).1.len()
+            check(QueriedNames::Denied, &[round]).1.len()
         };
         assert_eq!((notes_of(10), notes_of(11)), (1, 2), "beside the lost ones");
     }
 
     #[test]
     fn a_server_that_does_not_serve_is_an_error() {
-        let (outcome, _) = check(Asked::Existing, &[round(100, 0, "REFUSED", 1.0)]);
+        let (outcome, _) = check(QueriedNames::Existing, &[round(100, 0, "REFUSED", 1.0)]);
         let error = outcome.expect_err("refused");
         assert!(error.to_string().contains("100 of 100 queries were answered with REFUSED"), "{error}");
-        let (outcome, _) = check(Asked::Existing, &[round(40, 60, "NOERROR", 1.0)]);
+        let (outcome, _) = check(QueriedNames::Existing, &[round(40, 60, "NOERROR", 1.0)]);
         assert!(matches!(outcome, Err(CompareError::Refused { rcode: None, wrong: 60, .. })));
-        assert!(check(Asked::Existing, &[]).0.is_err());
+        assert!(check(QueriedNames::Existing, &[]).0.is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::generate::{GenerateError, GenerateOptions, generate, queries, queries
 use crate::load::{QueryList, QueryListError};
 use crate::measure::examine::strip;
 use nonesuch_zone::read::read_text;
-use nonesuch_zone::{Contents, ReadError, standings};
+use nonesuch_zone::{Contents, ReadError, name_statuses};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl Subject {
 fn owners(contents: &Contents) -> Vec<(String, Vec<u16>)> {
     contents
         .nodes()
-        .zip(standings(contents))
+        .zip(name_statuses(contents))
         .filter(|(_, standing)| standing.is_in_chain())
         .map(|(node, _)| (node.name().to_string(), node.rrsets().map(|rrset| rrset.rtype().0).collect()))
         .collect()
@@ -88,15 +88,15 @@ fn owners(contents: &Contents) -> Vec<(String, Vec<u16>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::compare::figures::ZoneFacts;
-    use crate::generate::Like;
+    use crate::experiment::compare::figures::ZoneInfo;
+    use crate::generate::ZoneModel;
     use crate::measure::examine::tests::signed_zone;
     use nonesuch_zone::write::write_zone;
 
     #[test]
     fn a_zone_is_counted_and_asked_for() {
         let subject = Subject::of_zone(&signed_zone(), "a file".to_owned(), 1).expect("a subject");
-        let facts = ZoneFacts::of(&subject);
+        let facts = ZoneInfo::of(&subject);
         assert_eq!((facts.counts.names, facts.counts.records), (5, 7));
         assert_eq!((facts.counts.delegations, facts.counts.signed_delegations), (2, 1));
         let mut text = Vec::new();
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn a_generated_zone_has_what_was_asked_for() {
-        let options = GenerateOptions { like: Like::Tld, names: 300, seed: 1, origin: "test." };
+        let options = GenerateOptions { like: ZoneModel::Tld, names: 300, seed: 1, origin: "test." };
         let subject = Subject::generated(&options).expect("a subject");
-        assert_eq!(ZoneFacts::of(&subject).counts.delegations, 300);
+        assert_eq!(ZoneInfo::of(&subject).counts.delegations, 300);
         assert_eq!(subject.source, "generated like a tld, 300 names, seed 1");
         let wrong = GenerateOptions { origin: "a..b.", ..options };
         assert!(matches!(Subject::generated(&wrong), Err(SubjectError::Read(_))));

@@ -1,9 +1,9 @@
 //! The whole comparison against a server that is this test's own program, and what becomes of its outcome.
 
 use super::figures::tests::sample;
-use super::figures::{Measured, Row, Work};
+use super::figures::{MedianRange, Row, Work};
 use super::*;
-use crate::generate::{GenerateOptions, Like};
+use crate::generate::{GenerateOptions, ZoneModel};
 use crate::measure::Choice;
 use std::cell::RefCell;
 use std::net::UdpSocket;
@@ -35,7 +35,7 @@ fn server_of_the_other_tests() {
 }
 
 fn subject() -> Subject {
-    let options = GenerateOptions { like: Like::Tld, names: 200, seed: 7, origin: "test." };
+    let options = GenerateOptions { like: ZoneModel::Tld, names: 200, seed: 7, origin: "test." };
     Subject::generated(&options).expect("a subject")
 }
 
@@ -149,7 +149,7 @@ fn what_is_no_plain_figure_is_told_as_that() {
     let row = &mut comparison.rows[1];
     row.denied.truncated = row.denied.queries / 8;
     row.existing.truncated = row.existing.queries - 1;
-    row.existing.server_cpu_us_per_query = Some(Measured::default());
+    row.existing.server_cpu_us_per_query = Some(MedianRange::default());
     row.signing = row.signing.map(|work| Work { cpu_s: 0.0, ..work });
     let table = comparison.table().expect("a table");
     let line = table.lines().find(|line| line.contains("RSASHA256/2048   NSEC  ")).expect("a row");

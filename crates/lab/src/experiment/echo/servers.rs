@@ -2,10 +2,10 @@
 
 use super::{ALGORITHM, Cell, ECHO, Parameters, SERVER, Subject, WARM_UP, default_queries};
 use crate::experiment::error::{RunError, temporary_folder};
-use crate::experiment::parameters::{Asked, Octets, each_once};
+use crate::experiment::parameters::{Octets, QueriedNames, each_once};
 use crate::experiment::run::RunOptions;
 use crate::load::{self, LoadOptions, LoadReport, QueryList};
-use crate::machine::{self, Places};
+use crate::machine::{self, CpuPlacement};
 use crate::measure::job;
 use crate::measure::level::unmasked;
 use crate::measure::server::{Server, serving};
@@ -27,10 +27,10 @@ const LOST_SHARE: f64 = 0.01;
 pub(super) struct Servers<'a> {
     pub(super) parameters: &'a Parameters,
     pub(super) options: &'a RunOptions<'a>,
-    places: Option<Places>,
+    places: Option<CpuPlacement>,
     /// Zones, keys and log files; it is removed with this.
     folder: tempfile::TempDir,
-    lists: Vec<(Asked, Arc<QueryList>)>,
+    lists: Vec<(QueriedNames, Arc<QueryList>)>,
     logs: u32,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Servers<'a> {
     pub(super) fn prepare(
         parameters: &'a Parameters,
         options: &'a RunOptions<'a>,
-        places: Option<Places>,
+        places: Option<CpuPlacement>,
     ) -> Result<Self, RunError> {
         let folder = temporary_folder(&std::env::temp_dir())?;
         let mut servers = Self { parameters, options, places, folder, lists: Vec::new(), logs: 0 };
@@ -66,9 +66,9 @@ impl<'a> Servers<'a> {
     }
 
     /// Generates the zone, the same each time, and queries for it.
-    fn generate(&self, kind: Asked) -> Result<QueryList, RunError> {
+    fn generate(&self, kind: QueriedNames) -> Result<QueryList, RunError> {
         let file = self.folder.path().join("queries");
-        let denied = if kind == Asked::Denied { "100" } else { "0" };
+        let denied = if kind == QueriedNames::Denied { "100" } else { "0" };
         let mut command =
             self.command(&["zone", "generate", "--like", "tld", "-o", ORIGIN, "--denied", denied]);
         command.args(["--names", &self.parameters.names.value().to_string()]);

@@ -3,7 +3,9 @@
 use super::*;
 use crate::experiment::method::Method;
 use crate::experiment::results::{FORMAT, Record};
-use crate::experiment::{Choices, Definition, Results, RunError, RunOptions, run as run_any, store};
+use crate::experiment::{
+    Definition, ParameterOverrides, Results, RunError, RunOptions, run as run_any, store,
+};
 use crate::machine::Machine;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +15,7 @@ fn sample() -> Results {
     let subject = |server, denied: bool, workers| Subject {
         server,
         denial: denied.then(|| "nsec".to_owned()),
-        queries: denied.then_some(Asked::Denied),
+        queries: denied.then_some(QueriedNames::Denied),
         workers,
     };
     let subjects = [
@@ -23,7 +25,7 @@ fn sample() -> Results {
         (subject(ECHO, true, 1), 502.0, [4.0, 2.0, 4.0]),
         (subject(SERVER, true, 2), 501.6, [4.4, 4.4, 4.4]),
     ];
-    let experiment = Definition::find("echo-floor", Choices::default()).expect("built in");
+    let experiment = Definition::find("echo-floor", ParameterOverrides::default()).expect("built in");
     let mut findings = Findings::new(experiment.presentation().columns());
     for round in 0..3_usize {
         for (subject, octets, cpu) in &subjects {
@@ -116,7 +118,8 @@ fn results_are_kept_and_read_back() {
 
 #[test]
 fn parameters_are_those_of_the_file_and_wrong_ones_are_refused() {
-    let find = |set: &[(String, String)]| Definition::find("echo-floor", Choices { full: false, set });
+    let find =
+        |set: &[(String, String)]| Definition::find("echo-floor", ParameterOverrides { full: false, set });
     let Method::EchoFloor(parameters) = find(&[]).expect("built in").method else { panic!("another method") };
     assert_eq!(parameters, Parameters::default());
     for (key, value, says) in [
@@ -136,14 +139,18 @@ fn parameters_are_those_of_the_file_and_wrong_ones_are_refused() {
 fn lists_of_numbers_are_set_as_words_are() {
     for octets in ["[160, 400]", "160,400", "160"] {
         let set = [("octets".to_owned(), octets.to_owned())];
-        assert!(Definition::find("echo-floor", Choices { full: false, set: &set }).is_ok(), "{octets}");
+        assert!(
+            Definition::find("echo-floor", ParameterOverrides { full: false, set: &set }).is_ok(),
+            "{octets}"
+        );
     }
 }
 
 #[test]
 fn nothing_to_measure_is_an_error() {
     let set = [("octets".to_owned(), "[]".to_owned()), ("queries".to_owned(), "[]".to_owned())];
-    let definition = Definition::find("echo-floor", Choices { full: false, set: &set }).expect("sound");
+    let definition =
+        Definition::find("echo-floor", ParameterOverrides { full: false, set: &set }).expect("sound");
     let options = RunOptions {
         seed: 1,
         now: 0,
@@ -154,7 +161,8 @@ fn nothing_to_measure_is_an_error() {
     };
     assert!(matches!(run_any(&definition, &options), Err(RunError::Nothing { .. })));
     let set = [("denial".to_owned(), "nsec".to_owned())];
-    let definition = Definition::find("echo-floor", Choices { full: false, set: &set }).expect("sound");
+    let definition =
+        Definition::find("echo-floor", ParameterOverrides { full: false, set: &set }).expect("sound");
     let error = run_any(&definition, &options).expect_err("there is no such program").to_string();
     assert!(error.starts_with("/nonexistent/nonesuch: "), "{error}");
 }

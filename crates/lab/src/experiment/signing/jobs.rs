@@ -3,7 +3,7 @@
 use super::plan::Cell;
 use super::{Row, Runner};
 use crate::experiment::error::{RunError, temporary_folder};
-use crate::measure::job::{self, Ended, JobError};
+use crate::measure::job::{self, FinishedJob, JobError};
 use crate::measure::server::{Server, serving};
 use crate::process;
 use serde::Serialize;
@@ -212,7 +212,7 @@ impl Runner<'_> {
     }
 
     /// Runs a job to its end.
-    fn run_job(&mut self, cell: Cell, job: Job, command: &mut Command) -> Option<Ended> {
+    fn run_job(&mut self, cell: Cell, job: Job, command: &mut Command) -> Option<FinishedJob> {
         self.told(&self.empty_row(cell, job), job::run(command))
     }
 

@@ -2,7 +2,7 @@
 
 use super::plan;
 use crate::experiment::parameters::{Count, Cpu, Denial, Minutes, Share};
-use crate::generate::Like;
+use crate::generate::ZoneModel;
 use crate::measure::level::Level;
 use crate::measure::subject::by_text;
 use crate::measure::{Choice, Selection};
@@ -49,7 +49,7 @@ impl Default for Parameters {
             additions: Vec::new(),
             denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut].map(Denial).to_vec(),
             levels: vec![Level::Native],
-            zones: vec![zone(Like::Tld, 10_000)],
+            zones: vec![zone(ZoneModel::Tld, 10_000)],
             change_share: Share::of(0.01),
             served: Sizes::Middle,
             cpu: Cpu::None,
@@ -59,12 +59,12 @@ impl Default for Parameters {
 
 impl Parameters {
     /// What is signed with, each once: the algorithms, then the additions.
-    pub(super) fn choices(&self) -> Vec<Chosen> {
-        let mut choices: Vec<Chosen> = Vec::new();
+    pub(super) fn choices(&self) -> Vec<ChosenAlgorithm> {
+        let mut choices: Vec<ChosenAlgorithm> = Vec::new();
         for (selections, addition) in [(&self.algorithms, false), (&self.additions, true)] {
             for choice in selections.iter().flat_map(|selection| selection.choices()) {
                 if choices.iter().all(|chosen| chosen.choice != choice) {
-                    choices.push(Chosen { choice, addition });
+                    choices.push(ChosenAlgorithm { choice, addition });
                 }
             }
         }
@@ -86,13 +86,13 @@ impl Parameters {
 
 /// An algorithm that is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Chosen {
+pub(super) struct ChosenAlgorithm {
     pub(super) choice: Choice,
     /// Whether it is beyond what the published study compared.
     pub(super) addition: bool,
 }
 
-impl Chosen {
+impl ChosenAlgorithm {
     /// What is known of it beside the figures.
     pub(super) fn facts(&self) -> serde_json::Value {
         let choice = self.choice;
@@ -139,7 +139,7 @@ pub enum ZoneChoice {
     /// Like another zone, with so many names: `nl:200000`.
     Like {
         /// What it is like.
-        like: Like,
+        like: ZoneModel,
         /// Its names.
         names: u64,
     },
@@ -165,7 +165,7 @@ impl FromStr for ZoneChoice {
     fn from_str(text: &str) -> Result<Self, ZoneChoiceError> {
         let wrong = || ZoneChoiceError(text.to_owned());
         if let Some((kind, names)) = text.split_once(':')
-            && let Ok(like) = kind.parse::<Like>()
+            && let Ok(like) = kind.parse::<ZoneModel>()
         {
             let names = names.replace('_', "").parse().ok().filter(|names| *names > 0).ok_or_else(wrong)?;
             return Ok(Self::Like { like, names });
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn zones_in_all_forms() {
         let read = |text: &str| text.parse::<ZoneChoice>();
-        assert_eq!(read("tld:200"), Ok(ZoneChoice::Like { like: Like::Tld, names: 200 }));
-        assert_eq!(read("tld:1_000"), Ok(ZoneChoice::Like { like: Like::Tld, names: 1000 }));
+        assert_eq!(read("tld:200"), Ok(ZoneChoice::Like { like: ZoneModel::Tld, names: 200 }));
+        assert_eq!(read("tld:1_000"), Ok(ZoneChoice::Like { like: ZoneModel::Tld, names: 1000 }));
         let file = |path: &str, origin: Option<&str>| {
             Ok(ZoneChoice::File { path: path.into(), origin: origin.map(str::to_owned) })
         };

@@ -4,7 +4,7 @@
 //! each other run by run. With one, those come first that the study's figures are made of; an RSA key takes minutes for
 //! a large zone, so what there is no time for is left out and told.
 
-use super::parameters::{Chosen, Parameters, ZoneChoice};
+use super::parameters::{ChosenAlgorithm, Parameters, ZoneChoice};
 use crate::measure::{Choice, ZoneCounts};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
@@ -57,7 +57,7 @@ pub(super) struct Shape<'s> {
     pub(super) zones: usize,
     pub(super) denials: usize,
     pub(super) levels: usize,
-    pub(super) choices: &'s [Chosen],
+    pub(super) choices: &'s [ChosenAlgorithm],
     pub(super) limited: bool,
 }
 
@@ -197,7 +197,7 @@ pub(super) fn whole_duration(parameters: &Parameters) -> Duration {
         let counts = ZoneCounts { names, delegations: names, signed_delegations, ..ZoneCounts::default() };
         for denial in &parameters.denial {
             let signatures = signatures(&counts, denial.0);
-            for (algorithm, Chosen { choice, .. }) in choices.iter().enumerate() {
+            for (algorithm, ChosenAlgorithm { choice, .. }) in choices.iter().enumerate() {
                 for level in 0..parameters.levels.len() {
                     let cell = Cell { run: 0, zone: place, denial: 0, algorithm, level };
                     let extras = level == 0 && parameters.served.holds(place, zones);
@@ -213,13 +213,15 @@ pub(super) fn whole_duration(parameters: &Parameters) -> Duration {
 mod tests {
     use super::*;
 
-    fn choices() -> Vec<Chosen> {
+    fn choices() -> Vec<ChosenAlgorithm> {
         let names =
             [("RSASHA256/1280", false), ("ECDSAP256SHA256", false), ("MAYO2", false), ("ED25519", true)];
-        names.map(|(name, addition)| Chosen { choice: name.parse().expect("a choice"), addition }).to_vec()
+        names
+            .map(|(name, addition)| ChosenAlgorithm { choice: name.parse().expect("a choice"), addition })
+            .to_vec()
     }
 
-    fn shape(choices: &[Chosen], limited: bool) -> Shape<'_> {
+    fn shape(choices: &[ChosenAlgorithm], limited: bool) -> Shape<'_> {
         Shape { runs: 2, zones: 3, denials: 3, levels: 2, choices, limited }
     }
 

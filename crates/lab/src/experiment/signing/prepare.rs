@@ -4,10 +4,10 @@ use super::Runner;
 use super::parameters::ZoneChoice;
 use crate::experiment::error::RunError;
 use crate::experiment::parameters::each_once;
-use crate::generate::{GenerateOptions, Like, generate};
+use crate::generate::{GenerateOptions, ZoneModel, generate};
 use crate::measure::job::{self, JobError};
 use crate::measure::level::{Level, LevelProgram, unmasked};
-use crate::measure::{Changes, Examined, ZoneCounts};
+use crate::measure::{Changes, ExamineResult, ZoneCounts};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn generate(&self, like: Like, names: u64, file: &Path) -> Result<(), RunError> {
+    fn generate(&self, like: ZoneModel, names: u64, file: &Path) -> Result<(), RunError> {
         let failed = |reason: String| RunError::Zone { zone: file.display().to_string(), reason };
         let mut out = File::create(file).map_err(|error| failed(error.to_string()))?;
         let options = GenerateOptions { like, names, seed: self.options.seed, origin: ORIGIN };
@@ -144,7 +144,7 @@ impl Runner<'_> {
         command
     }
 
-    pub(super) fn examine(&self, command: &mut Command) -> Result<Examined, RunError> {
+    pub(super) fn examine(&self, command: &mut Command) -> Result<ExamineResult, RunError> {
         let program = self.options.program.display().to_string();
         let ended = job::run(command).map_err(|error| match error {
             JobError::Start(_) => RunError::Probe { program: program.clone(), reason: error.to_string() },

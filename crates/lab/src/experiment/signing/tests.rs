@@ -4,7 +4,7 @@ use super::*;
 use crate::data::DataTable;
 use crate::experiment::method::Method;
 use crate::experiment::results::{FORMAT, Record};
-use crate::experiment::{Choices, Definition, Results, RunError, RunOptions, run, store};
+use crate::experiment::{Definition, ParameterOverrides, Results, RunError, RunOptions, run, store};
 use crate::machine::Machine;
 use crate::report::{Block, Chart, Section, Table};
 use serde_json::Value;
@@ -40,7 +40,7 @@ fn row(run: u32, job: Job, zone: &str, level: &'static str, algorithm: &str, cpu
 }
 
 fn definition() -> Definition {
-    Definition::find("pqc-signing", Choices::default()).expect("built in")
+    Definition::find("pqc-signing", ParameterOverrides::default()).expect("built in")
 }
 
 fn findings() -> Findings {
@@ -232,7 +232,7 @@ fn a_report_of_no_rows_and_a_record_of_two_methods_are_no_panic() {
     assert!(results.page().is_ok());
     results.data = DataTable::new(definition().presentation().columns()[..3].to_vec());
     assert!(results.page().is_err());
-    let other = Definition::find("verification-benchmark", Choices::default()).expect("built in");
+    let other = Definition::find("verification-benchmark", ParameterOverrides::default()).expect("built in");
     let results =
         Results { record: Record { experiment: other, ..results.record }, data: sample_data().data };
     assert!(results.page().is_err());
@@ -259,7 +259,7 @@ fn nothing_to_measure_is_told_before_anything_is_made() {
     let with = |set: &[(&str, &str)]| {
         let set: Vec<(String, String)> =
             set.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-        Definition::find("pqc-signing", Choices { full: false, set: &set })
+        Definition::find("pqc-signing", ParameterOverrides { full: false, set: &set })
     };
     let nothing = with(&[("algorithms", "[]"), ("additions", "[]"), ("levels", "native")]).expect("sound");
     let options = RunOptions {
@@ -283,7 +283,7 @@ fn nothing_to_measure_is_told_before_anything_is_made() {
         assert!(error.starts_with(&format!("--set {key}={value}: {says}")), "{error}");
     }
     let Ok(Definition { method: Method::ZoneSigning(full), .. }) =
-        Definition::find("pqc-signing", Choices { full: true, set: &[] })
+        Definition::find("pqc-signing", ParameterOverrides { full: true, set: &[] })
     else {
         panic!("another method")
     };

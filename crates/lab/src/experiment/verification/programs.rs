@@ -8,7 +8,7 @@ use crate::measure::bench::make_key;
 use crate::measure::child::Running;
 use crate::measure::level::{Environment, Level, LevelProgram};
 use crate::measure::openssl::{self, Scheme};
-use crate::measure::probe::{self, Answer, Benches, Counted, Order, Ready, SubjectFacts, push_line};
+use crate::measure::probe::{self, Answer, Benches, CountResult, Order, Ready, SubjectInfo, push_line};
 use crate::measure::{Operation, Subject};
 use serde::Serialize;
 use std::process::{ChildStdin, Stdio};
@@ -29,7 +29,7 @@ pub(super) struct Programs {
     /// All of them, in the order of columns and bars.
     pub(super) backends: Vec<Backend>,
     /// What was told of the subjects, by the first that told it.
-    pub(super) subjects: Vec<SubjectFacts>,
+    pub(super) subjects: Vec<SubjectInfo>,
     /// Octets of every message that is signed; 0 where none is.
     pub(super) message_octets: u64,
 }
@@ -157,7 +157,7 @@ pub(super) struct Probe {
 
 enum Form {
     Here(Benches),
-    Child(Follower),
+    Child(ProbeProcess),
 }
 
 impl Form {
@@ -172,7 +172,7 @@ impl Form {
         keys: &[(Subject, String)],
         seed: u64,
     ) -> Result<(Self, Ready), RunError> {
-        let mut follower = Follower::start(program)?;
+        let mut follower = ProbeProcess::start(program)?;
         // These keys protect nothing: they are forgotten after the run.
         let answer = follower.ask(&Order::Prepare { keys: keys.to_vec(), seed }, 0.0)?;
         let Answer::Ready(ready) = answer else { return Err(follower.fault("answers out of turn")) };
@@ -190,7 +190,7 @@ impl Probe {
         subject: Subject,
         operation: Operation,
         seconds: f64,
-    ) -> Result<Counted, RunError> {
+    ) -> Result<CountResult, RunError> {
         match &mut self.form {
             Form::Here(benches) => benches.count(subject, operation, seconds).map_err(|_| {
                 RunError::Operation { subject: subject.to_string(), operation: operation.name() }
@@ -207,14 +207,14 @@ impl Probe {
 }
 
 /// A child process that follows orders.
-struct Follower {
+struct ProbeProcess {
     program: String,
     child: Running,
     orders: ChildStdin,
     answers: Receiver<String>,
 }
 
-impl Follower {
+impl ProbeProcess {
     fn start(program: &LevelProgram) -> Result<Self, RunError> {
         let name = program.program.display().to_string();
         let fault = |reason: String| RunError::Probe { program: name.clone(), reason };

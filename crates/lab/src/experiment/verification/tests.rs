@@ -5,7 +5,7 @@ use crate::data::DataTable;
 use crate::experiment::method::Method;
 use crate::experiment::parameters::{Count, Seconds};
 use crate::experiment::results::{FORMAT, Record};
-use crate::experiment::{Choices, Definition, Results, Step, run, store};
+use crate::experiment::{Definition, ParameterOverrides, Results, Step, run, store};
 use crate::machine::Machine;
 use crate::measure::level::Level;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 fn definition() -> Definition {
-    Definition::find("verification-benchmark", Choices::default()).expect("built in")
+    Definition::find("verification-benchmark", ParameterOverrides::default()).expect("built in")
 }
 
 fn findings() -> Findings {
@@ -64,7 +64,7 @@ fn sample_data() -> Findings {
     for iteration in 0..3_usize {
         for (backend, subject, scheme, operation, counts) in rates {
             let counted =
-                Counted { operations: counts[iteration] * 2, seconds: 2.0, cpu_seconds: Some(1.99) };
+                CountResult { operations: counts[iteration] * 2, seconds: 2.0, cpu_seconds: Some(1.99) };
             let row = row(backend, "native", [subject, scheme], iteration as u32);
             let operation = operation.parse().expect("an operation");
             findings.push(&row.with(operation, &counted)).expect("a row");
@@ -169,7 +169,7 @@ fn levels_are_compared_where_there_are_two() {
     about["backends"].as_array_mut().expect("backends").push(json!({
         "name": "nonesuch", "level": "x86-64-v2", "version": "", "environment": [["MASK", "~1"]], "compiled_for": [],
     }));
-    let counted = Counted { operations: 5_000, seconds: 1.0, cpu_seconds: None };
+    let counted = CountResult { operations: 5_000, seconds: 1.0, cpu_seconds: None };
     let row = row("nonesuch", "x86-64-v2", ["ECDSAP256SHA256", "ECDSA P-256"], 0);
     results.data.push_row(&row.with(Operation::Verify, &counted)).expect("a row");
     let html = results.page().expect("a page");
@@ -229,7 +229,8 @@ fn run_tiny(set: &[(&str, &str)]) -> (Result<Results, RunError>, Vec<String>) {
     let pairs = defaults.iter().chain(set).map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     let set: Vec<(String, String)> = pairs.collect();
     let definition =
-        Definition::find("verification-benchmark", Choices { full: false, set: &set }).expect("good");
+        Definition::find("verification-benchmark", ParameterOverrides { full: false, set: &set })
+            .expect("good");
     let steps = Mutex::new(Vec::new());
     let progress = |step: Step<'_>| {
         assert!(step.index <= step.steps);
@@ -299,7 +300,8 @@ fn a_cpu_that_is_not_there_is_refused_with_the_remedy() {
 
 #[test]
 fn parameters_have_their_defaults_in_the_file() {
-    let definition = Definition::find("verification-benchmark", Choices::default()).expect("built in");
+    let definition =
+        Definition::find("verification-benchmark", ParameterOverrides::default()).expect("built in");
     let Method::VerificationBenchmark(parameters) = definition.method else { panic!("another method") };
     assert_eq!(parameters.levels, [Level::Native, Level::X86_64V3, Level::X86_64V2]);
     assert_eq!(Parameters { levels: vec![Level::Native], ..parameters }, Parameters::default());

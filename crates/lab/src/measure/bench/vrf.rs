@@ -1,7 +1,7 @@
 //! VRFs in continuous operation: proofs made, one by one or many together, and verified.
 
 use super::{OperationError, PrepareError, repeat};
-use crate::measure::probe::Counted;
+use crate::measure::probe::CountResult;
 use crate::measure::subject::Operation;
 use nonesuch_crypto::vrf::{BadProof, VrfPrivateKey, VrfPublicKey};
 use nonesuch_proto::{Name, NameError};
@@ -51,7 +51,7 @@ impl VrfBench {
         self.proofs.first().map_or(0, Vec::len)
     }
 
-    pub(crate) fn count(&self, operation: Operation, seconds: f64) -> Result<Counted, OperationError> {
+    pub(crate) fn count(&self, operation: Operation, seconds: f64) -> Result<CountResult, OperationError> {
         match operation {
             Operation::Verify => self.count_verifications(seconds),
             Operation::Prove => self.count_proofs(seconds),
@@ -59,7 +59,7 @@ impl VrfBench {
         }
     }
 
-    fn count_verifications(&self, seconds: f64) -> Result<Counted, OperationError> {
+    fn count_verifications(&self, seconds: f64) -> Result<CountResult, OperationError> {
         if self.batch > 1 {
             return self.count_verified_batches(seconds);
         }
@@ -72,7 +72,7 @@ impl VrfBench {
         })
     }
 
-    fn count_verified_batches(&self, seconds: f64) -> Result<Counted, OperationError> {
+    fn count_verified_batches(&self, seconds: f64) -> Result<CountResult, OperationError> {
         let pairs = self.inputs.iter().zip(&self.proofs);
         let items: Vec<(&[u8], &[u8])> =
             pairs.map(|(input, proof)| (input.as_slice(), proof.as_slice())).collect();
@@ -89,7 +89,7 @@ impl VrfBench {
     }
 
     /// With a batch of one, a loop over single inputs: [`VrfPrivateKey::prove`] does the same.
-    fn count_proofs(&self, seconds: f64) -> Result<Counted, OperationError> {
+    fn count_proofs(&self, seconds: f64) -> Result<CountResult, OperationError> {
         let inputs: Vec<&[u8]> = self.inputs.iter().map(Vec::as_slice).collect();
         let mut batches = inputs.chunks_exact(self.batch).cycle();
         let mut proofs = Vec::with_capacity(self.batch * self.proof_octets());

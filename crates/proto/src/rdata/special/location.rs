@@ -29,7 +29,7 @@ pub(super) fn measure(rest: &[u8]) -> Option<usize> {
     if *rest.first()? != 0 {
         return Some(rest.len());
     }
-    let place = Place::from_octets(rest)?;
+    let place = Location::from_octets(rest)?;
     let within = |angle: u32, degrees: u32| angle.abs_diff(ZERO_ANGLE) <= degrees * DEGREE;
     let valid = within(place.latitude, 90)
         && within(place.longitude, 180)
@@ -47,7 +47,7 @@ const fn is_size(size: u8) -> bool {
     digit <= 9 && power <= 9 && (digit > 0 || power == 0)
 }
 
-struct Place {
+struct Location {
     /// Size, horizontal and vertical precision.
     sizes: [u8; 3],
     latitude: u32,
@@ -55,7 +55,7 @@ struct Place {
     altitude: u32,
 }
 
-impl Place {
+impl Location {
     fn from_octets(octets: &[u8]) -> Option<Self> {
         let octets: &[u8; LENGTH] = octets.first_chunk()?;
         let word =
@@ -160,7 +160,7 @@ fn read_size(token: Token<'_>) -> Option<u8> {
 }
 
 pub(super) fn write(octets: &[u8], out: &mut Vec<u8>) {
-    let Some(place) = Place::from_octets(octets) else { return };
+    let Some(place) = Location::from_octets(octets) else { return };
     write_angle(place.latitude, ['N', 'S'], out);
     write_angle(place.longitude, ['E', 'W'], out);
     let altitude = i64::from(place.altitude) - ZERO_ALTITUDE;

@@ -11,12 +11,16 @@ fn vector(who: &str) -> (Vec<u8>, Vec<u8>) {
     (HEX.decode(line[1].as_bytes()).unwrap(), HEX.decode(line[2].trim_end_matches('-').as_bytes()).unwrap())
 }
 
-fn transfer_key(algorithm: Algorithm) -> Keys {
-    Keys::new([key("transfer.example", algorithm, SECRET)]).unwrap()
+fn transfer_key(algorithm: TsigAlgorithm) -> TsigKeys {
+    TsigKeys::new([key("transfer.example", algorithm, SECRET)]).unwrap()
 }
 
 /// What a client with `key` makes of the answer to a request that it has sent.
-fn verify_answer(key: &Arc<Key>, request: &[u8], answer: &[u8]) -> Result<Checked, AnswerFault> {
+fn verify_answer(
+    key: &Arc<TsigKey>,
+    request: &[u8],
+    answer: &[u8],
+) -> Result<CheckedMessage, ResponseTsigError> {
     let record = Record::find(request).unwrap().unwrap();
     let mut verifier = sign_request(key, &mut request.to_vec(), record.time);
     verifier.follow(record.mac);
@@ -26,10 +30,10 @@ fn verify_answer(key: &Arc<Key>, request: &[u8], answer: &[u8]) -> Result<Checke
 #[test]
 fn requests_and_answers_of_bind_and_knot_are_verified() {
     let cases = [
-        ("dig-named-sha256", Algorithm::HmacSha256),
-        ("kdig-knotd-sha512", Algorithm::HmacSha512),
-        ("dig-sha384", Algorithm::HmacSha384),
-        ("dig-named-sha256-160", Algorithm::HmacSha256),
+        ("dig-named-sha256", TsigAlgorithm::HmacSha256),
+        ("kdig-knotd-sha512", TsigAlgorithm::HmacSha512),
+        ("dig-sha384", TsigAlgorithm::HmacSha384),
+        ("dig-named-sha256-160", TsigAlgorithm::HmacSha256),
     ];
     for (who, algorithm) in cases {
         let (request, answer) = vector(who);
@@ -40,14 +44,14 @@ fn requests_and_answers_of_bind_and_knot_are_verified() {
         match (who, verify_answer(verified.key(), &request, &answer)) {
             // It was given to know the key for whole MACs alone; it signs that it refuses.
             ("dig-named-sha256-160", outcome) => {
-                assert_eq!(outcome, Err(AnswerFault::Refused(Error::BadTrunc)));
+                assert_eq!(outcome, Err(ResponseTsigError::RejectedByServer(TsigError::BadTrunc)));
             }
             ("dig-sha384", _) => assert!(answer.is_empty()),
             (_, outcome) => assert!(outcome.unwrap().is_signed, "{who}"),
         }
-        assert_eq!(keys.verify(&request, record.time + 301).unwrap_err().error(), Error::BadTime);
-        let other = Keys::new([key("transfer.example", algorithm, b"another")]).unwrap();
-        assert_eq!(other.verify(&request, record.time).unwrap_err().error(), Error::BadSig);
+        assert_eq!(keys.verify(&request, record.time + 301).unwrap_err().error(), TsigError::BadTime);
+        let other = TsigKeys::new([key("transfer.example", algorithm, b"another")]).unwrap();
+        assert_eq!(other.verify(&request, record.time).unwrap_err().error(), TsigError::BadSig);
     }
 }
 
@@ -55,7 +59,7 @@ fn requests_and_answers_of_bind_and_knot_are_verified() {
 #[test]
 fn requests_are_signed_as_bind_and_knot_sign_them() {
     for (who, algorithm) in
-        [("kdig-knotd-sha512", Algorithm::HmacSha512), ("dig-sha384", Algorithm::HmacSha384)]
+        [("kdig-knotd-sha512", TsigAlgorithm::HmacSha512), ("dig-sha384", TsigAlgorithm::HmacSha384)]
     {
         let (request, _) = vector(who);
         let record = Record::find(&request).unwrap().unwrap();
@@ -70,9 +74,15 @@ fn requests_are_signed_as_bind_and_knot_sign_them() {
 #[test]
 fn what_named_says_of_a_key_that_it_does_not_know_is_understood_and_said_too() {
     let (request, answer) = vector("dig-named-badkey");
-    let sender = Arc::new(key("other.example", Algorithm::HmacSha256, SECRET));
-    assert_eq!(verify_answer(&sender, &request, &answer), Err(AnswerFault::Refused(Error::BadKey)));
-    let (error, ours) = refused(&transfer_key(Algorithm::HmacSha256), &request, NOON);
-    assert_eq!(error, Error::BadKey);
-    assert_eq!(verify_answer(&sender, &request, &ours), Err(AnswerFault::Refused(Error::BadKey)));
+    let sender = Arc::new(key("other.example", TsigAlgorithm::HmacSha256, SECRET));
+    assert_eq!(
+        verify_answer(&sender, &request, &answer),
+        Err(ResponseTsigError::RejectedByServer(TsigError::BadKey))
+    );
+    let (error, ours) = refused(&transfer_key(TsigAlgorithm::HmacSha256), &request, NOON);
+    assert_eq!(error, TsigError::BadKey);
+    assert_eq!(
+        verify_answer(&sender, &request, &ours),
+        Err(ResponseTsigError::RejectedByServer(TsigError::BadKey))
+    );
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use nonesuch_net::tcp::{self, TcpOptions};
-use nonesuch_net::{Answer, Handler, Stream, bind_tcp};
+use nonesuch_net::{Answer, Handler, ResponseStream, bind_tcp};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Weak;
@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Answers the first message with a transfer.
-struct Once(Option<Box<Sending>>);
+struct Once(Option<Box<TransferStream>>);
 
 impl Handler for Once {
     fn answer(&mut self, _: &[u8], _: SocketAddr, _: &mut Vec<u8>) -> Answer {
         Answer::Stream
     }
 
-    fn stream(&mut self) -> Option<Box<dyn Stream>> {
-        self.0.take().map(|sending| -> Box<dyn Stream> { sending })
+    fn stream(&mut self) -> Option<Box<dyn ResponseStream>> {
+        self.0.take().map(|sending| -> Box<dyn ResponseStream> { sending })
     }
 }
 
@@ -45,9 +45,9 @@ fn transfer(
     let observer = move |status: &TransferStatus| {
         let _ = ended.send(status.outcome);
     };
-    server.outgoing = Arc::new(Outgoing::new(1, || NOON).with_observer(observer));
+    server.outgoing = Arc::new(OutgoingTransfers::new(1, || NOON).with_observer(observer));
     let begun = server.begin(&request(None), None, false, &mut Vec::new());
-    let Transfer::Stream(sending) = begun else { panic!("{begun:?}") };
+    let TransferAnswer::Stream(sending) = begun else { panic!("{begun:?}") };
     drop((server, version));
     let listener = bind_tcp("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,0 +1,262 @@
+//! Messages that are no query that can be answered: NOTIFY, UPDATE, what is not implemented, what cannot be read; who signed a
+//! message (TSIG), and who may ask.
+
+use super::{AnswerKind, Batch, Thread};
+use crate::answer::{Request, error_response};
+use crate::zones::{ZoneDatabase, ZonePolicy};
+use nonesuch_proto::message::{HEADER, Header, Rcode, opcode};
+use nonesuch_proto::{NameRef, edns};
+use nonesuch_secondary::notify::{self, NotifyRole};
+use nonesuch_server::clock::LogInterval;
+use nonesuch_server::cookies::CookieStatus;
+use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::limits::{LimitAction, ResponseCategory};
+use nonesuch_server::query::{Query, edns_version};
+use nonesuch_server::statistics::{self, TsigResult};
+use nonesuch_server::trailer::Transport;
+use nonesuch_server::trailer::push_bare;
+use nonesuch_server::tsig::{self, VerifiedRequest};
+use std::net::{IpAddr, SocketAddr};
+
+impl Thread {
+    /// Answers a query with a TSIG record (RFC 8945 §5.2).
+    #[cold]
+    pub(super) fn answer_signed(
+        &mut self,
+        batch: &Batch,
+        message: &[u8],
+        query: &Query<'_>,
+        sender: SocketAddr,
+        out: &mut Vec<u8>,
+    ) -> AnswerKind {
+        match self.verify(batch, message, query.opt.is_some(), sender, out) {
+            Ok(verified) => self.answer_query(batch, message, query, verified.as_ref(), sender, out),
+            Err(rcode) => self.refuse_bare(batch, query.header, rcode, sender, out),
+        }
+    }
+
+    /// Verifies who signed a message; where nobody or the wrong one did, `out` is the answer.
+    fn verify(
+        &mut self,
+        batch: &Batch,
+        message: &[u8],
+        has_opt: bool,
+        sender: SocketAddr,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<VerifiedRequest>, Rcode> {
+        match batch.settings.keys.verify(message, batch.now) {
+            Ok(verified) => {
+                if verified.is_some() && !self.is_second_pass {
+                    self.statistics.tsig(TsigResult::Valid);
+                }
+                Ok(verified)
+            }
+            Err(refused) => {
+                let error = refused.error();
+                self.statistics.tsig(count_as(error));
+                self.log_tsig_rejection(batch, &refused, message, sender);
+                let mut opt = Vec::new();
+                if has_opt {
+                    edns::push_opt(batch.reply.max_udp_size, 0, 0, &mut opt);
+                }
+                refused.answer(message, &opt, batch.now, out);
+                Err(if error == tsig::TsigError::Form { Rcode::FORMERR } else { Rcode::NOTAUTH })
+            }
+        }
+    }
+
+    /// Whether the sender may ask for what is in a zone; where not, `out` says so (RFC 8914 §4.19).
+    #[cold]
+    pub(super) fn is_query_allowed(
+        &mut self,
+        policy: &ZonePolicy,
+        request: &Request<'_>,
+        verified: Option<&VerifiedRequest>,
+        sender: IpAddr,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(list) = &policy.query else { return true };
+        if list.allows_over(sender, verified.map(VerifiedRequest::name), self.transport == Transport::Tls) {
+            return true;
+        }
+        self.statistics.prohibit();
+        error_response(request, Rcode::REFUSED, Some(ExtendedError::PROHIBITED), false, out);
+        false
+    }
+
+    /// Ends an answer that is a header or little more, to a message that is no readable query.
+    #[cold]
+    pub(super) fn refuse_bare(
+        &mut self,
+        batch: &Batch,
+        header: Header,
+        rcode: Rcode,
+        sender: SocketAddr,
+        out: &mut Vec<u8>,
+    ) -> AnswerKind {
+        self.end_bare(batch, header, rcode, sender, CookieStatus::Absent, out)
+    }
+
+    /// The same for a sender whose cookie was read: one with a valid cookie is who it says, and is not limited.
+    #[cold]
+    pub(super) fn end_bare(
+        &mut self,
+        batch: &Batch,
+        header: Header,
+        rcode: Rcode,
+        sender: SocketAddr,
+        cookie: CookieStatus,
+        out: &mut Vec<u8>,
+    ) -> AnswerKind {
+        let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
+        if let Some(limits) = limits {
+            let action = limits.response(batch.milliseconds, sender.ip(), ResponseCategory::Error, 0, cookie);
+            // There is nothing that could be asked again over TCP.
+            if !matches!(action, LimitAction::Send) {
+                self.log_limited(batch, limits, ResponseCategory::Error, sender);
+                self.statistics.drop(statistics::DropReason::RateLimited);
+                out.clear();
+                return AnswerKind::Nothing;
+            }
+        }
+        self.statistics.refuse(header.opcode(), rcode);
+        AnswerKind::Ready
+    }
+
+    /// Answers what is no query: NOTIFY, UPDATE, and what is not implemented.
+    #[cold]
+    pub(super) fn answer_opcode(
+        &mut self,
+        batch: &Batch,
+        header: Header,
+        message: &[u8],
+        sender: SocketAddr,
+        out: &mut Vec<u8>,
+    ) -> AnswerKind {
+        let version = edns_version(message);
+        let is_other_version = version.is_some_and(|version| version != 0);
+        if !matches!(header.opcode(), opcode::NOTIFY | opcode::UPDATE) {
+            let rcode = if is_other_version { Rcode::BADVERS } else { Rcode::NOTIMP };
+            push_bare(header, rcode, out);
+            push_opt_where_asked(batch, message, rcode, None, out);
+            return self.refuse_bare(batch, header, rcode, sender, out);
+        }
+        let verified = match self.verify(batch, message, version.is_some(), sender, out) {
+            Ok(verified) => verified,
+            Err(rcode) => return self.refuse_bare(batch, header, rcode, sender, out),
+        };
+        if is_other_version {
+            // RFC 6891 §6.1.3.
+            push_bare(header, Rcode::BADVERS, out);
+            push_opt_where_asked(batch, message, Rcode::BADVERS, None, out);
+            if let Some(verified) = &verified {
+                verified.signer().sign(out, batch.now);
+            }
+            return self.refuse_bare(batch, header, Rcode::BADVERS, sender, out);
+        }
+        if header.opcode() == opcode::UPDATE {
+            refuse_update(&batch.table, header, message, out);
+            push_opt_where_asked(batch, message, Rcode::REFUSED, Some(ExtendedError::UPDATE_REFUSED), out);
+        } else if !self.take_notify(batch, message, verified.as_ref(), sender, out) {
+            self.statistics.drop(statistics::DropReason::Failed);
+            out.clear();
+            return AnswerKind::Nothing;
+        } else {
+            push_opt_where_asked(batch, message, Rcode::NOERROR, None, out);
+        }
+        let rcode = Header::read(out).map_or(Rcode::SERVFAIL, Header::rcode);
+        if let Some(verified) = &verified {
+            verified.signer().sign(out, batch.now);
+        }
+        if rcode == Rcode::NOERROR {
+            // A primary of many zones, which may tell us of all of them at once.
+            self.statistics.refuse(header.opcode(), rcode);
+            return AnswerKind::Ready;
+        }
+        self.refuse_bare(batch, header, rcode, sender, out)
+    }
+
+    /// Answers NOTIFY (RFC 1996) and passes on what it says; `false` where that cannot be taken, and nothing is answered, so
+    /// that the primary sends it again.
+    fn take_notify(
+        &mut self,
+        batch: &Batch,
+        message: &[u8],
+        verified: Option<&VerifiedRequest>,
+        sender: SocketAddr,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let key = verified.map(VerifiedRequest::name);
+        let ask = |apex: NameRef<'_>| {
+            let Some(slot) = batch.table.entry(apex) else { return NotifyRole::NotServed };
+            let state = slot.state();
+            let policy = state.policy();
+            if !policy.is_secondary {
+                return NotifyRole::Primary;
+            }
+            let allows = policy.notify_from.allows_over(sender.ip(), key, self.transport == Transport::Tls);
+            if !allows {
+                log_refused(apex, sender, key, batch.now);
+            }
+            NotifyRole::Secondary { allows }
+        };
+        match (notify::handle(message, sender.ip(), ask, out), &self.notified) {
+            (Some(notified), Some(take)) => take(notified),
+            _ => true,
+        }
+    }
+}
+
+/// Logs that somebody who may not tells us of a zone (RFC 1996 §3.10): once a second, since anybody can cause it.
+fn log_refused(zone: NameRef<'_>, peer: SocketAddr, key: Option<NameRef<'_>>, now: u64) {
+    static LINE: LogInterval = LogInterval::new();
+    if let Some(before) = LINE.may_log(now) {
+        let key = key.map(tracing::field::display);
+        tracing::info!(%zone, %peer, key, before, "NOTIFY refused: neither a primary of the zone, with its key, nor the zone's 'notify-from' allows it");
+    }
+}
+
+/// Answers UPDATE (RFC 2136 §3): it is refused. The zone section is repeated where it can be read.
+fn refuse_update(table: &ZoneDatabase, header: Header, message: &[u8], out: &mut Vec<u8>) {
+    let zone = NameRef::split_from(&message[HEADER..]).ok().filter(|_| header.counts[0] == 1);
+    let zone = zone.and_then(|(name, _)| Some((name, message.get(HEADER..HEADER + name.len() + 4)?)));
+    let Some((name, section)) = zone else {
+        return push_bare(header, Rcode::FORMERR, out);
+    };
+    let is_ours = table.find(name.to_canonical().view()).is_some();
+    push_bare(header, if is_ours { Rcode::REFUSED } else { Rcode::NOTAUTH }, out);
+    out[4..6].copy_from_slice(&1u16.to_be_bytes());
+    out.extend_from_slice(section);
+}
+
+/// Appends an OPT record, with the upper bits of the response code and an extended error where there is one to tell, where the
+/// message has one (RFC 6891 §6.1.1).
+pub(super) fn push_opt_where_asked(
+    batch: &Batch,
+    message: &[u8],
+    rcode: Rcode,
+    error: Option<ExtendedError>,
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    if start < HEADER || edns_version(message).is_none() {
+        return;
+    }
+    edns::push_opt(batch.reply.max_udp_size, (rcode.0 >> 4) as u8, 0, out);
+    if let Some(error) = error {
+        edns::push_extended_error(error.code, error.text, out);
+        edns::set_options_length(start, out);
+    }
+    // It is the one record behind the question.
+    out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
+}
+
+const fn count_as(error: tsig::TsigError) -> TsigResult {
+    match error {
+        tsig::TsigError::Form => TsigResult::Malformed,
+        tsig::TsigError::BadKey => TsigResult::BadKey,
+        tsig::TsigError::BadSig => TsigResult::BadSignature,
+        tsig::TsigError::BadTime => TsigResult::BadTime,
+        tsig::TsigError::BadTrunc => TsigResult::BadTruncation,
+    }
+}

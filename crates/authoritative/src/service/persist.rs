@@ -1,0 +1,281 @@
+//! What is kept of a zone in the state folder: the image that it is answered from, and behind it its records, so that it is
+//! mapped after a restart.
+
+use super::activity::{Activity, lock};
+use super::build::{BuildRecord, BuiltVersion};
+use super::compare::{self, SerialChange, VersionSummary};
+use super::image_inputs::ImageInputs;
+use super::images::ImageReader;
+use super::publish::Version;
+use super::settings::{VerifyChoice, ZoneSettings, ZoneSource};
+use super::state::{Fingerprint, STATE, ZONE};
+use super::zone::Zone;
+use super::{Service, VersionError};
+use crate::image_file::begins_as_image;
+use crate::open_image;
+use nonesuch_proto::Name;
+use nonesuch_zone::image::file;
+use nonesuch_zone::{Contents, ImageFile, Verification, load_regular, open_regular};
+use std::fs::File;
+use std::path::Path;
+
+impl Service {
+    /// Writes a version into the state folder.
+    pub(super) fn persist(
+        &self,
+        zone: &Zone,
+        built: &BuiltVersion,
+        origin: &[Fingerprint],
+    ) -> Result<(), VersionError> {
+        let Some(contents) = built.contents.as_ref() else { return Ok(()) };
+        self.write_version(zone, built.published.image(), contents, &built.record, origin)
+    }
+
+    fn write_version(
+        &self,
+        zone: &Zone,
+        image: &nonesuch_zone::Image,
+        contents: &Contents,
+        record: &BuildRecord,
+        origin: &[Fingerprint],
+    ) -> Result<(), VersionError> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let failed = |source| VersionError::Store { path: state.path(&zone.apex, ZONE), source };
+        let written = state.write(&zone.apex, ZONE, |mut out| {
+            file::write(image, record.of_image, contents, record.of_contents, &mut out)
+        });
+        written.map_err(failed)?;
+        if record.inputs.is_none() && origin.is_empty() {
+            return Ok(());
+        }
+        let noted = state.note_image(&zone.apex, |facts| {
+            facts.inputs.clone_from(&record.inputs);
+            facts.origin = origin.to_vec();
+        });
+        noted.map_err(failed)
+    }
+
+    /// Stores the version of a zone that is served from memory alone, since storing it failed at publication. Waits for a running
+    /// publication of the zone.
+    ///
+    /// # Errors
+    /// Those of writing: it is served from memory on.
+    pub fn store(&self, apex: &Name) -> Result<(), VersionError> {
+        let Some(zone) = self.zone(apex).filter(|zone| lock(&zone.runtime).unstored.is_some()) else {
+            return Ok(());
+        };
+        let _one = self.lock_zone(&zone);
+        self.store_version(&zone)
+    }
+
+    /// As [`store`](Self::store); the caller holds the zone's [`Working`](super::zone_lock::ZoneLockGuard).
+    pub(super) fn store_version(&self, zone: &Zone) -> Result<(), VersionError> {
+        let facts = lock(&zone.runtime);
+        let unstored = facts.unstored.as_ref().map(|unstored| unstored.record.clone());
+        let (served, contents) = (facts.served.clone(), facts.contents.clone());
+        drop(facts);
+        let Some(((record, served), contents)) = unstored.zip(served).zip(contents) else { return Ok(()) };
+        self.write_version(zone, served.published().image(), &contents, &record, &[])?;
+        lock(&zone.runtime).unstored = None;
+        let (name, serial) = (zone.apex.to_string(), served.serial());
+        tracing::info!(zone = name, serial, "zone {name}: stored, serial {serial}");
+        Ok(())
+    }
+
+    /// Maps the image that the file at `path` begins with, which is open; `None` where it is none that may be served as it is.
+    pub(super) fn serve_image(
+        &self,
+        zone: &Zone,
+        file: ImageFile,
+        path: &Path,
+        settings: &ZoneSettings,
+        origin: &[Fingerprint],
+    ) -> Result<Option<Version>, VersionError> {
+        let reader = self.image_reader(settings, origin, None, self.now());
+        let Some(mut version) = reader.read(file, path)? else { return Ok(None) };
+        let warnings = self.compared(
+            &version,
+            self.previous_version(zone).as_ref(),
+            SerialChange::NoPrevious,
+            settings,
+        )?;
+        version.warnings.extend(warnings);
+        Ok(Some(version))
+    }
+
+    /// Takes the image that the file at `path` begins with. With a state folder it is copied there, and the copy alone is mapped, since
+    /// whoever writes into a file that is mapped ends the server. `None` where it is none that may be served as it is.
+    pub(super) fn take_image(
+        &self,
+        zone: &Zone,
+        path: &Path,
+        settings: &ZoneSettings,
+        origin: &[Fingerprint],
+    ) -> Result<Option<Version>, VersionError> {
+        let reader = self.image_reader(settings, origin, None, self.now());
+        let Some(state) = &self.state else {
+            let file = if reader.relies_on_files() { open_image(path)? } else { None };
+            let version = file.map(|file| self.serve_image(zone, file, path, settings, origin));
+            return Ok(version.transpose()?.flatten());
+        };
+        if !reader.relies_on_files() || !begins_as_image(path)? {
+            return Ok(None);
+        }
+        let seen = self.previous_version(zone);
+        let held = if settings.holds_contents() { self.last_version(zone, settings) } else { None };
+        let held = held.map(|held| held.contents);
+        let failed = |source| VersionError::Store { path: state.path(&zone.apex, ZONE), source };
+        let copy =
+            |out: &mut std::io::BufWriter<&File>| std::io::copy(&mut open_regular(path)?, out).map(drop);
+        let mut taken = Ok(None);
+        let check = |part: &Path| {
+            taken = reader.open(part).and_then(|version| {
+                let Some(mut version) = version else { return Ok(None) };
+                let after = version.contents.as_deref();
+                let relation =
+                    after.map_or(SerialChange::NoPrevious, |after| SerialChange::of(held.as_deref(), after));
+                let warnings = self.compared(&version, seen.as_ref(), relation, settings)?;
+                version.warnings.extend(warnings);
+                self.empty_journal(zone, settings, relation)?;
+                Ok(Some((version, relation)))
+            });
+            matches!(taken, Ok(Some(_)))
+        };
+        state.write_checked(&zone.apex, ZONE, copy, check).map_err(failed)?;
+        let Some((version, relation)) = taken? else { return Ok(None) };
+        if let Some(contents) = &version.contents {
+            self.add_to_journal(zone, settings, held.as_deref(), relation, contents, &[]);
+        }
+        Ok(Some(version))
+    }
+
+    fn compared(
+        &self,
+        version: &Version,
+        seen: Option<&VersionSummary>,
+        relation: SerialChange,
+        settings: &ZoneSettings,
+    ) -> Result<Vec<String>, VersionError> {
+        compare::compare_versions(seen, &version.published, relation, settings, self.now())
+    }
+
+    /// Notes what the version that is kept was read from.
+    pub(super) fn note_origin(&self, zone: &Zone, origin: &[Fingerprint]) -> Result<(), VersionError> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let failed = |source| VersionError::Store { path: state.path(&zone.apex, STATE), source };
+        state.note_image(&zone.apex, |facts| facts.origin = origin.to_vec()).map_err(failed)
+    }
+
+    /// Serves what the state folder has of a zone; tells whether it does.
+    pub(super) fn serve_stored(&self, zone: &Zone, activity: &Activity) -> bool {
+        let settings = zone.settings();
+        let is_served = self.serve_stored_as(zone, &settings, &[], activity);
+        if is_served && matches!(settings.source, ZoneSource::File(_)) {
+            let name = zone.apex.to_string();
+            tracing::warn!(zone = name, "zone {name}: served as it was published last, out of state-dir");
+        }
+        is_served
+    }
+
+    pub(super) fn serve_stored_as(
+        &self,
+        zone: &Zone,
+        settings: &ZoneSettings,
+        origin: &[Fingerprint],
+        activity: &Activity,
+    ) -> bool {
+        let Some(state) = &self.state else { return false };
+        let path = state.path(&zone.apex, ZONE);
+        if !state.has(&zone.apex, ZONE) {
+            return false;
+        }
+        activity.phase("read");
+        let read = |now| {
+            let inputs = state.image_inputs(&zone.apex);
+            match self.image_reader(settings, origin, inputs, now).open(&path) {
+                Ok(Some(version)) => Ok(version),
+                _ => self.build_stored(zone, settings, &path, origin, activity, now),
+            }
+        };
+        let now = self.now();
+        let version = read(now).or_else(|error| {
+            let outdated = verified_at(&path).filter(|at| *at != now).and_then(|at| read(at).ok());
+            if outdated.is_some() {
+                log_outdated(zone);
+            }
+            outdated.ok_or(error)
+        });
+        match version {
+            Ok(version) => self.serve(zone, Version { is_new: false, ..version }),
+            Err(error) => {
+                let name = zone.apex.to_string();
+                // What is wrong with a file of its own is nothing that the operator has to mend.
+                let rest = match &error {
+                    VersionError::Load(_) | VersionError::Image(_) => {
+                        "; what was kept is the server's own: it has the zone anew, and nothing else need be done"
+                    }
+                    _ => "",
+                };
+                tracing::warn!(zone = name, "{}: cannot be served: {error}{rest}", path.display());
+                false
+            }
+        }
+    }
+
+    fn build_stored(
+        &self,
+        zone: &Zone,
+        settings: &ZoneSettings,
+        path: &Path,
+        origin: &[Fingerprint],
+        activity: &Activity,
+        now: u32,
+    ) -> Result<Version, VersionError> {
+        let loaded = load_regular(path, Some(&zone.apex))?;
+        let builder = self.builder(settings, activity, now);
+        let built = builder.build(loaded.contents, loaded.verification, None)?;
+        // The next start is to map it. Where everything is verified each time, none is.
+        if settings.verify != VerifyChoice::Full
+            && let Err(error) = self.persist(zone, &built, origin)
+        {
+            let name = zone.apex.to_string();
+            tracing::warn!(zone = name, %error, "zone {name}: the next start takes as long as this one: {error}");
+        }
+        Ok(Version::of(built, settings, origin.to_vec()))
+    }
+
+    /// A reader of images of a zone, for signatures that are valid at `now`. `inputs`: those of the image, where it is signed online and
+    /// they are known.
+    fn image_reader<'r>(
+        &'r self,
+        settings: &'r ZoneSettings,
+        origin: &'r [Fingerprint],
+        inputs: Option<ImageInputs>,
+        now: u32,
+    ) -> ImageReader<'r> {
+        let key_time = settings.key_time(self.now());
+        ImageReader { settings, key_files: &self.key_files, origin, inputs, now, key_time }
+    }
+}
+
+/// When a version that is kept was verified, in seconds since 1970 modulo 2^32.
+fn verified_at(path: &Path) -> Option<u32> {
+    let of_image = open_image(path).ok().flatten().map(|file| file.record().verification);
+    let of_contents = || load_regular(path, None).ok().and_then(|loaded| loaded.verification);
+    match of_image.filter(|found| *found != Verification::Nothing).or_else(of_contents)? {
+        Verification::Full { at } | Verification::Structural { at } | Verification::OtherTables { at } => {
+            Some(at)
+        }
+        Verification::Nothing => None,
+    }
+}
+
+/// What has become of its signatures since, or of the clock, does not take a kept zone away: an answer that nobody can validate is
+/// still one for those who do not.
+fn log_outdated(zone: &Zone) {
+    let name = zone.apex.to_string();
+    tracing::error!(
+        zone = name,
+        "zone {name}: its signatures are not valid at this time; it is served as it was published: sign it anew, or set the clock"
+    );
+}

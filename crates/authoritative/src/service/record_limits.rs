@@ -1,0 +1,97 @@
+//! Names with many records of one type, or many types: what a query for one of them costs grows with them.
+
+use super::VersionError;
+use super::settings::{MANY, RecordLimits};
+use nonesuch_zone::Image;
+use nonesuch_zone::image::Largest;
+
+/// Rejects a zone that exceeds a configured limit, and lists warnings about one that has many records or types where no limit is
+/// configured: at most one line for each of the two limits. 0 allows any number.
+///
+/// # Errors
+/// [`VersionError::TooManyRecords`], [`VersionError::TooManyTypes`].
+pub(super) fn check(image: &Image, limits: RecordLimits) -> Result<Vec<String>, VersionError> {
+    let RecordLimits { records_per_type, types_per_name } = limits;
+    let mut warnings = Vec::new();
+    if (records_per_type, types_per_name) == (Some(0), Some(0)) {
+        return Ok(warnings);
+    }
+    let Largest { records: (owner, rtype, count), types: (wide, type_count) } = image.largest();
+    match records_per_type {
+        Some(limit) if limit > 0 && count > limit as usize => {
+            return Err(VersionError::TooManyRecords { owner: owner.to_name(), rtype, count, limit });
+        }
+        None if count > MANY as usize => warnings.push(format!(
+            "{owner} has {count} {rtype} records, more than {MANY}: set max-records-per-type to reject such versions, or to 0 to \
+             allow them"
+        )),
+        _ => {}
+    }
+    match types_per_name {
+        Some(limit) if limit > 0 && type_count > limit as usize => {
+            return Err(VersionError::TooManyTypes { owner: wide.to_name(), count: type_count, limit });
+        }
+        None if type_count > MANY as usize => warnings.push(format!(
+            "{wide} has {type_count} types, more than {MANY}: set max-types-per-name to reject such versions, or to 0 to allow them"
+        )),
+        _ => {}
+    }
+    Ok(warnings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_zone::read;
+    use std::path::Path;
+
+    fn image(records: usize, types: usize) -> Image {
+        let mut text = String::from("$ORIGIN example.\n$TTL 60\n@ SOA . . 1 1 1 1 1\n@ NS ns.other.\n");
+        (0..records).for_each(|number| text.push_str(&format!("a TXT {number}\n")));
+        (0..types).for_each(|number| text.push_str(&format!("b TYPE{} \\# 1 00\n", 1000 + number)));
+        let contents = read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
+        Image::compile(&contents).unwrap()
+    }
+
+    #[test]
+    fn more_than_a_hundred_are_warned_of_where_nothing_is_configured() {
+        let none = RecordLimits::default();
+        let warnings = |image: &Image, limits| check(image, limits).unwrap();
+        assert_eq!(warnings(&image(100, 100), none), [""; 0]);
+        let said = warnings(&image(101, 102), none);
+        assert!(
+            said[0].starts_with("a.example. has 101 TXT records, more than 100: set max-records-per-type")
+        );
+        assert!(said[1].starts_with("b.example. has 102 types, more than 100: set max-types-per-name"));
+        assert_eq!(said.len(), 2);
+        for limit in [0, 777] {
+            let configured = RecordLimits { records_per_type: Some(limit), types_per_name: Some(limit) };
+            assert_eq!(warnings(&image(101, 102), configured), [""; 0], "{limit}");
+        }
+        // There is no warning about a limit that is configured.
+        let one = RecordLimits { records_per_type: Some(777), types_per_name: None };
+        let said = warnings(&image(101, 102), one);
+        assert!(said.len() == 1 && said[0].starts_with("b.example. has 102 types"), "{said:?}");
+    }
+
+    #[test]
+    fn what_is_configured_is_rejected_and_0_is_any_number() {
+        let image = image(101, 102);
+        let of = |records_per_type, types_per_name| {
+            check(&image, RecordLimits { records_per_type, types_per_name })
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(of(Some(0), Some(0)), Ok(Vec::new()));
+        assert_eq!(of(Some(101), Some(102)), Ok(Vec::new()));
+        let error = of(Some(100), None).unwrap_err();
+        assert_eq!(
+            error,
+            "a.example. has 101 TXT records, and max-records-per-type allows 100: remove some, or raise it"
+        );
+        let error = of(None, Some(101)).unwrap_err();
+        assert_eq!(
+            error,
+            "b.example. has 102 types, and max-types-per-name allows 101: remove some, or raise it"
+        );
+    }
+}

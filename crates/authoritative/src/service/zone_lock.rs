@@ -1,0 +1,98 @@
+//! The lock that a thread holds while it publishes a version of a zone.
+//!
+//! A zone can be removed while a thread verifies a version of it, which may take long. The removal does not wait. The files that
+//! the thread still writes are deleted at its end, or before a zone of the same name is loaded.
+
+use super::Service;
+use super::activity::lock;
+use super::zone::Zone;
+use nonesuch_proto::Name;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+/// Held while a version of a zone is published. A new zone shares it with a removed one of the same name whose publication is still
+/// running.
+#[derive(Debug, Default)]
+pub(super) struct ZoneLock {
+    busy: Mutex<()>,
+    /// Whether the stored versions are to be deleted before the next publication.
+    deletes: AtomicBool,
+}
+
+/// The lock of a zone, until it is dropped.
+#[derive(Debug)]
+pub(super) struct ZoneLockGuard<'z> {
+    service: &'z Service,
+    zone: &'z Zone,
+    busy: Option<MutexGuard<'z, ()>>,
+}
+
+impl Drop for ZoneLockGuard<'_> {
+    fn drop(&mut self) {
+        drop(self.busy.take());
+        self.service.clean_up(self.zone.apex(), self.zone.work());
+    }
+}
+
+impl Service {
+    /// Waits until no other thread publishes a version of the zone.
+    pub(super) fn lock_zone<'z>(&'z self, zone: &'z Zone) -> ZoneLockGuard<'z> {
+        let busy = lock(&zone.work().busy);
+        self.delete_versions(zone.apex(), zone.work());
+        ZoneLockGuard { service: self, zone, busy: Some(busy) }
+    }
+
+    /// The lock of a new zone of this name.
+    pub(super) fn zone_lock(&self, apex: &Name) -> Arc<ZoneLock> {
+        lock(&self.abandoned).get(apex).cloned().unwrap_or_default()
+    }
+
+    /// Records that a zone is removed, and never waits for its publication. `is_kept`: its stored files stay.
+    pub(super) fn abandon_zone(&self, apex: &Name, work: &Arc<ZoneLock>, is_kept: bool) {
+        work.deletes.fetch_or(!is_kept, SeqCst);
+        lock(&self.abandoned).insert(apex.clone(), Arc::clone(work));
+        self.clean_up(apex, work);
+    }
+
+    /// Deletes all stored files of a zone that does not exist. Returns whether there were any.
+    pub(super) fn delete_stored(&self, apex: &Name) -> bool {
+        let Some(state) = &self.state else { return false };
+        let is_deleted = state.remove(apex);
+        let work = lock(&self.abandoned).get(apex).cloned();
+        if let Some(work) = &work {
+            self.abandon_zone(apex, work, false);
+        }
+        is_deleted || work.is_some()
+    }
+
+    /// Cleans up after a removed zone. While a publication is running it does nothing: that calls it at its end.
+    fn clean_up(&self, apex: &Name, work: &Arc<ZoneLock>) {
+        // Checked again after each release: a removal in between could not have the lock, and relies on this thread.
+        while self.is_abandoned(apex, work) {
+            let _busy = match work.busy.try_lock() {
+                Ok(busy) => busy,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            let mut abandoned = lock(&self.abandoned);
+            if abandoned.get(apex).is_some_and(|found| Arc::ptr_eq(found, work)) {
+                abandoned.remove(apex);
+            }
+            drop(abandoned);
+            self.delete_versions(apex, work);
+        }
+    }
+
+    fn is_abandoned(&self, apex: &Name, work: &Arc<ZoneLock>) -> bool {
+        work.deletes.load(SeqCst)
+            || lock(&self.abandoned).get(apex).is_some_and(|found| Arc::ptr_eq(found, work))
+    }
+
+    fn delete_versions(&self, apex: &Name, work: &ZoneLock) {
+        if work.deletes.swap(false, SeqCst)
+            && let Some(state) = &self.state
+        {
+            state.remove_versions(apex);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What transfers need of a service ([`ZoneStore`]): what is held of zones, and a way to publish what was transferred.
+
+use super::Service;
+use super::state::{STATE, StateFile};
+use crate::AnswerSettings;
+use arc_swap::ArcSwap;
+use nonesuch_proto::Name;
+use nonesuch_secondary::{PublishError, ReceivedVersion, RejectedVersions, StoredState, Timers, ZoneStore};
+use nonesuch_server::tsig::TsigKeys;
+use nonesuch_zone::Contents;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What transfers need of a service.
+#[derive(Clone, Debug)]
+pub struct ServiceZoneStore {
+    /// The service.
+    pub service: Arc<Service>,
+    /// The server's settings, the TSIG keys among them.
+    pub settings: Arc<ArcSwap<AnswerSettings>>,
+}
+
+impl ServiceZoneStore {
+    /// Changes the facts that are stored of a zone; `what` names them in the log.
+    fn store_facts(&self, apex: &Name, what: &str, change: impl FnOnce(&mut StateFile)) {
+        let Some(state) = self.service.state() else { return };
+        if let Err(error) = state.update(apex, change) {
+            let file = state.path(apex, STATE);
+            tracing::warn!(zone = %apex, file = %file.display(), %error, "{what} cannot be stored: make the directory writable for this user");
+        }
+    }
+}
+
+impl ZoneStore for ServiceZoneStore {
+    fn contents(&self, apex: &Name) -> Option<Arc<Contents>> {
+        self.service.contents(apex)
+    }
+
+    fn publish(&self, apex: &Name, received: ReceivedVersion) -> Result<(), PublishError> {
+        let ReceivedVersion { primary, contents, steps } = received;
+        let published = self.service.publish_from(&primary, apex, contents, &steps);
+        published.map(drop).map_err(|refused| refused.of_transfer(self.service.now()))
+    }
+
+    fn expire(&self, apex: &Name) {
+        self.service.set_expired(apex, true);
+    }
+
+    fn restore(&self, apex: &Name) {
+        self.service.set_expired(apex, false);
+    }
+
+    fn store(&self, apex: &Name) -> bool {
+        // The error was logged at publication, and is in the zone's status.
+        self.service.store(apex).is_ok()
+    }
+
+    fn load_state(&self, apex: &Name) -> StoredState {
+        let facts = self.service.state().map(|state| state.facts(apex)).unwrap_or_default();
+        StoredState { timers: facts.timers, rejected: facts.rejected }
+    }
+
+    fn store_timers(&self, apex: &Name, timers: Timers) {
+        self.store_facts(apex, "timers", |facts| facts.timers = Some(timers));
+    }
+
+    fn store_rejected(&self, apex: &Name, rejected: RejectedVersions) {
+        let rejected = Some(rejected).filter(|rejected| !rejected.serials.is_empty());
+        self.store_facts(apex, "rejected serials", |facts| facts.rejected = rejected);
+    }
+
+    fn forget(&self, apex: &Name) {
+        if let Some(state) = self.service.state() {
+            // Facts that are left are ignored where their serial does not fit.
+            let _ = state.update(apex, |facts| (facts.timers, facts.rejected) = (None, None));
+        }
+    }
+
+    fn set_expiry(&self, apex: &Name, expires: Option<Instant>) {
+        self.service.set_expiry(apex, expires);
+    }
+
+    fn keys(&self) -> TsigKeys {
+        self.settings.load().keys.clone()
+    }
+}

@@ -1,0 +1,185 @@
+//! Asking over UDP, TCP or TLS: one question, one answer.
+
+use super::edns::read_options;
+use super::error::QueryError;
+use super::message::{Draft, Question, is_answer};
+use super::target::Target;
+use super::tsig::{Signing, Verdict};
+use crate::arguments::QueryTransport;
+use nonesuch_net::client::{ConnectOptions, Connection, DatagramOptions, TlsParameters, exchange_udp};
+use nonesuch_net::tls::ClientTls;
+use nonesuch_net::{ClientError, Transport};
+use nonesuch_proto::edns::COOKIE;
+use nonesuch_proto::message::{Header, Message, flags};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Messages of other questions that are passed over on a connection.
+const OTHERS_MAX: usize = 16;
+
+/// How the server is asked.
+pub(super) struct QueryClient<'a> {
+    pub(super) arguments: &'a QueryTransport,
+    pub(super) target: &'a Target,
+    pub(super) tls: Option<&'a ClientTls>,
+    pub(super) signing: Option<Signing>,
+}
+
+/// An answer, and how it came.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) octets: Vec<u8>,
+    pub(super) server: SocketAddr,
+    pub(super) transport: Transport,
+    pub(super) tls: Option<TlsParameters>,
+    /// From the query to the answer.
+    pub(super) elapsed: Duration,
+    /// What the user may want to know of the way.
+    pub(super) notes: Vec<String>,
+    pub(super) signature: Option<Verdict>,
+}
+
+impl QueryClient<'_> {
+    /// Asks the server's addresses, one after the other, until one answers.
+    pub(super) async fn ask(&self, question: &Question, draft: &Draft) -> Result<Received, QueryError> {
+        let (first, others) = self.target.addresses();
+        let mut notes = Vec::new();
+        let mut answer = self.ask_one(first, question, draft).await;
+        for &server in others {
+            let Err(QueryError::Client(error)) = answer else { break };
+            notes.push(error.to_string());
+            answer = self.ask_one(server, question, draft).await;
+        }
+        let mut received = answer?;
+        received.notes.splice(0..0, notes);
+        Ok(received)
+    }
+
+    /// Opens a connection to the first of the server's addresses that accepts one.
+    pub(super) async fn connect_any(&self) -> Result<Connection, ClientError> {
+        let (first, others) = self.target.addresses();
+        let mut connection = self.connect(first).await;
+        for &server in others {
+            if connection.is_ok() {
+                break;
+            }
+            connection = self.connect(server).await;
+        }
+        connection
+    }
+
+    async fn ask_one(
+        &self,
+        server: SocketAddr,
+        question: &Question,
+        draft: &Draft,
+    ) -> Result<Received, QueryError> {
+        if self.arguments.tcp || self.arguments.tls {
+            return self.ask_connected(server, question, draft).await;
+        }
+        let received = self.ask_datagram(server, question, draft).await?;
+        let is_truncated = Header::read(&received.octets).is_some_and(|header| header.flags & flags::TC != 0);
+        if !is_truncated || self.arguments.ignore_truncation {
+            return Ok(received);
+        }
+        // RFC 7766 section 5.
+        let mut whole = self.ask_connected(server, question, draft).await?;
+        whole
+            .notes
+            .push(format!("truncated over UDP ({} octets): asked again over TCP", received.octets.len()));
+        Ok(whole)
+    }
+
+    async fn ask_datagram(
+        &self,
+        server: SocketAddr,
+        question: &Question,
+        draft: &Draft,
+    ) -> Result<Received, QueryError> {
+        let mut query = draft.write(question)?;
+        let verifier = self.signing.as_ref().map(|signing| signing.sign(&mut query));
+        let options = DatagramOptions {
+            local: self.local(),
+            timeout: self.timeout(),
+            attempts: self.arguments.retries.saturating_add(1),
+        };
+        let fits = |octets: &[u8]| is_answer(&query, octets) && has_our_cookie(octets, draft);
+        let answer = exchange_udp(server, &query, fits, &options).await?;
+        let mut notes = Vec::new();
+        if answer.attempts > 1 {
+            notes.push(format!("answered at attempt {}", answer.attempts));
+        }
+        Ok(Received {
+            signature: verifier.map(|verifier| verifier.verify_only(&answer.octets)),
+            octets: answer.octets,
+            server,
+            transport: Transport::Udp,
+            tls: None,
+            elapsed: answer.elapsed,
+            notes,
+        })
+    }
+
+    async fn ask_connected(
+        &self,
+        server: SocketAddr,
+        question: &Question,
+        draft: &Draft,
+    ) -> Result<Received, QueryError> {
+        let mut query = draft.write(question)?;
+        let verifier = self.signing.as_ref().map(|signing| signing.sign(&mut query));
+        let mut connection = self.connect(server).await?;
+        let asked = Instant::now();
+        connection.send(&query).await?;
+        let mut octets = Vec::new();
+        for _ in 0..OTHERS_MAX {
+            connection.receive(&mut octets).await?;
+            if octets.get(..2) == query.get(..2) && is_answer(&query, &octets) {
+                return Ok(Received {
+                    signature: verifier.map(|verifier| verifier.verify_only(&octets)),
+                    octets,
+                    server,
+                    transport: self.transport(),
+                    tls: connection.tls().cloned(),
+                    elapsed: asked.elapsed(),
+                    notes: Vec::new(),
+                });
+            }
+        }
+        Err(QueryError::OtherQuestion { server })
+    }
+
+    /// Opens a connection of the kind that was asked for.
+    async fn connect(&self, server: SocketAddr) -> Result<Connection, ClientError> {
+        let timeout = self.timeout();
+        let options = ConnectOptions {
+            local: self.local(),
+            connect_timeout: timeout,
+            send_timeout: timeout,
+            receive_timeout: timeout,
+        };
+        match self.tls {
+            Some(tls) => Connection::open_tls(server, &options, tls).await,
+            None => Connection::open(server, &options).await,
+        }
+    }
+
+    pub(super) const fn transport(&self) -> Transport {
+        if self.tls.is_some() { Transport::Tls } else { Transport::Tcp }
+    }
+
+    fn local(&self) -> Option<SocketAddr> {
+        self.arguments.source.map(|address| SocketAddr::new(address, 0))
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.arguments.timeout)
+    }
+}
+
+/// Whether an answer brings back our part of the cookie, where it brings a cookie: others are forged (RFC 7873 section 5.3).
+fn has_our_cookie(octets: &[u8], draft: &Draft) -> bool {
+    let (Some(own), Ok(message)) = (draft.client_cookie(), Message::parse(octets)) else { return true };
+    let options = read_options(&message);
+    options.iter().filter(|option| option.code == COOKIE).all(|option| option.data.starts_with(own))
+}

@@ -1,0 +1,223 @@
+//! The file of the zones that `nonesuch ctl zone add` adds: a file that the configuration includes, and that the server writes.
+//!
+//! A change is read with the whole configuration before it is written, so that the file never has
+//! what the reader of configurations rejects. The file is replaced as a whole; comments in it are lost.
+
+use super::include::read_regular;
+use super::problem::ConfigLocation;
+use super::section::Section;
+use super::{Configuration, LoadedConfiguration, Problem, Problems, load, load_with};
+use crate::files::{FileError, resolve_link, write_output};
+use nonesuch_authoritative::service::{CatalogSettings, ZoneSettings};
+use nonesuch_proto::Name;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+use zeroize::Zeroizing;
+
+/// Permissions of a new file: that of the configuration may be closed to others too.
+const MODE: u32 = 0o640;
+/// Bytes that the file may have: some hundred thousand zones.
+const MOST_BYTES: usize = 32 << 20;
+/// First lines of the file.
+const HEAD: &str = "# Written by `nonesuch ctl zone add` and `nonesuch ctl zone remove`: the server replaces this file as a whole, comments are lost.\n\n";
+
+/// Why a zone is not added or removed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum AddedError {
+    #[error("no file for zones that are added while the server runs: write added-zones-file = \"PATH\" in {} and reload", main.display())]
+    NoFile { main: PathBuf },
+    #[error("zone {apex} is declared at {place}: `nonesuch ctl zone remove {apex}` takes it out")]
+    Added { apex: Name, place: ConfigLocation },
+    #[error("zone {apex} is declared at {place}: change it there, then run `nonesuch ctl reload`")]
+    Elsewhere { apex: Name, place: ConfigLocation },
+    #[error(
+        "zone {apex} is not in the configuration: `nonesuch ctl zone status` lists the zones that are served"
+    )]
+    Unknown { apex: Name },
+    #[error("zone {apex}: catalogs and zones with catalog-zone are declared in {}, not added", main.display())]
+    OfCatalog { apex: Name, main: PathBuf },
+    #[error("{} would have {found} bytes: {MOST_BYTES} at most; declare zones in included files of your own", path.display())]
+    TooLong { path: PathBuf, found: usize },
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{}: {}", path.display(), link_words(source))]
+    Link { path: PathBuf, source: io::Error },
+    #[error("{}: no TOML: {message}", path.display())]
+    Form { path: PathBuf, message: String },
+    /// The problems that the reader of configurations reports.
+    #[error("{0}")]
+    Refused(Problems),
+    #[error(transparent)]
+    Write(#[from] FileError),
+}
+
+/// Why the file is not written through a symbolic link.
+pub(crate) fn link_words(error: &io::Error) -> String {
+    format!("a symbolic link whose target cannot be found: {error}: create the target, or remove the link")
+}
+
+/// A change of the file that the reader of configurations takes, and that is not written yet.
+#[derive(Debug)]
+pub(crate) struct Change {
+    target: PathBuf,
+    text: String,
+    /// The configuration with the change.
+    pub(crate) read: LoadedConfiguration,
+}
+
+impl Change {
+    /// Replaces the file: whenever this process ends, the file has the old text or the new one.
+    ///
+    /// # Errors
+    /// Those of writing, where the file has the old text still.
+    pub(crate) fn write(&self) -> Result<(), AddedError> {
+        // An operator may have closed it to others.
+        let mode = fs::metadata(&self.target).map_or(MODE, |found| found.permissions().mode() & 0o777);
+        let text = format!("{HEAD}{}", self.text);
+        let write = |out: &mut dyn io::Write| {
+            let written = out.write_all(text.as_bytes());
+            written.map_err(|source| FileError::Write { path: self.target.clone(), source })
+        };
+        self.settle(&text, write_output(&self.target, mode, write))
+    }
+
+    /// The outcome of writing `text`. An error after the rename leaves the change in the file: a server that did not apply it would not
+    /// be the one of its configuration.
+    fn settle(&self, text: &str, written: Result<(), FileError>) -> Result<(), AddedError> {
+        let Err(failure) = written else { return Ok(()) };
+        if !fs::read(&self.target).is_ok_and(|found| found == text.as_bytes()) {
+            return Err(failure.into());
+        }
+        tracing::warn!("the change is in the file, and may be lost if the machine stops now: {failure}");
+        Ok(())
+    }
+
+    /// The settings of a zone with the change.
+    pub(crate) fn zone(&self, apex: &Name) -> Option<&ZoneSettings> {
+        self.read.configuration.zones.iter().find(|zone| zone.apex == *apex)
+    }
+}
+
+/// The file as it stands.
+struct File {
+    main: PathBuf,
+    path: PathBuf,
+    /// Where it is written: the target of a symbolic link at `path`.
+    target: PathBuf,
+    table: Table,
+}
+
+impl File {
+    /// Reads the configuration at `main`, which must be sound, and its file of added zones.
+    fn open(main: &Path) -> Result<(Self, LoadedConfiguration), AddedError> {
+        let read = load(main).map_err(AddedError::Refused)?;
+        let path = read.configuration.server.added_zones_file.clone();
+        let path = path.ok_or_else(|| AddedError::NoFile { main: main.to_path_buf() })?;
+        let target = resolve_link(&path).map_err(|source| AddedError::Link { path: path.clone(), source })?;
+        let text = match read_regular(&path, MOST_BYTES as u64) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Zeroizing::default(),
+            found => found.map_err(|source| AddedError::Read { path: path.clone(), source })?,
+        };
+        let table = text.parse::<Table>();
+        let table = table
+            .map_err(|error| AddedError::Form { path: path.clone(), message: error.message().to_owned() })?;
+        Ok((Self { main: main.to_path_buf(), path, target, table }, read))
+    }
+
+    /// Why the zone that is declared at `place` is not changed.
+    fn complain(&self, apex: &Name, place: &ConfigLocation) -> AddedError {
+        let (apex, is_ours, place) = (apex.clone(), *place.path == *self.path, place.clone());
+        if is_ours { AddedError::Added { apex, place } } else { AddedError::Elsewhere { apex, place } }
+    }
+
+    /// The table of zones.
+    fn zones(&mut self) -> Result<&mut Table, AddedError> {
+        let path = self.path.clone();
+        let zones = self.table.entry("zone").or_insert_with(|| Value::Table(Table::new()));
+        zones.as_table_mut().ok_or_else(|| AddedError::Form { path, message: "zone is no table".to_owned() })
+    }
+
+    /// The change, where the whole configuration is sound with it. Faults of the zone `apex` have no place in a file yet.
+    fn change(self, apex: &Name) -> Result<Change, AddedError> {
+        let text = self.table.to_string();
+        let found = HEAD.len() + text.len();
+        if found > MOST_BYTES {
+            return Err(AddedError::TooLong { path: self.path, found });
+        }
+        let read = load_with(&self.main, Some(text.clone()));
+        let read = read.map_err(|Problems(problems)| {
+            let prefix = format!("zone.{:?}", apex.to_string());
+            let place = |Problem { place, message }| {
+                let is_new = *place.path == *self.path && place.key.starts_with(&prefix);
+                let mut new = ConfigLocation::of_file(Path::new("ctl zone add"));
+                new.key.clone_from(&place.key);
+                Problem { place: if is_new { new } else { place }, message }
+            };
+            AddedError::Refused(Problems(problems.into_iter().map(place).collect()))
+        })?;
+        Ok(Change { target: self.target, text, read })
+    }
+}
+
+/// Adds the zone `apex` with these keys, as a table `[zone.…]` has them, to the file that the configuration at `main` names; nothing is
+/// written yet.
+///
+/// # Errors
+/// Why it is not added: where it stands already, or the problems that the reader of configurations reports.
+pub(crate) fn add(main: &Path, apex: &Name, keys: Table) -> Result<Change, AddedError> {
+    let (mut file, read) = File::open(main)?;
+    if let Some(place) = read.sources.zones.get(apex) {
+        return Err(file.complain(apex, place));
+    }
+    file.zones()?.insert(apex.to_string(), Value::Table(keys));
+    let change = file.change(apex)?;
+    if is_of_catalog(&change.read.configuration, apex) {
+        return Err(AddedError::OfCatalog { apex: apex.clone(), main: main.to_path_buf() });
+    }
+    Ok(change)
+}
+
+/// Removes the zone `apex` from the file that the configuration at `main` names; nothing is written yet.
+///
+/// # Errors
+/// Why it is not removed: where else it stands, or the problems that the reader of configurations reports.
+pub(crate) fn remove(main: &Path, apex: &Name) -> Result<Change, AddedError> {
+    let (mut file, read) = File::open(main)?;
+    let place = read.sources.zones.get(apex);
+    let place = place.ok_or_else(|| AddedError::Unknown { apex: apex.clone() })?;
+    if *place.path != *file.path {
+        return Err(file.complain(apex, place));
+    }
+    if is_of_catalog(&read.configuration, apex) {
+        return Err(AddedError::OfCatalog { apex: apex.clone(), main: main.to_path_buf() });
+    }
+    let is_named = |name: &str| name.parse::<Name>().is_ok_and(|name| name.view().to_canonical() == *apex);
+    file.zones()?.retain(|name, _| !is_named(name));
+    file.change(apex)
+}
+
+/// Reports tables of the file of added zones that are no zones. The server's user may write there: a file that root reads for it must
+/// name no secret, and a secret would be copied into memory that is not wiped.
+pub(super) fn check_tables(root: &Section<'_>) {
+    let others = root.table.keys().filter(|name| name.get_ref() != "zone");
+    for name in others.filter(|_| root.document.has_added_zones) {
+        let message = "the file of added zones has zones alone: move this to another included file";
+        root.findings.fault(&root.document.place(name.span().start, name.get_ref().as_ref()), message);
+    }
+}
+
+/// Whether a zone makes or reads a catalog, or is listed in one that this server makes.
+fn is_of_catalog(configuration: &Configuration, apex: &Name) -> bool {
+    configuration.zones.iter().any(|zone| match &zone.catalog {
+        Some(_) if zone.apex == *apex => true,
+        Some(CatalogSettings::Producer { members }) => members.iter().any(|member| member.zone == *apex),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests;

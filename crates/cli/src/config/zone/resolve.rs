@@ -1,0 +1,236 @@
+//! From the keys of a zone to its settings: what contradicts is reported.
+
+use super::{BOUNDS, CatalogRole, Need, RULES, ZoneKeys};
+use crate::config::section::Section;
+use crate::config::sources::Role;
+use nonesuch_authoritative::service::{
+    CatalogSettings, OnFault, OnlineSigning, SigningMode, TransferSettings, ZoneSettings, ZoneSource,
+};
+use nonesuch_dnssec::online::DEFAULT_VALIDITY;
+use nonesuch_proto::Name;
+use nonesuch_server::acl::AccessList;
+use std::ops::RangeInclusive;
+
+impl ZoneKeys {
+    /// The settings of the zone `apex`, with paths as they are written. `query` says who may ask where the zone does not.
+    pub(in crate::config) fn resolve(
+        &self,
+        apex: Name,
+        section: &Section<'_>,
+        has_state: bool,
+        query: Option<&AccessList>,
+    ) -> Option<ZoneSettings> {
+        let (source, making) = (self.source(section, has_state), self.making(section));
+        self.check_rules(section);
+        self.check_catalogs(section);
+        self.check_transfer(section);
+        let (is_sound, catalog) = (self.check_bounds(section), self.catalog_settings());
+        let (source, query) = (source?, self.query.as_ref().or(query).cloned());
+        let on_fault = if source == ZoneSource::Primaries { OnFault::Warn } else { OnFault::Reject };
+        let making = making.filter(|_| is_sound)?;
+        Some(ZoneSettings {
+            source,
+            signing_mode: making,
+            verify: self.verify,
+            on_fault: self.on_fault.unwrap_or(on_fault),
+            requires_dnssec: self.requires_dnssec,
+            limits: self.limits,
+            allows_unsafe_transition: self.allows_unsafe_transition,
+            query,
+            catalog,
+            apex,
+            transfers: self.bounded_transfers(),
+        })
+    }
+
+    fn source(&self, section: &Section<'_>, has_state: bool) -> Option<ZoneSource> {
+        if self.catalog == Some(CatalogRole::Producer) {
+            return self.producer(section, has_state);
+        }
+        let primaries = self.set.contains("primaries").then_some(&self.transfers.primaries);
+        match (&self.file, primaries) {
+            (Some(_), Some(_)) => {
+                let message = "file is given too: a zone comes from a file or from its primaries, and what is transferred is kept \
+                               in state-dir; leave one of them out";
+                section.fault("primaries", message);
+            }
+            (Some(file), None) => return Some(ZoneSource::File(file.clone())),
+            (None, Some(primaries)) if primaries.is_empty() => {
+                // What is wrong with those that are there is reported already.
+                if !section.has_items("primaries") {
+                    let message = "there is no server in the list: name one, as \"192.0.2.1\"";
+                    section.fault("primaries", message);
+                }
+            }
+            (None, Some(_)) if has_state => return Some(ZoneSource::Primaries),
+            (None, Some(_)) => {
+                let message = "there is no state-dir to keep what is transferred: add one at the top";
+                section.fault("primaries", message);
+            }
+            // Whether they are there and wrong is reported already.
+            (None, None) if section.has("file") || section.has("primaries") => {}
+            (None, None) if section.has("catalog") && self.catalog.is_none() => {}
+            (None, None) => section.fault("file", "missing: name the zone's file, or its primaries"),
+        }
+        None
+    }
+
+    fn producer(&self, section: &Section<'_>, has_state: bool) -> Option<ZoneSource> {
+        if let Some(key) = ["file", "primaries"].into_iter().find(|key| self.set.contains(key)) {
+            let message =
+                "the server makes this catalog itself (catalog = \"producer\"): leave one of them out";
+            section.fault(key, message);
+            return None;
+        }
+        if !has_state {
+            let message = "there is no state-dir to keep the labels of its members in: with others after a restart, those who have the \
+                           catalog would transfer all zones anew; add one at the top";
+            section.fault("catalog", message);
+            return None;
+        }
+        if !self.set.contains("transfer") {
+            section.warn("catalog", "nobody may transfer this catalog, which is made for that: add transfer");
+        }
+        Some(ZoneSource::Producer)
+    }
+
+    fn making(&self, section: &Section<'_>) -> Option<SigningMode> {
+        if self.nsec5_keys.is_some() && (self.denial.is_some() || self.keys.is_some()) {
+            let key = if self.denial.is_some() { "denial" } else { "keys" };
+            let message = "the zone has NSEC5 (nsec5-keys): its server has no signing key, so that nobody who breaks into it forges, \
+                           and denies by nothing else; leave keys and denial out";
+            section.fault(key, message);
+            return None;
+        }
+        match (self.denial, &self.keys, &self.nsec5_keys) {
+            (Some(mechanism), Some(keys), _) => {
+                let validity = self.signature_validity.unwrap_or(DEFAULT_VALIDITY);
+                let (keys, ignore_key_times) = (keys.clone(), self.ignore_key_times);
+                Some(SigningMode::Online(OnlineSigning { mechanism, keys, validity, ignore_key_times }))
+            }
+            (Some(mechanism), None, _) => {
+                let message = format!(
+                    "{mechanism} signs when asked, and there are no keys: name their folder with keys"
+                );
+                section.fault("denial", message);
+                None
+            }
+            (None, Some(_), _) => {
+                if !section.has("denial") {
+                    let message =
+                        "keys sign what is made when asked: say what that is with denial, or leave keys out";
+                    section.fault("keys", message);
+                }
+                None
+            }
+            (None, None, Some(keys)) => Some(SigningMode::Nsec5 { keys: keys.clone() }),
+            (None, None, None) => Some(SigningMode::AsLoaded),
+        }
+    }
+
+    /// A journal needs a directory to be kept in.
+    pub(in crate::config) fn check_journal(&self, section: &Section<'_>, has_state: bool) {
+        if self.set.contains("journal-size") && self.transfers.journal_octets > 0 && !has_state {
+            let message = "there is no state-dir to keep a journal in: add one at the top, or leave this out";
+            section.fault("journal-size", message);
+        }
+    }
+
+    /// No minimum may be above its maximum. Returns whether none is.
+    pub(in crate::config) fn check_bounds(&self, section: &Section<'_>) -> bool {
+        for first in self.contradictions() {
+            let (min, max) = (BOUNDS[first], BOUNDS[first + 1]);
+            if section.has(min) {
+                section.fault(min, format!("longer than {max}: lower it"));
+            } else {
+                let default = self.default_min(first);
+                let message = format!(
+                    "shorter than {min} ({default} s where nothing is said): raise it, or lower that"
+                );
+                section.fault(max, message);
+            }
+        }
+        self.contradictions().next().is_none()
+    }
+
+    /// Reports keys that have no effect on this zone.
+    fn check_rules(&self, section: &Section<'_>) {
+        for rule in RULES.iter().filter(|rule| !rule.need.is_met(&self.set, self.catalog)) {
+            for key in rule.keys.iter().filter(|key| self.set.contains(*key)) {
+                let subject = if rule.need == Need::Member { format!("{key} ") } else { String::new() };
+                section.fault(key, format!("{subject}{}", rule.message));
+            }
+        }
+    }
+
+    fn check_transfer(&self, section: &Section<'_>) {
+        let is_transferred = self.transfers.transfer.entries().iter().any(|entry| !entry.is_denied);
+        if is_transferred && self.denial.is_some() {
+            let message = "what the server signs when asked cannot be transferred: the signatures are not in the zone; leave transfer \
+                           or denial out";
+            section.fault("transfer", message);
+        }
+    }
+
+    fn check_catalogs(&self, section: &Section<'_>) {
+        for (other, key) in [(&self.catalog_next, "catalog-next"), (&self.catalog_former, "catalog-former")] {
+            if other.is_some() && *other == self.catalog_zone {
+                section.fault(key, "the zone is in this catalog: name another one, or leave this out");
+            }
+        }
+        if self.catalog == Some(CatalogRole::Consumer) {
+            if self.member_template.is_none() && !section.has("member-template") {
+                let message = "member-template is missing: name the template that members are made after";
+                section.fault("catalog", message);
+            }
+            if self.denial.is_some() {
+                section.fault("denial", "nobody asks for the records of a catalog: leave denial out");
+            }
+        }
+    }
+
+    fn catalog_settings(&self) -> Option<CatalogSettings> {
+        match self.catalog? {
+            // Producers get their members when all zones are read.
+            CatalogRole::Producer => Some(CatalogSettings::Producer { members: Vec::new() }),
+            CatalogRole::Consumer => {
+                let (template, groups) = (self.member_template.clone()?, self.group_templates.clone());
+                Some(CatalogSettings::Consumer { template, groups })
+            }
+        }
+    }
+
+    /// The settings of transfers with the bounds of the SOA record's times.
+    fn bounded_transfers(&self) -> TransferSettings {
+        let range = |first: usize, default: &RangeInclusive<u32>| {
+            let min = self.bounds[first].unwrap_or_else(|| *default.start());
+            min..=self.bounds[first + 1].unwrap_or_else(|| (*default.end()).max(min))
+        };
+        let TransferSettings { refresh, retry, expire, .. } = &self.transfers;
+        let (refresh, retry, expire) = (range(0, refresh), range(2, retry), range(4, expire));
+        TransferSettings { refresh, retry, expire, ..self.transfers.clone() }
+    }
+}
+
+/// Notes the files that a zone or a template names.
+pub(in crate::config) fn note_files(
+    settings: &ZoneSettings,
+    section: &Section<'_>,
+    role: impl Fn(Role) -> Role,
+) {
+    let apex = || settings.apex.clone();
+    let file = if let ZoneSource::File(file) = &settings.source { Some(file) } else { None };
+    if let Some(file) = file {
+        section.note_file("file", file, role(Role::Zone(apex())));
+    }
+    match &settings.signing_mode {
+        SigningMode::AsLoaded => {}
+        SigningMode::Online(signing) => {
+            let role = role(Role::SigningKeys(apex(), signing.ignore_key_times));
+            section.note_file("keys", &signing.keys, role);
+        }
+        SigningMode::Nsec5 { keys } => {
+            section.note_file("nsec5-keys", keys, role(Role::VrfKeys(apex(), file.cloned())));
+        }
+    }
+}

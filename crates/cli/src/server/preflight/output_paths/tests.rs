@@ -1,0 +1,87 @@
+//! Tests of places that a server writes to.
+
+use super::*;
+use crate::access::stranger;
+use std::os::unix::fs::symlink;
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn what_an_earlier_start_made_as_another_user_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    set_mode(folder.path(), 0o755);
+    let dir = folder.path().join("state");
+    let (zones, lock) = (dir.join("zones"), dir.join("lock"));
+    fs::create_dir_all(&zones).unwrap();
+    let said = || check_stored_zones(&dir, &stranger());
+    let is = |path: &Path, effect: Effect| {
+        let (message, found) = said().unwrap();
+        assert!(
+            found == effect && message.starts_with(&format!("{}: the user stranger ", path.display())),
+            "{message} {found:?}"
+        );
+    };
+    // Modes of folder, folder of zones and lock.
+    let set = |modes: [u32; 3]| {
+        for (path, mode) in [&dir, &zones, &lock].into_iter().zip(modes) {
+            set_mode(path, mode);
+        }
+    };
+    set_mode(&zones, 0o777);
+    is(&dir, Effect::Start);
+    fs::write(&lock, "").unwrap();
+    set([0o755, 0o777, 0o666]);
+    assert_eq!(said(), None, "nothing is made in the folder itself");
+    set([0o777, 0o700, 0o666]);
+    is(&zones, Effect::Start);
+    set([0o777, 0o777, 0o644]);
+    is(&lock, Effect::Start);
+    set([0o777, 0o755, 0o666]);
+    is(&zones, Effect::Zones);
+    set([0o700, 0o777, 0o666]);
+    is(&zones, Effect::Start);
+}
+
+/// The file is replaced beside the target of a link, and never in the place of the link.
+#[test]
+fn a_replaced_file_behind_a_link_needs_the_directory_of_its_target() {
+    let folder = tempfile::tempdir().unwrap();
+    set_mode(folder.path(), 0o755);
+    let [open, closed] = ["open", "closed"].map(|name| folder.path().join(name));
+    for (path, mode) in [(&open, 0o777), (&closed, 0o755)] {
+        fs::create_dir(path).unwrap();
+        set_mode(path, mode);
+    }
+    let (real, link) = (closed.join("real"), open.join("link"));
+    symlink(&real, &link).unwrap();
+    let found = check_replaced(&link, &stranger()).unwrap();
+    assert!(found.contains("a symbolic link whose target cannot be found"), "{found}");
+    fs::write(&real, "").unwrap();
+    let found = check_replaced(&link, &stranger()).unwrap();
+    let expected = format!("{}: the user stranger may not write there", closed.display());
+    assert!(found.contains(&expected), "{found}");
+    set_mode(&closed, 0o777);
+    set_mode(&open, 0o755);
+    assert_eq!(check_replaced(&link, &stranger()), None);
+}
+
+#[test]
+fn a_file_of_dnstap_without_frames_is_written_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    set_mode(folder.path(), 0o755);
+    let path = folder.path().join("tap");
+    let said = || check_dnstap(&path, &stranger());
+    assert!(said().is_some(), "it cannot be made");
+    fs::write(&path, "").unwrap();
+    set_mode(&path, 0o666);
+    assert_eq!(said(), None);
+    set_mode(&path, 0o644);
+    assert!(said().is_some_and(|message| message.contains("may not write it: chown")));
+    fs::write(&path, "frames").unwrap();
+    set_mode(&path, 0o666);
+    assert!(said().is_some(), "it cannot be renamed");
+    set_mode(folder.path(), 0o777);
+    assert_eq!(said(), None);
+}

@@ -1,0 +1,112 @@
+//! `nonesuch serve --config`: a server of many zones, as its configuration has it.
+//!
+//! Sockets are bound first, then privileges are dropped, then zones are read. Answering begins at once: with SERVFAIL for
+//! zones that are not there yet.
+
+use crate::access::FileUser;
+use crate::config::{self, Configuration, Problems, Sources};
+use crate::logging;
+use crate::metrics::{self, MetricsServer};
+use crate::outcome::CommandOutcome;
+use crate::server::background::report_ready;
+use crate::server::control;
+use crate::server::control::socket::{ControlSocket, Owner};
+use crate::server::daemon::{Daemon, Origin};
+use crate::server::error::ServerError;
+use crate::server::main_loop::stop;
+use crate::server::open_files::raise_open_files;
+use crate::server::output::{log_start, print_ready};
+use crate::server::panics::abort_on_panic;
+use crate::server::preflight::{self, Effect};
+use crate::server::privileges::{Account, drop_privileges};
+use crate::server::settings::{connections, server_options, set_log};
+use crate::server::signals::HarmlessSignals;
+use crate::server::startup::assemble::Parts;
+use nonesuch_authoritative::server::BoundSockets;
+use nonesuch_net::tls::IdentitySlot;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub(crate) fn run(path: &Path, is_json: bool) -> Result<CommandOutcome, ServerError> {
+    let harmless = HarmlessSignals::install().map_err(ServerError::Thread)?;
+    let read = config::load(path)?;
+    // Before the first line.
+    set_log(&read.configuration);
+    log_start("configuration", path);
+    for warning in &read.warnings {
+        tracing::warn!("{warning}");
+    }
+    serve(harmless, read.configuration, &read.sources, path, is_json)
+}
+
+fn serve(
+    harmless: HarmlessSignals,
+    configuration: Configuration,
+    sources: &Sources,
+    path: &Path,
+    is_json: bool,
+) -> Result<CommandOutcome, ServerError> {
+    let begun = Instant::now();
+    abort_on_panic();
+    let mut problems = preflight::check_start(&configuration, sources);
+    problems.extend(preflight::check_runtime(sources));
+    if !problems.is_empty() {
+        return Err(Problems(problems).into());
+    }
+    let server = configuration.server.clone();
+    let account = Account::find(server.user.as_deref())?;
+    let owner = Owner::new(account.as_ref(), server.control_group.as_deref())?;
+    raise_open_files(connections(&configuration));
+    let identity = preflight::load_identity(&configuration, sources)?.map(IdentitySlot::new);
+    let bound = BoundSockets::bind(&server_options(&configuration, identity.clone(), 0))
+        .map_err(ServerError::Bind)?;
+    let control =
+        server.control_socket.as_deref().map(|path| ControlSocket::bind(path, owner)).transpose()?;
+    let metrics = server.metrics_listen.map(metrics::bind).transpose()?;
+    drop_privileges(account.as_ref())?;
+    // As the user that it is from now on.
+    if let Some(problem) = preflight::check_added_zones(sources, &FileUser::current()) {
+        return Err(Problems(vec![problem]).into());
+    }
+    logging::start_queue().map_err(ServerError::Thread)?;
+    warn_of_later_reading(sources);
+
+    let origin = Origin::File(path.to_path_buf());
+    let parts = Parts { configuration, origin, identity, clock_shift: 0, begun };
+    let daemon = parts.assemble(harmless)?;
+    let node = Arc::clone(&daemon.daemon);
+    node.service.begin().map_err(ServerError::Thread)?;
+    node.start(bound)?;
+    if let Some(control) = &control {
+        control::serve(control, Arc::clone(&node)).map_err(ServerError::Thread)?;
+    }
+    let metrics = metrics.map(|listener| start_metrics(&node, listener)).transpose()?;
+    let ready = Arc::clone(&node);
+    daemon.run(move || {
+        let settled = ready.service.wait();
+        print_ready(&ready, settled, is_json);
+        report_ready()?;
+        ready.notifier.ready(&ready.status_line());
+        Ok(())
+    })?;
+    drop((metrics, control));
+    stop(&node, is_json)
+}
+
+/// Warns of what was read as root, and could not be read again.
+fn warn_of_later_reading(sources: &Sources) {
+    let user = FileUser::current();
+    for (problems, effect) in [
+        (preflight::read_by_reload(sources, &user), Effect::Reload),
+        (preflight::read_by_transfers(sources, &user), Effect::Transfers),
+    ] {
+        problems.iter().for_each(|problem| tracing::warn!("{problem}; {effect}"));
+    }
+}
+
+fn start_metrics(node: &Arc<Daemon>, listener: TcpListener) -> Result<MetricsServer, ServerError> {
+    let source = Arc::clone(node);
+    Ok(metrics::start(listener, move || source.snapshot())?)
+}

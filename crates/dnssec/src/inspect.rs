@@ -1,0 +1,295 @@
+//! What can be read off a zone without verifying it: its keys, how it denies existence, its signatures' fields.
+
+mod expiry;
+
+pub use expiry::{Expiry, ExpiryWatch};
+
+use crate::denial::nsec3::{Nsec3, OPT_OUT};
+use crate::denial::nsec5::{self, Nsec5};
+use crate::denial::{Mechanism, Nsec3Params, is_generated_by_signing};
+use crate::keys::{Nsec5Key, REVOKE, SEP};
+use nonesuch_crypto::vrf::VrfAlgorithm;
+use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
+use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_zone::compiled::Uniformity;
+use nonesuch_zone::{Contents, Node, Rrset, StoredZone};
+use std::fmt;
+
+/// The types at the apex that a key-signing key signs.
+pub(crate) const KEY_SET: [Rtype; 3] = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
+/// The types that tell the parent of keys (RFC 7344).
+pub(crate) const SYNC: [Rtype; 2] = [Rtype::CDS, Rtype::CDNSKEY];
+
+/// A DNSKEY record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyInfo {
+    /// Key tag (RFC 4034, appendix B).
+    pub tag: u16,
+    /// Algorithm; perhaps an unknown one.
+    pub algorithm: Algorithm,
+    /// Flags.
+    pub flags: u16,
+    /// Length in bits, where the key can be used.
+    pub bits: Option<u32>,
+    /// RDATA.
+    pub rdata: Vec<u8>,
+}
+
+impl KeyInfo {
+    /// Reads DNSKEY RDATA; `None` where it is cut off.
+    #[must_use]
+    pub fn read(rdata: &[u8]) -> Option<Self> {
+        let [high, low, _protocol, algorithm, public @ ..] = rdata else { return None };
+        let algorithm = Algorithm(*algorithm);
+        Some(Self {
+            tag: key_tag(rdata),
+            algorithm,
+            flags: u16::from_be_bytes([*high, *low]),
+            bits: PublicKey::parse(algorithm, public).ok().map(|key| key.bits()),
+            rdata: rdata.to_vec(),
+        })
+    }
+
+    /// `KSK` with the SEP flag, else `ZSK`; whether it is revoked (RFC 5011 §2.1).
+    #[must_use]
+    pub const fn role(&self) -> &'static str {
+        match (self.flags & SEP != 0, self.flags & REVOKE != 0) {
+            (true, false) => "KSK",
+            (true, true) => "KSK revoked",
+            (false, false) => "ZSK",
+            (false, true) => "ZSK revoked",
+        }
+    }
+}
+
+impl fmt::Display for KeyInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.tag, self.algorithm, self.role())?;
+        self.bits.map_or(Ok(()), |bits| write!(f, " {bits} bits"))
+    }
+}
+
+/// The DNSKEY records at the apex, by tag.
+#[must_use]
+pub fn keys(contents: &Contents) -> Vec<KeyInfo> {
+    let rrset = contents.apex_rrset(Rtype::DNSKEY);
+    let mut keys: Vec<KeyInfo> =
+        rrset.iter().flat_map(|rrset| rrset.rdatas()).filter_map(KeyInfo::read).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// An NSEC5KEY record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VrfKeyInfo {
+    /// Key tag.
+    pub tag: u16,
+    /// The verifiable random function; perhaps an unknown one.
+    pub algorithm: VrfAlgorithm,
+    /// NSEC5 records of this tag.
+    pub records: u64,
+}
+
+impl fmt::Display for VrfKeyInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.tag, self.algorithm)
+    }
+}
+
+/// How a zone denies existence, as its records look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DenialInfo {
+    /// The mechanism; opt-out where any record has that flag.
+    pub mechanism: Mechanism,
+    /// Salt and iterations, for NSEC3.
+    pub parameters: Option<Nsec3Params>,
+    /// The NSEC5KEY records at the apex, by tag; for NSEC5.
+    pub vrf_keys: Vec<VrfKeyInfo>,
+    /// Records of the chain.
+    pub records: u64,
+    /// Records with the opt-out flag.
+    pub opt_out_records: u64,
+    /// Records with the wildcard flag, which NSEC5 has.
+    pub wildcard_records: u64,
+}
+
+impl DenialInfo {
+    const fn new(mechanism: Mechanism, records: u64) -> Self {
+        let (opt_out_records, wildcard_records) = (0, 0);
+        Self { mechanism, parameters: None, vrf_keys: Vec::new(), records, opt_out_records, wildcard_records }
+    }
+
+    /// The key that most records of an NSEC5 chain are of.
+    #[must_use]
+    pub fn vrf_key(&self) -> Option<&VrfKeyInfo> {
+        self.vrf_keys.iter().filter(|key| key.records > 0).max_by_key(|key| key.records)
+    }
+}
+
+impl fmt::Display for DenialInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.mechanism.entry().title)?;
+        if let Some(key) = self.vrf_key() {
+            write!(f, ", key {key}")?;
+        }
+        let Some(parameters) = &self.parameters else { return Ok(()) };
+        let salt: String = parameters.salt.iter().map(|octet| format!("{octet:02X}")).collect();
+        let salt = if salt.is_empty() { "-" } else { &salt };
+        write!(f, ", {} iterations, salt {salt}", parameters.iterations)
+    }
+}
+
+/// How the zone denies existence; `None` where it has no such records. NSEC5 with a key at the apex comes before NSEC3
+/// with parameters there, and that before NSEC, as servers choose (RFC 5155 §7.2).
+#[must_use]
+pub fn denial(contents: &Contents) -> Option<DenialInfo> {
+    let has_key = contents.apex_rrset(Rtype::NSEC5KEY).is_some();
+    let other = denial_without_vrf(contents);
+    if has_key || other.is_none() { nsec5_denial(contents).or(other) } else { other }
+}
+
+/// How a compiled zone denies existence by NSEC or NSEC3, without a look at more than its directory and its apex; `None`
+/// where these do not tell, or there is an NSEC5 key at the apex.
+#[must_use]
+pub fn denial_by_directory(zone: &StoredZone) -> Option<DenialInfo> {
+    let apex = zone.head();
+    if apex.apex_rrset(Rtype::NSEC5KEY).is_some() {
+        return None;
+    }
+    let (mut nsec, mut nsec3, mut opt_out) = (0, 0, 0);
+    for chunk in zone.chunks() {
+        // Type, TTL and, for NSEC3, hash algorithm and flags.
+        match chunk.chain() {
+            Uniformity::Absent => {}
+            Uniformity::Uniform([high, low, tail @ ..])
+                if Rtype(u16::from_be_bytes([*high, *low])) == Rtype::NSEC3 =>
+            {
+                nsec3 += chunk.chain_records();
+                let is_flagged = tail.get(5).is_some_and(|flags| flags & OPT_OUT != 0);
+                opt_out += if is_flagged { chunk.chain_records() } else { 0 };
+            }
+            Uniformity::Uniform(_) => nsec += chunk.chain_records(),
+            Uniformity::Mixed => return None,
+        }
+    }
+    let stated = apex.apex_rrset(Rtype::NSEC3PARAM).and_then(|rrset| rrset.rdatas().next());
+    let fields = stated.and_then(Nsec3::parse_param).map(|(fields, _)| fields);
+    match (nsec, nsec3, fields) {
+        (1.., 0, None) => Some(DenialInfo::new(Mechanism::Nsec, nsec)),
+        (0, 1.., Some(fields)) => {
+            let mechanism = if opt_out > 0 { Mechanism::Nsec3OptOut } else { Mechanism::Nsec3 };
+            let parameters = Nsec3Params { salt: fields.salt.to_vec(), iterations: fields.iterations };
+            let facts = DenialInfo::new(mechanism, nsec3);
+            Some(DenialInfo { parameters: Some(parameters), opt_out_records: opt_out, ..facts })
+        }
+        _ => None,
+    }
+}
+
+fn nsec5_denial(contents: &Contents) -> Option<DenialInfo> {
+    let apex = contents.apex().view();
+    let keys = contents.apex_rrset(Rtype::NSEC5KEY).into_iter().flat_map(Rrset::rdatas);
+    let facts = |key: Nsec5Key| VrfKeyInfo { tag: key.tag(), algorithm: key.algorithm(), records: 0 };
+    let mut found = DenialInfo::new(Mechanism::Nsec5, 0);
+    found.vrf_keys = keys.filter_map(Nsec5Key::from_rdata).map(facts).collect();
+    found.vrf_keys.sort_unstable();
+    for node in contents.nodes() {
+        let Some(rrset) = node.rrset(Rtype::NSEC5) else { continue };
+        if !nsec5::is_chain_owner(node.name(), apex) {
+            continue;
+        }
+        found.records += rrset.count() as u64;
+        for Nsec5 { tag, flags, .. } in rrset.rdatas().filter_map(Nsec5::parse) {
+            found.opt_out_records += u64::from(flags & nsec5::OPT_OUT != 0);
+            found.wildcard_records += u64::from(flags & nsec5::WILDCARD != 0);
+            if let Some(key) = found.vrf_keys.iter_mut().find(|key| key.tag == tag) {
+                key.records += 1;
+            }
+        }
+    }
+    if found.opt_out_records > 0 {
+        found.mechanism = Mechanism::Nsec5OptOut;
+    }
+    (found.records > 0).then_some(found)
+}
+
+fn denial_without_vrf(contents: &Contents) -> Option<DenialInfo> {
+    let (mut nsec, mut nsec3, mut opt_out) = (0u64, 0u64, 0u64);
+    let mut first = None;
+    for rrset in contents.nodes().flat_map(|node| node.rrsets()) {
+        match rrset.rtype() {
+            Rtype::NSEC => nsec += rrset.count() as u64,
+            Rtype::NSEC3 => {
+                nsec3 += rrset.count() as u64;
+                let flagged = |rdata: &&[u8]| rdata.get(1).is_some_and(|flags| flags & OPT_OUT != 0);
+                opt_out += rrset.rdatas().filter(flagged).count() as u64;
+                first = first.or_else(|| rrset.rdatas().next());
+            }
+            _ => {}
+        }
+    }
+    let stated = contents.apex_rrset(Rtype::NSEC3PARAM).and_then(|rrset| rrset.rdatas().next());
+    if nsec3 == 0 || stated.is_none() && nsec > 0 {
+        return Some(DenialInfo::new(Mechanism::Nsec, nsec)).filter(|nsec| nsec.records > 0);
+    }
+    let fields = stated.or(first).and_then(Nsec3::parse_param).map(|(fields, _)| fields);
+    let parameters =
+        fields.map(|fields| Nsec3Params { salt: fields.salt.to_vec(), iterations: fields.iterations });
+    let mechanism = if opt_out > 0 { Mechanism::Nsec3OptOut } else { Mechanism::Nsec3 };
+    Some(DenialInfo { parameters, opt_out_records: opt_out, ..DenialInfo::new(mechanism, nsec3) })
+}
+
+/// Whether an RRset of `rtype` at `owner` belongs to a chain of denial of the zone at `apex`. The number of NSEC5 is of
+/// private use: away from the owners of a chain it is data.
+#[must_use]
+pub fn is_chain(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
+    rtype != Rtype::RRSIG && is_generated_by_signing(rtype, owner, apex)
+}
+
+/// Whether the zone is signed: there is a signature at its apex.
+#[must_use]
+pub fn is_signed(contents: &Contents) -> bool {
+    contents.nodes().next().is_some_and(|apex| apex.signatures(Rtype::SOA).is_some())
+}
+
+/// Whether nothing of DNSSEC is in the zone but keys at its apex, signed, as
+/// [`sign_key_set`](crate::online::sign_key_set) leaves them: for a server that signs all else when asked.
+#[must_use]
+pub fn is_key_set(contents: &Contents) -> bool {
+    let is_signed = contents.nodes().next().is_some_and(|apex| apex.signatures(Rtype::DNSKEY).is_some());
+    is_signed && has_only_key_set(contents)
+}
+
+/// Whether nothing of DNSSEC is in the zone but keys at its apex and signatures over them.
+pub(crate) fn has_only_key_set(contents: &Contents) -> bool {
+    let apex = contents.apex().view();
+    let is_other = |node: Node<'_>, rrset: Rrset<'_>| match rrset.rtype() {
+        Rtype::RRSIG => node.index() > 0 || !KEY_SET.contains(&rrset.covered()),
+        rtype => is_generated_by_signing(rtype, node.name(), apex),
+    };
+    !contents.nodes().any(|node| node.rrsets().any(|rrset| is_other(node, rrset)))
+}
+
+/// Of the zone keys with this DNSKEY RDATA, those whose algorithm has a number that only zones with NSEC5 use: validators
+/// that do not know NSEC5 take a zone with them for insecure.
+pub fn alias_keys<'r>(dnskeys: impl IntoIterator<Item = &'r [u8]>) -> Vec<KeyInfo> {
+    let is_alias = |key: &KeyInfo| key.algorithm != key.algorithm.without_alias();
+    dnskeys.into_iter().filter_map(KeyInfo::read).filter(is_alias).collect()
+}
+
+/// Types at the apex of a signed zone that its signer makes or keeps: keys, what it tells the parent of them (RFC 7344),
+/// the zone's digest (RFC 8976), and NSEC5 keys.
+pub const KEPT_BY_SIGNER: [Rtype; 5] =
+    [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY, Rtype::ZONEMD, Rtype::NSEC5KEY];
+
+/// Whether an RRset of the zone at `apex` is its signer's and no data: made by signing or, in a `signed` zone, of the
+/// [types](KEPT_BY_SIGNER) at the apex that are. Under the number of NSEC5KEY, of private use, only what is such a key.
+#[must_use]
+pub fn is_of_signer(node: Node<'_>, rrset: Rrset<'_>, apex: NameRef<'_>, signed: bool) -> bool {
+    let is_key = |rdata: &[u8]| Nsec5Key::from_rdata(rdata).is_some_and(|key| key.public_key().is_ok());
+    let is_kept = || match rrset.rtype() {
+        Rtype::NSEC5KEY => rrset.rdatas().any(is_key),
+        rtype => KEPT_BY_SIGNER.contains(&rtype),
+    };
+    is_generated_by_signing(rrset.rtype(), node.name(), apex) || signed && node.name() == apex && is_kept()
+}

@@ -1,0 +1,195 @@
+//! When signatures come to their end, and when to say so: a zone whose signatures have expired is bogus, and whoever runs its
+//! server should hear of it while there is time to sign.
+
+use nonesuch_proto::serial;
+use nonesuch_proto::timestamp::Rfc3339;
+use nonesuch_zone::image::ValidityPeriod;
+use std::fmt;
+
+const DAY: u32 = 86_400;
+/// Seconds before the end at which it is near, however long signatures are valid: a weekend.
+const NEAR: u32 = 3 * DAY;
+/// What is near of a shorter validity: its last quarter.
+const QUARTERS: u32 = 4;
+
+/// How far the end of a zone's signatures is, at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// Far.
+    Far {
+        /// Seconds until it is near.
+        seconds: u32,
+    },
+    /// Near: less than three days and less than a quarter of the validity are left.
+    Near {
+        /// The earliest expiration, in seconds since 1970 modulo 2^32.
+        expiration: u32,
+        /// Seconds until then.
+        seconds: u32,
+    },
+    /// Signatures have expired.
+    Expired {
+        /// The earliest expiration.
+        expiration: u32,
+        /// Seconds since then.
+        seconds: u32,
+    },
+}
+
+impl Expiry {
+    /// How far the end of signatures is at `now`; `period` is when all of the zone's are valid
+    /// ([`Image::period`](nonesuch_zone::Image::period)). Times are in seconds since 1970 modulo 2^32.
+    #[must_use]
+    pub const fn of(period: ValidityPeriod, now: u32) -> Self {
+        let ValidityPeriod { inception, expiration } = period;
+        if serial::is_before(expiration, now) {
+            return Self::Expired { expiration, seconds: now.wrapping_sub(expiration) };
+        }
+        let left = expiration.wrapping_sub(now);
+        // Where no time is common to all signatures, only the days count.
+        let validity = if serial::is_before(inception, expiration) {
+            expiration.wrapping_sub(inception)
+        } else {
+            u32::MAX
+        };
+        let quarter = validity / QUARTERS;
+        let near = if quarter < NEAR { quarter } else { NEAR };
+        if left > near {
+            Self::Far { seconds: left - near }
+        } else {
+            Self::Near { expiration, seconds: left }
+        }
+    }
+
+    /// Whether there is nothing to say.
+    #[must_use]
+    pub const fn is_far(self) -> bool {
+        matches!(self, Self::Far { .. })
+    }
+
+    /// Seconds after which it is another one: at least 1, at most a day.
+    #[must_use]
+    pub fn next_look(self) -> u32 {
+        match self {
+            Self::Far { seconds } => seconds.clamp(1, DAY),
+            Self::Near { seconds, .. } => seconds.saturating_add(1).min(DAY),
+            Self::Expired { .. } => DAY,
+        }
+    }
+}
+
+impl fmt::Display for Expiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (expiration, seconds, words) = match *self {
+            Self::Far { .. } => return f.write_str("no signature expires soon"),
+            Self::Near { expiration, seconds } => (expiration, seconds, ["expire", "in", ""]),
+            Self::Expired { expiration, seconds } => {
+                (expiration, seconds, ["have expired", "", " ago: validators take the zone for bogus"])
+            }
+        };
+        let [expire, before, after] = words;
+        let time = Rfc3339(expiration.into());
+        let blank = if before.is_empty() { "" } else { " " };
+        write!(
+            f,
+            "signatures {expire} at {time}, {before}{blank}{}{after}; sign the zone again",
+            Span(seconds)
+        )
+    }
+}
+
+/// A span of time in its largest unit of which there are two at least.
+struct Span(u32);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            seconds if seconds < 120 => write!(f, "{seconds} s"),
+            seconds if seconds < 7200 => write!(f, "{} min", seconds / 60),
+            seconds if seconds < 2 * DAY => write!(f, "{} h", seconds / 3600),
+            seconds => write!(f, "{} days", seconds / DAY),
+        }
+    }
+}
+
+/// Says of one zone when its signatures come near their end, when they expire, and each day again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExpiryWatch {
+    /// What was said last, and when.
+    said: Option<(Expiry, u32)>,
+}
+
+impl ExpiryWatch {
+    /// What is to be said at `now`, if anything.
+    pub fn look(&mut self, period: ValidityPeriod, now: u32) -> Option<Expiry> {
+        let expiry = Expiry::of(period, now);
+        if expiry.is_far() {
+            self.said = None;
+            return None;
+        }
+        let is_same = |said: Expiry| std::mem::discriminant(&said) == std::mem::discriminant(&expiry);
+        if self.said.is_some_and(|(said, at)| is_same(said) && now.wrapping_sub(at) < DAY) {
+            return None;
+        }
+        self.said = Some((expiry, now));
+        Some(expiry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: u32 = 1_750_000_000;
+
+    fn period(days: u32) -> ValidityPeriod {
+        ValidityPeriod { inception: NOON, expiration: NOON.wrapping_add(days * DAY) }
+    }
+
+    #[test]
+    fn the_end_is_near_in_the_last_quarter_and_the_last_three_days() {
+        for (days, near) in [(1, DAY / 4), (8, 2 * DAY), (12, 3 * DAY), (14, 3 * DAY), (365, 3 * DAY)] {
+            let (period, end) = (period(days), NOON + days * DAY);
+            assert_eq!(Expiry::of(period, end - near - 1), Expiry::Far { seconds: 1 }, "{days}");
+            let expected = Expiry::Near { expiration: end, seconds: near };
+            assert_eq!(Expiry::of(period, end - near), expected, "{days}");
+            assert_eq!(Expiry::of(period, end), Expiry::Near { expiration: end, seconds: 0 });
+            assert_eq!(Expiry::of(period, end + 1), Expiry::Expired { expiration: end, seconds: 1 });
+        }
+        // Times go round, and signatures that have no time in common are near their end for three days.
+        let wrapped = ValidityPeriod { inception: u32::MAX - DAY, expiration: 13 * DAY };
+        assert_eq!(Expiry::of(wrapped, u32::MAX), Expiry::Far { seconds: 10 * DAY + 1 });
+        let apart = ValidityPeriod { inception: NOON, expiration: NOON - 1 };
+        assert_eq!(Expiry::of(apart, NOON - 3 * DAY - 2), Expiry::Far { seconds: 1 });
+        assert!(!Expiry::of(apart, NOON - 3 * DAY - 1).is_far());
+    }
+
+    #[test]
+    fn what_is_said_is_said_once_and_each_day_again() {
+        let (mut watch, period) = (ExpiryWatch::default(), period(14));
+        let end = NOON + 14 * DAY;
+        let mut said = Vec::new();
+        let mut now = NOON;
+        while now < end + 2 * DAY {
+            let expiry = Expiry::of(period, now);
+            said.extend(watch.look(period, now).map(|expiry| (now, expiry.to_string())));
+            assert!(watch.look(period, now).is_none());
+            now += expiry.next_look();
+        }
+        let (times, words): (Vec<u32>, Vec<String>) = said.into_iter().unzip();
+        let day = |days: u32| end - 3 * DAY + days * DAY;
+        assert_eq!(times, [day(0), day(1), day(2), end, end + 1, end + 1 + DAY]);
+        assert_eq!(words[0], "signatures expire at 2025-06-29T15:06:40Z, in 3 days; sign the zone again");
+        assert_eq!(words[2], "signatures expire at 2025-06-29T15:06:40Z, in 24 h; sign the zone again");
+        let over = "signatures have expired at 2025-06-29T15:06:40Z, 1 s ago: validators take the zone for bogus; sign the zone again";
+        assert_eq!(words[4], over);
+    }
+
+    #[test]
+    fn a_zone_that_was_signed_again_is_warned_of_again() {
+        let mut watch = ExpiryWatch::default();
+        assert!(watch.look(period(14), NOON + 12 * DAY).is_some());
+        assert!(watch.look(period(30), NOON + 12 * DAY).is_none());
+        assert!(watch.look(period(14), NOON + 12 * DAY).is_some());
+    }
+}

@@ -1,0 +1,61 @@
+//! What a zone holds that verifying will take for a fault, though it can be signed: told before it is signed.
+
+use super::{SignOptions, SignWarning};
+use crate::denial::{Mapping, nsec5};
+use crate::verify::{Fault, FaultReason, Findings, cds, check_name_servers};
+use nonesuch_proto::Rtype;
+use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
+
+/// The prepared apex: no name servers, DS records, and CDS and CDNSKEY records that would mislead the parent.
+///
+/// `signing` is the RDATA of the keys that sign the DNSKEY RRset.
+pub(super) fn check_apex(apex: &Contents, signing: &[Vec<u8>]) -> Vec<SignWarning> {
+    let mut findings = Findings::default();
+    let owner = apex.apex().view();
+    if apex.apex_rrset(Rtype::DS).is_some() {
+        findings.fault(owner, Some(Rtype::DS), FaultReason::UnexpectedRecords);
+    }
+    check_name_servers(apex, &mut findings);
+    cds::check_unsigned(apex, signing, &mut findings);
+    warnings(findings)
+}
+
+/// Records away from the apex that belong there or nowhere; `contents` are the zone before it is signed.
+pub(super) fn check_below_apex(contents: &Contents, options: &SignOptions<'_>) -> Vec<SignWarning> {
+    let is_rare = |rrset: Rrset<'_>| matches!(rrset.rtype(), Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY);
+    let mut findings = Findings::default();
+    // Standings are worth their walk where there is any such record alone.
+    if contents.nodes().skip(1).any(|node| node.rrsets().any(is_rare)) {
+        for (node, standing) in contents.nodes().zip(name_statuses(contents)).skip(1) {
+            check_node(node, standing, &mut findings);
+        }
+    }
+    if options.mechanism.mapping() == Mapping::Vrf {
+        nsec5::check::check_strays(contents, &mut findings);
+    }
+    warnings(findings)
+}
+
+/// As [`check_below_apex`], of the names of a zone that are signed anew: the apex comes first.
+pub(super) fn check_changed(patch: &Contents, standings: &[NameStatus]) -> Vec<SignWarning> {
+    let mut findings = Findings::default();
+    for (node, standing) in patch.nodes().zip(standings).skip(1) {
+        check_node(node, *standing, &mut findings);
+    }
+    warnings(findings)
+}
+
+fn check_node(node: Node<'_>, standing: NameStatus, findings: &mut Findings) {
+    for rrset in node.rrsets().filter(|rrset| cds::is_stray(node, standing, *rrset)) {
+        findings.fault(node.name(), Some(rrset.rtype()), FaultReason::UnexpectedRecords);
+    }
+}
+
+fn warnings(findings: Findings) -> Vec<SignWarning> {
+    let faults = findings.into_report(None).faults.into_iter();
+    let refused = |fault: Fault| {
+        let (owner, rtype) = (fault.owner, fault.rtype.unwrap_or(Rtype::SOA));
+        SignWarning::WillNotVerify { owner, rtype, reason: fault.reason }
+    };
+    faults.map(refused).collect()
+}

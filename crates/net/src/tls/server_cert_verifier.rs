@@ -1,0 +1,189 @@
+//! Which certificates a client takes that was given a file of them: those that an authority of the file has signed, and those
+//! that stand in the file themselves, each within its validity (RFC 5280 section 6.1.3).
+//!
+//! Path validation does not ask whether the authority itself is within its validity, nor does it know of certificates that were
+//! named one by one. GnuTLS and OpenSSL refuse both where they have expired, and so does this.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::client::danger::{ServerCertVerified, ServerCertVerifier as _};
+use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
+use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::{CertificateError, Error, OtherError, RootCertStore};
+
+/// The certificates of a file, and what verifies chains that lead to them.
+#[derive(Debug)]
+pub(super) struct AuthorityCertVerifier {
+    trusted: Vec<CertificateDer<'static>>,
+    chain: Arc<WebPkiServerVerifier>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl AuthorityCertVerifier {
+    /// Takes at least one certificate.
+    ///
+    /// # Errors
+    /// What the library finds wrong with them.
+    pub(super) fn new(
+        trusted: Vec<CertificateDer<'static>>,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Self, Error> {
+        let chain = verifier(&trusted, provider)?;
+        Ok(Self { trusted, chain, provider: Arc::clone(provider) })
+    }
+
+    pub(super) fn verify(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verify = |chain: &WebPkiServerVerifier| {
+            chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        };
+        match verify(&self.chain) {
+            // A certificate that signed itself is no authority's: it is believed where the user has named it.
+            Err(error) if self.trusted.contains(end_entity) => {
+                if is_of_time(&error) {
+                    return Err(error);
+                }
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)
+                    .map(|()| ServerCertVerified::assertion())
+            }
+            Err(error) => Err(error),
+            Ok(verified) => {
+                // Which of them it leads to is not told: it has to lead to one that is valid.
+                let time_of =
+                    |certificate: &CertificateDer<'static>| self.out_of_time(certificate, server_name, now);
+                let Some(fault) = self.trusted.iter().find_map(time_of) else { return Ok(verified) };
+                let valid: Vec<_> = self
+                    .trusted
+                    .iter()
+                    .filter(|certificate| time_of(certificate).is_none())
+                    .cloned()
+                    .collect();
+                let is_led_to = self.trusted.contains(end_entity)
+                    || (!valid.is_empty() && verify(&*verifier(&valid, &self.provider)?).is_ok());
+                if is_led_to { Ok(verified) } else { Err(OutdatedAuthority::error(&fault)) }
+            }
+        }
+    }
+
+    /// What the library says of a certificate that is outside its validity.
+    fn out_of_time(
+        &self,
+        certificate: &CertificateDer<'_>,
+        server_name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Option<CertificateError> {
+        // Its validity is the first thing that is looked at of a certificate, whatever else it may be good for.
+        let verdict = self.chain.verify_server_cert(certificate, &[], server_name, &[], now);
+        match verdict {
+            Err(Error::InvalidCertificate(fault)) if validity(&fault).is_some() => Some(fault),
+            _ => None,
+        }
+    }
+}
+
+fn verifier(
+    trusted: &[CertificateDer<'static>],
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, Error> {
+    let mut roots = RootCertStore::empty();
+    for certificate in trusted {
+        roots.add(certificate.clone())?;
+    }
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .build()
+        .map_err(|error| Error::General(error.to_string()))
+}
+
+fn is_of_time(error: &Error) -> bool {
+    matches!(error, Error::InvalidCertificate(fault) if validity(fault).is_some())
+}
+
+/// The authority is outside its validity, where what it signed is not.
+#[derive(Debug)]
+struct OutdatedAuthority(String);
+
+impl OutdatedAuthority {
+    fn error(fault: &CertificateError) -> Error {
+        let words = validity(fault).unwrap_or_default();
+        Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(Self(words)))))
+    }
+}
+
+impl fmt::Display for OutdatedAuthority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(words) = self;
+        write!(
+            f,
+            "the certificate of the authority in the given file {words}: give the file of its present one"
+        )
+    }
+}
+
+impl StdError for OutdatedAuthority {}
+
+/// What is wrong with the time of a certificate, as the end of a sentence.
+fn validity(fault: &CertificateError) -> Option<String> {
+    let apart = |from: UnixTime, to: UnixTime| in_words(to.as_secs().saturating_sub(from.as_secs()));
+    Some(match fault {
+        CertificateError::Expired => "has expired".to_owned(),
+        CertificateError::NotValidYet => "is not valid yet".to_owned(),
+        CertificateError::ExpiredContext { time, not_after } => {
+            format!("expired {} ago", apart(*not_after, *time))
+        }
+        CertificateError::NotValidYetContext { time, not_before } => {
+            format!("is not valid before {} from here on", apart(*time, *not_before))
+        }
+        _ => return None,
+    })
+}
+
+/// A time in the largest unit that makes more than one of it.
+fn in_words(seconds: u64) -> String {
+    let (count, unit) = match seconds {
+        0..120 => (seconds, "second"),
+        120..7_200 => (seconds / 60, "minute"),
+        7_200..172_800 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    if count == 1 { format!("{count} {unit}") } else { format!("{count} {unit}s") }
+}
+
+/// What the TLS library says, with the remedy where there is one.
+pub(crate) fn describe(error: &Error) -> String {
+    let Error::InvalidCertificate(fault) = error else {
+        return match error {
+            Error::InvalidMessage(_) => format!("{error}: does the server speak TLS on this port?"),
+            _ => error.to_string(),
+        };
+    };
+    if let Some(words) = validity(fault) {
+        return format!(
+            "the server's certificate {words}: have it renewed there, or set this machine's clock right"
+        );
+    }
+    match fault {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "the server's certificate is not of an authority in the given file: give the file of the \
+              authority that signed it"
+                .to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("{error}: give the name that the server's certificate is for")
+        }
+        CertificateError::Other(other) => match other.0.downcast_ref::<OutdatedAuthority>() {
+            Some(outdated) => outdated.to_string(),
+            None => error.to_string(),
+        },
+        _ => error.to_string(),
+    }
+}

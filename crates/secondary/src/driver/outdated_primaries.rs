@@ -1,0 +1,85 @@
+//! Primaries whose version is before the one that is here (RFC 1982): nothing is taken from them, which whoever has set a serial
+//! back looks for in vain.
+
+use nonesuch_proto::{Name, serial};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The primaries of a zone that are behind.
+#[derive(Debug, Default)]
+pub(super) struct OutdatedPrimaries {
+    /// The serial of each, and the one that was here.
+    known: BTreeMap<SocketAddr, (u32, u32)>,
+}
+
+impl OutdatedPrimaries {
+    /// Takes the serial of a primary beside the one that is `held`. Returns what is to be said: once for each pair of serials.
+    pub(super) fn note_serial(
+        &mut self,
+        apex: &Name,
+        primary: SocketAddr,
+        theirs: u32,
+        held: u32,
+    ) -> Option<String> {
+        // Those that cannot be compared are as those that go back: the version there is not taken.
+        if matches!(serial::compare(theirs, held), Some(Ordering::Equal | Ordering::Greater)) {
+            self.known.remove(&primary);
+            return None;
+        }
+        let is_new = self.known.insert(primary, (theirs, held)) != Some((theirs, held));
+        is_new.then(|| words(apex, primary, theirs, held))
+    }
+
+    /// Forgets what was so of another version than the one that is `held`, or of one that is no primary.
+    pub(super) fn retain(&mut self, held: Option<u32>, is_primary: impl Fn(SocketAddr) -> bool) {
+        self.known.retain(|primary, (_, ours)| Some(*ours) == held && is_primary(*primary));
+    }
+
+    /// What is said of each.
+    pub(super) fn warnings(&self, apex: &Name) -> Vec<String> {
+        let known = self.known.iter();
+        known.map(|(primary, (theirs, held))| words(apex, *primary, *theirs, *held)).collect()
+    }
+}
+
+fn words(apex: &Name, primary: SocketAddr, theirs: u32, held: u32) -> String {
+    format!(
+        "primary {primary} has serial {theirs}, which does not come after {held} that is here (RFC 1982): its version is not taken; \
+         raise the serial there, or have that version with `nonesuch ctl zone retransfer {apex}`"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_primary_that_is_behind_is_told_of_once_and_shown_until_it_is_not() {
+        let apex: Name = "example.".parse().unwrap();
+        let [one, other]: [SocketAddr; 2] =
+            ["192.0.2.1:53".parse().unwrap(), "192.0.2.2:53".parse().unwrap()];
+        let mut behind = OutdatedPrimaries::default();
+        assert_eq!(behind.note_serial(&apex, other, 20, 20), None);
+        let said = behind.note_serial(&apex, one, 7, 20).unwrap();
+        assert!(
+            said.starts_with("primary 192.0.2.1:53 has serial 7, which does not come after 20 "),
+            "{said}"
+        );
+        assert_eq!(behind.note_serial(&apex, one, 7, 20), None, "said");
+        assert!(
+            behind.note_serial(&apex, one, 20u32.wrapping_add(1 << 31), 20).is_some(),
+            "neither before nor after"
+        );
+        assert_eq!(behind.warnings(&apex).len(), 1);
+        behind.retain(Some(20), |_| true);
+        assert_eq!(behind.warnings(&apex).len(), 1);
+        behind.note_serial(&apex, one, 21, 20);
+        assert!(behind.warnings(&apex).is_empty());
+        for (held, primary) in [(Some(7), one), (Some(20), other), (None, one)] {
+            behind.note_serial(&apex, one, 7, 20);
+            behind.retain(held, |found| found == primary);
+            assert!(behind.warnings(&apex).is_empty());
+        }
+    }
+}

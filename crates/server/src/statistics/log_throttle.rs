@@ -1,0 +1,120 @@
+//! What the log is told of messages that anybody can send, so often that it would be filled by them: one line in a second.
+//! Senders that the configuration knows have a line a second of their own.
+
+mod known_senders;
+mod limited_networks;
+
+pub use known_senders::KnownSender;
+pub(super) use limited_networks::LimitedNetworks;
+
+use known_senders::KnownSenders;
+
+use crate::clock::LogInterval;
+use crate::limits::rates::ResponseCategory;
+use crate::query::Query;
+use crate::tsig::{TsigError, TsigRejection};
+use nonesuch_proto::message::{HEADER, Header, opcode};
+use nonesuch_proto::{NameRef, Rtype};
+use std::net::{IpAddr, SocketAddr};
+
+/// What was told, all threads together.
+#[derive(Debug, Default)]
+pub(super) struct LogThrottle {
+    /// Refused signatures, by error: a flood of one kind does not hide the others.
+    signatures: [LogInterval; 5],
+    /// Refused signatures of senders that the configuration knows: a flood of strangers does not hide them.
+    known: KnownSenders,
+    limited: LimitedNetworks,
+}
+
+impl LogThrottle {
+    /// Logs `message`, whose TSIG record was refused in the second `now`; `known`: its sender, where the configuration knows it.
+    pub(super) fn log_tsig_rejection(
+        &self,
+        refused: &TsigRejection,
+        message: &[u8],
+        (peer, known): (SocketAddr, Option<KnownSender>),
+        now: u64,
+    ) {
+        let error = refused.error();
+        let (place, words) = match error {
+            TsigError::BadKey => (0, "there is no such key of this algorithm here"),
+            TsigError::BadSig => (1, "it was signed with another secret, or changed on its way"),
+            TsigError::BadTime => (2, "the clocks differ by too much"),
+            TsigError::BadTrunc => (3, "its MAC is shorter than is taken here"),
+            TsigError::Form => (4, "its TSIG record is malformed"),
+        };
+        let shared = || self.signatures[place].may_log(now);
+        let may_say = match known {
+            Some(sender) => self.known.may_log((place, sender), now).unwrap_or_else(shared),
+            None => shared(),
+        };
+        let Some(before) = may_say else { return };
+        let key = refused.key().map(tracing::field::display);
+        let question = question_of(message);
+        tracing::warn!(%peer, key, question, %error, before, "message with TSIG refused: {words}");
+    }
+
+    /// Tells of a response of this class that was limited in the second `now`, where that has begun for its client's network.
+    pub(super) fn log_limited(&self, network: (IpAddr, u8), class: ResponseCategory, now: u64) {
+        if let Some(others) = self.limited.begin(network, now) {
+            let (address, bits) = network;
+            let what = match class {
+                ResponseCategory::Positive => "answers",
+                ResponseCategory::Nodata => "denials of types",
+                ResponseCategory::Nxdomain => "denials of names",
+                ResponseCategory::Referral => "referrals",
+                ResponseCategory::Error => "errors",
+            };
+            tracing::info!(
+                client = %format_args!("{address}/{bits}"), others, "responses over UDP are limited from here on: {what} first"
+            );
+        }
+    }
+
+    /// Tells of a network whose responses are limited no longer.
+    pub(super) fn log_unlimited(&self, now: u64) {
+        if let Some(((address, bits), seconds)) = self.limited.end(now) {
+            tracing::info!(client = %format_args!("{address}/{bits}"), seconds, "responses over UDP are limited no longer");
+        }
+    }
+}
+
+/// What a message asks, or what it is of which zone, in words; `None` where that cannot be read.
+fn question_of(message: &[u8]) -> Option<String> {
+    let header = Header::read(message).filter(|header| header.counts[0] == 1)?;
+    if let Ok(query) = Query::parse(message) {
+        return Some(format!("{} {}", query.name(), query.qtype));
+    }
+    let (name, rest) = NameRef::split_from(message.get(HEADER..)?).ok()?;
+    let rtype = rest.first_chunk().map(|octets| Rtype(u16::from_be_bytes(*octets)))?;
+    Some(match header.opcode() {
+        opcode::NOTIFY => format!("{name} NOTIFY"),
+        opcode::UPDATE => format!("{name} UPDATE"),
+        _ => format!("{name} {rtype}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_called_by_what_they_ask() {
+        let message = |opcode: u16, rest: &[u8]| {
+            let header = Header { id: 1, flags: opcode << 11, counts: [1, 0, 0, 0] };
+            [&header.to_octets()[..], rest].concat()
+        };
+        let transfer = b"\x02ex\x00\x00\xfc\x00\x01";
+        for (opcode, rest, expected) in [
+            (0, &transfer[..], Some("ex. AXFR")),
+            (4, &transfer[..], Some("ex. NOTIFY")),
+            (5, &transfer[..], Some("ex. UPDATE")),
+            (0, &transfer[..5], None),
+            (0, b"\x02e", None),
+        ] {
+            assert_eq!(question_of(&message(opcode, rest)).as_deref(), expected);
+        }
+        assert_eq!(question_of(b""), None);
+    }
+}

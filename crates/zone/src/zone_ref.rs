@@ -1,0 +1,165 @@
+//! A zone that changes start from: contents in memory, or a compiled zone of which is loaded what is looked at.
+
+use crate::compiled::{CompiledError, StoredZone};
+use crate::contents::{Contents, Node, Soa};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use std::ops::Range;
+
+/// A zone to be looked into, of which not all need be in memory.
+#[derive(Clone, Copy, Debug)]
+pub enum ZoneRef<'a> {
+    /// It is.
+    Contents(&'a Contents),
+    /// What is looked at is loaded. What cannot be seems not to be there: see [`StoredZone::failure`].
+    Stored(&'a StoredZone),
+}
+
+impl<'a> From<&'a Contents> for ZoneRef<'a> {
+    fn from(contents: &'a Contents) -> Self {
+        Self::Contents(contents)
+    }
+}
+
+impl<'a> From<&'a StoredZone> for ZoneRef<'a> {
+    fn from(zone: &'a StoredZone) -> Self {
+        Self::Stored(zone)
+    }
+}
+
+/// A name of a zone.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundNode<'a> {
+    /// Its place in the canonical order of the whole zone; [`Node::index`] may be that in a part of it.
+    pub place: usize,
+    /// The name with its records.
+    pub node: Node<'a>,
+}
+
+impl<'a> ZoneRef<'a> {
+    /// The zone's apex.
+    #[must_use]
+    pub const fn apex(self) -> &'a Name {
+        match self {
+            Self::Contents(contents) => contents.apex(),
+            Self::Stored(zone) => zone.apex(),
+        }
+    }
+
+    /// Contents that begin with the apex: all, or the first names.
+    #[must_use]
+    pub fn head(self) -> &'a Contents {
+        match self {
+            Self::Contents(contents) => contents,
+            Self::Stored(zone) => zone.head(),
+        }
+    }
+
+    /// The fields of the SOA record that signing needs.
+    #[must_use]
+    pub fn soa(self) -> Option<Soa> {
+        self.head().soa()
+    }
+
+    /// Number of names that own records.
+    #[must_use]
+    pub const fn node_count(self) -> usize {
+        match self {
+            Self::Contents(contents) => contents.node_count(),
+            Self::Stored(zone) => zone.node_count(),
+        }
+    }
+
+    /// Number of records.
+    #[must_use]
+    pub fn record_count(self) -> u64 {
+        match self {
+            Self::Contents(contents) => contents.record_count(),
+            Self::Stored(zone) => zone.record_count(),
+        }
+    }
+
+    /// The name at `place` of the canonical order.
+    #[must_use]
+    pub fn node(self, place: usize) -> Option<Node<'a>> {
+        match self {
+            Self::Contents(contents) => (place < contents.node_count()).then(|| contents.node(place)),
+            Self::Stored(zone) => zone.node(place),
+        }
+    }
+
+    /// The names at `places`, as far as they are there.
+    pub fn nodes(self, places: Range<usize>) -> impl Iterator<Item = FoundNode<'a>> {
+        places.map_while(move |place| Some(FoundNode { place, node: self.node(place)? }))
+    }
+
+    /// The node of `name`, or the place where it would stand.
+    pub fn find(self, name: NameRef<'_>) -> Result<FoundNode<'a>, usize> {
+        match self {
+            Self::Contents(contents) => {
+                contents.find(name).map(|node| FoundNode { place: node.index(), node })
+            }
+            Self::Stored(zone) => zone.find(name).map(|(place, node)| FoundNode { place, node }),
+        }
+    }
+
+    /// The first place among `places` whose name has an RRset of `rtype`, NSEC or NSEC3.
+    #[must_use]
+    pub fn first_link(self, places: Range<usize>, rtype: Rtype) -> Option<usize> {
+        let is_link = |place: &usize| self.node(*place).is_some_and(|node| node.has(rtype));
+        let mut rest = places;
+        while !rest.is_empty() {
+            let part = self.part_from(rest.start);
+            let part = rest.start..part.end.min(rest.end);
+            let found = if self.may_link(part.start) { part.clone().find(is_link) } else { None };
+            if found.is_some() {
+                return found;
+            }
+            rest.start = part.end;
+        }
+        None
+    }
+
+    /// The last such place.
+    #[must_use]
+    pub fn last_link(self, places: Range<usize>, rtype: Rtype) -> Option<usize> {
+        let is_link = |place: &usize| self.node(*place).is_some_and(|node| node.has(rtype));
+        let mut rest = places;
+        while !rest.is_empty() {
+            let part = self.part_from(rest.end - 1);
+            let part = part.start.max(rest.start)..rest.end;
+            let found = if self.may_link(part.start) { part.clone().rev().find(is_link) } else { None };
+            if found.is_some() {
+                return found;
+            }
+            rest.end = part.start;
+        }
+        None
+    }
+
+    /// The places that are loaded with `place`.
+    fn part_from(self, place: usize) -> Range<usize> {
+        match self {
+            Self::Contents(contents) => 0..contents.node_count(),
+            Self::Stored(zone) => zone.chunk_summary(zone.chunk_at(place)).places(),
+        }
+    }
+
+    /// Whether a name that is loaded with `place` may have a record of the chain.
+    fn may_link(self, place: usize) -> bool {
+        match self {
+            Self::Contents(_) => true,
+            Self::Stored(zone) => zone.chunk_summary(zone.chunk_at(place)).chain_records() > 0,
+        }
+    }
+
+    /// Whether all that was looked at was there to be seen.
+    ///
+    /// # Errors
+    /// Why something could not be loaded.
+    pub fn check_loaded(self) -> Result<(), CompiledError> {
+        match self {
+            Self::Contents(_) => Ok(()),
+            Self::Stored(zone) => zone.failure().map_or(Ok(()), Err),
+        }
+    }
+}
