@@ -130,12 +130,12 @@ pub fn parse_ttl(octets: &[u8]) -> Option<u32> {
             b'w' => 604_800,
             _ => return None,
         };
-        total += number.take()? * unit;
+        total = total.checked_add(number.take()? * unit)?;
     }
     if octets.is_empty() {
         return None;
     }
-    total += number.unwrap_or(0);
+    total = total.checked_add(number.unwrap_or(0))?;
     u32::try_from(total).ok().filter(|ttl| *ttl <= 0x7fff_ffff)
 }
 
@@ -151,6 +151,11 @@ mod tests {
         for bad in [&b""[..], b"h", b"1x", b"-1", b"2147483648", b"99999999999", b"1hh"] {
             assert_eq!(parse_ttl(bad), None, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_ttl_of_many_numbers_does_not_overflow() {
+        assert_eq!(parse_ttl("4294967295w".repeat(8000).as_bytes()), None);
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub(crate) enum Failure {
 
 pub(crate) fn run(arguments: &VerifyArguments) -> Result<CommandOutcome, Failure> {
     check_inputs(std::iter::once(&arguments.file).chain(&arguments.anchor))?;
-    let LoadedZone { contents, mut warnings, .. } = zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
+    let LoadedZone { contents, mut warnings, .. } =
+        zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
     // Verification reports these as faults.
     warnings.retain(|warning| !matches!(warning, Warning::MixedTtl { .. } | Warning::NoNs));
     zones::log_warnings(&arguments.file, &warnings);

@@ -225,7 +225,8 @@ impl Image {
     }
 
     fn page(&self, record: &VerificationRecord, behind: u64, digest: [u8; DIGEST]) -> Vec<u8> {
-        let ZoneSummary { apex, serial, is_signed, negative_soa, nsec3, nsec5, period, signatures } = &self.facts;
+        let ZoneSummary { apex, serial, is_signed, negative_soa, nsec3, nsec5, period, signatures } =
+            &self.facts;
         let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
         let flags = flag(*is_signed, SIGNED)
             | flag(nsec3.is_some(), NSEC3)

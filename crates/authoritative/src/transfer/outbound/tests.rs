@@ -502,7 +502,8 @@ fn records_of_any_length_are_sent_or_the_transfer_is_broken_off() {
         let server = Server::new(&contents);
         let mut asked = request(None);
         let verified = is_signed.then(|| signed(&mut asked).0);
-        let TransferAnswer::Stream(mut sending) = server.begin(&asked, verified.as_ref(), false, &mut Vec::new())
+        let TransferAnswer::Stream(mut sending) =
+            server.begin(&asked, verified.as_ref(), false, &mut Vec::new())
         else {
             panic!("no stream");
         };
@@ -542,7 +543,8 @@ fn a_large_change_is_sent_in_bounded_memory() {
     let octets = std::fs::metadata(folder.path().join("j")).unwrap().len();
     assert!(octets > 3 << 20, "{octets}");
     server.journal = Some(journal);
-    let TransferAnswer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new()) else {
+    let TransferAnswer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new())
+    else {
         panic!("no stream");
     };
     let (mut messages, mut message, mut most) = (Vec::new(), Vec::new(), 0);
@@ -561,7 +563,8 @@ fn a_large_change_is_sent_in_bounded_memory() {
 fn a_journal_that_is_spoilt_under_way_breaks_the_transfer_off() {
     let folder = TempDir::new().unwrap();
     let server = incremental(&folder, &versions());
-    let TransferAnswer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new()) else {
+    let TransferAnswer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new())
+    else {
         panic!("no stream");
     };
     let path = folder.path().join("j");
