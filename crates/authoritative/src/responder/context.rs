@@ -54,6 +54,6 @@ impl ServerContext {
 
 impl std::fmt::Debug for ServerContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("zones", &self.zones).finish_non_exhaustive()
+        f.debug_struct("ServerContext").field("zones", &self.zones).finish_non_exhaustive()
     }
 }

@@ -210,7 +210,7 @@ pub(super) fn read_name(text: &str) -> Result<Name, TsigKeyError> {
 
 impl fmt::Debug for TsigKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Key")
+        f.debug_struct("TsigKey")
             .field("name", &self.name)
             .field("algorithm", &self.algorithm)
             .finish_non_exhaustive()

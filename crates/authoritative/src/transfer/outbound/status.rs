@@ -229,7 +229,7 @@ impl OutgoingTransfers {
 
 impl fmt::Debug for OutgoingTransfers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outgoing").field("most", &self.most).finish_non_exhaustive()
+        f.debug_struct("OutgoingTransfers").field("most", &self.most).finish_non_exhaustive()
     }
 }
 

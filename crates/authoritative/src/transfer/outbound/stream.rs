@@ -120,6 +120,6 @@ impl ResponseStream for TransferStream {
 
 impl std::fmt::Debug for TransferStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sending").field("active", &self.active).finish_non_exhaustive()
+        f.debug_struct("TransferStream").field("active", &self.active).finish_non_exhaustive()
     }
 }
