@@ -1,9 +1,10 @@
-//! The table of an experiment's raw data: typed columns, each with its meaning, and one row for each measurement.
+//! The raw data of an experiment: a table with typed, described columns and one row for each
+//! measurement.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What the cells of a column are.
+/// Type of the cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -12,25 +13,26 @@ pub enum Kind {
     Number,
 }
 
-/// A column: its name in the files, what its cells are, and what they mean, with the unit.
+/// A column: name, type of the cells, and meaning with the unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataColumn {
-    /// Name: lower case, words joined by underlines.
+    /// Name in the data files: lower-case words, joined by underscores.
     pub name: String,
     pub kind: Kind,
-    /// What they mean, with the unit.
+    /// Meaning of the cells, with the unit.
     pub meaning: String,
 }
 
 impl DataColumn {
-    /// A column.
+    /// Creates a column with the name, the type of its cells and their meaning.
     pub fn new(name: &str, kind: Kind, meaning: &str) -> Self {
         Self { name: name.to_owned(), kind, meaning: meaning.to_owned() }
     }
 }
 
 impl Kind {
-    /// Whether a cell of this kind may have the value. A missing cell is null; an empty text would be one in CSV.
+    /// Whether a cell of this type may contain the value. Null is a missing cell. An empty text is
+    /// not allowed, because CSV cannot distinguish it from a missing cell.
     fn fits(self, value: &Value) -> bool {
         match self {
             _ if value.is_null() => true,
@@ -40,8 +42,8 @@ impl Kind {
         }
     }
 
-    /// The value of a cell that is written: an empty text is a missing cell, a count that no file can hold the most that it
-    /// can.
+    /// Converts the value of a field to the value of a cell: an empty text becomes null, and an
+    /// unsigned integer above `i64::MAX` becomes `i64::MAX`, the maximum of the data files.
     fn cell(self, value: Value) -> Value {
         match (self, &value) {
             (Self::Text, Value::String(text)) if text.is_empty() => Value::Null,
@@ -54,31 +56,32 @@ impl Kind {
     }
 }
 
-/// A table of raw data. Every row has a cell for each column, of the column's kind or missing.
+/// A table of raw data. Every row has one cell for each column. A cell has the type of its column
+/// or is null.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DataTable {
     columns: Vec<DataColumn>,
     rows: Vec<Vec<Value>>,
 }
 
-/// A row has not one fitting cell for each column.
+/// The row has the wrong number of cells, or a cell has the wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("row {row} does not fit the columns: a cell of another kind, one too few or one too many")]
 pub struct UnfitRow {
-    /// Number of the row, from 1.
+    /// Number of the row, starting at 1.
     pub row: usize,
 }
 
 impl DataTable {
-    /// A table without rows.
+    /// Creates a table with these columns and no rows.
     pub const fn new(columns: Vec<DataColumn>) -> Self {
         Self { columns, rows: Vec::new() }
     }
 
     /// Appends a row.
     ///
-    /// # Errors
-    /// Where it has not one fitting cell for each column.
+    /// # Errors Fails if the row does not have exactly one cell of the correct type for each
+    /// column.
     pub fn push(&mut self, row: Vec<Value>) -> Result<(), UnfitRow> {
         let fits = row.len() == self.columns.len()
             && row.iter().zip(&self.columns).all(|(cell, column)| column.kind.fits(cell));
@@ -89,10 +92,11 @@ impl DataTable {
         Ok(())
     }
 
-    /// Appends a row: a structure with a field for each column. A missing value, or an empty text, is a missing cell.
+    /// Appends a row from a structure with one field for each column. `None` or an empty text
+    /// becomes a missing cell.
     ///
-    /// # Errors
-    /// Where a field has no column, a column no field, or a value another kind.
+    /// # Errors Fails if a field has no column, a column has no field, or a value has the wrong
+    /// type.
     pub fn push_row(&mut self, row: &impl Serialize) -> Result<(), UnfitRow> {
         let unfit = UnfitRow { row: self.rows.len() + 1 };
         let Ok(Value::Object(mut fields)) = serde_json::to_value(row) else { return Err(unfit) };
@@ -101,12 +105,12 @@ impl DataTable {
         self.push(cells)
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub fn columns(&self) -> &[DataColumn] {
         &self.columns
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub fn rows(&self) -> &[Vec<Value>] {
         &self.rows
     }
@@ -118,7 +122,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// Columns of every kind.
+    /// Columns of all types.
     pub(crate) fn columns() -> Vec<DataColumn> {
         vec![
             DataColumn::new("name", Kind::Text, "who"),
@@ -127,7 +131,8 @@ pub(crate) mod tests {
         ]
     }
 
-    /// Any table with cells that can be told apart when written: no empty text.
+    /// Generates tables without empty texts, because CSV cannot distinguish an empty text from a
+    /// missing cell.
     pub(crate) fn any_table() -> impl Strategy<Value = DataTable> {
         let text = prop_oneof![
             Just(Value::Null),

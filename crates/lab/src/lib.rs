@@ -1,9 +1,10 @@
 //! The laboratory: load generation, zone generation, comparison, experiments and reports.
 //!
-//! A comparison signs and verifies contents in its own process, and takes the names for its queries from them; so this crate
-//! uses the types of `nonesuch-zone` and `nonesuch-dnssec`. It does not use those of the server: the server that it measures
-//! is a child process, met over the wire as any other. How a server is started is data that the caller passes; the laboratory
-//! reads a line with "ready" and then speaks DNS.
+//! A comparison signs and verifies zones in its own process and takes query names from these zones.
+//! Therefore this crate depends on `nonesuch-zone` and `nonesuch-dnssec`. It does not depend on the
+//! server crates: the measured server is a child process that receives DNS queries like any other
+//! server. The caller passes the command that starts the server. The laboratory waits for an output
+//! line that contains "ready" and then sends queries.
 #![forbid(unsafe_code)]
 
 mod data;

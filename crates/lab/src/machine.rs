@@ -1,31 +1,32 @@
-//! The machine that figures were measured on, and which of its CPUs do what.
+//! The machine on which an experiment runs, and the selection of CPUs for server and load
+//! generator.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// What a reader must know to hold figures against those of another machine.
+/// Description of the machine and the program, to compare results of different machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     pub cpu: String,
-    /// CPUs that this process may use.
+    /// Number of CPUs that this process may use.
     pub cpus: u64,
     pub memory_kib: u64,
     pub system: String,
     pub nonesuch: String,
-    /// The compiler that built it; empty where unknown.
+    /// Version of the compiler of this program; empty if unknown.
     pub rustc: String,
-    /// Whether it was built for speed, without checks for developers.
+    /// Whether this program is built without debug assertions.
     pub optimised: bool,
-    /// The CPU that servers were kept on, where they were.
+    /// CPU to which the servers are bound, if they are bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu: Option<u64>,
-    /// The CPU that the load generator was kept on, where it was.
+    /// CPU to which the load generator is bound, if it is bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_cpu: Option<u64>,
 }
 
 impl Machine {
-    /// This machine. What it does not tell stays empty.
+    /// Describes this machine. Texts that the system does not provide are empty.
     pub(crate) fn here(places: Option<CpuPlacement>) -> Self {
         let cpuinfo = read("/proc/cpuinfo");
         let release = read("/etc/os-release");
@@ -44,7 +45,7 @@ impl Machine {
         }
     }
 
-    /// A warning where the program was not built for speed.
+    /// Returns a warning if this program is built with debug assertions.
     pub(crate) fn note_of_debug_build(&self) -> Option<String> {
         let remedy = "make it again with a release build (cargo run --release)";
         let note = || format!("A build with the checks of a debug build was measured: {remedy}.");
@@ -56,39 +57,40 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// What follows `name` on its line.
+/// Returns the rest of the first line that begins with `name`, or an empty text.
 fn field<'a>(text: &'a str, name: &str) -> &'a str {
     text.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim)
 }
 
-/// CPUs for the server and for the load generator.
+/// CPU numbers for the server and for the load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuPlacement {
     pub(crate) server: usize,
     pub(crate) load: usize,
 }
 
-/// Chooses two CPUs that this process may use, of different cores where there are two; nothing where there is one
-/// CPU.
+/// Selects two CPUs that this process may use, on different cores if possible. Returns `None` if
+/// there is only one CPU.
 pub(crate) fn choose_cpus() -> Option<CpuPlacement> {
     places_among(&allowed_cpus(), |cpu| {
         parse_list(read(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).trim())
     })
 }
 
-/// The CPUs that this process may use, ascending; none where the system does not tell.
+/// Returns the CPUs that this process may use, in ascending order. The list is empty if the system
+/// does not provide it.
 pub(crate) fn allowed_cpus() -> Vec<usize> {
     parse_list(field(&read("/proc/self/status"), "Cpus_allowed_list:"))
 }
 
-/// Whether the CPU has all features of `names`, as `/proc/cpuinfo` calls them.
+/// Whether the CPU has all features in `names`. The names are those of `/proc/cpuinfo`.
 pub(crate) fn has_features(names: &[&str]) -> bool {
     let cpuinfo = read("/proc/cpuinfo");
     let flags = field(&cpuinfo, "flags");
     names.iter().all(|name| flags.split_ascii_whitespace().any(|flag| flag == *name))
 }
 
-/// The last CPU serves: interrupts mostly go to the first.
+/// Assigns the last CPU to the server, because most interrupts occur on the first CPU.
 fn places_among(allowed: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> Option<CpuPlacement> {
     let (&server, others) = allowed.split_last()?;
     let shared = siblings(server);
@@ -96,7 +98,7 @@ fn places_among(allowed: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> Op
     Some(CpuPlacement { server, load: *load })
 }
 
-/// CPUs in the form `0-3,8`; none where the text is no such list.
+/// Parses a list of CPUs such as `0-3,8`. Returns an empty list if the text has another format.
 fn parse_list(text: &str) -> Vec<usize> {
     let mut cpus = Vec::new();
     for part in text.split(',') {

@@ -1,5 +1,5 @@
-//! Ways of measuring that experiments share: operations in a loop, jobs as processes, servers, other programs, and what is
-//! done with whole zones.
+//! Measurement methods that experiments share: counting operations in a loop, running jobs as
+//! processes, running servers, running other programs, and processing complete zones.
 
 pub(crate) mod bench;
 pub(crate) mod change;

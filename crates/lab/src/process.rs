@@ -1,25 +1,26 @@
-//! What a process has cost: CPU time and resident memory, read from Linux's `/proc`.
+//! CPU time and resident memory of a process, from `/proc` of Linux.
 
 use std::fs;
 use std::time::Duration;
 
-/// Clock ticks a second in `/proc/PID/stat`: `USER_HZ`, which is 100 on every architecture that Rust's standard
-/// library supports on Linux.
+/// Clock ticks per second in `/proc/PID/stat`: `USER_HZ`. It is 100 on all Linux architectures that
+/// the standard library of Rust supports.
 const TICKS_PER_SECOND: u64 = 100;
-/// The step in which CPU time is counted, µs.
+/// Resolution of the CPU time, in µs.
 pub(crate) const CPU_STEP_US: u64 = 1_000_000 / TICKS_PER_SECOND;
 
-/// CPU time of all threads of a process since it started. The system counts in steps of 10 ms.
+/// CPU time of all threads of a process since its start. The kernel counts in steps of 10 ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuTime {
-    /// Time in the program, µs.
+    /// Time in user mode, in µs.
     pub user_us: u64,
-    /// Time in the kernel on the program's behalf, µs.
+    /// Time in the kernel for this process, in µs.
     pub system_us: u64,
 }
 
 impl CpuTime {
-    /// The time since `earlier`, a reading of the same process.
+    /// Returns the difference between this value and `earlier`, an earlier value of the same
+    /// process.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -29,30 +30,31 @@ impl CpuTime {
     }
 }
 
-/// Memory of a process, KiB.
+/// Memory of a process, in KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// Resident set: pages in memory, shared ones counted in full.
+    /// Resident set size. It includes the full size of shared pages.
     pub resident_kib: u64,
-    /// Proportional set: shared pages counted by their share. Readable only for one's own processes.
+    /// Proportional set size (PSS): shared pages are divided among their users. Readable only for
+    /// processes of the same user.
     pub proportional_kib: Option<u64>,
 }
 
-/// Reads the CPU time of process `pid`; nothing when there is no such process.
+/// Reads the CPU time of process `pid`. Returns `None` if the process does not exist.
 #[must_use]
 pub fn cpu_time(pid: u32) -> Option<CpuTime> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Reads the CPU time of the calling thread, up to the last tick of the system's clock; nothing where the system does not
-/// tell.
+/// Reads the CPU time of the calling thread, up to the last clock tick. Returns `None` if the
+/// system does not provide it.
 #[must_use]
 pub(crate) fn own_thread_cpu_time() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Reads the memory of process `pid`; nothing when there is no such process.
+/// Reads the memory of process `pid`. Returns `None` if the process does not exist.
 #[must_use]
 pub fn memory(pid: u32) -> Option<Memory> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -63,18 +65,19 @@ pub fn memory(pid: u32) -> Option<Memory> {
     })
 }
 
-/// Reads fields 14 and 15 of proc_pid_stat(5). Field 2, the program's name, is in parentheses and may hold
-/// anything, parentheses and blanks too: the fields after it are counted from its end.
+/// Reads fields 14 and 15 of `proc_pid_stat(5)`. Field 2 is the program name in parentheses. The
+/// name can contain any character, including parentheses and spaces. Therefore the function counts
+/// the other fields from the last closing parenthesis.
 fn parse_stat(stat: &[u8]) -> Option<CpuTime> {
     let name_end = stat.iter().rposition(|&octet| octet == b')')?;
     let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
-    // Field 3, the state, comes first.
+    // The first of these fields is field 3, the state.
     let mut fields = rest.split_ascii_whitespace().skip(14 - 3);
     let mut ticks = || fields.next()?.parse::<u64>().ok()?.checked_mul(CPU_STEP_US);
     Some(CpuTime { user_us: ticks()?, system_us: ticks()? })
 }
 
-/// The value of a line `NAME   N kB`.
+/// Returns the value of a line `NAME   N kB`.
 fn kib_of(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
@@ -108,7 +111,7 @@ mod tests {
     fn this_process_is_measured() {
         let pid = std::process::id();
         let before = cpu_time(pid).expect("this process runs");
-        // Work until the clock of the measurement moves.
+        // Consume CPU time until the counter changes.
         let mut spent = CpuTime { user_us: 0, system_us: 0 };
         while spent.user_us + spent.system_us == 0 {
             spent = cpu_time(pid).expect("this process runs").since(before);
@@ -120,7 +123,7 @@ mod tests {
 
     #[test]
     fn no_process_is_nothing() {
-        // Above the largest process number that Linux gives (2^22).
+        // Above the maximum process ID of Linux (2^22).
         assert_eq!(cpu_time(u32::MAX), None);
         assert_eq!(memory(u32::MAX), None);
     }

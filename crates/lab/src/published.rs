@@ -1,6 +1,8 @@
-//! Figures that others have published, which reports set beside ours: `experiments/published-figures.toml`.
+//! Published figures of other authors, for comparison in reports:
+//! `experiments/published-figures.toml`.
 //!
-//! Absolute figures belong to the hardware that they were measured on; ratios and shapes compare.
+//! Absolute figures are only valid for the hardware of the publication. Compare ratios and the
+//! shape of curves.
 
 use crate::measure::subject::experimental;
 use serde::{Deserialize, Serialize};
@@ -14,7 +16,7 @@ const TEXT: &str = include_str!("../../../experiments/published-figures.toml");
 #[serde(untagged)]
 pub(crate) enum Cell {
     Number(f64),
-    /// A word; empty where nothing was published.
+    /// A text; empty if the figure is not published.
     Text(String),
 }
 
@@ -22,21 +24,21 @@ pub(crate) enum Cell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PublishedTable {
-    /// What experiments name it by.
+    /// Identifier in the `published` list of experiments.
     pub id: String,
     pub title: String,
     pub source: String,
-    /// What it was measured on; empty where that was not published.
+    /// Hardware of the measurement; empty if not published.
     #[serde(default)]
     pub hardware: String,
-    /// How it was measured, and what a reader must know.
+    /// Method of the measurement and remarks for the reader.
     #[serde(default)]
     pub note: String,
-    /// Heads.
+    /// Column headings.
     pub columns: Vec<String>,
-    /// As many cells as there are columns in each.
+    /// Rows. Each row has one cell for each column.
     pub rows: Vec<Vec<Cell>>,
-    /// The rows as names and cells.
+    /// The rows as maps from column heading to cell.
     #[serde(skip_deserializing)]
     pub(crate) records: Vec<BTreeMap<String, Cell>>,
 }
@@ -47,7 +49,8 @@ struct Document {
     table: Vec<PublishedTable>,
 }
 
-/// Empty where the text that is built in were at fault, which a test rules out.
+/// The published tables. The list is empty if the built-in text is invalid; a test excludes this
+/// case.
 static TABLES: LazyLock<Vec<PublishedTable>> = LazyLock::new(|| {
     let mut tables = toml::from_str::<Document>(TEXT).map(|document| document.table).unwrap_or_default();
     for table in &mut tables {
@@ -57,18 +60,19 @@ static TABLES: LazyLock<Vec<PublishedTable>> = LazyLock::new(|| {
     tables
 });
 
-/// The table that experiments name `id`.
+/// Returns the table with the identifier `id`.
 pub(crate) fn table(id: &str) -> Option<&'static PublishedTable> {
     TABLES.iter().find(|table| table.id == id)
 }
 
-/// A cell as reports show it: the name of a scheme that is experimental here has a `*` behind it.
+/// Formats a cell for reports: appends `*` to the name of a scheme that is experimental in this
+/// program.
 pub(crate) fn marked(cell: &str) -> String {
     let mark = if experimental(cell).is_some() { "*" } else { "" };
     format!("{cell}{mark}")
 }
 
-/// What the tables are named by.
+/// Returns the identifiers of all tables.
 pub(crate) fn identifiers() -> Vec<&'static str> {
     TABLES.iter().map(|table| table.id.as_str()).collect()
 }

@@ -1,27 +1,28 @@
-//! What repeated measurements come to.
+//! Statistics of repeated measurements.
 
-/// Mean, spread and order of a sample.
+/// Mean, standard deviation, median, minimum and maximum of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub(crate) struct Statistics {
     pub count: usize,
     pub mean: f64,
-    /// Standard deviation of the sample (divided by one less than the count); 0 for one value.
+    /// Sample standard deviation (divisor: count minus 1); 0 for one value.
     pub deviation: f64,
-    /// The middle value, or the mean of the two middle ones.
+    /// Median; for an even count, the mean of the two middle values.
     pub median: f64,
     pub least: f64,
     pub most: f64,
 }
 
 impl Statistics {
-    /// Of `values`; nothing of none.
+    /// Computes the statistics of `values`. Returns `None` if there are no values.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (least, most) = (*sorted.first()?, *sorted.last()?);
         let count = sorted.len();
         let mean = sorted.iter().sum::<f64>() / count as f64;
-        // Two passes: the sum of squares of large values that differ little would lose all digits.
+        // Two passes: with large values that differ little, the difference of sums of squares would
+        // lose all significant digits.
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
         let deviation = if count > 1 { (squares / (count - 1) as f64).sqrt() } else { 0.0 };
         let median = sorted[(count - 1) / 2].midpoint(sorted[count / 2]);
@@ -38,7 +39,7 @@ mod tests {
         let statistics = Statistics::of(&[9.0, 2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0]).expect("values");
         assert_eq!((statistics.count, statistics.mean, statistics.median), (8, 5.0, 4.5));
         assert_eq!((statistics.least, statistics.most), (2.0, 9.0));
-        // The squares of the differences sum to 32.
+        // The sum of the squared differences is 32.
         assert!((statistics.deviation - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
     }
 

@@ -1,4 +1,4 @@
-//! Continuous operation, counted: the loop that every figure of the benchmark comes from.
+//! The loop that counts operations. All figures of the verification benchmark result from it.
 
 mod vrf;
 
@@ -17,12 +17,14 @@ use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Messages that are gone through in turn: one message over and over would let the processor learn its branches.
+/// Number of messages that a loop uses in turn. With a single message, the branch predictor of the
+/// processor would learn its branches.
 const MESSAGES: usize = 16;
-/// The clock is read about this often: often enough for short iterations, and too seldom to count in the figures.
+/// Approximate interval between two readings of the clock. It is short enough for short iterations
+/// and long enough not to affect the figures.
 const CLOCK_PERIOD: Duration = Duration::from_micros(500);
 
-/// Why a subject cannot be measured.
+/// Reasons why a subject cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrepareError {
     #[error(transparent)]
@@ -39,7 +41,7 @@ pub(crate) enum PrepareError {
     Unsound,
 }
 
-/// What fails while it is measured.
+/// Error of an operation during the measurement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OperationError {
@@ -55,13 +57,13 @@ pub enum OperationError {
     Absent,
 }
 
-/// A subject that is ready.
+/// A subject with its key and inputs.
 pub(crate) enum Bench {
     Signatures(SignatureBench),
     Vrf(VrfBench),
 }
 
-/// Signatures that are ready: a key, messages, and signatures over them.
+/// A signing key, messages, and the signatures over these messages.
 pub(crate) struct SignatureBench {
     subject: Subject,
     private: PrivateKey,
@@ -70,7 +72,8 @@ pub(crate) struct SignatureBench {
     signatures: Vec<Vec<u8>>,
 }
 
-/// Makes the key of a subject, as the text of its file. RSA of 1024 bits too: zones still have such keys.
+/// Generates the key of a subject and returns the text of its key file. The function also generates
+/// RSA keys of 1024 bits, because zones still use them.
 pub(crate) fn make_key(subject: Subject) -> Result<String, PrepareError> {
     Ok(match subject.selection {
         Selection::Signatures(choice) => {
@@ -81,7 +84,8 @@ pub(crate) fn make_key(subject: Subject) -> Result<String, PrepareError> {
 }
 
 impl Bench {
-    /// Prepares a subject with the text of its key, and messages that are drawn from `seed`.
+    /// Creates the bench of a subject from the text of its key. `seed` determines the messages or
+    /// VRF inputs.
     pub(crate) fn new(subject: Subject, key: &str, seed: u64) -> Result<Self, PrepareError> {
         Ok(match subject.selection {
             Selection::Signatures(_) => {
@@ -94,7 +98,7 @@ impl Bench {
         })
     }
 
-    /// Octets of every message that is signed; nothing for VRFs.
+    /// Octets of each signed message; `None` for VRFs.
     pub(crate) fn message_octets(&self) -> Option<usize> {
         match self {
             Self::Signatures(bench) => Some(bench.messages.first().map_or(0, Vec::len)),
@@ -116,7 +120,7 @@ impl Bench {
         }
     }
 
-    /// Does `operation` continuously for `seconds`.
+    /// Repeats `operation` for `seconds` and counts the operations.
     pub(crate) fn count(&self, operation: Operation, seconds: f64) -> Result<CountResult, OperationError> {
         match self {
             Self::Signatures(bench) => bench.count(operation, seconds),
@@ -181,7 +185,7 @@ impl SignatureBench {
     }
 }
 
-/// Calls `once`, which does `each` operations, until `seconds` are over.
+/// Calls `once` until `seconds` have elapsed. Each call performs `each` operations.
 fn repeat(
     seconds: f64,
     each: u64,
@@ -211,8 +215,8 @@ fn repeat(
     Ok(CountResult { operations: calls * each, seconds: elapsed.as_secs_f64(), cpu_seconds })
 }
 
-/// What signatures of DNSSEC are mostly made over: the RRSIG fields and an RRset of two AAAA records of
-/// `www.example.`, signed by `example.` (RFC 4034 §3.1.8.1).
+/// Generates typical signed data: the RRSIG fields and an RRset of two AAAA records of
+/// `www.example.` with the signer `example.` (RFC 4034 §3.1.8.1).
 fn messages(algorithm: Algorithm, seed: u64, count: usize) -> Result<Vec<Vec<u8>>, NameError> {
     let (owner, signer): (Name, Name) = ("www.example.".parse()?, "example.".parse()?);
     let fields = Rrsig {
@@ -220,7 +224,7 @@ fn messages(algorithm: Algorithm, seed: u64, count: usize) -> Result<Vec<Vec<u8>
         algorithm,
         labels: owner.view().rrsig_labels(),
         original_ttl: 3600,
-        // A day in January 2026 and 30 days later: their value costs nothing.
+        // Inception on 2026-01-13, expiration 30 days later. The values do not affect the cost.
         expiration: 1_770_854_400,
         inception: 1_768_262_400,
         tag: 20_326,
@@ -232,7 +236,7 @@ fn messages(algorithm: Algorithm, seed: u64, count: usize) -> Result<Vec<Vec<u8>
         let mut addresses = [[0_u8; 16]; 2];
         for address in &mut addresses {
             random.fill_bytes(address);
-            // 2001:db8::/32 is for documentation (RFC 3849).
+            // 2001:db8::/32 is the documentation prefix (RFC 3849).
             address[..4].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8]);
         }
         // Canonical order (RFC 4034 §6.3).
@@ -285,7 +289,7 @@ mod tests {
         let one = messages(Algorithm::ED25519, 7, 3).expect("messages");
         assert_eq!(one, messages(Algorithm::ED25519, 7, 3).expect("messages"));
         assert_ne!(one, messages(Algorithm::ED25519, 8, 3).expect("messages"));
-        // RRSIG fields with the signer; twice owner, type, class, TTL, length and address.
+        // RRSIG fields and signer; then twice: owner, type, class, TTL, length and address.
         assert!(one.iter().all(|message| message.len() == 18 + 9 + 2 * (13 + 10 + 16)));
         assert_ne!(one[0], one[1]);
     }

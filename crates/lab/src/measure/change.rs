@@ -1,8 +1,13 @@
-//! A zone some time later: a share of its records changed, as a registry's half-hourly delta changes them.
+//! Changes a share of the records of a zone, like the half-hourly update of a registry.
 //!
-//! One change in three each removes a delegation with what stands below it, adds one beside it, or gives one other DS
-//! records (other name servers, where it has none: those are not signed, RFC 4035 §2.2, so that nothing is signed anew).
-//! The serial moves by one.
+//! The changes alternate between three kinds:
+//!
+//! - Remove a delegation and all names below it.
+//! - Add a delegation next to an existing one.
+//! - Replace the DS records of a delegation. If it has no DS records, replace its name servers. NS
+//!   records of delegations are not signed (RFC 4035 §2.2), so this change needs no new signature.
+//!
+//! The serial increases by one.
 
 use nonesuch_proto::{Name, Rtype, rdata};
 use nonesuch_zone::{Contents, NameStatus, Node, NodesBuilder, name_statuses};
@@ -11,14 +16,14 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What has changed.
+/// Counts of the changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     pub removed_delegations: u64,
     pub added_delegations: u64,
-    /// Delegations with other DS records, or other name servers.
+    /// Delegations with different DS records or different name servers.
     pub altered_delegations: u64,
-    /// Records that are gone, those too that others took the place of.
+    /// Removed records, including replaced records.
     pub removed_records: u64,
     pub added_records: u64,
 }
@@ -32,8 +37,8 @@ enum Action {
 
 const ACTIONS: [Action; 3] = [Action::Remove, Action::AddBeside, Action::Alter];
 
-/// The zone with about `share` of its records removed or added, drawn by `seed`. A zone without delegations has its
-/// serial moved alone.
+/// Returns the zone with about `share` of its records removed or added. `seed` determines the
+/// changes. In a zone without delegations, only the serial changes.
 pub(crate) fn change(contents: &Contents, share: f64, seed: u64) -> (Contents, Changes) {
     let wanted = (contents.record_count() as f64 * share).ceil() as u64;
     let delegations: Vec<Node<'_>> = contents
@@ -45,7 +50,7 @@ pub(crate) fn change(contents: &Contents, share: f64, seed: u64) -> (Contents, C
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     let mut changer =
         Changer { contents, done: Changes::default(), chosen: BTreeMap::new(), added: Vec::new() };
-    // Half of the delegations at most, so that there is always one that was not drawn yet.
+    // At most half of the delegations, so that a random choice soon finds an unused delegation.
     while changer.touched() < wanted && changer.chosen.len() < delegations.len() / 2 {
         let place = generator.random_range(0..delegations.len());
         changer.choose(&delegations, place);
@@ -56,7 +61,7 @@ pub(crate) fn change(contents: &Contents, share: f64, seed: u64) -> (Contents, C
 struct Changer<'z> {
     contents: &'z Contents,
     done: Changes,
-    /// What becomes of delegations, by their place among all.
+    /// Actions by index of the delegation.
     chosen: BTreeMap<usize, Action>,
     added: Vec<(Name, Node<'z>)>,
 }
@@ -96,7 +101,8 @@ impl<'z> Changer<'z> {
         self.chosen.insert(place, action);
     }
 
-    /// A name with a longer first label, which the zone does not have.
+    /// Returns the name of the delegation with `-n` appended to the first label. Returns `None` if
+    /// the zone has this name or the label is too long.
     fn name_beside(&self, node: Node<'_>) -> Option<Name> {
         let parent = node.name().parent()?;
         let label = node.name().labels().next()?;
@@ -105,7 +111,8 @@ impl<'z> Changer<'z> {
     }
 
     fn finish(mut self, delegations: &[Node<'z>]) -> (Contents, Changes) {
-        // What is drawn twice, or longer than labels are, is not there: names are unique.
+        // The added names are unique: each delegation is chosen at most once, and `name_beside`
+        // returns no name of the zone.
         self.added.sort_by(|a, b| a.0.cmp(&b.0));
         let chosen: Vec<(Node<'_>, Action)> =
             self.chosen.iter().map(|(place, action)| (delegations[*place], *action)).collect();
@@ -132,7 +139,7 @@ impl<'z> Changer<'z> {
     }
 }
 
-/// The names below a name.
+/// Returns the nodes below a node.
 fn below<'z>(node: Node<'z>) -> impl Iterator<Item = Node<'z>> {
     std::iter::successors(node.next(), |next| next.next())
         .take_while(move |next| next.name().is_below(node.name()))
@@ -142,7 +149,7 @@ fn records_of(node: Node<'_>, rtype: Rtype) -> u64 {
     node.rrset(rtype).map_or(0, |rrset| rrset.count() as u64)
 }
 
-/// The type of the records that are altered at a delegation.
+/// Returns the type of the records that `Action::Alter` replaces at a delegation.
 fn altered_type(node: Node<'_>) -> Rtype {
     if node.has(Rtype::DS) { Rtype::DS } else { Rtype::NS }
 }
@@ -168,24 +175,25 @@ fn push_changed(run: &mut NodesBuilder, node: Node<'_>, altered: bool) {
     }
 }
 
-/// Other RDATA; two records that differ stay different.
+/// Returns changed RDATA. Different RDATA stay different.
 fn alter(rtype: Rtype, rdata: &[u8]) -> Vec<u8> {
     let mut altered = rdata.to_vec();
     match rtype {
-        // Five numbers of four octets end it; the first is the serial (RFC 1035 §3.3.13).
+        // The RDATA end with five 4-octet numbers. The first is the serial (RFC 1035 §3.3.13).
         Rtype::SOA => {
             let serial = altered.len().checked_sub(20).and_then(|at| altered[at..].first_chunk_mut::<4>());
             if let Some(serial) = serial {
                 *serial = u32::from_be_bytes(*serial).wrapping_add(1).to_be_bytes();
             }
         }
-        // The last octet of the digest.
+        // Change the last octet of the digest.
         Rtype::DS => {
             if let Some(last) = altered.last_mut() {
                 *last ^= 1;
             }
         }
-        // One more letter before the server's name, where it has room for one.
+        // Insert one letter at the start of the server name if the label and the name have room for
+        // it.
         _ => {
             if altered.len() < 255 && (1..63).contains(&altered[0]) {
                 altered[0] += 1;
@@ -223,7 +231,7 @@ mod tests {
         let zone = read(&text);
         let (changed, done) = change(&zone, 0.05, 7);
         let (before, after) = (lines(&zone), lines(&changed));
-        // The SOA record moves too.
+        // The SOA record changes too.
         assert_eq!(before.difference(&after).count() as u64, done.removed_records + 1);
         assert_eq!(after.difference(&before).count() as u64, done.added_records + 1);
         let share = (done.removed_records + done.added_records) as f64 / zone.record_count() as f64;
@@ -231,7 +239,7 @@ mod tests {
         assert!(
             done.removed_delegations > 10 && done.added_delegations > 10 && done.altered_delegations > 10
         );
-        // What is written can be read, and is in order.
+        // The output is a valid zone in canonical order.
         let mut again = Vec::new();
         write_zone(&changed, &mut again).expect("written");
         assert_eq!(lines(&read(&again)), after);

@@ -1,4 +1,4 @@
-//! Child processes that end with the value that holds them.
+//! Child processes that end when their handle is dropped.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ExitStatus};
@@ -6,23 +6,24 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest line of a child that is passed on whole, octets.
+/// Maximum length of an output line, in octets. Longer lines are split.
 const LINE_MAX: u64 = 1 << 20;
 
-/// A child process. It is killed, and waited for, when this is dropped.
+/// Handle of a child process. Dropping it kills the process and waits for its end.
 #[derive(Debug)]
 pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only where it has ended and was waited for.
+        // Both calls fail only if the process has already ended and been waited for.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Running {
-    /// The lines of its standard output, read by a thread of its own to their end: a child must never wait for its reader.
+    /// Returns the lines of standard output. A separate thread reads all output, so that the child
+    /// never blocks on a full pipe.
     pub(crate) fn lines(&mut self) -> Receiver<String> {
         let (sender, lines) = channel();
         if let Some(output) = self.0.stdout.take() {
@@ -31,7 +32,7 @@ impl Running {
                 let mut line = Vec::new();
                 while matches!(output.by_ref().take(LINE_MAX).read_until(b'\n', &mut line), Ok(read) if read > 0)
                 {
-                    // Nobody may listen any more.
+                    // An error means that the receiver is dropped. Continue to read for the child.
                     let _ = sender.send(String::from_utf8_lossy(&line).trim_end().to_owned());
                     line.clear();
                 }
@@ -40,7 +41,8 @@ impl Running {
         lines
     }
 
-    /// How it ended; nothing where it has not within `limit`.
+    /// Waits for the end of the process for at most `limit`. Returns `None` if the process is still
+    /// running, or its status cannot be read.
     pub(crate) fn end_within(&mut self, limit: Duration) -> Option<ExitStatus> {
         let end = Instant::now() + limit;
         loop {

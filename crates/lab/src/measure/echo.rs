@@ -1,4 +1,4 @@
-//! The server that the floor is measured with.
+//! The echo server, with which the echo floor is measured.
 
 use std::net::SocketAddr;
 
@@ -7,25 +7,26 @@ use nonesuch_net::{Listeners, NetError, bind};
 
 const HEADER: usize = 12;
 
-/// How it is run.
+/// Options of an echo server.
 #[derive(Clone, Debug)]
 pub struct EchoOptions {
-    /// Where it listens: an address of this machine's loopback interface; port 0 takes a free one.
+    /// Listening address. It must be a loopback address; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// Octets of each answer.
+    /// Size of each response, in octets.
     pub octets: usize,
-    /// Threads, each with its own socket.
+    /// Number of threads. Each thread has its own socket.
     pub workers: usize,
-    /// The CPUs that they are bound to; empty: any.
+    /// CPUs to which the threads are bound; empty: not bound.
     pub cpus: Vec<usize>,
 }
 
-/// Why it does not run.
+/// Reasons why an echo server does not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum EchoError {
-    /// It would answer strangers, with more than they sent: an amplifier.
+    /// The address is not a loopback address. On other addresses the server would be an amplifier:
+    /// it would send responses that are larger than the queries to any client.
     #[error(
         "{address}: the echo server listens on addresses of the loopback interface alone: take 127.0.0.1:0"
     )]
@@ -36,19 +37,18 @@ pub enum EchoError {
     Net(#[from] NetError),
 }
 
-/// A running echo server; dropping it stops it.
+/// A running echo server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct EchoServer {
-    /// Where it listens.
+    /// The address on which the server listens.
     pub address: SocketAddr,
     _server: UdpServer,
 }
 
 impl EchoServer {
-    /// Starts it.
+    /// Starts the server.
     ///
-    /// # Errors
-    /// When the options make no sense or a socket cannot be opened.
+    /// # Errors Fails if an option is invalid or a socket cannot be opened.
     pub fn start(options: &EchoOptions) -> Result<Self, EchoError> {
         if !options.listen.ip().is_loopback() {
             return Err(EchoError::NotLoopback { address: options.listen });
@@ -64,7 +64,8 @@ impl EchoServer {
     }
 }
 
-/// The query with QR set (RFC 1035 section 4.1.1), cut or filled up to `octets`. What is no query has no answer.
+/// Writes the response to `out`: the query with QR set (RFC 1035 §4.1.1), truncated or padded with
+/// zeros to `octets`. Returns `false` if the message is not a query; it then gets no response.
 fn echo(query: &[u8], octets: usize, out: &mut Vec<u8>) -> bool {
     if query.len() < HEADER || query[2] & 0x80 != 0 {
         return false;

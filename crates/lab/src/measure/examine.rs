@@ -1,7 +1,9 @@
-//! What is done with whole zones in memory: counting, taking signatures out, changing, packing for a transfer.
+//! Operations on complete zones in memory: counting, removing signatures, changing records,
+//! computing the size of a transfer.
 //!
-//! The runner leaves it to a process of its own, `nonesuch lab zone`: Linux counts the memory of the process that starts
-//! a job as the job's, so the runner stays small.
+//! The experiment runs these operations in a separate process, `nonesuch lab zone`, to keep its own
+//! memory small: Linux includes the memory of the parent process in the maximum resident memory of
+//! a job.
 
 use super::change::{Changes, change};
 use super::transfer::{Transfer, transfer};
@@ -15,36 +17,36 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What is to be done with a zone.
+/// Operations to perform on a zone.
 #[derive(Clone, Debug, Default)]
 pub struct ExamineOptions {
-    /// The zone file.
+    /// Path of the zone file.
     pub file: PathBuf,
-    /// The apex, where the file does not tell.
+    /// The apex, if the file does not contain it.
     pub origin: Option<Name>,
-    /// Where the zone goes without what signing made in it.
+    /// Output file for the zone without the records that signing added.
     pub unsigned: Option<PathBuf>,
-    /// Where a changed form of that goes.
+    /// Output file for a changed version of this unsigned zone.
     pub changed: Option<PathBuf>,
-    /// The share of the records that change.
+    /// Share of the records that change.
     pub share: f64,
-    /// What the changes are drawn from.
+    /// Seed of the random changes.
     pub seed: u64,
-    /// Whether a transfer of the zone is computed.
+    /// Whether to compute the size of a transfer of the zone.
     pub transfer: bool,
 }
 
-/// What a zone holds.
+/// Numbers of records, names and delegations of a zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneCounts {
     /// The apex.
     pub origin: String,
     pub records: u64,
-    /// Names that own records, glue among them.
+    /// Names with records, including glue.
     pub names: u64,
-    /// Zone cuts.
+    /// Number of delegations.
     pub delegations: u64,
-    /// Those with DS records.
+    /// Number of delegations with DS records.
     pub signed_delegations: u64,
 }
 
@@ -66,22 +68,22 @@ impl ZoneCounts {
     }
 }
 
-/// What was found in a zone.
+/// Result of [`examine`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExamineResult {
-    /// Of the zone without what signing made in it.
+    /// Counts of the zone without the records that signing added.
     #[serde(flatten)]
     pub counts: ZoneCounts,
-    /// What differs in the changed form.
+    /// Counts of the changes in the changed version, if one was written.
     pub changes: Option<Changes>,
-    /// What a transfer of the zone as it stands in the file comes to.
+    /// Size of a transfer of the zone as read from the file, if computed.
     pub transfer: Option<Transfer>,
 }
 
-/// Why a zone was not examined.
+/// Reasons why [`examine`] fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum ExamineError {
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -89,10 +91,9 @@ pub enum ExamineError {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// Does what `options` ask for.
+/// Reads a zone and performs the operations in `options`.
 ///
-/// # Errors
-/// Where the zone cannot be read, or a file cannot be written.
+/// # Errors Fails if the zone cannot be read or a file cannot be written.
 pub fn examine(options: &ExamineOptions) -> Result<ExamineResult, ExamineError> {
     let contents = read_file(&options.file, options.origin.as_ref())?.contents;
     let transfer = options.transfer.then(|| transfer(&contents));
@@ -112,8 +113,8 @@ pub fn examine(options: &ExamineOptions) -> Result<ExamineResult, ExamineError> 
     Ok(ExamineResult { counts: ZoneCounts::of(&contents), changes, transfer })
 }
 
-/// The zone as it was before it was signed: without what signing makes, the keys and what is published of them, and the
-/// zone's digest, which signing makes wrong (RFC 8976 §3).
+/// Removes the records that signing adds, the keys and the records published for them, and the
+/// ZONEMD record, because signing invalidates the digest (RFC 8976 §3).
 pub(crate) fn strip(contents: &Contents) -> Contents {
     let mut run = NodesBuilder::default();
     let apex = contents.apex().view();
@@ -129,7 +130,7 @@ pub(crate) fn strip(contents: &Contents) -> Contents {
     Contents::from_parts(contents.apex(), vec![run])
 }
 
-/// Writes the zone file; not to the disk for good, since it is gone after the run.
+/// Writes a zone file, without fsync: the file is deleted after the run.
 pub(crate) fn write_file(contents: &Contents, path: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     write_zone(contents, &mut out)?;

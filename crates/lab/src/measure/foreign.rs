@@ -1,5 +1,5 @@
-//! Instructions per operation on foreign processors: the file that `tools/foreign` leaves. Time under an emulator says
-//! nothing, so none is taken in.
+//! Instructions per operation on foreign processors, from the file that `tools/foreign` writes. The
+//! file contains no times, because time under an emulator is meaningless.
 
 use super::openssl;
 use super::probe;
@@ -9,14 +9,14 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Octets of the largest file that is taken: a row takes about 200.
+/// Maximum file size, in octets. A row needs about 200 octets.
 const FILE_MAX: u64 = 1 << 20;
-/// Characters of the longest name of a processor.
+/// Maximum length of a processor name, in characters.
 const PROCESSOR_MAX: usize = 32;
-/// What the file calls our own programs.
+/// Value of `source` in the file for programs of this project.
 const OURS: &str = "ours";
 
-/// Why a file of counted instructions is refused.
+/// Reasons why a file of instruction counts is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForeignError {
@@ -32,7 +32,7 @@ pub enum ForeignError {
     Empty { path: PathBuf },
 }
 
-/// Why a row cannot be.
+/// Reasons why a row is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RowError {
@@ -54,19 +54,19 @@ pub enum RowError {
     Twice { subject: Subject, operation: Operation, processor: String },
 }
 
-/// What is known of the counts beside them.
+/// Metadata of the counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ForeignCountsInfo {
-    /// The emulator that counted, with its version.
+    /// Name and version of the emulator.
     pub counter: String,
     pub openssl: String,
-    /// When it was counted, RFC 3339.
+    /// Time of the counting, in RFC 3339 format.
     pub date: String,
-    /// Processors, and the emulator's model of each.
+    /// Pairs of a processor and its model in the emulator.
     pub models: Vec<(String, String)>,
 }
 
-/// The file.
+/// The JSON document in the file.
 #[derive(Deserialize)]
 struct Document {
     counter: String,
@@ -75,7 +75,7 @@ struct Document {
     rows: Vec<Row>,
 }
 
-/// A row of it.
+/// A row of the document.
 #[derive(Deserialize)]
 struct Row {
     processor: String,
@@ -89,34 +89,33 @@ struct Row {
     greatest: u64,
 }
 
-/// The content of a sound file.
+/// Content of a valid file.
 #[derive(Debug)]
 pub(crate) struct Foreign {
     pub(crate) facts: ForeignCountsInfo,
     pub(crate) counts: Vec<Count>,
 }
 
-/// Instructions of one operation on one processor.
+/// Instructions per operation of one subject on one processor.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Count {
-    /// `nonesuch` or `openssl`.
+    /// Program: `nonesuch` or `openssl`.
     pub(crate) backend: &'static str,
     pub(crate) processor: String,
     pub(crate) subject: Subject,
     pub(crate) operation: Operation,
     pub(crate) operations: u64,
-    /// Instructions per operation, the mean.
+    /// Mean number of instructions per operation.
     pub(crate) instructions: u64,
-    /// The round with the fewest, per operation.
+    /// Instructions per operation in the round with the fewest.
     pub(crate) least: u64,
-    /// The round with the most, per operation.
+    /// Instructions per operation in the round with the most.
     pub(crate) most: u64,
 }
 
 /// Reads the file at `path`.
 ///
-/// # Errors
-/// Where it cannot be read, has another form, or a row says what cannot be.
+/// # Errors Fails if the file cannot be read, has another format, or contains an invalid row.
 pub(crate) fn read(path: &Path) -> Result<Foreign, ForeignError> {
     let failed = |source| ForeignError::Read { path: path.to_path_buf(), source };
     let mut octets = Vec::new();
@@ -165,7 +164,7 @@ impl Count {
     }
 }
 
-/// A row that says what can be.
+/// Converts a row, and rejects it if a value is invalid.
 fn count_of(row: &Row) -> Result<Count, RowError> {
     let is_name = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
     if row.processor.is_empty() || row.processor.len() > PROCESSOR_MAX || !row.processor.bytes().all(is_name)

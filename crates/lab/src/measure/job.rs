@@ -1,4 +1,4 @@
-//! Jobs as processes: run to the end, with what they cost.
+//! Runs jobs as child processes and measures their cost.
 
 use nonesuch_net::wait_with_usage;
 use std::fs::File;
@@ -6,23 +6,23 @@ use std::io::{self, Read as _, Seek as _};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
-/// Octets of what a job writes that are kept.
+/// Maximum number of octets read from each output of a job.
 const OUTPUT_MAX: u64 = 1 << 20;
-/// Characters of what a job said that a fault shows.
+/// Maximum number of characters of a job's message in an error.
 const SAID_MAX: usize = 400;
 
-/// A job that has ended.
+/// Cost and output of a job that has ended successfully.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FinishedJob {
     pub(crate) wall_seconds: f64,
     pub(crate) user_seconds: f64,
     pub(crate) system_seconds: f64,
-    /// Most resident memory, KiB.
+    /// Maximum resident memory, in KiB.
     pub(crate) peak_kib: u64,
     pub(crate) output: String,
 }
 
-/// Why a job has no figures.
+/// Reasons why a job has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError {
@@ -33,14 +33,16 @@ pub enum JobError {
 }
 
 impl FinishedJob {
-    /// A whole number of the JSON document that it printed.
+    /// Returns an unsigned integer from the JSON document that the job printed. Returns `None` if
+    /// it does not exist.
     pub(crate) fn number(&self, key: &str) -> Option<u64> {
         let document: serde_json::Value = serde_json::from_str(self.output.trim()).ok()?;
         document.get(key)?.as_u64()
     }
 }
 
-/// Runs `command` to its end. Its outputs go to files, so that it never waits for a reader.
+/// Runs `command` until it ends. Its outputs go to temporary files, so that it never blocks on a
+/// full pipe.
 pub(crate) fn run(command: &mut Command) -> Result<FinishedJob, JobError> {
     let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
@@ -60,7 +62,8 @@ pub(crate) fn run(command: &mut Command) -> Result<FinishedJob, JobError> {
     })
 }
 
-/// The line that says how a job failed: one that says so, else the last. Warnings come before, usage after.
+/// Returns the line that describes the failure: the first line that contains `error: `, otherwise
+/// the last line. Warnings can precede that line, and a usage message can follow it.
 fn fault_of(said: &str, output: &str) -> String {
     let text = if said.trim().is_empty() { output } else { said };
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -85,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_a_job_costs_is_told() {
-        // A string of 64 MiB in the shell; it works for a moment too.
+        // The shell stores a string of 64 MiB, which also needs CPU time.
         let ended = shell("x=$(head -c 67108864 /dev/zero | tr '\\0' x); echo \"{\\\"n\\\": ${#x}}\"");
         assert_eq!(ended.number("n"), Some(67_108_864));
         assert!(ended.peak_kib >= 65_536, "{ended:?}");

@@ -1,9 +1,14 @@
-//! Instruction levels of x86-64: which program runs within a level, and what its environment must hold.
+//! Instruction levels of x86-64: the program for each level and the environment that the program
+//! needs.
 //!
-//! A level is a set of instructions that a processor has (x86-64 psABI, "Micro-Architecture Levels"). A program stays
-//! within one if it is built for it and if code that looks for better instructions when it starts is kept from finding
-//! any: the level's own program does the first, the environment the second. Libraries read that environment before
-//! `main`, so each level is measured by a child process.
+//! A level is a set of instructions (x86-64 psABI, "Micro-Architecture Levels"). A program stays
+//! within a level under two conditions:
+//!
+//! - It is built for the level. Therefore each level has its own program.
+//! - Code that selects better instructions at run time does not find any. The environment of the
+//!   program ensures this.
+//!
+//! Libraries read this environment before `main`. Therefore a child process measures each level.
 
 use super::job::{self, JobError};
 use serde::{Deserialize, Serialize};
@@ -11,45 +16,48 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// An instruction level.
+/// An instruction level of x86-64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Level {
-    /// All that this machine has.
+    /// All instructions of this machine.
     #[serde(rename = "native")]
     Native,
-    /// AVX2, BMI and FMA, but no AVX-512.
+    /// With AVX2, BMI and FMA; without AVX-512.
     #[serde(rename = "x86-64-v3")]
     X86_64V3,
-    /// SSE4.2, but no AVX.
+    /// With SSE4.2; without AVX.
     #[serde(rename = "x86-64-v2")]
     X86_64V2,
 }
 
-/// Variables and their values.
+/// Environment variables and their values.
 pub(crate) type Environment = &'static [(&'static str, &'static str)];
 
-/// How a level is kept to.
+/// Properties of a level.
 struct Row {
     level: Level,
     name: &'static str,
-    /// Environment variable with the path of the level's program.
+    /// Environment variable that can contain the path of the level's program.
     variable: &'static str,
-    /// Name of that program beside ours.
+    /// File name of the level's program, in the directory of the running program.
     file: &'static str,
-    /// Set before the program starts.
+    /// Environment of the program, which masks instructions above the level.
     environment: Environment,
-    /// Features that the processor must have, as `/proc/cpuinfo` calls them.
+    /// CPU features that the level needs, with the names of `/proc/cpuinfo`.
     features: &'static [&'static str],
 }
 
-/// Takes away what aws-lc (as OpenSSL) finds with CPUID: `~` and the bits of leaf 1, then of leaf 7.
+/// Environment variable that hides features found with CPUID from aws-lc and OpenSSL: `~` and the
+/// bits of leaf 1, then those of leaf 7.
 const CRYPTO_MASK: &str = "OPENSSL_ia32cap";
-/// Takes away what the C library chooses its copying functions by.
+/// Environment variable that hides the features by which the C library selects its copy functions.
 const GLIBC_MASK: &str = "GLIBC_TUNABLES";
-/// Variables that mask instructions. What a user has set in them holds for no level.
+/// Variables that mask instructions. The laboratory ignores the user's values of these variables at
+/// every level.
 pub(crate) const MASKS: [&str; 2] = [CRYPTO_MASK, GLIBC_MASK];
 
-/// Besides what lies above the level, AES-NI, PCLMULQDQ, SHA, ADX and RDRAND are masked in both: no level has them.
+/// All levels except `native`. Both environments mask the instructions above the level, and also
+/// AES-NI, PCLMULQDQ, SHA, ADX and RDRAND, which belong to no level.
 const LEVELS: &[Row] = &[
     Row {
         level: Level::X86_64V3,
@@ -79,16 +87,17 @@ const LEVELS: &[Row] = &[
     },
 ];
 
-/// A program that stays within a level.
+/// A program that uses only the instructions of a level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LevelProgram {
     #[serde(skip)]
     pub program: PathBuf,
-    /// What its environment must hold; other masks are taken out of it.
+    /// Environment that the program needs. [`Self::command`] removes other masks from the
+    /// environment.
     pub environment: Environment,
 }
 
-/// Why a level is not measured.
+/// Reasons why a level cannot be measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LevelError {
@@ -107,10 +116,9 @@ pub enum LevelError {
 }
 
 impl LevelProgram {
-    /// Its version, as it says.
+    /// Runs the program with `--version` and returns its version.
     ///
-    /// # Errors
-    /// Where it fails, or is no nonesuch.
+    /// # Errors Fails if the program fails or is not `nonesuch`.
     pub fn version(&self) -> Result<String, LevelError> {
         let path = || self.program.clone();
         let ended = job::run(self.command().arg("--version"));
@@ -119,7 +127,7 @@ impl LevelProgram {
         version.ok_or_else(|| LevelError::Other(path()))
     }
 
-    /// The command that starts it, without arguments.
+    /// Returns a command without arguments that starts the program.
     pub fn command(&self) -> Command {
         let mut command = unmasked(&self.program);
         command.envs(self.environment.iter().copied());
@@ -127,7 +135,7 @@ impl LevelProgram {
     }
 }
 
-/// The command that starts a program with all instructions of the machine, without arguments.
+/// Returns a command without arguments that starts a program with all instructions of the machine.
 pub(crate) fn unmasked(program: &Path) -> Command {
     let mut command = Command::new(program);
     MASKS.iter().for_each(|mask| _ = command.env_remove(mask));
@@ -135,15 +143,15 @@ pub(crate) fn unmasked(program: &Path) -> Command {
 }
 
 impl Level {
-    /// The name, as experiments have it.
+    /// Returns the name of the level in experiments.
     pub fn name(self) -> &'static str {
         self.row().map_or("native", |row| row.name)
     }
 
-    /// What the environment of any program must hold to keep the libraries in it within this level, where they heed it.
+    /// Returns the environment that keeps the libraries of any program within this level, if they
+    /// read these variables.
     ///
-    /// # Errors
-    /// Where this machine does not have the level.
+    /// # Errors Fails if this machine does not support the level.
     pub fn environment(self) -> Result<Environment, LevelError> {
         let Some(row) = self.row() else { return Ok(&[]) };
         row.require()?;
@@ -154,11 +162,13 @@ impl Level {
         LEVELS.iter().find(|row| row.level == self)
     }
 
-    /// The program of this level beside the program `ours`, or where the level's environment variable says. Nothing for
-    /// [`Level::Native`] where this process itself has it, since no mask is set in its environment.
+    /// Returns the program of this level: the path in the environment variable of the level, or the
+    /// file in the directory of the program `ours`.
     ///
-    /// # Errors
-    /// Where the machine does not have the level, or there is no program.
+    /// For [`Level::Native`] the result is `None` if this process can measure the level itself,
+    /// because no mask is set in its environment.
+    ///
+    /// # Errors Fails if the machine does not support the level or the program does not exist.
     pub fn find(self, ours: &Path) -> Result<Option<LevelProgram>, LevelError> {
         let Some(row) = self.row() else {
             let masked = MASKS.iter().any(|mask| std::env::var_os(mask).is_some());
@@ -170,7 +180,7 @@ impl Level {
 }
 
 impl Row {
-    /// That this machine has the level.
+    /// Checks that this machine supports the level.
     fn require(&self) -> Result<(), LevelError> {
         if !cfg!(target_arch = "x86_64") {
             return Err(LevelError::Architecture(self.name));

@@ -1,7 +1,8 @@
-//! `openssl speed`, where it is installed: the same operations by another library.
+//! Measures the same operations with `openssl speed`, if it is installed.
 //!
-//! It times signing, then verification, of a short digest with one key; the time on the wall is asked for, as with our
-//! own loop. Counts come as lines `+R1:operations:bits:seconds`, one for each operation.
+//! `openssl speed` signs a short digest with one key, then verifies the signature. The option
+//! `-elapsed` selects wall time, which is also the time of this program's own loop. The output has
+//! one line `+R1:operations:bits:seconds` for each operation.
 
 use super::child::Running;
 use super::probe::CountResult;
@@ -12,15 +13,15 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// What rows and bars of it are called.
+/// Name of OpenSSL in rows and charts.
 pub(crate) const NAME: &str = "openssl";
 
-/// A scheme that it times.
+/// A signature scheme that `openssl speed` measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scheme {
-    /// Its name there.
+    /// Name in `openssl speed`.
     pub(crate) name: &'static str,
-    /// Its name here.
+    /// Name in reports of this program.
     pub(crate) scheme: &'static str,
 }
 
@@ -35,7 +36,7 @@ const SCHEMES: &[Scheme] = &[
     Scheme { name: "ed448", scheme: "Ed448" },
 ];
 
-/// Numbers of the lines of counts: RSA, ECDSA, EdDSA; signing, verification.
+/// Prefixes of the lines with counts, for RSA, ECDSA and EdDSA; signing and verification of each.
 const LINES: &[(&str, Operation)] = &[
     ("+R1:", Operation::Sign),
     ("+R2:", Operation::Verify),
@@ -45,16 +46,17 @@ const LINES: &[(&str, Operation)] = &[
     ("+R9:", Operation::Verify),
 ];
 
-/// Beside what was asked for: starting, and making a key.
+/// Time limit in addition to the requested seconds: for the start of the program and the generation
+/// of a key.
 const SPARE: Duration = Duration::from_secs(30);
 
-/// Each scheme that `subjects` have too.
+/// Returns the schemes that `openssl speed` and `subjects` have in common.
 pub(crate) fn chosen(subjects: &[Subject]) -> impl Iterator<Item = Scheme> + use<> {
     let schemes: Vec<String> = subjects.iter().map(Subject::scheme).collect();
     SCHEMES.iter().copied().filter(move |known| schemes.iter().any(|scheme| scheme == known.scheme))
 }
 
-/// Why `openssl` is left out.
+/// Reasons why the run omits `openssl`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpensslError {
     #[error("{0} is not installed")]
@@ -71,20 +73,21 @@ pub(crate) enum OpensslError {
     Uncounted(String),
 }
 
-/// The counts of one operation.
+/// Count of one operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Count {
     pub(crate) operation: Operation,
     pub(crate) counted: CountResult,
 }
 
-/// The first line of `openssl version`.
+/// Returns the first line of the output of `openssl version`.
 pub(crate) fn version() -> Result<String, OpensslError> {
     let text = run(unmasked(Path::new(NAME)).arg("version"), SPARE)?;
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// Times both operations of a scheme, by its name there, for so many seconds each, with `environment` set.
+/// Measures both operations of a scheme for `seconds` each, with `environment` set. `name` is the
+/// name in `openssl speed`.
 pub(crate) fn speed(name: &str, seconds: u32, environment: Environment) -> Result<Vec<Count>, OpensslError> {
     let mut command = unmasked(Path::new(NAME));
     command.envs(environment.iter().copied());
@@ -97,7 +100,7 @@ pub(crate) fn speed(name: &str, seconds: u32, environment: Environment) -> Resul
     Ok(counts)
 }
 
-/// The counts among what it printed.
+/// Returns the valid counts in the output of `openssl speed`.
 fn parse(text: &str) -> Vec<Count> {
     let count = |line: &str| {
         let (rest, operation) =
@@ -110,7 +113,8 @@ fn parse(text: &str) -> Vec<Count> {
     text.lines().filter_map(count).collect()
 }
 
-/// Runs a program to its end and gives both of its outputs, which are short. One that takes too long is ended.
+/// Runs a program until it ends and returns its standard output followed by its standard error.
+/// Both are short enough for a pipe. The function kills the program after `limit`.
 fn run(command: &mut Command, limit: Duration) -> Result<String, OpensslError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();

@@ -1,110 +1,114 @@
-//! The probe: a program that measures and tells raw counts, so that other builds of ours can be asked.
+//! The probe measures operations and outputs raw counts. The laboratory runs it in programs that
+//! are built for other instruction levels or processors.
 //!
-//! It has two forms. Asked once ([`measure`]), it makes keys, measures all that it is told to, and prints one JSON
-//! document. Followed ([`follow`]), it is given keys, then order after order, and answers each with a line of JSON:
-//! whoever gives the orders can go over several programs in turn.
+//! The probe has two modes:
+//!
+//! - [`measure`] generates keys, performs all requested measurements, and returns one report.
+//! - [`follow`] reads keys and orders, one for each line, and writes one line of JSON for each
+//!   order. The caller can thus alternate between several programs.
 
 use super::bench::{Bench, OperationError, PrepareError, make_key};
 use super::subject::{Operation, Subject};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Read as _, Write};
 
-/// What our own rows are called.
+/// Name of this program in rows.
 pub(crate) const NAME: &str = "nonesuch";
 
-/// Version of the document and of the lines.
+/// Version of the JSON format of the report and of the lines.
 const FORMAT: u32 = 1;
 
-/// Octets of the longest order: keys of all subjects take less than a hundredth.
+/// Maximum length of an order, in octets. The keys of all subjects need less than 1 % of it.
 const ORDER_MAX: u64 = 16 << 20;
 
-/// What one measurement counted.
+/// Result of one measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountResult {
     pub operations: u64,
-    /// Seconds on the wall that they took.
+    /// Elapsed wall time, in seconds.
     pub seconds: f64,
-    /// Seconds that the processor spent on them, up to the last tick of the system's clock, where it is told.
+    /// CPU time of the thread, in seconds, up to the last clock tick; `None` if the system does not
+    /// provide it.
     pub cpu_seconds: Option<f64>,
 }
 
-/// What the probe is to measure, when asked once.
+/// Options of [`measure`].
 #[derive(Clone, Debug)]
 pub struct MeasureOptions {
-    /// What; empty for all.
+    /// Subjects; empty: all.
     pub subjects: Vec<Subject>,
-    /// Operations.
+    /// Operations; a subject is measured with those that it has.
     pub operations: Vec<Operation>,
-    /// Iterations.
+    /// Number of iterations.
     pub iterations: u32,
-    /// Seconds in each.
+    /// Duration of each measurement, in seconds.
     pub seconds: f64,
-    /// What messages are drawn from.
+    /// Seed of messages and VRF inputs.
     pub seed: u64,
 }
 
-/// All that the probe counted.
+/// Result of [`measure`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeReport {
-    /// Who counted.
+    /// Description of the program and its subjects.
     #[serde(flatten)]
     pub ready: Ready,
-    /// The counts, iteration by iteration.
+    /// Measurements, in the order of the iterations.
     pub counts: Vec<Measurement>,
 }
 
-/// A count and what it is of.
+/// One measurement of one operation of a subject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     pub iteration: u32,
     pub subject: Subject,
     pub operation: Operation,
-    /// What was counted.
+    /// Result of the measurement.
     #[serde(flatten)]
     pub counted: CountResult,
 }
 
-/// What is known of a subject beside the figures.
+/// Properties of a subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubjectInfo {
     pub subject: String,
-    /// The signature scheme or VRF, in words.
+    /// Name of the signature scheme or VRF.
     pub scheme: String,
     pub library: String,
-    /// That library's version; empty where unknown.
+    /// Version of the library; empty if unknown.
     pub library_version: String,
-    /// Why a reader should be warned of the scheme.
+    /// Reason why the scheme is experimental, if it is.
     pub experimental: Option<String>,
-    /// Octets of the public key field of DNSKEY or NSEC5KEY.
+    /// Octets of the public key field in the DNSKEY or NSEC5KEY record.
     pub key_octets: u64,
     /// Octets of a signature or proof.
     pub signature_octets: u64,
 }
 
-/// Who measures.
+/// Description of the program that measures, and of its subjects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
-    /// Version of this form.
+    /// Version of the JSON format.
     pub format: u32,
     pub version: String,
-    /// The architecture that the program was built for.
+    /// Target architecture of the program.
     pub architecture: String,
-    /// Instructions above its baseline that the compiler was allowed to use anywhere.
+    /// CPU features above the baseline that the compiler could use in the whole program.
     pub compiled_for: Vec<String>,
     pub subjects: Vec<SubjectInfo>,
-    /// Those that cannot be measured, and why.
+    /// Subjects that cannot be measured, with the reason.
     pub failed: Vec<(String, String)>,
-    /// Octets of every message that is signed; 0 where none is.
+    /// Octets of each signed message; 0 if the subjects are only VRFs.
     pub message_octets: u64,
 }
 
-/// What a followed probe is told.
+/// A line that the caller of [`follow`] sends.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Order {
-    /// What will be measured, with the keys, and what messages are drawn from. The keys sign nothing else.
+    /// Prepares subjects with their keys. These keys are used only for the measurement.
     Prepare {
-        /// Subjects and the text of their private key files.
+        /// Subjects with the texts of their private key files.
         keys: Vec<(Subject, String)>,
         seed: u64,
     },
@@ -115,22 +119,22 @@ pub(crate) enum Order {
     },
 }
 
-/// What it answers.
+/// A line that [`follow`] writes.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
-    /// The answer to [`Order::Prepare`].
+    /// Response to [`Order::Prepare`].
     Ready(Ready),
-    /// The answer to [`Order::Count`].
+    /// Response to [`Order::Count`].
     Counted(CountResult),
-    /// An order that cannot be carried out.
+    /// Reason why an order failed.
     Failed(String),
 }
 
-/// Why a probe ended before its orders did.
+/// Reasons why [`follow`] ends before its input ends.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum FollowError {
     #[error("orders on standard input, answers on standard output: {0}")]
     Stream(#[from] io::Error),
@@ -138,10 +142,10 @@ pub enum FollowError {
     Order { line: u64, source: serde_json::Error },
 }
 
-/// Why there is no count.
+/// Reasons why a measurement fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum CountError {
     #[error("{0} was not prepared")]
     Unprepared(Subject),
@@ -149,12 +153,13 @@ pub enum CountError {
     Operation { subject: Subject, operation: Operation, source: OperationError },
 }
 
-/// Subjects that are ready, in the order of the keys.
+/// Prepared subjects, in the order of their keys.
 #[derive(Default)]
 pub(crate) struct Benches(Vec<(Subject, Bench)>);
 
 impl Benches {
-    /// Prepares what the keys are for.
+    /// Prepares the subjects of `keys`. Returns their benches and the description of the program.
+    /// The description lists subjects that failed.
     pub(crate) fn prepare(
         keys: impl Iterator<Item = (Subject, Result<String, PrepareError>)>,
         seed: u64,
@@ -182,7 +187,7 @@ impl Benches {
         (benches, ready)
     }
 
-    /// Counts; the error is what an answer says.
+    /// Repeats `operation` of a prepared subject for `seconds` and counts the operations.
     pub(crate) fn count(
         &self,
         subject: Subject,
@@ -208,8 +213,8 @@ fn facts(subject: Subject, bench: &Bench) -> SubjectInfo {
     }
 }
 
-/// Versions of a library, or of several joined by ` + `, from the lock file that this program was built with; empty
-/// where unknown.
+/// Returns the version of a library from the lock file of the build; empty if unknown. `libraries`
+/// can contain several names joined by ` + `; the result has the same form.
 fn library_version(libraries: &str) -> String {
     libraries.split(" + ").map(version_of_one).collect::<Vec<_>>().join(" + ")
 }
@@ -217,7 +222,7 @@ fn library_version(libraries: &str) -> String {
 fn version_of_one(library: &str) -> &'static str {
     let package = match library {
         "aws-lc" => "aws-lc-sys",
-        // It comes in parts of one version.
+        // The library consists of several crates with the same version.
         "fn-dsa" => "fn-dsa-sign",
         "nonesuch" => return env!("CARGO_PKG_VERSION"),
         other => other,
@@ -227,7 +232,8 @@ fn version_of_one(library: &str) -> &'static str {
     versions.filter(|(name, _)| *name == package).map(|(_, version)| version).next().unwrap_or_default()
 }
 
-/// Features that the compiler took for granted, of those that make up the levels of x86-64, and their like elsewhere.
+/// Returns the enabled CPU features of the compilation: those that distinguish the levels of
+/// x86-64, and similar features of other architectures.
 fn compiled_for() -> Vec<String> {
     let features = [
         ("sse4.2", cfg!(target_feature = "sse4.2")),
@@ -242,11 +248,10 @@ fn compiled_for() -> Vec<String> {
     features.iter().filter(|(_, on)| *on).map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Makes keys and measures, iteration by iteration over all subjects and operations. What cannot be measured is listed;
-/// an operation that fails ends it.
+/// Generates keys and measures all operations of all subjects in each iteration. The report lists
+/// subjects that cannot be measured.
 ///
-/// # Errors
-/// Where an operation fails.
+/// # Errors Fails if an operation of a prepared subject fails.
 pub fn measure(options: &MeasureOptions) -> Result<ProbeReport, CountError> {
     let subjects =
         if options.subjects.is_empty() { Subject::list(&[], 64, 32) } else { options.subjects.clone() };
@@ -264,10 +269,9 @@ pub fn measure(options: &MeasureOptions) -> Result<ProbeReport, CountError> {
     Ok(ProbeReport { ready, counts })
 }
 
-/// Follows orders until there are no more.
+/// Reads orders and writes answers until the input ends.
 ///
-/// # Errors
-/// Where a line is no order, or the other side is gone.
+/// # Errors Fails if a line is not a valid order or if reading or writing fails.
 pub fn follow(orders: impl BufRead, mut answers: impl Write) -> Result<(), FollowError> {
     let mut benches = Benches::default();
     let mut orders = orders;
@@ -296,7 +300,7 @@ pub fn follow(orders: impl BufRead, mut answers: impl Write) -> Result<(), Follo
     Ok(())
 }
 
-/// Writes an order or an answer as a line.
+/// Writes a value as one line of JSON.
 pub(crate) fn push_line(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
     let mut line = serde_json::to_vec(value).map_err(io::Error::other)?;
     line.push(b'\n');

@@ -1,4 +1,5 @@
-//! A server as a child process: started, waited for until it listens, and stopped whatever happens.
+//! Runs a server as a child process: starts it, waits until it is ready, and kills it when its
+//! handle is dropped.
 
 use super::child::Running;
 use std::fs::{self, File};
@@ -10,10 +11,10 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Characters of what a server wrote that an error shows.
+/// Maximum number of characters of the server's log in an error.
 const LOG_SHOWN: usize = 600;
 
-/// Why a server does not serve.
+/// Reasons why a server is not ready.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -29,8 +30,8 @@ pub enum ServerError {
     NoAddress { line: String },
 }
 
-/// `program`, which is `nonesuch` with its environment, as a server of a zone file that was verified, on a free port of the
-/// loopback address.
+/// Returns the command that serves a zone file on a free port of 127.0.0.1 with structural
+/// verification. `program` is `nonesuch` with its environment.
 #[must_use]
 pub fn serving(mut program: Command, origin: &str, file: &Path, workers: u16) -> Command {
     program.args(["serve", "--listen", "127.0.0.1:0", "--verify", "structural", "--origin", origin]);
@@ -38,19 +39,19 @@ pub fn serving(mut program: Command, origin: &str, file: &Path, workers: u16) ->
     program
 }
 
-/// A running server. It is killed when this is dropped.
+/// A running server. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Running,
     pub(crate) address: SocketAddr,
     pub(crate) ready_after: Duration,
-    /// Whether it was kept on the CPU asked for.
+    /// Whether the server is bound to the requested CPU.
     pub(crate) pinned: bool,
 }
 
 impl Server {
-    /// Starts `command`, kept on `cpu` if given, and waits until it prints a line with the word "ready" and the address
-    /// that it listens on. What it writes to standard error goes to the file `log`.
+    /// Starts `command`, bound to `cpu` if given, and waits for at most `limit` until it prints a
+    /// line with the word "ready" and its listening address. Standard error goes to the file `log`.
     pub(crate) fn start(
         mut command: Command,
         cpu: Option<usize>,
@@ -72,7 +73,9 @@ impl Server {
     }
 }
 
-/// A child inherits the CPUs of the thread that starts it: one of its own, so that this thread keeps all of its CPUs.
+/// Starts a process that is bound to `cpu`, if given. A child inherits the CPU affinity of the
+/// thread that starts it. Therefore a separate thread starts it, and the affinity of the calling
+/// thread does not change.
 fn spawn_on(command: &mut Command, cpu: Option<usize>) -> io::Result<(Running, bool)> {
     let Some(cpu) = cpu else { return Ok((Running(command.spawn()?), false)) };
     thread::scope(|scope| {
@@ -95,7 +98,8 @@ fn wait_ready(child: &mut Running, log: &Path, limit: Duration) -> Result<Socket
             }
             Ok(_) => {}
             Err(RecvTimeoutError::Timeout) => return Err(not_ready()),
-            // Its output is at its end: so is the server, or it never will say that it is ready.
+            // The server has closed its standard output: it has ended, or it cannot report that it
+            // is ready.
             Err(RecvTimeoutError::Disconnected) => {
                 let _ = child.0.kill();
                 let status = child.0.wait().map_err(|_| not_ready())?;
@@ -105,7 +109,7 @@ fn wait_ready(child: &mut Running, log: &Path, limit: Duration) -> Result<Socket
     }
 }
 
-/// The first address with port in a line, whatever stands around it.
+/// Returns the first socket address in a line, regardless of the characters around it.
 fn address_in(line: &str) -> Option<SocketAddr> {
     let foreign = |letter: char| !letter.is_ascii_hexdigit() && !".:[]".contains(letter);
     line.split(foreign).map(|word| word.trim_matches(['.', ':'])).find_map(|word| word.parse().ok())

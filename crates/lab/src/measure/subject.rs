@@ -1,4 +1,5 @@
-//! What is measured: signature schemes, by the table of algorithms, and the VRFs of NSEC5, by theirs.
+//! Subjects of measurements: the signature algorithms and the VRFs of NSEC5, from their tables in
+//! `nonesuch-crypto`.
 
 use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, AlgorithmEntry};
@@ -6,28 +7,30 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Algorithms with a form of `verify_batch` that is faster than a loop, and what does its arithmetic.
+/// Algorithms for which `verify_batch` is faster than a loop, with the library that does the
+/// arithmetic.
 const BATCHED: &[(Algorithm, &str)] = &[(Algorithm::ED25519, "crrl")];
 
-/// What does the arithmetic of batches; nothing where there is only the loop.
+/// Returns the library that does the arithmetic of batches, or `None` if batches are not faster
+/// than a loop.
 fn batch_library(algorithm: Algorithm) -> Option<&'static str> {
     BATCHED.iter().find(|(batched, _)| *batched == algorithm).map(|(_, library)| *library)
 }
 
-/// What the names of VRFs begin with, before the name in their table: `vrf-p256`.
+/// Prefix of the names of VRFs. The name of the VRF in its table follows: `vrf-p256`.
 const VRF_PREFIX: &str = "vrf-";
 
-/// What of a VRF has a form for many at once that is faster than a loop.
+/// Batch operations of a VRF that are faster than a loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BatchSupport {
     Nothing,
-    /// `prove_batch`.
+    /// Only `prove_batch`.
     Proving,
-    /// `prove_batch`, and `verify_batch`.
+    /// `prove_batch` and `verify_batch`.
     ProvingAndVerifying,
 }
 
-/// What does the arithmetic of a VRF; empty where unknown.
+/// Returns the library that does the arithmetic of a VRF; empty if unknown.
 const fn vrf_library(algorithm: VrfAlgorithm) -> &'static str {
     match algorithm {
         VrfAlgorithm::P256_SHA256_TAI => "nonesuch",
@@ -49,50 +52,52 @@ const fn vrf_shares(algorithm: VrfAlgorithm) -> BatchSupport {
     }
 }
 
-/// Something with operations that can be counted: signatures by keys of one algorithm, or proofs of one VRF.
+/// A subject of measurements: one algorithm with one key length, one VRF, or a batch of one of
+/// these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Subject {
-    /// Of signatures with the length of the keys, where there are several.
+    /// The algorithm or VRF. If the algorithm has several key lengths, one is selected.
     pub(crate) selection: Selection,
-    /// How many are verified, or where that shares work made, together; one by one without.
+    /// Number of signatures or proofs in a batch: batches are verified, and VRF proofs are also
+    /// generated in batches. `None`: one at a time.
     pub(crate) batch: Option<u16>,
 }
 
-/// A choice of what to measure: an algorithm of signatures, or a VRF.
+/// A signature algorithm or a VRF, selected for measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Selection {
-    /// Signatures; without a length of keys, every one.
+    /// A signature algorithm. Without a key length, it selects all key lengths.
     Signatures(Choice),
-    /// A VRF.
+    /// A VRF of NSEC5.
     Vrf(VrfAlgorithm),
 }
 
-/// An algorithm, for RSA with the length of its keys. `bits` is absent where keys have one length; in a choice of what
-/// to measure, absence stands for every length.
+/// A signature algorithm and, for RSA, a key length. `bits` is `None` if the algorithm has only one
+/// key length. In a selection for measurement, `None` selects all key lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Choice {
     /// The algorithm; never an alias.
     pub algorithm: Algorithm,
-    /// Length of keys, bits.
+    /// Key length, in bits.
     pub bits: Option<u16>,
 }
 
-/// An operation.
+/// An operation that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Operation {
-    /// A signature is verified.
+    /// Verify a signature, or a VRF proof.
     Verify,
-    /// A signature is made.
+    /// Generate a signature.
     Sign,
-    /// A proof of a VRF is made.
+    /// Generate a VRF proof.
     Prove,
 }
 
-/// Not the name of anything that can be measured.
+/// The text is not the name of a subject or selection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no algorithm: give a mnemonic such as ED25519, for RSA also with a length, as RSASHA256/2048, or a VRF such as \
@@ -100,7 +105,7 @@ pub enum Operation {
 )]
 pub struct SubjectError(String);
 
-/// Not the name of a choice.
+/// The text is not the name of an algorithm with an optional key length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChoiceError {
@@ -114,16 +119,16 @@ pub enum ChoiceError {
     Bits { algorithm: Algorithm, found: String, lengths: Vec<u16> },
 }
 
-/// Not the name of an operation.
+/// The text is not the name of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no operation: there are verify, sign and prove")]
 pub struct OperationNameError(String);
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 3] = [Self::Verify, Self::Sign, Self::Prove];
 
-    /// The name, as experiments have it.
+    /// Returns the name of the operation in experiments.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -144,20 +149,21 @@ impl FromStr for Operation {
 }
 
 impl Choice {
-    /// All algorithms with every length of their keys; without aliases, which cost what their algorithm costs.
+    /// Returns all algorithms with all their key lengths, without aliases: an alias has the same
+    /// cost as its algorithm.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let entries = ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
         entries.flat_map(|entry| Self { algorithm: entry.algorithm, bits: None }.variants()).collect()
     }
 
-    /// With the default length of keys where it names none and there are several.
+    /// Adds the default key length if `bits` is `None` and the algorithm has several key lengths.
     pub(crate) fn with_length(self) -> Self {
         let lengths = self.algorithm.entry().and_then(|entry| entry.scheme.key_lengths.as_ref());
         Self { bits: self.bits.or_else(|| lengths.map(|lengths| lengths.default)), ..self }
     }
 
-    /// Every choice that `self` stands for: one for each length of keys where it names none.
+    /// Returns one choice for each key length if `bits` is `None`, otherwise `self`.
     fn variants(self) -> Vec<Self> {
         let Some(entry) = self.algorithm.entry() else { return Vec::new() };
         let lengths = lengths(entry);
@@ -167,7 +173,8 @@ impl Choice {
         lengths.into_iter().map(|bits| Self { bits: Some(bits), ..self }).collect()
     }
 
-    /// The scheme in words: `RSA-2048`, `ECDSA P-256`. Both hashes of RSA share one.
+    /// Returns the name of the scheme: `RSA-2048`, `ECDSA P-256`. RSA has the same name with both
+    /// hashes.
     #[must_use]
     pub fn scheme(&self) -> String {
         match (self.algorithm, self.bits) {
@@ -183,14 +190,15 @@ impl Choice {
         }
     }
 
-    /// Whether it is held to withstand quantum computers.
+    /// Whether the scheme is considered secure against quantum computers.
     #[must_use]
     pub const fn is_post_quantum(&self) -> bool {
         matches!(self.algorithm, Algorithm::MLDSA44 | Algorithm::FALCON512 | Algorithm::MAYO2)
     }
 }
 
-/// Why the algorithm with this mnemonic, or the scheme of this name, is experimental; nothing where it is not.
+/// Returns the reason why an algorithm is experimental, or `None` if it is not. `name` is the
+/// mnemonic of the algorithm or the name of its scheme.
 pub(crate) fn experimental(name: &str) -> Option<&'static str> {
     let is_it = |entry: &&AlgorithmEntry| {
         entry.mnemonic == name || Choice { algorithm: entry.algorithm, bits: None }.scheme() == name
@@ -198,21 +206,24 @@ pub(crate) fn experimental(name: &str) -> Option<&'static str> {
     ALGORITHMS.iter().find(is_it)?.scheme.experimental
 }
 
-/// Lengths of an algorithm's keys, ascending, those too that are known to be weak: zones still have them.
+/// Returns the key lengths of an algorithm in ascending order, including weak ones, because zones
+/// still use them.
 fn lengths(entry: &AlgorithmEntry) -> Vec<u16> {
     let lengths = entry.scheme.key_lengths.as_ref();
     lengths.map_or_else(Vec::new, |lengths| lengths.forced.iter().chain(lengths.offered).copied().collect())
 }
 
 impl Subject {
-    /// What is measured: the chosen algorithms, or all of both tables; batches of `batch` signatures and of `vrf_batch`
-    /// proofs (none for 0). A number and its alias have the same scheme: aliases are left out.
+    /// Returns the subjects of the selections in `chosen`, or of all algorithms and VRFs if
+    /// `chosen` is empty. If `batch` is not 0, batches of `batch` signatures are included; if
+    /// `vrf_batch` is not 0, batches of `vrf_batch` proofs. Aliases are omitted, because they have
+    /// the same scheme as their algorithm.
     #[must_use]
     pub fn list(chosen: &[Selection], batch: u16, vrf_batch: u16) -> Vec<Self> {
         let chosen = if chosen.is_empty() { Selection::all() } else { chosen.to_vec() };
         let mut subjects = Vec::new();
         for subject in chosen.into_iter().flat_map(|selection| selection.subjects(batch, vrf_batch)) {
-            // What is named twice is measured once.
+            // Measure a subject once, even if it is selected twice.
             if !subjects.contains(&subject) {
                 subjects.push(subject);
             }
@@ -220,13 +231,13 @@ impl Subject {
         subjects
     }
 
-    /// The algorithm and length of its keys, where it is of signatures.
+    /// Returns the algorithm and key length, or `None` for a VRF.
     #[must_use]
     pub const fn choice(&self) -> Option<Choice> {
         if let Selection::Signatures(choice) = self.selection { Some(choice) } else { None }
     }
 
-    /// In words, for readers.
+    /// Returns the name of the scheme or VRF for reports, with the batch size.
     #[must_use]
     pub fn scheme(&self) -> String {
         let scheme = match self.selection {
@@ -236,7 +247,7 @@ impl Subject {
         self.batch.map_or_else(|| scheme.clone(), |size| format!("{scheme} (batch of {size})"))
     }
 
-    /// Whether there is such an operation.
+    /// Whether the subject has this operation.
     #[must_use]
     pub fn has(&self, operation: Operation) -> bool {
         let is_single = self.batch.is_none();
@@ -250,7 +261,7 @@ impl Subject {
         }
     }
 
-    /// What implements it.
+    /// Returns the name of the library that implements the subject.
     #[must_use]
     pub fn library(&self) -> &'static str {
         match self.selection {
@@ -266,7 +277,7 @@ impl Subject {
 }
 
 impl Selection {
-    /// Both tables, without aliases.
+    /// Returns all algorithms, without aliases, and all VRFs.
     fn all() -> Vec<Self> {
         let entries = ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
         let signatures =
@@ -274,12 +285,12 @@ impl Selection {
         signatures.chain(VRF_ALGORITHMS.iter().map(|entry| Self::Vrf(entry.algorithm))).collect()
     }
 
-    /// Every choice of signatures that `self` stands for.
+    /// Returns the algorithm with each selected key length. The list is empty for a VRF.
     pub(crate) fn choices(self) -> Vec<Choice> {
         if let Self::Signatures(choice) = self { choice.variants() } else { Vec::new() }
     }
 
-    /// Every selection that `self` stands for: one for each length of keys where it names none.
+    /// Returns one selection for each key length if `self` has none, otherwise `self`.
     fn variants(self) -> Vec<Self> {
         match self {
             Self::Signatures(_) => self.choices().into_iter().map(Self::Signatures).collect(),
@@ -287,7 +298,7 @@ impl Selection {
         }
     }
 
-    /// Whether many at once are faster than a loop.
+    /// Whether batches are faster than a loop.
     fn has_batches(self) -> bool {
         match self {
             Self::Signatures(choice) => choice.bits.is_none() && batch_library(choice.algorithm).is_some(),
@@ -295,7 +306,8 @@ impl Selection {
         }
     }
 
-    /// What `self` stands for, followed by its batch, where batches have a faster form.
+    /// Returns the subjects of this selection, followed by a batch if batches are faster than a
+    /// loop.
     fn subjects(self, batch: u16, vrf_batch: u16) -> Vec<Subject> {
         let single = |selection| Subject { selection, batch: None };
         let size = if matches!(self, Self::Vrf(_)) { vrf_batch } else { batch };
@@ -305,19 +317,19 @@ impl Selection {
     }
 }
 
-/// The VRF of a name such as `vrf-p256`.
+/// Parses the name of a VRF such as `vrf-p256`.
 fn vrf(text: &str) -> Option<VrfAlgorithm> {
     let name = text.get(..VRF_PREFIX.len()).filter(|prefix| prefix.eq_ignore_ascii_case(VRF_PREFIX));
     name.and_then(|prefix| VrfAlgorithm::from_name(&text[prefix.len()..]))
 }
 
-/// The name of a VRF here.
+/// Returns the name of a VRF with the prefix.
 fn vrf_name(algorithm: VrfAlgorithm) -> String {
     format!("{VRF_PREFIX}{}", algorithm.entry().map_or("", |entry| entry.name))
 }
 
 impl fmt::Display for Choice {
-    /// `ED25519`, `RSASHA256/2048`.
+    /// Formats as `ED25519` or `RSASHA256/2048`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.bits {
             Some(bits) => f.pad(&format!("{}/{bits}", self.algorithm)),
@@ -351,7 +363,7 @@ impl FromStr for Choice {
 }
 
 impl fmt::Display for Selection {
-    /// `RSASHA256`, `RSASHA256/2048`, `vrf-p256`.
+    /// Formats as `RSASHA256`, `RSASHA256/2048` or `vrf-p256`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Signatures(choice) => choice.fmt(f),
@@ -370,7 +382,7 @@ impl FromStr for Selection {
 }
 
 impl fmt::Display for Subject {
-    /// As a choice; a batch with its size, as `ED25519*64` and `vrf-p256*32`.
+    /// Formats the selection. For a batch, `*` and the size follow: `ED25519*64`, `vrf-p256*32`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.batch {
             Some(size) => f.pad(&format!("{}*{size}", self.selection)),
@@ -396,7 +408,7 @@ impl FromStr for Subject {
     }
 }
 
-/// Files have these by their text.
+/// Implements the conversions for serialisation as text.
 macro_rules! by_text {
     ($error:ty: $($name:ident),*) => {$(
         impl TryFrom<String> for $name {
@@ -427,7 +439,8 @@ mod tests {
     #[test]
     fn all_subjects_are_the_tables_without_aliases() {
         let subjects = Subject::list(&[], 64, 32);
-        // Two algorithms with five lengths of RSA keys each, seven with one, and the batch; four VRFs, three with a batch.
+        // Two algorithms with five RSA key lengths each, seven with one key length, and one batch;
+        // four VRFs, three of them with a batch.
         assert_eq!(subjects.len(), 2 * 5 + 7 + 1 + 4 + 3);
         assert_eq!(subjects.iter().collect::<HashSet<_>>().len(), subjects.len());
         for entry in ALGORITHMS {

@@ -1,8 +1,10 @@
-//! Octets of a zone transfer, computed: the zone packed into messages as RFC 5936 §2.2 says.
+//! Computes the size of a zone transfer by packing the zone into messages (RFC 5936 §2.2).
 //!
-//! Names are compressed where RFC 3597 §4 lets them be: owners, and names in the RDATA of RFC 1035's types. Messages are
-//! filled as far as compression reaches, as Knot DNS and NSD fill them: beyond that, names would be written out in full,
-//! which costs more than the heads of more messages. The question stands in the first message alone.
+//! Names are compressed where RFC 3597 §4 permits it: owner names and names in the RDATA of the
+//! types in RFC 1035. A message has at most the size that compression pointers can reach, as with
+//! Knot DNS and NSD. In larger messages, names beyond this offset would be uncompressed, which
+//! needs more octets than the headers of additional messages. Only the first message has a
+//! question.
 
 use nonesuch_proto::message::{Header, flags};
 use nonesuch_proto::{Class, Rtype, rdata};
@@ -10,30 +12,30 @@ use nonesuch_zone::{Contents, Rrset};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Compression reaches offsets of 14 bits (RFC 1035 §4.1.4).
+/// Maximum offset of a compression pointer: 14 bits (RFC 1035 §4.1.4).
 const POINTER_MAX: usize = 0x3fff;
-/// Octets of a message, but where a single record needs more.
+/// Maximum octets of a message, unless a single record needs more.
 const MESSAGE_MAX: usize = POINTER_MAX + 1;
-/// Octets of the largest message that TCP carries (RFC 1035 §4.2.2).
+/// Maximum octets of a message over TCP (RFC 1035 §4.2.2).
 const TCP_MAX: usize = 65_535;
 const AXFR: u16 = 252;
 
-/// What a transfer comes to.
+/// Size of a zone transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     pub messages: u64,
-    /// Records, the SOA record at both ends.
+    /// Number of records. The SOA record counts twice: at the start and at the end.
     pub records: u64,
-    /// Octets of the messages, without the two octets of length before each.
+    /// Octets of all messages, without the two-octet length fields of TCP.
     pub octets: u64,
 }
 
-/// Computes what a transfer of the zone comes to.
+/// Computes the size of a transfer of the zone.
 pub(crate) fn transfer(contents: &Contents) -> Transfer {
     pack(contents, |_| {})
 }
 
-/// Packs the zone into messages, of which `take` gets each.
+/// Packs the zone into messages and calls `take` with each message.
 pub(crate) fn pack(contents: &Contents, take: impl FnMut(&[u8])) -> Transfer {
     let mut packer = Packer::new(contents, take);
     let soa = contents.apex_rrset(Rtype::SOA);
@@ -52,9 +54,9 @@ pub(crate) fn pack(contents: &Contents, take: impl FnMut(&[u8])) -> Transfer {
 struct Packer<F> {
     take: F,
     message: Vec<u8>,
-    /// Records in the message.
+    /// Number of records in the current message.
     count: u16,
-    /// Where the message has a name, in lower case.
+    /// Offsets of names in the current message, by lower-case wire form.
     names: HashMap<Vec<u8>, u16>,
     done: Transfer,
 }
@@ -97,7 +99,7 @@ impl<F: FnMut(&[u8])> Packer<F> {
                 self.begin(0);
                 self.push_record(owner, rrset, rdata);
             }
-            // A record that no message holds cannot be transferred at all.
+            // Skip a record that does not fit into any message: it cannot be transferred.
             if self.message.len() > TCP_MAX {
                 self.begin(0);
             } else {
@@ -125,7 +127,8 @@ impl<F: FnMut(&[u8])> Packer<F> {
         self.message[length_at..length_at + 2].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// Writes a name; the longest end of it that stands in the message is pointed to.
+    /// Writes a name. A compression pointer replaces its longest suffix that the message already
+    /// contains.
     fn push_name(&mut self, wire: &[u8]) {
         let lower = wire.to_ascii_lowercase();
         let mut at = 0;
@@ -169,7 +172,8 @@ mod tests {
     fn a_small_zone_is_one_message_of_known_size() {
         let contents = zone("@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.1\n");
         let (transfer, messages) = packed(&contents);
-        // Header 12, question 9 + 4; SOA 12 + 5 (ns) + 4 (h) + 20; NS 12 + 2; A 12 + 4; SOA with pointers 12 + 2 + 2 + 20.
+        // Header 12, question 9 + 4; SOA 12 + 5 (ns) + 4 (h) + 20; NS 12 + 2; A 12 + 4; SOA with
+        // pointers 12 + 2 + 2 + 20.
         let octets = 12 + 13 + 41 + 14 + 16 + 36;
         assert_eq!(transfer, Transfer { messages: 1, records: 4, octets });
         assert_eq!(messages[0].len() as u64, octets);
@@ -208,7 +212,7 @@ mod tests {
         let mut seen = records[1..records.len() - 1].iter();
         for ((owner, rtype, ttl), rdata) in expected {
             let record = seen.next().expect("as many");
-            // A pointer may lead to a name in other letters.
+            // A compression pointer can refer to a name with different case.
             assert_eq!((text(&record.owner), record.rtype, record.ttl), (text(&owner), rtype, ttl));
             assert_eq!(lower(&record.rdata), lower(&rdata));
         }

@@ -1,4 +1,5 @@
-//! VRFs in continuous operation: proofs made, one by one or many together, and verified.
+//! The loop that counts VRF operations: generation of proofs, one at a time or in batches, and
+//! verification.
 
 use super::{OperationError, PrepareError, repeat};
 use crate::measure::probe::CountResult;
@@ -9,24 +10,24 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 use std::hint::black_box;
 
-/// Inputs that are gone through in turn. With try-and-increment, some inputs take more tries than others: the more
-/// there are, the less the figures owe to chance.
+/// Minimum number of inputs that a loop uses in turn. With try-and-increment, the number of
+/// attempts differs between inputs. More inputs reduce the effect of chance on the figures.
 const INPUTS: usize = 64;
-/// Letters and digits of the label that is drawn.
+/// Length of the random label, in letters and digits.
 const LABEL: usize = 10;
 
-/// A VRF that is ready: its key, inputs, and proofs for them.
+/// A VRF key, inputs, and the proofs of these inputs.
 pub(crate) struct VrfBench {
     private: VrfPrivateKey,
     public: VrfPublicKey,
     inputs: Vec<Vec<u8>>,
     proofs: Vec<Vec<u8>>,
-    /// Proofs that are made, or verified, together.
+    /// Number of proofs that are generated or verified together.
     batch: usize,
 }
 
 impl VrfBench {
-    /// Prepares a VRF with a key, and inputs that are drawn from `seed`.
+    /// Creates the bench for a key. `seed` determines the inputs.
     pub(crate) fn new(private: VrfPrivateKey, seed: u64, batch: u16) -> Result<Self, PrepareError> {
         let batch = usize::from(batch.max(1));
         let public = VrfPublicKey::parse(private.algorithm(), private.public_key())?;
@@ -88,7 +89,8 @@ impl VrfBench {
         })
     }
 
-    /// With a batch of one, a loop over single inputs: [`VrfPrivateKey::prove`] does the same.
+    /// Counts generated proofs. With a batch of one, the loop has the same cost as
+    /// [`VrfPrivateKey::prove`].
     fn count_proofs(&self, seconds: f64) -> Result<CountResult, OperationError> {
         let inputs: Vec<&[u8]> = self.inputs.iter().map(Vec::as_slice).collect();
         let mut batches = inputs.chunks_exact(self.batch).cycle();
@@ -105,7 +107,8 @@ impl VrfBench {
     }
 }
 
-/// What NSEC5 hashes: names below `example.` in wire form, of lower-case letters and digits.
+/// Generates inputs like those of NSEC5: names below `example.` in wire form, with a label of
+/// lower-case letters and digits.
 fn inputs(seed: u64, count: usize) -> Result<Vec<Vec<u8>>, NameError> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -145,7 +148,7 @@ mod tests {
             assert_eq!(bench.proof_octets(), entry.proof_octets);
         }
         let bench = bench("vrf-ed25519*24");
-        // All batches are full ones.
+        // The number of inputs is a multiple of the batch size.
         assert_eq!(bench.inputs.len(), 72);
         let counted = bench.count(Operation::Prove, 0.002).expect("counted");
         assert!(counted.operations > 0 && counted.operations.is_multiple_of(24), "{counted:?}");
