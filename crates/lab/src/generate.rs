@@ -1,14 +1,16 @@
-//! Generated zones and the queries that fit them.
+//! Generation of zones, and of queries for these zones.
 //!
-//! A zone that no one may share (a registry's, a customer's) is imitated: [`generate`] writes a master file
-//! (RFC 1035 §5) with the proportions of such a zone, [`queries`] a query file in dnsperf's `name type` form that fits
-//! it, and [`queries_from_owners`] one that fits a zone of the user's own. The same options give the same octets on
-//! every machine. Nothing is held in memory: each name is a function of its index and the seed.
+//! Some zones cannot be shared, for example those of a registry or a customer. [`generate`] writes
+//! a zone file (RFC 1035 §5) with the proportions of such a zone. [`queries`] writes a query file
+//! for a generated zone, in the format of dnsperf (`name type`). [`queries_from_owners`] writes a
+//! query file for any other zone. The same options result in the same octets on every machine. The
+//! generator does not store names in memory: each name is a function of its index and the seed.
 //!
-//! Names and addresses are of no one: servers outside the zone stand below names that RFC 2606 reserves, addresses are
-//! of 198.18.0.0/15 (RFC 2544) and 2001:db8::/32 (RFC 3849).
+//! The names and addresses belong to nobody: name servers outside the zone have names below the
+//! reserved top-level domains of RFC 2606; addresses are in 198.18.0.0/15 (RFC 2544) and
+//! 2001:db8::/32 (RFC 3849).
 //!
-//! `docs/generated-zones.md` gives the proportions and their sources.
+//! `docs/generated-zones.md` contains the proportions and their sources.
 
 mod label;
 mod profile;
@@ -29,45 +31,46 @@ use sld::Sld;
 use std::io::{self, Write};
 use tld::Tld;
 
-/// The most names that a generated zone can have.
+/// Maximum number of names in a generated zone.
 pub const MAX_NAMES: u64 = 1 << 32;
 
-/// The longest origin, in octets of text, that leaves room for every name below it (RFC 1035 §3.1: 255 octets).
+/// Maximum length of the origin, in octets of text. Every generated name below such an origin has
+/// at most 255 octets (RFC 1035 §3.1).
 pub const MAX_ORIGIN: usize = 120;
 
-/// What to generate.
+/// Options of a generated zone.
 #[derive(Clone, Copy, Debug)]
 pub struct GenerateOptions<'a> {
-    /// The kind of zone.
+    /// Kind of zone.
     pub like: ZoneModel,
-    /// Names beside the apex and the few that belong to it: delegations of a TLD, owner names of an SLD. Glue is not
-    /// counted.
+    /// Number of names: delegations of a TLD, or owner names of an SLD. The apex, the few names
+    /// that belong to it, and glue are not included.
     pub names: u64,
-    /// Chooses among the zones of the kind.
+    /// Seed of the random values.
     pub seed: u64,
-    /// The zone's name, a valid absolute domain name in presentation format.
+    /// Apex of the zone: a valid absolute domain name in presentation format.
     pub origin: &'a str,
 }
 
-/// What was written.
+/// Counts of a generated zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Names asked for, and written.
+    /// Number of names, as requested.
     pub names: u64,
-    /// Records, the apex's and glue among them.
+    /// Number of records, including those of the apex and glue.
     pub records: u64,
-    /// Delegations.
+    /// Number of delegations.
     pub delegations: u64,
-    /// Delegations with DS records.
+    /// Number of delegations with DS records.
     pub signed_delegations: u64,
-    /// Delegations with glue of their own.
+    /// Number of delegations with glue for name servers below the delegation itself.
     pub glued_delegations: u64,
     /// Octets of text.
     pub octets: u64,
 }
 
-/// The text names no kind of zone.
+/// The text is not the name of a kind of zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown kind of zone \"{given}\": choose one of {}", kinds())]
 pub struct UnknownZoneModel {
@@ -79,10 +82,10 @@ fn kinds() -> String {
     ZoneModel::all().map(|like| like.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Why nothing, or not all, was generated.
+/// Reasons why the generation of a zone or query file fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum GenerateError {
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
@@ -108,7 +111,7 @@ pub enum GenerateError {
     NothingToDeny { origin: String },
 }
 
-/// A zone as a function from index to name.
+/// A generated zone, as a function from index to name.
 enum Zone<'a> {
     Tld(Tld<'a>),
     Sld(Sld<'a>),
@@ -135,13 +138,15 @@ impl<'a> Zone<'a> {
     }
 }
 
-/// Writes the zone as a master file (RFC 1035 §5), in an order that is not sorted.
+/// Writes a zone file (RFC 1035 §5). The records are not sorted.
 ///
-/// `out` gets pieces of about 64 KiB: it needs no buffer. Memory does not grow with the number of names.
+/// The function writes pieces of about 64 KiB, so `out` needs no buffer. Memory use does not depend
+/// on the number of names.
 ///
 /// # Errors
 ///
-/// Refuses options that no zone fits (see [`GenerateError`]) before anything is written, and passes on errors of `out`.
+/// Fails before it writes anything if an option is invalid (see [`GenerateError`]). Also fails on
+/// write errors of `out`.
 pub fn generate(options: &GenerateOptions<'_>, out: &mut impl Write) -> Result<Summary, GenerateError> {
     let zone = Zone::new(options)?;
     let mut sink = Sink::new(out);
@@ -169,7 +174,8 @@ fn check_origin(origin: &str) -> Result<(), GenerateError> {
     Ok(())
 }
 
-/// Two reserved top-level names (RFC 2606 §2) that do not enclose the origin, for name servers outside the zone.
+/// Returns two reserved top-level domains (RFC 2606 §2) that do not contain the origin, for name
+/// servers outside the zone.
 fn outside_suffixes(origin: &str) -> [&'static str; 2] {
     let encloses = |suffix: &str| {
         let text = origin.to_ascii_lowercase();
@@ -182,7 +188,7 @@ fn outside_suffixes(origin: &str) -> [&'static str; 2] {
     }
 }
 
-/// Writes the SOA record (RFC 1035 §3.3.13); the names are relative to the origin.
+/// Writes the SOA record (RFC 1035 §3.3.13). The names are relative to the origin.
 fn write_soa<W: Write>(
     times: &SoaTimes,
     server: &str,

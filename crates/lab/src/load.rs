@@ -1,10 +1,12 @@
-//! Load: queries sent to a server over UDP, and what came of them.
+//! Load generation: sends queries to a server over UDP and measures the responses.
 //!
-//! Without a rate the loop is closed: each thread keeps a number of queries outstanding and sends a new one for each that
-//! is answered or given up, so that the server has as much to do as it can. With a rate it is open: a schedule says when
-//! each query is to be sent, whatever the server does, and latency is counted from then. Queries and answers move in
-//! batches, and of an answer only the header is read (RFC 1035 section 4.1.1), so that the generator costs less than the
-//! server that it measures.
+//! - Without a rate, the loop is closed. Each thread keeps a number of queries outstanding. It
+//!   sends a new query for each query that is answered or lost, so that the server is fully loaded.
+//! - With a rate, the loop is open. A schedule determines the send time of each query, independent
+//!   of the server. Latency is measured from the scheduled time.
+//!
+//! To cost less than the measured server, the generator sends and receives in batches, and reads
+//! only the header of a response (RFC 1035 §4.1.1).
 
 use std::io;
 use std::net::SocketAddr;
@@ -34,67 +36,74 @@ pub use sources::{Sources, SourcesError};
 use tally::Tally;
 use worker::Worker;
 
-/// Queries that one socket can have outstanding.
+/// Maximum number of outstanding queries of one socket.
 pub const OUTSTANDING_MAX: usize = slots::SLOTS_MAX;
-/// The highest rate, queries a second.
+/// Maximum rate, in queries per second.
 const RATE_MAX: f64 = 1e7;
-/// Queries that a closed loop orders by their length.
+/// Size of the groups of queries that a closed loop sorts by length.
 const ORDERED: usize = 1024;
-/// Octets that the options of EDNS may take.
+/// Maximum octets of all EDNS options together.
 const EDNS_OPTIONS_MAX: usize = 512;
 
-/// What to send, where to, and for how long.
+/// Options of a load.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
-    /// The server.
+    /// Address of the server.
     pub server: SocketAddr,
-    /// The queries, sent in their order and again from the first when all are sent; with several threads each
-    /// takes every so-many-th. In a closed loop each thousand of them are sent by length.
+    /// The queries, in the order of sending; after the last one, the list starts again. With `n`
+    /// threads, each thread sends every `n`-th query. A closed loop sorts each group of 1024
+    /// queries by length.
     pub queries: Arc<QueryList>,
-    /// How long to send before anything counts.
+    /// Duration of the warm-up, which the report does not count.
     pub warm_up: Duration,
-    /// How long to send then, seconds.
+    /// Duration of the load after the warm-up, in seconds.
     pub seconds: f64,
-    /// Queries outstanding at most, over all threads.
+    /// Maximum number of outstanding queries of all threads together.
     pub outstanding: usize,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Sockets of each thread. A server that spreads senders over its workers (`SO_REUSEPORT`) sees as many senders: with
-    /// several workers, take several times as many sockets.
+    /// Number of sockets of each thread. A server that distributes clients to its workers by
+    /// address and port (`SO_REUSEPORT`) sees each socket as a client. For a server with several
+    /// workers, use several times as many sockets as workers.
     pub sockets: usize,
-    /// Addresses of this machine that the sockets are bound to, spread over all of them; by default what the system chooses.
+    /// Source addresses of the sockets: the sockets are distributed evenly over this prefix. By
+    /// default the system selects the address.
     pub sources: Option<Sources>,
-    /// Whether to ask for DNSSEC records (DO, RFC 3225).
+    /// Whether to set the DO flag (DNSSEC OK, RFC 3225).
     pub dnssec_ok: bool,
-    /// Whether to take compact denials with their own response code (CO, RFC 9824 section 5.1).
+    /// Whether to set the CO flag (Compact Answers OK, RFC 9824 §5.1).
     pub compact_ok: bool,
-    /// The UDP payload size that the queries tell (RFC 6891 section 6.2.3); 0 sends them without EDNS.
+    /// UDP payload size in the queries (RFC 6891 §6.2.3), in octets; 0 sends queries without EDNS.
     pub edns_size: u16,
-    /// Options of EDNS: code and value.
+    /// EDNS options: code and value.
     pub edns_options: Vec<(u16, Vec<u8>)>,
-    /// Whether to put a random label before each name, another one each time: no cache knows the answer.
+    /// Whether to add a different random label at the start of each name, so that no cache has a
+    /// response.
     pub random_prefix: bool,
-    /// Queries a second over all threads, in an open loop; without it as many as the server answers, in a closed loop.
+    /// Rate of an open loop, in queries per second of all threads together; `None` selects a closed
+    /// loop.
     pub rate: Option<f64>,
-    /// How the queries of an open loop follow each other.
+    /// Distribution of the send times in an open loop.
     pub arrivals: Arrivals,
-    /// What random distances and labels are drawn from.
+    /// Seed of random send times and labels.
     pub seed: u64,
-    /// Whether a thread of an open loop that waits for less than a tenth of a millisecond, or for answers, may keep its CPU
-    /// busy: it then takes them when they come. Otherwise it sleeps, and is woken late.
+    /// Whether a thread of an open loop may poll instead of sleeping: if the next query is due
+    /// within 120 µs, or while it waits for responses. A sleeping thread wakes up late, and then
+    /// sends or receives late.
     pub spin: bool,
-    /// When a query counts as lost, from when it was sent.
+    /// Time after sending until a query counts as lost.
     pub timeout: Duration,
-    /// Stop after so many queries, if the time is not over before.
+    /// Maximum number of queries; the load ends earlier if its duration is over.
     pub limit: Option<u64>,
-    /// The server's process on this machine, to measure what it spends.
+    /// Process of the server, if it runs on this machine, to measure its CPU time and memory.
     pub server_pid: Option<u32>,
-    /// CPUs to pin threads to: thread `i` runs on `cpus[i % cpus.len()]`.
+    /// CPUs to which the threads are bound: thread `i` runs on `cpus[i % cpus.len()]`.
     pub cpus: Option<Vec<usize>>,
 }
 
 impl LoadOptions {
-    /// Ten seconds from one thread with 128 outstanding queries, EDNS with 1232 octets, DO set.
+    /// Creates options with default values: ten seconds, one thread, 128 outstanding queries, EDNS
+    /// with 1232 octets, DO set.
     #[must_use]
     pub fn new(server: SocketAddr, queries: Arc<QueryList>) -> Self {
         Self {
@@ -102,7 +111,8 @@ impl LoadOptions {
             queries,
             warm_up: Duration::ZERO,
             seconds: 10.0,
-            // A server's socket with the system's usual room (208 KiB) holds some 200 queries.
+            // With the usual default size (208 KiB), the receive buffer of a server's socket holds
+            // about 200 queries.
             outstanding: 128,
             threads: 1,
             sockets: 1,
@@ -126,12 +136,12 @@ impl LoadOptions {
     fn check(&self) -> Result<(), LoadError> {
         let hour = Duration::from_secs(3600);
         let sockets = self.threads.saturating_mul(self.sockets);
-        // The first socket of the first thread has the largest share.
+        // The first socket of the first thread gets the largest share.
         let share = self.outstanding.div_ceil(self.threads.max(1)).div_ceil(self.sockets.max(1));
         let is_full = self.outstanding >= sockets && share <= OUTSTANDING_MAX;
         let options: usize = self.edns_options.iter().map(|(_, value)| 4 + value.len()).sum();
         let has_edns = self.edns_size > 0;
-        // Whether an option makes sense, what `nonesuch load` calls it, and what it must be.
+        // Whether the value is valid, the option of `nonesuch load`, and the permitted values.
         let rules = [
             (!self.queries.is_empty(), "--queries", "at least one query"),
             (self.threads > 0, "--threads", "1 or more"),
@@ -174,10 +184,10 @@ impl LoadOptions {
     }
 }
 
-/// Why load could not be sent.
+/// Reasons why a load fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum LoadError {
     #[error("the option {option} must be {wanted}")]
     Misconfigured { option: &'static str, wanted: &'static str },
@@ -197,10 +207,11 @@ pub enum LoadError {
     Panicked,
 }
 
-/// Sends the load and waits for its end: until the time or the limit is over and every query is answered or lost.
+/// Runs a load. It ends when the duration is over or the limit is reached, and every query is
+/// answered or lost.
 ///
-/// # Errors
-/// When an option makes no sense, the server cannot be reached, or nobody listens there. Lost queries are no error.
+/// # Errors Fails if an option is invalid, the server cannot be reached, or no process listens on
+/// its address. Lost queries are not an error.
 pub fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
     options.check()?;
     if let Some(pid) = options.server_pid.filter(|pid| process::cpu_time(*pid).is_none()) {
@@ -220,14 +231,18 @@ pub fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
         thread::sleep(options.warm_up);
         server_cpu()
     })?;
-    // Between the two readings the server is idle but for the load; waiting for lost queries costs it nothing.
+    // Between the two measurements, the server only handles the load. Waiting for lost queries
+    // costs it no CPU time.
     let spent = before.zip(server_cpu()).map(|(before, after)| after.since(before));
     Ok(report::report(options, &tally, spent))
 }
 
-/// The order in which a closed loop sends: each [`ORDERED`] queries by their length, since neighbours of one length go
-/// through the kernel together (UDP_SEGMENT). Whoever sends as fast as it can sends in bursts; their inner order is nobody's.
-/// An open loop, where each query has its time, keeps the list's.
+/// Returns the order in which a closed loop sends the queries: each group of [`ORDERED`] queries is
+/// sorted by length. The kernel can send neighbouring queries of the same length together
+/// (`UDP_SEGMENT`). A closed loop sends in bursts, and the order within a burst does not matter.
+///
+/// Returns `None` for an open loop, which keeps the order of the list, because each query has its
+/// own send time.
 fn order_by_length(options: &LoadOptions) -> Option<Vec<u32>> {
     let count = u32::try_from(options.queries.len()).ok().filter(|_| options.rate.is_none())?;
     let mut order: Vec<u32> = (0..count).collect();
@@ -236,7 +251,7 @@ fn order_by_length(options: &LoadOptions) -> Option<Vec<u32>> {
     Some(order)
 }
 
-/// Runs the threads to their end; does `meanwhile` as soon as they are started.
+/// Runs the threads until they end. Calls `meanwhile` after the start of the threads.
 fn run_workers<T>(workers: Vec<Worker<'_>>, meanwhile: impl FnOnce() -> T) -> Result<(Tally, T), LoadError> {
     thread::scope(|scope| {
         let threads = workers

@@ -1,13 +1,15 @@
-//! Labels of registrations: unique by construction, so that no label has to be remembered.
+//! Labels of registered names. Their construction guarantees that they are unique, so the generator
+//! does not need to store them.
 //!
-//! The indices of a zone are divided into classes, one for each length and form; inside a class, a number is encoded
-//! into the label in such a way that it could be read back. Forms exclude each other, so two indices never share a
-//! label. Labels keep the letters-digits-hyphen rule (RFC 1123 §2.1) and, for internationalised names, RFC 5890 §2.3.2.1
-//! with the encoding of RFC 3492.
+//! The indices of a zone are divided into classes, one for each length and form. Within a class, a
+//! reversible encoding converts a number to a label. No label belongs to two forms. Therefore two
+//! indices never have the same label. Labels follow the letters-digits-hyphen rule (RFC 1123 §2.1).
+//! Internationalised labels follow RFC 5890 §2.3.2.1, with the encoding of RFC 3492.
 //!
-//! One property is relied on by the queries for names that do not exist: **no label of more than six octets has the
-//! same letter twice in a row**, A-labels (`xn--`) aside. Letters alternate between vowels and consonants but in the
-//! final word of some labels, and no word of the list has a doubled letter.
+//! The queries for non-existent names rely on one property: **no label of more than six octets
+//! contains the same letter twice in a row**, except A-labels (`xn--`). Letters alternate between
+//! vowels and consonants, except in the word at the end of some labels. No word in the list
+//! contains a double letter.
 
 use super::profile::LabelProfile;
 use super::random::{Permutation, mix};
@@ -15,17 +17,18 @@ use super::random::{Permutation, mix};
 const CONSONANTS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
 const VOWELS: &[u8; 6] = b"aeiouy";
 
-/// Up to this length, letters are drawn freely: the short names of a registry are all taken.
+/// Maximum length of labels with arbitrary letters. In registries, all short names are registered.
 const FREE_LETTERS: u8 = 6;
 
-/// Numbers encoded in a label stay below this; what room is left is filled with letters that carry nothing.
+/// Upper bound of the numbers encoded in a label. Random letters fill the rest of the label.
 const ENCODED: u64 = 1 << 40;
 
-/// Name servers of a registry stand below this label, which is therefore never registered.
+/// Label above the names of the registry's name servers. It is never a registered name.
 pub(super) const RESERVED: &[u8; 3] = b"nic";
 
-/// Common endings, shortest first. Each starts with a consonant and has two vowels or two consonants side by side (so
-/// that it is no end of an alternating label), none has a doubled letter or is the end of another.
+/// Common words at the end of labels, in ascending order of length. Each word begins with a
+/// consonant, and contains two adjacent vowels or two adjacent consonants, so that no alternating
+/// label ends in it. No word contains a double letter or is the end of another word.
 const WORDS: &[&str] = &[
     "club", "shop", "tech", "farm", "bank", "park", "land", "ford", "film", "golf", "host", "mark", "sport",
     "group", "world", "media", "trade", "house", "store", "point", "cloud", "smart", "print", "craft",
@@ -33,7 +36,7 @@ const WORDS: &[&str] = &[
     "dental", "finance", "kitchen", "partner", "service", "network", "company",
 ];
 
-/// Letters outside ASCII, all PVALID (RFC 5892), for internationalised labels.
+/// Non-ASCII letters for internationalised labels. All are PVALID (RFC 5892).
 const LETTERS: &[char; 12] = &['ä', 'ö', 'ü', 'é', 'è', 'ø', 'å', 'ñ', 'ç', 'ó', 'í', 'á'];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +49,8 @@ enum Form {
     Letters,
 }
 
-/// Forms in the order of their classes: letters last, because they take what does not fit elsewhere.
+/// Forms in the order of their classes. Labels of letters are last, because they replace labels for
+/// which another form has no room.
 const FORMS: [Form; 6] = [
     Form::Internationalised,
     Form::DigitsAlone,
@@ -64,7 +68,7 @@ struct Class {
     permutation: Permutation,
 }
 
-/// The labels of a zone: a function from index to label.
+/// The labels of a zone, as a function from index to label.
 pub(super) struct Labels {
     classes: Vec<Class>,
     order: Permutation,
@@ -72,7 +76,7 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Labels for the indices `0..count`; `count` at most 2^32.
+    /// Creates labels for the indices `0..count`. `count` is at most 2^32.
     pub(super) fn new(count: u64, profile: &LabelProfile, seed: u64) -> Self {
         let key = mix(seed ^ 0x6C61_6265_6C73);
         let total: u64 = profile.lengths.iter().map(|&weight| u64::from(weight)).sum();
@@ -112,18 +116,19 @@ impl Labels {
     }
 }
 
-/// Appends an alternating label of `length` letters (at least 7) that is unique for numbers below 2^24.
+/// Appends an alternating label of `length` letters. `length` is at least 7. The label is unique
+/// for numbers below 2^24.
 pub(super) fn write_operator(number: u64, length: usize, out: &mut Vec<u8>) {
     Encoder { number, room: 1, size: 1 << 24, fill: mix(number), out }.alternate(length, false);
 }
 
-/// `count * weight / total`, rounded to the nearest.
+/// Returns `count * weight / total`, rounded to the nearest integer.
 fn proportion(count: u64, weight: u64, total: u64) -> u64 {
     let total = u128::from(total);
     ((u128::from(count) * u128::from(weight) + total / 2) / total) as u64
 }
 
-/// Share of `form` in the labels of a length, per mille.
+/// Returns the share of `form` in the labels of a given length, per mille.
 fn share(form: Form, profile: &LabelProfile) -> u64 {
     let not_letters =
         profile.internationalised + profile.digits_alone + profile.with_hyphen + profile.with_digits;
@@ -137,7 +142,8 @@ fn share(form: Form, profile: &LabelProfile) -> u64 {
     })
 }
 
-/// How many labels a form has at a length; 0 where the form does not occur.
+/// Returns the number of labels of a form and length; 0 if the form does not exist with this
+/// length.
 fn capacity(form: Form, length: u8) -> u64 {
     let size = usize::from(length);
     let labels = match form {
@@ -160,11 +166,13 @@ fn capacity(form: Form, length: u8) -> u64 {
     labels.min(ENCODED)
 }
 
-/// How many alternating labels there are for one choice of the first letter's kind, at most [`ENCODED`].
+/// Returns the number of alternating labels that begin with a vowel, or with a consonant; at most
+/// [`ENCODED`].
 fn alternating(length: usize) -> u64 {
     let mut labels = 1;
     for position in 0..length {
-        // The rarer pattern, the one with more vowels, bounds both.
+        // The pattern with more vowels has fewer labels. Its number is a lower bound for both
+        // patterns.
         labels *= if position % 2 == 0 { VOWELS.len() as u64 } else { CONSONANTS.len() as u64 };
         if labels >= ENCODED {
             return ENCODED;
@@ -173,22 +181,22 @@ fn alternating(length: usize) -> u64 {
     labels
 }
 
-/// The words that leave at least five letters before them.
+/// Returns the words that leave at least five letters for the start of a label.
 fn fitting_words(length: usize) -> &'static [&'static str] {
     &WORDS[..WORDS.partition_point(|word| word.len() + 5 <= length)]
 }
 
-/// How many final digits labels with digits have at a length.
+/// Returns the number of final digits in labels with digits, by length.
 fn digits(length: usize) -> usize {
     if length < 6 { 1 } else { 1 + length % 4 }
 }
 
-/// Writes a number as letters, the least significant digit first, and goes on with letters of no meaning.
+/// Encodes a number as letters, least significant digit first, and continues with random letters.
 struct Encoder<'a> {
     number: u64,
-    /// Product of the radices written so far.
+    /// Product of the radices of the digits so far.
     room: u64,
-    /// What `number` is below: once `room` reaches it, the label is unique.
+    /// Upper bound of `number`. The label is unique as soon as `room` reaches it.
     size: u64,
     fill: u64,
     out: &'a mut Vec<u8>,
@@ -206,7 +214,8 @@ impl Encoder<'_> {
                 let words = fitting_words(length);
                 let word = words[self.digit(words.len())];
                 let before = length - word.len();
-                // A vowel stands before the word, whose first letter is a consonant: never a doubled letter.
+                // The letter before the word is a vowel, and the word begins with a consonant.
+                // Therefore no double letter results.
                 self.alternate(before, before % 2 == 1);
                 self.out.extend_from_slice(word.as_bytes());
             }
@@ -224,7 +233,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// The next digit in the radix given: of the number while it lasts, then of the filling.
+    /// Returns the next digit in the given radix: first the digits of the number, then random
+    /// digits.
     fn digit(&mut self, radix: usize) -> usize {
         let radix = radix as u64;
         if self.room >= self.size {
@@ -259,7 +269,8 @@ impl Encoder<'_> {
         let mut letters = [0; FREE_LETTERS as usize];
         let mut number = self.number;
         if length == RESERVED.len() {
-            // The reserved label is left out of the count: numbers from its own on move up by one.
+            // The count does not include the reserved label. Therefore numbers from that of the
+            // reserved label upwards increase by one.
             let own = RESERVED.iter().fold(0, |number, letter| number * 26 + u64::from(letter - b'a'));
             number += u64::from(number >= own);
         }
@@ -270,7 +281,8 @@ impl Encoder<'_> {
         self.out.extend_from_slice(&letters[..length]);
     }
 
-    /// An A-label: an alternating label with one letter from outside ASCII put in. RFC 3492 §6.3 for that one letter.
+    /// Appends an A-label: an alternating label with one inserted non-ASCII letter, encoded as in
+    /// RFC 3492 §6.3.
     fn internationalised(&mut self, length: usize) {
         let letter = LETTERS[self.digit(LETTERS.len())];
         let position = self.digit(length);
@@ -278,7 +290,8 @@ impl Encoder<'_> {
         self.alternate(length - 1, false);
         self.out.push(b'-');
         let mut delta = (u32::from(letter) - 0x80) * length as u32 + position as u32;
-        // The bias starts at 72, so the first threshold is 1 (tmin) until k passes it: k = 36, then k - bias.
+        // The threshold is k - bias, limited to the range from tmin (1) to tmax (26). With the
+        // initial bias 72, it is 1 for k = 36 and 72, then 26.
         for threshold in [1, 1, 26, 26, 26, 26] {
             if delta < threshold {
                 break;
@@ -290,7 +303,7 @@ impl Encoder<'_> {
     }
 }
 
-/// RFC 3492 §5: 0-25 are a-z, 26-35 are 0-9.
+/// Returns the digit as in RFC 3492 §5: 0-25 are a-z, 26-35 are 0-9.
 fn punycode_digit(digit: u32) -> u8 {
     if digit < 26 { b'a' + digit as u8 } else { b'0' + (digit - 26) as u8 }
 }
@@ -374,7 +387,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_moves_on() {
-        // More short labels are wanted than there are: the excess moves to longer ones, and all still differ.
+        // More short labels are requested than exist. The excess becomes longer labels, and all
+        // labels are different.
         let flat = LabelProfile { lengths: &[1; 62], ..*profile() };
         let labels = Labels::new(62 * 1000, &flat, 1);
         let mut seen = HashSet::new();
@@ -387,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_labels_decode() {
-        // RFC 3492 §6.2, for the one insertion that these labels have.
+        // RFC 3492 §6.2, for one insertion.
         let decode = |label: &str| {
             let (basic, tail) = label.strip_prefix("xn--")?.rsplit_once('-')?;
             let (mut delta, mut weight) = (0, 1);

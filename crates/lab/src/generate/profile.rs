@@ -1,34 +1,34 @@
-//! The proportions of generated zones. `docs/generated-zones.md` gives the source of each number, and says which are
-//! this project's own choice.
+//! Proportions of generated zones. `docs/generated-zones.md` contains the source of each number and
+//! states which numbers this project has chosen.
 
 use super::UnknownZoneModel;
 use std::fmt;
 use std::str::FromStr;
 
-/// The kind of zone to imitate.
+/// Kind of zone to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ZoneModel {
     /// A top-level domain: almost all names are delegations.
     Tld,
-    /// The Netherlands' top-level domain: the seed's large zone.
+    /// The top-level domain of the Netherlands: the large zone of the experiment `pqc-signing`.
     Nl,
-    /// Sweden's top-level domain: the seed's medium zone.
+    /// The top-level domain of Sweden: the medium zone of `pqc-signing`.
     Se,
-    /// Niue's top-level domain: the seed's small zone.
+    /// The top-level domain of Niue: the small zone of `pqc-signing`.
     Nu,
-    /// An organisation's second-level domain: hosts, mail, services.
+    /// The second-level domain of an organisation: hosts, mail, services.
     Sld,
 }
 
 impl ZoneModel {
-    /// Every kind, in the order of the table of profiles.
+    /// Returns all kinds, in the order of the table of profiles.
     pub fn all() -> impl Iterator<Item = Self> {
         PROFILES.iter().map(|profile| profile.like)
     }
 
     pub(super) fn profile(self) -> &'static Profile {
-        // Every variant has its row: `every_kind_has_its_profile` keeps that.
+        // Every variant has a row, which the test `every_kind_has_its_profile` checks.
         PROFILES.iter().find(|profile| profile.like == self).unwrap_or(&PROFILES[0])
     }
 }
@@ -51,47 +51,49 @@ impl FromStr for ZoneModel {
     }
 }
 
-/// One kind of zone: a row of the table.
+/// Profile of a kind of zone: a row of the table.
 pub(super) struct Profile {
     pub(super) like: ZoneModel,
     pub(super) name: &'static str,
     pub(super) shape: Shape,
 }
 
-/// What the names of a zone are.
+/// Structure of a zone.
 pub(super) enum Shape {
-    /// Delegations below the apex.
+    /// Mainly delegations below the apex.
     Registry(Registry),
-    /// Authoritative data, few delegations.
+    /// Mainly authoritative data, with few delegations.
     Organisation(Organisation),
 }
 
-/// Proportions of a registry's zone. Shares are per mille unless said otherwise; times to live are seconds.
+/// Proportions of a registry's zone. Shares are per mille, except where stated otherwise. TTLs are
+/// in seconds.
 pub(super) struct Registry {
     pub(super) labels: LabelProfile,
-    /// Name servers of the apex inside the zone.
+    /// Number of name servers of the apex inside the zone.
     pub(super) apex_servers_inside: u32,
-    /// Name servers of the apex outside the zone.
+    /// Number of name servers of the apex outside the zone.
     pub(super) apex_servers_outside: u32,
-    /// Delegations with name servers below themselves, and so with glue.
+    /// Share of delegations with in-domain name servers, and thus with glue.
     pub(super) in_domain: u32,
-    /// Delegations served from another domain of the zone.
+    /// Share of delegations with name servers in another domain of the zone.
     pub(super) sibling: u32,
-    /// One domain in so many hosts other domains of the zone.
+    /// One of `hoster_in` domains provides name servers for other domains of the zone.
     pub(super) hoster_in: u64,
-    /// Share of each of the biggest operators among the other delegations; what is left goes to the small ones.
+    /// Shares of the largest operators among the other delegations. The remaining delegations
+    /// belong to small operators.
     pub(super) big_operators: &'static [u32],
-    /// Small operators: one for so many delegations.
+    /// Number of delegations for each small operator.
     pub(super) delegations_per_small_operator: u64,
-    /// Number of name servers of a shared set, with its weight.
+    /// Numbers of name servers in a set that delegations share, with their weights.
     pub(super) server_counts: &'static [(u32, u32)],
-    /// Number of name servers of a delegation with glue, with its weight.
+    /// Numbers of name servers of a delegation with glue, with their weights.
     pub(super) in_domain_counts: &'static [(u32, u32)],
-    /// Glue names that have an AAAA record beside the A record.
+    /// Share of glue names that have an AAAA record in addition to the A record.
     pub(super) glue_with_aaaa: u32,
-    /// Delegations with DS records.
+    /// Share of delegations with DS records.
     pub(super) signed: u32,
-    /// Signed delegations with a second DS record.
+    /// Share of signed delegations with a second DS record.
     pub(super) second_ds: u32,
     /// DNSSEC algorithm numbers, with their weights.
     pub(super) algorithms: &'static [(u8, u32)],
@@ -101,20 +103,21 @@ pub(super) struct Registry {
     pub(super) ds_ttl: u32,
 }
 
-/// What the labels of registrations look like.
+/// Proportions of the labels of registered names.
 pub(super) struct LabelProfile {
-    /// Weight of each length in octets, from 2 on (of the U-label in characters, for internationalised names).
+    /// Weight of each length, starting at 2. The length is in octets; for internationalised names,
+    /// it is the number of characters of the U-label.
     pub(super) lengths: &'static [u32],
-    /// Shares of forms, per mille; what is left is letters alone.
+    /// Shares of the forms, per mille. The remaining labels have only letters.
     pub(super) with_digits: u32,
     pub(super) with_hyphen: u32,
     pub(super) digits_alone: u32,
     pub(super) internationalised: u32,
-    /// Of the letters-only labels that are long enough: those that end in a common word.
+    /// Share of labels that end in a common word, among labels of letters that are long enough.
     pub(super) ending_in_word: u32,
 }
 
-/// Timers of the SOA record and its times to live, in seconds.
+/// Timers, minimum and TTL of the SOA record, in seconds.
 pub(super) struct SoaTimes {
     pub(super) ttl: u32,
     pub(super) refresh: u32,
@@ -123,11 +126,11 @@ pub(super) struct SoaTimes {
     pub(super) minimum: u32,
 }
 
-/// Proportions of an organisation's zone.
+/// Proportions of the zone of an organisation.
 pub(super) struct Organisation {
-    /// Each kind of name with its weight. Every kind occurs at least once.
+    /// Kinds of names with their weights. Each kind occurs at least once.
     pub(super) kinds: &'static [(Kind, u32)],
-    /// Hosts with an AAAA record beside the A record, per mille.
+    /// Share of hosts with an AAAA record in addition to the A record, per mille.
     pub(super) with_aaaa: u32,
     pub(super) algorithms: &'static [(u8, u32)],
     pub(super) soa: SoaTimes,
@@ -135,7 +138,7 @@ pub(super) struct Organisation {
     pub(super) delegation_ttl: u32,
 }
 
-/// A kind of name in an organisation's zone.
+/// Kind of a name in the zone of an organisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Host,
@@ -158,7 +161,7 @@ pub(super) enum Kind {
     Svcb,
 }
 
-/// The table of kinds: to add one, add its variant of [`ZoneModel`] and its row here.
+/// Table of the kinds of zones. To add a kind, add a variant to [`ZoneModel`] and a row here.
 pub(super) static PROFILES: &[Profile] = &[
     Profile { like: ZoneModel::Tld, name: "tld", shape: Shape::Registry(TLD) },
     Profile { like: ZoneModel::Nl, name: "nl", shape: Shape::Registry(NL) },
@@ -188,7 +191,7 @@ const TLD: Registry = Registry {
     ds_ttl: 86_400,
 };
 
-/// Nearly 60 % signed, and almost half of the names at three companies.
+/// Nearly 60 % of the delegations are signed. Three operators have almost half of the names.
 const NL: Registry = Registry {
     labels: LabelProfile { internationalised: 0, ..LABELS },
     apex_servers_inside: 3,
@@ -205,7 +208,7 @@ const NL: Registry = Registry {
     ..TLD
 };
 
-/// More than half signed; names with å, ä and ö.
+/// More than half of the delegations are signed. Some names contain å, ä or ö.
 const SE: Registry = Registry {
     labels: LabelProfile { internationalised: 20, ..LABELS },
     apex_servers_inside: 6,
@@ -220,10 +223,10 @@ const SE: Registry = Registry {
     ..TLD
 };
 
-/// By the registry of .se, with registrants in Sweden and the Netherlands.
+/// The registry is that of .se. The registrants are in Sweden and the Netherlands.
 const NU: Registry = Registry { signed: 500, sibling: 20, ..SE };
 
-/// Weights per 100,000 for the lengths 2, 3, 4, … 63.
+/// Weights in units of 1/100,000 for the lengths 2, 3, 4, … 63.
 const LABELS: LabelProfile = LabelProfile {
     lengths: &[
         1, 29, 616, 2538, 4856, // 2-6

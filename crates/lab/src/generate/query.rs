@@ -1,7 +1,8 @@
-//! Query files in dnsperf's form: one `name type` on each line.
+//! Generation of query files in the format of dnsperf: one `name type` on each line.
 //!
-//! Names are asked for by popularity, after Zipf's law, and in the mix of types that servers of such a zone see. A
-//! denied name is one that the zone's denial of existence has to prove absent: NXDOMAIN, not an empty answer.
+//! The popularity of names follows Zipf's law. The proportions of types are those that servers of
+//! such zones receive. A denied name is a name that does not exist, so that the response is
+//! NXDOMAIN with a proof, not NODATA.
 
 use super::profile::Kind;
 use super::random::{Permutation, Purpose, RandomStream, Streams, mix};
@@ -13,38 +14,42 @@ use nonesuch_proto::Rtype;
 use std::collections::HashSet;
 use std::io::Write;
 
-/// Queries for the apex among queries for existing names, per mille.
+/// Share of queries for the apex among queries for existing names, per mille.
 const APEX_SHARE: u32 = 20;
-/// Denied names that are existing names mistyped, per mille; the others are random letters.
+/// Share of denied names that are existing names with a typing error, per mille. The others consist
+/// of random letters.
 const TYPO_SHARE: u32 = 500;
-/// Types asked for at and below delegations, with their weights.
+/// Query types at and below delegations, with their weights.
 const DELEGATION_TYPES: &[(&str, u32)] =
     &[("A", 500), ("AAAA", 220), ("DS", 120), ("NS", 50), ("MX", 50), ("HTTPS", 40), ("TXT", 20)];
-/// Types asked for at the apex.
+/// Query types at the apex, with their weights.
 const APEX_TYPES: &[(&str, u32)] = &[("SOA", 400), ("NS", 400), ("DNSKEY", 200)];
-/// Types asked for at names that do not exist.
+/// Query types for names that do not exist, with their weights.
 const DENIED_TYPES: &[(&str, u32)] = &[("A", 700), ("AAAA", 250), ("MX", 30), ("TXT", 20)];
-/// Owners of a user's zone that are looked at, at most, to find one below which names can be denied.
+/// Maximum number of owners of the given zone that are used as parents of denied names.
 const PARENTS: usize = 64;
 
-/// What was written.
+/// Counts of a query file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct QuerySummary {
-    /// Queries for names that exist.
+    /// Number of queries for names that exist.
     pub existing: u64,
-    /// Queries for names that do not exist.
+    /// Number of queries for names that do not exist.
     pub denied: u64,
 }
 
-/// Writes `count` queries that fit the zone that [`generate`](super::generate) writes with the same options.
+/// Writes `count` queries for the zone that [`generate`](super::generate) writes with the same
+/// options.
 ///
-/// `denied_percent` of them are for names that do not exist, drawn at random. The others are for names that exist, with
-/// types that they mostly have; in a registry's zone, mostly referrals. `seed` chooses the queries, beside the seed of the zone.
+/// About `denied_percent` % of the queries, selected at random, are for names that do not exist.
+/// The others are for names that exist, mostly with types that these names have; for a registry's
+/// zone, most responses are referrals. `seed` determines the queries; the seed in `options`
+/// determines the zone.
 ///
 /// # Errors
 ///
-/// As `generate`, and for a percentage past 100.
+/// Fails for the same reasons as `generate`, and if `denied_percent` is above 100.
 pub fn queries(
     options: &GenerateOptions<'_>,
     denied_percent: u8,
@@ -66,16 +71,18 @@ pub fn queries(
     })
 }
 
-/// Writes `count` queries that fit a zone given by its owner names.
+/// Writes `count` queries for any zone, from the owner names of the zone.
 ///
-/// `owners` are the zone's owner names, absolute and in presentation format, each with the numbers of its types; only
-/// authoritative names and delegations, no glue and nothing occluded. `origin` is the apex. A delegation (NS records
-/// below the apex) is asked for referrals and DS records. Names are denied below the apex or, where a wildcard stands
-/// there, below names that have none.
+/// `owners` are the owner names of the zone with the numbers of their types. The names are absolute
+/// and in presentation format. They are the authoritative names and the delegations, without glue
+/// and occluded names. `origin` is the apex. Queries at a delegation (NS records below the apex)
+/// result in referrals or ask for DS records. Denied names are below the apex. If the apex has a
+/// wildcard, they are below names without a wildcard.
 ///
 /// # Errors
 ///
-/// When there is nothing to ask, or to deny, where it is wanted; for a percentage past 100; errors of `out`.
+/// Fails if existing names are requested and the zone has none, if denied names are requested and
+/// no name can be denied, if `denied_percent` is above 100, and on write errors of `out`.
 pub fn queries_from_owners<'a>(
     origin: &str,
     owners: impl Iterator<Item = (&'a str, &'a [u16])>,
@@ -164,7 +171,7 @@ fn ask_organisation(sld: &Sld<'_>, origin: &str, draw: &mut RandomStream, line: 
     let mut owner = Vec::with_capacity(64);
     write_owner(kind, number, &mut owner);
     match owner.strip_prefix(b"*.") {
-        // A name that the wildcard stands for (RFC 4592).
+        // A name that the wildcard matches (RFC 4592).
         Some(rest) => {
             write_random_letters(draw, line);
             line.push(b'.');
@@ -175,8 +182,8 @@ fn ask_organisation(sld: &Sld<'_>, origin: &str, draw: &mut RandomStream, line: 
     line.text(".").text(origin).text(" ").text(rtype);
 }
 
-/// Appends a first label that the zone does not have: it is longer than six octets and has a letter twice in a row,
-/// as no generated label has.
+/// Appends a first label that does not exist in the zone. It has more than six octets and contains
+/// a double letter, which no generated label does.
 fn deny_generated(zone: &Zone<'_>, draw: &mut RandomStream, line: &mut Vec<u8>) {
     if draw.per_mille(TYPO_SHARE) {
         let mut label = Vec::with_capacity(64);
@@ -184,7 +191,8 @@ fn deny_generated(zone: &Zone<'_>, draw: &mut RandomStream, line: &mut Vec<u8>) 
             Zone::Tld(tld) => tld.write_label(draw.zipf(tld.count()), &mut label),
             Zone::Sld(sld) => write_owner(Kind::Host, draw.zipf(sld.count()), &mut label),
         }
-        // Doubling a letter of a host name gives no name of the zone either: no word of hosts has a doubled letter.
+        // A host name with a doubled letter does not exist in the zone, because no word in host
+        // names has a double letter.
         let place = draw.below(label.len() as u32) as usize;
         let long_enough = matches!(zone, Zone::Sld(_)) || (7..=62).contains(&label.len());
         if long_enough && label[place].is_ascii_alphabetic() && !label.starts_with(b"xn--") {
@@ -196,7 +204,7 @@ fn deny_generated(zone: &Zone<'_>, draw: &mut RandomStream, line: &mut Vec<u8>) 
     write_random_letters(draw, line);
 }
 
-/// Appends 8 to 16 random letters, one of them doubled.
+/// Appends 8 to 15 random letters, and doubles one of them.
 fn write_random_letters(draw: &mut RandomStream, line: &mut Vec<u8>) {
     let length = 8 + draw.below(8);
     let doubled = draw.below(length);
@@ -209,14 +217,14 @@ fn write_random_letters(draw: &mut RandomStream, line: &mut Vec<u8>) {
     }
 }
 
-/// The names of a user's zone, ready to be asked for.
+/// Owner names of a given zone, prepared for queries.
 struct Owners<'a> {
     asked: Vec<Owner<'a>>,
-    /// Popularity is not by the order of the file.
+    /// Ranks of the owners by popularity, independent of their order in the zone.
     order: Permutation,
-    /// Lower-case names, so that a made-up name is not there.
+    /// All names in lower case, to check that a random name does not exist.
     names: HashSet<String>,
-    /// Existing names below which made-up names do not exist.
+    /// Existing names below which a random name does not exist.
     parents: Vec<String>,
 }
 
@@ -244,7 +252,7 @@ impl<'a> Owners<'a> {
         Self { asked, order, names, parents }
     }
 
-    /// There is at least one owner.
+    /// Writes a query for an existing name. `asked` must not be empty.
     fn ask(&self, draw: &mut RandomStream, line: &mut Vec<u8>) {
         let owner = &self.asked[self.order.apply(draw.zipf(self.asked.len() as u64)) as usize];
         let wildcard = owner.name.strip_prefix("*.");
@@ -266,14 +274,14 @@ impl<'a> Owners<'a> {
             }
             None => _ = line.text(owner.name),
         }
-        // What resolvers ask for where an alias stands.
+        // At an alias, resolvers query for the type of the target.
         if rtype == Rtype::CNAME || rtype == Rtype::DNAME {
             rtype = Rtype::A;
         }
         line.text(" ").text(&rtype.in_zone_text().to_string());
     }
 
-    /// There is at least one parent.
+    /// Writes a query for a name that does not exist. `parents` must not be empty.
     fn deny(&self, draw: &mut RandomStream, line: &mut Vec<u8>) {
         let parent = &self.parents[draw.below(self.parents.len() as u32) as usize];
         let mut label = Vec::with_capacity(24);
@@ -281,8 +289,8 @@ impl<'a> Owners<'a> {
             label.clear();
             write_random_letters(draw, &mut label);
             label.text(".").text(below(parent));
-            // Random letters are hardly ever a name of the zone. The name must not be an empty non-terminal either, but
-            // one of eight random letters with names below it is no likelier.
+            // Random letters are very rarely a name of the zone. An empty non-terminal with such a
+            // name is possible, but no more likely.
             if !std::str::from_utf8(&label).is_ok_and(|name| self.names.contains(name)) {
                 break;
             }
@@ -296,13 +304,14 @@ fn is_apex(name: &str, origin: &str) -> bool {
     name.eq_ignore_ascii_case(origin)
 }
 
-/// What follows the dot after a label below `parent`: nothing, for the root.
+/// Returns the part of a name below `parent` that follows the dot after the first label; empty for
+/// the root.
 fn below(parent: &str) -> &str {
     if parent == "." { "" } else { parent }
 }
 
-/// Names below which a made-up name does not exist: the closest encloser has no wildcard (RFC 4592 §3.3.1), is no
-/// delegation and has no DNAME.
+/// Returns names below which a random name does not exist: the closest encloser has no wildcard
+/// (RFC 4592 §3.3.1), is not a delegation and has no DNAME record.
 fn parents(origin: &str, asked: &[Owner<'_>], names: &HashSet<String>) -> Vec<String> {
     let without_wildcard = |name: &str| !names.contains(&format!("*.{}", below(name)));
     let redirects = |owner: &&Owner<'_>| owner.types.contains(&Rtype::DNAME.0);

@@ -1,20 +1,21 @@
 //! Seeded random numbers that are the same on every machine.
 //!
-//! Everything is integer arithmetic on fixed-width types. [`Streams`] gives each index of a zone a ChaCha8 stream of
-//! its own, so that what is drawn for one name can be drawn again alone, without the names before it.
-//! [`Permutation`] shuffles a range without holding it in memory.
+//! All operations are integer arithmetic on fixed-width types. [`Streams`] provides a separate
+//! ChaCha8 stream for each index of a zone. Thus the random values of one name can be generated
+//! again without those of other names. [`Permutation`] permutes a range without storing it in
+//! memory.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// What a family of streams is for: streams of different purposes share nothing.
+/// Purpose of a family of streams. Streams for different purposes are independent.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose {
     /// The apex of a zone.
     Apex = 1,
     /// The records of one name.
     Name = 2,
-    /// The queries of a query file.
+    /// The queries in a query file.
     Query = 3,
 }
 
@@ -24,7 +25,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// The family of `seed` for `purpose`.
+    /// Creates the family for `seed` and `purpose`.
     pub(super) fn new(seed: u64, purpose: Purpose) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -32,7 +33,7 @@ impl Streams {
         Self { key }
     }
 
-    /// The stream of `index`, from its beginning.
+    /// Returns the stream of `index`, at its start.
     pub(super) fn draw(&self, index: u64) -> RandomStream {
         let mut rng = ChaCha8Rng::from_seed(self.key);
         rng.set_stream(index);
@@ -40,7 +41,7 @@ impl Streams {
     }
 }
 
-/// One stream of random numbers.
+/// A stream of random numbers.
 pub(super) struct RandomStream(ChaCha8Rng);
 
 impl RandomStream {
@@ -48,17 +49,17 @@ impl RandomStream {
         self.0.next_u64()
     }
 
-    /// A number below `bound`; 0 when `bound` is 0.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     pub(super) fn below(&mut self, bound: u32) -> u32 {
         ((u64::from(self.0.next_u32()) * u64::from(bound)) >> 32) as u32
     }
 
-    /// A number below `bound`, for bounds past 32 bits; 0 when `bound` is 0.
+    /// Returns a number below `bound`, for bounds above 32 bits; 0 if `bound` is 0.
     pub(super) fn below_wide(&mut self, bound: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// True in `share` of 1,000 cases.
+    /// Returns `true` with a probability of `share` per mille.
     pub(super) fn per_mille(&mut self, share: u32) -> bool {
         self.below(1000) < share
     }
@@ -67,13 +68,15 @@ impl RandomStream {
         self.0.fill_bytes(octets);
     }
 
-    /// One of `choices`, by weight. `choices` is a table of this module's profiles: never empty.
+    /// Returns one of `choices`, according to the weights. `choices` must not be empty.
     pub(super) fn weighted<T: Copy>(&mut self, choices: &[(T, u32)]) -> T {
         pick(choices, |total| self.below(total))
     }
 
-    /// A rank below `count`, the rank r with a probability near 1/(r+1): Zipf's law with exponent 1. All octaves
-    /// (1, 2-3, 4-7, …) are equally likely and uniform inside. `count` is at least 1.
+    /// Returns a rank below `count`. The probability of rank r is approximately proportional to
+    /// 1/(r+1) (Zipf's law with exponent 1). All octaves of r+1 (1, 2-3, 4-7, …) have the same
+    /// probability, and the ranks within an octave are uniformly distributed. `count` is at least
+    /// 1.
     pub(super) fn zipf(&mut self, count: u64) -> u64 {
         let octaves = 64 - count.max(1).leading_zeros();
         loop {
@@ -86,7 +89,8 @@ impl RandomStream {
     }
 }
 
-/// One of `choices`, by weight; `point` chooses a number below the sum of all weights.
+/// Returns one of `choices`, according to the weights. `point` receives the sum of all weights and
+/// returns a number below it.
 pub(super) fn pick<T: Copy>(choices: &[(T, u32)], point: impl FnOnce(u32) -> u32) -> T {
     let mut point = point(choices.iter().map(|(_, weight)| weight).sum());
     for &(choice, weight) in choices {
@@ -98,7 +102,7 @@ pub(super) fn pick<T: Copy>(choices: &[(T, u32)], point: impl FnOnce(u32) -> u32
     choices[choices.len() - 1].0
 }
 
-/// Scrambles 64 bits (the finaliser of SplitMix64).
+/// Mixes 64 bits (the finaliser of SplitMix64).
 pub(super) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -106,7 +110,8 @@ pub(super) fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A keyed shuffle of `0..size`: a Feistel network over the next power of two, walked until it lands inside.
+/// A keyed permutation of `0..size`: a Feistel network over the next power of two, which is applied
+/// repeatedly until the result is in the range.
 #[derive(Clone, Copy)]
 pub(super) struct Permutation {
     size: u64,
@@ -118,13 +123,13 @@ pub(super) struct Permutation {
 impl Permutation {
     const ROUNDS: u64 = 6;
 
-    /// The shuffle of `0..size` that belongs to `key`. `size` is at least 1 and at most 2^62.
+    /// Creates the permutation of `0..size` for `key`. `size` is at least 1 and at most 2^62.
     pub(super) fn new(size: u64, key: u64) -> Self {
         let bits = (64 - size.saturating_sub(1).leading_zeros()).max(2);
         Self { size: size.max(1), low_bits: bits / 2, high_bits: bits - bits / 2, key: mix(key) }
     }
 
-    /// Where `value` (below the size) goes.
+    /// Returns the image of `value`. `value` is below the size.
     pub(super) fn apply(&self, value: u64) -> u64 {
         let mut value = value;
         loop {

@@ -1,4 +1,5 @@
-//! Writing queries: what all of them share is made once (RFC 1035 section 4.1, RFC 6891 section 6.1).
+//! Encodes queries. A frame encodes the parts that all queries share only once (RFC 1035 §4.1, RFC
+//! 6891 §6.1).
 
 use nonesuch_proto::edns;
 use rand::{RngCore as _, SeedableRng as _};
@@ -7,33 +8,35 @@ use rand_chacha::ChaCha8Rng;
 use super::LoadOptions;
 
 const HEADER: usize = 12;
-/// The longest question: name, type and class.
+/// Maximum octets of a question: name, type and class.
 const QUESTION: usize = 255 + 4;
-/// Letters of a random label: 60 random bits, of which ten million labels share none.
+/// Letters of a random label: 60 random bits. Ten million random labels are very probably all
+/// different.
 const LABEL: usize = 12;
 /// Octets that a random label adds to a name.
 pub(super) const PREFIX: usize = LABEL + 1;
-/// Letters that no server changes; five bits each.
+/// Letters of random labels, 5 bits each. All are lower-case letters or digits, whose case no
+/// server can change.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Writes the queries of one thread.
+/// Encodes the queries of one thread.
 pub(super) struct Frame {
-    /// Octets 2 to 12 of the header.
+    /// Octets 2 to 11 of the header.
     header: [u8; HEADER - 2],
     opt: Vec<u8>,
-    /// Where labels before the names are drawn from, if there are to be any.
+    /// Generator of the random labels; `None` without random labels.
     random: Option<ChaCha8Rng>,
 }
 
 impl Frame {
-    /// For thread `index`, which draws labels of its own.
+    /// Creates the frame for thread `index`. Each thread has different random labels.
     pub(super) fn new(options: &LoadOptions, index: usize) -> Self {
         let opt = opt_record(options);
-        // RD as dnsperf sets it, one question, and OPT as the one additional record.
+        // RD is set, as dnsperf does; one question; the OPT record as the only additional record.
         let header = [0x01, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
         let random = options.random_prefix.then(|| {
             let mut random = ChaCha8Rng::seed_from_u64(options.seed);
-            // The schedules have the lower streams.
+            // The schedules use the streams from 0 upwards.
             random.set_stream(u64::MAX - index as u64);
             random
         });
@@ -44,7 +47,8 @@ impl Frame {
         HEADER + QUESTION + self.opt.len()
     }
 
-    /// Writes a whole query into `slot`, which has room for the longest; returns its length.
+    /// Writes a complete query to `slot`, which must have [`Self::size`] octets. Returns the length
+    /// of the query.
     pub(super) fn write(&mut self, id: u16, question: &[u8], slot: &mut [u8]) -> usize {
         let mut prefix = [0; PREFIX];
         let prefix = match &mut self.random {
@@ -72,7 +76,7 @@ fn push_label(mut bits: u64, label: &mut [u8; PREFIX]) {
     }
 }
 
-/// The OPT record with its options; nothing without EDNS.
+/// Encodes the OPT record with its options. The result is empty without EDNS.
 fn opt_record(options: &LoadOptions) -> Vec<u8> {
     let mut opt = Vec::new();
     if options.edns_size == 0 {
@@ -87,7 +91,8 @@ fn opt_record(options: &LoadOptions) -> Vec<u8> {
         opt.extend_from_slice(&(value.len() as u16).to_be_bytes());
         opt.extend_from_slice(value);
     }
-    // RDLENGTH ends the record's fixed part; `LoadOptions` was checked, so that the options' length fits.
+    // RDLENGTH is the end of the record's fixed part. The length fits, because `LoadOptions` has
+    // been checked.
     let length = (opt.len() - fixed) as u16;
     opt[fixed - 2..fixed].copy_from_slice(&length.to_be_bytes());
     opt

@@ -1,16 +1,16 @@
-//! Durations counted in buckets whose width grows with the value (HdrHistogram): constant time to record, and an error
-//! of at most 0.1 % of the value, from a nanosecond to an hour.
+//! Histogram of durations, with buckets that grow with the value (HdrHistogram). Recording takes
+//! constant time. The error is at most 0.1 % of the value. The range is 1 ns to 1 h.
 
 use hdrhistogram::Histogram;
 
 use super::Latency;
 
-/// The longest duration that is told from longer ones, ns: an hour.
+/// Maximum duration, in ns: one hour.
 const LONGEST: u64 = 3600 * 1_000_000_000;
-/// Decimal digits of a value that are kept.
+/// Significant decimal digits of a value.
 const DIGITS: u8 = 3;
 
-/// Durations in ns, counted.
+/// Histogram of durations in ns.
 #[derive(Debug, Clone)]
 pub(super) struct Durations(Histogram<u64>);
 
@@ -24,12 +24,12 @@ impl Default for Durations {
 }
 
 impl Durations {
-    /// Counts a duration; a longer one than an hour counts as an hour.
+    /// Records a duration. A duration above one hour counts as one hour.
     pub(super) fn record(&mut self, ns: u64) {
         self.0.saturating_record(ns);
     }
 
-    /// Counts what `other` has counted too.
+    /// Adds all durations of `other`.
     pub(super) fn add(&mut self, other: &Self) {
         self.0.add(&other.0).expect("both have the same bounds");
     }
@@ -38,7 +38,7 @@ impl Durations {
         self.0.len()
     }
 
-    /// What they come to; nothing of none.
+    /// Returns the statistics of the durations, or `None` without durations.
     pub(super) fn summary(&self) -> Option<Latency> {
         let us = |ns: u64| ns as f64 / 1000.0;
         let quantile = |quantile: f64| us(self.0.value_at_quantile(quantile));
@@ -54,7 +54,8 @@ impl Durations {
         })
     }
 
-    /// The buckets that hold something, from the shortest: the longest duration of the bucket, ns, and how many.
+    /// Returns the non-empty buckets in ascending order: the maximum duration of the bucket, in ns,
+    /// and the number of durations.
     pub(super) fn buckets(&self) -> Vec<(u64, u64)> {
         self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
     }

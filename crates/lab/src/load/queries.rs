@@ -1,6 +1,7 @@
-//! Query lists in dnsperf's file format: `name type` on each line, `;` before comments.
+//! Query lists in the file format of dnsperf: `name type` on each line; `;` at the start of a line
+//! begins a comment.
 //!
-//! Names are absolute with or without their final dot and are encoded once, when the list is read.
+//! All names are absolute, with or without a final dot. The list stores the names in wire form.
 
 use std::fs;
 use std::io;
@@ -9,32 +10,32 @@ use std::path::{Path, PathBuf};
 use nonesuch_proto::{Class, Name, NameError, NameRef, Rtype, push_name_from_text};
 use nonesuch_zone::read::read_remedy;
 
-/// Skipped lines that are kept for a message.
+/// Maximum number of skipped lines that the list stores for messages.
 const SKIPPED_KEPT: usize = 10;
 
-/// Questions in wire form (RFC 1035 section 4.1.2), one behind the other.
+/// A list of questions in wire form (RFC 1035 §4.1.2).
 #[derive(Debug, Clone, Default)]
 pub struct QueryList {
     octets: Vec<u8>,
-    /// Where each question ends.
+    /// End offset of each question.
     ends: Vec<usize>,
     skipped: Vec<SkippedLine>,
 }
 
-/// A line that is no query.
+/// A line that is not a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct SkippedLine {
-    /// The line's number, from 1.
+    /// Number of the line, starting at 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// Fault of the line.
     pub reason: SkipReason,
 }
 
-/// What is wrong with a line of a query list.
+/// Faults of a line in a query list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum SkipReason {
     #[error("expected a name and a type with blanks between them")]
     Fields,
@@ -44,10 +45,10 @@ pub enum SkipReason {
     Type,
 }
 
-/// Why there is no query list.
+/// Reasons why a query list cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum QueryListError {
     #[error(
         "{}: the query list cannot be read: {source}{}; `nonesuch zone generate --queries FILE` makes one",
@@ -63,18 +64,16 @@ pub enum QueryListError {
 impl QueryList {
     /// Reads a query list from a file.
     ///
-    /// # Errors
-    /// When the file cannot be read, or no line of it is a query. Single bad lines are skipped and told by
-    /// [`skipped`](Self::skipped), as dnsperf does.
+    /// # Errors Fails if the file cannot be read or no line is a query. If at least one line is a
+    /// query, invalid lines are skipped, as dnsperf does; [`skipped`](Self::skipped) returns them.
     pub fn from_file(path: &Path) -> Result<Self, QueryListError> {
         let text = fs::read(path).map_err(|source| QueryListError::Read { path: path.to_owned(), source })?;
         Self::parse(path, &text)
     }
 
-    /// Reads a query list from `text`; `path` names it in errors.
+    /// Reads a query list from `text`. Errors contain `path`.
     ///
-    /// # Errors
-    /// When no line is a query.
+    /// # Errors Fails if no line is a query.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self, QueryListError> {
         let mut list = Self::default();
         let root = Name::root();
@@ -116,13 +115,13 @@ impl QueryList {
         self.ends.push(self.octets.len());
     }
 
-    /// How many queries there are.
+    /// Number of queries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no query.
+    /// Whether the list has no queries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -135,13 +134,14 @@ impl QueryList {
         lengths.max().unwrap_or(0)
     }
 
-    /// The first ten of the skipped lines.
+    /// Returns the first ten skipped lines.
     #[must_use]
     pub fn skipped(&self) -> &[SkippedLine] {
         &self.skipped
     }
 
-    /// Question `index`: name, type and class in wire form.
+    /// Returns question `index`: name, type and class in wire form. Returns `None` if `index` is
+    /// too large.
     #[must_use]
     pub fn question(&self, index: usize) -> Option<&[u8]> {
         let start = match index.checked_sub(1) {
@@ -212,7 +212,7 @@ mod tests {
     fn the_root_server_sample_is_read_whole() {
         let Some(path) = nonesuch_testing::data("root-queries/root-server-sample.txt") else { return };
         let list = QueryList::from_file(&path).expect("has queries");
-        // A line that begins with # is a query, as dnsperf has it.
+        // A line that begins with # is a query, as in dnsperf.
         assert_eq!((list.len(), list.skipped()), (49_739, &[][..]));
         assert_eq!(list.question(0), Some(&b"\x02uk\x0anedstatpro\x03net\0\0\x01\0\x01"[..]));
     }

@@ -1,4 +1,4 @@
-//! What came of the load.
+//! Report of a load.
 
 use std::collections::BTreeMap;
 
@@ -11,86 +11,92 @@ use crate::process::{self, CpuTime};
 /// Durations in µs. Percentiles are at most 0.1 % too high.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Latency {
-    /// The shortest.
+    /// Minimum.
     pub min: f64,
-    /// The mean.
+    /// Mean.
     pub mean: f64,
-    /// Half of them took no longer.
+    /// Median.
     pub p50: f64,
-    /// 90 of 100 took no longer.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 of 100 took no longer.
+    /// 99th percentile.
     pub p99: f64,
-    /// 999 of 1000 took no longer.
+    /// 99.9th percentile.
     pub p99_9: f64,
-    /// 9,999 of 10,000 took no longer.
+    /// 99.99th percentile.
     pub p99_99: f64,
-    /// The longest.
+    /// Maximum.
     pub max: f64,
 }
 
-/// What came of the load. `sent` is `received` and `lost` together. What was due during the warm-up counts nowhere, but in
-/// `client_cpu_us_per_query`.
+/// Results of a load. `sent` is the sum of `received` and `lost`. Queries that are due during the
+/// warm-up are not counted, except in `client_cpu_us_per_query`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct LoadReport {
-    /// The rate asked for, queries a second: the loop was open. Nothing for a closed loop.
+    /// Requested rate of an open loop, in queries per second; `None` for a closed loop.
     pub rate: Option<f64>,
-    /// How the queries of an open loop followed each other.
+    /// Distribution of the send times in an open loop; `None` for a closed loop.
     pub arrivals: Option<&'static str>,
-    /// Queries sent.
+    /// Number of queries sent.
     pub sent: u64,
-    /// Queries answered in time.
+    /// Number of queries answered before the timeout.
     pub received: u64,
-    /// Queries not answered in time.
+    /// Number of queries not answered before the timeout.
     pub lost: u64,
-    /// Queries of an open loop that were due and never sent: as many as may be were outstanding. They are not among
-    /// `sent`.
+    /// Number of queries of an open loop that were due but not sent, because the maximum number of
+    /// queries was outstanding. `sent` does not include them.
     pub unsent: u64,
-    /// Datagrams that answered no outstanding query: late, doubled, or no answers at all. They count nowhere else.
+    /// Number of datagrams that do not answer an outstanding query: late responses, duplicates, and
+    /// other messages. No other field includes them.
     pub unexpected: u64,
-    /// Times that the system refused to send a query, or told that nobody listened, after answers had come.
+    /// Number of errors when sending or receiving, after the first response: the system rejected a
+    /// query, or reported that no process listens on the server's port.
     pub refused: u64,
-    /// From the first query sent to the last answer received; of an open loop at least to the end of the last query's
-    /// interval.
+    /// Time from the first query sent to the last response received, in seconds. For an open loop,
+    /// at least the number of due queries divided by the rate.
     pub seconds: f64,
-    /// Answers a second.
+    /// Responses per second.
     pub qps: f64,
-    /// Answers by response code, as the header has it (without EDNS's upper bits).
+    /// Number of responses for each response code in the header, without the upper bits in the OPT
+    /// record.
     pub rcodes: BTreeMap<String, u64>,
-    /// Answers with TC set.
+    /// Number of responses with TC set.
     pub truncated: u64,
-    /// Mean size of an answer, octets of DNS message.
+    /// Mean size of the DNS messages in the responses, in octets.
     pub response_octets_mean: f64,
-    /// Size of the largest answer, octets.
+    /// Maximum size of a response, in octets.
     pub response_octets_max: u64,
-    /// From when a query was to be sent until its answer was taken from the kernel; nothing without an answer. In a
-    /// closed loop a query is to be sent when there is room for it: with a full window that is the time in queues.
+    /// Time from the due time of a query until its response is received from the kernel; `None`
+    /// without responses. In a closed loop, a query is due when a slot is free. With a full window,
+    /// the latency is then the time in queues.
     pub latency_us: Option<Latency>,
-    /// How late the queries of an open loop were handed to the kernel: what of the latency is the generator's own fault,
-    /// or comes of a full window.
+    /// Delay from the due time of a query in an open loop until it is sent. The generator or a full
+    /// window causes this part of the latency.
     pub lateness_us: Option<Latency>,
-    /// The latencies, from the shortest: the longest of a bucket, ns, and how many are in it. Buckets are as wide as a
-    /// thousandth of their value; empty ones are left out.
+    /// Latencies as a histogram, in ascending order: the maximum of each bucket, in ns, and the
+    /// number of latencies in it. The width of a bucket is 0.1 % of its value. Empty buckets are
+    /// omitted.
     pub latency_histogram_ns: Vec<(u64, u64)>,
-    /// CPU time of the generator's threads for each query that they sent, µs.
+    /// CPU time of the generator's threads for each query sent, including the warm-up, in µs.
     pub client_cpu_us_per_query: Option<f64>,
-    /// CPU time of the server for each answer, µs.
+    /// CPU time of the server for each response, in µs.
     pub server_cpu_us_per_query: Option<f64>,
-    /// The part of it in the program.
+    /// Part of this CPU time in user mode, in µs.
     pub server_user_us_per_query: Option<f64>,
-    /// The part of it in the kernel.
+    /// Part of this CPU time in the kernel, in µs.
     pub server_system_us_per_query: Option<f64>,
-    /// The server's resident memory after the load, KiB.
+    /// Resident memory of the server after the load, in KiB.
     pub server_resident_kib: Option<u64>,
-    /// The same with shared pages by their share, KiB.
+    /// Proportional set size of the server after the load, in KiB.
     pub server_proportional_kib: Option<u64>,
 }
 
-/// The report of what was counted while the server spent `spent`.
+/// Creates the report. `spent` is the CPU time of the server during the load.
 pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime>) -> LoadReport {
     let received = tally.received();
-    // Each query of an open loop stands for an interval of the schedule, the last one too: a hundred at a hundred a second
-    // take a second, though the last is sent after 0.99.
+    // Each query of an open loop has an interval of the schedule, including the last one: 100
+    // queries at 100 queries per second take one second, although the last one is sent after 0.99
+    // s.
     let due = (tally.sent + tally.unsent) as f64;
     let seconds = tally.duration().as_secs_f64().max(options.rate.map_or(0.0, |rate| due / rate));
     let per_answer = |total: f64| if received == 0 { 0.0 } else { total / received as f64 };

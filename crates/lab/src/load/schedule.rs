@@ -1,6 +1,6 @@
-//! When the queries of an open loop are due. The schedule is laid down by rate and seed alone: neither a slow server nor
-//! a late generator moves it, and latency is counted from it, so that no wait goes uncounted (what is called
-//! coordinated omission).
+//! Schedule of an open loop. Rate and seed alone determine when each query is due. Neither a slow
+//! server nor a late generator changes the schedule. Latency is measured from the due time. Thus it
+//! includes all waiting, and coordinated omission does not occur.
 
 use rand::Rng as _;
 use rand::SeedableRng as _;
@@ -8,22 +8,23 @@ use rand_chacha::ChaCha8Rng;
 
 const NS_PER_SECOND: f64 = 1e9;
 
-/// How the queries of a fixed rate follow each other.
+/// Distribution of the send times of queries with a fixed rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Arrivals {
-    /// One after the other at even distances.
+    /// Equal intervals.
     #[default]
     Even,
-    /// At random, each independent of the others, as those of many clients: distances are exponentially distributed.
+    /// A Poisson process, like the queries of many independent clients: the intervals are
+    /// exponentially distributed.
     Poisson,
 }
 
 impl Arrivals {
-    /// Both.
+    /// All distributions.
     pub const ALL: [Self; 2] = [Self::Even, Self::Poisson];
 
-    /// The name.
+    /// Returns the name of the distribution on the command line and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,45 +42,46 @@ impl std::str::FromStr for Arrivals {
     }
 }
 
-/// Not the name of a kind of arrivals.
+/// The text is not the name of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected even or poisson")]
 pub struct ArrivalsError;
 
-/// One of several threads that share a rate.
+/// Index of a thread, and number of threads that share a rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) index: usize,
     pub(super) threads: usize,
 }
 
-/// The queries of one thread of several that share a rate.
+/// Schedule of one of the threads that share a rate.
 #[derive(Debug)]
 pub(super) struct Schedule {
-    /// ns from one query of this thread to the next, in the mean.
+    /// Mean interval between the queries of this thread, in ns.
     gap: f64,
-    /// When the next query is due, ns since the start.
+    /// Due time of the next query, in ns since the start.
     due: f64,
-    /// Queries before it.
+    /// Number of the next query, starting at 0.
     number: u64,
-    /// Where this thread's first query is, as a share of the gap.
+    /// Due time of this thread's first query, as a share of the interval.
     phase: f64,
-    /// Nothing for even distances.
+    /// Generator of random intervals; `None` for equal intervals.
     random: Option<ChaCha8Rng>,
 }
 
 impl Schedule {
-    /// One thread's part of a schedule of `rate` queries a second.
+    /// Creates one thread's part of a schedule of `rate` queries per second.
     pub(super) fn new(arrivals: Arrivals, rate: f64, part: Part, seed: u64) -> Self {
         let Part { index, threads } = part;
         let gap = NS_PER_SECOND * threads as f64 / rate;
         let random = (arrivals == Arrivals::Poisson).then(|| {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
-            // Threads draw from streams of their own; independent Poisson processes sum up to one.
+            // Each thread uses its own random stream. The sum of independent Poisson processes is a
+            // Poisson process.
             random.set_stream(index as u64);
             random
         });
-        // The threads' even distances interlock.
+        // With equal intervals, the queries of the threads alternate.
         let phase = index as f64 / threads as f64;
         let mut schedule = Self { gap, due: phase * gap, number: 0, phase, random };
         if schedule.random.is_some() {
@@ -88,26 +90,27 @@ impl Schedule {
         schedule
     }
 
-    /// When the next query is due, ns since the start.
+    /// Returns the due time of the next query, in ns since the start.
     pub(super) fn due(&self) -> u64 {
         self.due as u64
     }
 
-    /// Goes on to the query after it.
+    /// Advances to the following query.
     pub(super) fn advance(&mut self) {
         self.number += 1;
         if self.random.is_some() {
             self.due += self.draw();
         } else {
-            // Multiplied anew each time: a sum of a hundred million gaps would drift.
+            // A multiplication for each query: a sum of 10^8 intervals would accumulate rounding
+            // errors.
             self.due = (self.number as f64 + self.phase) * self.gap;
         }
     }
 
-    /// An exponentially distributed distance.
+    /// Returns a random, exponentially distributed interval.
     fn draw(&mut self) -> f64 {
         let uniform: f64 = self.random.as_mut().map_or(0.0, |random| random.random());
-        // `uniform` is below 1.
+        // `uniform` is less than 1.
         -self.gap * (-uniform).ln_1p()
     }
 }
@@ -139,7 +142,7 @@ mod tests {
 
     #[test]
     fn even_queries_do_not_drift() {
-        // A rate whose gap is no number that a float holds.
+        // The interval at this rate has no exact floating-point representation.
         let mut schedule = Schedule::new(Arrivals::Even, 300_000.0, Part { index: 0, threads: 1 }, 1);
         times(&mut schedule, 3_000_000);
         assert_eq!(schedule.due(), 10_000_000_000);
@@ -152,7 +155,8 @@ mod tests {
         assert!(due.is_sorted());
         let mean = *due.last().expect("some") as f64 / count as f64;
         assert!((mean - 1000.0).abs() < 10.0, "{mean}");
-        // Of exponentially distributed gaps, a share of 1 / e is longer than their mean, and 1 / e² than twice that.
+        // For exponentially distributed intervals, a share of 1 / e exceeds the mean, and a share
+        // of 1 / e² exceeds twice the mean.
         for (times, share) in [(1.0, 0.367_88), (2.0, 0.135_34)] {
             let longer = due.windows(2).filter(|pair| (pair[1] - pair[0]) as f64 > times * 1000.0).count();
             assert!((longer as f64 / count as f64 - share).abs() < 0.01, "{longer} over {times} times");

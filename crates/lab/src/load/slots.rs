@@ -1,19 +1,19 @@
-//! The outstanding queries of one socket, found by the identifier of their answer.
+//! The outstanding queries of one socket, indexed by message ID.
 //!
-//! The low bits of an identifier name a slot, the rest is the slot's generation, which changes with each use: an
-//! answer that comes late, when its slot has been given to another query, is not taken for that query's answer.
+//! The low bits of an ID are the index of a slot. The other bits are the generation of the slot,
+//! which changes with each use. Thus a late response does not match a newer query in the same slot.
 
 use std::collections::VecDeque;
 
-/// Slots at most: two bits are left for generations.
+/// Maximum number of slots. Two bits of the ID remain for the generation.
 pub(super) const SLOTS_MAX: usize = 1 << 14;
 
-/// When a query was to be sent, and when it was, ns since the start of the run.
+/// Due time and send time of a query, in ns since the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Times {
-    /// When it was to be sent: what latency is counted from.
+    /// Due time, from which the latency is measured.
     pub(super) due: u64,
-    /// When it was sent: what its time limit is counted from.
+    /// Send time, from which the timeout is measured.
     pub(super) sent: u64,
 }
 
@@ -22,21 +22,22 @@ struct Slot {
     times: Times,
     taken: bool,
     generation: u16,
-    /// The generation of the last query that was given up, which is not used again until another is: however
-    /// late its answer comes, it finds no query.
+    /// Generation of the last lost query in this slot. The slot skips this generation until it
+    /// loses another query. Thus even a very late response does not match a query.
     given_up: Option<u16>,
 }
 
 #[derive(Debug)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
-    /// Free slots, the longest free first, so that generations return as late as possible.
+    /// Free slots. The slot that has been free longest is first, so that a generation repeats as
+    /// late as possible.
     free: VecDeque<u16>,
     slot_bits: u32,
 }
 
 impl Slots {
-    /// `count` slots, 1 to [`SLOTS_MAX`].
+    /// Creates `count` slots, limited to the range from 1 to [`SLOTS_MAX`].
     pub(super) fn new(count: usize) -> Self {
         let count = count.clamp(1, SLOTS_MAX);
         Self {
@@ -54,7 +55,7 @@ impl Slots {
         self.slots.len() - self.free.len()
     }
 
-    /// Takes a slot for a query; returns its identifier.
+    /// Allocates a slot for a query and returns the message ID, or `None` if all slots are in use.
     pub(super) fn take(&mut self, times: Times) -> Option<u16> {
         let index = self.free.pop_front()?;
         let mask = u16::MAX >> self.slot_bits;
@@ -65,12 +66,12 @@ impl Slots {
             slot.generation = next(slot.generation);
         }
         (slot.times, slot.taken) = (times, true);
-        // One slot leaves all 16 bits to generations.
+        // With one slot, all 16 bits are the generation.
         Some(slot.generation.checked_shl(self.slot_bits).unwrap_or(0) | index)
     }
 
-    /// Frees the slot of the query with this identifier; returns its times, or nothing when no such query is
-    /// outstanding.
+    /// Frees the slot of the query with this ID and returns the times of the query. Returns `None`
+    /// if no outstanding query has this ID.
     pub(super) fn release(&mut self, id: u16) -> Option<Times> {
         let index = id & !(u16::MAX.checked_shl(self.slot_bits).unwrap_or(0));
         let slot = self.slots.get_mut(usize::from(index))?;
@@ -82,7 +83,7 @@ impl Slots {
         Some(slot.times)
     }
 
-    /// Gives up the queries sent before `limit`; tells `lost` of each.
+    /// Frees the slots of all queries sent before `limit`, and calls `lost` for each.
     pub(super) fn give_up_before(&mut self, limit: u64, mut lost: impl FnMut(Times)) {
         if self.outstanding() == 0 {
             return;
@@ -166,7 +167,7 @@ mod tests {
                         None => prop_assert_eq!(model.len(), count),
                     },
                     1 => {
-                        // Half of the time an identifier that is outstanding.
+                        // Use an outstanding ID in half of the cases.
                         let known = model.keys().min().copied().filter(|_| id % 2 == 0);
                         let id = known.unwrap_or(id);
                         prop_assert_eq!(slots.release(id), model.remove(&id).map(at));

@@ -1,17 +1,18 @@
-//! Addresses that queries are sent from: a server that counts by client sees as many clients.
+//! Source addresses of queries. To a server that distinguishes clients by address, each source
+//! address is a client.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// A prefix of addresses of this machine, as `127.1.0.0/16`.
+/// A prefix of addresses of this machine, for example `127.1.0.0/16`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sources {
     first: IpAddr,
     length: u8,
 }
 
-/// Why text names no addresses.
+/// The text is not a prefix of addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no prefix of addresses: write it as 127.1.0.0/16, without bits behind the prefix")]
 pub struct SourcesError {
@@ -50,17 +51,18 @@ impl Sources {
         }
     }
 
-    /// How many addresses there are; the whole of IPv6 counts as half of it.
+    /// Returns the number of addresses in the prefix; 2^127 for `::/0`.
     fn size(&self) -> u128 {
         1 << (self.bits() - self.length).min(127)
     }
 
-    /// Whether a socket that is bound to them reaches `server`.
+    /// Whether a socket with such an address can reach `server`: both have the same address family.
     pub(super) const fn fits(&self, server: IpAddr) -> bool {
         self.first.is_ipv4() == server.is_ipv4()
     }
 
-    /// The address of number `index` of `count`: in the middle of its part of the prefix, all parts alike.
+    /// Returns source address `index` of `count`. The prefix is divided into `count` equal parts;
+    /// the address is in the middle of its part.
     pub(super) fn address(&self, index: usize, count: usize) -> IpAddr {
         let part = (self.size() / count.max(1) as u128).max(1);
         let number = self.number() + (part * index as u128 + part / 2) % self.size();

@@ -1,4 +1,4 @@
-//! What is counted while load is sent.
+//! Counters of a load.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,10 +8,11 @@ use nonesuch_proto::message::Rcode;
 use super::histogram::Durations;
 use super::slots::Times;
 
-/// What one thread, or all, have counted. Queries that were due during the warm-up count nowhere.
+/// Counters of one thread or of all threads. Queries that are due during the warm-up are only
+/// counted in `all_sent`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
-    /// Queries due before it are those of the warm-up, ns since the start of the run.
+    /// End of the warm-up, in ns since the start of the run.
     measured_from: u64,
     pub(super) sent: u64,
     pub(super) lost: u64,
@@ -21,21 +22,22 @@ pub(super) struct Tally {
     pub(super) truncated: u64,
     pub(super) octets: u64,
     pub(super) octets_max: u64,
-    /// What the thread itself has spent, warm-up included.
+    /// CPU time of the thread, including the warm-up.
     pub(super) own_cpu: Duration,
-    /// All queries that it has sent, warm-up included.
+    /// Number of queries sent, including the warm-up.
     pub(super) all_sent: u64,
     by_rcode: [u64; 16],
     pub(super) latencies: Durations,
-    /// How late queries were sent, in an open loop.
+    /// Delays of the queries of an open loop: send time minus due time.
     pub(super) lateness: Durations,
-    /// ns since the start of the run.
+    /// In ns since the start of the run, as is `last_receive`.
     first_send: Option<u64>,
     last_receive: Option<u64>,
 }
 
 impl Tally {
-    /// Counts from `measured_from` on, ns since the start of the run.
+    /// Creates empty counters. `measured_from` is the end of the warm-up, in ns since the start of
+    /// the run.
     pub(super) fn new(measured_from: u64) -> Self {
         Self { measured_from, ..Self::default() }
     }
@@ -62,7 +64,7 @@ impl Tally {
         self.latencies.count()
     }
 
-    /// From the first query sent to the last answer received.
+    /// Returns the time from the first query sent to the last response received.
     pub(super) fn duration(&self) -> Duration {
         let ends = self.first_send.zip(self.last_receive);
         ends.map_or(Duration::ZERO, |(first, last)| Duration::from_nanos(last.saturating_sub(first)))
@@ -73,12 +75,13 @@ impl Tally {
         counted.map(|(rcode, count)| (Rcode(rcode).to_string(), count)).collect()
     }
 
-    /// Whether a query due then counts.
+    /// Whether a query with this due time counts: it is due after the warm-up.
     fn counts(&self, due: u64) -> bool {
         due >= self.measured_from
     }
 
-    /// A query was handed to the system. `scheduled`: it had a time of its own, and how late it was counts.
+    /// Counts a query that was sent. `scheduled` is true in an open loop; then the delay is
+    /// recorded.
     pub(super) fn count_sent(&mut self, times: Times, scheduled: bool) {
         self.all_sent += 1;
         if self.counts(times.due) {
@@ -90,7 +93,7 @@ impl Tally {
         }
     }
 
-    /// A query was due and not sent before the end.
+    /// Counts a query that was due but not sent before the end.
     pub(super) fn count_unsent(&mut self, due: u64) {
         self.unsent += u64::from(self.counts(due));
     }
@@ -99,12 +102,13 @@ impl Tally {
         self.lost += u64::from(self.counts(times.due));
     }
 
-    /// A datagram came that answers nothing outstanding.
+    /// Counts a datagram that does not answer an outstanding query.
     pub(super) fn count_unexpected(&mut self, now: u64) {
         self.unexpected += u64::from(self.counts(now));
     }
 
-    /// A query was answered at `now`, with these flags of the header and so many octets.
+    /// Counts a response of `octets` octets that was received at `now`. `flags` are octets 2 and 3
+    /// of the header.
     pub(super) fn count_answer(&mut self, times: Times, now: u64, flags: [u8; 2], octets: u64) {
         if !self.counts(times.due) {
             return;
@@ -138,7 +142,7 @@ mod tests {
         assert_eq!((tally.sent, tally.received(), tally.lost, tally.all_sent), (1, 1, 1, 2));
         assert_eq!((tally.unsent, tally.unexpected, tally.truncated, tally.octets), (1, 1, 1, 70));
         assert_eq!(tally.rcodes(), BTreeMap::from([("NXDOMAIN".to_owned(), 1)]));
-        // From when it was due, not from when it was sent.
+        // Latency is measured from the due time, not from the send time.
         assert_eq!(tally.latencies.buckets(), [(100, 1)]);
         assert_eq!(tally.lateness.buckets(), [(30, 1)]);
         assert_eq!(tally.duration(), Duration::from_nanos(70));

@@ -1,7 +1,8 @@
-//! One thread of load, with one socket or several.
+//! One thread of the load generator, with one or more sockets.
 //!
-//! Without a rate the loop is closed: a query goes out for each that is answered or given up. With a rate it is open: a
-//! query goes out when the schedule says so, and answers are taken in between.
+//! Without a rate, the loop is closed: the thread sends a query for each query that is answered or
+//! lost. With a rate, the loop is open: the thread sends each query when it is due, and receives
+//! responses in between.
 
 use std::io;
 use std::thread;
@@ -18,24 +19,28 @@ use super::{LoadError, LoadOptions};
 use crate::process;
 
 const HEADER: usize = 12;
-/// Room for an answer, octets. Longer ones are cut, which their header does not mind; EDNS asks for less.
+/// Octets of a receive buffer. Longer responses are truncated, but their header is complete. The
+/// payload size in EDNS is usually smaller.
 const RESPONSE_SIZE: usize = 4096;
-/// How long to wait for an answer before looking at the clock.
+/// Maximum time to wait for a response before the thread checks the clock.
 const TICK: Duration = Duration::from_millis(5);
-/// A closed loop whose answers trickle in lets some gather before it looks again: it spares both sides the cost of waking
-/// this thread for each. A window of so many queries keeps a server busy meanwhile.
+/// Time for which a closed loop sleeps if only few responses arrive, so that more of them arrive
+/// before the next receive call. Waking up for each response would cost both sides CPU time. At
+/// least `NAP_WINDOW` outstanding queries keep the server busy in the meantime.
 const NAP: Duration = Duration::from_micros(50);
 const NAP_WINDOW: usize = BATCH;
-/// The last part of a wait for the schedule is spent looking at the clock, since the system wakes a thread 50 µs late.
+/// Time before a due query during which the thread polls the clock, because the system wakes a
+/// sleeping thread about 50 µs late.
 const SPIN: Duration = Duration::from_micros(120);
-/// An open loop goes on looking for answers so long after the last event: a thread that slept would take them late.
+/// Time after the last event during which an open loop polls for responses. A sleeping thread would
+/// receive them late.
 const AWAKE: Duration = Duration::from_millis(2);
 
 const fn ns(duration: Duration) -> u64 {
     duration.as_nanos() as u64
 }
 
-/// A share of `limit` for number `index` of `count`; all shares together are the limit.
+/// Returns share `index` of `count` of `limit`. The sum of all shares is `limit`.
 fn share(limit: u64, index: usize, count: usize) -> u64 {
     let (index, count) = (index as u64, count as u64);
     limit / count + u64::from(index < limit % count)
@@ -45,46 +50,47 @@ pub(super) struct Worker<'a> {
     options: &'a LoadOptions,
     cpu: Option<usize>,
     sockets: Vec<UdpClientSocket>,
-    /// The outstanding queries of each socket.
+    /// Outstanding queries of each socket.
     slots: Vec<Slots>,
     outstanding: usize,
-    /// The socket that the next batch goes out on.
+    /// Index of the socket for the next batch.
     next_socket: usize,
     ready: ReadySockets,
     outgoing: SendBatch,
     incoming: ReceiveBatch,
-    /// Identifier and times of each query of the batch that goes out.
+    /// Message ID and times of each query in the outgoing batch.
     batch: Vec<(u16, Times)>,
-    /// Questions of the batch, and when they are due.
+    /// Questions and times of the batch.
     questions: Vec<&'a [u8]>,
     times: Vec<Times>,
     frame: Frame,
     schedule: Option<Schedule>,
-    /// The questions' numbers in the order in which they are sent; nothing for that of the list.
+    /// Order in which the queries are sent, as indices into the list; `None` for the order of the
+    /// list.
     order: Option<&'a [u32]>,
-    /// Place of the next question in it.
+    /// Position of the next question in this order.
     next: usize,
     limit: u64,
     origin: Instant,
-    /// All times are ns since `origin`.
+    /// This and the following times are in ns since `origin`.
     began: u64,
     stop_sending: u64,
     timeout: u64,
     last_expiry: u64,
     last_event: u64,
-    /// Whether there is a CPU to spare for looking at the clock.
+    /// Whether the machine has enough CPUs to let this thread poll.
     may_spin: bool,
-    /// Answers that the last look found.
+    /// Number of responses in the last receive step.
     found: usize,
-    /// Whether the last look took all that there was.
+    /// Whether the last receive step has emptied the sockets.
     is_drained: bool,
-    /// Whether any answer came, the warm-up's too.
+    /// Whether any response has arrived, including during the warm-up.
     answered: bool,
     tally: Tally,
 }
 
 impl<'a> Worker<'a> {
-    /// Opens the sockets of thread `index`.
+    /// Creates the worker of thread `index` and opens its sockets.
     pub(super) fn new(
         options: &'a LoadOptions,
         order: Option<&'a [u32]>,
@@ -137,7 +143,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Sends and receives until the end; returns what was counted.
+    /// Sends and receives until the load ends, and returns the counters.
     pub(super) fn run(mut self) -> Result<Tally, LoadError> {
         if let Some(cpu) = self.cpu {
             pin_current_thread(cpu).map_err(|source| NetError::Pin { cpu, source })?;
@@ -165,10 +171,11 @@ impl<'a> Worker<'a> {
         ns(self.origin.elapsed())
     }
 
-    /// Whether no query is to be sent any more.
+    /// Whether the worker sends no more queries.
     fn is_over(&self, now: u64) -> bool {
         let over = match &self.schedule {
-            // What was due in time and found no room is still sent, as long as an answer may make room.
+            // A query that was due in time but found no free slot is still sent if a slot becomes
+            // free before the timeout.
             Some(schedule) => {
                 self.began + schedule.due() >= self.stop_sending || now >= self.stop_sending + self.timeout
             }
@@ -177,7 +184,8 @@ impl<'a> Worker<'a> {
         over || self.tally.sent >= self.limit
     }
 
-    /// Sends what is due now: at most a batch on each socket, so that answers are taken in between.
+    /// Sends the queries that are due, at most one batch on each socket. The worker then receives
+    /// responses before it sends more.
     fn send_due(&mut self, now: u64) -> Result<(), LoadError> {
         for _ in 0..self.sockets.len() {
             if !self.is_due(now) {
@@ -194,7 +202,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Whether a query is to be sent now.
+    /// Whether a query is due now.
     fn is_due(&self, now: u64) -> bool {
         let due = self.schedule.as_ref().is_none_or(|schedule| {
             let due = self.began + schedule.due();
@@ -217,7 +225,7 @@ impl<'a> Worker<'a> {
         self.outstanding += self.batch.len();
     }
 
-    /// Takes the next questions that are due, `most` at most, and their times.
+    /// Collects the next due questions and their times, at most `most`.
     fn gather(&mut self, most: usize, now: u64) {
         let queries = &self.options.queries;
         self.questions.clear();
@@ -238,7 +246,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sends the batch. A query that the system refuses is taken back.
+    /// Sends the batch. If the system rejects a query, its slot is freed.
     fn send(&mut self, place: usize) -> Result<(), LoadError> {
         let scheduled = self.schedule.is_some();
         while self.outgoing.pending() > 0 {
@@ -261,8 +269,9 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Judges an error of sending or receiving: one that comes before any answer ends the run. Returns whether
-    /// it concerns the message at hand and not an earlier one.
+    /// Handles an error of sending or receiving. An error before the first response ends the run;
+    /// later errors are counted. Returns whether the error concerns the current message, not an
+    /// earlier one.
     fn bear(&mut self, source: io::Error) -> Result<bool, LoadError> {
         let server = self.options.server;
         match source.kind() {
@@ -276,25 +285,28 @@ impl<'a> Worker<'a> {
         Ok(source.kind() != io::ErrorKind::ConnectionRefused)
     }
 
-    /// Takes the answers that are there, and gives up what none came to in time; returns the time.
+    /// Receives the available responses, and counts queries as lost after the timeout. Returns the
+    /// current time.
     fn look(&mut self, before: u64) -> Result<u64, LoadError> {
         self.is_drained = true;
         let now = self.receive(before)?;
-        // A thread that stood still has answers before it that came in time, more than one look takes: until a look finds no more,
-        // nothing is known to be lost, and then what was due to be answered when that look began.
+        // If the thread was suspended, more responses may be queued than one receive step takes,
+        // and they may have arrived in time. Therefore queries only count as lost after a step that
+        // empties the sockets. The timeout is then compared with the start of this step.
         if self.is_drained {
             self.expire(before);
         }
         Ok(now)
     }
 
-    /// Takes the answers that are there; waits for some where there is nothing to send meanwhile. Returns the time.
+    /// Receives the available responses. Waits for responses if no query can be sent in the
+    /// meantime. Returns the current time.
     fn receive(&mut self, now: u64) -> Result<u64, LoadError> {
         let wait = if self.schedule.is_some() { self.open_wait(now) } else { self.closed_wait(now) };
         let gathered = self.found;
         self.found = 0;
         if self.sockets.len() == 1 {
-            // A closed loop waits in the call that receives: one call less.
+            // In a closed loop, wait in the receive call itself, which saves a system call.
             let result = match wait {
                 None if self.outstanding == 0 => return Ok(self.clock()),
                 None => self.sockets[0].receive_now(&mut self.incoming),
@@ -333,20 +345,22 @@ impl<'a> Worker<'a> {
         self.ready.wait(&self.sockets, limit)
     }
 
-    /// Lets answers gather where the last look found few and the server has more to do.
+    /// Sleeps briefly if the last receive step returned few responses and the server has enough
+    /// outstanding queries.
     fn nap(&self, gathered: usize) {
         if gathered < BATCH / 2 && self.outstanding >= NAP_WINDOW {
             thread::sleep(NAP);
         }
     }
 
-    /// How long a closed loop waits for answers; not at all where it can send at once.
+    /// Returns how long a closed loop waits for responses; `None` if it can send now.
     fn closed_wait(&self, now: u64) -> Option<Duration> {
         let has_room = self.slots.iter().any(|slots| slots.free() > 0);
         if has_room && !self.is_over(now) { None } else { Some(TICK) }
     }
 
-    /// How long an open loop waits for answers: until shortly before the next query is due.
+    /// Returns how long an open loop waits for responses: until shortly before the next query is
+    /// due. `None` means that it does not wait.
     fn open_wait(&self, now: u64) -> Option<Duration> {
         let Some(schedule) = self.schedule.as_ref().filter(|_| !self.is_over(now)) else {
             return Some(TICK);
@@ -363,7 +377,7 @@ impl<'a> Worker<'a> {
         if is_awake || until_due <= SPIN { None } else { Some((until_due - SPIN / 2).min(TICK)) }
     }
 
-    /// Counts the answers that a receive call has taken from a socket; returns the time.
+    /// Counts the responses of a receive call on a socket. Returns the current time.
     fn take(&mut self, place: usize, result: io::Result<usize>) -> Result<u64, LoadError> {
         let now = self.clock();
         match result {
@@ -375,7 +389,7 @@ impl<'a> Worker<'a> {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
-                // There may be answers behind it.
+                // Responses may follow the error in the queue.
                 self.is_drained = false;
                 let _ = self.bear(error)?;
             }
@@ -385,7 +399,7 @@ impl<'a> Worker<'a> {
 
     fn count_answers(&mut self, place: usize, now: u64) {
         for message in self.incoming.messages() {
-            // A response has QR set (RFC 1035 section 4.1.1).
+            // In a response, QR is set (RFC 1035 §4.1.1).
             let header = message.first_chunk::<HEADER>().filter(|header| header[2] & 0x80 != 0);
             let answered = header.and_then(|header| {
                 let times = self.slots[place].release(u16::from_be_bytes([header[0], header[1]]))?;
@@ -402,7 +416,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Gives up what was sent too long ago, a few times in the time limit.
+    /// Counts queries as lost after the timeout. The check runs about 20 times per timeout, but at
+    /// intervals of 1 ms to 50 ms.
     fn expire(&mut self, now: u64) {
         let interval = (self.timeout / 20).clamp(ns(Duration::from_millis(1)), ns(Duration::from_millis(50)));
         if now.saturating_sub(self.last_expiry) < interval {
@@ -416,7 +431,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts what was due before the end and found no room.
+    /// Counts the queries that were due before the end but not sent, because no slot was free.
     fn count_unsent(&mut self) {
         let Some(schedule) = &mut self.schedule else { return };
         while self.tally.sent + self.tally.unsent < self.limit
@@ -453,7 +468,8 @@ mod tests {
         let queries = QueryList::parse(Path::new("list"), b"a.example A\n").expect("a query");
         let address = server.local_addr().expect("an address");
         for sockets in [1, 2] {
-            // All that is asked is outstanding at once, and more than one look takes.
+            // All queries are outstanding at the same time. They are more than one receive step
+            // takes.
             let all = 2 * BATCH + BATCH / 2;
             let timeout = Duration::from_millis(50);
             let options = LoadOptions {
@@ -475,7 +491,7 @@ mod tests {
                 now = worker.look(now).expect("looked");
             }
             assert_eq!((worker.outstanding, worker.tally.lost), (0, 0), "{sockets} sockets");
-            // One that nobody answers is given up.
+            // A query without a response counts as lost.
             worker.send_due(now).expect("sent");
             assert_eq!(worker.outstanding, 1);
             let end = Instant::now() + Duration::from_secs(20);

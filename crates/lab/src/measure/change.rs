@@ -50,7 +50,7 @@ pub(crate) fn change(contents: &Contents, share: f64, seed: u64) -> (Contents, C
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     let mut changer =
         Changer { contents, done: Changes::default(), chosen: BTreeMap::new(), added: Vec::new() };
-    // At most half of the delegations, so that a random choice soon finds an unused delegation.
+    // Limit: half of the delegations, so that a random choice soon finds an unused delegation.
     while changer.touched() < wanted && changer.chosen.len() < delegations.len() / 2 {
         let place = generator.random_range(0..delegations.len());
         changer.choose(&delegations, place);

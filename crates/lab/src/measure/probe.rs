@@ -37,7 +37,7 @@ pub struct CountResult {
 pub struct MeasureOptions {
     /// Subjects; empty: all.
     pub subjects: Vec<Subject>,
-    /// Operations; a subject is measured with those that it has.
+    /// Operations. Operations that a subject does not have are skipped for this subject.
     pub operations: Vec<Operation>,
     /// Number of iterations.
     pub iterations: u32,
@@ -232,8 +232,8 @@ fn version_of_one(library: &str) -> &'static str {
     versions.filter(|(name, _)| *name == package).map(|(_, version)| version).next().unwrap_or_default()
 }
 
-/// Returns the enabled CPU features of the compilation: those that distinguish the levels of
-/// x86-64, and similar features of other architectures.
+/// Returns the enabled CPU features of the compilation: features that distinguish the levels of x86-64,
+/// and similar features of other architectures.
 fn compiled_for() -> Vec<String> {
     let features = [
         ("sse4.2", cfg!(target_feature = "sse4.2")),
