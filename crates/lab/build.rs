@@ -1,10 +1,11 @@
-//! Tells the crate which compiler builds it, and with which versions of libraries: measured figures depend on both.
+//! Passes the versions of the compiler and of the libraries to the crate, because measured figures
+//! depend on both.
 
 use std::env;
 use std::fs;
 use std::process::Command;
 
-/// Libraries that do the arithmetic of signatures.
+/// Libraries that implement signatures.
 const LIBRARIES: &[&str] = &["aws-lc-sys", "crrl", "curve25519-dalek", "fn-dsa-sign", "libcrux-ml-dsa"];
 
 fn main() {
@@ -18,7 +19,7 @@ fn main() {
     }
 }
 
-/// The versions in the workspace's lock file; nothing where there is none.
+/// Passes the versions in the workspace's lock file; none if the file does not exist.
 fn tell_libraries() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
     println!("cargo::rerun-if-changed={path}");

@@ -1,10 +1,13 @@
-//! Experiments: questions with a method, described in TOML, that leave data and a report.
+//! Experiments: TOML files that describe a question, a method and parameters. A run writes data and
+//! a report.
 //!
-//! A [`Definition`] says what is asked, by which `Method`, with which parameters. [`run()`] turns it into [`Results`]:
-//! a record (machine, versions, command, parameters) and a table of raw data. [`store`] keeps both in a folder, as
-//! JSON, CSV and Parquet, with a report that is made of them alone and can be made again.
+//! A [`Definition`] contains the question, the `Method` and its parameters. [`run()`] runs it and
+//! returns [`Results`]: a record (machine, versions, command, parameters) and a table of raw data.
+//! [`store`] writes both to a directory, as JSON, CSV and Parquet, with a report. The report
+//! depends only on the record and the data, so it can be generated again.
 //!
-//! Another experiment is one more file in `experiments/`; another method is a variant of `Method` with a module.
+//! To add an experiment, add a file to `experiments/`. To add a method, add a module and a variant
+//! of `Method`.
 
 pub mod compare;
 mod csv;

@@ -1,8 +1,10 @@
-//! Presentation: how rows of data become grouped lines, a page and a table for a terminal, as a TOML file describes it.
+//! Presentation: the conversion of rows of data to grouped lines, an HTML page and terminal tables.
+//! A TOML file describes it.
 //!
-//! An experiment yields rows. Its file says what the columns mean, how rows are grouped into lines, which statistics are
-//! taken of each group, and which sentences, tables and charts show them. Expressions and templates are those of Jinja
-//! (`minijinja`); docs/laboratory.md lists the names and filters that they can use.
+//! An experiment returns rows. Its file defines the meaning of the columns, the grouping of rows
+//! into lines, the statistics of each group, and the sentences, tables and charts that show them.
+//! Expressions and templates have the syntax of Jinja (`minijinja`). `docs/laboratory.md` lists the
+//! names and filters for them.
 
 mod evaluator;
 mod lines;
@@ -17,24 +19,24 @@ use minijinja::Value;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
-/// What a file says of the data and their report.
+/// Description of the data and the report in a TOML file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Presentation {
     pub(crate) rows: RowsForm,
-    /// How rows are grouped.
+    /// Grouping of the rows.
     pub(crate) lines: LinesForm,
     pub(crate) report: ReportForm,
 }
 
-/// The rows of the data, and what is computed of each.
+/// Columns of the data, and values computed for each row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RowsForm {
     columns: Vec<ColumnForm>,
-    /// Columns that are computed, each of those before it; `rows` are all rows.
+    /// Computed columns. Each can use the columns before it, and `rows` for all rows.
     computed: Vec<Definition>,
-    /// The rows that count: an expression. Empty: all.
+    /// Expression that selects rows; empty: all rows.
     only: String,
 }
 
@@ -45,29 +47,31 @@ struct ColumnForm {
     name: String,
     kind: Kind,
     meaning: String,
-    /// Data of earlier versions may lack it.
+    /// Whether data of earlier versions may lack the column.
     #[serde(default)]
     optional: bool,
 }
 
-/// How rows become lines, one for each combination of the columns `by`.
+/// Grouping of rows into lines, one for each combination of the columns `by`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LinesForm {
     by: Vec<String>,
-    /// Columns of which the first row's cell is taken.
+    /// Columns for which a line has the value of the first row.
     first: Vec<String>,
-    /// Columns of which the mean is taken.
+    /// Columns for which a line has the mean.
     means: Vec<String>,
-    /// Columns of which statistics are taken.
+    /// Columns for which a line has statistics.
     statistics: Vec<String>,
-    /// What is computed of each line; `lines` are all lines, with what was computed before.
+    /// Values computed for each line. They can use `lines` for all lines with the values computed
+    /// before.
     derived: Vec<Definition>,
-    /// What lines are sorted by; lines of equal value keep the order in which they occur first.
+    /// Sort key of the lines. Lines with the same key keep the order of their first occurrence.
     order: String,
 }
 
-/// A name and the expression that gives its value; with steps in `each`, the list of all values.
+/// A name and the expression for its value. With steps in `each`, the value is the list of all
+/// values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Definition {
@@ -77,23 +81,23 @@ pub(crate) struct Definition {
     value: String,
 }
 
-/// The report.
+/// Description of the report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ReportForm {
-    /// Names for all that follows.
+    /// Definitions for all following expressions.
     define: Vec<Definition>,
-    /// Title of the page, where the experiment has none.
+    /// Title of the page, if the experiment has none.
     title: String,
     lead: String,
     facts: Vec<TermForm>,
     sections: Vec<SectionForm>,
     terminal: Vec<BlockForm>,
-    /// What `--json` prints beside the lines.
+    /// Values that `--json` prints in addition to the lines.
     summary: Vec<Definition>,
 }
 
-/// A word and its meaning; left out where the meaning is empty.
+/// A term and its value. It is omitted if the value is empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TermForm {
@@ -103,7 +107,7 @@ struct TermForm {
     value: String,
 }
 
-/// A section. One with blocks, all of which are empty, is left out.
+/// A section. It is omitted if it has blocks and all of them are empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct SectionForm {
@@ -113,12 +117,12 @@ struct SectionForm {
     blocks: Vec<BlockForm>,
 }
 
-/// A block: its text, notes, terms, charts and table. What is empty is left out.
+/// A block: text, notes, terms, charts and a table. Empty parts are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct BlockForm {
     each: Vec<String>,
-    /// Whether all charts that this form gives have one axis.
+    /// Whether all charts of this block, for all its values of `each`, share an axis.
     share_axis: bool,
     text: String,
     notes: Vec<NoteForm>,
@@ -140,28 +144,29 @@ struct NoteForm {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TableForm {
-    /// The steps that give a row each.
+    /// Steps that generate the rows.
     rows: Vec<String>,
     columns: Vec<CellForm>,
-    /// Templates of the lines below.
+    /// Templates of the lines below the table.
     #[serde(default)]
     legend: Vec<String>,
 }
 
-/// A column of a table, or with `each` several. One with both titles is of figures unless that title is empty.
+/// A column of a table, or several with `each`. If it has both titles, it is a column of figures,
+/// unless the title `figures` is empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct CellForm {
     each: Vec<String>,
     group: String,
-    /// Title of a column of text.
+    /// Title of a text column.
     text: Option<String>,
     /// Title of a column of figures.
     figures: Option<String>,
     cell: String,
 }
 
-/// A chart, or with `each` several. One without groups is left out.
+/// A chart, or several with `each`. A chart without groups is omitted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct ChartForm {
@@ -169,26 +174,27 @@ struct ChartForm {
     title: String,
     unit: String,
     logarithmic: bool,
-    /// Whether all charts that this form gives in a block have one axis.
+    /// Whether all charts of this form in a block share an axis.
     share_axis: bool,
-    /// Steps of the groups, and the expression of a group's label.
+    /// Steps that generate the groups, and the expression for the label of a group.
     groups: Vec<String>,
     group: String,
-    /// Whether groups without bars stay.
+    /// Whether to keep groups without bars.
     empty_groups: bool,
-    /// Steps of the series, and the expression of their name.
+    /// Steps that generate the series, and the expression for the name of a series.
     series: Vec<String>,
     name: String,
-    /// Steps of a bar, which see group and series; then its value and the ends of its spread.
+    /// Steps of a bar, which can use the names of group and series; then its value and the ends of
+    /// its spread.
     bar: Vec<String>,
     value: String,
     least: String,
     most: String,
-    /// A line across the chart, where there is a value.
+    /// A reference line across the chart, if its value exists.
     reference: Option<Definition>,
 }
 
-/// What all pages have, before and after what is their own.
+/// Common parts of all pages, before and after the specific parts.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Frame {
@@ -196,30 +202,30 @@ struct Frame {
     after: ReportForm,
 }
 
-/// Empty where the text were at fault, which a test rules out.
+/// The common parts. They are empty if the built-in text is invalid; a test excludes this case.
 static FRAME: LazyLock<Frame> =
     LazyLock::new(|| toml::from_str(include_str!("presentation/page.toml")).unwrap_or_default());
 
-/// A report without its frame.
+/// A report without the common parts.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Title of the page, where the experiment has none.
+    /// Title of the page, if the experiment has none.
     pub(crate) title: String,
-    /// What the figures mean, in a paragraph below the title.
+    /// Introduction below the title: the meaning of the figures.
     pub(crate) lead: String,
-    /// Facts beside those that every report has.
+    /// Facts in addition to those in all reports.
     pub(crate) facts: Vec<(String, String)>,
     pub(crate) sections: Vec<Section>,
-    /// What a terminal shows.
+    /// Text for the terminal.
     pub text: String,
-    /// What `--json` prints beside the record.
+    /// JSON that `--json` prints in addition to the record.
     pub summary: serde_json::Value,
 }
 
-/// Why data have no report.
+/// Reasons why a report cannot be generated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum PresentationError {
     #[error("the column {0} is missing or of another kind")]
     Column(String),
@@ -234,13 +240,13 @@ pub enum PresentationError {
 }
 
 impl Presentation {
-    /// The columns of the data.
+    /// Returns the columns of the data.
     pub(crate) fn columns(&self) -> Vec<DataColumn> {
         let column = |form: &ColumnForm| DataColumn::new(&form.name, form.kind, &form.meaning);
         self.rows.columns.iter().map(column).collect()
     }
 
-    /// That the data have the columns that the report needs.
+    /// Checks that the data have all columns that the report needs.
     pub(crate) fn check(&self, data: &DataTable) -> Result<(), PresentationError> {
         let is_there = |form: &&ColumnForm| {
             data.columns().iter().any(|column| column.name == form.name && column.kind == form.kind)
@@ -251,7 +257,8 @@ impl Presentation {
         }
     }
 
-    /// Makes the report of no rows, which finds most faults before anything is measured.
+    /// Generates a report without rows. This detects most errors of a presentation before the
+    /// measurement.
     pub(crate) fn try_out(&self) -> Result<(), PresentationError> {
         let nothing =
             ["about", "parameters", "record"].map(|name| (name.to_owned(), Value::from(Scope::new())));
@@ -260,12 +267,12 @@ impl Presentation {
         self.report(scope).map(drop)
     }
 
-    /// The report, of all that `scope` holds.
+    /// Generates the report. Its expressions can use all variables in `scope`.
     pub(crate) fn report(&self, scope: Scope) -> Result<Report, PresentationError> {
         render::report(&self.report, &Evaluator::default(), scope)
     }
 
-    /// The page, as HTML, of all that `scope` holds.
+    /// Generates the HTML page. Its expressions can use all variables in `scope`.
     pub(crate) fn page(&self, scope: &Scope) -> Result<String, PresentationError> {
         let mut page = Page::default();
         for form in [&FRAME.before, &self.report, &FRAME.after] {

@@ -1,11 +1,13 @@
-//! The frame of every report: a page of paragraphs, charts and tables, as HTML; tables also for a terminal.
+//! Pages of paragraphs, charts and tables, as HTML; tables also for a terminal.
 //!
-//! A page is one file that opens without a network: no script, no font, no picture from elsewhere. Charts are inline
-//! SVG that this module draws, with the exact figure as a tooltip. A charting library that embeds its script makes
-//! pages of 4.6 MB and more and brings some fifty crates; bars with labels need neither, print well, and follow the
-//! reader's choice of light or dark by style sheet alone.
+//! A page is one file that needs no network: no scripts, fonts or images from other places. Charts
+//! are inline SVG from this module, with the exact figure as a tooltip. A charting library that
+//! embeds its script would result in pages of at least 4.6 MB and about fifty more crates. Bars
+//! with labels need neither. They are suitable for printing and adapt to light and dark colour
+//! schemes with a style sheet only.
 //!
-//! Nothing here knows what is reported. All text is plain and is escaped on its way into HTML.
+//! This module does not depend on the reported data. All text is plain text and is escaped in the
+//! HTML.
 
 mod chart;
 mod html;
@@ -20,39 +22,39 @@ pub(crate) use table::Align;
 pub(crate) use table::printable;
 pub use table::{Column, Table};
 
-/// A whole report.
+/// A complete report.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Page {
     pub(crate) title: String,
-    /// What is reported, in a paragraph below the title.
+    /// Introduction below the title.
     pub(crate) lead: String,
-    /// Words and values.
+    /// Terms and values.
     pub(crate) facts: Vec<(String, String)>,
     pub(crate) sections: Vec<Section>,
 }
 
-/// A part of a page below a heading.
+/// A part of a page with a heading.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Section {
     pub(crate) title: String,
     pub(crate) blocks: Vec<Block>,
 }
 
-/// One piece of a section.
+/// A part of a section.
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
     Paragraph(String),
-    /// Warnings: what a reader must know before believing the figures.
+    /// Warnings about conditions that affect how far the figures can be trusted.
     Notes(Vec<String>),
-    /// Words and what they mean.
+    /// Terms and their meaning.
     Terms(Vec<(String, String)>),
-    /// Charts side by side, as many as the page has room for.
+    /// Charts side by side, as many as fit the width of the page.
     Charts(Vec<Chart>),
     Table(Table),
 }
 
 impl Page {
-    /// The page as one HTML file.
+    /// Renders the page as one HTML file.
     pub(crate) fn to_html(&self) -> Result<String, minijinja::Error> {
         html::page(self)
     }

@@ -1,8 +1,10 @@
-//! The comparison: what each algorithm and denial mechanism costs on one zone, from signing to the answered query.
+//! The comparison: the cost of each algorithm and denial mechanism on one zone, from signing to
+//! responses.
 //!
-//! Each [`Cell`] is gone through in the same way: keys are made, the zone is signed and verified, written to a file
-//! and served by a child process, which is asked for names that exist and names that do not. Each cell is a row of the
-//! [`Comparison`]; `experiments/compare.toml` makes the table for the terminal and the page of them.
+//! For each [`Cell`], the comparison generates keys, signs and verifies the zone, writes it to a
+//! file, and starts a child process that serves it. It then sends queries for existing and for
+//! non-existent names. Each cell is a row of the [`Comparison`]. `experiments/compare.toml`
+//! describes the terminal table and the HTML page.
 
 mod cells;
 mod figures;
@@ -31,43 +33,46 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Name of the file for machines.
+/// Name of the file with the results in JSON.
 pub const JSON_FILE: &str = "compare.json";
-/// Name of the file for people.
+/// Name of the file with the HTML page.
 pub const PAGE_FILE: &str = "report.html";
-/// Names of the generated zone that is compared on where there is no other: with it the default cells take less than
-/// two minutes on two CPUs.
+/// Default number of names in the generated zone. With this number, the default cells take less
+/// than two minutes on two CPUs.
 pub const DEFAULT_NAMES: u64 = 20_000;
-/// Seconds of each load, where nothing else is wanted.
+/// Default duration of each load, in seconds.
 pub const DEFAULT_SECONDS_PER_LOAD: f64 = 0.5;
-/// How often each kind of load is repeated, in turn with the other kind.
+/// Number of loads of each kind of query. The kinds alternate.
 const ROUNDS: u32 = 3;
 
-/// What is compared, and how.
+/// Options of a comparison.
 pub struct CompareOptions<'a> {
-    /// The zone and the queries for it.
+    /// The zone and its queries.
     pub subject: &'a Subject,
-    /// The cells, in the order of the rows to be.
+    /// The cells, in the order of the rows.
     pub cells: &'a [Cell],
-    /// How a server of the zone file given, with the origin given, is started. It is to listen on a free port of the
-    /// loopback address, and then to print a line with the word "ready" and that address.
+    /// Returns the command that serves a zone file with the given origin. The server must listen on
+    /// a free port of a loopback address, and then print a line with the word "ready" and this
+    /// address.
     pub server: &'a dyn Fn(&Path, &Name) -> Command,
-    /// Seconds of each load; there are three for existing and as many for denied names in each cell.
+    /// Duration of each load, in seconds. Each cell has three loads with queries for existing names
+    /// and three with denied names.
     pub seconds_per_load: f64,
-    /// An existing folder for zone files; they are removed again.
+    /// Existing directory for the temporary zone files.
     pub work_dir: &'a Path,
-    /// The time, in seconds since 1970: signatures are valid from an hour before it for 30 days.
+    /// Current time, in seconds since 1970. Signatures are valid from one hour before this time
+    /// until 30 days after it.
     pub now: u32,
-    /// The command line, for the reader of the report.
+    /// Command line, for the report.
     pub command: String,
     /// Called before each step of a cell.
     pub progress: &'a dyn Fn(Step<'_>),
 }
 
-/// Why there is no comparison.
+/// Reasons why a comparison fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum CompareError {
     #[error("there are no cells to compare: choose at least one algorithm and denial mechanism")]
     NoCells,
@@ -86,10 +91,10 @@ pub enum CompareError {
     Report(#[from] PresentationError),
 }
 
-/// What fails in a cell.
+/// Reasons why a cell fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum CellFault {
     #[error("cannot make keys: {0}")]
     Keys(#[from] KeyError),
@@ -105,11 +110,11 @@ pub enum CellFault {
     Load(#[from] LoadError),
 }
 
-/// Compares, cell by cell.
+/// Runs a comparison, cell by cell.
 ///
-/// # Errors
-/// The first cell that cannot be signed, verified, served or asked ends the comparison. What is odd but may be is a
-/// note of its row. No server is left running, and no zone file behind.
+/// # Errors Fails at the first cell that cannot be signed, verified, served or loaded with queries.
+/// Unusual results that are not errors become notes of the row. In any case, the servers are
+/// stopped and the zone files removed.
 pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError> {
     if options.cells.is_empty() {
         return Err(CompareError::NoCells);

@@ -1,13 +1,14 @@
-//! Tables as CSV (RFC 4180): a line of names, then one line for each row, ends of lines as CR LF.
+//! Tables as CSV (RFC 4180): one line with the column names, and one line for each row. Lines end
+//! in CRLF.
 //!
-//! A missing cell is an empty field. Numbers are written so that they are read back to the last bit.
+//! A missing cell is an empty field. Numbers are exact: reading restores all bits.
 
 use crate::data::{DataColumn, DataTable, Kind, UnfitRow};
 use csv::{ReaderBuilder, StringRecord, Terminator, WriterBuilder};
 use serde_json::{Number, Value};
 use std::borrow::Cow;
 
-/// Why a text is no table of these columns, or a table no text.
+/// Reasons why a table cannot be read or written as CSV.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CsvError {
@@ -21,10 +22,9 @@ pub enum CsvError {
     Row(#[from] UnfitRow),
 }
 
-/// The table as text.
+/// Converts a table to CSV.
 ///
-/// # Errors
-/// [`CsvError::Csv`]; no table is known to give it.
+/// # Errors Fails with [`CsvError::Csv`]; no table is known to cause this error.
 pub(crate) fn write(table: &DataTable) -> Result<Vec<u8>, CsvError> {
     let mut out = Vec::with_capacity(64 * (table.rows().len() + 1));
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(&mut out);
@@ -40,16 +40,16 @@ fn field(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Null => "".into(),
         Value::String(text) => text.into(),
-        // `{:?}` is the shortest form that is read back as the same number.
+        // `{:?}` writes the shortest text that represents the same number.
         value if value.is_f64() => format!("{:?}", value.as_f64().unwrap_or_default()).into(),
         value => value.to_string().into(),
     }
 }
 
-/// Reads a table of the columns given. Lines may end in LF alone, as tools that edit such files leave them.
+/// Reads a table with the given columns. Lines may also end in LF, because editors can change the
+/// line ends.
 ///
-/// # Errors
-/// Where the text is no CSV, or a table of other columns.
+/// # Errors Fails if the text is not valid CSV, or the table has other columns.
 pub(crate) fn read(text: &[u8], columns: &[DataColumn]) -> Result<DataTable, CsvError> {
     let mut reader = ReaderBuilder::new().flexible(true).from_reader(text);
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
@@ -65,7 +65,7 @@ pub(crate) fn read(text: &[u8], columns: &[DataColumn]) -> Result<DataTable, Csv
 
 fn row(record: &StringRecord, columns: &[DataColumn]) -> Result<Vec<Value>, CsvError> {
     let line = record.position().map_or(0, csv::Position::line);
-    // What has no column is left for the table to refuse.
+    // The table rejects rows with too many fields.
     let kinds = columns.iter().map(Some).chain(std::iter::repeat(None));
     record.iter().zip(kinds).map(|(field, column)| value(field, column, line)).collect()
 }
@@ -109,7 +109,7 @@ mod tests {
     fn the_quote_rules_of_rfc_4180() {
         assert_eq!(write(&table()).expect("written"), TEXT.as_bytes());
         assert_eq!(read(TEXT.as_bytes(), &columns()).expect("read"), table());
-        // Other tools leave LF alone, and no end of line at the end.
+        // Other tools write only LF, and no line end after the last line.
         let edited = "name,count,seconds\n\"a\",1,2\nb,,";
         let read = read(edited.as_bytes(), &columns()).expect("a table");
         assert_eq!(read.rows()[0], [json!("a"), json!(1), json!(2.0)]);

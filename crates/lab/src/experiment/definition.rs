@@ -1,8 +1,8 @@
-//! Experiments as TOML: what one is called and asks, its method, its parameters, what `--full` changes, and which
-//! published figures stand beside.
+//! Experiments as TOML files: name, question, method, parameters, the values for `--full`, the
+//! published figures for comparison, and the presentation of the results.
 //!
-//! A fault is named by file, line and column. Parameters are checked where they stand, and once more when all that may
-//! change them (`[full]`, `--set`) has been put together.
+//! Errors contain the file, line and column. Parameters are checked in each table of the file, and
+//! again after `[full]` and `--set` are applied.
 
 use super::error::DefinitionError;
 use super::method::{Method, MethodName};
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use toml::{Spanned, Table, Value};
 
-/// The experiments that are built in: file name and text.
+/// Built-in experiments: file name and text.
 const BUILT_IN: &[(&str, &str)] = &[
     (
         "experiments/verification-benchmark.toml",
@@ -26,39 +26,40 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("experiments/echo-floor.toml", include_str!("../../../../experiments/echo-floor.toml")),
 ];
 
-/// Octets of the largest file that is taken for an experiment.
+/// Maximum size of an experiment file, in octets.
 const FILE_MAX: u64 = 1 << 20;
 
-/// An experiment as it is to be run: every parameter has its value.
+/// An experiment with the values of all parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Definition {
-    /// Name: what `lab run` takes.
+    /// Name, the argument of `lab run`.
     pub name: String,
     /// Title of the report.
     pub title: String,
-    /// What it answers, as a question.
+    /// The question that the experiment answers.
     pub question: String,
-    /// Tables of published figures that the report sets beside.
+    /// Identifiers of the published tables that the report includes.
     pub published: Vec<String>,
-    /// How it is answered, with the parameters.
+    /// The method with its parameters.
     #[serde(flatten)]
     pub method: Method,
-    /// How rows become a report, where that is not as the method's own experiment has it.
+    /// Presentation of the results, if it differs from the built-in experiment with the same
+    /// method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     presentation: Option<Box<Presentation>>,
 }
 
-/// What changes an experiment's parameters.
+/// User options that change the parameters of an experiment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ParameterOverrides<'a> {
-    /// Whether the values of `[full]` hold.
+    /// Whether the values in `[full]` apply.
     pub full: bool,
-    /// Parameters and the values that they are set to, as text: TOML, or a word without quotes. A list may be given as
-    /// words with commas between.
+    /// Parameters and their new values as text: a TOML value or a word without quotes. A list can
+    /// also be given as words separated by commas.
     pub set: &'a [(String, String)],
 }
 
-/// The whole file.
+/// The TOML document of an experiment.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Document {
@@ -80,8 +81,8 @@ struct Document {
     report: ReportForm,
 }
 
-/// The presentations of the methods, by their names: those of the experiments that are built in. Empty where the text were
-/// at fault, which a test rules out.
+/// Presentations of the methods: those of the built-in experiments, by method name. A presentation
+/// is missing if the built-in text is invalid; a test excludes this case.
 static PRESENTATIONS: LazyLock<Vec<(String, Presentation)>> = LazyLock::new(|| {
     let read = |text: &str| -> Option<(String, Presentation)> {
         let Document { rows, lines, report, .. } = toml::from_str(text).ok()?;
@@ -95,30 +96,31 @@ fn built_in_presentation(method: &str) -> Option<&'static Presentation> {
     PRESENTATIONS.iter().find(|(name, _)| name == method).map(|(_, presentation)| presentation)
 }
 
-/// Both tables of parameters, read as what they are: the fault's place is then known.
+/// Both tables of parameters with the parameter types of the method. Reading them only serves to
+/// find the position of an error.
 #[derive(Deserialize)]
 struct Typed<P> {
     #[serde(default)]
-    #[allow(dead_code)] // read for its faults alone
+    #[allow(dead_code)] // the values are not used, only their errors
     parameters: P,
     #[serde(default)]
     #[allow(dead_code)]
     full: P,
 }
 
-/// The built-in experiments, in the order of the list.
+/// Returns the built-in experiments.
 ///
-/// # Errors
-/// Where the text of one is at fault, which a test rules out.
+/// # Errors Fails if `choices` do not fit all experiments, or a built-in text is invalid; a test
+/// excludes the latter.
 pub fn built_in(choices: ParameterOverrides<'_>) -> Result<Vec<Definition>, DefinitionError> {
     BUILT_IN.iter().map(|(file, text)| Definition::parse(text, file, choices)).collect()
 }
 
 impl Definition {
-    /// The built-in experiment of that name, or else the one in that file.
+    /// Returns the built-in experiment with this name, or reads the experiment from the file with
+    /// this path.
     ///
-    /// # Errors
-    /// Where there is neither, the file cannot be read, or it is at fault.
+    /// # Errors Fails if neither exists, or if the file cannot be read or is invalid.
     pub fn find(name_or_path: &str, choices: ParameterOverrides<'_>) -> Result<Self, DefinitionError> {
         for (file, text) in BUILT_IN {
             if Path::new(file).file_stem().is_some_and(|stem| stem == name_or_path) {
@@ -126,17 +128,16 @@ impl Definition {
             }
         }
         let path = Path::new(name_or_path);
-        // A word without a dot or slash is meant as a name.
+        // A text without dot and slash is a name, not a path.
         if !path.exists() && !name_or_path.contains(['.', '/']) {
             return Err(DefinitionError::Unknown { name: name_or_path.to_owned() });
         }
         Self::read(path, choices)
     }
 
-    /// Reads the experiment in a file.
+    /// Reads an experiment from a file.
     ///
-    /// # Errors
-    /// Where it cannot be read, or is at fault.
+    /// # Errors Fails if the file cannot be read or is invalid.
     pub fn read(path: &Path, choices: ParameterOverrides<'_>) -> Result<Self, DefinitionError> {
         let failed = |source| DefinitionError::Read { path: path.to_path_buf(), source };
         if fs::metadata(path).map_err(failed)?.len() > FILE_MAX {
@@ -146,10 +147,9 @@ impl Definition {
         Self::parse(&text, &path.display().to_string(), choices)
     }
 
-    /// Reads the text of an experiment; `file` is what errors call it.
+    /// Parses the text of an experiment. Errors contain `file`.
     ///
-    /// # Errors
-    /// Where the text is at fault, or a choice does not fit it.
+    /// # Errors Fails if the text is invalid, or if `choices` do not fit its parameters.
     pub fn parse(text: &str, file: &str, choices: ParameterOverrides<'_>) -> Result<Self, DefinitionError> {
         let fault = |error: &toml::de::Error| malformed(text, file, error);
         let document: Document = toml::from_str(text).map_err(|error| fault(&error))?;
@@ -195,7 +195,8 @@ impl Definition {
         })
     }
 
-    /// How rows become a report: as the experiment says, or as the one does that its method was made for.
+    /// Returns the presentation of the results: that in the experiment's file, or that of the
+    /// built-in experiment with the same method.
     pub(crate) fn presentation(&self) -> Cow<'_, Presentation> {
         match (&self.presentation, built_in_presentation(self.method.name())) {
             (Some(own), _) => Cow::Borrowed(own),
@@ -205,13 +206,13 @@ impl Definition {
     }
 }
 
-/// Names become folders.
+/// Whether the name is valid. It is also the name of a directory.
 fn is_name(name: &str) -> bool {
     let fits = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
     !name.is_empty() && name.len() <= 64 && name.bytes().all(fits) && !name.starts_with('-')
 }
 
-/// Parameters that are still to be read as those of a method.
+/// Document and choices, before the parameters of the method are read.
 struct Raw<'a> {
     text: &'a str,
     file: &'a str,
@@ -220,7 +221,8 @@ struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// The parameters of a method: the defaults, and what the file and the choices put in their place.
+    /// Returns the parameters of a method: its defaults, replaced by the values in the file and in
+    /// the choices.
     fn parameters<P: Default + Serialize + DeserializeOwned>(&self) -> Result<P, DefinitionError> {
         toml::from_str::<Typed<P>>(self.text).map_err(|error| malformed(self.text, self.file, &error))?;
         let mut table = Table::try_from(P::default()).map_err(|error| DefinitionError::Parameters {
@@ -237,7 +239,7 @@ impl Raw<'_> {
                 return Err(DefinitionError::UnknownParameter { key: key.clone(), known: known.join(", ") });
             };
             let value = value_like(old, text);
-            // One at a time, so that the fault is named with its key.
+            // Apply one value at a time, so that the error contains the parameter.
             let mut changed = table.clone();
             changed.insert(key.clone(), value);
             changed.clone().try_into::<P>().map_err(|error| DefinitionError::Set {
@@ -254,13 +256,14 @@ impl Raw<'_> {
     }
 }
 
-/// The value that `text` stands for, in place of `old`: TOML, else a word. Where `old` is a list, so is the value: in
-/// TOML, else of what stands between commas: numbers where the old ones are numbers, else words (an algorithm's number is a
-/// word).
+/// Parses `text` as a new value for `old`: a TOML value or a word. If `old` is a list, the result
+/// is a list: a TOML list or items separated by commas. If the items of `old` are strings, the new
+/// items are strings, because an algorithm number is also a string in TOML. Otherwise they are TOML
+/// values.
 fn value_like(old: &Value, text: &str) -> Value {
     let single = |text: &str| {
         let read: Option<Table> = toml::from_str(&format!("value = {text}")).ok();
-        // A text with a line break could bring more than one key.
+        // A text with a line break could define more than one key.
         let read = read.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
         read.unwrap_or_else(|| Value::String(text.to_owned()))
     };
@@ -281,14 +284,14 @@ fn malformed(text: &str, file: &str, error: &toml::de::Error) -> DefinitionError
     DefinitionError::Malformed { file: file.to_owned(), line, column, message: one_line(error.message()) }
 }
 
-/// Line and column of an offset, from 1; columns count characters.
+/// Returns line and column of an offset, both starting at 1. The column counts characters.
 fn place(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     (line, before.rsplit('\n').next().unwrap_or_default().chars().count() + 1)
 }
 
-/// Errors are told in one line.
+/// Joins the lines of a message: errors have one line.
 fn one_line(message: &str) -> String {
     message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }

@@ -1,9 +1,10 @@
-//! The echo floor: what a query costs a server that does nothing but receive and send, beside what it costs ours.
+//! The echo floor: the cost of a query for a server that only receives and sends, compared with
+//! `nonesuch serve`.
 //!
-//! A server of datagrams pays for system calls, for the kernel's network and for copies, whatever it answers. A server
-//! that sends back the head of each query, filled up to the size of an answer, by the same code (`recvmmsg`, `sendmmsg`),
-//! pays for that alone. Both are loaded in turn by the same generator, so that what is left between them is the making of
-//! answers.
+//! Every UDP server pays for system calls, the network code of the kernel, and copies. The echo
+//! server returns each query, truncated or padded to the size of a response. It uses the same code
+//! for receiving and sending as `nonesuch serve` (`recvmmsg`, `sendmmsg`), and does nothing else.
+//! The same load generator loads both in turn. The difference is the cost of generating responses.
 
 mod servers;
 
@@ -21,36 +22,37 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Seconds of each load before anything counts.
+/// Duration of the warm-up of each load, in seconds.
 const WARM_UP: f64 = 0.1;
-/// The algorithm that the zone is signed with.
+/// Algorithm of the zone's signatures.
 const ALGORITHM: &str = "ECDSAP256SHA256";
-/// Where a server is less busy than this, it sleeps between queries, and wakes at a cost.
+/// CPU share below which a server counts as idle: it sleeps between batches, and waking up costs
+/// CPU time.
 const BUSY_SHARE: f64 = 0.9;
-/// The server that makes answers, as the data have it.
+/// Name of `nonesuch serve` in the data.
 const SERVER: &str = "nonesuch";
-/// The server that makes none.
+/// Name of the echo server in the data.
 const ECHO: &str = "echo";
 
-/// What is loaded, how often and for how long.
+/// Parameters of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Parameters {
-    /// Rounds; each loads every server once.
+    /// Number of rounds. A round loads each server once.
     pub rounds: Count,
-    /// Seconds of each load.
+    /// Duration of each load, in seconds.
     pub seconds: Seconds,
-    /// Names of the zone that is served.
+    /// Number of delegations of the generated zone.
     pub names: Count,
-    /// Octets of the answers of echo servers beside those that have the size of our answers.
+    /// Response sizes of echo servers, in octets, in addition to those of `nonesuch serve`.
     pub octets: Vec<Octets>,
     /// Denial mechanisms of the zone.
     pub denial: Vec<Denial>,
-    /// Which queries.
+    /// Kinds of queries.
     pub queries: Vec<QueriedNames>,
     pub workers: Vec<Workers>,
     pub outstanding: Count,
-    /// Sockets of the load generator, which share them.
+    /// Number of source sockets. The outstanding queries are distributed over them.
     pub sockets: Count,
 }
 
@@ -71,19 +73,20 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// How long all of it takes, about: loads, and what comes before them.
+    /// Returns the approximate duration of the experiment: the loads, and the preparation of the
+    /// zones.
     pub fn duration(&self) -> Duration {
         let pairs = each_once(self.denial.clone()).len() * each_once(self.queries.clone()).len();
         let servers =
             (2 * pairs + each_once(self.octets.clone()).len()) * each_once(self.workers.clone()).len();
         let seconds = f64::from(self.rounds.value()) * (self.seconds.value() + WARM_UP) * servers as f64;
-        // Making and signing the zones.
+        // Generation and signing of the zones.
         let before = f64::from(self.names.value()) * self.denial.len() as f64 * 2e-5;
         Duration::try_from_secs_f64(seconds + before).unwrap_or(Duration::MAX)
     }
 }
 
-/// A row of the data: a load.
+/// A row of the data: the result of one load.
 #[derive(Serialize)]
 struct Row<'r> {
     round: u32,
@@ -99,7 +102,8 @@ struct Row<'r> {
     load_us: Option<f64>,
 }
 
-/// What is loaded. An echo server has mechanism and queries of the answers whose size it has; neither for another size.
+/// A server and the kind of its load. For an echo server with the response size of `nonesuch
+/// serve`, `denial` and `queries` are those of that server; for a fixed size, both are `None`.
 #[derive(Clone, Debug, Serialize)]
 struct Subject {
     server: &'static str,
@@ -108,14 +112,14 @@ struct Subject {
     workers: u16,
 }
 
-/// A running server and what it is asked.
+/// A running server and its queries.
 struct Cell {
     subject: Subject,
     server: Server,
     queries: Arc<QueryList>,
 }
 
-/// Runs the experiment.
+/// Runs the experiment and returns its description for the record.
 pub(super) fn run(
     parameters: &Parameters,
     options: &RunOptions<'_>,
@@ -210,18 +214,18 @@ fn measure(servers: &Servers<'_>, cells: &[Cell], findings: &mut Findings) -> Re
     Ok(())
 }
 
-/// Whether a server of one worker had time to sleep.
+/// Whether a server with one worker was idle for part of the time.
 fn is_idle(report: &LoadReport) -> bool {
     report.server_cpu_us_per_query.is_some_and(|cpu| cpu * report.qps / 1e6 < BUSY_SHARE)
 }
 
-/// What an echo server is asked where no zone is served: 45 octets, as queries of a small zone have.
+/// Returns the queries for echo servers if no zone is served: 45 octets, as for a small zone.
 fn default_queries() -> Arc<QueryList> {
     let list = QueryList::parse(Path::new("none"), b"name0000.example. A");
     Arc::new(list.unwrap_or_default())
 }
 
-/// Octets of a query in the mean: header, question, OPT record.
+/// Returns the mean size of a query, in octets: header, question and OPT record.
 fn mean_query(queries: &QueryList) -> f64 {
     let octets: usize = (0..queries.len()).filter_map(|index| queries.question(index)).map(<[u8]>::len).sum();
     octets as f64 / queries.len().max(1) as f64 + 12.0 + 11.0

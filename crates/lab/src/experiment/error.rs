@@ -1,4 +1,4 @@
-//! What keeps an experiment from being read, run or kept.
+//! Errors of reading, running and storing experiments.
 
 use super::csv::CsvError;
 use super::parquet_file::ParquetFileError;
@@ -10,10 +10,10 @@ use nonesuch_zone::read::read_remedy;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a text is no experiment.
+/// Reasons why a definition is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum DefinitionError {
     #[error(
         "there is no experiment '{name}': `nonesuch lab list` shows those that are built in; write ./{name} for a file"
@@ -35,10 +35,10 @@ pub enum DefinitionError {
     Set { key: String, value: String, message: String },
 }
 
-/// Why an experiment has no results.
+/// Reasons why an experiment fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum RunError {
     #[error("nothing is left to measure: {reason}")]
     Nothing { reason: String },
@@ -60,10 +60,10 @@ pub enum RunError {
     Data(#[from] UnfitRow),
 }
 
-/// Why results are not kept or not read.
+/// Reasons why results cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum StoreError {
     #[error(
         "{}: cannot be read: {source}{}; results are in the folder that `nonesuch lab run` left",
@@ -95,7 +95,7 @@ pub enum StoreError {
     Presentation { path: PathBuf, source: PresentationError },
 }
 
-/// A folder for zones, keys and outcomes in the folder `within`.
+/// Creates a temporary directory for zones, keys and results in `within`.
 pub(super) fn temporary_folder(within: &Path) -> Result<tempfile::TempDir, RunError> {
     let folder = tempfile::Builder::new().prefix("nonesuch-lab-").tempdir_in(within);
     folder.map_err(|source| RunError::Folder { path: within.to_path_buf(), source })

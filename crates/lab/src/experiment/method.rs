@@ -1,6 +1,7 @@
-//! The methods that experiments are made of: the one place where a method is added.
+//! The methods of experiments. To add a method, add it here.
 //!
-//! A method is a module with parameters and a run that yields rows; the TOML file of its experiment has all else.
+//! A method is a module with parameters and a `run` function that returns rows. The TOML file of
+//! its experiment contains everything else.
 
 use super::error::RunError;
 use super::run::{Findings, RunOptions};
@@ -8,19 +9,19 @@ use super::{echo, signing, verification};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A method with the parameters that it is used with.
+/// A method with its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", content = "parameters", rename_all = "kebab-case")]
 pub enum Method {
-    /// Operations on signatures, counted.
+    /// Counts operations on signatures and VRF proofs.
     VerificationBenchmark(verification::Parameters),
-    /// Whole zones, signed and verified.
+    /// Signs and verifies complete zones.
     ZoneSigning(signing::Parameters),
-    /// A server that only receives and sends, beside ours.
+    /// Compares an echo server with `nonesuch serve`.
     EchoFloor(echo::Parameters),
 }
 
-/// The methods' names.
+/// Names of the methods.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum MethodName {
@@ -30,7 +31,7 @@ pub(super) enum MethodName {
 }
 
 impl Method {
-    /// The name, as files have it.
+    /// Returns the name of the method in experiment files.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::VerificationBenchmark(_) => "verification-benchmark",
@@ -39,7 +40,7 @@ impl Method {
         }
     }
 
-    /// How long it takes, about, where all that is asked for is there.
+    /// Returns the approximate duration, if nothing is omitted.
     pub fn duration(&self) -> Duration {
         match self {
             Self::VerificationBenchmark(parameters) => parameters.duration(),
@@ -48,7 +49,7 @@ impl Method {
         }
     }
 
-    /// Runs it; gives what was measured with what, for the record.
+    /// Runs the method. Returns a description of the measured programs and zones for the record.
     pub(super) fn run(
         &self,
         options: &RunOptions<'_>,

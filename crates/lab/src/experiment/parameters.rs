@@ -1,4 +1,4 @@
-//! Kinds of parameters that experiments share: numbers within bounds, CPUs, denial mechanisms.
+//! Parameter types that several experiments use: numbers within bounds, CPUs, denial mechanisms.
 
 use super::error::RunError;
 use crate::machine;
@@ -7,7 +7,7 @@ use nonesuch_dnssec::denial::UnknownMechanism;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Why a value is no value of a parameter.
+/// Reasons why the value of a parameter is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterError {
@@ -23,7 +23,8 @@ pub enum ParameterError {
     Cpu(String),
 }
 
-/// A number within bounds: its name, its type here, its type in files, the bounds in words and as a condition.
+/// Defines a number within bounds: name, number type, type in files, bounds as text and as a
+/// condition.
 macro_rules! bounded {
     ($(#[$meta:meta])* $name:ident: $number:ty, $form:ty as $form_name:literal, $bounds:literal, $fits:expr) => {
         $(#[$meta])*
@@ -32,12 +33,12 @@ macro_rules! bounded {
         pub struct $name($number);
 
         impl $name {
-            /// A number that is known to be within the bounds.
+            /// Creates a value from a number within the bounds, without a check.
             pub(super) const fn of(number: $number) -> Self {
                 Self(number)
             }
 
-            /// The number.
+            /// Returns the number.
             pub const fn value(self) -> $number {
                 self.0
             }
@@ -63,32 +64,32 @@ macro_rules! bounded {
 }
 
 bounded!(
-    /// A whole number from 1 to a million.
+    /// An integer from 1 to 1,000,000.
     Count: u32, i64 as "i64", "from 1 to 1000000", |value| (1..=1_000_000).contains(value)
 );
 bounded!(
-    /// Octets of an answer, from a header to the most that the server has room for.
+    /// Size of a response in octets, from the size of a header to the maximum of the server.
     Octets: u16, i64 as "i64", "from 12 to 4096 octets", |value| (12..=4096).contains(value)
 );
 bounded!(
-    /// Workers of a server.
+    /// Number of workers of a server.
     Workers: u16, i64 as "i64", "from 1 to 256 workers", |value| (1..=256).contains(value)
 );
 bounded!(
-    /// Seconds, above 0 and at most an hour.
+    /// Seconds, above 0 and at most 3600.
     Seconds: f64, f64 as "f64", "above 0 and at most 3600", |value| *value > 0.0 && *value <= 3600.0
 );
 bounded!(
-    /// Minutes, at most a year; 0 is no limit.
+    /// Minutes, at most 525,600 (a year); 0: no limit.
     Minutes: f64, f64 as "f64", "from 0 (no limit) to 525600", |value| (0.0..=525_600.0).contains(value)
 );
 bounded!(
-    /// A share, from 0 to a half.
+    /// A share from 0 to 0.5.
     Share: f64, f64 as "f64", "from 0 to 0.5", |value| (0.0..=0.5).contains(value)
 );
 
 impl Octets {
-    /// The nearest size that an answer can have.
+    /// Returns the nearest valid response size.
     pub(super) fn near(octets: f64) -> Self {
         Self(octets.round().clamp(12.0, 4096.0) as u16)
     }
@@ -115,13 +116,13 @@ impl From<Denial> for String {
     }
 }
 
-/// Which names a server is asked for.
+/// Kind of queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueriedNames {
-    /// Names that exist.
+    /// Queries for names that exist.
     Existing,
-    /// Names that do not exist.
+    /// Queries for names that do not exist.
     Denied,
 }
 
@@ -131,15 +132,15 @@ impl fmt::Display for QueriedNames {
     }
 }
 
-/// A CPU to keep to.
+/// CPU to which the measurement is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "CpuForm", into = "CpuForm")]
 pub enum Cpu {
-    /// The last of those that may be used: interrupts mostly go to the first.
+    /// The last CPU that this process may use, because most interrupts occur on the first CPU.
     Last,
-    /// None: the system moves the work about.
+    /// Not bound.
     None,
-    /// This one.
+    /// The CPU with this number.
     Number(u32),
 }
 
@@ -174,8 +175,9 @@ impl From<Cpu> for CpuForm {
 }
 
 impl Cpu {
-    /// Keeps `work` on the CPU, in a thread of its own, so that the caller's is not bound; programs that it starts keep to
-    /// the CPU too. `work` is told the CPU's number.
+    /// Runs `work` in a separate thread that is bound to the CPU, so that the affinity of the
+    /// calling thread does not change. Programs that `work` starts are bound to the same CPU.
+    /// `work` receives the number of the CPU.
     pub(super) fn keep<T: Send>(
         self,
         work: impl FnOnce(Option<u64>) -> Result<T, RunError> + Send,
@@ -198,7 +200,7 @@ impl Cpu {
     }
 }
 
-/// The values, each once, in their order.
+/// Returns the values without duplicates, in their order.
 pub(crate) fn each_once<T: PartialEq + Clone>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
     for value in values {

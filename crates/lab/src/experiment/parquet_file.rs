@@ -1,7 +1,8 @@
-//! Tables as Parquet: one row group, each column optional and typed (UTF-8 text, INT64, DOUBLE), without compression.
+//! Tables as Parquet: one row group; optional, typed columns (UTF-8 text, INT64, DOUBLE); no
+//! compression.
 //!
-//! They are written for other tools, and never read here: CSV holds the same, and its reader is our own, which no file
-//! makes panic.
+//! These files are for other tools. This program does not read them: the CSV file contains the same
+//! data, and its reader does not panic on any input.
 
 use crate::data::{DataColumn, DataTable, Kind};
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
@@ -14,15 +15,14 @@ use parquet::schema::types::{Type, TypePtr};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The library refuses a table; none is known to give this.
+/// The library rejects a table; no table is known to cause this error.
 #[derive(Debug, thiserror::Error)]
 #[error("as Parquet: {0}")]
 pub struct ParquetFileError(#[from] ParquetError);
 
-/// The table as the octets of a Parquet file.
+/// Converts a table to the octets of a Parquet file.
 ///
-/// # Errors
-/// Where the library refuses it; no table is known to give that.
+/// # Errors Fails if the library rejects the table; no table is known to cause this error.
 pub(crate) fn write(table: &DataTable) -> Result<Vec<u8>, ParquetFileError> {
     let maker = format!("nonesuch {}", env!("CARGO_PKG_VERSION"));
     let properties = WriterProperties::builder().set_created_by(maker).build();
@@ -58,7 +58,7 @@ const fn types(kind: Kind) -> (PhysicalType, Option<LogicalType>) {
     }
 }
 
-/// A definition level of 1 stands for a cell, 0 for a missing one.
+/// The definition level is 1 for a cell with a value and 0 for a missing cell.
 fn write_column(table: &DataTable, place: usize, writer: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
     let cells = || table.rows().iter().filter_map(|row| row.get(place));
     let levels: Vec<i16> = cells().map(|cell| i16::from(!cell.is_null())).collect();
@@ -90,7 +90,7 @@ pub(super) mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use proptest::prelude::*;
 
-    /// Reads a table with the library's reader, column by column.
+    /// Reads a table with the reader of the library, column by column.
     pub(in crate::experiment) fn read(octets: Vec<u8>, columns: &[DataColumn]) -> DataTable {
         let reader = SerializedFileReader::new(Bytes::from(octets)).expect("a Parquet file");
         let schema = reader.metadata().file_metadata().schema_descr();
@@ -128,7 +128,7 @@ pub(super) mod tests {
         cell: impl Fn(&T::T) -> Value,
     ) -> Vec<Value> {
         let (mut levels, mut values) = (Vec::new(), Vec::new());
-        // No pages, no records: of a table without rows.
+        // A table without rows has no pages.
         if rows > 0 {
             reader.read_records(rows, Some(&mut levels), None, &mut values).expect("cells");
         }
@@ -152,7 +152,7 @@ pub(super) mod tests {
         let types: Vec<_> = schema.columns().iter().map(|column| column.physical_type()).collect();
         assert_eq!(types, [PhysicalType::BYTE_ARRAY, PhysicalType::INT64, PhysicalType::DOUBLE]);
         assert_eq!(schema.column(0).logical_type_ref(), Some(&LogicalType::String));
-        // The library's own view of a row, by which other tools read it.
+        // A row as the library reads it; other tools use the same representation.
         let row = reader.get_row_iter(None).expect("rows").next().expect("a row").expect("read");
         assert_eq!(row.to_string(), "{name: \"é\", count: -5, seconds: null}");
     }

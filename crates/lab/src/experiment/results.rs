@@ -1,4 +1,5 @@
-//! Running an experiment, and its results: the record of a run and its data, and the report that is made of the two alone.
+//! Runs an experiment. The results are a record of the run and the data. The report depends only on
+//! these two.
 
 use super::definition::Definition;
 use super::error::RunError;
@@ -11,41 +12,41 @@ use nonesuch_proto::timestamp::Rfc3339;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Version of the record; another one is refused when read.
+/// Version of the record format. Reading rejects other versions.
 pub(crate) const FORMAT: u32 = 1;
 
-/// All that is known of a run beside its data.
+/// Metadata of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Version of this form: [`FORMAT`].
+    /// Version of the format: [`FORMAT`].
     pub format: u32,
-    /// The experiment, with the parameters that it was run with.
+    /// The experiment, with the parameters of the run.
     pub experiment: Definition,
-    /// When it was run, RFC 3339.
+    /// Time of the run, in RFC 3339 format.
     pub date: String,
     pub command: String,
-    /// What randomness was drawn from.
+    /// Seed of all random values except keys.
     pub seed: u64,
     pub machine: Machine,
-    /// What was measured with what, by the name of the method.
+    /// Description of the measured programs and zones, by the name of the method.
     pub about: BTreeMap<String, serde_json::Value>,
-    /// What a reader must know before believing the figures.
+    /// Conditions that affect how far the figures can be trusted.
     pub notes: Vec<String>,
 }
 
-/// The outcome of an experiment.
+/// Results of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
-    /// The record.
+    /// Record of the run.
     pub record: Record,
-    /// The data.
+    /// Raw data.
     pub data: DataTable,
 }
 
 /// Runs an experiment.
 ///
-/// # Errors
-/// Where nothing can be measured, or what is measured fails. What is missing of that which was asked for is a note.
+/// # Errors Fails if nothing can be measured or a measurement fails. Requested measurements that
+/// are omitted become notes.
 pub fn run(definition: &Definition, options: &RunOptions<'_>) -> Result<Results, RunError> {
     let mut findings = Findings::new(definition.presentation().columns());
     let about = definition.method.run(options, &mut findings)?;
@@ -66,27 +67,25 @@ pub fn run(definition: &Definition, options: &RunOptions<'_>) -> Result<Results,
 }
 
 impl Results {
-    /// The report, without the parts that all have.
+    /// Returns the report, without the parts that are the same in all reports.
     ///
-    /// # Errors
-    /// Where the data lack a column, or the presentation is at fault.
+    /// # Errors Fails if the data lack a column or the presentation is invalid.
     pub fn report(&self) -> Result<Report, PresentationError> {
         self.record.experiment.presentation().report(self.scope()?)
     }
 
-    /// The page, as HTML.
+    /// Returns the HTML page.
     ///
-    /// # Errors
-    /// As [`Results::report`].
+    /// # Errors Fails as [`Results::report`] does.
     pub fn page(&self) -> Result<String, PresentationError> {
         self.record.experiment.presentation().page(&self.scope()?)
     }
 
-    /// What the presentation sees.
+    /// Returns the variables of the presentation.
     fn scope(&self) -> Result<Scope, PresentationError> {
         let definition = &self.record.experiment;
         let method = serde_json::to_value(&definition.method).unwrap_or_default();
-        // A record of two methods was not written by this program.
+        // A record with another method is not from this program.
         let about = self.record.about.get(definition.method.name());
         let about = about.ok_or_else(|| PresentationError::Column("method".to_owned()))?;
         let mut scope = Scope::from([

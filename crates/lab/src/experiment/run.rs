@@ -1,4 +1,4 @@
-//! What a run is given, and where it leaves what it finds.
+//! Options and findings of a run.
 
 use super::error::RunError;
 use crate::data::{DataColumn, DataTable};
@@ -6,17 +6,18 @@ use crate::measure::level::{Level, LevelError};
 use serde::Serialize;
 use std::path::Path;
 
-/// What an experiment is run with, beside its parameters.
+/// Options of a run, in addition to the parameters of the experiment.
 pub struct RunOptions<'a> {
-    /// Seed of all that is random but keys.
+    /// Seed of all random values except keys.
     pub seed: u64,
-    /// The time, in seconds since 1970, for the record.
+    /// Current time for the record, in seconds since 1970.
     pub now: u32,
-    /// The command line, for the record.
+    /// Command line, for the record.
     pub command: String,
-    /// Whether the user chose the levels: one without its program is an error then, and else left out with a note.
+    /// Whether the user selected the levels. If so, a level without its program is an error.
+    /// Otherwise it is omitted with a note.
     pub levels_chosen: bool,
-    /// The program `nonesuch`: other forms of it are looked for beside it.
+    /// Path of the program `nonesuch`. The programs of the levels are in the same directory.
     pub program: &'a Path,
     /// Called before each step.
     pub progress: &'a (dyn Fn(Step<'_>) + Sync),
@@ -28,18 +29,19 @@ impl RunOptions<'_> {
     }
 }
 
-/// Where a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step<'s> {
-    /// Number of the step, from 0.
+    /// Number of the step, starting at 0.
     pub index: u64,
     /// Number of steps.
     pub steps: u64,
-    /// What begins.
+    /// Description of the step.
     pub what: &'s str,
 }
 
-/// What a run finds: rows, and what a reader must know before believing the figures.
+/// Findings of a run: rows, and notes about conditions that affect how far the figures can be
+/// trusted.
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub(crate) data: DataTable,
@@ -47,17 +49,18 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// None yet, of data with these columns.
+    /// Creates empty findings for data with these columns.
     pub(crate) const fn new(columns: Vec<DataColumn>) -> Self {
         Self { data: DataTable::new(columns), notes: Vec::new() }
     }
 
-    /// Adds a row: a structure with a field for each column.
+    /// Adds a row from a structure with one field for each column.
     pub(crate) fn push(&mut self, row: &impl Serialize) -> Result<(), RunError> {
         Ok(self.data.push_row(row)?)
     }
 
-    /// What was found for a level. One that cannot be measured is an error where the user chose it, and else left out.
+    /// Returns the result for a level. If the level cannot be measured, fails if the user selected
+    /// the level; otherwise adds a note and returns `None`.
     pub(crate) fn level<T>(
         &mut self,
         options: &RunOptions<'_>,
@@ -73,7 +76,7 @@ impl Findings {
         }
     }
 
-    /// Notes that the program of a level is of another version.
+    /// Adds a note if the program of a level has another version.
     pub(crate) fn check_version(&mut self, level: Level, version: &str) {
         if version != env!("CARGO_PKG_VERSION") {
             self.note(format!("The program of level {} is of version {version}.", level.name()));

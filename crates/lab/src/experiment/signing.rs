@@ -1,10 +1,11 @@
-//! Signing whole zones: what it costs to sign and to verify a top-level domain with each algorithm, under each denial
-//! mechanism and at each instruction level, in times of ECDSA P-256.
+//! Zone signing: the cost of signing and verifying a top-level domain with each algorithm, denial
+//! mechanism and instruction level, relative to ECDSA P-256.
 //!
-//! The method is that of "Evaluating post-quantum cryptography in DNSSEC signing for top-level domain operators" (SIDN,
-//! TMA 2025): zone files are signed and verified as a whole by the program that an operator would run, and the size of
-//! the outcome is taken. Each job is a process of its own, of which the system tells CPU time and memory. Runs go over
-//! all algorithms and levels in turn, so that a disturbance of the machine does not hit one of them alone.
+//! The method is that of "Evaluating post-quantum cryptography in DNSSEC signing for top-level
+//! domain operators" (SIDN, TMA 2025): the program that an operator would run signs and verifies
+//! complete zone files, and the experiment records the size of the result. Each job is a separate
+//! process. The operating system reports its CPU time and memory. Each run measures all algorithms
+//! and levels in turn, so that a disturbance of the machine affects all of them.
 
 mod jobs;
 mod parameters;
@@ -28,7 +29,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// A row of the data: a job. Texts are empty, and figures missing, where the job has no such thing.
+/// A row of the data: the result of one job. Texts are empty and figures `None` if they do not
+/// apply to the job.
 #[derive(Debug, Default, Serialize)]
 struct Row {
     run: u32,
@@ -47,7 +49,7 @@ struct Row {
     memory_kib: Option<u64>,
 }
 
-/// Runs the experiment.
+/// Runs the experiment and returns its description for the record.
 pub(super) fn run(
     parameters: &Parameters,
     options: &RunOptions<'_>,
@@ -65,15 +67,15 @@ struct Runner<'a> {
     choices: Vec<ChosenAlgorithm>,
     zones: Vec<Zone>,
     signers: Vec<Signer>,
-    /// Where zones, keys and outcomes are; it is removed with the run.
+    /// Temporary directory with zones, keys and results. Dropping it removes the files.
     folder: tempfile::TempDir,
-    /// Folders of keys, by names of folders.
+    /// Directories in which keys have been generated.
     keys: HashSet<PathBuf>,
     costs: Costs,
-    /// Signatures of each zone by mechanism, once known.
+    /// Number of signatures of each zone by mechanism, as far as measured.
     known: Vec<HashMap<Mechanism, u64>>,
     left_out: Vec<Cell>,
-    /// What was measured, whichever the run.
+    /// Measured cells, with `run` set to 0.
     measured: HashSet<Cell>,
     failures: Vec<Failure>,
 }
@@ -158,7 +160,7 @@ impl<'a> Runner<'a> {
         format!("{zone}, {scheme}, {denial}, {}", self.signers[cell.level].level)
     }
 
-    /// Whether the cell is expected to end within the limit of time.
+    /// Whether the cell is expected to end within the time limit.
     fn has_time(&self, cell: Cell) -> bool {
         let Some(limit) = self.parameters.limit() else { return true };
         let (zone, denial) = (&self.zones[cell.zone], self.denials[cell.denial]);
@@ -169,9 +171,9 @@ impl<'a> Runner<'a> {
         self.begun.elapsed().as_secs_f64() + expected <= limit.as_secs_f64()
     }
 
-    /// What was never measured, a line for each zone and mechanism.
+    /// Describes the cells that were never measured, with one line for each zone and mechanism.
     fn describe_left_out(&self) -> Vec<String> {
-        // What others are held against has more turns than one in a run.
+        // The base algorithm has more than one cell in a run.
         let is_missing = |cell: &&Cell| cell.run == 0 && !self.measured.contains(cell);
         let missing: Vec<&Cell> = self.left_out.iter().filter(is_missing).collect();
         let lines = each_once(missing.iter().map(|cell| [cell.zone, cell.denial]));
@@ -190,7 +192,7 @@ impl<'a> Runner<'a> {
         lines.into_iter().map(line).collect()
     }
 
-    /// A row with what a process cost.
+    /// Returns a row with the cost of a process.
     fn row(&self, cell: Cell, job: Job, ended: &FinishedJob) -> Row {
         Row {
             wall_seconds: Some(ended.wall_seconds),

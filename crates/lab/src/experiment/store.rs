@@ -1,7 +1,9 @@
-//! The folder of an experiment's results: `results.json`, `results.csv`, `results.parquet` and `report.html`.
+//! Directory of an experiment's results: `results.json`, `results.csv`, `results.parquet` and
+//! `report.html`.
 //!
-//! Each file is written beside, synced and renamed, the record last. The record holds a check sum of the data, so that
-//! files of two runs, as a crash between two renames could leave them, are not taken for one.
+//! Each file is written under a temporary name, synchronised and renamed. The record is the last.
+//! It contains a checksum of the data. Thus reading detects files of two different runs, which a
+//! crash between two renames can cause.
 
 use super::csv;
 use super::error::StoreError;
@@ -14,33 +16,33 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Name of the record's file.
+/// File name of the record.
 pub const JSON_FILE: &str = "results.json";
-/// Name of the data's file as CSV.
+/// File name of the data as CSV.
 pub const CSV_FILE: &str = "results.csv";
-/// Name of the data's file as Parquet.
+/// File name of the data as Parquet.
 pub const PARQUET_FILE: &str = "results.parquet";
-/// Name of the file for people.
+/// File name of the HTML report.
 pub const PAGE_FILE: &str = "report.html";
 
 const FILES: [&str; 4] = [JSON_FILE, CSV_FILE, PARQUET_FILE, PAGE_FILE];
 
-/// The form of `results.json`: the record, and what the data are.
+/// Format of `results.json`: the record and a description of the data.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     #[serde(flatten)]
     record: Record,
     columns: Vec<DataColumn>,
     rows: u64,
-    /// Of the octets of `results.csv`.
+    /// Checksum of the octets of `results.csv`.
     check_sum: String,
 }
 
-/// Whether results of the experiment `name` may be left in `dir`: it is empty of ours, or holds results of the same
-/// experiment, or may be overwritten.
+/// Checks that results of the experiment `name` can be written to `dir`: the directory has no
+/// results, or results of the same experiment, or `overwrite` is set.
 ///
-/// # Errors
-/// Where it holds something else.
+/// # Errors Fails if `dir` contains results of another experiment, or a file with the name of a
+/// result file.
 pub fn check_free(dir: &Path, name: &str, overwrite: bool) -> Result<(), StoreError> {
     if overwrite {
         return Ok(());
@@ -59,16 +61,15 @@ pub fn check_free(dir: &Path, name: &str, overwrite: bool) -> Result<(), StoreEr
     }
 }
 
-/// The experiment that a record of any version is of.
+/// Returns the name of the experiment in a record of any format version.
 fn experiment_of(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
     Some(value.get("experiment")?.get("name")?.as_str()?.to_owned())
 }
 
-/// Leaves results and their report in `dir`, which is made where there is none.
+/// Writes results and their report to `dir`. Creates the directory if it does not exist.
 ///
-/// # Errors
-/// Where a file cannot be written, or the data lack a column.
+/// # Errors Fails if a file cannot be written or the report cannot be generated.
 pub fn save(dir: &Path, results: &Results) -> Result<(), StoreError> {
     fs::create_dir_all(dir).map_err(|source| StoreError::Write { path: dir.to_path_buf(), source })?;
     let text =
@@ -89,10 +90,9 @@ pub fn save(dir: &Path, results: &Results) -> Result<(), StoreError> {
     write_file(dir, JSON_FILE, format!("{record}\n").as_bytes())
 }
 
-/// Leaves the report in `dir`.
+/// Writes the report to `dir`.
 ///
-/// # Errors
-/// Where the file cannot be written, or the data lack a column.
+/// # Errors Fails if the file cannot be written or the report cannot be generated.
 pub fn write_page(dir: &Path, results: &Results) -> Result<(), StoreError> {
     let fault = |source| StoreError::Presentation { path: dir.join(JSON_FILE), source };
     write_file(dir, PAGE_FILE, results.page().map_err(fault)?.as_bytes())
@@ -100,8 +100,7 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<(), StoreError> {
 
 /// Reads the results in `dir`: the record, and the data from the CSV file.
 ///
-/// # Errors
-/// Where one of them is missing or damaged, or they do not belong together.
+/// # Errors Fails if a file is missing or invalid, or if the files belong to different runs.
 pub fn load(dir: &Path) -> Result<Results, StoreError> {
     let path = dir.join(JSON_FILE);
     let text = fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
@@ -116,7 +115,7 @@ pub fn load(dir: &Path) -> Result<Results, StoreError> {
     let unreadable = |source| StoreError::Csv { path: from.clone(), source };
     let data = csv::read(&text, &stored.columns).map_err(unreadable)?;
     let unedited = csv::write(&data).map_err(unreadable)?;
-    // A tool that wrote the lines with other ends has left the same data.
+    // The checksum does not depend on line ends, because other tools can change them.
     if data.rows().len() as u64 != stored.rows || check_sum(&unedited) != stored.check_sum {
         return Err(StoreError::Mismatch { data: from, record: path });
     }
@@ -128,7 +127,7 @@ struct Version {
     format: u32,
 }
 
-/// FNV-1a of 64 bits: against mistakes, not against forgery.
+/// Returns the 64-bit FNV-1a hash, which detects mistakes but not forgery.
 fn check_sum(text: &[u8]) -> String {
     let sum = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, octet| {
         (sum ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
@@ -147,7 +146,7 @@ fn write_file(dir: &Path, name: &str, octets: &[u8]) -> Result<(), StoreError> {
         beside.persist(&path).map_err(|error| error.error)?;
         File::open(dir)?.sync_all()
     };
-    // The name of the file beside means nothing to the user.
+    // The user does not know the name of the temporary file.
     write().map_err(|error| {
         let source = error.raw_os_error().map_or(error, io::Error::from_raw_os_error);
         StoreError::Write { path: dir.join(name), source }
@@ -204,7 +203,7 @@ mod tests {
         let (lines, _) = text.trim_end().rsplit_once("\r\n").expect("lines");
         fs::write(&path, lines).expect("written");
         assert!(fault(folder.path()).contains("is not the table that"));
-        // Ends of lines are no data.
+        // Line ends are not part of the data.
         fs::write(&path, text.replace("\r\n", "\n")).expect("written");
         assert!(load(folder.path()).is_ok());
     }

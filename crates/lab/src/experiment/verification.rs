@@ -1,10 +1,11 @@
-//! The verification benchmark: how many signatures one core verifies, and makes, in a second, and how many proofs of the
-//! VRFs of NSEC5.
+//! The verification benchmark: number of signatures that one core verifies and generates in a
+//! second, and number of NSEC5 VRF proofs.
 //!
-//! The method is that of "The Performance Impact of Elliptic Curve Cryptography on DNSSEC Validation" (IEEE/ACM
-//! Transactions on Networking 25(2), 2017): iterations of some seconds of continuous operation, operations counted, and
-//! ratios against RSA and ECDSA. Iterations go over all algorithms, operations and instruction levels in turn, so that
-//! a disturbance of the machine does not hit one of them alone.
+//! The method is that of "The Performance Impact of Elliptic Curve Cryptography on DNSSEC
+//! Validation" (IEEE/ACM Transactions on Networking 25(2), 2017): iterations of continuous
+//! operation for some seconds, in which the operations are counted, and ratios to RSA and ECDSA.
+//! Each iteration measures all algorithms, operations and instruction levels in turn, so that a
+//! disturbance of the machine affects all of them.
 
 mod parameters;
 mod programs;
@@ -21,10 +22,10 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
 
-/// Above this share of time without the processor, a reader is warned.
+/// Share of time without the CPU above which the report contains a warning.
 const DISTURBED: f64 = 0.02;
 
-/// A row of the data: a measurement, or instructions that were counted elsewhere.
+/// A row of the data: a measurement, or instructions that `tools/foreign` counted.
 #[derive(Default, Serialize)]
 struct Row<'r> {
     iteration: Option<u32>,
@@ -43,7 +44,7 @@ struct Row<'r> {
 }
 
 impl Row<'_> {
-    /// The row of a count in time.
+    /// Adds the result of a measurement to the row.
     fn with(self, operation: Operation, counted: &CountResult) -> Self {
         Self {
             operation: operation.name(),
@@ -55,7 +56,7 @@ impl Row<'_> {
     }
 }
 
-/// Runs the benchmark.
+/// Runs the benchmark and returns its description for the record.
 pub(super) fn run(
     parameters: &Parameters,
     options: &RunOptions<'_>,
@@ -87,7 +88,7 @@ pub(super) fn run(
     })
 }
 
-/// Takes in what was counted elsewhere, so that the results hold it.
+/// Adds the rows of a file of instruction counts to the data, so that the results contain them.
 fn add_foreign(path: &Path, findings: &mut Findings) -> Result<foreign::ForeignCountsInfo, RunError> {
     let found = foreign::read(path)?;
     for count in &found.counts {
@@ -115,7 +116,7 @@ struct Runner<'a> {
     programs: Programs,
     operations: Vec<Operation>,
     step: usize,
-    /// Seconds of all measurements whose CPU time is known, and that CPU time.
+    /// Wall time of all measurements with known CPU time, and this CPU time, in seconds.
     wall: f64,
     cpu: f64,
 }
@@ -174,7 +175,7 @@ impl Runner<'_> {
                 let counts = match openssl::speed(scheme.name, seconds, environment) {
                     Ok(counts) => counts,
                     Err(reason) => {
-                        // What fails once is left out from there on.
+                        // The run omits a scheme after its first failure.
                         findings.note(format!("Left out: openssl {}: {reason}.", scheme.name));
                         self.programs.openssl.retain(|other| other.name != scheme.name);
                         break;
@@ -210,7 +211,8 @@ impl Runner<'_> {
     }
 }
 
-/// A warning where the processor did other things while it was measured for `wall` seconds.
+/// Returns a warning if other programs used the CPU during the measurement. `wall` and `cpu` are in
+/// seconds.
 fn disturbance(wall: f64, cpu: f64) -> Option<String> {
     let lost = 1.0 - cpu / wall;
     (wall > 0.0 && lost > DISTURBED).then(|| {

@@ -1,10 +1,10 @@
-//! Writing text in pieces of bounded size, counting as it goes.
+//! Buffered output of lines, with counts of lines and octets.
 
 use std::io::{self, Write};
 
 const FLUSH_AT: usize = 64 * 1024;
 
-/// Lines on their way out.
+/// Buffer between the generator and the output.
 pub(super) struct Sink<'a, W: Write> {
     out: &'a mut W,
     buffer: Vec<u8>,
@@ -17,24 +17,24 @@ impl<'a, W: Write> Sink<'a, W> {
         Self { out, buffer: Vec::with_capacity(FLUSH_AT + 4096), written: 0, lines: 0 }
     }
 
-    /// The line being written.
+    /// Returns the buffer, to which the caller appends the current line.
     pub(super) fn line(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// Ends the line, and counts it as a record or a query.
+    /// Ends the line and counts it as a record or query.
     pub(super) fn end(&mut self) -> io::Result<()> {
         self.lines += 1;
         self.end_uncounted()
     }
 
-    /// Ends a line that is no record: a comment or a directive.
+    /// Ends a line that is not a record, for example a comment or directive.
     pub(super) fn end_uncounted(&mut self) -> io::Result<()> {
         self.buffer.push(b'\n');
         if self.buffer.len() >= FLUSH_AT { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is left; returns lines counted and octets written.
+    /// Writes the rest of the buffer. Returns the number of counted lines and of octets.
     pub(super) fn finish(mut self) -> io::Result<(u64, u64)> {
         self.flush()?;
         self.out.flush()?;
@@ -49,17 +49,18 @@ impl<'a, W: Write> Sink<'a, W> {
     }
 }
 
-/// Text put together piece by piece, without the formatting machinery.
+/// Appends text in pieces, without the overhead of `std::fmt`.
 pub(super) trait Text {
-    /// Appends text as it is.
+    /// Appends text unchanged.
     fn text(&mut self, text: &str) -> &mut Self;
     /// Appends a decimal number.
     fn decimal(&mut self, number: u64) -> &mut Self;
     /// Appends octets in lower-case hexadecimal.
     fn hex(&mut self, octets: &[u8]) -> &mut Self;
-    /// Appends an IPv4 address of 198.18.0.0/15, kept for benchmarks (RFC 2544, RFC 6890).
+    /// Appends an IPv4 address in 198.18.0.0/15, which is reserved for benchmarks (RFC 2544, RFC
+    /// 6890).
     fn address_v4(&mut self, random: u32) -> &mut Self;
-    /// Appends an IPv6 address of 2001:db8::/32, kept for documentation (RFC 3849).
+    /// Appends an IPv6 address in 2001:db8::/32, which is reserved for documentation (RFC 3849).
     fn address_v6(&mut self, random: u32) -> &mut Self;
 }
 
@@ -102,7 +103,7 @@ impl Text for Vec<u8> {
 
     fn address_v6(&mut self, random: u32) -> &mut Self {
         let [a, b, c, d] = random.to_be_bytes();
-        // A leading 1 keeps each group free of leading zeros, the form of RFC 5952 §4.1.
+        // The digit 1 before each octet prevents leading zeros (RFC 5952 §4.1).
         self.text("2001:db8:1").hex(&[a]).text(":1").hex(&[b]).text("::1").hex(&[c]).text(":1").hex(&[d])
     }
 }

@@ -1,7 +1,8 @@
-//! An organisation's zone: hosts, mail, services, aliases, wildcards, some delegations.
+//! The zone of an organisation: hosts, mail, services, aliases, wildcards, some delegations.
 //!
-//! Each generated name belongs to one kind, and the names of different kinds differ in their words, so that an alias
-//! has no other data (RFC 1034 §3.6.2) and nothing stands below a DNAME (RFC 6672 §2.3) or a delegation but its glue.
+//! Each generated name has one kind, and names of different kinds consist of different words. Thus
+//! an alias has no other data (RFC 1034 §3.6.2), no name is below a DNAME record (RFC 6672 §2.3),
+//! and only glue is below a delegation.
 
 use super::profile::{Kind, Organisation};
 use super::random::{Permutation, Purpose, RandomStream, Streams};
@@ -10,23 +11,24 @@ use super::tld::{apex, write_address, write_ds_fields};
 use super::{GenerateError, GenerateOptions, Summary, outside_suffixes, write_soa};
 use std::io::Write;
 
-/// Words of host names. None has the same letter twice in a row.
+/// Words in host names. None contains a double letter.
 const HOSTS: &[&str] = &["web", "crm", "db", "api", "vpn", "git", "cache", "node", "build", "proxy"];
-/// Words of aliases.
+/// Words in names of aliases.
 const ALIASES: &[&str] = &["static", "blog", "docs", "status", "portal", "img"];
 /// Services of SRV records (RFC 2782).
 const SERVICES: &[(&str, u32)] =
     &[("_sip._tcp", 5060), ("_xmpp-client._tcp", 5222), ("_xmpp-server._tcp", 5269), ("_ldap._tcp", 389)];
 /// Characters of base64, for DKIM keys.
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// What every RSA public key of 2048 bits begins with, in a DKIM record (RFC 6376 §3.6.1).
+/// Start of a DKIM record (RFC 6376 §3.6.1), including the octets with which every 2048-bit RSA
+/// public key begins.
 const DKIM_BEGIN: &str = "v=DKIM1; k=rsa; p=MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA";
-/// Random characters between the beginning and the exponent 65537.
+/// Number of random characters between this start and the exponent 65537.
 const DKIM_RANDOM: usize = 342;
-/// A character-string holds at most 255 octets (RFC 1035 §3.3).
+/// Maximum length of a character-string, in octets (RFC 1035 §3.3).
 const STRING_OCTETS: usize = 255;
 
-/// An organisation's zone as a function from index to name.
+/// The zone of an organisation, as a function from index to name.
 pub(super) struct Sld<'a> {
     origin: &'a str,
     count: u64,
@@ -34,18 +36,18 @@ pub(super) struct Sld<'a> {
     organisation: &'static Organisation,
     streams: Streams,
     order: Permutation,
-    /// Where each kind's ranks begin.
+    /// First rank of each kind.
     starts: Vec<u64>,
     suffixes: [&'static str; 2],
 }
 
 impl<'a> Sld<'a> {
-    /// The least number of names: one of each kind.
+    /// Returns the minimum number of names: one of each kind.
     pub(super) fn minimum(organisation: &Organisation) -> u64 {
         organisation.kinds.len() as u64
     }
 
-    /// `options.names` is at least the minimum.
+    /// Creates the zone. `options.names` must be at least [`Self::minimum`].
     pub(super) fn new(options: &GenerateOptions<'a>, organisation: &'static Organisation) -> Self {
         let kinds = organisation.kinds;
         let total: u64 = kinds.iter().map(|&(_, weight)| u64::from(weight)).sum();
@@ -71,7 +73,7 @@ impl<'a> Sld<'a> {
         self.count
     }
 
-    /// The kind of the name at `index`, and its number within the kind.
+    /// Returns the kind of the name at `index`, and its number within the kind.
     pub(super) fn kind(&self, index: u64) -> (Kind, u64) {
         let rank = self.order.apply(index);
         let place = self.starts.partition_point(|&start| start <= rank).saturating_sub(1);
@@ -120,7 +122,7 @@ impl<'a> Sld<'a> {
         }
         apex(86_400, "NS", sink).text("ns3.operator.").text(self.suffixes[0]);
         sink.end()?;
-        // The one DNAME: a domain that moved.
+        // The only DNAME record: a domain with a new name.
         sink.line().text("old 86400 IN DNAME moved.").text(self.suffixes[0]);
         sink.end()?;
         for host in ["@", "www", "mail", "ns1", "ns2"] {
@@ -133,7 +135,7 @@ impl<'a> Sld<'a> {
     }
 }
 
-/// Appends the owner name of the `number`th name of a kind, relative to the origin.
+/// Appends the owner name of name `number` of a kind, relative to the origin.
 pub(super) fn write_owner(kind: Kind, number: u64, out: &mut Vec<u8>) {
     let mut of_words = |words: &[&str]| {
         let count = words.len() as u64;
@@ -142,7 +144,7 @@ pub(super) fn write_owner(kind: Kind, number: u64, out: &mut Vec<u8>) {
     match kind {
         Kind::Host => of_words(HOSTS),
         Kind::Alias => of_words(ALIASES),
-        // Racks and sites are empty non-terminals.
+        // The names of racks and sites are empty non-terminals.
         Kind::SiteHost => {
             out.text("h").decimal(number % 32 + 1).text(".rack").decimal(number / 32 % 16 + 1);
             out.text(".site").decimal(number / 512 + 1);
@@ -244,7 +246,8 @@ impl<W: Write> RecordWriter<'_, '_, '_, W> {
         if self.draw.per_mille(self.zone.organisation.with_aaaa) { self.address(true, ttl) } else { Ok(()) }
     }
 
-    /// Appends a host of the zone: it has addresses and is no alias, as RFC 2181 §10.3 wants of MX targets.
+    /// Appends a random host name of the zone. It has addresses and is not an alias, as RFC 2181
+    /// §10.3 requires for MX targets.
     fn host(&mut self) {
         let hosts = self.zone.starts.get(1).copied().unwrap_or(1);
         write_owner(Kind::Host, self.draw.below_wide(hosts), self.sink.line());
@@ -281,7 +284,7 @@ impl<W: Write> RecordWriter<'_, '_, '_, W> {
         Ok(self.sink.end()?)
     }
 
-    /// A DNS challenge of a certificate authority (RFC 8555 §8.4).
+    /// Writes a TXT record for the DNS challenge of a certificate authority (RFC 8555 §8.4).
     fn challenge(&mut self) -> Result<(), GenerateError> {
         let mut token = [0; 43];
         token.fill_with(|| BASE64[self.draw.below(62) as usize]);

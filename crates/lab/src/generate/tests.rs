@@ -1,4 +1,4 @@
-//! Tests of whole zones and query files.
+//! Tests of complete zones and query files.
 
 use super::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -16,7 +16,7 @@ fn zone(options: &GenerateOptions<'_>) -> (Summary, String) {
     (summary, String::from_utf8(out).unwrap())
 }
 
-/// FNV-1a, 64 bits.
+/// 64-bit FNV-1a hash.
 fn digest(text: &str) -> u64 {
     text.bytes()
         .fold(0xCBF2_9CE4_8422_2325, |hash, octet| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01B3))
@@ -30,7 +30,7 @@ fn absolute(name: &str) -> String {
     }
 }
 
-/// The records of a zone: owner (absolute), type, data.
+/// Returns the records of a zone: absolute owner, type, data.
 fn records(text: &str) -> Vec<(String, String, String)> {
     let record = |line: &str| {
         let mut fields = line.splitn(5, ' ');
@@ -55,7 +55,7 @@ fn is_below(name: &str, other: &str) -> bool {
     name.strip_suffix(other).is_some_and(|rest| rest.ends_with('.'))
 }
 
-/// The enclosing names of a name, itself left out.
+/// Returns the ancestors of a name, without the name itself.
 fn ancestors(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices('.').map(move |(dot, _)| &name[dot + 1..]).filter(|rest| !rest.is_empty())
 }
@@ -216,7 +216,7 @@ fn an_organisation_has_every_type_and_keeps_the_rules() {
         let glue = owners.keys().filter(|owner| {
             ancestors(owner).any(|a| a != ORIGIN && owners.get(a).is_some_and(|t| t.contains("NS")))
         });
-        // Apex, www, mail, ns1, ns2, old, _dmarc.
+        // The apex, www, mail, ns1, ns2, old and _dmarc are not counted.
         assert_eq!(owners.len() as u64 - glue.count() as u64 - 7, summary.names, "{names}");
         let racks: Vec<&str> = owners
             .keys()
@@ -317,7 +317,7 @@ fn named_checkzone_accepts_every_kind() {
         let (summary, text) = zone(&options(like, names, 11));
         let path = folder.path().join(format!("{like}-{names}.zone"));
         std::fs::write(&path, text).unwrap();
-        // Local checks only: the others ask the network for name servers outside.
+        // Only local checks: other checks query external name servers over the network.
         let run = Command::new(&program)
             .args(["-i", "local", "-k", "fail", "-n", "fail", ORIGIN])
             .arg(&path)
@@ -331,7 +331,7 @@ fn named_checkzone_accepts_every_kind() {
     }
 }
 
-/// Queries as name and type.
+/// Returns queries as pairs of name and type.
 fn ask(options: &GenerateOptions<'_>, denied_percent: u8, count: u64) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let summary = queries(options, denied_percent, count, 5, &mut out).unwrap();
@@ -346,7 +346,8 @@ fn lines(out: Vec<u8>) -> Vec<(String, String)> {
     text.lines().map(pair).collect()
 }
 
-/// Whether the zone has the name, an empty non-terminal, a wildcard or cut for it: anything but NXDOMAIN.
+/// Whether the response for a name is not NXDOMAIN: the name exists, is an empty non-terminal,
+/// matches a wildcard, or is below a zone cut or DNAME record.
 fn exists(owners: &BTreeMap<String, BTreeSet<String>>, name: &str) -> bool {
     let below_cut = ancestors(name).filter(|ancestor| *ancestor != ORIGIN).any(|ancestor| {
         owners.get(ancestor).is_some_and(|types| types.contains("NS") || types.contains("DNAME"))

@@ -1,4 +1,4 @@
-//! A registry's zone: an apex and delegations (RFC 1034 §4.2.1), in an order that is not sorted.
+//! The zone of a registry: an apex and delegations (RFC 1034 §4.2.1), which are not sorted.
 
 use super::label::{Labels, RESERVED, write_operator};
 use super::profile::Registry;
@@ -7,9 +7,9 @@ use super::sink::{Sink, Text};
 use super::{GenerateError, GenerateOptions, Summary, outside_suffixes, write_soa};
 use std::io::Write;
 
-/// Operators have labels of this many letters.
+/// Number of letters in the label of an operator.
 const OPERATOR_LETTERS: usize = 8;
-/// Sets of name servers of each of the biggest operators.
+/// Number of name server sets of each large operator.
 const SETS_OF_BIG: u32 = 64;
 /// Octets of a SHA-256 digest in a DS record (RFC 4509 §2.2).
 const SHA256_OCTETS: usize = 32;
@@ -17,15 +17,15 @@ const SHA256_OCTETS: usize = 32;
 /// The name servers of a delegation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Servers {
-    /// Below the delegation: glue.
+    /// Name servers below the delegation, with glue.
     InDomain { count: u32 },
-    /// Below another delegation of the zone.
+    /// Name servers below another delegation of the zone.
     Sibling { hoster: u64 },
-    /// A shared set outside the zone.
+    /// A shared set of name servers outside the zone.
     Shared { operator: u64, set: u32 },
 }
 
-/// A registry's zone as a function from index to delegation.
+/// The zone of a registry, as a function from index to delegation.
 pub(super) struct Tld<'a> {
     origin: &'a str,
     count: u64,
@@ -84,13 +84,13 @@ impl<'a> Tld<'a> {
         Ok(summary)
     }
 
-    /// The first draw of each name: which name servers it has.
+    /// Returns the name servers of a name. This must be the first use of the name's random stream.
     fn servers(&self, index: u64, draw: &mut RandomStream) -> Servers {
         let registry = self.registry;
         let hosters = self.count / registry.hoster_in;
         let point = draw.below(1000);
-        // A hoster stands on its own feet: its glue serves the domains that it hosts (sibling glue, RFC 9471 §2.2), and
-        // no two delegations wait for each other.
+        // A hoster has in-domain name servers. Their glue also serves the hosted domains (sibling
+        // glue, RFC 9471 §2.2). Thus delegations never depend on each other in a cycle.
         if index < hosters || point < registry.in_domain {
             return Servers::InDomain { count: draw.weighted(registry.in_domain_counts) };
         }
@@ -173,15 +173,17 @@ impl<'a> Tld<'a> {
         Ok(())
     }
 
-    /// How many name servers a shared set has: the same for all delegations that use it.
+    /// Returns the number of name servers in a shared set. It is the same for all delegations that
+    /// use the set.
     fn servers_of_set(&self, operator: u64, set: u32) -> u32 {
         let number = mix(self.seed ^ (operator << 8) ^ u64::from(set));
         pick(self.registry.server_counts, |total| (number % u64::from(total)) as u32)
     }
 
-    /// Appends a name server outside the zone.
+    /// Appends the name of a name server outside the zone.
     fn write_shared(&self, operator: u64, set: u32, number: u32, out: &mut Vec<u8>) {
-        // Up to four servers to a set: the numbers of two sets of one operator never meet.
+        // A set has at most four servers. Therefore the servers of an operator's sets have
+        // different numbers.
         out.text("ns").decimal(u64::from(set) * 4 + u64::from(number) + 1).push(b'.');
         write_operator(self.operators.apply(operator), OPERATOR_LETTERS, out);
         out.text(".").text(self.suffixes[(operator % 2) as usize]);
@@ -200,7 +202,7 @@ impl<'a> Tld<'a> {
             let line = sink.line();
             line.extend_from_slice(label);
             line.text(" ").decimal(self.registry.ds_ttl.into()).text(" IN DS ");
-            // The second key's tag differs from the first's.
+            // The second key has another key tag.
             write_ds_fields((first_tag + number * 257) & 0xFFFF, algorithm, draw, line);
             sink.end()?;
         }
@@ -226,12 +228,12 @@ impl<'a> Tld<'a> {
     }
 }
 
-/// Begins a record of the apex.
+/// Starts a record of the apex.
 pub(super) fn apex<'s, W: Write>(ttl: u32, rtype: &str, sink: &'s mut Sink<'_, W>) -> &'s mut Vec<u8> {
     sink.line().text("@ ").decimal(ttl.into()).text(" IN ").text(rtype).text(" ")
 }
 
-/// Ends the line of an owner name with an address record.
+/// Appends an address record to a line that contains only the owner name, and ends the line.
 pub(super) fn write_address<W: Write>(
     aaaa: bool,
     ttl: u32,
@@ -250,7 +252,8 @@ pub(super) fn write_address<W: Write>(
     Ok(())
 }
 
-/// Appends the fields of a DS record with a SHA-256 digest (RFC 4034 §5.3, digest type 2 of RFC 4509).
+/// Appends the RDATA of a DS record with a SHA-256 digest (RFC 4034 §5.3; digest type 2 of RFC
+/// 4509).
 pub(super) fn write_ds_fields(key_tag: u32, algorithm: u8, draw: &mut RandomStream, out: &mut Vec<u8>) {
     let mut digest = [0; SHA256_OCTETS];
     draw.fill(&mut digest);

@@ -15,7 +15,7 @@ fn options(server: SocketAddr, text: &str, limit: u64) -> LoadOptions {
     LoadOptions { limit: Some(limit), seconds: 60.0, ..LoadOptions::new(server, queries(text)) }
 }
 
-/// Starts a server of one worker whose answers `edit` makes from the query with QR set.
+/// Starts a server with one worker. `edit` turns the query with QR set into the response.
 fn start<E>(edit: E) -> (UdpServer, SocketAddr)
 where
     E: FnMut(&mut Vec<u8>) -> bool + Clone + Send + Sync + 'static,
@@ -26,7 +26,8 @@ where
     })
 }
 
-/// Starts a server of one worker that knows who asks.
+/// Starts a server with one worker. `make` creates a function that also receives the client's
+/// address.
 fn start_knowing<M, E>(make: M) -> (UdpServer, SocketAddr)
 where
     M: Fn(()) -> E + Send + Sync + 'static,
@@ -45,7 +46,7 @@ where
     (udp::serve(udp, &UdpOptions::default(), make).expect("started"), local_addr)
 }
 
-/// Starts a server that notes who asked.
+/// Starts a server that reports the addresses of its clients.
 fn start_noting_senders() -> (UdpServer, SocketAddr, Receiver<SocketAddr>) {
     let (sender, seen) = channel();
     let (server, address) = start_knowing(move |()| {
@@ -55,7 +56,7 @@ fn start_noting_senders() -> (UdpServer, SocketAddr, Receiver<SocketAddr>) {
     (server, address, seen)
 }
 
-/// Starts a server that answers all but the first query.
+/// Starts a server that answers all queries except the first.
 fn start_late() -> (UdpServer, SocketAddr) {
     let mut number = 0u32;
     start(move |_| {
@@ -77,7 +78,7 @@ fn counts_agree_with_the_server() {
     assert_eq!((report.unexpected, report.refused, report.truncated), (0, 0, 0));
     assert_eq!(statistics.total().datagrams_in, 10_001);
     assert_eq!(report.rcodes, BTreeMap::from([("NOERROR".to_owned(), 10_001)]));
-    // Header, the longest name, type, class and OPT.
+    // Header, question with the longest name, and OPT record.
     assert_eq!(report.response_octets_max, 12 + 11 + 4 + 11);
     assert!(report.response_octets_mean < 38.0 && report.response_octets_mean > 28.0);
     let latency = report.latency_us.expect("has answers");
@@ -106,7 +107,7 @@ fn unanswered_queries_are_lost() {
 
 #[test]
 fn late_answers_are_not_taken_for_others() {
-    // Every answer carries the identifier of the query before.
+    // Each response contains the message ID of the previous query.
     let mut before = [0, 0];
     let (server, address) = start(move |response| {
         let id = [response[0], response[1]];
@@ -117,7 +118,8 @@ fn late_answers_are_not_taken_for_others() {
     let mut options = options(address, "example A", 20);
     options.outstanding = 1;
     options.timeout = Duration::from_millis(20);
-    // The first answer carries an identifier that was never given, and each query is lost before its answer comes.
+    // The first response contains an ID that was never used. Each query is lost before the response
+    // with its ID arrives.
     let report = run(&options).expect("ran");
     server.stop().expect("stopped");
     assert_eq!((report.received, report.lost), (0, 20));
@@ -177,8 +179,8 @@ fn a_rate_is_kept() {
     let report = run(&options).expect("ran");
     server.stop().expect("stopped");
     assert_eq!(report.received, 100);
-    // Query number 99 is due after 99 ms and stands for a millisecond more; the machine may be slower, the generator not
-    // faster.
+    // Query number 99 is due after 99 ms, and its interval ends one millisecond later. A slow
+    // machine can need longer; the generator cannot be faster.
     assert!(report.seconds >= 0.1, "{} s", report.seconds);
     assert!(report.qps <= 1000.0, "{} answers/s", report.qps);
 }
@@ -186,7 +188,7 @@ fn a_rate_is_kept() {
 #[test]
 fn a_process_that_is_not_there_is_an_error() {
     let mut options = options("127.0.0.1:53".parse().expect("an address"), "example A", 1);
-    // Above the largest process number that Linux gives (2^22).
+    // Above the maximum process ID of Linux (2^22).
     options.server_pid = Some(u32::MAX);
     let error = run(&options).expect_err("refused");
     assert!(matches!(error, LoadError::NoProcess { pid: u32::MAX }), "{error}");
@@ -202,8 +204,8 @@ fn latency_counts_from_when_a_query_was_due() {
     let report = run(&options).expect("ran");
     server.stop().expect("stopped");
     assert_eq!((report.sent, report.received, report.lost, report.unsent), (20, 19, 1, 0));
-    // Query number 1 was due after 1 ms, and there was no room for it before 100 ms had passed; an open loop that counted
-    // from sending would not tell.
+    // Query number 1 is due after 1 ms, but no slot is free until 100 ms. Latency measured from the
+    // send time would not include this delay.
     let (latency, lateness) = (report.latency_us.expect("answers"), report.lateness_us.expect("a schedule"));
     assert!(latency.max >= 98_900.0, "{latency:?}");
     assert!(lateness.max >= 98_900.0 && lateness.max <= latency.max, "{lateness:?}");
@@ -256,7 +258,7 @@ fn random_arrivals_follow_their_seed() {
     server.stop().expect("stopped");
     assert_eq!(counts[0], counts[1]);
     assert_ne!(counts[0], counts[2]);
-    // 400 in the mean, with a standard deviation of 20.
+    // The mean is 400, with a standard deviation of 20.
     assert!(counts.iter().all(|count| (300..500).contains(count)), "{counts:?}");
 }
 

@@ -1,6 +1,7 @@
-//! Expressions and templates: their filters and functions, and the steps of an `each`.
+//! Evaluation of expressions and templates: filters, functions, and the steps of `each`.
 //!
-//! A missing figure stays missing through `over`, `times` and `plus`, and is printed as a dash.
+//! If an operand of `over`, `times` or `plus` is missing, the result is missing. A missing figure
+//! is printed as a dash.
 
 use super::PresentationError;
 use crate::measure::subject::experimental;
@@ -13,13 +14,14 @@ use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::MECHANISMS;
 use std::collections::BTreeMap;
 
-/// Steps of the evaluation of one expression or template, at most: a file cannot make a report without end.
+/// Maximum number of evaluation steps of one expression or template, so that a file cannot cause an
+/// endless loop.
 const FUEL: u64 = 50_000_000;
 
-/// Names and their values.
+/// Variables by name.
 pub(crate) type Scope = BTreeMap<String, Value>;
 
-/// What evaluates expressions and templates.
+/// Evaluator of expressions and templates.
 pub(crate) struct Evaluator {
     environment: Environment<'static>,
 }
@@ -47,7 +49,7 @@ impl Default for Evaluator {
     }
 }
 
-/// The items whose attributes have the values that are wanted, with their places.
+/// Returns the items whose attributes have the given values, with their indices.
 fn matches(list: &Value, wanted: &Kwargs) -> Result<impl Iterator<Item = (usize, Value)> + use<>, Error> {
     let wanted: Vec<(String, Value)> =
         wanted.args().map(|name| Ok((name.to_owned(), wanted.get(name)?))).collect::<Result<_, Error>>()?;
@@ -90,7 +92,7 @@ fn add_filters(environment: &mut Environment<'_>) {
     });
 }
 
-/// A ratio with one decimal, which is what a glance takes in; two below one.
+/// Formats a ratio with one decimal, or two below one, for a quick overview.
 fn at_a_glance(ratio: f64) -> String {
     match ratio {
         _ if ratio < 0.995 => format!("{ratio:.2}"),
@@ -103,7 +105,8 @@ fn print<T>(value: Option<T>, form: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), form)
 }
 
-/// CPU time for each of `count`, of `total` µs that the system counted in steps: less than one step is told as that.
+/// Formats the CPU time for each of `count` operations. `total` is in µs. If `total` is 0, the time
+/// is less than one step of the kernel's clock; the result is then this upper bound with `<`.
 fn in_steps(total: f64, count: f64, unit_us: f64) -> String {
     let count = count.max(1.0);
     if total > 0.0 {
@@ -112,7 +115,8 @@ fn in_steps(total: f64, count: f64, unit_us: f64) -> String {
     format!("<{}", figure(CPU_STEP_US as f64 / count / unit_us))
 }
 
-/// `text` in lines of at most `width` columns, the later ones indented, broken between words.
+/// Wraps `text` between words, in lines of at most `width` characters. Lines after the first are
+/// indented.
 fn fold(text: &str, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -129,7 +133,7 @@ fn fold(text: &str, width: usize) -> String {
 }
 
 impl Evaluator {
-    /// The value of an expression; missing for an empty one.
+    /// Evaluates an expression. The value of an empty expression is missing.
     pub(super) fn value(&self, text: &str, scope: &Scope) -> Result<Value, PresentationError> {
         if text.is_empty() {
             return Ok(Value::from(()));
@@ -139,7 +143,7 @@ impl Evaluator {
         expression.eval(scope).map_err(fault)
     }
 
-    /// The number that an expression gives, where it gives one.
+    /// Evaluates an expression as a number. Returns `None` if the value is not a finite number.
     pub(super) fn number(&self, text: &str, scope: &Scope) -> Result<Option<f64>, PresentationError> {
         Ok(f64::try_from(self.value(text, scope)?).ok().filter(|number| number.is_finite()))
     }
@@ -152,7 +156,7 @@ impl Evaluator {
         self.environment.render_str(text, scope).map_err(fault)
     }
 
-    /// The text that an expression, or a template, gives; a dash where its value is missing.
+    /// Evaluates an expression or a template as text. A missing value is a dash.
     pub(super) fn cell(&self, text: &str, scope: &Scope) -> Result<String, PresentationError> {
         if text.contains("{{") {
             return self.text(text, scope);
@@ -161,8 +165,8 @@ impl Evaluator {
         Ok(if value.is_none() || value.is_undefined() { "–".to_owned() } else { value.to_string() })
     }
 
-    /// Calls `take` with each scope that the steps lead to: `NAME in LIST` goes through a list, `NAME = VALUE` gives a
-    /// name, `if CONDITION` goes on where it holds.
+    /// Executes steps and calls `take` with each resulting scope: `NAME in LIST` iterates over a
+    /// list, `NAME = VALUE` defines a name, `if CONDITION` continues only if the condition is true.
     pub(super) fn each(
         &self,
         steps: &[String],
@@ -193,7 +197,7 @@ impl Evaluator {
         self.each(rest, &inner, take)
     }
 
-    /// A value for each scope that the steps lead to.
+    /// Returns a value for each scope that the steps generate.
     pub(super) fn list<T>(
         &self,
         steps: &[String],

@@ -1,4 +1,4 @@
-//! From the rows of the data to a line for each group of them, with the statistics of its repetitions.
+//! Groups the rows of the data into lines, and computes statistics of each group.
 
 use super::{Evaluator, LinesForm, Presentation, PresentationError, RowsForm, Scope};
 use crate::data::{DataColumn, DataTable, Kind};
@@ -6,7 +6,7 @@ use crate::statistics::Statistics;
 use minijinja::value::{Serde, Value};
 use std::collections::BTreeMap;
 
-/// The rows of `data` and their lines, as `rows` and `lines` in the scope, beside what the scope has.
+/// Adds the rows of `data` and their lines to `scope`, as `rows` and `lines`.
 pub(crate) fn lines(
     presentation: &Presentation,
     data: &DataTable,
@@ -22,7 +22,7 @@ pub(crate) fn lines(
     Ok(())
 }
 
-/// A row by the names of its columns; a missing text is an empty one.
+/// Returns a row as a map from column name to value. A missing text becomes an empty text.
 fn record(data: &DataTable, row: &[serde_json::Value]) -> Scope {
     let value = |column: &DataColumn, cell: &serde_json::Value| match column.kind {
         Kind::Text => cell.as_str().unwrap_or_default().into(),
@@ -32,7 +32,7 @@ fn record(data: &DataTable, row: &[serde_json::Value]) -> Scope {
     cells.map(|(column, cell)| (column.name.clone(), value(column, cell))).collect()
 }
 
-/// Adds the computed columns; leaves the rows that count.
+/// Adds the computed columns and removes the rows that `only` does not select.
 fn compute(
     form: &RowsForm,
     evaluator: &Evaluator,
@@ -51,7 +51,8 @@ fn compute(
     Ok(())
 }
 
-/// Adds to each record the values of the definitions, which see all records by the name `all`.
+/// Adds the values of the definitions to each record. The definitions can use the variable `all`
+/// names for all records.
 fn add(
     definitions: &[super::Definition],
     all: &str,
@@ -70,12 +71,13 @@ fn add(
     Ok(())
 }
 
-/// What a record's expressions see: its own names before those of the scope.
+/// Returns the variables for a record's expressions. The record's own variables take precedence
+/// over those in `scope`.
 fn within(record: &Scope, scope: &Scope) -> Scope {
     scope.iter().chain(record).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// A line for each group, in the order of first occurrence.
+/// Returns a line for each group, in the order of first occurrence.
 fn group(form: &LinesForm, rows: &[Scope]) -> Vec<Scope> {
     let mut places: BTreeMap<Vec<&Value>, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&Scope>> = Vec::new();

@@ -1,4 +1,5 @@
-//! The report that a file describes: sentences, tables and charts, made of what is in a scope.
+//! Generates the report of a presentation (sentences, tables, charts) from the variables in a
+//! scope.
 
 use super::{
     BlockForm, CellForm, ChartForm, Evaluator, NoteForm, PresentationError, Report, ReportForm, Scope,
@@ -28,7 +29,8 @@ pub(super) fn report(form: &ReportForm, evaluator: &Evaluator, mut scope: Scope)
     })
 }
 
-/// The lines, and what is defined beside them. Names that begin with an underline are for the report alone.
+/// Returns the lines and the definitions of `summary` as JSON. Names in lines that begin with an
+/// underscore are omitted: they are only for the report.
 fn summary(form: &ReportForm, evaluator: &Evaluator, scope: &Scope) -> RenderResult<serde_json::Value> {
     let mut summary = serde_json::Map::new();
     let plain = |value: &Value| serde_json::to_value(value).unwrap_or_default();
@@ -205,7 +207,7 @@ impl Evaluator {
         Ok(number(&form.value)?.map(|value| Bar { value, spread }))
     }
 
-    /// Tables with an empty line between, and lines of text.
+    /// Returns tables, separated by empty lines, and lines of text.
     fn terminal(&self, forms: &[BlockForm], scope: &Scope) -> RenderResult<String> {
         let mut text = String::new();
         for form in forms {
@@ -233,7 +235,7 @@ fn clone_pair((name, value): (&String, &Value)) -> (String, Value) {
     (name.clone(), value.clone())
 }
 
-/// All charts have the axis of the one that goes furthest.
+/// Extends the axes of all charts to the largest of them.
 fn share_axis<'c>(charts: impl Iterator<Item = &'c mut Chart>) {
     let charts: Vec<&mut Chart> = charts.collect();
     let end = charts.iter().map(|chart| chart.scale().end()).fold(0.0, f64::max);

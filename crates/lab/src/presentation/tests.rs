@@ -1,4 +1,4 @@
-//! From rows to a report, by small files.
+//! From rows to a report, with small presentations.
 
 use super::*;
 use crate::report::Block;

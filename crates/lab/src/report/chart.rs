@@ -1,7 +1,6 @@
-//! Grouped bar charts: groups and their bars from top to bottom, so that long labels and many groups fit.
-//!
-//! A library that embeds its script would make a page of several megabytes and bring dozens of crates. Bars with labels need
-//! no script, print well, and follow the reader's choice of light or dark.
+//! Charts with grouped horizontal bars. Groups and bars are arranged from top to bottom, so that
+//! long labels and many groups fit. The module documentation of `report` explains why this module
+//! does not use a library.
 
 use super::{Scale, figure};
 use minijinja::context;
@@ -12,24 +11,24 @@ use minijinja::value::Value;
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) unit: String,
-    /// Labels of the groups, from the top.
+    /// Labels of the groups, from top to bottom.
     pub(crate) groups: Vec<String>,
-    /// What the bars of a group are.
+    /// Series; each has one bar in each group.
     pub(crate) series: Vec<Series>,
-    /// A value to compare with, as a line across all bars.
+    /// A reference value, shown as a line across all bars.
     pub(crate) reference: Option<Reference>,
-    /// The axis goes to this value at least: charts to be compared share it.
+    /// Minimum of the axis' end. Charts for comparison use the same value.
     pub(crate) at_least: f64,
     pub(crate) axis: Axis,
 }
 
-/// How values become lengths.
+/// Scaling of values to lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Axis {
-    /// In proportion, from zero.
+    /// Proportional, from zero.
     #[default]
     Linear,
-    /// By their logarithm, for values of several orders of magnitude.
+    /// Logarithmic, for values of several orders of magnitude.
     Logarithmic,
 }
 
@@ -37,47 +36,47 @@ pub(crate) enum Axis {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Series {
     pub(crate) name: String,
-    /// A bar for each group, in the groups' order; nothing where there is no value.
+    /// A bar for each group, in the order of the groups; `None` if a value is missing.
     pub(crate) bars: Vec<Option<Bar>>,
 }
 
-/// A bar: a value, and how far repeated measurements went.
+/// A bar: a value, and the range of repeated measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) value: f64,
-    /// Least and most measured, where it was measured more than once.
+    /// Minimum and maximum, if there are several measurements.
     pub(crate) spread: Option<(f64, f64)>,
 }
 
-/// A value to compare with.
+/// A reference value with its name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reference {
     pub(crate) name: String,
     pub(crate) value: f64,
 }
 
-/// Width of a chart, in its own units, which are pixels where the page has room.
+/// Width of a chart in SVG units; one unit is a pixel if the page is wide enough.
 const WIDTH: f64 = 560.0;
-/// Height of a bar, and from one to the next.
+/// Height of a bar, and distance between the tops of adjacent bars.
 const BAR: f64 = 13.0;
 const PITCH: f64 = 15.0;
-/// Between groups.
+/// Space between groups.
 const GROUP_GAP: f64 = 12.0;
-/// Above the first group: the reference's label.
+/// Space above the first group, for the label of the reference line.
 const TOP: f64 = 22.0;
-/// Below the last group: tick labels.
+/// Space below the last group, for tick labels.
 const BOTTOM: f64 = 24.0;
-/// Right of the axis' end: the longest bar's value.
+/// Space to the right of the axis' end, for the value of the longest bar.
 const RIGHT: f64 = 58.0;
-/// Between the end of a bar, or a line, and a value.
+/// Space between the end of a bar or line and a value.
 const GAP: f64 = 4.0;
-/// Width of a letter of the labels, generously.
+/// Upper estimate of the width of a character in labels.
 const LETTER: f64 = 8.2;
-/// Colours that the style sheet has for series.
+/// Number of colours for series in the style sheet.
 const COLOURS: usize = 8;
 
 impl Chart {
-    /// The axis: it holds every value, the reference and the ends of spreads.
+    /// Returns the axis. It contains all values, the reference and the ends of spreads.
     pub(crate) fn scale(&self) -> Scale {
         let bars = self.series.iter().flat_map(|series| series.bars.iter().flatten());
         let ends = bars.flat_map(|bar| [bar.value, bar.spread.map_or(0.0, |(_, most)| most)]);
@@ -89,7 +88,7 @@ impl Chart {
         Scale::up_to(most)
     }
 
-    /// What the page's template draws: texts, and where they stand.
+    /// Returns the variables of the page template: texts and their positions.
     pub(super) fn drawing(&self) -> Value {
         let letters = self.groups.iter().map(|group| group.chars().count()).max().unwrap_or(0);
         let left = (letters as f64 * LETTER + 10.0).min(WIDTH / 2.0);
@@ -116,12 +115,12 @@ impl Chart {
         }
     }
 
-    /// From one group to the next.
+    /// Returns the distance between the tops of adjacent groups.
     fn group_height(&self) -> f64 {
         self.series.len() as f64 * PITCH + GROUP_GAP
     }
 
-    /// The bars that there are, by group.
+    /// Returns the existing bars, by group.
     fn bars(&self, plot: &Plot) -> Vec<Value> {
         let line = self.reference.as_ref().map(|reference| plot.x(reference.value));
         let mut bars = Vec::new();
@@ -143,7 +142,7 @@ impl Chart {
     }
 }
 
-/// Where things are drawn.
+/// Geometry of the plot area.
 struct Plot {
     scale: Scale,
     left: f64,
@@ -155,16 +154,17 @@ impl Plot {
         self.left + self.scale.position(value) * self.width
     }
 
-    /// A bar with its value behind it, or behind its spread; where `line` would cross the value out, behind that.
+    /// Returns a bar with its value to the right of the bar and its spread. If the reference line
+    /// at `line` would cross the value, the value is to the right of the line.
     fn bar(&self, bar: Bar, line: Option<f64>) -> Value {
         let (value, end) = (figure(bar.value), self.x(bar.value));
-        // A spread is drawn where it is wide enough to be seen.
+        // Show the spread only if it is wide enough to be visible.
         let spread = bar.spread.map(|(least, most)| (self.x(least), self.x(most)));
         let spread = spread.filter(|(from, to)| to - from >= 1.0);
         let behind = spread.map_or(f64::MIN, |(_, to)| to).max(end);
         let reach = behind + 2.0 * GAP + value.chars().count() as f64 * LETTER;
         context! {
-            // A value next to nothing is still seen.
+            // The minimum width keeps very small values visible.
             width => (end - self.left).max(1.0),
             height => BAR as u32,
             spread,
@@ -176,13 +176,14 @@ impl Plot {
 
     fn reference(&self, reference: &Reference) -> Value {
         let (name, value, x) = (&reference.name, figure(reference.value), self.x(reference.value));
-        // The label stays within the chart.
+        // Keep the label within the chart.
         let half = (value.chars().count() + name.chars().count() + 1) as f64 * LETTER / 2.0;
         context! { name, value, x, label => x.clamp(half.min(WIDTH / 2.0), (WIDTH - half).max(WIDTH / 2.0)) }
     }
 }
 
-/// A tick is a round number: no zeros behind the point, none of the noise of binary fractions.
+/// Formats a tick, which is a round number: without trailing zeros and without rounding errors of
+/// binary fractions.
 fn tick_label(tick: f64) -> String {
     if tick.abs() >= 1000.0 {
         return figure(tick);
@@ -211,7 +212,7 @@ mod tests {
         }
     }
 
-    /// The chart alone on a page.
+    /// Renders a page with only this chart.
     fn drawn(chart: Chart) -> String {
         let section = Section { title: String::new(), blocks: vec![Block::Charts(vec![chart])] };
         Page { sections: vec![section], ..Page::default() }.to_html().expect("a page")
@@ -244,7 +245,7 @@ mod tests {
         assert_eq!(svg.matches("class=\"zero\"").count(), 1);
     }
 
-    /// Figures stand behind their bars, and behind the line where it would cross them out.
+    /// Values are to the right of their bars, or to the right of the line if it would cross them.
     #[test]
     fn the_reference_crosses_bars_and_no_value() {
         let mut chart = chart(&[10.0, 5.0, 3.0, 2.9, 2.5, 0.1]);

@@ -1,4 +1,4 @@
-//! A page as one HTML file, by the template `page.html`.
+//! Renders a page as one HTML file with the template `page.html`.
 
 use super::{Block, Chart, Page, Section};
 use minijinja::syntax::SyntaxConfig;
@@ -8,7 +8,8 @@ use minijinja::{Environment, Error, context};
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
 
-/// The whole page. The policy in its head lets a browser load nothing at all, so that a fault here could not either.
+/// Renders the page. Its Content Security Policy forbids the browser to load anything, so that a
+/// fault in this module cannot do so either.
 pub(super) fn page(page: &Page) -> Result<String, Error> {
     let mut environment = Environment::new();
     let lines = SyntaxConfig::builder().trim_blocks(true).keep_trailing_newline(true).build()?;
@@ -37,7 +38,7 @@ fn block(block: &Block) -> Value {
     }
 }
 
-/// Text made safe for HTML, between tags and in quoted attributes alike.
+/// Escapes text for HTML, between tags and in quoted attributes.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

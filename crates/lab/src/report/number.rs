@@ -1,14 +1,15 @@
-//! Figures for readers: three significant digits, thousands set apart.
+//! Formatting of figures: about three significant digits, with commas between thousands.
 
-/// A figure with three significant digits, as many as our measurements bear: `0.123`, `1.23`, `12.3`, `123`, `12,345`.
-/// Zero is `0`; what is no number is `–`.
+/// Formats a figure with three decimals below 1, two below 10, one below 100, and none above:
+/// `0.123`, `1.23`, `12.3`, `123`, `12,345`. The measurements do not justify more digits. Zero is
+/// `0`; infinite values and NaN are `–`.
 pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
     let size = value.abs();
     let decimals = match size {
-        // The bounds are where rounding reaches the next power of ten.
+        // Rounding reaches the next power of ten at these bounds.
         _ if size == 0.0 => 0,
         _ if size < 0.999_5 => 3,
         _ if size < 9.995 => 2,
@@ -19,13 +20,13 @@ pub(crate) fn figure(value: f64) -> String {
     if decimals > 0 { text } else { grouped(value.round() as i64) }
 }
 
-/// A ratio: two digits behind the point below ten, and below a tenth as many as leave two that say something; else as
-/// [`figure`].
+/// Formats a ratio: from 10 upwards as [`figure`] does, with two decimals from 0.1, three from
+/// 0.01, and four below.
 pub(crate) fn ratio(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
         _ if !value.is_finite() || size >= 9.995 => return figure(value),
-        // The bounds are where rounding reaches the next power of ten.
+        // Rounding reaches the next power of ten at these bounds.
         _ if size == 0.0 || size >= 0.0995 => 2,
         _ if size >= 0.009_95 => 3,
         _ => 4,
@@ -33,7 +34,7 @@ pub(crate) fn ratio(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A time in the unit that a reader would take: seconds below two minutes, minutes below two hours, else hours.
+/// Formats a time: in seconds below two minutes, in minutes below two hours, otherwise in hours.
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
         _ if seconds >= 7200.0 => format!("{} h", figure(seconds / 3600.0)),
@@ -42,7 +43,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
-/// A whole number with commas between thousands.
+/// Formats an integer with commas between thousands.
 pub(crate) fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);

@@ -1,9 +1,9 @@
 //! Axes with round ticks: linear from zero, or logarithmic from a power of ten.
 
-/// Intervals between ticks of a linear axis, at most.
+/// Maximum number of intervals between the ticks of a linear axis.
 const INTERVALS: f64 = 5.0;
 
-/// An axis that ends at a round number at or above everything shown.
+/// An axis that ends at a round number, which is at least the maximum shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     kind: Kind,
@@ -12,16 +12,17 @@ pub(crate) struct Scale {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// From zero, in steps of this size.
+    /// Starts at zero. `step` is the distance between ticks.
     Linear { step: f64 },
-    /// From ten to this power, in steps of a power of ten.
+    /// Starts at ten to the power of `first`. Each tick is ten times the previous one.
     Logarithmic { first: i32 },
 }
 
 impl Scale {
-    /// A linear axis for values up to `most`. Where that is zero, negative or no number, it goes to one.
+    /// Returns a linear axis for values up to `most`. If `most` is not a positive finite number,
+    /// the axis ends at one.
     pub(crate) fn up_to(most: f64) -> Self {
-        // The bounds keep steps and positions finite and normal.
+        // The limits keep steps and positions finite and normal.
         let most = if most.is_finite() && most > 0.0 { most.clamp(1e-200, 1e200) } else { 1.0 };
         let least_step = most / INTERVALS;
         let power = 10f64.powf(least_step.log10().floor());
@@ -31,13 +32,13 @@ impl Scale {
             .find(|step| *step >= least_step)
             .unwrap_or(20.0 * power);
         let intervals = ((most / step).ceil() as u32).max(1);
-        // Rounding may leave the end a hair below the largest value.
+        // Because of rounding, the end can be slightly below the largest value.
         let intervals = if step * f64::from(intervals) < most { intervals + 1 } else { intervals };
         Self { kind: Kind::Linear { step }, intervals }
     }
 
-    /// A logarithmic axis that holds the positive numbers among `values`; from 1 to 10 where there are none. A value
-    /// at the lower end would have no length: the axis begins below the least one.
+    /// Returns a logarithmic axis for the positive numbers in `values`; from 1 to 10 if there are
+    /// none. The axis begins below the minimum, because a value at its start would have no length.
     pub(crate) fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
         let positive = values.filter(|value| value.is_finite() && *value > 0.0);
         let powers = positive.map(|value| value.clamp(1e-200, 1e200).log10());
@@ -52,12 +53,12 @@ impl Scale {
         Self { kind: Kind::Logarithmic { first }, intervals: last.saturating_sub(first).max(1) as u32 }
     }
 
-    /// The value at the end of the axis.
+    /// Returns the value at the end of the axis.
     pub(crate) fn end(&self) -> f64 {
         self.tick(self.intervals)
     }
 
-    /// Values that have a tick, from the start to the end.
+    /// Returns the values with ticks, from start to end.
     pub(crate) fn ticks(&self) -> impl Iterator<Item = f64> + use<> {
         let scale = *self;
         (0..=self.intervals).map(move |index| scale.tick(index))
@@ -70,8 +71,8 @@ impl Scale {
         }
     }
 
-    /// Where `value` stands, from 0 at the start to 1 at the end; what lies outside is drawn at the nearer end, what is
-    /// no number at the start.
+    /// Returns the position of `value`, from 0 at the start to 1 at the end. The position of a
+    /// value outside the axis is that of the nearest end. The position of NaN is 0.
     pub(crate) fn position(&self, value: f64) -> f64 {
         let position = match self.kind {
             Kind::Linear { .. } => value / self.end(),
@@ -81,7 +82,7 @@ impl Scale {
     }
 }
 
-/// Length of the least value on a logarithmic axis, at the least, in decades.
+/// Minimum length of the smallest value on a logarithmic axis, in decades.
 const LEAST_LENGTH: f64 = 0.15;
 
 #[cfg(test)]
@@ -116,7 +117,8 @@ mod tests {
     fn logarithmic_ticks_are_powers_of_ten() {
         let ticks = |values: &[f64]| Scale::logarithmic(values.iter().copied()).ticks().collect::<Vec<_>>();
         assert_eq!(ticks(&[150.0, 99_000.0]), [100.0, 1000.0, 10_000.0, 100_000.0]);
-        // The least bar is seen, and a power of ten at the end needs no decade beyond it.
+        // The smallest bar is visible, and the axis needs no further decade if it ends at a power
+        // of ten.
         assert_eq!(ticks(&[100.0, 1000.0]), [10.0, 100.0, 1000.0]);
         for none in [&[][..], &[0.0, -1.0, f64::NAN, f64::INFINITY]] {
             assert_eq!(ticks(none), [1.0, 10.0]);

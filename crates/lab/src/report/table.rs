@@ -1,37 +1,37 @@
-//! Tables: columns of figures below a head of one or two lines, for a terminal and for HTML.
+//! Tables with a head of one or two lines, for a terminal and for HTML.
 
 use minijinja::context;
 use minijinja::value::Value;
 use std::fmt::Write as _;
 
-/// On which side of a column its cells stand.
+/// Alignment of the cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Align {
-    /// Text.
+    /// For text.
     #[default]
     Left,
     Right,
 }
 
-/// The head of a column.
+/// Head and alignment of a column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column {
-    /// What the column shares with its neighbours of the same group, above its title; empty for none.
+    /// Heading above the title that adjacent columns share; empty: none.
     pub group: String,
     /// Title, with the unit.
     pub title: String,
-    /// Side on which cells stand.
+    /// Alignment of the cells.
     pub align: Align,
 }
 
 impl Column {
-    /// A column of text.
+    /// Creates a left-aligned column of text without a group.
     #[must_use]
     pub fn text(title: &str) -> Self {
         Self { group: String::new(), title: title.to_owned(), align: Align::Left }
     }
 
-    /// A column of figures.
+    /// Creates a right-aligned column of figures.
     #[must_use]
     pub fn figures(group: &str, title: &str) -> Self {
         Self { group: group.to_owned(), title: title.to_owned(), align: Align::Right }
@@ -41,20 +41,20 @@ impl Column {
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Heads.
+    /// Heads and alignment of the columns.
     pub columns: Vec<Column>,
-    /// Cells; a row that is short is filled up with empty ones.
+    /// Cells of each row. Missing cells at the end of a row are empty.
     pub rows: Vec<Vec<String>>,
     /// Lines below the table.
     pub legend: Vec<String>,
 }
 
-/// Between columns of one group, and between groups.
+/// Space between columns of one group, and between groups.
 const GAP: [&str; 2] = [" ", "  "];
 
 impl Table {
-    /// Runs of neighbouring columns that share a group: the group and how many columns. A column without a group is a
-    /// run of its own.
+    /// Returns the groups of adjacent columns with the number of columns. A column without a group
+    /// is a group of one column.
     fn groups(&self) -> Vec<(&str, usize)> {
         let mut groups: Vec<(&str, usize)> = Vec::new();
         for column in &self.columns {
@@ -66,7 +66,7 @@ impl Table {
         groups
     }
 
-    /// What the page's template draws.
+    /// Returns the variables of the page template.
     pub(super) fn drawing(&self) -> Value {
         let column = |column: &Column| {
             context! { title => &column.title, is_figure => column.align == Align::Right }
@@ -83,12 +83,12 @@ impl Table {
         self.columns.iter().any(|column| !column.group.is_empty())
     }
 
-    /// The cell in `row` and `column`; empty where there is none.
+    /// Returns the cell in `row` and `column`, or an empty text if it does not exist.
     fn cell(row: &[String], column: usize) -> &str {
         row.get(column).map_or("", String::as_str)
     }
 
-    /// The table as lines of text, columns aligned; control characters are shown as `?`.
+    /// Formats the table as lines of text with aligned columns. `?` replaces control characters.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut widths = self.widths();
@@ -121,7 +121,7 @@ impl Table {
             .collect()
     }
 
-    /// The gap before each column.
+    /// Returns the space before each column.
     fn gaps(&self) -> impl Iterator<Item = &'static str> {
         self.columns.iter().enumerate().map(|(index, column)| match index.checked_sub(1) {
             None => "",
@@ -168,7 +168,8 @@ impl Table {
     }
 }
 
-/// Text without control characters, which could move a terminal's cursor or change its colours.
+/// Replaces control characters with `?`, because they could move the cursor of a terminal or change
+/// its colours.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

@@ -1,8 +1,8 @@
-//! A page is whole, safe and alone.
+//! A page is complete, escapes all text, and loads nothing.
 
 use super::*;
 
-/// What a zone name or a command line could hold at worst.
+/// Hostile text that a zone name or command line could contain.
 const HOSTILE: &str = "</style><script src=\"http://x\">alert('1')</script>&\u{1b}";
 
 fn hostile() -> Page {
@@ -39,7 +39,7 @@ fn hostile() -> Page {
     }
 }
 
-/// The tags of a page, with their attributes.
+/// Returns the tags of a page with their attributes.
 fn tags(html: &str) -> Vec<&str> {
     html.split('<').skip(1).map(|part| part.split('>').next().expect("a part")).collect()
 }
@@ -49,7 +49,7 @@ fn hostile_text_stays_text() {
     let html = hostile().to_html().expect("a page");
     assert!(!html.contains("<script") && !html.contains('\u{1b}'));
     assert_eq!(html.matches("</style>").count(), 1);
-    // Every place shows the text.
+    // The page contains the escaped text in all places.
     assert!(
         html.matches("&lt;/style&gt;&lt;script src=&quot;http://x&quot;&gt;alert(&#39;1&#39;)").count() >= 20
     );

@@ -1,4 +1,4 @@
-//! What is compared: the cells of algorithm × denial mechanism.
+//! Cells of a comparison: combinations of algorithm and denial mechanism.
 
 use crate::experiment::parameters::each_once;
 use crate::measure::Choice;
@@ -7,26 +7,27 @@ use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::MECHANISMS;
 use std::fmt;
 
-/// One way to publish the zone.
+/// A way to publish the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cell {
-    /// Without DNSSEC: what everything else is to be held against.
+    /// Without DNSSEC, as the baseline.
     Unsigned,
-    /// Signed with keys of this algorithm and length; how the zone denies existence.
+    /// Signed with keys of this algorithm and length, and with this denial mechanism.
     Signed(Choice, Mechanism),
 }
 
-/// Algorithms of the usual run: what nearly all signed zones have, and what RFC 8624 §3.1 recommends.
+/// Default algorithms: those of nearly all signed zones, and those that RFC 8624 §3.1 recommends.
 pub const USUAL: [Choice; 3] = [
     Choice { algorithm: Algorithm::RSASHA256, bits: Some(2048) },
     Choice { algorithm: Algorithm::ECDSAP256SHA256, bits: None },
     Choice { algorithm: Algorithm::ED25519, bits: None },
 ];
 
-/// The cells of a run, each once, the unsigned zone first: the algorithms chosen, with keys of their default length
-/// where none is named, each with these mechanisms; with all of them where none is given. Mechanisms with which the
-/// server would need keys are left out.
+/// Returns the cells of a run without duplicates. The first is the unsigned zone. Each algorithm in
+/// `choices` is combined with each of `mechanisms`, or with all mechanisms if the list is empty. A
+/// choice without a key length has the default length. Mechanisms for which the server needs
+/// private keys are omitted.
 #[must_use]
 pub fn cells(choices: &[Choice], mechanisms: &[Mechanism]) -> Vec<Cell> {
     let known = MECHANISMS.iter().filter(|entry| entry.is_served_without_keys()).map(|entry| entry.mechanism);
@@ -40,7 +41,7 @@ pub fn cells(choices: &[Choice], mechanisms: &[Mechanism]) -> Vec<Cell> {
 }
 
 impl fmt::Display for Cell {
-    /// `unsigned`, `ED25519 NSEC3`, `RSASHA256/2048 NSEC`.
+    /// Formats as `unsigned`, `ED25519 NSEC3` or `RSASHA256/2048 NSEC`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unsigned => f.pad("unsigned"),
@@ -64,7 +65,7 @@ mod tests {
     fn all_cells_are_every_row_of_both_tables_once() {
         let cells = cells(&Choice::all(), &[]);
         assert_eq!(cells[0], Cell::Unsigned);
-        // Two algorithms with five lengths of RSA keys each, and seven with one.
+        // Two algorithms with five RSA key lengths each, and seven with one key length.
         assert_eq!(cells.len(), 1 + (2 * 5 + 7) * served().count());
         assert_eq!(cells.iter().collect::<HashSet<_>>().len(), cells.len());
         for entry in ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none()) {

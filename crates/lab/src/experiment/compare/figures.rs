@@ -1,4 +1,4 @@
-//! What was measured: the form of `compare.json`, and its report.
+//! The results of a comparison: the format of `compare.json`, and the report.
 
 use super::{Cell, CompareError, Subject};
 use crate::machine::Machine;
@@ -11,57 +11,55 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Version of the form.
+/// Version of the format.
 pub(super) const FORMAT: u32 = 1;
 
 const TEXT: &str = include_str!("../../../../../experiments/compare.toml");
 
-/// Empty where the text that is built in were at fault, which a test rules out.
+/// The presentation. It is empty if the built-in text is invalid; a test excludes this case.
 static PRESENTATION: LazyLock<Presentation> = LazyLock::new(|| toml::from_str(TEXT).unwrap_or_default());
 
-/// A whole comparison.
+/// The results of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     pub(super) format: u32,
-    /// When it was made, RFC 3339.
+    /// Time of the run, in RFC 3339 format.
     pub(super) date: String,
     pub(super) command: String,
-    /// Seconds of load for each kind of query and round.
+    /// Duration of the load for each kind of query and round, in seconds.
     pub(super) seconds_per_load: f64,
     pub(super) rounds: u32,
     pub(super) machine: Machine,
     pub(super) zone: ZoneInfo,
     pub(super) rows: Vec<Row>,
-    /// What a reader must know before believing the figures.
+    /// Conditions that affect how far the figures can be trusted.
     pub(super) notes: Vec<String>,
 }
 
 impl Comparison {
-    /// The form of `compare.json`, with a final line break.
+    /// Returns the content of `compare.json`, with a final line break.
     ///
-    /// # Errors
-    /// [`CompareError::Json`]; no comparison that was measured is known to give it.
+    /// # Errors Fails with [`CompareError::Json`]; no comparison is known to cause this error.
     pub fn to_json(&self) -> Result<String, CompareError> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// The table for a terminal of 120 columns, its legend, and all notes below it.
+    /// Returns the table for a terminal of 120 columns, with its legend and all notes.
     ///
-    /// # Errors
-    /// [`CompareError::Report`]; no comparison is known to give it.
+    /// # Errors Fails with [`CompareError::Report`]; no comparison is known to cause this error.
     pub fn table(&self) -> Result<String, CompareError> {
         Ok(PRESENTATION.report(self.scope()?)?.text)
     }
 
-    /// The page, as HTML.
+    /// Returns the HTML page.
     ///
-    /// # Errors
-    /// As [`Comparison::table`].
+    /// # Errors Fails as [`Comparison::table`] does.
     pub fn page(&self) -> Result<String, CompareError> {
         Ok(PRESENTATION.page(&self.scope()?)?)
     }
 
-    /// What the presentation sees: the fields by their names, and all as the record.
+    /// Returns the variables of the presentation: each field by its name, and the whole comparison
+    /// as `record`.
     fn scope(&self) -> Result<Scope, CompareError> {
         let record = serde_json::to_value(self)?;
         let fields = record.as_object().into_iter().flatten();
@@ -72,7 +70,7 @@ impl Comparison {
     }
 }
 
-/// What the zone is like.
+/// Description of the zone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct ZoneInfo {
     #[serde(flatten)]
@@ -89,15 +87,15 @@ impl ZoneInfo {
     }
 }
 
-/// What one way to publish the zone costs. What has to do with DNSSEC is missing for the unsigned zone.
+/// Figures of one cell. For the unsigned zone, the fields about DNSSEC are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Row {
-    /// Mnemonic of the algorithm, and its number.
+    /// Mnemonic of the algorithm.
     pub(super) algorithm: Option<String>,
     pub(super) algorithm_number: Option<u8>,
-    /// Length of the keys, where the algorithm has several.
+    /// Key length, if the algorithm has several.
     pub(super) bits: Option<u16>,
-    /// How the zone denies existence, by its name on the command line.
+    /// Denial mechanism, with its name on the command line.
     pub(super) denial: Option<String>,
     pub(super) signing: Option<Work>,
     pub(super) verification: Option<Work>,
@@ -105,7 +103,7 @@ pub(super) struct Row {
     pub(super) records: u64,
     /// Resident memory of the server after the load.
     pub(super) server_resident_kib: Option<u64>,
-    /// From the server's start until it listened, with reading the zone and whatever else it does before.
+    /// Time from the start of the server until it listens, which includes reading the zone.
     pub(super) ready_s: f64,
     pub(super) existing: LoadFigures,
     pub(super) denied: LoadFigures,
@@ -113,7 +111,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// The row of a cell, without figures.
+    /// Creates the row of a cell, without figures.
     pub(super) fn of(cell: Cell) -> Self {
         let Cell::Signed(choice, mechanism) = cell else { return Self::default() };
         Self {
@@ -126,7 +124,7 @@ impl Row {
     }
 }
 
-/// A figure that was measured several times: the one to go by, and the ends.
+/// Summary of repeated measurements: representative value, minimum and maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct MedianRange {
     pub(super) value: f64,
@@ -135,40 +133,42 @@ pub(super) struct MedianRange {
 }
 
 impl MedianRange {
-    /// The median, with the ends; nothing of nothing.
+    /// Returns the median, minimum and maximum of `values`, or `None` if there are no values.
     pub(super) fn median(values: &[f64]) -> Option<Self> {
         let Statistics { median: value, least, most, .. } = Statistics::of(values)?;
         Some(Self { value, least, most })
     }
 }
 
-/// Work on the whole zone by all CPUs.
+/// Cost of an operation on the whole zone, with all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Work {
-    /// Time by the clock on the wall; the median of the runs.
+    /// Wall time: the median of the runs.
     pub(super) wall_s: MedianRange,
-    /// CPU time of all threads; the mean of the runs.
+    /// CPU time of all threads: the mean of the runs.
     pub(super) cpu_s: f64,
     pub(super) runs: u32,
     pub(super) signatures: u64,
 }
 
-/// What load of one kind came to, in all rounds.
+/// Results of all loads with one kind of query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct LoadFigures {
     pub(super) queries: u64,
-    /// Sizes of responses, octets of DNS message.
+    /// Mean size of the DNS messages in the responses, in octets.
     pub(super) response_octets_mean: f64,
     pub(super) response_octets_max: u64,
-    /// Answers a second; the median of the rounds.
+    /// Responses per second: the median of the rounds.
     pub(super) qps: MedianRange,
-    /// CPU time of the server for each answer; the mean over all rounds, with the least and most of a round.
+    /// CPU time of the server for each response: the mean of all rounds, with minimum and maximum
+    /// of a round.
     pub(super) server_cpu_us_per_query: Option<MedianRange>,
-    /// CPU time of the server by time on the wall: near the number of its CPUs, it gave all it had.
+    /// CPU time of the server divided by wall time. If it is near the number of the server's CPUs,
+    /// the server was fully loaded.
     pub(super) server_cpus_busy: Option<f64>,
-    /// Responses with TC set.
+    /// Number of responses with TC set.
     pub(super) truncated: u64,
-    /// Queries without a response in time.
+    /// Number of queries without a response before the timeout.
     pub(super) lost: u64,
     pub(super) rcodes: BTreeMap<String, u64>,
 }

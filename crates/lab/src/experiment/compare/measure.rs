@@ -1,4 +1,4 @@
-//! Measuring one cell.
+//! Measurement of one cell.
 
 use super::figures::{LoadFigures, MedianRange, Row, Work};
 use super::{Cell, CellFault, CompareError, CompareOptions, ROUNDS};
@@ -21,26 +21,29 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Signatures are valid from so long before the time of the comparison, seconds: clocks differ.
+/// Time before the start of the comparison from which signatures are valid, in seconds, because
+/// clocks differ.
 const BACKDATED: u32 = 3600;
-/// And so long after it.
+/// Time after the start of the comparison until which signatures are valid, in seconds.
 const VALID: u32 = 30 * 86_400;
-/// Work on the zone is repeated until it took so long together …
+/// Total time after which an operation on the zone is not repeated.
 const WORK_ENOUGH: Duration = Duration::from_millis(700);
-/// … or was done so often.
+/// Maximum number of runs of an operation on the zone.
 const WORK_RUNS: u32 = 5;
-/// A server has so long to read and verify its zone.
+/// Time limit for the server to read and verify its zone.
 const READY_LIMIT: Duration = Duration::from_secs(1800);
-/// Seconds of load of each kind before anything is measured.
+/// Duration of the load with each kind of query before the measurement, in seconds.
 const WARM_UP: f64 = 0.15;
-/// Of this share of queries on, what is odd becomes a note; errors become the comparison's.
+/// Share of queries above which a deviation is reported. Above it, lost queries, truncated
+/// responses and an unexpected NOERROR or NXDOMAIN become notes, and other response codes become
+/// errors.
 const ODD_SHARE: f64 = 0.01;
-/// Of this share of lost queries on, there is no comparison.
+/// Share of lost queries from which the comparison fails.
 const LOST_SHARE: f64 = 0.5;
-/// Below this share of its CPU a server was not asked all that it could answer.
+/// CPU share of a server below which it was not fully loaded.
 const IDLE_SHARE: f64 = 0.85;
 
-/// A cell that is gone through.
+/// The measurement of a cell.
 pub(super) struct Measuring<'a> {
     pub(super) options: &'a CompareOptions<'a>,
     pub(super) index: usize,
@@ -81,7 +84,7 @@ impl Measuring<'_> {
         CompareError::Cell(self.cell, fault.into())
     }
 
-    /// Makes keys, signs and verifies.
+    /// Generates keys, and signs and verifies the zone.
     fn sign(&self, choice: Choice, mechanism: Mechanism, row: &mut Row) -> Result<Signed, CellFault> {
         let (unsigned, now) = (&self.options.subject.contents, self.options.now);
         self.tell("making keys");
@@ -127,7 +130,7 @@ impl Measuring<'_> {
             run(asked, WARM_UP)?;
         }
         let (mut existing, mut denied) = (Vec::new(), Vec::new());
-        // In turn, so that a disturbance of the machine does not hit one kind alone.
+        // The kinds alternate, so that a disturbance of the machine affects both.
         for _ in 0..ROUNDS {
             existing.push(run(QueriedNames::Existing, self.options.seconds_per_load)?);
             denied.push(run(QueriedNames::Denied, self.options.seconds_per_load)?);
@@ -146,7 +149,8 @@ impl Measuring<'_> {
     }
 }
 
-/// A KSK and a ZSK of equal strength. Weak keys too: what they cost is part of the comparison.
+/// Generates a KSK and a ZSK of the same strength, including weak keys, because their cost is part
+/// of the comparison.
 fn make_keys(zone: &Contents, choice: Choice) -> Result<KeySet, CellFault> {
     let apex = zone.apex();
     let make = |flags| {
@@ -155,14 +159,15 @@ fn make_keys(zone: &Contents, choice: Choice) -> Result<KeySet, CellFault> {
     };
     let ksk = make(ZONE_KEY | SEP)?;
     let mut zsk = make(ZONE_KEY)?;
-    // One pair in 65,536 has one tag.
+    // Two keys have the same tag with a probability of 1 in 65,536.
     while zsk.tag() == ksk.tag() {
         zsk = make(ZONE_KEY)?;
     }
     Ok(KeySet::new(apex, vec![ksk, zsk])?)
 }
 
-/// Does `work` a few times, fewer if it takes long, and times it alone: what it returns is dropped between.
+/// Runs `work` several times, less often if it takes long, and measures only `work`: its result is
+/// dropped outside the measured time.
 fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, Work), E> {
     let pid = std::process::id();
     let (mut walls, mut cpu_us, mut together) = (Vec::new(), 0, Duration::ZERO);
@@ -185,7 +190,7 @@ fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, Work), E> 
     }
 }
 
-/// All rounds of one kind together.
+/// Combines all rounds with one kind of query.
 fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
     let count = |part: fn(&LoadReport) -> u64| rounds.iter().map(part).sum::<u64>();
     let received = count(|round| round.received) as f64;
@@ -216,8 +221,8 @@ fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
     }
 }
 
-/// Nothing that makes figures doubtful, or flatters them, goes by in silence: it is an error where the server did not do its work, else a
-/// note.
+/// Checks the results of a load. A server that did not answer is an error. Other conditions that
+/// make the figures doubtful or too favourable become notes.
 fn check_load(
     cell: Cell,
     asked: QueriedNames,
@@ -244,7 +249,8 @@ fn check_load(
     }
     let expected = if asked == QueriedNames::Existing { "NOERROR" } else { "NXDOMAIN" };
     for (rcode, &count) in figures.rcodes.iter().filter(|(rcode, _)| *rcode != expected) {
-        // Either is an answer, if not the one meant: a list of queries may fit its zone loosely.
+        // Both response codes are answers. An unexpected one is possible, because the queries may
+        // not fit the zone exactly.
         let is_answer = matches!(rcode.as_str(), "NOERROR" | "NXDOMAIN");
         let is_odd = share(count, all) > ODD_SHARE;
         if !is_answer && is_odd {
@@ -259,7 +265,8 @@ fn check_load(
     Ok(())
 }
 
-/// Queries a second are the server's only where it had no time left.
+/// Adds a note if the server was not fully loaded, because queries per second then do not describe
+/// the server.
 fn note_idle(row: &mut Row) {
     for (kind, figures) in [(QueriedNames::Existing, &row.existing), (QueriedNames::Denied, &row.denied)] {
         if let Some(busy) = figures.server_cpus_busy.filter(|busy| *busy < IDLE_SHARE) {

@@ -1,4 +1,4 @@
-//! What is compared on: a zone and the queries that fit it.
+//! The zone of a comparison, and queries for it.
 
 use crate::generate::{GenerateError, GenerateOptions, generate, queries, queries_from_owners};
 use crate::load::{QueryList, QueryListError};
@@ -8,25 +8,25 @@ use nonesuch_zone::{Contents, ReadError, name_statuses};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Queries in each list that is made; load asks them again from the first when all are sent.
+/// Number of queries in each generated list. A load repeats the list.
 const QUERIES: u64 = 50_000;
 
 /// A zone without DNSSEC records, and queries for it.
 #[derive(Clone, Debug)]
 pub struct Subject {
     pub(super) contents: Contents,
-    /// Where it comes from, for the reader of the report: a file, or how it was generated.
+    /// Origin of the zone for the report: a file, or the parameters of the generated zone.
     pub(super) source: String,
-    /// Queries for names that exist.
+    /// Queries for existing names.
     pub(super) existing: Arc<QueryList>,
-    /// Queries for names that do not exist.
+    /// Queries for non-existent names.
     pub(super) denied: Arc<QueryList>,
 }
 
-/// Why there is nothing to compare on.
+/// Reasons why a zone cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
+#[allow(missing_docs)] // the error messages describe variants and fields
 pub enum SubjectError {
     #[error(transparent)]
     Generate(#[from] GenerateError),
@@ -39,10 +39,9 @@ pub enum SubjectError {
 }
 
 impl Subject {
-    /// A generated zone and queries for it, both by the seed of `options`.
+    /// Generates a zone and queries for it, both with the seed in `options`.
     ///
-    /// # Errors
-    /// Where `options` fit no zone.
+    /// # Errors Fails if an option is invalid.
     pub fn generated(options: &GenerateOptions<'_>) -> Result<Self, SubjectError> {
         let mut text = Vec::new();
         generate(options, &mut text)?;
@@ -57,10 +56,9 @@ impl Subject {
         Ok(Self { contents, source, existing: list(0)?, denied: list(100)? })
     }
 
-    /// A zone of the user's, without its DNSSEC records, and queries for it by `seed`.
+    /// Uses an existing zone without its DNSSEC records, and generates queries for it with `seed`.
     ///
-    /// # Errors
-    /// Where it has no name to ask for, or none can be denied.
+    /// # Errors Fails if the zone has no names to query, or no name that can be denied.
     pub fn of_zone(contents: &Contents, source: String, seed: u64) -> Result<Self, SubjectError> {
         let contents = strip(contents);
         let owners = owners(&contents);
@@ -75,7 +73,7 @@ impl Subject {
     }
 }
 
-/// Authoritative names and delegations with their types.
+/// Returns the authoritative names and the delegations with their types.
 fn owners(contents: &Contents) -> Vec<(String, Vec<u16>)> {
     contents
         .nodes()

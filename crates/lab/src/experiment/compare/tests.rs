@@ -1,4 +1,4 @@
-//! The whole comparison against a server that is this test's own program, and what becomes of its outcome.
+//! Complete comparisons with this test program as the server, and the presentation of the results.
 
 use super::figures::tests::sample;
 use super::figures::{MedianRange, Row, Work};
@@ -9,20 +9,21 @@ use std::cell::RefCell;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-/// Set for the child process, to what it is to do.
+/// Environment variable with the role of the child process.
 const ROLE: &str = "NONESUCH_TEST_SERVER";
 
-/// Not a test of its own but the server of the others, which start this very program with [`ROLE`] set.
+/// The server of the other tests, which start this program with [`ROLE`] set. Without it, the test
+/// does nothing.
 #[test]
 fn server_of_the_other_tests() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    // An orphan ends by itself.
+    // If the parent process dies, the server ends after this time.
     socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
     println!("\nready: listening on {} (UDP)", socket.local_addr().expect("an address"));
     let mut message = [0; 1500];
     while let Ok((length, from)) = socket.recv_from(&mut message) {
-        // A label with a letter twice in a row is not in a generated zone: see generate::query.
+        // A label with a double letter does not exist in a generated zone (see `generate::query`).
         let denied = message[13..length.min(30)].windows(2).any(|pair| pair[0] == pair[1] && pair[0] != 0);
         message[2] |= 0x80;
         message[3] = match role.as_str() {
@@ -39,7 +40,7 @@ fn subject() -> Subject {
     Subject::generated(&options).expect("a subject")
 }
 
-/// Compares with the server of this program, which serves or refuses.
+/// Runs a comparison with the server of this program, which answers or refuses queries.
 fn run(role: &str, cells: &[Cell], folder: &Path) -> (Result<Comparison, CompareError>, Vec<(u64, String)>) {
     let steps = RefCell::new(Vec::new());
     let subject = subject();
@@ -97,7 +98,7 @@ fn cells_are_signed_verified_served_and_asked() {
     let [unsigned, nsec, opt_out] = &comparison.rows[..] else { panic!("three rows") };
     assert!(unsigned.signing.is_none() && unsigned.zone_octets == comparison.zone.octets);
     let (signing, verification) = (nsec.signing.expect("signed"), nsec.verification.expect("verified"));
-    // An NSEC record for each delegation and more.
+    // At least one NSEC record for each delegation.
     assert!(signing.signatures > 200 && signing.signatures == verification.signatures);
     assert!(opt_out.signing.expect("signed").signatures < signing.signatures);
     assert!(nsec.zone_octets > opt_out.zone_octets && opt_out.zone_octets > unsigned.zone_octets);
@@ -142,7 +143,8 @@ fn the_terminal_table_is_as_agreed() {
     assert!(table.lines().all(|line| line.chars().count() <= 120));
 }
 
-/// Some responses truncated: the share. CPU time below a step of the system's clock: that it is, not zero.
+/// The table shows the share of truncated responses, if it is between 0 and 1. For CPU time below
+/// one step of the kernel's clock, it shows an upper bound instead of zero.
 #[test]
 fn what_is_no_plain_figure_is_told_as_that() {
     let mut comparison = sample();
@@ -173,7 +175,8 @@ fn the_widest_cells_fit_the_terminal() {
     assert!(table.lines().all(|line| line.chars().count() <= 120), "{table}");
 }
 
-/// A mark at the name, and the reason below: on the terminal and on the page. Others have none.
+/// The terminal table and the page mark experimental algorithms, and contain the reason below. They
+/// mark no other algorithm.
 #[test]
 fn experimental_algorithms_are_marked_with_the_reason() {
     let mut comparison = sample();
@@ -219,7 +222,7 @@ fn the_page_escapes_and_refers_to_nothing_outside() {
     for attribute in ["src=\"", "href=\""] {
         assert!(!html.contains(attribute), "{attribute}");
     }
-    // Ten charts, and a note of a row.
+    // Ten charts, and one note of a row.
     assert_eq!(html.matches("<svg ").count(), 10);
     assert!(html.contains("RSASHA256/2048 NSEC3: existing: 2.1 % of the queries were lost"));
     assert!(html.len() < 400_000);

@@ -1,4 +1,4 @@
-//! The servers that are loaded: their zones, their processes, and a load.
+//! Servers of the experiment: zone files, processes and loads.
 
 use super::{ALGORITHM, Cell, ECHO, Parameters, SERVER, Subject, WARM_UP, default_queries};
 use crate::experiment::error::{RunError, temporary_folder};
@@ -16,26 +16,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const ORIGIN: &str = "example.";
-/// Queries of a list, which is repeated.
+/// Number of queries in a list, which each load repeats.
 const QUERIES: u64 = 100_000;
-/// A server has so long to read its zone.
+/// Time limit for a server to read its zone.
 const READY_LIMIT: Duration = Duration::from_secs(600);
-/// Where more queries are lost, the figures say nothing.
+/// Share of lost queries above which the experiment fails, because the figures are meaningless.
 const LOST_SHARE: f64 = 0.01;
 
-/// What servers are started of.
+/// Zones, queries and options of the servers.
 pub(super) struct Servers<'a> {
     pub(super) parameters: &'a Parameters,
     pub(super) options: &'a RunOptions<'a>,
     places: Option<CpuPlacement>,
-    /// Zones, keys and log files; it is removed with this.
+    /// Temporary directory with zones, keys and log files. Dropping it removes the files.
     folder: tempfile::TempDir,
     lists: Vec<(QueriedNames, Arc<QueryList>)>,
     logs: u32,
 }
 
 impl<'a> Servers<'a> {
-    /// Leaves the zone, its keys and its signed forms in the folder.
+    /// Generates the zone, its keys, its queries and its signed versions in a temporary directory.
     pub(super) fn prepare(
         parameters: &'a Parameters,
         options: &'a RunOptions<'a>,
@@ -65,7 +65,7 @@ impl<'a> Servers<'a> {
         Ok(servers)
     }
 
-    /// Generates the zone, the same each time, and queries for it.
+    /// Generates the zone and queries for it. Each call generates the same zone.
     fn generate(&self, kind: QueriedNames) -> Result<QueryList, RunError> {
         let file = self.folder.path().join("queries");
         let denied = if kind == QueriedNames::Denied { "100" } else { "0" };
@@ -78,7 +78,7 @@ impl<'a> Servers<'a> {
             .map_err(|error| RunError::Zone { zone: ORIGIN.to_owned(), reason: error.to_string() })
     }
 
-    /// Runs a command of this program to its end.
+    /// Runs a command of this program until it ends.
     fn carry_out(&self, command: &mut Command) -> Result<(), RunError> {
         let program = self.options.program.display().to_string();
         job::run(command).map(drop).map_err(|source| RunError::Probe { program, reason: source.to_string() })
@@ -98,7 +98,7 @@ impl<'a> Servers<'a> {
         self.folder.path().join(format!("{denial}.signed"))
     }
 
-    /// Starts the servers with so many workers.
+    /// Starts the servers with `workers` workers and appends them to `cells`.
     pub(super) fn start_all(&mut self, workers: u16, cells: &mut Vec<Cell>) -> Result<(), RunError> {
         let any = self.lists.first().map_or_else(default_queries, |(_, list)| Arc::clone(list));
         for octets in each_once(self.parameters.octets.clone()) {
@@ -116,7 +116,7 @@ impl<'a> Servers<'a> {
                 let program = unmasked(self.options.program);
                 let command = serving(program, ORIGIN, &self.signed(denial.0), workers);
                 let served = self.start(subject(SERVER), command, &list)?;
-                // The floor is that of answers as large as these.
+                // The floor of this server is measured with responses of the same size.
                 let octets = Octets::near(self.load(&served, WARM_UP)?.response_octets_mean);
                 cells.push(served);
                 cells.push(self.start(subject(ECHO), self.echo(octets, workers), &list)?);
@@ -141,7 +141,7 @@ impl<'a> Servers<'a> {
             let cpus: Vec<String> = machine::allowed_cpus().iter().rev().map(ToString::to_string).collect();
             command.args(["--cpus", &cpus.join(",")]);
         }
-        // A server of one worker is kept on its CPU with all of its threads.
+        // A server with one worker is bound to its CPU with all its threads.
         let cpu = self.places.filter(|_| subject.workers == 1).map(|places| places.server);
         self.logs += 1;
         let log = self.folder.path().join(format!("log-{}", self.logs));

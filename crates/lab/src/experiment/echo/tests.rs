@@ -1,4 +1,4 @@
-//! From parameters to report: known figures, and what is refused.
+//! From parameters to report: known figures, and rejected parameters.
 
 use super::*;
 use crate::experiment::method::Method;
@@ -10,7 +10,8 @@ use crate::machine::Machine;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Three rounds of our server with one worker and with two, their floors, and an echo of a size of its own.
+/// Three rounds of `nonesuch serve` with one worker and with two, of the echo server with the same
+/// response size for one worker, and of echo servers with two fixed sizes.
 fn sample() -> Results {
     let subject = |server, denied: bool, workers| Subject {
         server,
@@ -33,7 +34,7 @@ fn sample() -> Results {
                 round: round as u32,
                 subject,
                 query_octets: 45.0,
-                // Answers to the same queries are not the same in each round.
+                // Response sizes for the same queries vary between rounds.
                 response_octets: if subject.server == SERVER {
                     octets + round as f64 * 0.01
                 } else {
@@ -178,7 +179,8 @@ fn durations_count_every_load() {
         workers: [1, 2].map(Workers::of).to_vec(),
         ..Parameters::default()
     };
-    // Two kinds, each with its floor, and two sizes; two numbers of workers.
+    // Two kinds of queries, each with `nonesuch serve` and its echo server, and two fixed sizes;
+    // two numbers of workers.
     assert!((parameters.duration().as_secs_f64() - 36.0).abs() < 0.1, "{:?}", parameters.duration());
 }
 

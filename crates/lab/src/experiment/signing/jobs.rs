@@ -1,4 +1,5 @@
-//! The jobs of a cell. A job that fails is told and left out: hours of other figures are not lost with it.
+//! The jobs of a cell. A failed job is omitted and reported. It does not end the experiment,
+//! because hours of other measurements would be lost.
 
 use super::plan::Cell;
 use super::{Row, Runner};
@@ -12,37 +13,38 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// From one signing to the next, seconds: registries publish changes about so often.
+/// Time from signing to re-signing, in seconds. It corresponds to the interval at which registries
+/// publish changes.
 const LATER: u32 = 1800;
-/// A server has so long to read its zone.
+/// Time limit for the server to read its zone.
 const READY_LIMIT: Duration = Duration::from_secs(1800);
 
-/// What a job does.
+/// Kind of job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Job {
-    /// Signs a whole zone: from zone file to zone file.
+    /// Signs a complete zone, from zone file to zone file.
     #[default]
     Sign,
     Verify,
-    /// Signs a changed zone, with what can be kept of the signed one.
+    /// Signs a changed zone and reuses signatures of the signed zone.
     Resign,
-    /// The same from a compiled signed zone and a set of changes.
+    /// The same, from a compiled signed zone and a change set.
     ResignCompiled,
-    /// Loads a zone to serve it.
+    /// Starts a server with the zone.
     Serve,
     /// Packs a zone into the messages of a transfer.
     Transfer,
 }
 
 impl Job {
-    /// The name, as the data have it.
+    /// Returns the name of the job in the data.
     fn name(self) -> String {
         serde_json::json!(self).as_str().unwrap_or_default().to_owned()
     }
 }
 
-/// Jobs that failed for one reason.
+/// Jobs that failed for the same reason.
 pub(super) struct Failure {
     job: Job,
     what: String,
@@ -51,7 +53,8 @@ pub(super) struct Failure {
 }
 
 impl Runner<'_> {
-    /// Signs and verifies; at the first level also serves, packs and signs again, where the zone is one of those.
+    /// Signs and verifies the zone. At the first level, also measures serving, transfer and
+    /// re-signing, if `served` selects the zone.
     pub(super) fn measure_cell(&mut self, cell: Cell) -> Result<(), RunError> {
         let keys = match self.keys(cell.zone, cell.algorithm) {
             Ok(keys) => keys,
@@ -81,7 +84,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// What the unsigned zone comes to, to hold others against.
+    /// Measures serving and transfer of the unsigned zones, as the baseline.
     pub(super) fn measure_unsigned(&mut self) -> Result<(), RunError> {
         for place in 0..self.zones.len() {
             if self.zones[place].extras {
@@ -113,7 +116,7 @@ impl Runner<'_> {
         command
     }
 
-    /// Carries out a job that signs, and adds its row.
+    /// Runs a job that signs a zone, and adds its row.
     fn sign(
         &mut self,
         cell: Cell,
@@ -141,8 +144,8 @@ impl Runner<'_> {
         self.findings.push(&row)
     }
 
-    /// Signs the changed zone half an hour later, with the signed one at hand: from two zone files, then from a compiled
-    /// zone and a set of changes. This is the one place that knows how either is asked for.
+    /// Re-signs the changed zone half an hour later: from two zone files, and from a compiled zone
+    /// and a change set. Only this function knows the options of both methods.
     fn resign(&mut self, cell: Cell, keys: &Path, signed: &Path, folder: &Path) -> Result<(), RunError> {
         let Some(changed) = self.zones[cell.zone].changed.clone() else { return Ok(()) };
         let now = self.options.now.wrapping_add(LATER);
@@ -161,8 +164,9 @@ impl Runner<'_> {
         self.sign(cell, Job::ResignCompiled, &mut command, &out).map(drop)
     }
 
-    /// What is at hand where a registry signs every half hour: the compiled signed zone, and what has changed. Neither is
-    /// measured; the changes are the same for every algorithm.
+    /// Prepares the files of a registry that signs every half hour: the compiled signed zone and
+    /// the change set. This preparation is not measured. The change set is the same for all
+    /// algorithms.
     fn compile(&self, cell: Cell, signed: &Path, image: &Path, changed: &Path) -> Result<PathBuf, JobError> {
         let mut command = self.command(cell, &["zone", "compile", "--verify", "none"]);
         job::run(command.arg(signed).arg("-f").arg(image))?;
@@ -172,9 +176,9 @@ impl Runner<'_> {
             command.arg(&self.zones[cell.zone].file).arg(changed);
             let out = File::create(&changes)?;
             let status = command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(out).status()?;
-            // That the zones differ is no fault.
+            // Exit status 1 means that the zones differ, which is not an error.
             if status.code().is_none_or(|code| code >= 2) {
-                // Half of the changes would be taken for all of them.
+                // A later call must not use an incomplete change set.
                 let _ = fs::remove_file(&changes);
                 return Err(JobError::Failed { status, said: "zone diff fails".to_owned() });
             }
@@ -182,7 +186,8 @@ impl Runner<'_> {
         Ok(changes)
     }
 
-    /// Starts a server of the zone and takes its memory once it is ready. The zone was verified before.
+    /// Starts a server with the zone and records its memory when it is ready. The server does not
+    /// verify the signatures again.
     fn serve(&mut self, mut row: Row, file: &Path, cell: Cell) -> Result<(), RunError> {
         let log = self.folder.path().join("log");
         let program = self.signers[cell.level].program.command();
@@ -211,12 +216,12 @@ impl Runner<'_> {
         self.findings.push(&row)
     }
 
-    /// Runs a job to its end.
+    /// Runs a job until it ends.
     fn run_job(&mut self, cell: Cell, job: Job, command: &mut Command) -> Option<FinishedJob> {
         self.told(&self.empty_row(cell, job), job::run(command))
     }
 
-    /// Each reason for which jobs failed is told once.
+    /// Adds a note for each reason for which jobs failed.
     pub(super) fn note_failures(&mut self) {
         for Failure { job, what, fault, count } in std::mem::take(&mut self.failures) {
             let fault = fault.trim_end_matches('.');
@@ -225,7 +230,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The outcome of a job; a failure is kept to be told.
+    /// Returns the result of a job, or records its failure for a note.
     fn told<T>(&mut self, row: &Row, outcome: Result<T, impl ToString>) -> Option<T> {
         let fault = match outcome {
             Ok(outcome) => return Some(outcome),

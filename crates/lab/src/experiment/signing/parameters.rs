@@ -1,4 +1,4 @@
-//! The parameters of the experiment.
+//! Parameters of the zone signing experiment.
 
 use super::plan;
 use crate::experiment::parameters::{Count, Cpu, Denial, Minutes, Share};
@@ -14,28 +14,28 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What is signed, by what, and how often.
+/// Parameters of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Parameters {
-    /// Runs of each job, as far as there is time.
+    /// Maximum number of runs of each job.
     pub runs: Count,
-    /// No job begins that would end later than this.
+    /// Time limit. A job starts only if it is expected to end within it.
     pub minutes: Minutes,
-    /// Algorithms that the study compared.
+    /// Algorithms of the published study.
     pub algorithms: Vec<Selection>,
-    /// Algorithms beside these: measured where time is left.
+    /// Additional algorithms, measured in the remaining time.
     pub additions: Vec<Selection>,
     /// Denial mechanisms.
     pub denial: Vec<Denial>,
     pub levels: Vec<Level>,
-    /// Zones, from the smallest.
+    /// Zones in ascending order of size.
     pub zones: Vec<ZoneChoice>,
-    /// Share of the records that change before the zone is signed again with what is left; 0 for not at all.
+    /// Share of the records that change before the zone is re-signed; 0: no re-signing.
     pub change_share: Share,
-    /// Zones that are also served, transferred and signed again.
+    /// Zones that are also served, transferred and re-signed.
     pub served: Sizes,
-    /// The CPU that everything is kept on.
+    /// CPU to which all programs are bound.
     pub cpu: Cpu,
 }
 
@@ -58,7 +58,7 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// What is signed with, each once: the algorithms, then the additions.
+    /// Returns the algorithms without duplicates, followed by the additions.
     pub(super) fn choices(&self) -> Vec<ChosenAlgorithm> {
         let mut choices: Vec<ChosenAlgorithm> = Vec::new();
         for (selections, addition) in [(&self.algorithms, false), (&self.additions, true)] {
@@ -71,13 +71,13 @@ impl Parameters {
         choices
     }
 
-    /// The limit of time, where there is one.
+    /// Returns the time limit, if there is one.
     pub(super) fn limit(&self) -> Option<Duration> {
         let minutes = self.minutes.value();
         (minutes > 0.0).then(|| Duration::from_secs_f64(minutes * 60.0))
     }
 
-    /// How long all of it takes, about, where every level is there.
+    /// Returns the approximate duration, if the programs of all levels exist.
     pub fn duration(&self) -> Duration {
         let all = plan::whole_duration(self);
         self.limit().map_or(all, |limit| all.min(limit))
@@ -88,12 +88,12 @@ impl Parameters {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ChosenAlgorithm {
     pub(super) choice: Choice,
-    /// Whether it is beyond what the published study compared.
+    /// Whether the algorithm is an addition to those of the published study.
     pub(super) addition: bool,
 }
 
 impl ChosenAlgorithm {
-    /// What is known of it beside the figures.
+    /// Returns the properties of the algorithm for the record.
     pub(super) fn facts(&self) -> serde_json::Value {
         let choice = self.choice;
         let scheme = choice.algorithm.entry().map(|entry| entry.scheme);
@@ -111,18 +111,18 @@ impl ChosenAlgorithm {
     }
 }
 
-/// Some of the zones.
+/// Selection of zones by their position in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sizes {
     None,
-    /// The one in the middle; of two, the smaller.
+    /// The zone in the middle; of two, the first.
     Middle,
     All,
 }
 
 impl Sizes {
-    /// Whether the zone at `place` of `count` is among them.
+    /// Whether the selection contains zone `place` of `count`.
     pub const fn holds(self, place: usize, count: usize) -> bool {
         match self {
             Self::None => false,
@@ -132,27 +132,27 @@ impl Sizes {
     }
 }
 
-/// A zone: generated, or the user's own.
+/// A zone: generated, or a zone file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum ZoneChoice {
-    /// Like another zone, with so many names: `nl:200000`.
+    /// A generated zone with the given kind and number of names: `nl:200000`.
     Like {
-        /// What it is like.
+        /// Kind of the zone.
         like: ZoneModel,
-        /// Its names.
+        /// Number of names.
         names: u64,
     },
-    /// A zone file, `FILE` or `ORIGIN=FILE`. What signing made in it is taken out.
+    /// A zone file, `FILE` or `ORIGIN=FILE`. The experiment removes the records that signing added.
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The apex, where the file does not tell.
+        /// The apex, if the file does not contain it.
         origin: Option<String>,
     },
 }
 
-/// Not a zone.
+/// The text does not describe a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no zone: give KIND:NAMES with at least one name, as nl:200000, or a zone file as FILE or ORIGIN=FILE"

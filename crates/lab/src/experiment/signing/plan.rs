@@ -1,8 +1,9 @@
-//! Which jobs there are, in which order, and which of them there is time for.
+//! Selection and order of the jobs, and estimates of their duration.
 //!
-//! A round goes over all algorithms and levels for one zone and one mechanism. Without a limit of time rounds follow
-//! each other run by run. With one, those come first that the study's figures are made of; an RSA key takes minutes for
-//! a large zone, so what there is no time for is left out and told.
+//! A round consists of all algorithms and levels for one zone and one mechanism. Without a time
+//! limit, the rounds are in the order of runs. With a time limit, the rounds with the figures of
+//! the published study are first. A job that is not expected to end in time is omitted and
+//! reported, because an RSA key can need minutes for a large zone.
 
 use super::parameters::{ChosenAlgorithm, Parameters, ZoneChoice};
 use crate::measure::{Choice, ZoneCounts};
@@ -11,11 +12,11 @@ use nonesuch_dnssec::Mechanism;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What all others are measured against.
+/// Base of all ratios.
 pub(super) const BASE: Algorithm = Algorithm::ECDSAP256SHA256;
 
-/// CPU time of a signature and of its verification, µs, on a processor of 2.6 GHz within x86-64-v2: a first guess, until
-/// the algorithm was measured.
+/// CPU time of a signature and of its verification, in µs, with a processor of 2.6 GHz at level
+/// x86-64-v2. These estimates apply until the algorithm has been measured.
 const GUESSES: &[(Algorithm, Option<u16>, [f64; 2])] = &[
     (Algorithm::RSASHA256, Some(1024), [160.0, 15.0]),
     (Algorithm::RSASHA256, Some(1280), [370.0, 20.0]),
@@ -30,18 +31,19 @@ const GUESSES: &[(Algorithm, Option<u16>, [f64; 2])] = &[
     (Algorithm::FALCON512, None, [260.0, 40.0]),
     (Algorithm::MAYO2, None, [60.0, 15.0]),
 ];
-/// Of any other algorithm.
+/// Estimate for all other algorithms.
 const UNKNOWN: [f64; 2] = [1000.0, 1000.0];
-/// Reading, hashing and writing for each signature, both jobs together, µs.
+/// Time for reading, hashing and writing for each signature, in both jobs together, in µs.
 const OTHER_WORK: f64 = 30.0;
-/// Starting two processes, s.
+/// Time to start two processes, in seconds.
 const STARTS: f64 = 0.05;
-/// What serving, packing and signing again come to, in times of signing and verifying.
+/// Estimated time for serving, transfer and re-signing, relative to that for signing and verifying.
 const EXTRAS: f64 = 0.7;
-/// Delegations with DS records, where they were not counted.
+/// Estimated share of delegations with DS records, if they have not been counted.
 const SIGNED_SHARE: f64 = 0.5;
 
-/// A zone signed and verified once; what the numbers stand for is the runner's.
+/// One signing and verification of a zone. The fields except `run` are indices into the lists of
+/// the runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Cell {
     pub(super) run: u32,
@@ -51,7 +53,7 @@ pub(super) struct Cell {
     pub(super) level: usize,
 }
 
-/// What a plan is made for.
+/// Numbers that determine a plan.
 pub(super) struct Shape<'s> {
     pub(super) runs: u32,
     pub(super) zones: usize,
@@ -61,7 +63,7 @@ pub(super) struct Shape<'s> {
     pub(super) limited: bool,
 }
 
-/// One zone and one mechanism, for the study's algorithms or for the additions.
+/// One zone and one mechanism, with the algorithms of the study or with the additions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Round {
     run: u32,
@@ -81,13 +83,13 @@ impl Shape<'_> {
             }
         }
         if self.limited {
-            // The sort is stable.
+            // The sort must be stable.
             rounds.sort_by_key(|round| self.urgency(*round));
         }
         rounds.into_iter().flat_map(|round| self.round(round)).collect()
     }
 
-    /// The less, the earlier. The last mechanism is the one that large zones use.
+    /// Returns the priority of a round; lower values are first. Large zones use the last mechanism.
     const fn urgency(&self, round: Round) -> u8 {
         let (first, last) = (round.zone == 0, round.zone + 1 == self.zones);
         let last_denial = round.denial + 1 == self.denials;
@@ -103,7 +105,8 @@ impl Shape<'_> {
         }
     }
 
-    /// In a round of additions what they are measured against has its turn once more.
+    /// Returns the cells of a round. With a time limit, a round of additions also measures the base
+    /// algorithm again.
     fn round(&self, round: Round) -> Vec<Cell> {
         let is_base = |place: &usize| self.choices[*place].choice.algorithm == BASE;
         let is_of = |place: &usize| {
@@ -111,7 +114,7 @@ impl Shape<'_> {
                 || (self.limited && is_base(place) && self.has_additions())
         };
         let mut places: Vec<usize> = (0..self.choices.len()).filter(is_of).collect();
-        // The first is what all others are held against, so that a round that is cut short has it.
+        // The base algorithm is first, so that an incomplete round contains it.
         places.sort_by_key(|place| !is_base(place));
         let Round { run, zone, denial, .. } = round;
         let cell = |algorithm, level| Cell { run, zone, denial, algorithm, level };
@@ -126,18 +129,19 @@ impl Shape<'_> {
     }
 }
 
-/// CPU time of a signature and of its verification, µs.
+/// Returns the estimated CPU time of a signature and of its verification, in µs.
 fn guess(choice: Choice) -> [f64; 2] {
     let same = |algorithm: Algorithm| {
-        // Both hashes of RSA cost the same.
+        // RSA has the same cost with both hashes.
         algorithm == choice.algorithm || (choice.bits.is_some() && algorithm == Algorithm::RSASHA256)
     };
     let found = GUESSES.iter().find(|(algorithm, bits, _)| same(*algorithm) && *bits == choice.bits);
     found.map_or(UNKNOWN, |(.., guess)| *guess)
 }
 
-/// Signatures of a zone, about: of its DS RRsets, and of a chain over its delegations (RFC 4035 §2.2) or, with opt-out,
-/// over those with DS records (RFC 5155 §6). Other zones have a few for each name.
+/// Estimates the number of signatures of a zone: those of the DS RRsets, and those of a chain over
+/// all delegations (RFC 4035 §2.2), or with opt-out over delegations with DS records (RFC 5155 §6).
+/// A zone with few delegations has about 2.5 signatures for each name.
 pub(super) fn signatures(zone: &ZoneCounts, mechanism: Mechanism) -> f64 {
     let ZoneCounts { names, delegations, signed_delegations: signed, .. } = *zone;
     if delegations < names / 4 {
@@ -147,12 +151,13 @@ pub(super) fn signatures(zone: &ZoneCounts, mechanism: Mechanism) -> f64 {
     (chain + signed) as f64
 }
 
-/// How long jobs take: guessed, then learnt.
+/// Durations of jobs: estimates until they are measured.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
-    /// Seconds on the wall for each signature, signing and verifying together, by algorithm and level.
+    /// Measured wall time in seconds for each signature, for signing and verifying together, by
+    /// algorithm and level.
     learnt: HashMap<[usize; 2], f64>,
-    /// Seconds of serving, packing and signing again, for each signature.
+    /// Measured time in seconds for serving, transfer and re-signing, for each signature.
     extras: Option<f64>,
 }
 
@@ -177,18 +182,19 @@ impl Costs {
     }
 }
 
-/// CPUs that a job spreads over: signing and verifying do, all but reading and writing.
+/// Effective number of CPUs of a job. Signing and verifying use all CPUs; reading and writing use
+/// one.
 fn cores() -> f64 {
     std::thread::available_parallelism().map_or(1.0, |count| (count.get() as f64 * 0.85).max(1.0))
 }
 
-/// All jobs of an experiment, by the guesses.
+/// Returns the estimated duration of all jobs.
 pub(super) fn whole_duration(parameters: &Parameters) -> Duration {
     let choices = parameters.choices();
     let (costs, zones) = (Costs::default(), parameters.zones.len());
     let mut seconds = 0.0;
     for (place, zone) in parameters.zones.iter().enumerate() {
-        // Of a file that was not read, any number is as good.
+        // For a zone file that has not been read, the estimate assumes 150 octets for each name.
         let names = match zone {
             ZoneChoice::Like { names, .. } => *names,
             ZoneChoice::File { path, .. } => std::fs::metadata(path).map_or(0, |data| data.len() / 150),
@@ -234,7 +240,7 @@ mod tests {
         for (place, cell) in cells.iter().enumerate() {
             assert!(!cells[..place].contains(cell));
         }
-        // Each round begins with what others are held against.
+        // Each round begins with the base algorithm.
         assert_eq!((cells[0].algorithm, cells[1].algorithm, cells[2].algorithm), (1, 1, 0));
     }
 
@@ -249,7 +255,7 @@ mod tests {
             rounds.into_iter().filter(|round| !round.3).collect()
         };
         assert_eq!(rounds[..4], [(0, 0, 0, false), (0, 0, 1, false), (0, 0, 2, false), (0, 2, 2, false)]);
-        // Every cell is there.
+        // All cells are in the plan.
         for cell in shape(&choices, false).cells() {
             assert!(cells.contains(&cell), "{cell:?}");
         }

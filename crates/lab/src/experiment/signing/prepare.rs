@@ -1,4 +1,4 @@
-//! What a run needs before anything is measured: programs, zones, keys.
+//! Preparation of a run: programs, zones, keys.
 
 use super::Runner;
 use super::parameters::ZoneChoice;
@@ -13,43 +13,44 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A zone that is signed, and what is known of it before.
+/// A zone and its properties.
 #[derive(Serialize)]
 pub(super) struct Zone {
     #[serde(skip)]
     pub(super) file: PathBuf,
-    /// A changed form of it, where it is to be signed again.
+    /// File with a changed version of the zone, if the zone is re-signed.
     #[serde(skip)]
     pub(super) changed: Option<PathBuf>,
-    /// Whether it is also served, transferred and signed again.
+    /// Whether the zone is also served, transferred and re-signed.
     #[serde(skip)]
     pub(super) extras: bool,
-    /// Its name in the data.
+    /// Name of the zone in the data.
     pub(super) zone: String,
     source: String,
     #[serde(flatten)]
     pub(super) counts: ZoneCounts,
     octets: u64,
-    /// What differs in the changed form of the zone; nothing where none was made.
+    /// Counts of the changes in the changed version, if it exists.
     changes: Option<Changes>,
 }
 
-/// A program that signs and verifies, and keeps to an instruction level.
+/// A program that signs and verifies at an instruction level.
 #[derive(Serialize)]
 pub(super) struct Signer {
     pub(super) level: &'static str,
-    /// Version, as the program tells it.
+    /// Version that the program reports.
     version: String,
     #[serde(flatten)]
     pub(super) program: LevelProgram,
 }
 
-/// The apex of generated zones: two letters, as those that they are like have, which are nobody's (ISO 3166-1 leaves
-/// them to users).
+/// Apex of generated zones. Like the imitated zones, it has two letters. The code is user-assigned
+/// in ISO 3166-1 and thus belongs to no country.
 const ORIGIN: &str = "zz.";
 
 impl Runner<'_> {
-    /// Where none of the levels has its program, and nobody chose them, this program is measured as it is.
+    /// Adds the programs of the levels. If no level has its program and the user has not selected
+    /// the levels, adds this program at level native.
     pub(super) fn add_levels(&mut self) -> Result<(), RunError> {
         for level in self.parameters.levels.clone() {
             if self.signers.iter().all(|signer| signer.level != level.name()) {
@@ -79,7 +80,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Leaves each zone in the folder, and a changed form of those that are signed again.
+    /// Writes each zone to the temporary directory, and a changed version of each zone that is
+    /// re-signed.
     pub(super) fn add_zones(&mut self) -> Result<(), RunError> {
         let choices = each_once(self.parameters.zones.iter().cloned());
         let count = choices.len();
@@ -137,7 +139,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// `nonesuch lab zone`, by this program: what it does is not measured.
+    /// Returns the command `nonesuch lab zone` of this program. Its cost is not measured.
     pub(super) fn examiner(&self) -> Command {
         let mut command = unmasked(self.options.program);
         command.args(["lab", "zone"]);
@@ -148,7 +150,7 @@ impl Runner<'_> {
         let program = self.options.program.display().to_string();
         let ended = job::run(command).map_err(|error| match error {
             JobError::Start(_) => RunError::Probe { program: program.clone(), reason: error.to_string() },
-            // What it says of a file begins with that file.
+            // The message begins with the name of the file.
             JobError::Failed { .. } => {
                 RunError::Zone { zone: "a zone cannot be taken".to_owned(), reason: error.to_string() }
             }
@@ -157,7 +159,8 @@ impl Runner<'_> {
         serde_json::from_str(&ended.output).map_err(unread)
     }
 
-    /// A folder with a KSK and a ZSK of a zone's own, the same for all programs.
+    /// Returns a directory with a KSK and a ZSK for this zone and algorithm. All programs use the
+    /// same keys.
     pub(super) fn keys(&mut self, zone: usize, algorithm: usize) -> Result<PathBuf, JobError> {
         let folder = self.folder.path().join(format!("keys-{zone}-{algorithm}"));
         if self.keys.contains(&folder) {
@@ -169,7 +172,7 @@ impl Runner<'_> {
             let mut command = unmasked(self.options.program);
             command.args(["key", "generate", &self.zones[zone].counts.origin, "--algorithm"]);
             command.arg(choice.algorithm.to_string()).arg("--dir").arg(&folder).args(kind);
-            // The keys are active when the experiment signs.
+            // The keys are active at the time of signing.
             command.args(["--now", &self.options.now.to_string()]);
             if let Some(bits) = choice.bits {
                 command.args(["--force", "--bits", &bits.to_string()]);

@@ -52,7 +52,7 @@ fn sample_data() -> Findings {
     let mut push = |row: Row| findings.push(&row).expect("a row");
     for zone in ["tld:50", "tld:1000"] {
         for run in 0..3 {
-            // The middle run is the median.
+            // The second run is the median.
             let more = [0.0, 0.1, 0.2][run as usize];
             for (level, times) in [("x86-64-v3", 2.0), ("x86-64-v2", 20.0)] {
                 push(row(run, Job::Sign, zone, level, P256, 0.9 + more));
@@ -162,7 +162,8 @@ fn the_three_figures_are_the_studys() {
     let section =
         |title: &str| report.sections.iter().find(|section| section.title.starts_with(title)).expect("there");
     let signing = charts(section("Figure 1"));
-    // The larger zone first, the lower level left; P-256 is the line, not a bar.
+    // The larger zone is first, the lower level on the left. P-256 is the reference line, not a
+    // bar.
     let titles: Vec<&str> = signing.iter().map(|chart| chart.title.as_str()).collect();
     assert_eq!(titles[0], "Signing, like tld, 1,000 delegations: x86-64-v2");
     assert_eq!((titles.len(), titles[1].ends_with("x86-64-v3"), titles[2].contains("50")), (4, true, true));
@@ -250,7 +251,7 @@ fn the_page_speaks_of_the_levels_that_were_measured_and_marks_what_is_experiment
     assert!(html.contains("Measured at level x86-64-v3;") && !html.contains("Left x86-64"));
     assert!(html.contains("<dd>7.14 s</dd>"));
     assert!(html.contains("Falcon-512*: the CPU time of signing is "));
-    // In the table as it was published, too.
+    // Also in the published table.
     assert!(html.contains("<td>Falcon-512*</td>") && !html.contains("<td>Falcon-512</td>"));
 }
 

@@ -1,4 +1,4 @@
-//! The parameters of the verification benchmark.
+//! Parameters of the verification benchmark.
 
 use crate::experiment::parameters::{Count, Cpu, Seconds};
 use crate::measure::level::Level;
@@ -6,29 +6,29 @@ use crate::measure::{Operation, Selection, Subject, openssl};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What is measured, how often and for how long.
+/// Parameters of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Parameters {
-    /// Iterations for each subject, operation and level.
+    /// Number of iterations for each subject, operation and level.
     pub iterations: Count,
-    /// Seconds of continuous operation in each.
+    /// Duration of continuous operation in each iteration, in seconds.
     pub seconds: Seconds,
     pub operations: Vec<Operation>,
-    /// Algorithms and VRFs; empty for all of their tables.
+    /// Algorithms and VRFs; empty: all.
     pub algorithms: Vec<Selection>,
-    /// Signatures of a batch; 0 for no batches.
+    /// Number of signatures in a batch; 0: no batches.
     pub batch: u16,
-    /// Proofs of a batch of a VRF; 0 for no batches.
+    /// Number of VRF proofs in a batch; 0: no batches.
     pub vrf_batch: u16,
     pub levels: Vec<Level>,
-    /// Iterations of `openssl speed`; 0 for none.
+    /// Number of iterations of `openssl speed`; 0: none.
     pub openssl_iterations: u32,
-    /// Seconds in each.
+    /// Duration of each of these iterations, in seconds.
     pub openssl_seconds: Count,
-    /// The CPU that all is kept on.
+    /// CPU to which all programs are bound.
     pub cpu: Cpu,
-    /// File of counted instructions that `tools/foreign` left; empty for none.
+    /// File of instruction counts that `tools/foreign` has written; empty: none.
     pub foreign: String,
 }
 
@@ -51,14 +51,14 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// How long all of it takes, where every level and `openssl` are there.
+    /// Returns the approximate duration, if all levels and `openssl` are available.
     pub fn duration(&self) -> Duration {
         let subjects = Subject::list(&self.algorithms, self.batch, self.vrf_batch);
         let pairs = |operation: &Operation| subjects.iter().filter(|subject| subject.has(*operation)).count();
         let pairs: usize = self.operations.iter().map(pairs).sum();
         let ours =
             (pairs * self.levels.len()) as f64 * f64::from(self.iterations.value()) * self.seconds.value();
-        // `openssl speed` always does both operations.
+        // `openssl speed` always measures both operations.
         let names = (openssl::chosen(&subjects).count() * 2 * self.levels.len()) as f64;
         let theirs = names * f64::from(self.openssl_iterations) * f64::from(self.openssl_seconds.value());
         Duration::try_from_secs_f64(ours + theirs).unwrap_or(Duration::MAX)

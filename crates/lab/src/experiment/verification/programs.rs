@@ -1,4 +1,4 @@
-//! The programs that measure: ours at each instruction level, and `openssl`.
+//! Programs of the benchmark: `nonesuch` at each instruction level, and `openssl`.
 
 use super::Parameters;
 use crate::experiment::error::RunError;
@@ -15,35 +15,37 @@ use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// Beside the seconds that were asked for: reading keys, making signatures.
+/// Time limit in addition to the duration of a measurement: for reading keys and generating
+/// signatures.
 const SPARE: Duration = Duration::from_secs(120);
 
-/// All programs, and what they measure.
+/// All programs and their subjects.
 #[derive(Default)]
 pub(super) struct Programs {
     pub(super) probes: Vec<Probe>,
     pub(super) measured: Vec<Subject>,
     pub(super) openssl: Vec<Scheme>,
-    /// The levels that it is kept to.
+    /// Levels at which `openssl` is measured.
     pub(super) openssl_levels: Vec<Level>,
-    /// All of them, in the order of columns and bars.
+    /// All programs, in the order of columns and bars.
     pub(super) backends: Vec<Backend>,
-    /// What was told of the subjects, by the first that told it.
+    /// Properties of the subjects, from the first program that reports them.
     pub(super) subjects: Vec<SubjectInfo>,
-    /// Octets of every message that is signed; 0 where none is.
+    /// Octets of each signed message; 0 if the subjects are only VRFs.
     pub(super) message_octets: u64,
 }
 
 /// A program that measures at one instruction level.
 #[derive(Serialize)]
 pub(super) struct Backend {
-    /// `nonesuch` or `openssl`.
+    /// Name: `nonesuch` or `openssl`.
     name: &'static str,
     level: &'static str,
-    /// Version, as the program tells it.
+    /// Version that the program reports.
     version: String,
     environment: Environment,
-    /// Instructions above the architecture's baseline that the compiler was allowed to use anywhere.
+    /// CPU features above the architecture's baseline that the compiler could use in the whole
+    /// program.
     compiled_for: Vec<String>,
 }
 
@@ -110,7 +112,8 @@ impl Programs {
         Ok(())
     }
 
-    /// Its own instructions are those of every x86-64; what it chooses when it starts heeds the same mask as aws-lc.
+    /// Adds `openssl` at each level. It is built for the baseline of x86-64. The mask for aws-lc
+    /// also limits the code that it selects at run time.
     fn add_openssl(&mut self, levels: &[Level], findings: &mut Findings) {
         let version = match openssl::version() {
             Ok(version) => version,
@@ -121,7 +124,8 @@ impl Programs {
             return;
         }
         for level in levels {
-            // Why a level is left out was said of our own programs.
+            // The notes already contain the reason, because a level without its program is reported
+            // for `nonesuch`.
             let Ok(environment) = level.environment() else { continue };
             self.backends.push(Backend {
                 name: openssl::NAME,
@@ -135,7 +139,7 @@ impl Programs {
     }
 }
 
-/// The keys of the subjects, the same at every level.
+/// Generates the keys of the subjects. All levels use the same keys.
 fn make_keys(subjects: &[Subject], findings: &mut Findings) -> Vec<(Subject, String)> {
     let mut keys = Vec::new();
     for subject in subjects {
@@ -147,10 +151,10 @@ fn make_keys(subjects: &[Subject], findings: &mut Findings) -> Vec<(Subject, Str
     keys
 }
 
-/// One of our programs.
+/// The program `nonesuch` at one level.
 pub(super) struct Probe {
     pub(super) level: Level,
-    /// The names of what it can measure.
+    /// Names of the subjects that it can measure.
     subjects: Vec<String>,
     form: Form,
 }
@@ -173,7 +177,7 @@ impl Form {
         seed: u64,
     ) -> Result<(Self, Ready), RunError> {
         let mut follower = ProbeProcess::start(program)?;
-        // These keys protect nothing: they are forgotten after the run.
+        // These keys protect no data: they are not stored after the run.
         let answer = follower.ask(&Order::Prepare { keys: keys.to_vec(), seed }, 0.0)?;
         let Answer::Ready(ready) = answer else { return Err(follower.fault("answers out of turn")) };
         Ok((Self::Child(follower), ready))
@@ -206,7 +210,7 @@ impl Probe {
     }
 }
 
-/// A child process that follows orders.
+/// A child process that executes orders.
 struct ProbeProcess {
     program: String,
     child: Running,
@@ -228,7 +232,8 @@ impl ProbeProcess {
     }
 
     fn ask(&mut self, order: &Order, seconds: f64) -> Result<Answer, RunError> {
-        // One that has ended may have said something before, and else its output is at its end.
+        // An error is ignored here: if the child has ended, reading its output returns its last
+        // answer or the end of the output.
         let _ = push_line(order, &mut self.orders);
         let limit = SPARE + Duration::try_from_secs_f64(seconds * 2.0).unwrap_or_default();
         match self.answers.recv_timeout(limit) {
@@ -246,7 +251,8 @@ impl ProbeProcess {
         RunError::Probe { program: self.program.clone(), reason: reason.to_owned() }
     }
 
-    /// An illegal instruction shows as its signal.
+    /// Returns an error with the exit status or signal of the child, for example after an illegal
+    /// instruction.
     fn ended(&mut self) -> RunError {
         match self.child.end_within(Duration::from_secs(2)) {
             Some(status) => self.fault(&format!("ended with {status}")),

@@ -20,7 +20,8 @@ fn findings() -> Findings {
     Findings::new(definition().presentation().columns())
 }
 
-/// Two programs, three schemes that others are held against, two others, one of which is experimental.
+/// Two programs, three schemes that are bases of ratios, and two others, one of which is
+/// experimental.
 pub(crate) fn sample() -> Results {
     let backend = |name: &str, version: &str| json!({ "name": name, "level": "native", "version": version, "environment": [], "compiled_for": [] });
     let facts = |subject: &str, scheme: &str, experimental: Option<&str>| {
@@ -48,7 +49,7 @@ pub(crate) fn sample() -> Results {
     Results { record, data: sample_data().data }
 }
 
-/// Operations in two seconds, of three iterations.
+/// Numbers of operations in two seconds, for three iterations.
 fn sample_data() -> Findings {
     let rates = [
         ("nonesuch", "RSASHA256/1024", "RSA-1024", "verify", [200_000, 210_000, 190_000]),
@@ -156,7 +157,7 @@ fn the_report_says_what_matters() {
     ] {
         assert!(html.contains(part), "{part}");
     }
-    // One program of ours: there are no levels to compare.
+    // There is only one level, so the report does not compare levels.
     assert!(!html.contains("Instruction levels</h2>"));
     assert!(report.text.contains("! Left out: x86-64-v2.\n"), "{}", report.text);
     assert!(report.text.contains("MAYO-2*"), "{}", report.text);
@@ -174,7 +175,7 @@ fn levels_are_compared_where_there_are_two() {
     results.data.push_row(&row.with(Operation::Verify, &counted)).expect("a row");
     let html = results.page().expect("a page");
     assert!(html.contains("Instruction levels</h2>") && html.contains("times slower than native"));
-    // 20,000 a second by 5,000.
+    // 20,000 per second divided by 5,000 per second.
     assert!(html.contains("<td class=\"figure\">4.00</td>"), "{html}");
     assert!(html.contains("MASK=~1"));
 }
@@ -222,7 +223,7 @@ fn other_programs_on_the_processor_are_told() {
     assert_eq!(disturbance(0.0, 0.0), None);
 }
 
-/// Runs with tiny settings; the steps that were told.
+/// Runs the benchmark with short durations. Returns the results and the descriptions of the steps.
 fn run_tiny(set: &[(&str, &str)]) -> (Result<Results, RunError>, Vec<String>) {
     let defaults =
         [("iterations", "2"), ("seconds", "0.0005"), ("levels", "native"), ("openssl-iterations", "0")];
@@ -319,7 +320,8 @@ fn durations_count_all_that_is_done() {
         openssl_seconds: Count::of(1),
         ..Parameters::default()
     };
-    // Five subjects with two operations, a batch with two and one with one; two names for openssl.
+    // Five subjects with two operations, a batch with two and one with one; two schemes of
+    // `openssl`.
     assert_eq!(parameters.duration(), Duration::from_secs(13 * 2 * 5 * 2 + 2 * 2 * 2 * 3));
 }
 
@@ -335,7 +337,7 @@ fn counts_of_foreign_processors_stand_in_the_report() {
     results.data = findings.data;
     let about = results.record.about.get_mut("verification-benchmark").expect("of the method");
     about["foreign"] = json!(facts);
-    // Counts are no times.
+    // Instruction counts do not change the text for the terminal, which only contains times.
     assert_eq!(results.report().expect("a report").text, before);
     store::save(folder.path(), &results).expect("saved");
     let loaded = store::load(folder.path()).expect("loaded");
