@@ -6,8 +6,8 @@
 //! query file for any other zone. The same options result in the same octets on every machine. The
 //! generator does not store names in memory: each name is a function of its index and the seed.
 //!
-//! The names and addresses belong to nobody: name servers outside the zone have names below the
-//! reserved top-level domains of RFC 2606; addresses are in 198.18.0.0/15 (RFC 2544) and
+//! The zones contain no names or addresses of others: name servers outside the zone have names
+//! below the reserved top-level domains of RFC 2606; addresses are in 198.18.0.0/15 (RFC 2544) and
 //! 2001:db8::/32 (RFC 3849).
 //!
 //! `docs/generated-zones.md` contains the proportions and their sources.

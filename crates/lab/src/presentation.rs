@@ -257,8 +257,8 @@ impl Presentation {
         }
     }
 
-    /// Generates a report without rows. This detects most errors of a presentation before the
-    /// measurement.
+    /// Generates a report without rows, which detects almost all errors of a presentation before
+    /// the measurement.
     pub(crate) fn try_out(&self) -> Result<(), PresentationError> {
         let nothing =
             ["about", "parameters", "record"].map(|name| (name.to_owned(), Value::from(Scope::new())));

@@ -1,6 +1,6 @@
 //! Generation of query files in the format of dnsperf: one `name type` on each line.
 //!
-//! The popularity of names follows Zipf's law. The proportions of types are those that servers of
+//! The popularity of names follows Zipf's law. The query types have the proportions that servers of
 //! such zones receive. A denied name is a name that does not exist, so that the response is
 //! NXDOMAIN with a proof, not NODATA.
 

@@ -1,5 +1,5 @@
-//! Encodes queries. A frame encodes the parts that all queries share only once (RFC 1035 §4.1, RFC
-//! 6891 §6.1).
+//! Encodes queries. A frame contains the encoded parts that are the same in all queries (RFC 1035
+//! §4.1, RFC 6891 §6.1).
 
 use nonesuch_proto::edns;
 use rand::{RngCore as _, SeedableRng as _};

@@ -37,8 +37,9 @@ impl Scale {
         Self { kind: Kind::Linear { step }, intervals }
     }
 
-    /// Returns a logarithmic axis for the positive numbers in `values`; from 1 to 10 if there are
-    /// none. The axis begins below the minimum, because a value at its start would have no length.
+    /// Returns a logarithmic axis for the positive numbers in `values`; without such numbers, from
+    /// 1 to 10. The axis begins below the minimum, because a value at its start would have no
+    /// length.
     pub(crate) fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
         let positive = values.filter(|value| value.is_finite() && *value > 0.0);
         let powers = positive.map(|value| value.clamp(1e-200, 1e200).log10());

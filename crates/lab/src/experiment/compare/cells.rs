@@ -17,7 +17,8 @@ pub enum Cell {
     Signed(Choice, Mechanism),
 }
 
-/// Default algorithms: those of nearly all signed zones, and those that RFC 8624 §3.1 recommends.
+/// Default algorithms: the algorithms of nearly all signed zones, and the recommended ones (RFC
+/// 8624 §3.1).
 pub const USUAL: [Choice; 3] = [
     Choice { algorithm: Algorithm::RSASHA256, bits: Some(2048) },
     Choice { algorithm: Algorithm::ECDSAP256SHA256, bits: None },

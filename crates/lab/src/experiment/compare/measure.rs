@@ -34,9 +34,9 @@ const WORK_RUNS: u32 = 5;
 const READY_LIMIT: Duration = Duration::from_secs(1800);
 /// Duration of the load with each kind of query before the measurement, in seconds.
 const WARM_UP: f64 = 0.15;
-/// Share of queries above which a deviation is reported. Above it, lost queries, truncated
+/// Share of queries above which a deviation is significant. Above it, lost queries, truncated
 /// responses and an unexpected NOERROR or NXDOMAIN become notes, and other response codes become
-/// errors.
+/// errors. Below it, only other response codes become notes.
 const ODD_SHARE: f64 = 0.01;
 /// Share of lost queries from which the comparison fails.
 const LOST_SHARE: f64 = 0.5;
@@ -221,8 +221,9 @@ fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
     }
 }
 
-/// Checks the results of a load. A server that did not answer is an error. Other conditions that
-/// make the figures doubtful or too favourable become notes.
+/// Checks the results of a load. Fails if the server lost at least [`LOST_SHARE`] of the queries,
+/// or answered more than [`ODD_SHARE`] of them with an error code. Other conditions that make the
+/// figures doubtful or too favourable become notes.
 fn check_load(
     cell: Cell,
     asked: QueriedNames,

@@ -116,7 +116,7 @@ impl ChosenAlgorithm {
 #[serde(rename_all = "kebab-case")]
 pub enum Sizes {
     None,
-    /// The zone in the middle; of two, the first.
+    /// The zone in the middle; with an even number of zones, the smaller of the two in the middle.
     Middle,
     All,
 }

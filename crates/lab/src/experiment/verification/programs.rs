@@ -124,8 +124,8 @@ impl Programs {
             return;
         }
         for level in levels {
-            // The notes already contain the reason, because a level without its program is reported
-            // for `nonesuch`.
+            // The machine does not support the level. The notes already contain this reason for
+            // `nonesuch`.
             let Ok(environment) = level.environment() else { continue };
             self.backends.push(Backend {
                 name: openssl::NAME,
