@@ -232,8 +232,8 @@ fn version_of_one(library: &str) -> &'static str {
     versions.filter(|(name, _)| *name == package).map(|(_, version)| version).next().unwrap_or_default()
 }
 
-/// Returns the enabled CPU features of the compilation: features that distinguish the levels of x86-64,
-/// and similar features of other architectures.
+/// Returns the enabled CPU features of the compilation: features that distinguish the levels of
+/// x86-64, and similar features of other architectures.
 fn compiled_for() -> Vec<String> {
     let features = [
         ("sse4.2", cfg!(target_feature = "sse4.2")),
