@@ -2,7 +2,7 @@
 
 use crate::Rtype;
 
-/// Appends the bit map of `types`, which must be sorted and without duplicates.
+/// Appends the type bit map of `types` to `out`. `types` must be sorted and without duplicates.
 pub fn push(types: &[Rtype], out: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(first) = types.get(at) {
@@ -21,7 +21,8 @@ pub fn push(types: &[Rtype], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether `map` is well formed: windows ascending, lengths 1 to 32, no trailing zero octet.
+/// Returns whether `map` is well formed: ascending windows, lengths from 1 to 32, and no trailing
+/// zero octet in a window.
 #[must_use]
 pub fn is_valid(map: &[u8]) -> bool {
     let mut rest = map;
@@ -40,7 +41,8 @@ pub fn is_valid(map: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Whether the bit of `rtype` is set; malformed maps have no bits after the fault.
+/// Returns whether the bit of `rtype` is set in `map`. In a malformed map, all bits after the fault
+/// count as not set.
 #[must_use]
 pub fn contains(map: &[u8], rtype: Rtype) -> bool {
     let mut rest = map;
@@ -55,7 +57,8 @@ pub fn contains(map: &[u8], rtype: Rtype) -> bool {
     false
 }
 
-/// The types whose bits are set, ascending.
+/// Returns the types whose bits are set in `map`, in ascending order. The iterator ends at the
+/// first fault of a malformed map.
 pub fn types(map: &[u8]) -> impl Iterator<Item = Rtype> + '_ {
     let mut rest = map;
     let windows = std::iter::from_fn(move || {

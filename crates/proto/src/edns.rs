@@ -1,4 +1,4 @@
-//! EDNS (RFC 6891): the OPT record of a query and of a response, and its options.
+//! EDNS (RFC 6891): the OPT record of queries and responses, and its options.
 
 use crate::Rtype;
 
@@ -10,31 +10,34 @@ pub use options::{
     read_extended_error, read_keepalive, read_report_channel,
 };
 
-/// DNSSEC OK, in the low 16 bits of OPT's TTL (RFC 3225 §3).
+/// DO flag (DNSSEC OK) in the low 16 bits of the TTL field of OPT (RFC 3225 §3).
 pub const DO: u16 = 0x8000;
-/// Compact answers OK (RFC 9824 §5.1).
+/// CO flag (Compact Answers OK, RFC 9824 §5.1).
 pub const CO: u16 = 0x4000;
-/// Octets of an OPT record without options.
+/// Length of an OPT record without options, in octets.
 pub const OPT_OCTETS: usize = 11;
 
-/// What a query's OPT record says.
+/// The contents of an OPT record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Opt<'a> {
-    /// The sender's UDP payload size; values below 512 mean 512 (RFC 6891 §6.2.3).
+    /// UDP payload size of the sender, in octets. Values below 512 count as 512 (RFC 6891 §6.2.3).
     pub payload: u16,
     /// EDNS version.
     pub version: u8,
-    /// Upper eight bits of the response code.
+    /// Upper eight bits of the extended response code.
     pub extended_rcode: u8,
-    /// Flags: [`DO`], [`CO`] and bits without meaning.
+    /// Flags: [`DO`], [`CO`] and unassigned bits.
     pub flags: u16,
-    /// The options' octets, unread.
+    /// The options in wire form.
     pub options: &'a [u8],
 }
 
 impl<'a> Opt<'a> {
-    /// Reads an OPT record from its class, TTL and RDATA; `None` where the options' lengths do not add up. The RDATA of another
-    /// version than 0 has an unknown form and is ignored: a responder answers BADVERS whatever it holds (RFC 6891 §6.1.3).
+    /// Reads an OPT record from its class, TTL and RDATA. Returns `None` if the lengths of the
+    /// options do not match the length of the RDATA.
+    ///
+    /// The format of the RDATA of versions other than 0 is unknown, so it is ignored: a responder
+    /// answers BADVERS to such a query regardless of the RDATA (RFC 6891 §6.1.3).
     #[must_use]
     pub fn from_parts(class: u16, ttl: u32, options: &'a [u8]) -> Option<Self> {
         let version = (ttl >> 16) as u8;
@@ -55,19 +58,19 @@ impl<'a> Opt<'a> {
         options.is_at_end()
     }
 
-    /// The options in their order: code and data.
+    /// Returns an iterator over the options, each with its code and data.
     #[must_use]
     pub const fn options(&self) -> Options<'a> {
         Options::new(self.options)
     }
 
-    /// The data of the first option with `code`.
+    /// Returns the data of the first option with the code `code`.
     #[must_use]
     pub fn option(&self, code: u16) -> Option<&'a [u8]> {
         self.options().find(|(found, _)| *found == code).map(|(_, data)| data)
     }
 
-    /// Whether the sender takes DNSSEC records.
+    /// Returns whether the DO flag is set, that is, whether the sender requests DNSSEC records.
     #[must_use]
     pub const fn dnssec_ok(&self) -> bool {
         self.flags & DO != 0
@@ -83,14 +86,14 @@ pub fn push_opt(payload: u16, extended_rcode: u8, opt_flags: u16, out: &mut Vec<
     out.extend_from_slice(&[0, t, u, p, q, extended_rcode, 0, f, g, 0, 0]);
 }
 
-/// Writes RDLENGTH of the OPT record that begins at `start` and ends the message so far: what follows its fixed part are
-/// options.
+/// Sets RDLENGTH of the OPT record that begins at the offset `start` and is the last record of the
+/// message `out`. All octets after the fixed part of the record are options.
 pub fn set_options_length(start: usize, out: &mut [u8]) {
     let Some((fixed, options)) = out.get_mut(start..).and_then(|opt| opt.split_at_mut_checked(OPT_OCTETS))
     else {
         return;
     };
-    // A message has fewer octets.
+    // A message is at most 65,535 octets long, so the length of the options fits into 16 bits.
     let length = u16::try_from(options.len()).unwrap_or(u16::MAX);
     fixed[OPT_OCTETS - 2..].copy_from_slice(&length.to_be_bytes());
 }

@@ -1,7 +1,7 @@
 //! Escapes in presentation form (RFC 1035 §5.1).
 
-/// Resolves an escape whose backslash stands before `rest`; returns the octet and how many octets of
-/// `rest` it took.
+/// Resolves the escape whose backslash precedes `rest`. Returns the octet and the number of octets
+/// of `rest` that the escape occupies, or `None` if the escape is malformed.
 #[must_use]
 pub fn unescape(rest: &[u8]) -> Option<(u8, usize)> {
     match rest {
@@ -17,7 +17,8 @@ pub fn unescape(rest: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Appends `octets` with escapes resolved; `None` where an escape is malformed.
+/// Appends `octets` with escapes resolved. Returns `None` if an escape is malformed; `out` then
+/// contains the octets before it.
 #[must_use]
 pub fn push_unescaped(octets: &[u8], out: &mut Vec<u8>) -> Option<()> {
     if !octets.contains(&b'\\') {

@@ -1,7 +1,8 @@
-//! DNS names, types, records and messages: wire form, presentation form, canonical form and order.
+//! DNS names, types, records and messages: wire form, presentation form, canonical form and
+//! canonical order.
 //!
-//! This crate does no I/O, reads no clock and knows no keys. Its centre is one table of record types
-//! ([`rdata::TYPES`]): reading, writing, checking and canonicalising RDATA all follow that table.
+//! This crate does no I/O, does not read the clock and does not handle keys. Reading, writing,
+//! checking and canonicalising RDATA all follow one table of record types, [`rdata::TYPES`].
 #![forbid(unsafe_code)]
 
 pub mod bitmap;

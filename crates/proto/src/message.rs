@@ -1,14 +1,15 @@
-//! Messages (RFC 1035 §4): header, question, and a walk over the records of a received message.
+//! Messages (RFC 1035 §4): the header, the question, and a parser for all records of a received
+//! message.
 
 use crate::name::{NameError, push_from_message};
 use crate::rdata;
 use crate::{Class, Name, Rtype};
 use std::fmt;
 
-/// Octets of the header.
+/// Length of the header in octets.
 pub const HEADER: usize = 12;
 
-/// Flag bits of the second header word.
+/// Flag bits of the second 16-bit word of the header.
 pub mod flags {
     /// Response.
     pub const QR: u16 = 0x8000;
@@ -24,7 +25,7 @@ pub mod flags {
     pub const AD: u16 = 0x0020;
     /// Checking disabled (RFC 4035 §3.1.6).
     pub const CD: u16 = 0x0010;
-    /// Where the opcode stands.
+    /// Mask of the opcode bits.
     pub const OPCODE: u16 = 0x7800;
 }
 
@@ -42,7 +43,7 @@ pub mod opcode {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rcode(pub u16);
 
-#[allow(missing_docs)] // the mnemonics of the IANA registry
+#[allow(missing_docs)] // mnemonics of the IANA registry
 impl Rcode {
     pub const NOERROR: Self = Self(0);
     pub const FORMERR: Self = Self(1);
@@ -86,7 +87,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header; `None` where there are fewer than 12 octets.
+    /// Reads the header. Returns `None` if `message` has fewer than 12 octets.
     #[must_use]
     pub fn read(message: &[u8]) -> Option<Self> {
         let head: &[u8; HEADER] = message.get(..HEADER)?.try_into().ok()?;
@@ -94,19 +95,19 @@ impl Header {
         Some(Self { id: word(0), flags: word(2), counts: [word(4), word(6), word(8), word(10)] })
     }
 
-    /// The opcode, 0 to 15.
+    /// Returns the opcode, 0 to 15.
     #[must_use]
     pub const fn opcode(self) -> u8 {
         ((self.flags & flags::OPCODE) >> 11) as u8
     }
 
-    /// The response code's low four bits.
+    /// Returns the low four bits of the response code.
     #[must_use]
     pub const fn rcode(self) -> Rcode {
         Rcode(self.flags & 0x0f)
     }
 
-    /// The header's octets.
+    /// Returns the header in wire form.
     #[must_use]
     pub fn to_octets(self) -> [u8; HEADER] {
         let mut out = [0; HEADER];
@@ -118,11 +119,11 @@ impl Header {
     }
 }
 
-/// Why a message cannot be read.
+/// The reason why a message cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// The octets end before what the counts announce.
+    /// The message ends before the number of records that the header announces.
     #[error("the message is cut off")]
     Truncated,
     /// A name is malformed.
@@ -136,7 +137,7 @@ pub enum MessageError {
     TrailingOctets,
 }
 
-/// The section that a record stands in.
+/// The section that contains a record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Section {
     /// Answer section.
@@ -147,10 +148,10 @@ pub enum Section {
     Additional,
 }
 
-/// A record of a received message, names uncompressed.
+/// A record of a received message, with uncompressed names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// Where it stands.
+    /// The section that contains the record.
     pub section: Section,
     /// Owner name.
     pub owner: Name,
@@ -160,7 +161,7 @@ pub struct Record {
     pub class: Class,
     /// Time to live, or the extended flags for OPT.
     pub ttl: u32,
-    /// RDATA with its names uncompressed.
+    /// RDATA with uncompressed names.
     pub rdata: Vec<u8>,
 }
 
@@ -182,12 +183,13 @@ pub struct Message {
     pub header: Header,
     /// The questions.
     pub questions: Vec<Question>,
-    /// The records of all three sections, in order.
+    /// The records of all three sections, in the order of the message.
     pub records: Vec<Record>,
 }
 
 impl Message {
-    /// Reads a whole message; every RDATA of a type in the table is checked for its form.
+    /// Reads a complete message. For each type in [`rdata::TYPES`], it checks the format of the
+    /// RDATA.
     pub fn parse(octets: &[u8]) -> Result<Self, MessageError> {
         let header = Header::read(octets).ok_or(MessageError::Truncated)?;
         let mut at = HEADER;
@@ -213,7 +215,8 @@ impl Message {
         Ok(Self { header, questions, records })
     }
 
-    /// The message in wire form, without compression; the counts are those of what it holds.
+    /// Returns the message in wire form without compression. The counts in the header are those of
+    /// `questions` and `records`, not those of `self.header`.
     #[must_use]
     pub fn to_octets(&self) -> Vec<u8> {
         let of = |section| self.records.iter().filter(move |record| record.section == section);
@@ -237,20 +240,21 @@ impl Message {
         out
     }
 
-    /// The response code with the upper bits of an OPT record (RFC 6891 §6.1.3).
+    /// Returns the extended response code: the code of the header with the upper bits from the OPT
+    /// record, if the message has one (RFC 6891 §6.1.3).
     #[must_use]
     pub fn rcode(&self) -> Rcode {
         let upper = self.opt().map_or(0, |opt| (opt.ttl >> 24) as u16);
         Rcode(upper << 4 | self.header.rcode().0)
     }
 
-    /// The OPT record, where there is one.
+    /// Returns the first OPT record.
     #[must_use]
     pub fn opt(&self) -> Option<&Record> {
         self.records.iter().find(|record| record.rtype == Rtype::OPT)
     }
 
-    /// The records of one section, without OPT.
+    /// Returns the records of one section, without OPT records.
     pub fn section(&self, section: Section) -> impl Iterator<Item = &Record> {
         self.records.iter().filter(move |record| record.section == section && record.rtype != Rtype::OPT)
     }
@@ -270,7 +274,7 @@ fn parse_record(octets: &[u8], at: usize, section: Section) -> Result<(Record, u
     Ok((Record { section, owner, rtype, class, ttl, rdata }, end))
 }
 
-/// What stands between owner and RDATA of a record.
+/// The fixed-size fields between the owner and the RDATA of a record, without RDLENGTH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fixed {
     /// Type.
@@ -281,9 +285,12 @@ pub struct Fixed {
     pub ttl: u32,
 }
 
-/// Reads the record at offset `at` of a message: its owner in wire form and its RDATA, names uncompressed, take the place of
-/// what the buffers hold. Returns the offset behind it. For messages of very many records, as those of a zone transfer:
-/// nothing is allocated once the buffers are large enough.
+/// Reads the record at the offset `at` of a message. The owner in wire form replaces the contents
+/// of `owner`, and the RDATA with uncompressed names replaces the contents of `rdata`. Returns the
+/// fixed fields and the offset after the record.
+///
+/// This function is for messages with many records, such as those of a zone transfer. It does not
+/// allocate once the buffers are large enough.
 pub fn read_record(
     octets: &[u8],
     at: usize,
@@ -309,7 +316,8 @@ fn read_behind_owner(octets: &[u8], at: usize, rdata: &mut Vec<u8>) -> Result<(F
     Ok((Fixed { rtype, class, ttl }, end))
 }
 
-/// Appends RDATA to `out`, which is empty, writing out the names that RFC 1035's types may have compressed.
+/// Appends the RDATA in `octets[start..end]` to the empty buffer `out`, and expands names that may
+/// be compressed (those of types in RFC 1035).
 fn push_expanded(
     octets: &[u8],
     rtype: Rtype,
@@ -330,7 +338,8 @@ fn push_expanded(
     let mut at = start;
     for field in fields {
         if matches!(field, rdata::Field::Name { .. }) {
-            // RFC 3597 §4: receivers may meet compressed names in SRV, RP and their like; pointers never leave backwards.
+            // RFC 3597 §4: receivers may encounter compressed names also in types such as SRV and
+            // RP. A compression pointer always points backwards.
             at = push_from_message(&octets[..end], at, out)?;
             continue;
         }
@@ -339,11 +348,11 @@ fn push_expanded(
         out.extend_from_slice(&octets[at..at + length]);
         at += length;
     }
-    // With its names written out, RDATA may be longer than any record's.
+    // RDATA with expanded names may exceed the maximum length of RDATA.
     if at == end && out.len() <= usize::from(u16::MAX) { Ok(()) } else { Err(MessageError::Rdata(rtype)) }
 }
 
-/// Appends a query of one question.
+/// Appends a query with one question of class IN.
 pub fn push_query(name: &Name, rtype: Rtype, id: u16, query_flags: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(&Header { id, flags: query_flags, counts: [1, 0, 0, 0] }.to_octets());
     out.extend_from_slice(name.wire());

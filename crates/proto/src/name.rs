@@ -1,22 +1,23 @@
-//! Domain names in uncompressed wire form (RFC 1035 §3.1) and their canonical order (RFC 4034 §6.1).
+//! Domain names in uncompressed wire form (RFC 1035 §3.1) and their canonical order (RFC 4034
+//! §6.1).
 //!
-//! [`Name`] owns its octets, [`NameRef`] borrows them. Both keep the case they were given; comparison,
-//! hashing and order ignore the case of ASCII letters (RFC 4343).
+//! [`Name`] owns its octets, [`NameRef`] borrows them. Both preserve the case of letters.
+//! Comparison, hashing and order ignore the case of ASCII letters (RFC 4343).
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-/// Octets of the longest name, the root label included (RFC 1035 §2.3.4).
+/// Maximum length of a name in octets, including the root label (RFC 1035 §2.3.4).
 pub const MAX_NAME: usize = 255;
-/// Octets of the longest label (RFC 1035 §2.3.4).
+/// Maximum length of a label in octets (RFC 1035 §2.3.4).
 pub const MAX_LABEL: usize = 63;
 
-/// Room for a name with `*` in front of it; see [`NameRef::write_wildcard`].
+/// Buffer for a name with a prepended `*` label; see [`NameRef::write_wildcard`].
 pub type WildcardRoom = [u8; MAX_NAME + 2];
 
-/// Why octets or text are not a domain name.
+/// The reason why octets or text are not a domain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
@@ -26,7 +27,7 @@ pub enum NameError {
     /// The name has more than 255 octets.
     #[error("the name has more than 255 octets")]
     NameTooLong,
-    /// Two dots in a row, or a leading dot.
+    /// The name has an empty label: two consecutive dots, or a leading dot.
     #[error("the name has an empty label")]
     EmptyLabel,
     /// A backslash is not followed by a character or by three digits up to 255.
@@ -38,12 +39,12 @@ pub enum NameError {
     /// A compression pointer does not point backwards, or a label type is unknown (RFC 6891 §5).
     #[error("the name has a bad compression pointer or label type")]
     BadPointer,
-    /// A relative name was met and no origin is known.
+    /// The name is relative, and there is no origin to complete it.
     #[error("the name is relative and there is no origin (end it with a dot, or give $ORIGIN)")]
     NoOrigin,
 }
 
-/// A borrowed domain name: octets in uncompressed wire form, ending in the root label.
+/// A borrowed domain name in uncompressed wire form, including the root label.
 #[derive(Clone, Copy)]
 pub struct NameRef<'a>(&'a [u8]);
 
@@ -52,10 +53,11 @@ pub struct NameRef<'a>(&'a [u8]);
 pub struct Name(Box<[u8]>);
 
 impl<'a> NameRef<'a> {
-    /// The root.
+    /// The root name.
     pub const ROOT: NameRef<'static> = NameRef(&[0]);
 
-    /// Takes a name from the front of `octets` (uncompressed); returns it with the octets after it.
+    /// Reads an uncompressed name from the start of `octets`. Returns the name and the octets after
+    /// it.
     pub fn split_from(octets: &'a [u8]) -> Result<(Self, &'a [u8]), NameError> {
         let mut at = 0;
         loop {
@@ -74,7 +76,7 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// Takes `octets` as exactly one name.
+    /// Reads `octets` as exactly one uncompressed name. Returns an error if octets follow the name.
     pub fn from_wire(octets: &'a [u8]) -> Result<Self, NameError> {
         match Self::split_from(octets)? {
             (name, []) => Ok(name),
@@ -82,54 +84,55 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// Wraps octets that are already known to be one name in wire form.
+    /// Wraps octets that the caller knows to be one name in wire form, without a check.
     ///
-    /// Octets that are not make every later answer meaningless, never unsound: use it only on octets
-    /// that came out of this type.
+    /// If `octets` is not a name, methods return meaningless results or panic, but there is no
+    /// undefined behaviour. Call it only with octets that this type produced.
     #[must_use]
     pub const fn from_checked(octets: &'a [u8]) -> Self {
         NameRef(octets)
     }
 
-    /// The octets in wire form.
+    /// Returns the octets of the wire form.
     #[must_use]
     pub const fn wire(self) -> &'a [u8] {
         self.0
     }
 
-    /// Octets in wire form, 1 to 255.
+    /// Returns the length of the wire form in octets, 1 to 255.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // a name is never empty: the root has one octet
     pub const fn len(self) -> usize {
         self.0.len()
     }
 
-    /// Whether this is the root.
+    /// Returns whether this is the root name.
     #[must_use]
     pub const fn is_root(self) -> bool {
         self.0.len() == 1
     }
 
-    /// The labels from left to right, without the root label.
+    /// Returns the labels from left to right, without the root label.
     #[must_use]
     pub const fn labels(self) -> Labels<'a> {
         Labels(self.0)
     }
 
-    /// Number of labels without the root label and with a leading `*`.
+    /// Returns the number of labels. A leading `*` is counted; the root label is not.
     #[must_use]
     pub fn label_count(self) -> usize {
         self.labels().count()
     }
 
-    /// The RRSIG Labels field for an owner (RFC 4034 §3.1.3): a leading `*` is not counted.
+    /// Returns the Labels field of an RRSIG for this owner (RFC 4034 §3.1.3). A leading `*` is not
+    /// counted.
     #[must_use]
     pub fn rrsig_labels(self) -> u8 {
         let count = self.label_count() - usize::from(self.is_wildcard());
         u8::try_from(count).unwrap_or(u8::MAX)
     }
 
-    /// The name without its first label; `None` for the root.
+    /// Returns the name without its first label, or `None` for the root.
     #[must_use]
     pub fn parent(self) -> Option<Self> {
         match self.0 {
@@ -138,7 +141,7 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// The name that is left when only the last `count` labels are kept.
+    /// Returns the name that consists of the last `count` labels of this name.
     #[must_use]
     pub fn suffix(self, count: usize) -> Self {
         let mut name = self;
@@ -148,8 +151,11 @@ impl<'a> NameRef<'a> {
         name
     }
 
-    /// `*` in front of this name, written into `room`: for looking the wildcard up without an allocation. Below a
-    /// name of more than 253 octets it is longer than any name may be, and so found nowhere.
+    /// Writes the wildcard below this name (`*` and this name) to `room` and returns it. This
+    /// allows the lookup of a wildcard without an allocation.
+    ///
+    /// If this name has more than 253 octets, the result exceeds the maximum length of a name, and
+    /// a lookup never finds it.
     #[must_use]
     pub fn write_wildcard(self, room: &mut WildcardRoom) -> NameRef<'_> {
         let length = 2 + self.len();
@@ -158,20 +164,20 @@ impl<'a> NameRef<'a> {
         NameRef(&room[..length])
     }
 
-    /// Whether the first label is `*` (RFC 4592 §2.1.1).
+    /// Returns whether the first label is `*` (RFC 4592 §2.1.1).
     #[must_use]
     pub const fn is_wildcard(self) -> bool {
         matches!(self.0, [1, b'*', ..])
     }
 
-    /// Whether this name is `ancestor` or below it.
+    /// Returns whether this name is `ancestor` or below it.
     #[must_use]
     pub fn is_at_or_below(self, ancestor: NameRef<'_>) -> bool {
         let Some(start) = self.0.len().checked_sub(ancestor.len()) else { return false };
         if !self.0[start..].eq_ignore_ascii_case(ancestor.0) {
             return false;
         }
-        // The octets agree; they must also begin at a label.
+        // The octets match. The match must also begin at a label boundary.
         let mut at = 0;
         while at < start {
             at += 1 + usize::from(self.0[at]);
@@ -179,13 +185,14 @@ impl<'a> NameRef<'a> {
         at == start
     }
 
-    /// Whether this name is strictly below `ancestor`.
+    /// Returns whether this name is strictly below `ancestor`.
     #[must_use]
     pub fn is_below(self, ancestor: NameRef<'_>) -> bool {
         self.len() > ancestor.len() && self.is_at_or_below(ancestor)
     }
 
-    /// Canonical order (RFC 4034 §6.1): labels compared from the right, as lower-case octets.
+    /// Compares in canonical order (RFC 4034 §6.1): label by label from the right, as lower-case
+    /// octets.
     #[must_use]
     pub fn cmp_canonical(self, other: NameRef<'_>) -> Ordering {
         let (mine, my_count) = self.label_starts();
@@ -213,11 +220,13 @@ impl<'a> NameRef<'a> {
         (starts, count)
     }
 
-    /// Appends a key whose plain octet order is the canonical order of names (RFC 4034 §6.1).
+    /// Appends a sort key. The octet order of sort keys is the canonical order of the names (RFC
+    /// 4034 §6.1).
     ///
-    /// Labels stand from right to left in lower case, each ended by 0; the octets 0 and 1 inside a label
-    /// are written as 1 1 and 1 2, so that a label sorts before every label that it begins.
-    /// The key of a name is a prefix of the keys of all names below it.
+    /// The key contains the labels from right to left in lower case, each terminated by the octet
+    /// 0. The octets 0 and 1 inside a label are encoded as 1 1 and 1 2. Therefore a label sorts
+    /// before all labels of which it is a prefix. The key of a name is a prefix of the keys of all
+    /// names below it.
     pub fn push_sort_key(self, key: &mut Vec<u8>) {
         let (starts, count) = self.label_starts();
         for depth in (0..count).rev() {
@@ -232,19 +241,20 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// Appends the canonical wire form (RFC 4034 §6.2): upper-case ASCII letters become lower-case.
+    /// Appends the canonical wire form (RFC 4034 §6.2), with ASCII letters in lower case.
     pub fn push_canonical(self, out: &mut Vec<u8>) {
-        // Length octets are at most 63 and so never in the range of the upper-case letters 65 to 90.
+        // Length octets are at most 63, so the conversion does not change them: upper-case letters
+        // are 65 to 90.
         out.extend(self.0.iter().map(u8::to_ascii_lowercase));
     }
 
-    /// An owned copy.
+    /// Returns an owned copy.
     #[must_use]
     pub fn to_name(self) -> Name {
         Name(self.0.into())
     }
 
-    /// An owned copy in lower case.
+    /// Returns an owned copy in lower case.
     #[must_use]
     pub fn to_canonical(self) -> Name {
         Name(self.0.to_ascii_lowercase().into())
@@ -260,7 +270,7 @@ fn cmp_ignore_case(a: &[u8], b: &[u8]) -> Ordering {
     a.iter().map(u8::to_ascii_lowercase).cmp(b.iter().map(u8::to_ascii_lowercase))
 }
 
-/// Iterates over labels from left to right, without the root label.
+/// Iterator over the labels of a name from left to right, without the root label.
 #[derive(Clone, Debug)]
 pub struct Labels<'a>(&'a [u8]);
 
@@ -279,25 +289,26 @@ impl<'a> Iterator for Labels<'a> {
 }
 
 impl Name {
-    /// The root.
+    /// Returns the root name.
     #[must_use]
     pub fn root() -> Self {
         Self(Box::new([0]))
     }
 
-    /// The name as a borrowed one.
+    /// Returns a borrowed view of the name.
     #[must_use]
     pub const fn view(&self) -> NameRef<'_> {
         NameRef(&self.0)
     }
 
-    /// Octets in wire form.
+    /// Returns the octets of the wire form.
     #[must_use]
     pub const fn wire(&self) -> &[u8] {
         &self.0
     }
 
-    /// `label` put in front of `parent`.
+    /// Returns the name that consists of `label` and `parent`. Fails if the label is empty or has
+    /// more than 63 octets, or if the name has more than 255 octets.
     pub fn prepend(label: &[u8], parent: NameRef<'_>) -> Result<Self, NameError> {
         if label.is_empty() {
             return Err(NameError::EmptyLabel);
@@ -314,20 +325,21 @@ impl Name {
         Ok(Self(wire.into()))
     }
 
-    /// `*.parent`, or an error where that has more than 255 octets.
+    /// Returns `*.parent`. Fails if this name has more than 255 octets.
     pub fn wildcard_below(parent: NameRef<'_>) -> Result<Self, NameError> {
         Self::prepend(b"*", parent)
     }
 
-    /// Reads presentation form; a relative name is completed with `origin`.
+    /// Reads a name in presentation form. `origin` completes a relative name; without an origin, a
+    /// relative name is an error.
     pub fn from_text(text: &[u8], origin: Option<NameRef<'_>>) -> Result<Self, NameError> {
         let mut wire = Vec::with_capacity(text.len() + 2);
         push_from_text(text, origin, &mut wire)?;
         Ok(Self(wire.into()))
     }
 
-    /// Reads a name at `at` of a message, following compression pointers (RFC 1035 §4.1.4), which must
-    /// point backwards. Returns the offset after the name.
+    /// Reads the name at the offset `at` of a message and follows compression pointers (RFC 1035
+    /// §4.1.4), which must point backwards. Returns the name and the offset after it.
     pub fn from_message(message: &[u8], at: usize) -> Result<(Self, usize), NameError> {
         let mut wire = Vec::with_capacity(32);
         let end = push_from_message(message, at, &mut wire)?;
@@ -335,7 +347,8 @@ impl Name {
     }
 }
 
-/// Appends the wire form of a name in presentation form (RFC 1035 §5.1); `@` is the origin itself.
+/// Appends the wire form of a name in presentation form (RFC 1035 §5.1). `origin` completes a
+/// relative name; the text `@` stands for the origin.
 pub fn push_from_text(text: &[u8], origin: Option<NameRef<'_>>, wire: &mut Vec<u8>) -> Result<(), NameError> {
     let start = wire.len();
     if text == b"@" {
@@ -355,7 +368,7 @@ pub fn push_from_text(text: &[u8], origin: Option<NameRef<'_>>, wire: &mut Vec<u
     if wire.len() - start > MAX_NAME { Err(NameError::NameTooLong) } else { Ok(()) }
 }
 
-/// Appends the labels of `text`; tells whether it ended in a dot.
+/// Appends the labels of `text`. Returns whether `text` ends in a dot.
 fn push_labels(text: &[u8], wire: &mut Vec<u8>) -> Result<bool, NameError> {
     let (labels, absolute) = match text {
         [labels @ .., b'.'] => (labels, true),
@@ -364,7 +377,8 @@ fn push_labels(text: &[u8], wire: &mut Vec<u8>) -> Result<bool, NameError> {
     let start = wire.len();
     wire.push(0);
     wire.extend_from_slice(labels);
-    // Without escapes all octets are in place but the lengths, which stand where the dots were.
+    // Without escapes, the octets of the labels are already in place. Each length octet replaces
+    // the dot before its label.
     let mut label = 0;
     for (at, octet) in labels.iter().enumerate() {
         if *octet == b'.' {
@@ -403,7 +417,7 @@ fn push_escaped_labels(text: &[u8], wire: &mut Vec<u8>) -> Result<bool, NameErro
     }
 }
 
-/// Appends one label's octets; tells whether a dot ended it.
+/// Appends the octets of one label. Returns whether a dot ended the label.
 fn push_label(text: &[u8], at: &mut usize, wire: &mut Vec<u8>) -> Result<bool, NameError> {
     while let Some(&octet) = text.get(*at) {
         *at += 1;
@@ -421,7 +435,8 @@ fn push_label(text: &[u8], at: &mut usize, wire: &mut Vec<u8>) -> Result<bool, N
     Ok(false)
 }
 
-/// Appends the uncompressed form of the name at `at` of a message; returns the offset after it.
+/// Appends the uncompressed form of the name at the offset `at` of a message. Returns the offset
+/// after the name.
 pub(crate) fn push_from_message(message: &[u8], at: usize, wire: &mut Vec<u8>) -> Result<usize, NameError> {
     let start = wire.len();
     let mut at = at;
@@ -437,7 +452,7 @@ pub(crate) fn push_from_message(message: &[u8], at: usize, wire: &mut Vec<u8>) -
             1..=63 => {
                 let next = at + 1 + usize::from(length);
                 wire.extend_from_slice(message.get(at..next).ok_or(NameError::Truncated)?);
-                // One octet is left for the root label.
+                // One octet must remain for the root label.
                 if wire.len() - start >= MAX_NAME {
                     return Err(NameError::NameTooLong);
                 }
@@ -446,7 +461,8 @@ pub(crate) fn push_from_message(message: &[u8], at: usize, wire: &mut Vec<u8>) -
             192..=255 => {
                 let low = *message.get(at + 1).ok_or(NameError::Truncated)?;
                 let target = usize::from(length & 0x3f) << 8 | usize::from(low);
-                // A pointer leads to a prior occurrence (RFC 1035 §4.1.4): each goes further back, so none loops.
+                // A pointer refers to a prior occurrence of a name (RFC 1035 §4.1.4). Each pointer
+                // must point further back than the previous one, so a loop is impossible.
                 if target >= limit {
                     return Err(NameError::BadPointer);
                 }
@@ -462,7 +478,8 @@ pub(crate) fn push_from_message(message: &[u8], at: usize, wire: &mut Vec<u8>) -
 impl FromStr for Name {
     type Err = NameError;
 
-    /// Reads an absolute name; a missing final dot is supplied.
+    /// Reads a name in presentation form. A missing final dot is added: the name is always
+    /// absolute.
     fn from_str(text: &str) -> Result<Self, NameError> {
         Self::from_text(text.as_bytes(), Some(NameRef::ROOT))
     }
@@ -583,7 +600,8 @@ mod tests {
         assert!(name("a.b.example").view().is_below(name("B.EXAMPLE").view()));
         assert!(!name("ab.example").view().is_at_or_below(name("b.example").view()));
         assert!(!name("example").view().is_below(name("example").view()));
-        // The octets of `\001b.` inside the label `x\001b` are no label boundary.
+        // In the label `x\001b`, the octets `\001b` look like a length octet and the label `b`, but
+        // no label begins there.
         assert!(!name("x\\001b.").view().is_at_or_below(name("b.").view()));
         assert_eq!(name("*.a.b").view().rrsig_labels(), 2);
         assert_eq!(name("x.a.b").view().suffix(2), name("a.b").view());

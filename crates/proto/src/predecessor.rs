@@ -1,16 +1,19 @@
-//! The names next to a name in canonical order (RFC 4034 §6.1), for records of denial that are made when asked.
+//! Predecessors and successors of names in canonical order (RFC 4034 §6.1), for denial records that
+//! are generated online.
 //!
-//! RFC 4471 §3.1 derives the immediate predecessor and successor of a name. A record that denies a name denies all
-//! names below it too, so what such a record needs is the neighbours of a name *with all names below it*. Names here
-//! are in canonical form: the order has no place for upper-case letters.
+//! RFC 4471 §3.1 derives the immediate predecessor and successor of a name. A record that denies a
+//! name also denies all names below it. Therefore such a record needs the neighbours of the whole
+//! subtree: of the name *with all names below it*. The names that these functions return are in
+//! canonical form, because upper-case letters have no position in the canonical order.
 //!
-//! A predecessor has 255 octets, or 254 where one octet is left: no label fits into that.
+//! A predecessor has 255 octets, or 254 if only one octet remains, because no label fits into one
+//! octet.
 
 use crate::{MAX_LABEL, MAX_NAME, Name, NameRef};
 
 impl NameRef<'_> {
-    /// The first name after this one (RFC 4471 §3.1.2) in the zone at `apex`; after its last name the apex again.
-    /// This name must be at or below the apex.
+    /// Returns the successor of this name (RFC 4471 §3.1.2) in the zone at `apex`. The successor of
+    /// the last name of the zone is the apex. This name must be at or below the apex.
     #[must_use]
     pub fn successor(self, apex: NameRef<'_>) -> Name {
         match Name::prepend(&[0], self) {
@@ -20,11 +23,13 @@ impl NameRef<'_> {
         }
     }
 
-    /// The first name after this one and all names below it, in the zone at `apex`; after its last name the apex again.
-    /// This name must be at or below the apex.
+    /// Returns the first name after this name and all names below it, in the zone at `apex`. After
+    /// the last name of the zone, it returns the apex. This name must be at or below the apex.
     ///
-    /// The leftmost label grows by a zero octet. Where it is as long as it may be, it is counted up instead; where it
-    /// cannot be counted up either, nothing comes after it below its parent (RFC 4471 §3.1.2, steps 2 and 3).
+    /// The function appends a zero octet to the leftmost label. If the label already has the
+    /// maximum length, it increments the label instead. If the label cannot be incremented, no name
+    /// follows it below its parent, and the function continues with the parent (RFC 4471 §3.1.2,
+    /// steps 2 and 3).
     #[must_use]
     pub fn successor_of_subtree(self, apex: NameRef<'_>) -> Name {
         let mut name = self;
@@ -46,15 +51,17 @@ impl NameRef<'_> {
         apex.to_canonical()
     }
 
-    /// The last name before this one that has the same parent; where there is none, the parent. `None` for the root.
+    /// Returns the last name before this one that has the same parent, or the parent if no such
+    /// name exists. Returns `None` for the root.
     ///
-    /// Between it and this name lie the names below it and no others. RFC 4470 §4 decrements a name this way; the
-    /// immediate predecessor ([`NameRef::predecessor`]) is the last name below it.
+    /// If the result is not the parent, only names below the result lie between the result and this
+    /// name. RFC 4470 §4 decrements a name in this way. The immediate predecessor
+    /// ([`NameRef::predecessor`]) is the last name below the result.
     #[must_use]
     pub fn sibling_predecessor(self) -> Option<Name> {
         let (mut label, parent) = split(self)?;
         match label.pop() {
-            // The label without its final zero octet comes directly before it.
+            // The predecessor among the siblings is the label without its final zero octet.
             Some(0) | None => {}
             Some(octet) => {
                 label.push(octet_before(octet));
@@ -64,8 +71,9 @@ impl NameRef<'_> {
         Some(joined(&label, parent).unwrap_or_else(|| parent.to_canonical()))
     }
 
-    /// The last name before this one (RFC 4471 §3.1.1): no name lies between both. No label fits in front of it, unless it
-    /// is the parent. `None` for the root.
+    /// Returns the predecessor (RFC 4471 §3.1.1): no name lies between it and this name. Unless the
+    /// predecessor is the parent, no label can be prepended to it, because of its length. Returns
+    /// `None` for the root.
     #[must_use]
     pub fn predecessor(self) -> Option<Name> {
         let before = self.sibling_predecessor()?;
@@ -74,8 +82,9 @@ impl NameRef<'_> {
     }
 }
 
-/// The last name in canonical order at or below `name`: labels of the greatest octet fill it up, the longest ones next to
-/// `name` (RFC 4471 §3.1.1, step 5).
+/// Returns the last name in canonical order at or below `name`. It prepends labels of 255 octets
+/// until no label fits. The labels with the maximum length are next to `name` (RFC 4471 §3.1.1,
+/// step 5).
 fn last_at_or_below(name: NameRef<'_>) -> Name {
     const FULL: usize = 1 + MAX_LABEL;
     let room = MAX_NAME.saturating_sub(name.len());
@@ -84,7 +93,7 @@ fn last_at_or_below(name: NameRef<'_>) -> Name {
         wire.push(octets as u8);
         wire.resize(wire.len() + octets, u8::MAX);
     };
-    // A label takes two octets at least.
+    // A label occupies at least two octets.
     if room % FULL > 1 {
         push_label(room % FULL - 1);
     }
@@ -93,22 +102,24 @@ fn last_at_or_below(name: NameRef<'_>) -> Name {
     NameRef::from_checked(&wire).to_name()
 }
 
-/// The leftmost label in lower case, and the parent; `None` for the root.
+/// Returns the leftmost label in lower case, and the parent; `None` for the root.
 fn split(name: NameRef<'_>) -> Option<(Vec<u8>, NameRef<'_>)> {
     Some((name.labels().next()?.to_ascii_lowercase(), name.parent()?))
 }
 
-/// `None` where the label is empty.
+/// Returns the canonical form of `label` prepended to `parent`, or `None` if the label is empty or
+/// the name is too long.
 fn joined(label: &[u8], parent: NameRef<'_>) -> Option<Name> {
     Name::prepend(label, parent).ok().map(|name| name.view().to_canonical())
 }
 
-/// Octets of the longest label below `parent`, which has a label below it.
+/// Returns the maximum length of a label directly below `parent`, in octets. At least one label
+/// must fit below `parent`.
 fn longest_label(parent: NameRef<'_>) -> usize {
     MAX_LABEL.min(MAX_NAME.saturating_sub(1 + parent.len()))
 }
 
-/// The octet before one that is not 0, where upper-case letters are lower-case ones.
+/// Returns the octet before a nonzero octet, in an order without upper-case letters.
 const fn octet_before(octet: u8) -> u8 {
     match octet {
         b'[' => b'@',
@@ -116,7 +127,7 @@ const fn octet_before(octet: u8) -> u8 {
     }
 }
 
-/// The octet after one that is not 255, where upper-case letters are lower-case ones.
+/// Returns the octet after an octet other than 255, in an order without upper-case letters.
 const fn octet_after(octet: u8) -> u8 {
     match octet {
         b'@' => b'[',
@@ -134,12 +145,12 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A name of `octets` octets on the wire.
+    /// Returns a name with `octets` octets in wire form.
     fn of_length(octets: usize) -> Name {
         let mut name = name("example.");
         while name.wire().len() < octets {
             let missing = octets - name.wire().len();
-            // A label takes two octets at least.
+            // A label occupies at least two octets.
             let length = if missing == 65 { 62 } else { missing.min(64) - 1 };
             name = Name::prepend(&vec![b'x'; length], name.view()).unwrap();
         }
@@ -147,7 +158,7 @@ mod tests {
         name
     }
 
-    /// `label` in front of as much as makes a name of `octets` octets.
+    /// Returns a name with `octets` octets in wire form whose first label is `label`.
     fn long(label: &[u8], octets: usize) -> Name {
         Name::prepend(label, of_length(octets - 1 - label.len()).view()).unwrap()
     }
@@ -163,7 +174,7 @@ mod tests {
             ("foo.Example.", longest("fon"), "foo\\000.example."),
             ("a.b.example.", longest("\\096").replace(".example", ".b.example"), "a\\000.b.example."),
             ("FOO.example.", longest("fon"), "foo\\000.example."),
-            // RFC 4471 §4.2: what stands for lower-case letters comes after them, and what is before `[` is `@`.
+            // RFC 4471 §4.2: upper-case letters are skipped. `[` follows `@`, and `@` precedes `[`.
             ("fo[.example.", longest("fo\\@"), "fo[\\000.example."),
             ("fo\\@.example.", longest("fo?"), "fo\\@\\000.example."),
             ("a\\000.example.", "a.example.".to_owned(), "a\\000\\000.example."),
@@ -189,7 +200,7 @@ mod tests {
         assert_eq!(after(&[b'a'; 63]), format!("{}b.example.", "a".repeat(62)));
         assert_eq!(after(&[&[b'a', b'@'][..], &[255; 61]].concat()), "a[.example.");
         assert_eq!(after(&[&[b'a'][..], &[255; 62]].concat()), "b.example.");
-        // The last name of the zone, and of a part of it.
+        // The last name of the zone, and the last name below `b.example.`.
         assert_eq!(after(&[255; 63]), "example.");
         let below = Name::prepend(&[255; 63], name("b.example.").view()).unwrap();
         assert_eq!(below.view().successor_of_subtree(apex.view()), name("b\\000.example."));
@@ -203,11 +214,13 @@ mod tests {
         // RFC 4471 §5.1.1.
         let expected = format!("{}.{1}.{1}.fon{2}.example.com.", fill(49), fill(63), fill(60));
         assert_eq!(before("foo.example.com."), name(&expected));
-        // Step 2: the leftmost label is one zero octet. Step 3: it ends in one.
+        // Step 2: the leftmost label is one zero octet. Step 3: the leftmost label ends in a zero
+        // octet.
         assert_eq!(before("\\000.foo.example.com."), name("foo.example.com."));
         assert_eq!(before("foo\\000.example.com."), last_at_or_below(name("foo.example.com.").view()));
         assert_eq!(NameRef::ROOT.predecessor(), None);
-        // No room, room for no label, room for a label of one octet.
+        // No octet remains; one octet remains, too few for a label; two octets remain, enough for a
+        // label of one octet.
         for (octets, length) in [(255, 255), (254, 254), (253, 255)] {
             let of = of_length(octets);
             let last = last_at_or_below(of.view());
@@ -218,7 +231,7 @@ mod tests {
     #[test]
     fn names_of_the_greatest_length() {
         let apex = name("example.");
-        // Two octets are what a label takes.
+        // A label occupies at least two octets.
         let of = long(b"a", 253);
         assert_eq!(of.view().successor(apex.view()).wire().len(), 255);
         let of = long(b"a", 254);
@@ -231,13 +244,13 @@ mod tests {
         assert_eq!(next.view().sibling_predecessor().unwrap(), of);
         let of = long(b"a\xff", 255);
         assert_eq!(of.view().successor(apex.view()).to_string(), of.to_string().replacen("a\\255", "b", 1));
-        // Nothing comes after the last name below its parent.
+        // No name follows the last name below its parent.
         let of = long(b"\xff", 255);
         let parent = of.view().parent().unwrap();
         assert_eq!(of.view().successor(apex.view()), parent.successor_of_subtree(apex.view()));
     }
 
-    /// Names of a small alphabet below `example.`, some as long as names can be.
+    /// Generates names below `example.` with a small set of octets, some with the maximum length.
     fn any_name() -> impl Strategy<Value = Name> {
         let octet = prop::sample::select(vec![0, 1, b'@', b'A', b'[', b'a', b'z', 254, 255]);
         let label = prop_oneof![
@@ -249,7 +262,7 @@ mod tests {
         prop::collection::vec(label, 1..6).prop_map(|labels| {
             let mut name = name("example.");
             for label in labels {
-                // What does not fit is cut, so that names of 255 octets come about.
+                // Labels are cut to the available length, so that some names have 255 octets.
                 let room = longest_label(name.view()).min(label.len());
                 if 2 + name.wire().len() <= MAX_NAME {
                     name = Name::prepend(&label[..room], name.view()).unwrap();
@@ -277,7 +290,8 @@ mod tests {
             prop_assert!(before.view() < of);
             prop_assert_eq!(
                 before.view() < other && other < of,
-                // The parent is before all its children, and before it is nothing of them.
+                // The parent precedes all its children, and no other name lies between the parent
+                // and its first child.
                 if Some(before.view()) == of.parent() { false } else { other.is_below(before.view()) },
                 "{} in {}..{}", other, before, of
             );

@@ -1,16 +1,20 @@
-//! RDATA by one table: each type is a list of fields, and reading, writing, checking wire form, canonical form
-//! (RFC 4034 §6.2, RFC 6840 §5.1) and name compression (RFC 3597 §4) all follow that list.
+//! RDATA of all record types, from one table. Each type is a list of fields. Reading, writing,
+//! checks of the wire form, canonical form (RFC 4034 §6.2, RFC 6840 §5.1) and name compression (RFC
+//! 3597 §4) all follow that list.
 //!
-//! Types that the table does not hold are opaque octets in the generic form of RFC 3597 §5; types that it
-//! holds are accepted in the generic form too.
+//! The RDATA of types that are not in the table are opaque octets in the generic form of RFC 3597
+//! §5. The generic form is also accepted for types in the table.
 //!
-//! To add a type, add a row to [`TYPES`]; to add a kind of field, a variant of `Field`, and a file in `special/` where
-//! a table row cannot describe its form.
+//! To add a type, add a row to [`TYPES`]. To add a kind of field, add a variant of `Field`, and a
+//! file in `special/` if a table row cannot describe the format of the field.
 //!
-//! The library `domain` is not used. Signing and serving need the fields of each type for canonical form, for
-//! compression and for checking; with one table for these, reading and writing cost little more, and two descriptions of a
-//! type cannot contradict each other. RFC 4034 §6.2 also names types whose embedded names are lower-cased in canonical
-//! form: `domain` 0.12.3 treats AFSDB, RT, PX, KX, NXT, A6 and SIG among them as opaque.
+//! This crate does not use the library `domain`, for two reasons:
+//!
+//! - Signing and serving need the fields of each type for canonical form, compression and checks.
+//!   With one table for these, reading and writing need little more code, and two descriptions of a
+//!   type cannot contradict each other.
+//! - RFC 4034 §6.2 lists types whose embedded names are lower-cased in canonical form. Of these,
+//!   `domain` 0.12.3 treats AFSDB, RT, PX, KX, NXT, A6 and SIG as opaque.
 
 mod canonical;
 mod field;

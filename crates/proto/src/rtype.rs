@@ -4,13 +4,13 @@ use crate::rdata;
 use std::fmt;
 use std::str::FromStr;
 
-/// A record type or query type as on the wire.
+/// A record type or query type, as the number in wire form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rtype(pub u16);
 
 macro_rules! rtypes {
     ($($name:ident = $number:literal),* $(,)?) => {
-        #[allow(missing_docs)] // the mnemonics of the IANA registry
+        #[allow(missing_docs)] // mnemonics of the IANA registry
         impl Rtype { $(pub const $name: Self = Self($number);)* }
     };
 }
@@ -20,11 +20,12 @@ rtypes! {
     SRV = 33, DNAME = 39, OPT = 41, DS = 43, RRSIG = 46, NSEC = 47, DNSKEY = 48, NSEC3 = 50, NSEC3PARAM = 51,
     CDS = 59, CDNSKEY = 60, ZONEMD = 63, NXNAME = 128, TKEY = 249, TSIG = 250, IXFR = 251, AXFR = 252,
     MAILB = 253, MAILA = 254, ANY = 255,
-    // draft-vcelak-nsec5 was never given numbers; these, for private use, are those of its only public implementation.
+    // IANA has not assigned numbers to draft-vcelak-nsec5. These numbers for private use are those
+    // of its only public implementation.
     NSEC5 = 65280, NSEC5KEY = 65281, NSEC5PROOF = 65282,
 }
 
-/// Query types and meta types: they have mnemonics and never RDATA in a zone.
+/// Query types and meta types. They have mnemonics, but never occur as RDATA in a zone.
 const META: [(u16, &str); 8] = [
     (41, "OPT"),
     (128, "NXNAME"),
@@ -37,35 +38,39 @@ const META: [(u16, &str); 8] = [
 ];
 
 impl Rtype {
-    /// Whether the type is a query type or meta type, never data in a zone (RFC 6895 §3.1).
+    /// Returns whether the type is a query type or meta type, which never occurs as data in a zone
+    /// (RFC 6895 §3.1).
     #[must_use]
     pub const fn is_meta(self) -> bool {
         self.0 == 0 || self.0 == 41 || matches!(self.0, 128..=255)
     }
 
-    /// Whether records of this type are made by DNSSEC signing wherever they stand: RRSIG, NSEC, NSEC3 and NSEC3PARAM.
+    /// Returns whether all records of this type in a zone result from DNSSEC signing: RRSIG, NSEC,
+    /// NSEC3 and NSEC3PARAM.
     ///
-    /// The types of NSEC5 are not among them: their numbers are of private use, and a zone may hold records of its own
-    /// under them. What is NSEC5's shows in owner and RDATA.
+    /// The types of NSEC5 are not included. Their numbers are for private use, and a zone may
+    /// contain unrelated records with these numbers. Owner and RDATA identify the records of NSEC5.
     #[must_use]
     pub const fn is_signature_or_chain(self) -> bool {
         matches!(self, Self::RRSIG | Self::NSEC | Self::NSEC3 | Self::NSEC3PARAM)
     }
 
-    /// Whether the number is for private use (RFC 6895 §3.1): a mnemonic for it means nothing to other programs.
+    /// Returns whether the number is for private use (RFC 6895 §3.1). Other programs do not know a
+    /// mnemonic for it.
     #[must_use]
     pub const fn is_private_use(self) -> bool {
         matches!(self.0, 65280..=65534)
     }
 
-    /// The type as zone files have it: `TYPEn` where the mnemonic is not one that every program knows.
+    /// Returns the type for display in zone files: the mnemonic, or `TYPEn` if the number is for
+    /// private use, because other programs do not know the mnemonic.
     #[must_use]
     pub const fn in_zone_text(self) -> ZoneText {
         ZoneText(self)
     }
 }
 
-/// Writes a type as [`Rtype::in_zone_text`] says.
+/// Displays a type in the form that [`Rtype::in_zone_text`] describes.
 #[derive(Clone, Copy, Debug)]
 pub struct ZoneText(Rtype);
 
@@ -79,7 +84,7 @@ impl fmt::Display for ZoneText {
 }
 
 impl fmt::Display for Rtype {
-    /// The mnemonic, or `TYPEn` (RFC 3597 §5).
+    /// Writes the mnemonic, or `TYPEn` (RFC 3597 §5).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(entry) = rdata::entry(*self) {
             return f.pad(entry.mnemonic);
@@ -92,7 +97,7 @@ impl fmt::Display for Rtype {
     }
 }
 
-/// The text is no type mnemonic.
+/// Error: the text is not the mnemonic of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown type or class (write a mnemonic, TYPEn or CLASSn)")]
 pub struct UnknownMnemonic;
@@ -123,7 +128,7 @@ impl Rtype {
     }
 }
 
-/// `prefix` in any case followed by a number of 16 bits.
+/// Reads `prefix` in any case, followed by a number of 16 bits.
 fn number_after(text: &[u8], prefix: &[u8]) -> Option<u16> {
     let (head, digits) = text.split_at_checked(prefix.len())?;
     if !head.eq_ignore_ascii_case(prefix) || !digits.iter().all(u8::is_ascii_digit) {
@@ -132,14 +137,14 @@ fn number_after(text: &[u8], prefix: &[u8]) -> Option<u16> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// A class as on the wire.
+/// A class, as the number in wire form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Class(pub u16);
 
 impl Class {
-    /// The Internet.
+    /// Internet.
     pub const IN: Self = Self(1);
-    /// Chaos: server identity (RFC 4892).
+    /// Chaos, for the identity of servers (RFC 4892).
     pub const CH: Self = Self(3);
     /// Any class.
     pub const ANY: Self = Self(255);
@@ -186,7 +191,7 @@ mod tests {
             assert_eq!(Rtype(number).to_string().parse(), Ok(Rtype(number)));
         }
         assert_eq!(Class::from_mnemonic(b"class1"), Some(Class::IN));
-        // Private numbers have mnemonics in messages alone.
+        // Numbers for private use have mnemonics in the output, but not in zone files.
         assert_eq!("nsec5key".parse(), Ok(Rtype::NSEC5KEY));
         assert_eq!((Rtype::NSEC5.to_string(), Rtype(65280)), ("NSEC5".to_owned(), Rtype::NSEC5));
         assert_eq!(Rtype::NSEC5.in_zone_text().to_string(), "TYPE65280");

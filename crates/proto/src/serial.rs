@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// Compares two serial numbers; `None` where RFC 1982 §3.2 leaves it undefined (2^31 apart).
+/// Compares two serial numbers. Returns `None` if they are 2^31 apart, a case that RFC 1982 §3.2
+/// leaves undefined.
 #[must_use]
 pub const fn compare(a: u32, b: u32) -> Option<Ordering> {
     match a.wrapping_sub(b) {
@@ -13,7 +14,7 @@ pub const fn compare(a: u32, b: u32) -> Option<Ordering> {
     }
 }
 
-/// Whether `a` comes before `b` in serial arithmetic.
+/// Returns whether `a` precedes `b` in serial number arithmetic.
 #[must_use]
 pub const fn is_before(a: u32, b: u32) -> bool {
     matches!(compare(a, b), Some(Ordering::Less))

@@ -1,22 +1,23 @@
-//! The lexical parts of presentation form (RFC 1035 §5.1): escapes, character strings, tokens.
+//! Lexical elements of presentation form (RFC 1035 §5.1): escapes, character strings and tokens.
 
 pub use crate::escape::{push_unescaped, unescape};
 
 use crate::NameRef;
 use std::fmt;
 
-/// One token of a zone-file entry: octets as written, escapes not yet resolved.
+/// One token of a zone file entry, with unresolved escapes.
 #[derive(Clone, Copy, Debug)]
 pub struct Token<'a> {
-    /// The octets between the delimiters; without the quotes where quoted.
+    /// The octets between the delimiters, without quotation marks.
     pub octets: &'a [u8],
-    /// Whether the token stood in double quotes.
+    /// Whether the token was in quotation marks.
     pub quoted: bool,
-    /// Offset of the first octet in the text that was read.
+    /// Offset of the first octet of the token in the input.
     pub at: usize,
 }
 
-/// Whether an octet of a label stands for itself in every reader's eyes: letters, digits, hyphen and underscore.
+/// Octets of a label that every reader accepts without an escape: letters, digits, hyphen and
+/// underscore.
 static IS_PLAIN: [bool; 256] = {
     let mut plain = [false; 256];
     let mut octet = 0;
@@ -27,7 +28,7 @@ static IS_PLAIN: [bool; 256] = {
     plain
 };
 
-/// Appends a name in absolute presentation form.
+/// Appends the presentation form of a name, absolute.
 pub fn push_name(name: NameRef<'_>, out: &mut Vec<u8>) {
     if name.is_root() {
         out.push(b'.');
@@ -53,7 +54,7 @@ pub fn push_name(name: NameRef<'_>, out: &mut Vec<u8>) {
 }
 
 impl fmt::Display for NameRef<'_> {
-    /// Presentation form, absolute, with RFC 1035 §5.1 escapes.
+    /// Writes the presentation form: absolute, with the escapes of RFC 1035 §5.1.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Vec::with_capacity(self.len() + 8);
         push_name(*self, &mut text);
@@ -61,7 +62,7 @@ impl fmt::Display for NameRef<'_> {
     }
 }
 
-/// Appends a character string in double quotes.
+/// Appends a character string in quotation marks.
 pub fn push_quoted(octets: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for &octet in octets {
@@ -107,8 +108,8 @@ pub fn parse_u32(octets: &[u8]) -> Option<u32> {
     u32::try_from(value).ok()
 }
 
-/// Reads a TTL: seconds, or numbers with units (`1h30m`, `2w`), as BIND, Knot and NSD take them.
-/// RFC 2181 §8: at most 2^31 - 1.
+/// Reads a TTL: seconds, or numbers with units (`1h30m`, `2w`), as BIND, Knot and NSD accept them.
+/// The maximum is 2^31 - 1 (RFC 2181 §8).
 #[must_use]
 pub fn parse_ttl(octets: &[u8]) -> Option<u32> {
     let mut total = 0u64;

@@ -1,9 +1,9 @@
-//! RRSIG times in presentation form (RFC 4034 §3.2): `YYYYMMDDHHmmSS` in UTC, or seconds since 1970; and times for people
-//! ([`Rfc3339`]).
+//! RRSIG times in presentation form (RFC 4034 §3.2): `YYYYMMDDHHmmSS` in UTC, or seconds since
+//! 1970. Also times in RFC 3339 format for messages ([`Rfc3339`]).
 
 use std::fmt;
 
-/// Reads `YYYYMMDDHHmmSS` or an unsigned number of seconds, modulo 2^32.
+/// Reads `YYYYMMDDHHmmSS` (reduced modulo 2^32), or an unsigned number of seconds below 2^32.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<u32> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
@@ -16,14 +16,15 @@ pub fn parse(text: &[u8]) -> Option<u32> {
     parse_digits(text).map(|seconds| seconds as u32)
 }
 
-/// Reads `YYYYMMDDHHmmSS` as seconds since 1970; `None` for a time that 32 bits do not hold, before 1970 or after 2106.
+/// Reads `YYYYMMDDHHmmSS` and returns seconds since 1970. Returns `None` for a time that does not
+/// fit into 32 bits, that is, before 1970 or after 2106-02-07T06:28:15Z.
 #[must_use]
 pub fn parse_absolute(text: &[u8]) -> Option<u32> {
     let is_whole = text.len() == 14 && text.iter().all(u8::is_ascii_digit);
     if is_whole { parse_digits(text)?.try_into().ok() } else { None }
 }
 
-/// The seconds since 1970 of 14 digits.
+/// Returns the seconds since 1970 for 14 digits.
 fn parse_digits(text: &[u8]) -> Option<i64> {
     let field =
         |from: usize, to: usize| text[from..to].iter().fold(0i64, |n, d| n * 10 + i64::from(d - b'0'));
@@ -38,7 +39,8 @@ fn parse_digits(text: &[u8]) -> Option<i64> {
     valid.then_some(seconds)
 }
 
-/// Appends `YYYYMMDDHHmmSS` of a time within 2^31 seconds of 1970-2106's middle, read as unsigned.
+/// Appends `YYYYMMDDHHmmSS` in UTC. `seconds` is an unsigned number of seconds since 1970, so the
+/// time is between 1970 and 2106.
 pub fn push(seconds: u32, out: &mut Vec<u8>) {
     let days = i64::from(seconds / 86_400);
     let (year, month, day) = civil_from_days(days);
@@ -55,7 +57,7 @@ pub fn push(seconds: u32, out: &mut Vec<u8>) {
     out.extend(pairs.iter().flat_map(|pair| [b'0' + (pair / 10) as u8, b'0' + (pair % 10) as u8]));
 }
 
-/// A time in seconds since 1970, displayed in UTC as RFC 3339 has it: `2026-11-22T19:00:00Z`.
+/// A time in seconds since 1970, displayed in UTC in RFC 3339 format: `2026-11-22T19:00:00Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rfc3339(pub u64);
 
@@ -76,7 +78,7 @@ const fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01 in the proleptic Gregorian calendar.
+/// Returns the number of days since 1970-01-01 in the proleptic Gregorian calendar.
 const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

@@ -1,13 +1,15 @@
-//! What tests of all crates share: programs and public data that may be missing.
+//! Helpers for the tests of all crates: programs and public data that may be missing.
 //!
-//! A skip is never silent: it is said, and recorded for CI in the file that `NONESUCH_SKIPS` names. `.ci/run` counts the
-//! skips and fails on one that `.ci/skips` does not list.
+//! Every skip is printed to standard error. If the environment variable `NONESUCH_SKIPS` names a
+//! file, the skip is also recorded there for CI. `.ci/run` counts the skips and fails if
+//! `.ci/skips` does not list one of them.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Ends the test, or the function that returns an `Option`, where one of these programs is not installed; records that.
+/// Returns the default value from the calling function if one of these programs is not installed,
+/// and records a skip. This ends a test, or a function that returns an `Option`.
 #[macro_export]
 macro_rules! require_peer {
     ($($program:expr),+ $(,)?) => {
@@ -17,7 +19,8 @@ macro_rules! require_peer {
     };
 }
 
-/// Says that the present test, or a part of it, is skipped, and records `reason` and the test's name.
+/// Prints that the current test, or a part of it, is skipped, and records `reason` and the name of
+/// the test.
 ///
 /// # Panics
 /// If the file that `NONESUCH_SKIPS` names cannot be written.
@@ -33,13 +36,14 @@ pub fn skip(reason: &str) {
         .expect("NONESUCH_SKIPS names a file that can be written");
 }
 
-/// Whether `program` is in `PATH`; records a skip where it is not.
+/// Returns whether `program` is in `PATH`, and records a skip if it is not.
 #[must_use]
 pub fn installed(program: &str) -> bool {
     find(program, &[]).is_some()
 }
 
-/// The path of `program`, in `PATH` or where servers are; records a skip where there is none.
+/// Returns the path of `program` in `PATH`, `/usr/sbin` or `/usr/local/sbin`. If it is in none of
+/// them, records a skip and returns `None`.
 #[must_use]
 pub fn locate(program: &str) -> Option<PathBuf> {
     find(program, &["/usr/sbin", "/usr/local/sbin"])
@@ -55,7 +59,8 @@ fn find(program: &str, more: &[&str]) -> Option<PathBuf> {
     found
 }
 
-/// A file or folder of the public data, below `NONESUCH_DATA`; records a skip where that is not set.
+/// Returns the path of a file or directory of the public data, in the directory `NONESUCH_DATA`. If
+/// this variable is not set, records a skip and returns `None`.
 #[must_use]
 pub fn data(file: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("NONESUCH_DATA");

@@ -1,41 +1,44 @@
-//! Options of EDNS: walking them, reading those that a server or a client looks at, writing them (RFC 6891 §6.1.2).
+//! EDNS options (RFC 6891 §6.1.2): iteration, readers for the options that the server and clients
+//! use, and writers.
 
 use crate::NameRef;
 
-/// The server's name for itself (RFC 5001).
+/// NSID, the identifier of the server (RFC 5001).
 pub const NSID: u16 = 3;
-/// The network that a resolver asks for (RFC 7871).
+/// Client Subnet, the network for which a resolver queries (RFC 7871).
 pub const CLIENT_SUBNET: u16 = 8;
-/// When a zone expires at a server (RFC 7314).
+/// EXPIRE, the time until a zone expires at the responding server (RFC 7314).
 pub const EXPIRE: u16 = 9;
-/// Cookies of client and server (RFC 7873, RFC 9018).
+/// COOKIE, the cookies of client and server (RFC 7873, RFC 9018).
 pub const COOKIE: u16 = 10;
-/// How long a TCP connection may be idle (RFC 7828).
+/// edns-tcp-keepalive, the idle timeout of a TCP connection (RFC 7828).
 pub const KEEPALIVE: u16 = 11;
-/// Octets that hide a message's length (RFC 7830).
+/// Padding, octets that hide the length of the message (RFC 7830).
 pub const PADDING: u16 = 12;
-/// What went wrong (RFC 8914).
+/// Extended DNS error (EDE), the reason for an error (RFC 8914).
 pub const EXTENDED_ERROR: u16 = 15;
-/// Where resolvers report errors to (RFC 9567).
+/// Report-Channel, the domain to which resolvers report errors (RFC 9567).
 pub const REPORT_CHANNEL: u16 = 18;
 
-/// Octets of a client's cookie (RFC 7873 §4).
+/// Length of a client cookie in octets (RFC 7873 §4).
 const CLIENT_COOKIE: usize = 8;
 
-/// The options of an OPT record: code and data. It ends where the octets end, or where they do not add up.
+/// Iterator over the options of an OPT record; yields the code and data of each option. It ends at
+/// the end of the RDATA, or at the first option whose length exceeds the remaining octets.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Options<'a> {
-    /// The options in an OPT record's RDATA.
+    /// Creates an iterator over the options in `rdata`, the RDATA of an OPT record.
     #[must_use]
     pub const fn new(rdata: &'a [u8]) -> Self {
         Self { rest: rdata }
     }
 
-    /// Whether no octets are left: after the last option, whether the lengths added up.
+    /// Returns whether no octets remain. After the last option, this states whether the option
+    /// lengths match the length of the RDATA.
     #[must_use]
     pub const fn is_at_end(&self) -> bool {
         self.rest.is_empty()
@@ -57,14 +60,15 @@ impl<'a> Iterator for Options<'a> {
 /// The data of a cookie option (RFC 7873 §4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CookieOption<'a> {
-    /// The client's cookie.
+    /// The client cookie.
     pub client: &'a [u8; CLIENT_COOKIE],
-    /// The server's cookie: nothing, or 8 to 32 octets.
+    /// The server cookie: empty, or 8 to 32 octets.
     pub server: &'a [u8],
 }
 
 impl<'a> CookieOption<'a> {
-    /// Reads the option's data; `None` where its length is none that a cookie has (RFC 7873 §5.2.2).
+    /// Reads the data of a cookie option. Returns `None` if the length is not valid for a cookie
+    /// option (RFC 7873 §5.2.2).
     #[must_use]
     pub fn read(data: &'a [u8]) -> Option<Self> {
         let (client, server) = data.split_first_chunk()?;
@@ -72,8 +76,8 @@ impl<'a> CookieOption<'a> {
     }
 }
 
-/// Reads how long a connection may be idle, in tenths of a second; queries leave it out (RFC 7828 §3.1). `None` where the
-/// option is malformed.
+/// Reads the idle timeout of a connection, in tenths of a second (RFC 7828 §3.1). Returns
+/// `Some(None)` for an empty option, as in queries, and `None` if the option is malformed.
 #[must_use]
 pub const fn read_keepalive(data: &[u8]) -> Option<Option<u16>> {
     match data {
@@ -83,7 +87,8 @@ pub const fn read_keepalive(data: &[u8]) -> Option<Option<u16>> {
     }
 }
 
-/// Reads after how many seconds a zone expires; queries leave it out (RFC 7314 §2, §3). `None` where the option is malformed.
+/// Reads the time until the zone expires, in seconds (RFC 7314 §2, §3). Returns `Some(None)` for an
+/// empty option, as in queries, and `None` if the option is malformed.
 #[must_use]
 pub const fn read_expire(data: &[u8]) -> Option<Option<u32>> {
     match data {
@@ -93,22 +98,24 @@ pub const fn read_expire(data: &[u8]) -> Option<Option<u32>> {
     }
 }
 
-/// Reads an extended error: its code, and text in UTF-8 as it was sent, which may be empty (RFC 8914 §2). `None` where the
-/// option is malformed.
+/// Reads an extended DNS error: its code and its text (RFC 8914 §2). The text is UTF-8 as sent,
+/// unchecked, and may be empty. Returns `None` if the option is malformed.
 #[must_use]
 pub fn read_extended_error(data: &[u8]) -> Option<(u16, &[u8])> {
     let (code, text) = data.split_first_chunk()?;
-    // Text may end in a zero octet, which is none of it (RFC 8914 §2).
+    // Text may end with a zero octet, which is not part of the text (RFC 8914 §2).
     Some((u16::from_be_bytes(*code), text.strip_suffix(&[0]).unwrap_or(text)))
 }
 
-/// Reads the domain of an error-reporting agent: one uncompressed name (RFC 9567 §5). `None` where the option is malformed.
+/// Reads the domain of an error-reporting agent: one uncompressed name (RFC 9567 §5). Returns
+/// `None` if the option is malformed.
 #[must_use]
 pub fn read_report_channel(data: &[u8]) -> Option<NameRef<'_>> {
     NameRef::from_wire(data).ok()
 }
 
-/// Appends an option whose data is the `parts` behind each other: 65,535 octets at most, the longest that an option has.
+/// Appends an option with the concatenation of `parts` as its data. Data beyond 65,535 octets, the
+/// maximum length of an option, is cut off.
 pub fn push_option(code: u16, parts: &[&[u8]], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&code.to_be_bytes());
@@ -119,17 +126,18 @@ pub fn push_option(code: u16, parts: &[&[u8]], out: &mut Vec<u8>) {
     out[start + 2..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Appends an extended error (RFC 8914 §2).
+/// Appends an extended DNS error (RFC 8914 §2).
 pub fn push_extended_error(code: u16, text: &str, out: &mut Vec<u8>) {
     push_option(EXTENDED_ERROR, &[&code.to_be_bytes(), text.as_bytes()], out);
 }
 
-/// Appends a server's time that a connection may be idle, in tenths of a second (RFC 7828 §3.1).
+/// Appends the idle timeout of a connection, in tenths of a second (RFC 7828 §3.1).
 pub fn push_keepalive(tenths: u16, out: &mut Vec<u8>) {
     push_option(KEEPALIVE, &[&tenths.to_be_bytes()], out);
 }
 
-/// Appends the question when a zone expires, or with `seconds` the answer to it (RFC 7314 §2, §3).
+/// Appends an EXPIRE option: with `None` the empty option of a query, with `seconds` the option of
+/// a response (RFC 7314 §2, §3).
 pub fn push_expire(seconds: Option<u32>, out: &mut Vec<u8>) {
     match seconds {
         Some(seconds) => push_option(EXPIRE, &[&seconds.to_be_bytes()], out),
@@ -137,7 +145,8 @@ pub fn push_expire(seconds: Option<u32>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends padding of `octets` zeros (RFC 7830 §3), 4 octets more with its code and length.
+/// Appends a padding option with `octets` zero octets of data (RFC 7830 §3). The option is 4 octets
+/// longer, for its code and length.
 pub fn push_padding(octets: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(&PADDING.to_be_bytes());
     out.extend_from_slice(&octets.to_be_bytes());
@@ -239,7 +248,7 @@ mod tests {
             for (_, data) in options.by_ref() {
                 seen += 4 + data.len();
             }
-            // Whatever is left did not add up.
+            // Octets remain exactly if an option length was too large.
             prop_assert_eq!(seen == octets.len(), options.is_at_end());
             prop_assert_eq!(Opt::from_parts(512, 0, &octets).is_some(), options.is_at_end());
             let _ = (CookieOption::read(&octets), read_keepalive(&octets), read_extended_error(&octets));

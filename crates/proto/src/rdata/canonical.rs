@@ -1,4 +1,4 @@
-//! Canonical form and order of RDATA (RFC 4034 §6.2 and §6.3, RFC 6840 §5.1).
+//! Canonical form and canonical order of RDATA (RFC 4034 §6.2 and §6.3, RFC 6840 §5.1).
 
 use super::Field;
 use super::fields::names;
@@ -6,8 +6,8 @@ use super::table::entry;
 use crate::Rtype;
 use std::cmp::Ordering;
 
-/// Appends the canonical form of uncompressed RDATA: names of the types that RFC 4034 §6.2 lists, less NSEC
-/// and HINFO (RFC 6840 §5.1), in lower case.
+/// Appends the canonical form of uncompressed RDATA: names are lower-cased in the types that RFC
+/// 4034 §6.2 lists, except NSEC and HINFO (RFC 6840 §5.1).
 pub fn push_canonical(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(rdata);
@@ -18,14 +18,15 @@ pub fn push_canonical(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Order of two RDATA in canonical form: as octet strings, left-justified (RFC 4034 §6.3).
+/// Compares two RDATA by their canonical form, as left-justified octet strings (RFC 4034 §6.3).
 #[must_use]
 pub fn cmp_canonical(rtype: Rtype, a: &[u8], b: &[u8]) -> Ordering {
-    // Canonical form changes capital letters alone, in names alone.
+    // The canonical form changes only upper-case letters in names.
     if !has_lowered_names(rtype) || !(has_capitals(a) || has_capitals(b)) {
         return a.cmp(b);
     }
-    // Either has names or not: malformed RDATA too must keep one order whichever side it stands on.
+    // Both RDATA are canonicalised even if only one has names: the order must be consistent for
+    // malformed RDATA too, whichever argument it is.
     let has_names = |rdata| names(rtype, rdata).any(|name| name.lower);
     if !has_names(a) && !has_names(b) {
         return a.cmp(b);
@@ -42,6 +43,6 @@ fn has_lowered_names(rtype: Rtype) -> bool {
 }
 
 fn has_capitals(octets: &[u8]) -> bool {
-    // Without a way out of the loop, many octets are compared at once.
+    // A loop without early exit lets the compiler compare many octets at once.
     octets.iter().fold(false, |any, octet| any | octet.is_ascii_uppercase())
 }

@@ -1,4 +1,4 @@
-//! The kinds of fields, and how many octets each takes on the wire.
+//! Measures the fields of RDATA in wire form, and finds the names in them.
 
 use super::Field;
 use super::special;
@@ -9,17 +9,17 @@ use std::ops::Range;
 /// A name inside RDATA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameField {
-    /// Where its octets are.
+    /// Position of the name in the RDATA.
     pub range: Range<usize>,
-    /// Whether it may be compressed in messages.
+    /// Whether the name may be compressed in messages.
     pub compress: bool,
-    /// Whether canonical form lower-cases it.
+    /// Whether the canonical form has the name in lower case.
     pub lower: bool,
 }
 
 impl Field {
-    /// Octets that this field takes at the front of `rest`, where they are well formed. `before` is the
-    /// RDATA in front of it, which says what a gateway is.
+    /// Returns the length of this field at the start of `rest` in octets, or `None` if it is
+    /// malformed. `before` is the RDATA before the field, which contains the type of a gateway.
     pub(super) fn measure(self, before: &[u8], rest: &[u8]) -> Option<usize> {
         let fixed = |length: usize| (rest.len() >= length).then_some(length);
         match self {
@@ -45,7 +45,7 @@ impl Field {
     }
 }
 
-/// RFC 8659 §4.1: a tag has at least one octet, and letters and digits alone.
+/// RFC 8659 §4.1: a tag has at least one octet and consists of letters and digits.
 fn measure_tag(rest: &[u8]) -> Option<usize> {
     let (length, tail) = rest.split_first()?;
     let tag = tail.get(..usize::from(*length))?;
@@ -60,15 +60,16 @@ fn measure_texts(rest: &[u8]) -> Option<usize> {
     (at == rest.len() && at > 0).then_some(at)
 }
 
-/// Octets that `field` takes at the front of `rest`, where they are well formed; `before` is the RDATA in
-/// front of it.
+/// Returns the length of `field` at the start of `rest` in octets, or `None` if it is malformed.
+/// `before` is the RDATA before the field.
 #[must_use]
 pub fn measure_field(field: Field, before: &[u8], rest: &[u8]) -> Option<usize> {
     field.measure(before, rest)
 }
 
-/// Whether `rdata` has the form that `rtype` asks for; types outside the table always do, and those of private use, which
-/// may be somebody else's.
+/// Returns whether `rdata` has the format of the type `rtype`. It returns true for types outside
+/// the table, and for types of private use, because other programs may use these numbers for other
+/// types.
 #[must_use]
 pub fn is_well_formed(rtype: Rtype, rdata: &[u8]) -> bool {
     let Some(entry) = entry(rtype).filter(|_| !rtype.is_private_use()) else { return true };
@@ -82,10 +83,11 @@ pub fn is_well_formed(rtype: Rtype, rdata: &[u8]) -> bool {
     at == rdata.len()
 }
 
-/// The names inside well-formed RDATA, for compression and canonical form.
+/// Returns the names inside well-formed RDATA, for compression and canonical form.
 ///
-/// A6's name is given too: it is never compressed and is lower-cased (RFC 4034 §6.2). Names of gateways and
-/// of HIP's servers, which are neither compressed nor lower-cased, are not.
+/// This includes the name in A6, which is never compressed and is lower-cased (RFC 4034 §6.2). It
+/// excludes the names of gateways and of HIP rendezvous servers, which are neither compressed nor
+/// lower-cased.
 pub fn names(rtype: Rtype, rdata: &[u8]) -> impl Iterator<Item = NameField> + '_ {
     let fields = entry(rtype).map_or(&[][..], |entry| entry.fields);
     let mut at = 0;

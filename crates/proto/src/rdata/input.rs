@@ -1,17 +1,17 @@
-//! The tokens that RDATA are read from, and what can be wrong with them.
+//! Input for reading RDATA from tokens, and the faults that RDATA in presentation form can have.
 
 use crate::text::{Token, parse_u32, push_unescaped};
 use crate::{NameError, NameRef};
 use std::borrow::Cow;
 
-/// What is wrong with RDATA in presentation form.
+/// A fault of RDATA in presentation form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RdataFault {
     /// The entry ends before the last field.
     #[error("a field is missing")]
     Missing,
-    /// There are tokens behind the last field.
+    /// Tokens follow the last field.
     #[error("there is more than the type takes")]
     TrailingToken,
     /// A number is malformed or too large.
@@ -32,7 +32,7 @@ pub enum RdataFault {
     /// Base64, base32hex or hexadecimal digits are malformed.
     #[error("malformed {0}")]
     Encoding(&'static str),
-    /// A type mnemonic is unknown, or a type cannot stand in a bit map.
+    /// A type mnemonic is unknown, or the type is not allowed in a bit map.
     #[error("expected a type mnemonic or TYPEn")]
     Type,
     /// An algorithm or certificate mnemonic is unknown.
@@ -41,7 +41,8 @@ pub enum RdataFault {
     /// A domain name is malformed.
     #[error("{0}")]
     Name(#[from] NameError),
-    /// The generic form's length does not match, or the octets are malformed for the type (RFC 3597 §5).
+    /// The length in the generic form does not match, or the octets are malformed for the type (RFC
+    /// 3597 §5).
     #[error("malformed generic RDATA (write \\# LENGTH HEX)")]
     Generic,
     /// The type has no presentation form other than the generic one.
@@ -55,17 +56,17 @@ pub enum RdataFault {
     TooLong,
 }
 
-/// A fault with the token that has it.
+/// A fault and the token that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct RdataError {
-    /// What is wrong.
+    /// The fault.
     pub fault: RdataFault,
-    /// Index of the token; the number of tokens where one is missing.
+    /// Index of the token; the number of tokens if a token is missing.
     pub token: usize,
 }
 
-/// The tokens of one RDATA, taken from the left.
+/// The tokens of one RDATA, read from left to right.
 pub(super) struct Input<'a, 't> {
     pub(super) tokens: &'t [Token<'a>],
     pub(super) next: usize,
@@ -85,7 +86,7 @@ impl<'a> Input<'a, '_> {
         Some(*token)
     }
 
-    /// The next token, where there is one and it is `wanted`.
+    /// Takes the next token if it exists and `wanted` returns true for it.
     pub(super) fn take_if(&mut self, wanted: impl Fn(&Token<'_>) -> bool) -> Option<Token<'a>> {
         self.tokens.get(self.next).filter(|token| wanted(token))?;
         self.take_optional()
@@ -96,7 +97,8 @@ impl<'a> Input<'a, '_> {
         if u64::from(value) >> bits != 0 { Err(RdataFault::Number(bits)) } else { Ok(value) }
     }
 
-    /// All tokens to the end, joined, as base64 and hexadecimal digits may be broken by white space.
+    /// Takes all remaining tokens, concatenated: base64 and hexadecimal digits may contain white
+    /// space.
     pub(super) fn joined(&mut self) -> Cow<'a, [u8]> {
         let rest = self.tokens.get(self.next..).unwrap_or_default();
         self.next = self.tokens.len();
@@ -120,7 +122,7 @@ pub(super) fn push_ipv6(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault
     Ok(())
 }
 
-/// An address, read by the standard library.
+/// Parses an address with the standard library.
 fn parsed<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

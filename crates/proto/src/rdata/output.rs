@@ -1,4 +1,4 @@
-//! Parts of presentation form that several types share.
+//! Helpers for presentation form that several types use.
 
 use super::table::entry;
 use crate::Rtype;
@@ -16,7 +16,8 @@ pub(super) fn push_display(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     let _ = write!(out, "{value}");
 }
 
-/// As [`Rtype::in_zone_text`], and without a mnemonic for types that are never data.
+/// Appends a type as [`Rtype::in_zone_text`] displays it, without a formatter for types in the
+/// table.
 pub(super) fn push_type(rtype: Rtype, out: &mut Vec<u8>) {
     match entry(rtype) {
         Some(entry) if !rtype.is_private_use() => out.extend_from_slice(entry.mnemonic.as_bytes()),

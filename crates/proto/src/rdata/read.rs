@@ -1,4 +1,4 @@
-//! RDATA from presentation form.
+//! Reads RDATA from presentation form.
 
 use super::Field;
 use super::input::{Input, RdataError, RdataFault, push_character_string, push_ipv4, push_ipv6};
@@ -8,7 +8,8 @@ use crate::text::{Token, parse_ttl, parse_u32, push_unescaped};
 use crate::{NameRef, Rtype, bitmap, name, timestamp};
 use data_encoding::{BASE32HEX_NOPAD, BASE64, Encoding, HEXLOWER_PERMISSIVE};
 
-/// Appends the wire form of the RDATA that `tokens` write; names are completed with `origin`.
+/// Appends the wire form of the RDATA in `tokens`. `origin` completes relative names. After an
+/// error, `out` is unchanged.
 pub fn push_from_tokens(
     rtype: Rtype,
     tokens: &[Token<'_>],
@@ -71,7 +72,8 @@ fn read_field(
         Field::U16 => out.extend_from_slice(&(input.number(16)? as u16).to_be_bytes()),
         Field::U32 => out.extend_from_slice(&input.number(32)?.to_be_bytes()),
         Field::Ttl => {
-            // The timers of SOA are plain numbers of 32 bits; the limit of RFC 2181 §8 is for TTLs.
+            // The SOA timers are plain 32-bit numbers. The limit of RFC 2181 §8 applies only to
+            // TTLs.
             let text = input.take()?.octets;
             let seconds = parse_u32(text).or_else(|| parse_ttl(text)).ok_or(RdataFault::Ttl)?;
             out.extend_from_slice(&seconds.to_be_bytes());
@@ -131,7 +133,7 @@ fn push_base64(field: Field, input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Re
     if octets == 0 && field == Field::Base64 { Err(RdataFault::Missing) } else { Ok(()) }
 }
 
-/// Appends what `digits` encode, and says how many octets that is.
+/// Appends the decoded `digits` and returns the number of octets.
 fn push_decoded(encoding: &Encoding, digits: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let start = out.len();
     out.resize(start + encoding.decode_len(digits.len()).ok()?, 0);

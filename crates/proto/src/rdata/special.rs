@@ -1,4 +1,5 @@
-//! Forms that one table row cannot say: each file measures, reads and writes one form or a family of them.
+//! Formats that a table row cannot describe. Each file measures, reads and writes one format or a
+//! group of related formats.
 
 mod chain;
 mod gateway;
@@ -13,7 +14,8 @@ use super::input::{Input, RdataFault};
 pub(super) use chain::name_start as chain_name_start;
 pub(super) use small::{algorithm_number, certificate_type};
 
-/// Octets that a field of a special form takes at the front of `rest`, where they are well formed.
+/// Returns the length of a special field at the start of `rest` in octets, or `None` if it is
+/// malformed.
 pub(super) fn measure(field: Field, before: &[u8], rest: &[u8]) -> Option<usize> {
     match field {
         Field::Location => location::measure(rest),
@@ -29,7 +31,8 @@ pub(super) fn measure(field: Field, before: &[u8], rest: &[u8]) -> Option<usize>
     }
 }
 
-/// Whether a well-formed field has a presentation form; the generic one (RFC 3597 §5) serves the others.
+/// Returns whether a well-formed field has a presentation form. Other fields are written in the
+/// generic form (RFC 3597 §5).
 pub(super) fn has_text(field: Field, octets: &[u8]) -> bool {
     match field {
         Field::Location => location::has_text(octets),
@@ -41,7 +44,8 @@ pub(super) fn has_text(field: Field, octets: &[u8]) -> bool {
     }
 }
 
-/// Appends the wire form of a field of a special form; `start` is where its RDATA starts in `out`.
+/// Appends the wire form of a special field. `start` is the offset in `out` at which the RDATA
+/// starts.
 pub(super) fn read(
     field: Field,
     input: &mut Input<'_, '_>,
@@ -60,13 +64,13 @@ pub(super) fn read(
         Field::OldBitmap => small::read_old_bitmap(input, out),
         Field::HexPairs(count) => small::read_hex_pairs(count, input, out),
         Field::Groups64 => small::read_groups(input, out),
-        // Every other field is read where it is dispatched.
+        // `read_field` reads all other fields itself.
         _ => Err(RdataFault::NeedsGeneric),
     }
 }
 
-/// Appends the presentation form of a well-formed field of a special form; `before` is the RDATA in front
-/// of it.
+/// Appends the presentation form of a well-formed special field. `before` is the RDATA before the
+/// field.
 pub(super) fn write(field: Field, before: &[u8], octets: &[u8], out: &mut Vec<u8>) {
     match field {
         Field::Location => location::write(octets, out),

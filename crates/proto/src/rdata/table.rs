@@ -4,29 +4,32 @@ use super::field::Field::{self, *};
 use crate::Rtype;
 use std::sync::OnceLock;
 
-/// One record type.
+/// A record type of the table.
 #[derive(Debug)]
 pub struct TypeEntry {
-    /// The number.
+    /// The type number.
     pub rtype: Rtype,
-    /// The mnemonic of the IANA registry; for a number of private use, that of its draft.
+    /// The mnemonic from the IANA registry, or from the draft if the number is for private use.
     pub mnemonic: &'static str,
-    /// The fields of its RDATA, in order.
+    /// The fields of the RDATA, in order.
     pub fields: &'static [Field],
 }
 
-/// A name that is compressed in messages (types of RFC 1035, RFC 3597 §4) and lower-cased in canonical form.
+/// A name that is compressed in messages (types of RFC 1035, RFC 3597 §4) and lower-cased in
+/// canonical form.
 const WELL_KNOWN: Field = Name { compress: true, lower: true };
 /// A name that is never compressed and is lower-cased in canonical form (RFC 4034 §6.2).
 const LOWERED: Field = Name { compress: false, lower: true };
-/// A name that is neither compressed nor lower-cased (types newer than RFC 4034, and NSEC: RFC 6840 §5.1).
+/// A name that is neither compressed nor lower-cased (types newer than RFC 4034, and NSEC according
+/// to RFC 6840 §5.1).
 const VERBATIM: Field = Name { compress: false, lower: false };
 
 const fn row(number: u16, mnemonic: &'static str, fields: &'static [Field]) -> TypeEntry {
     TypeEntry { rtype: Rtype(number), mnemonic, fields }
 }
 
-/// Every type with its own presentation form, ascending by number.
+/// All types with a presentation form other than the generic one, in ascending order of their
+/// numbers.
 pub static TYPES: &[TypeEntry] = &[
     row(1, "A", &[Ipv4]),
     row(2, "NS", &[WELL_KNOWN]),
@@ -93,16 +96,17 @@ pub static TYPES: &[TypeEntry] = &[
     row(260, "AMTRELAY", &[U8, RelayType, Gateway]),
     row(32768, "TA", &[U16, AlgorithmNumber, U8, Hex]),
     row(32769, "DLV", &[U16, AlgorithmNumber, U8, Hex]),
-    // draft-vcelak-nsec5: key tag, flags, next hashed owner name, types; NSEC5 algorithm and public key; tag and proof.
+    // draft-vcelak-nsec5. NSEC5: key tag, flags, next hashed owner name, types. NSEC5KEY: algorithm
+    // and public key. NSEC5PROOF: key tag and proof.
     row(65280, "NSEC5", &[U16, U8, HashedName, Bitmap]),
     row(65281, "NSEC5KEY", &[U8, Base64]),
     row(65282, "NSEC5PROOF", &[U16, Base64]),
 ];
 
-/// Rows at the end whose numbers are too high for the index.
+/// Number of rows at the end of the table whose type numbers are 512 or higher.
 const HIGH: usize = 5;
 
-/// Number → index into [`TYPES`] for the types below 512.
+/// Returns the index from type numbers below 512 to positions in [`TYPES`].
 fn index() -> &'static [u8; 512] {
     static INDEX: OnceLock<[u8; 512]> = OnceLock::new();
     INDEX.get_or_init(|| {
@@ -116,7 +120,7 @@ fn index() -> &'static [u8; 512] {
     })
 }
 
-/// The entry of `rtype`, where the table has one.
+/// Returns the entry of `rtype`, or `None` if the table does not contain it.
 #[must_use]
 pub fn entry(rtype: Rtype) -> Option<&'static TypeEntry> {
     match index().get(usize::from(rtype.0)) {
@@ -125,12 +129,12 @@ pub fn entry(rtype: Rtype) -> Option<&'static TypeEntry> {
     }
 }
 
-/// Octets of a mnemonic that is found by its hash.
+/// Maximum length of a mnemonic in the hash table, in octets.
 const SHORT: usize = 8;
-/// Places for the hashes of short mnemonics, several times as many as there are.
+/// Number of slots of the hash table, several times the number of short mnemonics.
 const PLACES: usize = 512;
 
-/// The entry whose mnemonic is `text`, in any case.
+/// Returns the entry with the mnemonic `text`, in any case.
 #[must_use]
 pub fn entry_by_mnemonic(text: &[u8]) -> Option<&'static TypeEntry> {
     let Some(word) = pack(text) else {
@@ -147,7 +151,8 @@ pub fn entry_by_mnemonic(text: &[u8]) -> Option<&'static TypeEntry> {
     None
 }
 
-/// Short mnemonics and their indices into [`TYPES`], each at its hash or in the next free place behind it.
+/// Hash table with open addressing: short mnemonics and their positions in [`TYPES`], each in the
+/// slot of its hash or in the next free slot.
 fn mnemonics() -> &'static [Option<(u64, u8)>; PLACES] {
     static MNEMONICS: OnceLock<[Option<(u64, u8)>; PLACES]> = OnceLock::new();
     MNEMONICS.get_or_init(|| {
@@ -164,8 +169,8 @@ fn mnemonics() -> &'static [Option<(u64, u8)>; PLACES] {
     })
 }
 
-/// A short mnemonic in upper case as one word; `None` where `text` is longer, or empty, or has an octet that fills up
-/// words.
+/// Returns a short mnemonic in upper case as one word. Returns `None` if `text` is empty, longer
+/// than [`SHORT`], or contains a zero octet, which is the padding of shorter words.
 fn pack(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > SHORT || text.contains(&0) {
         return None;
@@ -173,7 +178,7 @@ fn pack(text: &[u8]) -> Option<u64> {
     Some(text.iter().fold(0, |word, octet| word << 8 | u64::from(octet.to_ascii_uppercase())))
 }
 
-/// Multiplicative hashing, by the golden ratio.
+/// Multiplicative hash function with the golden ratio.
 const fn hash(word: u64) -> usize {
     (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % PLACES
 }

@@ -1,4 +1,4 @@
-//! RDATA of every type in the table: text to octets and back, what is refused, canonical form.
+//! RDATA of every type in the table: text to octets and back, rejected input, canonical form.
 
 use super::*;
 use crate::text::Token;
@@ -30,7 +30,8 @@ fn vectors() -> Vec<Vector> {
     vectors.collect()
 }
 
-/// Splits one entry: white space and parentheses part tokens, quotes keep them together.
+/// Splits one entry into tokens: white space and parentheses separate tokens, except inside
+/// quotation marks.
 fn tokenize(text: &str) -> Vec<Token<'_>> {
     let octets = text.as_bytes();
     let mut tokens = Vec::new();
@@ -414,7 +415,7 @@ fn service_parameter_forms_agree() {
     assert_eq!(svcb("key667=\"a b\""), svcb("key667=a\\032b"));
     assert_eq!(svcb("mandatory=key1 alpn=h2"), svcb("alpn=\"h2\" mandatory=alpn"));
     assert_eq!(write(Rtype(64), &svcb("key667=\"a b;\\\"\"")), "1 . key667=\"a b;\\\"\"");
-    // A reader of zone files may give the quoted value as a token of its own.
+    // A zone file reader may return the quoted value as a separate token.
     let line = "1 . alpn=\"h2\"";
     let value = Token { octets: b"h2", quoted: true, at: 10 };
     let mut tokens = tokenize("1 . alpn=");
@@ -422,7 +423,7 @@ fn service_parameter_forms_agree() {
     let mut out = Vec::new();
     push_from_tokens(Rtype(64), &tokens, None, &mut out).unwrap();
     assert_eq!(Ok(out), read(Rtype(64), line));
-    // Behind white space it belongs to nothing.
+    // After white space, the quoted token does not belong to the key.
     tokens[3].at += 1;
     assert!(push_from_tokens(Rtype(64), &tokens, None, &mut Vec::new()).is_err());
 }
@@ -451,15 +452,16 @@ fn malformed_parameters_on_the_wire() {
 #[test]
 fn what_text_cannot_say_is_written_in_generic_form() {
     let cases: &[(&str, &[u8])] = &[
-        // LOC of another version (RFC 1876 §2).
+        // LOC with a version other than 0 (RFC 1876 §2).
         ("LOC", &[1, 2, 3]),
-        // A family without address format.
+        // An address family without presentation form.
         ("APL", &[0, 3, 8, 1, 10]),
         // NXT with bit 0 set (RFC 2535 §5.2).
         ("NXT", &[0, 0x80, 0]),
-        // A6 with a pad bit.
+        // A6 with a nonzero pad bit.
         ("A6", &[1, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
-        // no-default-alpn without alpn, and a mandatory key that is not there (RFC 9460 §7.1.1 and §8).
+        // no-default-alpn without alpn, and mandatory with a key that is missing (RFC 9460 §7.1.1
+        // and §8).
         ("SVCB", &[0, 1, 0, 0, 2, 0, 0]),
         ("SVCB", &[0, 1, 0, 0, 0, 0, 2, 0, 3]),
     ];
@@ -517,7 +519,8 @@ fn malformed_wire() {
 
 #[test]
 fn generic_form_of_known_types() {
-    // RFC 3597 §5: read for known types too, and written in their own form.
+    // RFC 3597 §5: the generic form is also accepted for known types, and written in the form of
+    // the type.
     let wire = read(Rtype::A, "\\# 4 0A 000001").unwrap();
     assert_eq!(write(Rtype::A, &wire), "10.0.0.1");
     let wire = read(Rtype::MX, "\\# 6 000a 01410142 00".trim()).map_err(|error| error.fault);
@@ -651,7 +654,8 @@ fn mnemonics_of_algorithms_and_certificates() {
     assert_eq!(special::certificate_type(b"65536"), None);
 }
 
-/// Whatever is accepted and written is read back to the same octets; nothing panics on what is not.
+/// Writes `wire` and reads it back. The result must be the same octets if `wire` is well formed,
+/// and an error otherwise. Nothing may panic.
 fn check(rtype: Rtype, wire: &[u8]) -> Result<(), TestCaseError> {
     for name in names(rtype, wire) {
         prop_assert!(name.range.end <= wire.len());
@@ -674,7 +678,8 @@ fn any_type() -> impl Strategy<Value = Rtype> {
     (0..TYPES.len()).prop_map(|index| TYPES[index].rtype)
 }
 
-/// Zone files hold records of private use in the generic form, with the mnemonic form behind it for people.
+/// Zone files contain records of private use in the generic form, followed by the mnemonic form as
+/// a comment for readers.
 #[test]
 fn private_types_have_a_comment() {
     let comment = |rtype: Rtype, text: &str| {
@@ -682,7 +687,7 @@ fn private_types_have_a_comment() {
         let mut out = Vec::new();
         push_comment(rtype, &wire, &mut out);
         let comment = String::from_utf8(out).unwrap();
-        // Read again, the comment is the record.
+        // The comment, read as a record, has the same RDATA.
         if let Some(mnemonic) = comment.strip_prefix(" ; ") {
             let (name, fields) = mnemonic.split_once(' ').unwrap();
             assert_eq!((name.parse(), read(rtype, fields)), (Ok(rtype), Ok(wire)));

@@ -1,4 +1,4 @@
-//! RDATA to presentation form.
+//! Writes RDATA in presentation form.
 
 use super::Field;
 use super::output::{push_display, push_encoded, push_type, push_types};
@@ -8,16 +8,17 @@ use crate::text::{push_decimal, push_name, push_quoted};
 use crate::{NameRef, Rtype, bitmap, timestamp};
 use data_encoding::{BASE32HEX_NOPAD, BASE64, HEXLOWER, HEXUPPER};
 
-/// Appends the presentation form of RDATA; the generic form (RFC 3597 §5) where the type is not in the table or for
-/// private use, where the octets are malformed for it, or where its presentation form cannot say them.
+/// Appends the presentation form of RDATA. It uses the generic form (RFC 3597 §5) if the type is
+/// not in the table or is for private use, if the RDATA is malformed, or if the presentation form
+/// of the type cannot represent it.
 pub fn push_text(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
     if rtype.is_private_use() || !push_fields(rtype, rdata, out) {
         push_generic(rdata, out);
     }
 }
 
-/// Appends a comment with the mnemonic form of a record of private use, which zone files hold in the generic form; of
-/// other records nothing.
+/// Appends a comment with the mnemonic form of a record of private use, which zone files contain in
+/// the generic form. For other records it appends nothing.
 pub fn push_comment(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
     if !rtype.is_private_use() {
         return;
@@ -32,7 +33,8 @@ pub fn push_comment(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the fields of RDATA in presentation form; `false`, and nothing appended, where they have none.
+/// Appends the fields of RDATA in presentation form. Returns `false` and appends nothing if the
+/// RDATA has no presentation form.
 fn push_fields(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) -> bool {
     let start = out.len();
     let fields = entry(rtype).map_or(&[][..], |entry| entry.fields);
@@ -43,8 +45,9 @@ fn push_fields(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Appends the fields with blanks between them; `None` where a field is malformed or has no presentation form, or
-/// octets are left over. What was written until then is of no use.
+/// Appends the fields, separated by spaces. Returns `None` if a field is malformed or has no
+/// presentation form, or if octets follow the last field. The caller then discards the partial
+/// output.
 fn push_each(fields: &[Field], rdata: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     let mut at = 0;
@@ -55,7 +58,7 @@ fn push_each(fields: &[Field], rdata: &[u8], out: &mut Vec<u8>) -> Option<()> {
         if !special::has_text(field, octets) {
             return None;
         }
-        // Fields that take no octets write nothing, but for a gateway (`.`) and a long text (`""`).
+        // A field without octets is omitted, except a gateway (`.`) and a long text (`""`).
         if octets.is_empty() && !matches!(field, Field::Gateway | Field::LongText) {
             continue;
         }

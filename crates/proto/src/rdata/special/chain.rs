@@ -1,7 +1,8 @@
-//! A6 (RFC 2874 §3): an IPv6 address in pieces.
+//! A6 (RFC 2874 §3): a part of an IPv6 address, and the name that has its prefix.
 //!
-//! On the wire: prefix length 1, the other bits right-aligned in whole octets, and the name that has the
-//! prefix unless its length is 0 (§3.1). In text: prefix length, address, name (§3.2).
+//! Wire form: prefix length (1 octet), the other bits of the address right-aligned in whole octets,
+//! and the prefix name unless the prefix length is 0 (§3.1). Presentation form: prefix length,
+//! address, name (§3.2).
 
 use crate::rdata::input::{Input, RdataFault, push_ipv6};
 use crate::rdata::output::push_display;
@@ -9,15 +10,15 @@ use crate::text::{push_decimal, push_name};
 use crate::{NameRef, name};
 use std::net::Ipv6Addr;
 
-/// Bits of an address, and the greatest prefix length.
+/// Number of bits of an address; also the maximum prefix length.
 const BITS: u8 = 128;
 
-/// Octets of the suffix behind a prefix of `prefix` bits.
+/// Returns the length of the address suffix after a prefix of `prefix` bits, in octets.
 fn suffix_length(prefix: u8) -> Option<usize> {
     16usize.checked_sub(usize::from(prefix / 8)).filter(|_| prefix <= BITS)
 }
 
-/// The bits of the suffix's first octet that belong to it.
+/// Returns the mask of the bits that belong to the suffix in its first octet.
 const fn first_mask(prefix: u8) -> u8 {
     0xff >> (prefix % 8)
 }
@@ -32,12 +33,13 @@ pub(super) fn measure(rest: &[u8]) -> Option<usize> {
     NameRef::split_from(after).ok().map(|(name, _)| fixed + name.len())
 }
 
-/// Where the prefix name of a well-formed field starts; its end where there is none.
+/// Returns the offset of the prefix name in a well-formed field. This is the end of the field if it
+/// has no name.
 pub(in crate::rdata) fn name_start(octets: &[u8]) -> Option<usize> {
     Some(1 + suffix_length(*octets.first()?)?)
 }
 
-/// Pad bits are zero (RFC 2874 §3.1); text cannot say others.
+/// Pad bits are zero (RFC 2874 §3.1). The presentation form cannot represent nonzero pad bits.
 pub(super) fn has_text(octets: &[u8]) -> bool {
     match octets {
         [prefix, first, ..] if *prefix < BITS => first & !first_mask(*prefix) == 0,
@@ -52,7 +54,7 @@ pub(super) fn read(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), R
     let mut token = input.take()?;
     let next = input.take_optional();
     out.push(prefix);
-    // RFC 2874 §3.2: the address may be left out where the prefix has all bits.
+    // RFC 2874 §3.2: the address may be omitted if the prefix length is 128.
     if prefix < BITS || next.is_some() {
         let mut address = Vec::with_capacity(16);
         push_ipv6(token.octets, &mut address)?;

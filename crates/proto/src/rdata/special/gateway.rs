@@ -1,7 +1,8 @@
-//! Gateways of IPSECKEY (RFC 4025) and relays of AMTRELAY (RFC 8777): nothing, an address or a name, as a
-//! type in front of them says.
+//! Gateways of IPSECKEY (RFC 4025) and relays of AMTRELAY (RFC 8777): nothing, an address or a
+//! name, according to a preceding type field.
 //!
-//! Both have the type in the second octet of the RDATA; AMTRELAY's has the discovery bit above it.
+//! The type is in the second octet of the RDATA of both record types. In AMTRELAY, the top bit of
+//! this octet is the discovery bit.
 
 use crate::rdata::input::{Input, RdataFault, push_ipv4, push_ipv6};
 use crate::rdata::output::push_display;
@@ -9,12 +10,12 @@ use crate::text::{push_decimal, push_name};
 use crate::{NameRef, name};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The types of both registries (RFC 4025 §2.5, RFC 8777 §4.2.3).
+/// Gateway types and relay types (RFC 4025 §2.5, RFC 8777 §4.2.3).
 const NONE: u8 = 0;
 const IPV4: u8 = 1;
 const IPV6: u8 = 2;
 const NAME: u8 = 3;
-/// AMTRELAY's discovery bit (RFC 8777 §4.2.2).
+/// Discovery bit of AMTRELAY (RFC 8777 §4.2.2).
 const DISCOVERY: u8 = 0x80;
 
 pub(super) fn measure_type(rest: &[u8], has_discovery: bool) -> Option<usize> {
@@ -41,7 +42,8 @@ pub(super) fn read_type(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// RFC 8777 §4.3.1: the discovery bit is a field of its own, 0 or 1.
+/// RFC 8777 §4.3.1: in presentation form, the discovery bit is a separate field with the value 0 or
+/// 1.
 pub(super) fn read_relay_type(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
     let discovery = input.number(1)? as u8;
     out.push(discovery << 7 | read_type_number(input)?);

@@ -1,7 +1,7 @@
 //! HIP (RFC 8005 §5): Host Identity Tag, public key and rendezvous servers.
 //!
-//! On the wire: tag length 1, algorithm 1, key length 2, tag, key, names. In text: algorithm, tag in
-//! hexadecimal digits, key in base64, names (§6).
+//! Wire form: tag length (1 octet), algorithm (1), key length (2), tag, key, names. Presentation
+//! form: algorithm, tag in hexadecimal digits, key in base64, names (§6).
 
 use crate::rdata::input::{Input, RdataFault};
 use crate::rdata::output::push_encoded;
@@ -27,7 +27,7 @@ impl<'a> Identity<'a> {
 
 pub(super) fn measure(rest: &[u8]) -> Option<usize> {
     let identity = Identity::from_octets(rest)?;
-    // Text has no way to write an empty tag or key.
+    // The presentation form cannot represent an empty tag or key.
     if identity.tag.is_empty() || identity.key.is_empty() {
         return None;
     }

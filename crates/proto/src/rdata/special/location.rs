@@ -1,30 +1,30 @@
-//! LOC (RFC 1876): where something is on the Earth.
+//! LOC (RFC 1876): a location on the Earth.
 //!
-//! Angles are thousandths of a second of arc from the equator and the prime meridian, which stand at 2^31;
-//! the altitude is in centimetres from 100,000 m below the reference spheroid; sizes are one decimal digit
-//! and a power of ten, in centimetres.
+//! Angles are in thousandths of a second of arc. The equator and the prime meridian have the value
+//! 2^31. The altitude is in centimetres, counted from 100,000 m below the reference spheroid. Sizes
+//! are in centimetres, as one decimal digit and a power of ten.
 
 use crate::rdata::input::{Input, RdataFault};
 use crate::rdata::output::push_display;
 use crate::text::{Token, parse_u32};
 
-/// Octets of version 0, the only one defined.
+/// Length of version 0 in octets. No other version is defined.
 const LENGTH: usize = 16;
-/// The equator and the prime meridian (RFC 1876 §2).
+/// Angle of the equator and the prime meridian (RFC 1876 §2).
 const ZERO_ANGLE: u32 = 1 << 31;
 /// Thousandths of a second of arc in a degree.
 const DEGREE: u32 = 3_600_000;
-/// Centimetres from the lowest altitude up to the spheroid (RFC 1876 §2).
+/// Altitude value of the spheroid: centimetres above the lowest altitude (RFC 1876 §2).
 const ZERO_ALTITUDE: i64 = 10_000_000;
-/// The greatest size in centimetres: digit 9, power 9.
+/// Maximum size in centimetres: digit 9, power 9.
 const MAX_SIZE: u64 = 9_000_000_000;
-/// Size 1 m, horizontal precision 10,000 m, vertical precision 10 m (RFC 1876 §3).
+/// Defaults: size 1 m, horizontal precision 10,000 m, vertical precision 10 m (RFC 1876 §3).
 const DEFAULT_SIZES: [u8; 3] = [0x12, 0x16, 0x13];
 
 const FAULT: RdataFault =
     RdataFault::Special("location (write D [M [S]] N|S D [M [S]] E|W ALTITUDEm [SIZEm [HPm [VPm]]])");
 
-/// RFC 1876 §2: nothing is assumed of the octets of versions other than 0.
+/// RFC 1876 §2 defines nothing about the octets of versions other than 0.
 pub(super) fn measure(rest: &[u8]) -> Option<usize> {
     if *rest.first()? != 0 {
         return Some(rest.len());
@@ -41,7 +41,8 @@ pub(super) fn has_text(octets: &[u8]) -> bool {
     octets.first() == Some(&0)
 }
 
-/// RFC 1876 §2: digit and power are 0 to 9; no power of ten makes zero larger, so that 0 is written one way.
+/// RFC 1876 §2: digit and power are 0 to 9. Zero is only valid with the power 0, so that it has one
+/// encoding.
 const fn is_size(size: u8) -> bool {
     let (digit, power) = (size >> 4, size & 0x0f);
     digit <= 9 && power <= 9 && (digit > 0 || power == 0)
@@ -82,7 +83,8 @@ pub(super) fn read(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), R
     Ok(())
 }
 
-/// Degrees, minutes and seconds, the latter two optional, and the letter of the hemisphere.
+/// Reads degrees, minutes and seconds, and the letter of the hemisphere. Minutes and seconds are
+/// optional.
 fn read_angle(input: &mut Input<'_, '_>, limit: u32, letters: [u8; 2]) -> Result<u32, RdataFault> {
     let degrees = parse_u32(input.take()?.octets).filter(|n| *n <= limit).ok_or(FAULT)?;
     let mut angle = degrees * DEGREE;
@@ -93,7 +95,7 @@ fn read_angle(input: &mut Input<'_, '_>, limit: u32, letters: [u8; 2]) -> Result
         }
         let decimals = if unit == 1000 { 3 } else { 0 };
         let value = parse_decimal(token.octets, decimals).ok_or(FAULT)?;
-        // Seconds come in thousandths, minutes in wholes; both stay below 60.
+        // Minutes are integers; seconds are in thousandths. Both must be below 60.
         let scaled = if unit == 1000 { value } else { value.saturating_mul(u64::from(unit)) };
         let scaled = u32::try_from(scaled).ok().filter(|scaled| *scaled < 60 * unit).ok_or(FAULT)?;
         angle += scaled;
@@ -109,13 +111,14 @@ fn finish_angle(angle: u32, limit: u32, is_second: bool) -> Result<u32, RdataFau
     Ok(if is_second { ZERO_ANGLE - angle } else { ZERO_ANGLE + angle })
 }
 
-/// Whether `token` is the second of `letters`; `None` where it is neither.
+/// Returns whether `token` is the second of `letters`, or `None` if it is neither of them.
 fn hemisphere(token: Token<'_>, letters: [u8; 2]) -> Option<bool> {
     let [letter] = token.octets else { return None };
     letters.iter().position(|known| known.eq_ignore_ascii_case(letter)).map(|at| at == 1)
 }
 
-/// An unsigned number with up to `decimals` digits behind the point, in units of the last of them.
+/// Parses an unsigned number with up to `decimals` digits after the decimal point. The unit of the
+/// result is the last decimal.
 fn parse_decimal(text: &[u8], decimals: usize) -> Option<u64> {
     let point = text.iter().position(|octet| *octet == b'.');
     let (whole, fraction) = match point {
@@ -133,7 +136,7 @@ fn parse_decimal(text: &[u8], decimals: usize) -> Option<u64> {
         .try_fold(0u64, |sum, digit| Some(sum * 10 + u64::from(digit?)))
 }
 
-/// Centimetres of `[-]N[.NN][m]`.
+/// Parses `[-]N[.NN][m]` and returns centimetres.
 fn parse_metres(text: &[u8]) -> Option<i64> {
     let text = text.strip_suffix(b"m").or_else(|| text.strip_suffix(b"M")).unwrap_or(text);
     let (negative, text) = match text.strip_prefix(b"-") {
@@ -148,7 +151,7 @@ fn read_altitude(token: Token<'_>) -> Option<u32> {
     u32::try_from(parse_metres(token.octets)? + ZERO_ALTITUDE).ok()
 }
 
-/// RFC 1876 appendix A: only the first digit is kept.
+/// Keeps only the first digit, as RFC 1876 appendix A does.
 fn read_size(token: Token<'_>) -> Option<u8> {
     let mut digit = u64::try_from(parse_metres(token.octets)?).ok().filter(|size| *size <= MAX_SIZE)?;
     let mut power = 0;

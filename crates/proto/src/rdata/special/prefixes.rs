@@ -1,7 +1,8 @@
-//! APL (RFC 3123): lists of address prefixes, each with family, length and negation.
+//! APL (RFC 3123): lists of address prefixes, each with address family, prefix length and negation
+//! flag.
 //!
-//! On the wire: family 2 octets, prefix length 1, negation bit and length of the address part 1, address
-//! part without its trailing zero octets (§4).
+//! Wire form (§4): family (2 octets), prefix length (1), negation bit and length of the address
+//! part (1), and the address part without its trailing zero octets.
 
 use crate::rdata::input::{Input, RdataFault, push_ipv4, push_ipv6};
 use crate::rdata::output::push_display;
@@ -37,7 +38,7 @@ fn items(octets: &[u8]) -> impl Iterator<Item = Item<'_>> {
     })
 }
 
-/// Greatest prefix length of a family with a presentation form.
+/// Returns the maximum prefix length of a family, or `None` if the family has no presentation form.
 const fn max_prefix(family: u16) -> Option<u8> {
     match family {
         IPV4 => Some(32),
@@ -48,7 +49,7 @@ const fn max_prefix(family: u16) -> Option<u8> {
 
 impl Item<'_> {
     fn is_well_formed(&self) -> bool {
-        // RFC 3123 §4: the sender leaves trailing zero octets out, whatever the prefix length is.
+        // RFC 3123 §4: the sender omits trailing zero octets, regardless of the prefix length.
         if self.address.last() == Some(&0) {
             return false;
         }
@@ -69,7 +70,7 @@ pub(super) fn measure(rest: &[u8]) -> Option<usize> {
     Some(rest.len())
 }
 
-/// Families other than IPv4 and IPv6 have no address format.
+/// Families other than IPv4 and IPv6 have no presentation form.
 pub(super) fn has_text(octets: &[u8]) -> bool {
     items(octets).all(|item| max_prefix(item.family).is_some())
 }
@@ -99,7 +100,7 @@ fn read_item(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
     }
     let length = part.iter().rposition(|octet| *octet != 0).map_or(0, |last| last + 1);
     out.extend_from_slice(&family.to_be_bytes());
-    // At most 16, so that the negation bit stays free.
+    // The length is at most 16, so it does not overlap the negation bit.
     out.extend_from_slice(&[prefix, negated | length as u8]);
     out.extend_from_slice(&part[..length]);
     Ok(())

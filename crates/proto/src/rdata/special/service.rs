@@ -1,11 +1,13 @@
 //! Service parameters of SVCB and HTTPS (RFC 9460 §2), with `dohpath` (RFC 9461 §5) and `ohttp`
 //! (RFC 9540 §4).
 //!
-//! On the wire: key 2 octets, length 2, value, keys strictly ascending (RFC 9460 §2.2). Values of known keys
-//! have their format checked there and in text; that the parameters agree with each other (§8 and §7.1.1) is
-//! asked of text alone, and records that do not are written in the generic form.
+//! Wire form: key (2 octets), length (2), value; keys are strictly ascending (RFC 9460 §2.2). The
+//! format of the values of known keys is checked in wire form and in presentation form. Consistency
+//! between the parameters (§8 and §7.1.1) is only required in presentation form. Records with
+//! inconsistent parameters are written in the generic form.
 //!
-//! A quoted value is taken both inside its token (`alpn="h2"`) and as a quoted token right behind `alpn=`.
+//! A quoted value is accepted inside the token of its key (`alpn="h2"`) and as a separate quoted
+//! token directly after `alpn=`.
 
 use crate::rdata::input::{Input, RdataFault, push_ipv4, push_ipv6};
 use crate::rdata::output::{push_display, push_encoded};
@@ -23,7 +25,7 @@ const IPV6_HINT: u16 = 6;
 const DOH_PATH: u16 = 7;
 const OHTTP: u16 = 8;
 
-/// The names of keys 0 to 8 (RFC 9460 §14.3.2, RFC 9461 §9, RFC 9540 §8).
+/// Names of the keys 0 to 8 (RFC 9460 §14.3.2, RFC 9461 §9, RFC 9540 §8).
 const NAMES: [&str; 9] =
     ["mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint", "dohpath", "ohttp"];
 
@@ -40,7 +42,7 @@ fn split_parameter(octets: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((u16::from_be_bytes([*a, *b]), value, rest))
 }
 
-/// Keys and values of well-formed parameters.
+/// Returns the keys and values of well-formed parameters.
 fn parameters(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = octets;
     std::iter::from_fn(move || {
@@ -50,7 +52,7 @@ fn parameters(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// RFC 9460 §2.2: keys strictly ascending, each value in its key's format.
+/// RFC 9460 §2.2: keys are strictly ascending, and each value has the format of its key.
 pub(super) fn measure(rest: &[u8]) -> Option<usize> {
     let mut tail = rest;
     let mut last = None;
@@ -65,12 +67,13 @@ pub(super) fn measure(rest: &[u8]) -> Option<usize> {
     Some(rest.len())
 }
 
-/// Whether `value` has the format of `key`; keys without one take anything.
+/// Returns whether `value` has the format of `key`. For a key without a known format, any value is
+/// valid.
 fn is_value(key: u16, value: &[u8]) -> bool {
     let is_list_of = |size: usize| !value.is_empty() && value.len().is_multiple_of(size);
     match key {
         MANDATORY => {
-            // RFC 9460 §8: strictly ascending, and mandatory itself is never listed.
+            // RFC 9460 §8: the keys are strictly ascending and do not include `mandatory` itself.
             is_list_of(2) && numbers(value).is_sorted_by(|a, b| a < b) && numbers(value).all(|key| key > 0)
         }
         ALPN => is_alpn(value),
@@ -88,7 +91,8 @@ fn numbers(value: &[u8]) -> impl Iterator<Item = u16> + '_ {
     value.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
 }
 
-/// RFC 9460 §7.1.1: identifiers of 1 to 255 octets, each with its length, to the end.
+/// RFC 9460 §7.1.1: identifiers of 1 to 255 octets, each after a length octet, to the end of the
+/// value.
 fn is_alpn(value: &[u8]) -> bool {
     let mut rest = value;
     while let Some((&length, tail)) = rest.split_first() {
@@ -100,7 +104,7 @@ fn is_alpn(value: &[u8]) -> bool {
     !value.is_empty()
 }
 
-/// RFC 9461 §5: a relative URI template (RFC 6570) in UTF-8, with a variable `dns`.
+/// RFC 9461 §5: a relative URI template (RFC 6570) in UTF-8 with a variable `dns`.
 fn is_doh_path(value: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(value) else { return false };
     if !text.starts_with('/') {
@@ -119,13 +123,15 @@ fn is_doh_path(value: &[u8]) -> bool {
     has_dns && !rest.contains('}')
 }
 
-/// The variables of a template expression, without its operator and their modifiers (RFC 6570 §2.2 to §2.4).
+/// Returns the variables of a template expression, without the operator and without modifiers (RFC
+/// 6570 §2.2 to §2.4).
 fn variables(expression: &str) -> impl Iterator<Item = &str> {
     let list = expression.strip_prefix(['+', '#', '.', '/', ';', '?', '&']).unwrap_or(expression);
     list.split(',').map(|variable| variable.split([':', '*']).next().unwrap_or(variable))
 }
 
-/// Whether the parameters agree with each other: RFC 9460 §8 for mandatory, §7.1.1 for no-default-alpn.
+/// Returns whether the parameters are consistent with each other: RFC 9460 §8 for mandatory, §7.1.1
+/// for no-default-alpn.
 pub(super) fn has_text(octets: &[u8]) -> bool {
     let has = |wanted: u16| parameters(octets).any(|(key, _)| key == wanted);
     parameters(octets).all(|(key, value)| match key {
@@ -155,7 +161,7 @@ pub(super) fn read(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), R
     if has_text(&out[start..]) { Ok(()) } else { Err(INCONSISTENT) }
 }
 
-/// One parameter: `key`, `key=value` or `key="value"`.
+/// Reads one parameter: `key`, `key=value` or `key="value"`.
 fn read_parameter<'a>(token: Token<'a>, input: &mut Input<'a, '_>) -> Result<(u16, Vec<u8>), RdataFault> {
     if token.quoted {
         return Err(KEY_FAULT);
@@ -172,22 +178,24 @@ fn read_parameter<'a>(token: Token<'a>, input: &mut Input<'a, '_>) -> Result<(u1
     };
     let mut octets = Vec::with_capacity(value.len());
     match key {
-        // RFC 9460 §2.1: keyNNNNN takes the octets as on the wire, for known keys too.
+        // RFC 9460 §2.1: with `keyNNNNN`, the value is in wire form, also for known keys.
         MANDATORY..=OHTTP if is_named => read_value(key, value, &mut octets)?,
         _ => push_unescaped(value, &mut octets).ok_or(VALUE_FAULT)?,
     }
     if is_value(key, &octets) { Ok((key, octets)) } else { Err(VALUE_FAULT) }
 }
 
-/// The quoted token right behind a token that ends in `=`; nothing where there is none.
+/// Takes the quoted token directly after a token that ends in `=`. Returns an empty value if no
+/// such token follows.
 fn quoted_value<'a>(token: Token<'a>, input: &mut Input<'a, '_>) -> &'a [u8] {
     let end = token.at + token.octets.len();
-    // Adjacent: at most the quote stands between.
+    // The tokens are adjacent if at most the quotation mark is between them.
     let is_adjacent = |next: &Token<'_>| next.quoted && (end..=end + 1).contains(&next.at);
     input.take_if(is_adjacent).map_or(&[], |token| token.octets)
 }
 
-/// The value without the quotes around it; `None` where a quote stands elsewhere without an escape.
+/// Returns the value without enclosing quotation marks, or `None` if it contains another unescaped
+/// quotation mark.
 fn strip_quotes(value: &[u8]) -> Option<&[u8]> {
     let (is_quoted, inner) = match value {
         [b'"', inner @ ..] => (true, inner),
@@ -203,8 +211,8 @@ fn strip_quotes(value: &[u8]) -> Option<&[u8]> {
     (!is_quoted).then_some(inner)
 }
 
-/// The key that a name or `keyNNNNN` says, and whether by its name (RFC 9460 §2.1: lower case, no leading
-/// zeros).
+/// Returns the key that `name` or `keyNNNNN` denotes, and whether it is denoted by its name. RFC
+/// 9460 §2.1: names are in lower case, and numbers have no leading zeros.
 fn key_number(name: &[u8]) -> Option<(u16, bool)> {
     if let Some(key) = (0..).zip(NAMES).find(|(_, known)| known.as_bytes() == name).map(|(key, _)| key) {
         return Some((key, true));
@@ -216,10 +224,10 @@ fn key_number(name: &[u8]) -> Option<(u16, bool)> {
     u16::try_from(parse_u32(digits)?).ok().map(|key| (key, false))
 }
 
-/// Appends the wire octets of the value of a key written by its name.
+/// Appends the wire form of the value of a key that is denoted by its name.
 fn read_value(key: u16, value: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
-    // RFC 9460 §7.1.1, §7.2, §7.3, §8: lists of names, numbers and addresses take no escapes, which none of
-    // their readers knows.
+    // RFC 9460 §7.1.1, §7.2, §7.3, §8: lists of key names, numbers and addresses allow no escapes.
+    // The functions that read these reject a backslash.
     match key {
         MANDATORY => read_mandatory(value, out),
         ALPN => read_alpn(value, out).ok_or(VALUE_FAULT),
@@ -238,7 +246,8 @@ fn read_value(key: u16, value: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFaul
     }
 }
 
-/// RFC 9460 §8: keys in any order in text, ascending on the wire. One that stands twice fails the check there.
+/// RFC 9460 §8: keys are in any order in presentation form, and ascending in wire form. The check
+/// of the wire form rejects a duplicate key.
 fn read_mandatory(value: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
     let keys = value.split(|octet| *octet == b',').map(|name| key_number(name).map(|(key, _)| key));
     let mut keys = keys.collect::<Option<Vec<u16>>>().ok_or(KEY_FAULT)?;
@@ -247,8 +256,8 @@ fn read_mandatory(value: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
     Ok(())
 }
 
-/// RFC 9460 §7.1.1 and appendix A.1: escapes of a character string are resolved first, then commas part the
-/// list, in which `\,` and `\\` are a comma and a backslash of an identifier.
+/// RFC 9460 §7.1.1 and appendix A.1: first the escapes of the character string are resolved, then
+/// commas separate the list. Inside an identifier, `\,` and `\\` denote a comma and a backslash.
 fn read_alpn(value: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut list = Vec::with_capacity(value.len());
     push_unescaped(value, &mut list)?;
@@ -335,7 +344,7 @@ fn write_alpn(value: &[u8], out: &mut Vec<u8>) {
     write_string(&list, out);
 }
 
-/// A character string, in quotes only where it needs them.
+/// Appends a character string, with quotation marks only if it needs them.
 fn write_string(octets: &[u8], out: &mut Vec<u8>) {
     let is_plain =
         |octet: &u8| octet.is_ascii_graphic() && !matches!(octet, b'"' | b'\\' | b';' | b'(' | b')');

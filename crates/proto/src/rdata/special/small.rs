@@ -1,6 +1,6 @@
-//! Small forms: the bit map of NXT (RFC 2535 §5.2), hexadecimal pairs of EUI48 and EUI64 (RFC 7043 §3.2 and
-//! §4.2), the groups of NID and L64 (RFC 6742 §2), and the mnemonics of DNSSEC algorithms and certificate
-//! types (RFC 4398 §2.1).
+//! Small formats: the bit map of NXT (RFC 2535 §5.2), hexadecimal pairs of EUI48 and EUI64 (RFC
+//! 7043 §3.2 and §4.2), the groups of NID and L64 (RFC 6742 §2), and the mnemonics of DNSSEC
+//! algorithms and certificate types (RFC 4398 §2.1).
 
 use crate::rdata::input::{Input, RdataFault};
 use crate::rdata::output::{push_display, push_types};
@@ -8,7 +8,7 @@ use crate::text::parse_u32;
 use crate::{Rtype, bitmap};
 use data_encoding::HEXLOWER_PERMISSIVE;
 
-/// The DNS Security Algorithm Numbers that have mnemonics.
+/// Mnemonics of the registry "DNS Security Algorithm Numbers".
 const ALGORITHMS: [(&str, u8); 17] = [
     ("RSAMD5", 1),
     ("DH", 2),
@@ -29,7 +29,7 @@ const ALGORITHMS: [(&str, u8); 17] = [
     ("PRIVATEOID", 254),
 ];
 
-/// RFC 4398 §2.1.
+/// Mnemonics of certificate types (RFC 4398 §2.1).
 const CERTIFICATES: [(&str, u16); 10] = [
     ("PKIX", 1),
     ("SPKI", 2),
@@ -43,12 +43,12 @@ const CERTIFICATES: [(&str, u16); 10] = [
     ("OID", 254),
 ];
 
-/// The algorithm that a number or a mnemonic in any case names.
+/// Reads a DNSSEC algorithm: a number, or a mnemonic in any case.
 pub(in crate::rdata) fn algorithm_number(text: &[u8]) -> Option<u8> {
     number_or_mnemonic(text, &ALGORITHMS)
 }
 
-/// The certificate type that a number or a mnemonic in any case names.
+/// Reads a certificate type: a number, or a mnemonic in any case.
 pub(in crate::rdata) fn certificate_type(text: &[u8]) -> Option<u16> {
     number_or_mnemonic(text, &CERTIFICATES)
 }
@@ -60,8 +60,8 @@ fn number_or_mnemonic<T: Copy + TryFrom<u32>>(text: &[u8], known: &[(&str, T)]) 
     known.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(text)).map(|(_, number)| *number)
 }
 
-/// RFC 2535 §5.2: bits for types 0 to 127 without trailing zero octets; a set bit 0 says that the map has
-/// another format.
+/// RFC 2535 §5.2: bits for the types 0 to 127, without trailing zero octets. If bit 0 is set, the
+/// map has another format.
 pub(super) fn measure_old_bitmap(rest: &[u8]) -> Option<usize> {
     let plain = has_old_bitmap_text(rest);
     (!plain || (rest.len() <= 16 && rest.last() != Some(&0))).then_some(rest.len())
@@ -79,7 +79,7 @@ pub(super) fn read_old_bitmap(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> R
     }
     types.sort_unstable();
     types.dedup();
-    // One window of the newer format has the same bits behind its number and its length.
+    // The bits are the same as in window 0 of the newer format, after the window number and length.
     let mut map = Vec::with_capacity(18);
     bitmap::push(&types, &mut map);
     out.extend_from_slice(map.get(2..).unwrap_or_default());
@@ -87,13 +87,13 @@ pub(super) fn read_old_bitmap(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> R
 }
 
 pub(super) fn write_old_bitmap(octets: &[u8], out: &mut Vec<u8>) {
-    // At most 16 octets, as the measure saw.
+    // The map has at most 16 octets, because `measure_old_bitmap` checked it.
     let mut map = vec![0, octets.len() as u8];
     map.extend_from_slice(octets);
     push_types(bitmap::types(&map), out);
 }
 
-/// Two digits each, joined by hyphens.
+/// Reads pairs of hexadecimal digits joined by hyphens.
 pub(super) fn read_hex_pairs(
     count: u8,
     input: &mut Input<'_, '_>,
@@ -116,7 +116,7 @@ pub(super) fn write_hex_pairs(octets: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Four groups of one to four digits, never shortened by `::`.
+/// Reads four groups of one to four hexadecimal digits. The abbreviation `::` is not allowed.
 pub(super) fn read_groups(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
     let fault =
         RdataFault::Special("64-bit value (write four groups of hexadecimal digits joined by colons)");
