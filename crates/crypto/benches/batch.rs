@@ -1,15 +1,19 @@
-//! Loop against batch, in turn, on one core: `cargo bench -p nonesuch-crypto --bench batch`.
+//! Compares a loop with a batch, alternately, on one core: `cargo bench -p nonesuch-crypto --bench
+//! batch`.
 //!
-//! Microseconds of CPU time for each signature, and the ratio loop / batch: medians over the rounds, in parentheses the
-//! least and the greatest. Every round measures the loop and then the batch, with the same signatures.
+//! The output has microseconds of CPU time for each signature and the ratio loop / batch: the
+//! median over the rounds, and the minimum and maximum in parentheses. Every round measures the
+//! loop and then the batch, with the same signatures.
 //!
-//! For Ed25519 and P-256 there are three forms: all items of one key that was used before; all items of one key that was just
-//! parsed, so that a batch pays for the key's table; a key of its own for each item. The last column, of Ed25519, is for
-//! comparison: the batch equation of ed25519-dalek, whose acceptance is not that of the single check.
+//! Ed25519 and P-256 are measured in three forms: all items have one key that was used before; all
+//! items have one key that was just parsed, so that the batch includes the time for the table of
+//! the key; each item has a different key. The last column, for Ed25519, is the batch equation of
+//! ed25519-dalek for comparison. It does not accept the same signatures as the single check.
 //!
-//! Last come the batches of P-256 without and with eight lanes of AVX-512 IFMA, where the processor has it: then the columns
-//! are the batch of the scalar code and that of the lanes. Options: `--rounds N`, `--algorithm NAME` for one algorithm alone, and
-//! `--lanes` for the last part alone.
+//! The last part compares the batches of P-256 without and with eight lanes of AVX-512 IFMA, if the
+//! processor has it. Its columns are the batch of the scalar code and the batch of the lanes.
+//! Options: `--rounds N`, `--algorithm NAME` for one algorithm only, and `--lanes` for the last
+//! part only.
 
 use std::hint::black_box;
 
@@ -23,10 +27,10 @@ type Failure = Box<dyn std::error::Error>;
 
 const SIZES: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/// Octets of a message: an RRset with the fields of its signature.
+/// Length of a message in octets: an RRset with the fields of its signature.
 const MESSAGE: usize = 120;
 
-/// Keys, messages and signatures; the key of item i is `keys[i % keys.len()]`.
+/// Keys, messages and signatures. The key of item i is `keys[i % keys.len()]`.
 struct Work {
     keys: Vec<PublicKey>,
     messages: Vec<Vec<u8>>,
@@ -61,16 +65,16 @@ impl Work {
     }
 }
 
-/// Seconds of CPU time that this thread has had: other processes do not count.
+/// Returns the CPU time of this thread in seconds. Time of other processes is not included.
 fn cpu_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a timespec that outlives the call, and is written to by it.
+    // SAFETY: the pointer refers to a timespec that outlives the call; the call writes to it.
     let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(status, 0, "there is no clock of the thread's CPU time");
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Microseconds for each item, over as many calls as make about two milliseconds.
+/// Returns microseconds for each item, measured over enough calls to take about two milliseconds.
 fn time(count: usize, mut call: impl FnMut()) -> f64 {
     let begun = cpu_seconds();
     let mut calls = 0;
@@ -91,7 +95,8 @@ fn spread(values: &[f64]) -> String {
     format!("{median:8.2} ({:.2}-{:.2})", sorted[0], sorted[sorted.len() - 1])
 }
 
-/// Runs both in turn and prints a row; returns it unprinted up to its end, so that a column may follow.
+/// Measures both alternately and returns the row without a line end, so that the caller can append
+/// a column.
 fn race(rounds: usize, count: usize, mut plain: impl FnMut(), mut batch: impl FnMut()) -> String {
     let (mut plains, mut batches, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -121,7 +126,7 @@ fn verify_row(rounds: usize, work: &Work) -> String {
     row
 }
 
-/// As [`verify_row`], with keys that are parsed in each call.
+/// Like [`verify_row`], but parses the keys in each call.
 fn fresh_row(rounds: usize, algorithm: Algorithm, work: &Work, fields: &[Vec<u8>]) -> String {
     let with_keys = |all: fn(&[VerifyItem<'_>], &mut Vec<_>), outcome: &mut Vec<_>| {
         let parse = |field: &Vec<u8>| PublicKey::parse(algorithm, field).ok();
@@ -164,7 +169,7 @@ fn sign_row(rounds: usize, key: &PrivateKey, count: usize) -> String {
     )
 }
 
-/// Microseconds for each signature with the batch equation of ed25519-dalek.
+/// Measures the batch equation of ed25519-dalek and returns microseconds for each signature.
 fn dalek(rounds: usize, work: &Work, fields: &[Vec<u8>]) -> Result<String, Failure> {
     let keys: Vec<ed25519_dalek::VerifyingKey> = (0..work.messages.len())
         .map(|place| {
@@ -188,7 +193,7 @@ fn dalek(rounds: usize, work: &Work, fields: &[Vec<u8>]) -> Result<String, Failu
     Ok(spread(&times))
 }
 
-/// The three forms, for an algorithm whose keys have tables.
+/// Measures the three forms, for an algorithm with tables of keys.
 fn with_tables(rounds: usize, algorithm: Algorithm) -> Result<(), Failure> {
     let forms = [("one key, used before", 1, false), ("one key, just parsed", 1, true)];
     for (form, keys, is_fresh) in forms.into_iter().chain([("a key for each item, just parsed", 256, true)]) {
@@ -210,7 +215,8 @@ fn with_tables(rounds: usize, algorithm: Algorithm) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Proofs of the VRF on P-256 without lanes and with them; then verifications, one by one and in a batch.
+/// Measures VRF proofs on P-256 without and with lanes, then verifications one by one and in a
+/// batch.
 fn vrf_rows(rounds: usize) -> Result<(), Failure> {
     let key = VrfPrivateKey::generate(VrfAlgorithm::P256_SHA256_TAI)?;
     let public = VrfPublicKey::parse(key.algorithm(), key.public_key())?;
@@ -243,12 +249,13 @@ fn vrf_rows(rounds: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Batches of ECDSA on P-256 without lanes and with them, by keys whose tables are made.
+/// Measures ECDSA batches on P-256 without and with lanes, with keys that have tables already.
 fn ecdsa_rows(rounds: usize) -> Result<(), Failure> {
     let algorithm = Algorithm::ECDSAP256SHA256;
     let private = PrivateKey::generate(algorithm, None)?;
     println!("\n{algorithm}, without lanes and with them: sign, verify");
-    // A table has the form of the arithmetic that made it.
+    // The format of a table depends on the arithmetic that built it, so each arithmetic needs its
+    // own keys.
     let [plain, packed] = [(); 2].map(|()| Work::new(algorithm, 256, std::slice::from_ref(&private)));
     let (plain, packed) = (plain?, packed?);
     let verify = |work: &Work, count: usize| {

@@ -1,14 +1,16 @@
-//! What MAYO-2 costs on one core, in steps: `cargo run --release -p nonesuch-crypto --example mayo_speed`; with
-//! `--features portable` without the AVX2 kernel. The best of many short runs, so that other work on the machine tells
-//! little. `sign` includes the verification before a signature leaves; what is left without it is the difference to
-//! `verify`.
+//! Measures the steps of MAYO-2 on one core: `cargo run --release -p nonesuch-crypto --example
+//! mayo_speed`. With `--features portable`, it runs without the AVX2 kernel.
+//!
+//! It reports the best of many short runs, which limits the influence of other load on the machine.
+//! `sign` includes the verification of each signature before it is returned. The cost of signing
+//! alone is the difference between `sign` and `verify`.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use nonesuch_crypto::{Algorithm, PrivateKey, PublicKey};
 
-/// The shortest and the median time of a call in microseconds, over 400 runs of 20 calls.
+/// Prints the minimum and the median time of a call in microseconds, over 400 runs of 20 calls.
 fn measure(name: &str, mut call: impl FnMut()) {
     let mut times: Vec<f64> = (0..400)
         .map(|_| {

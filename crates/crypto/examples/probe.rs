@@ -1,15 +1,17 @@
-//! Signs and verifies a given number of times, and nothing else: for counting instructions, on any processor.
+//! Signs and verifies a given number of times, and nothing else, so that instructions can be
+//! counted on any processor.
 //!
 //! ```text
-//! probe keys                                 makes a key and eight signatures of each algorithm: JSON
-//! probe list FILE                            the names in such a file, one a line
+//! probe keys                                 generate a key and eight signatures of each algorithm: JSON
+//! probe list FILE                            print the names in such a file, one on each line
 //! probe run FILE COUNT [NAME [verify|sign]]  eight operations, then five rounds of COUNT of them: JSON
 //! ```
 //!
-//! Keys and signatures come from a file, so that each processor works on the same octets: what one makes, the other
-//! verifies. Before and after every round the thread yields to the operating system, a mark that `tools/foreign`
-//! counts from and to: start, parsing and the first use of every table are not in it. Algorithms that cannot be used
-//! are named with the reason. An operation that fails ends the program with an error.
+//! Keys and signatures come from a file, so that each processor works on the same octets, and one
+//! processor verifies the signatures of another. The thread yields to the operating system before
+//! and after every round. `tools/foreign` counts between these marks, which excludes the start,
+//! parsing and the first use of every table. The output names algorithms that cannot be used, with
+//! the reason. If an operation fails, the program ends with an error.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -19,20 +21,21 @@ use data_encoding::BASE64;
 use nonesuch_crypto::{ALGORITHMS, Algorithm, AlgorithmEntry, PrivateKey, PublicKey};
 use serde_json::{Value, json};
 
-/// Signatures of each key, over as many messages: verification does not take equally long for all.
+/// Signatures of each key, each over a different message, because the time of a verification
+/// depends on the signature.
 const SIGNATURES: u8 = 8;
-/// Rounds that are counted: how far they differ is the spread.
+/// Number of counted rounds. Their differences show the spread.
 const ROUNDS: u64 = 5;
-/// Octets of a message: an RRSIG's fields and the A record set of a name.
+/// Length of a message in octets: the RRSIG fields and the A RRset of a name.
 const MESSAGE_OCTETS: usize = 120;
 
-/// What was made of one algorithm, or why it could not be.
+/// The key and signatures of one algorithm, or the reason why they are missing.
 struct Subject {
     name: String,
     made: Result<Material, Box<dyn Error>>,
 }
 
-/// A key, and what it signed.
+/// A key, its messages and its signatures.
 struct Material {
     key: PrivateKey,
     public: PublicKey,
@@ -70,7 +73,7 @@ fn read(file: &str) -> Result<Value, Box<dyn Error>> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// The algorithms under their own numbers, RSA once for each length.
+/// Returns the algorithms without aliases; RSA occurs once for each key length.
 fn subjects() -> impl Iterator<Item = (&'static AlgorithmEntry, Option<u16>)> {
     ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none()).flat_map(|entry| {
         let lengths: Vec<Option<u16>> = match &entry.scheme.key_lengths {
@@ -101,7 +104,7 @@ fn make_all() -> Value {
     Value::Array(made.collect())
 }
 
-/// The private key file, and a signature over each message.
+/// Generates a key. Returns the private key file and a signature over each message.
 fn make(algorithm: Algorithm, bits: Option<u16>) -> Result<(String, Vec<String>), Box<dyn Error>> {
     let key = PrivateKey::generate_forced(algorithm, bits)?;
     let signatures = (0..SIGNATURES).map(|number| {
@@ -123,7 +126,7 @@ fn text<'a>(row: &'a Value, field: &str) -> Result<&'a str, Box<dyn Error>> {
     Ok(value.ok_or_else(|| format!("the file of keys lacks the field \"{field}\""))?)
 }
 
-/// One row of the file of keys.
+/// Reads one row of the file of keys.
 fn load(row: &Value) -> Result<Subject, Box<dyn Error>> {
     let name = text(row, "name")?.to_owned();
     if let Ok(reason) = text(row, "skipped") {
@@ -142,7 +145,8 @@ fn load(row: &Value) -> Result<Subject, Box<dyn Error>> {
     Ok(Subject { name, made: Ok(Material { key, public, messages, signatures }) })
 }
 
-/// Runs what is asked for; `count` counts the operations of all rounds, each of which went well.
+/// Runs the requested operations. `count` is the number of operations in each round. Returns the
+/// number of operations in all rounds, each of which succeeded.
 fn run(
     file: &Value,
     count: u64,
@@ -175,7 +179,7 @@ fn run(
     Ok(json!({ "architecture": std::env::consts::ARCH, "counts": counts, "skipped": skipped }))
 }
 
-/// One operation on each message, then the rounds, each between two marks.
+/// Runs one operation on each message, then the rounds, each between two marks.
 fn rounds(material: &Material, kind: &str, count: u64) -> Result<(), Box<dyn Error>> {
     let round = if kind == "verify" { verify } else { sign };
     round(material, u64::from(SIGNATURES))?;

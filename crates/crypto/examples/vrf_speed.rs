@@ -1,8 +1,10 @@
-//! How fast this machine makes and verifies VRF proofs, on one core: `cargo run --release --example vrf_speed`.
+//! Measures how fast this machine generates and verifies VRF proofs on one core: `cargo run
+//! --release --example vrf_speed`.
 //!
-//! Rounds of all measurements are interleaved, so that a machine that is busy for a while slows all of them alike; the
-//! median round is shown, with the slowest and the fastest. Time is that which this thread spent on a processor, where
-//! Linux tells it, and else that of the clock. The first lines are signatures, to compare machines by.
+//! The rounds of all measurements are interleaved, so that temporary load on the machine affects
+//! all of them alike. The output has the median round, the slowest and the fastest. The time is the
+//! CPU time of this thread if Linux reports it, otherwise the elapsed time. The first lines are
+//! signatures, for comparison between machines.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,14 +12,15 @@ use std::time::{Duration, Instant};
 use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfPrivateKey, VrfPublicKey};
 use nonesuch_crypto::{Algorithm, PrivateKey, PublicKey};
 
-/// Rounds of each measurement, and the time of each.
+/// Number of rounds of each measurement, and the duration of a round.
 const ROUNDS: usize = 21;
 const ROUND: Duration = Duration::from_millis(100);
 
-/// Inputs of one batch.
+/// Number of inputs of one batch.
 const BATCH: usize = 32;
 
-/// Something to measure: its name and what does a number of operations and returns how many.
+/// A measurement: its name, and a function that executes a number of operations and returns this
+/// number.
 struct Measurement<'a> {
     name: String,
     call: Box<dyn FnMut() -> usize + 'a>,
@@ -49,7 +52,8 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// Seconds that this thread has spent on a processor (the first number in the file, in nanoseconds).
+/// Returns the time that this thread has spent on a processor, in seconds. The first number in the
+/// file is this time in nanoseconds.
 fn on_processor() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds: u64 = text.split_ascii_whitespace().next()?.parse().ok()?;

@@ -1,17 +1,26 @@
-//! The table of algorithms: numbers, mnemonics, sizes and the code that makes, reads and uses keys of each.
+//! The table of algorithms: numbers, mnemonics, sizes, and the functions that generate, read and
+//! use keys.
 //!
-//! To add an algorithm, add a [`Scheme`] and a row to [`ALGORITHMS`], a constant of [`Algorithm`], and a module that implements
-//! [`Signer`](crate::key::Signer) and [`Verifier`](crate::key::Verifier). An algorithm and its NSEC5 alias are two rows of one
-//! scheme. A faster form for many signatures goes into `sign_batch` and `verify_batch` of these traits; it must accept exactly
-//! what the single check accepts. If the algorithm is not final, the scheme's `experimental` field says why, for those who
-//! generate such a key. The RFC's test vectors go into `rfc_tests.rs`.
+//! To add an algorithm, add:
 //!
-//! Signer, verifier, key files and `compare --all` read the table. To be in the default comparison an algorithm needs an entry
-//! in `USUAL` of `nonesuch-lab`. Tests compare `docs/algorithms.md` and the kinds of keys of the interoperation tests with
-//! the table.
+//! - a [`Scheme`] and a row in [`ALGORITHMS`];
+//! - a constant of [`Algorithm`];
+//! - a module that implements [`Signer`](crate::key::Signer) and
+//!   [`Verifier`](crate::key::Verifier);
+//! - the test vectors of the RFC in `rfc_tests.rs`.
 //!
-//! Numbers: IANA, DNS Security Algorithm Numbers (RFC 4034, appendix A.1); 249 and 251 as in SIDN's testbed for post-quantum
-//! algorithms.
+//! An algorithm and its NSEC5 alias are two rows with the same scheme. Implement a faster form for
+//! many signatures in `sign_batch` and `verify_batch` of these traits; it must accept exactly the
+//! signatures that the single check accepts. If the specification of the algorithm is not final,
+//! the field `experimental` of the scheme contains the reason, as a warning for users who generate
+//! such a key.
+//!
+//! The signer, the verifier, key files and `compare --all` use the table. To include an algorithm
+//! in the default comparison, add it to `USUAL` of `nonesuch-lab`. Tests compare
+//! `docs/algorithms.md` and the kinds of keys in the interoperability tests with the table.
+//!
+//! The numbers are those of the IANA registry "DNS Security Algorithm Numbers" (RFC 4034, appendix
+//! A.1). 249 and 251 are the numbers in SIDN's testbed for post-quantum algorithms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +36,8 @@ use crate::key::{SignerResult, VerifierResult};
 use crate::vrf::VRF_ALGORITHMS;
 use crate::{ecdsa, ed448, ed25519, falcon, mayo, mldsa, rsa};
 
-/// A DNSSEC algorithm number, as on the wire. Any number can be held; [`Algorithm::entry`] says whether it is known.
+/// A DNSSEC algorithm number, as in wire form. Any number is allowed; [`Algorithm::entry`] returns
+/// whether it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Algorithm(pub u8);
 
@@ -46,36 +56,38 @@ impl Algorithm {
     pub const ED448: Self = Self(16);
     /// ML-DSA-44 (draft-westerbaan-dnssec-mldsa).
     pub const MLDSA44: Self = Self(18);
-    /// MAYO-2 of round 2; a number for private use.
+    /// MAYO-2 of round 2, with a number for private use.
     pub const MAYO2: Self = Self(249);
-    /// Falcon-512 of round 3, padded; a number for private use.
+    /// Falcon-512 of round 3, padded, with a number for private use.
     pub const FALCON512: Self = Self(251);
 
-    /// The row of [`ALGORITHMS`] for this number, if there is one.
+    /// Returns the row of [`ALGORITHMS`] for this number, or `None` if the algorithm is unknown.
     #[must_use]
     pub fn entry(self) -> Option<&'static AlgorithmEntry> {
         ALGORITHMS.iter().find(|entry| entry.algorithm == self)
     }
 
-    /// The alias of this algorithm for zones with NSEC5; `None` where it is one, or is unknown.
+    /// Returns the alias of this algorithm for zones with NSEC5, or `None` if this algorithm is
+    /// itself an alias or is unknown.
     #[must_use]
     pub fn nsec5_alias(self) -> Option<Self> {
         ALGORITHMS.iter().find(|entry| entry.alias_of == Some(self)).map(|entry| entry.algorithm)
     }
 
-    /// The algorithm that this is an alias of; itself where it is none.
+    /// Returns the original algorithm if this one is an alias, otherwise this algorithm.
     #[must_use]
     pub fn without_alias(self) -> Self {
         self.entry().and_then(|entry| entry.alias_of).unwrap_or(self)
     }
 
-    /// As [`Algorithm::entry`], with the error that the operations on keys report.
+    /// Like [`Algorithm::entry`], but returns [`KeyError::UnknownAlgorithm`] if the algorithm is
+    /// unknown.
     pub(crate) fn require(self) -> Result<&'static AlgorithmEntry, KeyError> {
         self.entry().ok_or(KeyError::UnknownAlgorithm(self))
     }
 }
 
-/// The mnemonic in upper case, or the number where the table has no row.
+/// Displays the mnemonic in upper case, or the number if the algorithm is unknown.
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.entry() {
@@ -85,12 +97,12 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// Neither the mnemonic of a known algorithm nor a number from 0 to 255.
+/// Error: the text is neither the mnemonic of a known algorithm nor a number from 0 to 255.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an algorithm: give a mnemonic such as ECDSAP256SHA256, or a number from 0 to 255")]
 pub struct UnknownMnemonic;
 
-/// A mnemonic in any case, or any number from 0 to 255.
+/// Parses a mnemonic in any case, or any number from 0 to 255.
 impl FromStr for Algorithm {
     type Err = UnknownMnemonic;
 
@@ -106,35 +118,39 @@ impl FromStr for Algorithm {
     }
 }
 
-/// One row of the table of algorithms: a number and the signature scheme that it names.
+/// One row of the table of algorithms: a number and its signature scheme.
 #[derive(Debug)]
 pub struct AlgorithmEntry {
-    /// The number on the wire.
+    /// The number in wire form.
     pub algorithm: Algorithm,
     /// The mnemonic, in upper case.
     pub mnemonic: &'static str,
-    /// The algorithm whose keys and signatures these are, where the number is an alias that marks zones with NSEC5.
+    /// The original algorithm, if this number is an alias that marks zones with NSEC5.
     pub alias_of: Option<Algorithm>,
-    /// What keys and signatures are.
+    /// The signature scheme of keys and signatures.
     pub scheme: &'static Scheme,
 }
 
-/// A signature scheme: sizes, and the code that makes, reads and uses keys. An algorithm and its alias share one.
+/// A signature scheme: sizes, and the functions that generate, read and use keys. An algorithm and
+/// its alias share one scheme.
 #[derive(Debug)]
 pub struct Scheme {
-    /// What implements it: the library as it calls itself, or `nonesuch` where the arithmetic is this crate's own.
+    /// The name of the library that implements the scheme, or `nonesuch` if this crate implements
+    /// the arithmetic.
     pub library: &'static str,
-    /// Lengths of keys, where keys can have several (RSA), else `None`.
+    /// Lengths of keys, or `None` if all keys have the same length. Only RSA has several lengths.
     pub key_lengths: Option<KeyLengths>,
-    /// Why a user should be warned of this scheme, if there is a reason.
+    /// The reason for a warning to users of this scheme, if there is one.
     pub experimental: Option<&'static str>,
-    /// Octets of the DNSKEY public key field where that is constant; `None` for RSA.
+    /// Length of the DNSKEY public key field in octets, if it is constant; `None` for RSA.
     pub public_key_octets: Option<usize>,
-    /// Octets of a signature where that is constant; `None` for RSA, whose signatures are as long as the modulus.
+    /// Length of a signature in octets, if it is constant. `None` for RSA, whose signatures are as
+    /// long as the modulus.
     pub signature_octets: Option<usize>,
-    /// The field `Dialect` of private key files, for schemes whose encoding will change: files with another are refused.
+    /// Required value of the field `Dialect` in private key files, for schemes whose encoding will
+    /// change. Files with another value are rejected.
     pub(crate) dialect: Option<&'static str>,
-    /// Makes a key.
+    /// Generates a key.
     pub(crate) generate: fn(Generation) -> SignerResult,
     /// Reads a key from the fields of a private key file.
     pub(crate) read_private: fn(&PrivateFile<'_>) -> SignerResult,
@@ -145,27 +161,28 @@ pub struct Scheme {
 /// Lengths of the keys of an algorithm, in bits.
 #[derive(Debug)]
 pub struct KeyLengths {
-    /// Of a new key where nothing else is said.
+    /// Default length of a new key.
     pub default: u16,
-    /// Of keys that are made, ascending.
+    /// Lengths of keys that can be generated, in ascending order.
     pub offered: &'static [u16],
-    /// Of keys that are made when forced alone, since they are known to be weak.
+    /// Lengths that are known to be weak. Keys with these lengths are only generated with
+    /// [`PrivateKey::generate_forced`](crate::PrivateKey::generate_forced).
     pub forced: &'static [u16],
 }
 
-/// What is asked of a new key.
+/// Parameters for the generation of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Generation {
-    /// The algorithm: several rows may share the code that makes the key.
+    /// The algorithm. Several rows may share the function that generates the key.
     pub(crate) algorithm: Algorithm,
-    /// Length in bits; the default of the algorithm where `None`.
+    /// Length in bits; `None` selects the default of the algorithm.
     pub(crate) bits: Option<u16>,
-    /// Whether a key that is known to be weak may be made.
+    /// Whether lengths that are known to be weak are allowed.
     pub(crate) force: bool,
 }
 
 impl Generation {
-    /// Refuses a length in bits, for algorithms whose keys have one.
+    /// Returns an error if a length is given. For algorithms with a fixed key length.
     pub(crate) fn refuse_bits(&self) -> Result<(), KeyError> {
         match self.bits {
             Some(_) => Err(KeyError::FixedBits(self.algorithm)),
@@ -173,7 +190,8 @@ impl Generation {
         }
     }
 
-    /// A random seed of so many octets, for algorithms whose keys have one length and are all in a seed.
+    /// Returns a random seed of `octets` octets. For algorithms with a fixed key length whose keys
+    /// are derived from a seed.
     pub(crate) fn seed(&self, octets: usize) -> Result<Zeroizing<Vec<u8>>, KeyError> {
         self.refuse_bits()?;
         let mut seed = Zeroizing::new(vec![0; octets]);
@@ -182,15 +200,16 @@ impl Generation {
     }
 }
 
-/// Lengths of RSA keys. RFC 5702, section 2, sets the upper end.
+/// Lengths of RSA keys. RFC 5702, section 2, defines the maximum.
 const RSA_LENGTHS: Option<KeyLengths> =
     Some(KeyLengths { default: rsa::DEFAULT_BITS, offered: &[1280, 2048, 3072, 4096], forced: &[1024] });
 
-/// Why MAYO-2 is an experiment: ePrint 2025/1143 takes about 113 of the 128 bits that round 2 claims.
+/// MAYO-2 is experimental because ePrint 2025/1143 reduces its security to about 113 of the 128
+/// bits that round 2 claims.
 const MAYO_REASON: &str = "MAYO-2 of round 2 is known to be weaker than claimed (about 113 bits, ePrint 2025/1143) and its \
      format will change; its number is for private use";
 
-/// Why Falcon-512 is an experiment: FN-DSA, its standard, is not published, and will differ.
+/// Falcon-512 is experimental because its standard, FN-DSA, is not published and will differ.
 const FALCON_REASON: &str =
     "Falcon-512 of round 3 will differ from its coming standard, FN-DSA; its number is for private use";
 
@@ -298,7 +317,7 @@ static MAYO2: Scheme = Scheme {
     parse_public: mayo::parse_public,
 };
 
-/// Falcon-512 of round 3 of the NIST competition, signatures padded to constant length.
+/// Falcon-512 of round 3 of the NIST competition, with signatures padded to constant length.
 static FALCON512: Scheme = Scheme {
     library: "fn-dsa",
     key_lengths: None,
@@ -311,10 +330,11 @@ static FALCON512: Scheme = Scheme {
     parse_public: falcon::parse_public,
 };
 
-/// Every algorithm that keys can be made, read and used for, by ascending number.
+/// All supported algorithms, in ascending order of their numbers.
 ///
-/// Numbers from 228 to 236 are aliases for zones with NSEC5: unregistered, for experiments. A resolver that does not
-/// know NSEC5 does not know them either, and takes such a zone for insecure, not for bogus.
+/// The numbers from 228 to 236 are aliases for zones with NSEC5. They are unregistered and for
+/// experiments. A resolver that does not know NSEC5 does not know these numbers either, and treats
+/// such a zone as insecure, not as bogus.
 pub static ALGORITHMS: &[AlgorithmEntry] = &[
     row(8, "RSASHA256", &RSA_SHA256),
     row(10, "RSASHA512", &RSA_SHA512),
@@ -336,15 +356,19 @@ pub static ALGORITHMS: &[AlgorithmEntry] = &[
     row(251, "FALCON512", &FALCON512),
 ];
 
-/// Raised when a row of a table verifies other signatures or proofs than before, although it is described as before.
+/// Revision of the tables. Increment it if a row verifies other signatures or proofs than before
+/// although its fields are unchanged.
 const REVISION: u8 = 1;
 
-/// Octets of [`tables_digest`].
+/// Length of [`tables_digest`] in octets.
 pub const TABLES_DIGEST: usize = 16;
 
-/// A digest of what the tables of algorithms, [`ALGORITHMS`] and [`VRF_ALGORITHMS`], verify: signatures of an algorithm that is
-/// not in the table count as those of an unknown one, so a zone that a program with another table has verified is to be verified
-/// again. The first octets of SHA-256.
+/// Returns a digest of the tables of algorithms, [`ALGORITHMS`] and [`VRF_ALGORITHMS`]: the first
+/// octets of a SHA-256 hash.
+///
+/// A signature of an algorithm that is not in the table counts as a signature of an unknown
+/// algorithm. Therefore a zone that a program with another table has verified must be verified
+/// again.
 #[must_use]
 pub fn tables_digest() -> [u8; TABLES_DIGEST] {
     static DIGEST: OnceLock<[u8; TABLES_DIGEST]> = OnceLock::new();

@@ -1,9 +1,10 @@
-//! Many signatures at a time. Every algorithm has a plain loop for both directions; a faster form is put behind
-//! [`Signer::sign_batch`](crate::key::Signer) or [`Verifier::verify_batch`](crate::key::Verifier).
+//! Batches of signatures. Every algorithm has a plain loop for signing and for verification. A
+//! faster form overrides [`Signer::sign_batch`](crate::key::Signer) or
+//! [`Verifier::verify_batch`](crate::key::Verifier).
 //!
-//! What is verified together is of one key. Ed25519 and ECDSA on P-256 have a faster form ([`edwards`], [`p256`]), which
-//! spends some work on the key first, once; the other algorithms have the loop. P-256 has a faster form of signing too
-//! ([`p256::sign`]).
+//! A batch for verification has one key. Ed25519 and ECDSA on P-256 have a faster form of
+//! verification ([`edwards`], [`p256`]), which builds a table for the key once. The other
+//! algorithms use the loop. P-256 also has a faster form of signing ([`p256::sign`]).
 
 pub(crate) mod edwards;
 pub(crate) mod p256;
@@ -14,14 +15,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::error::{BadSignature, SignError};
 use crate::key::{PrivateKey, PublicKey};
 
-/// A message and what is said to be the signature over it.
+/// A message and the signature to verify.
 pub(crate) type Signed<'a> = (&'a [u8], &'a [u8]);
 
-/// What is prepared once of a public key for its batches, when it has been seen to be worth it.
+/// The table of a public key for batches, built once when enough signatures of the key have been
+/// seen.
 pub(crate) struct Lazy<T> {
-    /// Signatures that were verified in batches before there was a table.
+    /// Number of signatures verified in batches before the table was built.
     seen: AtomicUsize,
-    /// `None` inside where the single check must decide on all signatures.
+    /// `None` inside means that the single check must verify all signatures of this key.
     table: OnceLock<Option<Box<T>>>,
 }
 
@@ -30,11 +32,13 @@ impl<T> Lazy<T> {
         Self { seen: AtomicUsize::new(0), table: OnceLock::new() }
     }
 
-    /// The table for a batch of `count` signatures, if there is one or it is time to make it: from `worth` signatures on.
-    /// As it is made when about as many signatures were seen as it costs, nobody can make a batch take much more than twice
-    /// the time of the loop.
+    /// Returns the table for a batch of `count` signatures. Builds it once at least `worth`
+    /// signatures have been seen. Returns `None` if fewer were seen, or if `make` returned `None`.
+    ///
+    /// The table is built when the number of signatures corresponds to its cost. Therefore the time
+    /// of a batch is at most about twice the time of the loop, whatever the signatures are.
     pub(crate) fn table(&self, count: usize, worth: usize, make: impl FnOnce() -> Option<T>) -> Option<&T> {
-        // Nothing but the time that is taken depends on the counter: it needs no order with other memory.
+        // The counter only affects timing, so relaxed ordering is sufficient.
         let is_time = || self.seen.fetch_add(count, Ordering::Relaxed) + count >= worth;
         if self.table.get().is_none() && !is_time() {
             return None;
@@ -43,13 +47,14 @@ impl<T> Lazy<T> {
     }
 }
 
-/// Appends one signature for each message to `out`, in order, each of [`PrivateKey::signature_octets`] octets.
+/// Appends one signature for each message to `out`, in order. Each has
+/// [`PrivateKey::signature_octets`] octets.
 ///
-/// With P-256, 16 messages and more take less time than one by one, three and more where the processor has AVX-512 IFMA; they
-/// are worked on 64 at a time.
+/// With P-256, a batch is faster than single signatures from 16 messages on, or from three messages
+/// on if the processor has AVX-512 IFMA. The batch processes 64 messages at a time.
 ///
 /// # Errors
-/// Where the library fails; `out` is then as before.
+/// If the library fails. `out` is then unchanged.
 pub fn sign_batch(key: &PrivateKey, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
     key.signer().sign_batch(messages, out)
 }
@@ -57,18 +62,20 @@ pub fn sign_batch(key: &PrivateKey, messages: &[&[u8]], out: &mut Vec<u8>) -> Re
 /// One signature to verify.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyItem<'a> {
-    /// The key that is said to have signed.
+    /// The key to verify the signature with.
     pub key: &'a PublicKey,
-    /// What is said to be signed.
+    /// The signed data.
     pub message: &'a [u8],
     /// The signature field of the RRSIG record.
     pub signature: &'a [u8],
 }
 
-/// Verifies many signatures, of any keys and algorithms, in any order. `outcome` is emptied, then holds one result for
-/// each item, in order: that of [`PublicKey::verify`], always.
+/// Verifies signatures of any keys and algorithms, in any order. Replaces the contents of `outcome`
+/// with one result for each item, in order. Each result is the same as that of
+/// [`PublicKey::verify`].
 ///
-/// It is the faster the more items have one key. Clones of a key are one; a key that was parsed twice is two.
+/// The more items have the same key, the faster it is. Clones of a key count as the same key; two
+/// results of parsing the same key do not.
 pub fn verify_batch(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
     outcome.clear();
     let Some((first, rest)) = items.split_first() else { return };

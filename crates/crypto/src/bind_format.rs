@@ -1,4 +1,4 @@
-//! The text of BIND's `.private` files: a line for each field, octets in Base64.
+//! The format of BIND's `.private` files: one line for each field, with octets in Base64.
 //!
 //! ```text
 //! Private-key-format: v1.3
@@ -14,13 +14,14 @@ use zeroize::Zeroizing;
 use crate::algorithm::{Algorithm, AlgorithmEntry};
 use crate::error::KeyError;
 
-/// The field of an elliptic curve key: its scalar or seed.
+/// The field with the scalar or seed of an elliptic curve key.
 pub(crate) const PRIVATE_KEY: &str = "PrivateKey";
 
-/// The field that names the encoding of a key whose algorithm is not standardised yet.
+/// The field with the name of the encoding, for keys of algorithms that are not standardised yet.
 const DIALECT: &str = "Dialect";
 
-/// The fields of a private key file, not decoded yet. Borrows the text, so that no copy of it needs to be wiped.
+/// The undecoded fields of a private key file. It borrows the text, so that there is no copy to
+/// wipe.
 pub(crate) struct PrivateFile<'a> {
     algorithm: Algorithm,
     fields: Vec<(&'a str, &'a str)>,
@@ -49,13 +50,14 @@ impl<'a> PrivateFile<'a> {
             _ => return Err(KeyError::NotAPrivateKeyFile),
         }
         let mut file = Self { algorithm: Algorithm(0), fields };
-        // "8 (RSASHA256)": the mnemonic is for human readers, and differs between programs.
+        // The number is followed by a mnemonic, as in "8 (RSASHA256)". The mnemonic is for human
+        // readers and differs between programs.
         let number = file.field("Algorithm")?.split_ascii_whitespace().next().unwrap_or_default();
         file.algorithm = Algorithm(parse_number(number).ok_or(KeyError::AlgorithmField)?);
         Ok(file)
     }
 
-    /// The algorithm of the key; perhaps an unknown one.
+    /// Returns the algorithm of the key, which may be unknown.
     pub(crate) fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -69,8 +71,8 @@ impl<'a> PrivateFile<'a> {
         }
     }
 
-    /// Refuses a file whose field `Dialect` is not the expected one. Algorithms without dialects pass it over, as
-    /// every other field that they do not know.
+    /// Returns an error if the field `Dialect` does not have the expected value. Algorithms without
+    /// dialects ignore the field, like all unknown fields.
     pub(crate) fn require_dialect(&self, expected: Option<&'static str>) -> Result<(), KeyError> {
         let Some(expected) = expected else { return Ok(()) };
         match self.field(DIALECT)? {
@@ -79,7 +81,7 @@ impl<'a> PrivateFile<'a> {
         }
     }
 
-    /// The octets of a field.
+    /// Returns the decoded octets of a field.
     pub(crate) fn octets(&self, name: &'static str) -> Result<Zeroizing<Vec<u8>>, KeyError> {
         let text = self.field(name)?.as_bytes();
         let room = BASE64.decode_len(text.len()).map_err(|_| KeyError::NotBase64(name))?;
@@ -89,7 +91,8 @@ impl<'a> PrivateFile<'a> {
         Ok(octets)
     }
 
-    /// The octets of the field [`PRIVATE_KEY`], where they have a constant length.
+    /// Returns the decoded octets of the field [`PRIVATE_KEY`], which must have the length
+    /// `expected`.
     pub(crate) fn private_key(&self, expected: usize) -> Result<Zeroizing<Vec<u8>>, KeyError> {
         let octets = self.octets(PRIVATE_KEY)?;
         if octets.len() != expected {
@@ -100,14 +103,16 @@ impl<'a> PrivateFile<'a> {
     }
 }
 
-/// A decimal number from 0 to 255, of digits alone: the library's parser would take a sign too.
+/// Parses a decimal number from 0 to 255 that consists only of digits. The parser of the standard
+/// library would also accept a sign.
 pub(crate) fn parse_number(text: &str) -> Option<u8> {
     text.bytes().all(|octet| octet.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// The text of a private key file.
+/// Returns the text of a private key file.
 pub(crate) fn render(entry: &AlgorithmEntry, fields: &[(&'static str, &[u8])]) -> Zeroizing<String> {
-    // Room for all of it from the start: a string that grew would leave pieces of the key behind.
+    // Reserve the capacity for the whole text: a string that grows would leave parts of the key in
+    // freed memory.
     let line = |(name, octets): &(&str, &[u8])| name.len() + BASE64.encode_len(octets.len()) + 3;
     let head = 96 + entry.mnemonic.len();
     let mut text = Zeroizing::new(String::with_capacity(head + fields.iter().map(line).sum::<usize>()));

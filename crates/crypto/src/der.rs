@@ -1,5 +1,5 @@
-//! Private keys in DER, as they cross into and out of aws-lc: `RSAPrivateKey` (RFC 8017, appendix A.1.2) and `ECPrivateKey`
-//! (RFC 5915).
+//! Private keys in DER, the format that aws-lc reads and writes: `RSAPrivateKey` (RFC 8017,
+//! appendix A.1.2) and `ECPrivateKey` (RFC 5915).
 
 use pkcs1::RsaPrivateKeyRef;
 use pkcs8::der::asn1::UintRef;
@@ -7,13 +7,13 @@ use pkcs8::der::{Decode as _, Encode as _};
 use sec1::EcPrivateKey;
 use zeroize::Zeroizing;
 
-/// Numbers in an `RSAPrivateKey`: n, e, d, p, q, d mod (p-1), d mod (q-1), q⁻¹ mod p.
+/// Count of numbers in an `RSAPrivateKey`: n, e, d, p, q, d mod (p-1), d mod (q-1), q⁻¹ mod p.
 pub(crate) const RSA_NUMBERS: usize = 8;
 
 /// The numbers of an RSA private key, big-endian without leading zeros, in the order of `RSAPrivateKey`.
 pub(crate) type RsaNumbers = [Zeroizing<Vec<u8>>; RSA_NUMBERS];
 
-/// Encodes an `RSAPrivateKey`. `None` where a number is too long for DER.
+/// Encodes an `RSAPrivateKey`. Returns `None` if a number is too long for DER.
 pub(crate) fn write_rsa_private_key(numbers: &RsaNumbers) -> Option<Zeroizing<Vec<u8>>> {
     let mut fields = [None; RSA_NUMBERS];
     for (field, number) in fields.iter_mut().zip(numbers) {
@@ -32,18 +32,19 @@ pub(crate) fn write_rsa_private_key(numbers: &RsaNumbers) -> Option<Zeroizing<Ve
         coefficient: coefficient?,
         other_prime_infos: None,
     };
-    // It takes room for all of it from the start: a vector that grew would leave pieces of the key behind.
+    // `to_der` reserves the capacity for the whole key: a vector that grows would leave parts of
+    // the key in freed memory.
     key.to_der().ok().map(Zeroizing::new)
 }
 
-/// Encodes an `ECPrivateKey` with neither curve nor public key.
+/// Encodes an `ECPrivateKey` without curve and public key.
 pub(crate) fn write_ec_private_key(scalar: &[u8]) -> Zeroizing<Vec<u8>> {
     let key = EcPrivateKey { private_key: scalar, parameters: None, public_key: None };
-    // A scalar has some dozen octets: that does not fail.
+    // Encoding does not fail, because a scalar has at most a few dozen octets.
     Zeroizing::new(key.to_der().unwrap_or_default())
 }
 
-/// The numbers of an `RSAPrivateKey` of two primes.
+/// Returns the numbers of an `RSAPrivateKey` with two primes, or `None` if `der` is not such a key.
 pub(crate) fn read_rsa_private_key(der: &[u8]) -> Option<RsaNumbers> {
     let key = RsaPrivateKeyRef::from_der(der).ok().filter(|key| key.other_prime_infos.is_none())?;
     let fields = [
@@ -86,7 +87,7 @@ mod tests {
         fn any_octets_are_read_without_panic(der in proptest::collection::vec(any::<u8>(), 0..64)) {
             let mut sequence = der.clone();
             sequence.splice(..0, [SEQUENCE, 0x81, u8::try_from(der.len()).unwrap()]);
-            // Eight integers and a version do not fit by chance.
+            // Random octets do not contain a version and eight integers by chance.
             prop_assert_eq!(read_rsa_private_key(&der), None);
             prop_assert_eq!(read_rsa_private_key(&sequence), None);
         }

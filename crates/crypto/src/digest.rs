@@ -1,15 +1,16 @@
-//! DS digests (RFC 4034 section 5.1.4, RFC 4509, RFC 6605) and key tags (RFC 4034, appendix B).
+//! DS digests (RFC 4034 section 5.1.4, RFC 4509, RFC 6605), key tags (RFC 4034, appendix B), and
+//! SHA-384 and SHA-512 for data in pieces.
 
 use std::fmt;
 
 use aws_lc_rs::digest;
 
-/// A DS digest type, as on the wire. Any number can be held.
+/// A DS digest type, as in wire form. Any number is allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct DigestType(pub u8);
 
 impl DigestType {
-    /// SHA-1 (RFC 3658): to check a DS record that others made; new ones must not have it (RFC 8624).
+    /// SHA-1 (RFC 3658). Only for checking existing DS records; RFC 8624 forbids it in new ones.
     pub const SHA1: Self = Self(1);
     /// SHA-256 (RFC 4509).
     pub const SHA256: Self = Self(2);
@@ -25,14 +26,14 @@ impl DigestType {
         }
     }
 
-    /// Octets of a digest of this type, `None` where the type is unknown.
+    /// Returns the length of a digest of this type in octets, or `None` if the type is unknown.
     #[must_use]
     pub fn octets(self) -> Option<usize> {
         self.implementation().map(digest::Algorithm::output_len)
     }
 
-    /// The digest over `parts`, taken as one run of octets; `None` where the type is unknown. For a DS record the
-    /// parts are the owner name in canonical wire form and the DNSKEY RDATA.
+    /// Returns the digest over the concatenation of `parts`, or `None` if the type is unknown. For
+    /// a DS record, the parts are the owner name in canonical wire form and the DNSKEY RDATA.
     #[must_use]
     pub fn digest(self, parts: &[&[u8]]) -> Option<Vec<u8>> {
         let mut context = digest::Context::new(self.implementation()?);
@@ -43,7 +44,7 @@ impl DigestType {
     }
 }
 
-/// The name of the hash function, or the number where the type is unknown.
+/// Displays the name of the hash function, or the number if the type is unknown.
 impl fmt::Display for DigestType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -55,12 +56,12 @@ impl fmt::Display for DigestType {
     }
 }
 
-/// A hash function over data of any length, fed piece by piece (FIPS 180-4).
+/// A hash function for incremental hashing (FIPS 180-4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum HashFunction {
-    /// SHA-384, 48 octets.
+    /// SHA-384; the digest has 48 octets.
     Sha384,
-    /// SHA-512, 64 octets.
+    /// SHA-512; the digest has 64 octets.
     Sha512,
 }
 
@@ -72,30 +73,30 @@ impl HashFunction {
         }
     }
 
-    /// Octets of a digest.
+    /// Returns the length of a digest in octets.
     #[must_use]
     pub fn octets(self) -> usize {
         self.implementation().output_len()
     }
 
-    /// Begins a digest.
+    /// Starts a digest.
     #[must_use]
     pub fn begin(self) -> Hasher {
         Hasher(digest::Context::new(self.implementation()))
     }
 }
 
-/// A digest in the making; see [`HashFunction::begin`].
+/// An unfinished digest; see [`HashFunction::begin`].
 #[derive(Clone)]
 pub struct Hasher(digest::Context);
 
 impl Hasher {
-    /// Takes the next octets.
+    /// Adds octets to the digest.
     pub fn update(&mut self, octets: &[u8]) {
         self.0.update(octets);
     }
 
-    /// The digest over all octets taken.
+    /// Returns the digest over all octets added.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         self.0.finish().as_ref().to_vec()
@@ -108,18 +109,21 @@ impl fmt::Debug for Hasher {
     }
 }
 
-/// The key tag of a DNSKEY (RFC 4034, appendix B) over its RDATA: flags, protocol, algorithm, public key.
+/// Returns the key tag of a DNSKEY (RFC 4034, appendix B). `dnskey_rdata` is its RDATA: flags,
+/// protocol, algorithm, public key.
 ///
-/// The other rule, for algorithm 1 (appendix B.1), is not here: that algorithm is not supported.
+/// The different rule for algorithm 1 (appendix B.1) is not implemented, because that algorithm is
+/// not supported.
 #[must_use]
 pub fn key_tag(dnskey_rdata: &[u8]) -> u16 {
     let mut pairs = dnskey_rdata.chunks_exact(2);
-    // 64 bits, so that no length of RDATA overflows.
+    // A 64-bit sum cannot overflow, whatever the length of the RDATA.
     let mut sum: u64 = pairs.by_ref().map(|pair| u64::from(pair[0]) << 8 | u64::from(pair[1])).sum();
     if let [last] = pairs.remainder() {
         sum += u64::from(*last) << 8;
     }
-    // The carries are added once, and what that carries is dropped: the tag is no ones' complement sum.
+    // The carries are added once, and a carry from this addition is discarded: the key tag is not a
+    // ones' complement sum.
     sum += (sum >> 16) & 0xffff;
     (sum & 0xffff) as u16
 }
@@ -177,7 +181,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::rfc_tests::seeded(4))]
 
-        /// Against the reference code of RFC 4034, appendix B, word by word.
+        /// Compares with the reference code of RFC 4034, appendix B.
         #[test]
         fn key_tag_equals_the_reference_code(rdata in proptest::collection::vec(any::<u8>(), 0..700)) {
             let mut ac: u32 = 0;

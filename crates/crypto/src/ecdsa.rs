@@ -1,5 +1,6 @@
-//! ECDSA keys on P-256 and P-384 (RFC 6605): a public key is the two coordinates of a point, a signature the two
-//! numbers r and s, each of the curve's length and without any frame.
+//! ECDSA keys on P-256 and P-384 (RFC 6605). A public key consists of the two coordinates of a
+//! point. A signature consists of the two numbers r and s. Each coordinate and number has the
+//! length of the curve, without any framing.
 
 use aws_lc_rs::encoding::AsBigEndian;
 use aws_lc_rs::rand::SystemRandom;
@@ -19,11 +20,11 @@ use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 use crate::p256::{Engine, SecretWorkspace};
 use crate::wipe::wiping_stack;
 
-/// A curve and the hash function that goes with it.
+/// A curve and its hash function.
 pub(crate) struct Curve {
     signing: &'static EcdsaSigningAlgorithm,
     verification: &'static EcdsaVerificationAlgorithm,
-    /// Octets of a scalar and of a coordinate.
+    /// Length of a scalar and of a coordinate in octets.
     octets: usize,
 }
 
@@ -47,21 +48,22 @@ impl Curve {
     }
 }
 
-/// The first octet of an uncompressed point (SEC 1, section 2.3.3), which DNSKEY records leave out.
+/// First octet of an uncompressed point (SEC 1, section 2.3.3). DNSKEY records omit it.
 const UNCOMPRESSED: u8 = 0x04;
 
-/// Leading zeros that may be missing in a private key file: older versions of BIND leave them out. One key in 65,536 has
-/// two; a file with more missing was cut off.
+/// Maximum number of leading zero octets that may be missing in a private key file: older versions
+/// of BIND omit them. One key in 65,536 has two leading zero octets; a file in which more are
+/// missing was cut off.
 const LEADING_ZEROS: usize = 2;
 
-/// Octets of stack that a batch may leave secrets in.
+/// Size of the stack area, in bytes, in which a batch may leave secrets.
 const STACK: usize = 24 * 1024;
 
 struct Private {
     curve: &'static Curve,
     pair: EcdsaKeyPair,
     scalar: Zeroizing<Vec<u8>>,
-    /// Of a key on P-256, which has a faster form for batches.
+    /// The key for batches, which only P-256 has.
     batch: Option<BatchKey>,
 }
 
@@ -76,7 +78,7 @@ impl Private {
     }
 }
 
-/// Makes a key.
+/// Generates a key.
 pub(crate) fn generate(curve: &'static Curve, wanted: Generation) -> SignerResult {
     wanted.refuse_bits()?;
     let failed = |_| KeyError::Generation(wanted.algorithm);
@@ -96,7 +98,7 @@ pub(crate) fn read_private(curve: &'static Curve, file: &PrivateFile<'_>) -> Sig
     };
     let mut scalar = Zeroizing::new(vec![0; curve.octets]);
     scalar[missing..].copy_from_slice(&read);
-    // Checks that the scalar is neither 0 nor above the order of the curve.
+    // The library checks that the scalar is neither 0 nor above the order of the curve.
     let pair = EcdsaKeyPair::from_private_key_der(curve.signing, &der::write_ec_private_key(&scalar))
         .map_err(|_| KeyError::InvalidPrivateKey(algorithm))?;
     Ok(Box::new(Private::new(curve, pair, scalar)))
@@ -126,7 +128,7 @@ impl Signer for Private {
         let before = out.len();
         out.reserve(messages.len() * self.signature_octets());
         let mut workspace = SecretWorkspace::default();
-        // Groups of one size: what is left over of full ones might not be worth a batch.
+        // Groups of equal size: after full groups, the remainder might be too small for a batch.
         let groups = messages.len().div_ceil(GROUP).max(1);
         let signed = messages.chunks(messages.len().div_ceil(groups).max(1)).try_for_each(|group| {
             let is_worth = group.len() >= Engine::detect().worth_signing_together();
@@ -146,13 +148,13 @@ impl Signer for Private {
     }
 }
 
-/// Octets of both coordinates on P-256.
+/// Length of both coordinates on P-256, in octets.
 const P256_OCTETS: usize = 64;
 
 struct Public {
     curve: &'static Curve,
     key: ParsedPublicKey,
-    /// The coordinates of a key on P-256, which has a faster form for batches, and what is prepared for it.
+    /// The coordinates and the table for batches, which only keys on P-256 have.
     batch: Option<([u8; P256_OCTETS], Lazy<KeyTable>)>,
 }
 
@@ -191,7 +193,7 @@ impl Verifier for Public {
             outcome.extend(signed.iter().map(|(message, signature)| self.verify(message, signature)));
             return;
         };
-        // The single check has the last word where the table refuses.
+        // If the table rejects a signature, the single check decides.
         let result = |(fits, (message, signature)): (bool, &Signed<'_>)| match fits {
             true => Ok(()),
             false => self.verify(message, signature),

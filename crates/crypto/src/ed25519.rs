@@ -1,4 +1,5 @@
-//! Ed25519 keys (RFC 8080, RFC 8032): a public key of 32 octets, a signature of 64, a private seed of 32.
+//! Ed25519 keys (RFC 8080, RFC 8032): a public key of 32 octets, a signature of 64 octets, a
+//! private seed of 32 octets.
 
 use aws_lc_rs::signature::{self, Ed25519KeyPair, KeyPair, ParsedPublicKey};
 use zeroize::Zeroizing;
@@ -15,7 +16,8 @@ const PUBLIC_OCTETS: usize = 32;
 const SIGNATURE_OCTETS: usize = 64;
 const BITS: u32 = 256;
 
-/// Signatures from which on a table of the key is worth making: it costs as much as it saves on about 14 of them.
+/// Number of signatures from which a table of the key is built. The cost of the table equals its
+/// savings on about 14 signatures.
 const WORTH_A_TABLE: usize = 24;
 
 struct Private {
@@ -23,19 +25,20 @@ struct Private {
     seed: Zeroizing<Vec<u8>>,
 }
 
-/// Makes a key from a random seed.
+/// Generates a key from a random seed.
 pub(crate) fn generate(wanted: Generation) -> SignerResult {
     private(wanted.algorithm, wanted.seed(SEED_OCTETS)?)
 }
 
-/// Reads the seed of a private key file.
+/// Reads the seed from a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
     private(file.algorithm(), file.private_key(SEED_OCTETS)?)
 }
 
 fn private(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
     let invalid = KeyError::InvalidPrivateKey(algorithm);
-    // The file has no public key to compare with: it is derived from the seed.
+    // The unchecked function is sufficient: the file has no public key to compare with, so the
+    // public key is derived from the seed.
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| invalid)?;
     Ok(Box::new(Private { pair, seed }))
 }
@@ -70,9 +73,10 @@ struct Public {
     table: Lazy<KeyTable>,
 }
 
-/// Parses a public key. That it is a point of the curve is seen when it verifies: no signature fits one that is not.
+/// Parses a public key. The verification checks whether the key is a point of the curve: if it is
+/// not, every signature is invalid.
 pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
-    // The library would take other encodings, told apart by their length, too.
+    // The library would also accept other encodings, which it distinguishes by their length.
     let octets: [u8; PUBLIC_OCTETS] = key.try_into().map_err(|_| KeyError::PublicKeyLength {
         algorithm,
         expected: PUBLIC_OCTETS,
@@ -99,7 +103,7 @@ impl Verifier for Public {
         };
         for group in signed.chunks(edwards::GROUP) {
             let fits = table.verify(group);
-            // The single check has the last word where the table refuses.
+            // If the table rejects a signature, the single check decides.
             let result = |(fits, (message, signature)): (&bool, &Signed<'_>)| match fits {
                 true => Ok(()),
                 false => self.verify(message, signature),

@@ -1,5 +1,5 @@
-//! Ed448 keys (RFC 8080, RFC 8032): a public key of 57 octets, a signature of 114, a private seed of 57. DNSSEC uses pure
-//! Ed448 with an empty context (RFC 8080, section 4).
+//! Ed448 keys (RFC 8080, RFC 8032): a public key of 57 octets, a signature of 114 octets, a private
+//! seed of 57 octets. DNSSEC uses pure Ed448 with an empty context (RFC 8080, section 4).
 
 use std::hint::black_box;
 
@@ -15,13 +15,13 @@ use crate::wipe::wiping_stack;
 const SEED_OCTETS: usize = 57;
 const PUBLIC_OCTETS: usize = 57;
 const SIGNATURE_OCTETS: usize = 114;
-/// Of the encoded key, as key tools give it; the field has 448.
+/// Bits of the encoded key, as key tools report it. The field has 448 bits.
 const BITS: u32 = 456;
-/// More than the library's functions on private keys have on the stack: some key structures of 300 octets, the state
-/// of a hash function, and tables of 16 points.
+/// More stack, in bytes, than the library's functions use with private keys: a few key structures
+/// of 300 octets, the state of a hash function, and tables of 16 points.
 const STACK: usize = 16 * 1024;
 
-/// Boxed, so that there is one copy to wipe however often the owner moves.
+/// Boxed, so that only one copy exists to wipe, however often the owner moves.
 struct Private {
     key: Box<ed448::PrivateKey>,
     seed: Zeroizing<Vec<u8>>,
@@ -29,26 +29,26 @@ struct Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
-        // The library has no function that wipes a key, but another can take its place; the compiler is told that it is
-        // read.
+        // The library has no function that wipes a key, so another key overwrites it. `black_box`
+        // makes the compiler assume that this key is read, so that it does not remove the write.
         *self.key = ed448::PrivateKey::from_seed(&[0; SEED_OCTETS]);
         black_box(&self.key);
     }
 }
 
-/// Makes a key from a random seed.
+/// Generates a key from a random seed.
 pub(crate) fn generate(wanted: Generation) -> SignerResult {
     private(wanted.seed(SEED_OCTETS)?)
 }
 
-/// Reads the seed of a private key file.
+/// Reads the seed from a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
-    // The library would panic on other lengths.
+    // `private_key` checks the length: the library would panic on other lengths.
     private(file.private_key(SEED_OCTETS)?)
 }
 
 fn private(seed: Zeroizing<Vec<u8>>) -> SignerResult {
-    // The file has no public key to compare with: it is derived from the seed.
+    // The file has no public key to compare with; the public key is derived from the seed.
     let key = wiping_stack::<STACK, _>(|| Box::new(ed448::PrivateKey::from_seed(&seed)));
     Ok(Box::new(Private { key, seed }))
 }
@@ -78,11 +78,12 @@ impl Signer for Private {
 
 struct Public(ed448::PublicKey);
 
-/// Parses a public key, with the checks of RFC 8032, section 5.2.3: a y-coordinate of p or above, one that no point
-/// has, and an x-coordinate of 0 with its sign set are refused.
+/// Parses a public key, with the checks of RFC 8032, section 5.2.3. It rejects a y-coordinate of p
+/// or above, a y-coordinate that no point has, and an x-coordinate of 0 with the sign bit set.
 ///
-/// Points of small order are keys too, as the RFC has it: anybody can sign with such a key, but only for the zone whose
-/// owner published it, and a validator that refused it would differ from others.
+/// It accepts points of small order, as the RFC does. Anyone can sign with such a key, but only for
+/// the zone of the owner who published it. A validator that rejected such keys would differ from
+/// other validators.
 pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
     if key.len() != PUBLIC_OCTETS {
         return Err(KeyError::PublicKeyLength { algorithm, expected: PUBLIC_OCTETS, found: key.len() });
@@ -96,10 +97,13 @@ impl Verifier for Public {
         BITS
     }
 
-    /// RFC 8032, section 5.2.7: R must be the canonical encoding of a point and S be below the group's order; then the
-    /// equation is checked multiplied by the cofactor, 4SB = 4R + 4kA, which the RFC calls sufficient. The other check
-    /// that it allows, without the cofactor, differs for keys and points R with a part of small order only: nobody makes
-    /// such by the rules of the RFC, and nobody can make them for a key of another.
+    /// RFC 8032, section 5.2.7: R must be the canonical encoding of a point, and S must be below
+    /// the order of the group. Then the equation is checked with the cofactor, 4SB = 4R + 4kA,
+    /// which the RFC calls sufficient.
+    ///
+    /// The RFC also allows the check without the cofactor. It only differs for keys and points R
+    /// with a component of small order. Signers that follow the RFC never produce these, and nobody
+    /// can produce them for the key of another signer.
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
         if self.0.verify_raw(signature, message) { Ok(()) } else { Err(BadSignature) }
     }
@@ -158,7 +162,8 @@ mod tests {
 
     #[test]
     fn what_is_no_encoding_of_a_point_is_refused() {
-        // y = 0 is a point; p, its other encoding in 448 bits, is none. p = 2^448 - 2^224 - 1.
+        // y = 0 is a point. p is the other encoding of 0 in 448 bits, and is invalid. p = 2^448 -
+        // 2^224 - 1.
         let zero = [0; 57];
         assert!(PublicKey::parse(ALGORITHM, &zero).is_ok());
         let mut p = [0xff; 57];
@@ -166,7 +171,7 @@ mod tests {
         p[56] = 0;
         let mut beyond = zero;
         beyond[56] = 1;
-        // y = 1 is the point with x = 0, which has no negative.
+        // y = 1 is the point with x = 0, which must not have the sign bit.
         let mut negative_zero = zero;
         (negative_zero[0], negative_zero[56]) = (1, 0x80);
         // No point has y = 2: (y^2 - 1) / (d y^2 - 1) is not a square.
@@ -177,7 +182,8 @@ mod tests {
         }
     }
 
-    /// The acceptance that the comments above decide on, with the neutral point as key: R = [S]B fits every message.
+    /// `parse_public` and `verify` accept keys of small order. With the neutral point as the key, R
+    /// = [S]B is a valid signature over every message.
     #[test]
     fn keys_of_small_order_are_used_as_rfc8032_has_it() {
         let mut neutral = [0; 57];
@@ -214,11 +220,11 @@ mod tests {
             signature in proptest::collection::vec(any::<u8>(), 0..130),
             scalar in proptest::collection::vec(any::<u8>(), 55),
         ) {
-            // Nearly all that is not zero there is no encoding.
+            // The last octet of a valid encoding only has the sign bit.
             key[56] &= 0x80;
             if let Ok(public) = PublicKey::parse(ALGORITHM, &key) {
                 prop_assert_eq!(public.verify(b"message", &signature), Err(BadSignature));
-                // In form: R a point, S below the order.
+                // A well-formed signature: R is a point, and S is below the order.
                 let signature = [&key[..], &scalar, &[0, 0]].concat();
                 prop_assert_eq!(public.verify(b"message", &signature), Err(BadSignature));
             }

@@ -1,84 +1,85 @@
-//! What can go wrong, by blame: the key ([`KeyError`]), the signature ([`BadSignature`]), or the cryptographic
+//! Errors of keys ([`KeyError`]), of signatures ([`BadSignature`]), and of the cryptographic
 //! library while signing ([`SignError`]).
 
 use crate::Algorithm;
 
-/// A key that cannot be made, read or used.
+/// A key cannot be generated, read or used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The table of algorithms has no row for this number.
+    /// The table of algorithms does not contain this number.
     #[error("algorithm {0} is not supported")]
     UnknownAlgorithm(Algorithm),
-    /// A public key field of a length that the algorithm does not have.
+    /// The length of a public key field is wrong for the algorithm.
     #[error("a public key of {algorithm} has {expected} octets, this one has {found}")]
     PublicKeyLength {
         /// The algorithm of the key.
         algorithm: Algorithm,
-        /// Octets that a public key of this algorithm has.
+        /// Expected length of the public key in octets.
         expected: usize,
-        /// Octets found.
+        /// Length found, in octets.
         found: usize,
     },
-    /// The public key field breaks the form of RFC 3110, or its modulus is even.
+    /// The public key field does not have the format of RFC 3110, or its modulus is even.
     #[error("the RSA public key is not in the form of RFC 3110 section 2")]
     MalformedRsa,
-    /// An RSA modulus below 1024 or above 4096 bits.
+    /// An RSA modulus has less than 1024 or more than 4096 bits.
     #[error("an RSA modulus of {bits} bits cannot be used: it must have 1024 to 4096 bits")]
     ModulusBits {
         /// Length of the modulus, in bits.
         bits: u32,
     },
-    /// An RSA public exponent that is 0, 1 or even, with which there is no RSA.
+    /// An RSA public exponent is 0, 1 or even, which RSA does not allow.
     #[error("the RSA public exponent must be odd and above 1")]
     Exponent,
-    /// An RSA public exponent that is longer than those that are used.
+    /// An RSA public exponent is longer than supported.
     #[error("an RSA public exponent of {bits} bits cannot be used: it must have at most {most} bits")]
     ExponentBits {
         /// Length of the exponent, in bits.
         bits: u32,
-        /// Bits that it may have: 64 in a public key, 33 in a private one.
+        /// Maximum length in bits: 64 in a public key, 33 in a private key.
         most: u32,
     },
-    /// The public key is no point of the algorithm's curve.
+    /// The public key is not a point of the algorithm's curve.
     #[error("the public key is not a point on the curve of {0}")]
     NotOnCurve(Algorithm),
-    /// A public key of the right length that is not in the encoding of its algorithm.
+    /// A public key has the right length, but is not in the encoding of its algorithm.
     #[error("the public key is not in the encoding of {0}: its first octet or a coefficient is out of range")]
     MalformedPublicKey(Algorithm),
-    /// A new RSA key of a length that is only made when forced.
+    /// A new RSA key has a length that is only generated with
+    /// [`PrivateKey::generate_forced`](crate::PrivateKey::generate_forced).
     #[error(
         "an RSA key of {bits} bits is too weak to be made: take 2048 bits, or force it for an experiment"
     )]
     WeakBits {
-        /// Length asked for, in bits.
+        /// Requested length in bits.
         bits: u16,
     },
-    /// A new RSA key of a length that is never made.
+    /// A new RSA key has a length that is never generated.
     #[error("RSA keys are made with 1280, 2048, 3072 or 4096 bits, not {bits}")]
     UnsupportedBits {
-        /// Length asked for, in bits.
+        /// Requested length in bits.
         bits: u16,
     },
-    /// A key length was given for an algorithm whose keys have one length.
+    /// A key length was given for an algorithm with a fixed key length.
     #[error("keys of {0} have one length: leave the number of bits out")]
     FixedBits(Algorithm),
-    /// The cryptographic library could not make a key.
+    /// The cryptographic library failed to generate a key.
     #[error("no new key of {0} could be made: the cryptographic library failed")]
     Generation(Algorithm),
     /// The text of a private key does not begin with `Private-key-format:`.
     #[error("this is not a private key file: its first line must be \"Private-key-format: v1.3\"")]
     NotAPrivateKeyFile,
-    /// A version of the private key format other than v1.2 and v1.3.
+    /// The version of the private key format is neither v1.2 nor v1.3.
     #[error("the private key file is neither of format v1.2 nor v1.3: write it anew with a current tool")]
     FormatVersion,
-    /// A line of a private key file that is no `Field: value`.
+    /// A line of a private key file does not have the form `Field: value`.
     #[error("line {line} of the private key file is not of the form \"Field: value\"")]
     MalformedLine {
-        /// Number of the line; the first is 1.
+        /// Line number, starting at 1.
         line: usize,
     },
-    /// A field that the algorithm needs is absent from a private key file.
+    /// A private key file lacks a field that the algorithm needs.
     #[error("the private key file has no field \"{0}\"")]
     MissingField(&'static str),
     /// A field occurs twice in a private key file.
@@ -90,65 +91,69 @@ pub enum KeyError {
     /// A field of a private key file is not Base64.
     #[error("the field \"{0}\" of the private key file is not Base64")]
     NotBase64(&'static str),
-    /// A private key of a length that the algorithm does not have.
+    /// The length of a private key is wrong for the algorithm.
     #[error("a private key of {algorithm} has {expected} octets, this one has {found}")]
     PrivateKeyLength {
         /// The algorithm of the key.
         algorithm: Algorithm,
-        /// Octets that a private key of this algorithm has.
+        /// Expected length of the private key in octets.
         expected: usize,
-        /// Octets found.
+        /// Length found, in octets.
         found: usize,
     },
-    /// A private key file of an algorithm whose encoding is not settled, in another encoding than ours.
+    /// The algorithm of a private key file has no final encoding, and the key is in an encoding
+    /// that is not supported.
     #[error("the private key of {algorithm} is not in the dialect \"{expected}\": only that one can be read")]
     Dialect {
         /// The algorithm of the key.
         algorithm: Algorithm,
-        /// The value of the field `Dialect` that can be read.
+        /// The supported value of the field `Dialect`.
         expected: &'static str,
     },
-    /// The octets or the text are no private key in PKCS#8, or an encrypted one.
+    /// The octets or the text are not an unencrypted private key in PKCS#8.
     #[error(
         "this is no unencrypted private key in PKCS#8 (\"BEGIN PRIVATE KEY\"): convert it with `openssl pkcs8 -topk8 -nocrypt`"
     )]
     NotPkcs8,
-    /// A PKCS#8 key of a kind that no algorithm of the table has.
+    /// The kind of a PKCS#8 key does not correspond to any supported algorithm.
     #[error("the PKCS#8 key is of a kind that cannot be read: RSA, P-256, P-384, Ed25519 and Ed448 can")]
     Pkcs8Kind,
-    /// A PKCS#8 key of another kind than the algorithm's.
+    /// A PKCS#8 key is not a key of the requested algorithm.
     #[error("the PKCS#8 key is no key of {0}: give the algorithm that it was made for")]
     Pkcs8Algorithm(Algorithm),
-    /// The public key that stands beside a private key is not its own.
+    /// The public key next to a private key does not belong to it.
     #[error("the public key does not belong to the private key of {0}")]
     PublicKeyMismatch(Algorithm),
-    /// The values of a private key are out of range or do not belong together.
+    /// The values of a private key are out of range or inconsistent.
     #[error("the private key of {0} is damaged: its values are out of range or do not belong together")]
     InvalidPrivateKey(Algorithm),
 }
 
 impl KeyError {
-    /// Whether a received public key with this error "cannot be used": its algorithm is unknown, or it is sound as far
-    /// as its form says, and outside of what is used here (RSA moduli below 1024 or above 4096 bits, public exponents
-    /// above 64 bits). A validator then goes on as if it did not know the key's algorithm: a zone that nothing else
-    /// secures is insecure (RFC 4035, section 5.2). With every other error the key is malformed: it counts as absent,
-    /// and a zone that nothing else secures is bogus.
+    /// Returns whether a received public key with this error is unusable rather than malformed. It
+    /// is unusable if its algorithm is unknown, or if its format is valid but outside the supported
+    /// range (RSA moduli below 1024 or above 4096 bits, public exponents above 64 bits).
+    ///
+    /// A validator treats an unusable key like a key of an unknown algorithm: a zone that no other
+    /// key secures is insecure (RFC 4035, section 5.2). With every other error, the key is
+    /// malformed and the validator ignores it: a zone that no other key secures is bogus.
     #[must_use]
     pub const fn is_unusable(&self) -> bool {
         matches!(self, Self::UnknownAlgorithm(_) | Self::ModulusBits { .. } | Self::ExponentBits { .. })
     }
 }
 
-/// The signature is not one that this key made over this message.
+/// The signature is not a valid signature by the key over the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the signature does not fit the key and the message")]
 pub struct BadSignature;
 
-/// A signature could not be made.
+/// A signature could not be generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
-    /// The cryptographic library failed: no random numbers, no memory, or a fault found when it checked its work.
+    /// The cryptographic library failed: no random numbers, no memory, or its self-check of the
+    /// signature found a fault.
     #[error("no signature could be made: the cryptographic library failed")]
     Library,
 }

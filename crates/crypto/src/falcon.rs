@@ -1,12 +1,14 @@
-//! Falcon-512 keys of round 3 of the NIST competition: a public key of 897 octets, a signature of 666 (padded to constant
-//! length, first octet 0x39), a private key of 1281 octets, which holds f, g and F (Falcon specification v1.2,
-//! section 3.11). The public key is derived from it.
+//! Falcon-512 keys of round 3 of the NIST competition. A public key has 897 octets. A signature has
+//! 666 octets: it is padded to constant length, and its first octet is 0x39. A private key has 1281
+//! octets and contains f, g and F (Falcon specification v1.2, section 3.11). The public key is
+//! derived from it.
 //!
-//! Signing samples with real numbers that depend on the key. On x86-64 (SSE2, or AVX2 where the processor has it) and
-//! arm64, `fn-dsa` computes them with the machine's 64-bit floating point: in constant time as far as the processor's
-//! additions, multiplications, divisions and square roots are, which its author assumes there. On other machines, 32-bit
-//! ARM among them, it computes with integers, in constant time and many times slower. The feature `portable` leaves AVX2
-//! out.
+//! Signing samples with real numbers that depend on the key. On x86-64 (SSE2, or AVX2 if the
+//! processor has it) and arm64, `fn-dsa` uses 64-bit floating-point instructions. These are
+//! constant-time as far as the processor's additions, multiplications, divisions and square roots
+//! are; the author of the library assumes this for these processors. On other machines, such as
+//! 32-bit ARM, it uses integers in constant time, which is many times slower. The feature
+//! `portable` disables AVX2.
 
 mod basis;
 
@@ -30,17 +32,20 @@ use crate::wipe::wiping_stack;
 const PRIVATE_OCTETS: usize = fn_dsa_sign::sign_key_size(FN_DSA_LOGN_512);
 const PUBLIC_OCTETS: usize = fn_dsa_sign::vrfy_key_size(FN_DSA_LOGN_512);
 const SIGNATURE_OCTETS: usize = fn_dsa_sign::signature_size(FN_DSA_LOGN_512);
-/// Of the encoded public key: the degree, 512, is no length.
+/// Bits of the encoded public key. The degree, 512, is not a length.
 const BITS: u32 = PUBLIC_OCTETS as u32 * 8;
-/// A decoded private key has 59 kB, and the library passes it by value.
+/// Stack size for decoding, in bytes: a decoded private key has 59 kB, and the library passes it by
+/// value.
 const DECODE_STACK: usize = 256 * 1024;
-/// States of hash functions and some numbers: signing has its large buffers in the decoded key.
+/// Stack size for signing, in bytes: states of hash functions and a few numbers. The large buffers
+/// are in the decoded key.
 const SIGN_STACK: usize = 16 * 1024;
 
-/// Random numbers of aws-lc, in the form that the library asks for.
+/// Random numbers of aws-lc, through the trait that the library requires.
 ///
-/// That form has no way to fail. Where aws-lc does, the octets are a counter instead, other ones for each call, so that
-/// loops that wait for fitting ones end; the caller sees `failed` and throws the result away.
+/// The methods of the trait cannot fail. If aws-lc fails, they return a counter that differs for
+/// each call, so that loops that wait for suitable octets end. The caller checks `failed` and
+/// discards the result.
 #[derive(Default)]
 struct SystemRandom {
     failed: bool,
@@ -73,23 +78,24 @@ impl RngCore for SystemRandom {
 
 impl CryptoRng for SystemRandom {}
 
-/// A number of `OCTETS` octets.
+/// Returns a random number of `OCTETS` octets.
 fn draw<const OCTETS: usize, T>(random: &mut SystemRandom, from: fn([u8; OCTETS]) -> T) -> T {
     let mut octets = [0; OCTETS];
     random.fill_bytes(&mut octets);
     from(octets)
 }
 
-/// Signing needs a decoded key, with its buffers, for itself alone: there are as many as ever signed at once.
+/// A private key. Signing needs exclusive access to a decoded key with its buffers. The number of
+/// decoded keys is the maximum number of simultaneous signing operations so far.
 struct Private {
     encoded: Zeroizing<Vec<u8>>,
     public: Vec<u8>,
-    /// Decoded keys that nobody uses. They wipe themselves when dropped.
+    /// Decoded keys that no thread uses. They are wiped on drop.
     idle: Mutex<Vec<Box<SigningKey512>>>,
 }
 
 impl Private {
-    /// Lends a decoded key to `work`. On a panic in there, it is dropped.
+    /// Calls `work` with a decoded key. If `work` panics, the decoded key is dropped.
     fn with_key<T>(&self, work: impl FnOnce(&mut SigningKey512) -> T) -> Result<T, SignError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut key = idle.or_else(|| decode(&self.encoded)).ok_or(SignError::Library)?;
@@ -103,7 +109,7 @@ fn decode(encoded: &[u8]) -> Option<Box<SigningKey512>> {
     wiping_stack::<DECODE_STACK, _>(|| SigningKey512::decode(encoded).map(Box::new))
 }
 
-/// Makes a key.
+/// Generates a key.
 pub(crate) fn generate(wanted: Generation) -> SignerResult {
     wanted.refuse_bits()?;
     let mut encoded = Zeroizing::new(vec![0; PRIVATE_OCTETS]);
@@ -118,7 +124,7 @@ pub(crate) fn generate(wanted: Generation) -> SignerResult {
     }
 }
 
-/// Reads the encoded key of a private key file.
+/// Reads the encoded key from a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
     let invalid = KeyError::InvalidPrivateKey(file.algorithm());
     let encoded = file.private_key(PRIVATE_OCTETS)?;
@@ -131,7 +137,7 @@ pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
     Ok(Box::new(Private { encoded, public, idle: Mutex::new(vec![key]) }))
 }
 
-/// Writes a signature over `message` to `signature`, which has [`SIGNATURE_OCTETS`].
+/// Writes a signature over `message` to `signature`, which has [`SIGNATURE_OCTETS`] octets.
 fn sign_with(
     key: &mut SigningKey512,
     mut random: SystemRandom,
@@ -142,7 +148,8 @@ fn sign_with(
         key.sign(&mut random, &DOMAIN_NONE, &HASH_ID_ORIGINAL_FALCON, message, signature);
     });
     if random.failed {
-        // It was not made with randomness, and so tells of the key.
+        // The signature was generated without randomness, and would therefore reveal information
+        // about the key.
         signature.zeroize();
         return Err(SignError::Library);
     }
@@ -198,7 +205,7 @@ impl Verifier for Public {
         BITS
     }
 
-    /// The library takes the padded form alone: 666 octets, of which those after the last coefficient are zero.
+    /// The library only accepts the padded form: 666 octets, with zeros after the last coefficient.
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
         let fits = self.0.verify(signature, &DOMAIN_NONE, &HASH_ID_ORIGINAL_FALCON, message);
         if fits { Ok(()) } else { Err(BadSignature) }

@@ -1,20 +1,21 @@
-//! What a piece of work leaves in the memory that it gives back, for tests: no secret must be in it.
+//! For tests: records the contents of the memory that an operation frees. It must not contain
+//! secrets.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr;
 
-/// Octets that one piece of work may give back.
+/// Maximum number of bytes that one operation may free.
 const ROOM: usize = 64 << 20;
 
-/// The system's allocator, which copies freed memory while [`freed_by`] runs in the thread.
+/// The system's allocator. It copies freed memory while [`freed_by`] runs in the thread.
 struct Watching;
 
 #[global_allocator]
 static ALLOCATOR: Watching = Watching;
 
 struct Log {
-    /// With all the room from the start, so that nothing is allocated while it is written.
+    /// Has its full capacity from the start, so that writing to it does not allocate.
     octets: Vec<u8>,
     is_full: bool,
 }
@@ -23,7 +24,7 @@ thread_local! {
     static LOG: Cell<*mut Log> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// Forgets the log when it goes, on a panic too.
+/// Detaches the log on drop, also after a panic.
 struct Attached;
 
 impl Drop for Attached {
@@ -32,19 +33,20 @@ impl Drop for Attached {
     }
 }
 
-// SAFETY: all memory is the system's, of the layout that was asked for. Reallocation is the default: a new block, and the old
-// one given back.
+// SAFETY: all memory comes from the system's allocator, with the requested layout. Reallocation is
+// the default of the trait: it allocates a new block and frees the old one.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as for the caller. Zeroed, so that every octet may be read later.
+        // SAFETY: the caller upholds the contract of `alloc`. The memory is zeroed, so that every
+        // byte may be read later.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let log = LOG.get();
         if !log.is_null() {
-            // SAFETY: the log lives while it is attached, and this thread alone has it; the block is the caller's to give
-            // back, has this size, and was initialised when it was allocated.
+            // SAFETY: the log lives while it is attached, and only this thread accesses it. The
+            // caller owns the block, which has this size and was initialised when it was allocated.
             let (log, octets) = unsafe { (&mut *log, std::slice::from_raw_parts(block, layout.size())) };
             if octets.len() <= log.octets.capacity() - log.octets.len() {
                 log.octets.extend_from_slice(octets);
@@ -52,12 +54,13 @@ unsafe impl GlobalAlloc for Watching {
                 log.is_full = true;
             }
         }
-        // SAFETY: as for the caller.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(block, layout) }
     }
 }
 
-/// All that `work` gives back to the allocator in this thread, one block after the other; what it returns is dropped too.
+/// Returns all memory that `work` frees in this thread, block after block. The result of `work` is
+/// dropped and included.
 pub(crate) fn freed_by<T>(work: impl FnOnce() -> T) -> Vec<u8> {
     let mut log = Log { octets: Vec::with_capacity(ROOM), is_full: false };
     {
@@ -69,13 +72,13 @@ pub(crate) fn freed_by<T>(work: impl FnOnce() -> T) -> Vec<u8> {
     log.octets
 }
 
-/// The octets of a value in memory; of types without padding.
+/// Returns the bytes of a value in memory. The type must not have padding.
 pub(crate) fn octets_of<T: Copy>(value: &T) -> Vec<u8> {
-    // SAFETY: the pointer and the size are those of one value, which has no padding.
+    // SAFETY: pointer and size are those of one value, which has no padding.
     unsafe { std::slice::from_raw_parts(ptr::from_ref(value).cast(), size_of::<T>()) }.to_vec()
 }
 
-/// Asserts that freed memory has none of the secrets, each with its name.
+/// Asserts that freed memory contains none of the secrets, each given with its name.
 #[track_caller]
 pub(crate) fn assert_wiped(freed: &[u8], secrets: &[(String, Vec<u8>)]) {
     assert!(!freed.is_empty() && !secrets.is_empty(), "there is something to look at");

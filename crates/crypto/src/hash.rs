@@ -1,24 +1,25 @@
-//! Hash functions of aws-lc that write where the caller says, so that what is secret can be wiped.
+//! Hash functions of aws-lc that write to a buffer of the caller, so that the caller can wipe
+//! secrets.
 
 use aws_lc_sys as lc;
 
-/// SHA-256 of `message`.
+/// Returns the SHA-256 digest of `message`.
 pub(crate) fn sha256(message: &[u8]) -> [u8; 32] {
     let mut digest = [0; 32];
-    // SAFETY: the pointer and the length are those of one slice, which is only read; a SHA-256 digest has the 32
-    // octets that `digest` has room for.
+    // SAFETY: pointer and length are those of one slice, which is only read. A SHA-256 digest has
+    // 32 octets, the size of `digest`.
     unsafe { lc::SHA256(message.as_ptr(), message.len(), digest.as_mut_ptr()) };
     digest
 }
 
-/// SHA-512 of `message`, into `digest`.
+/// Writes the SHA-512 digest of `message` to `digest`.
 pub(crate) fn sha512_into(message: &[u8], digest: &mut [u8; 64]) {
-    // SAFETY: the pointer and the length are those of one slice, which is only read; a SHA-512 digest has the 64
-    // octets that `digest` has room for.
+    // SAFETY: pointer and length are those of one slice, which is only read. A SHA-512 digest has
+    // 64 octets, the size of `digest`.
     unsafe { lc::SHA512(message.as_ptr(), message.len(), digest.as_mut_ptr()) };
 }
 
-/// SHA-512 of `message`.
+/// Returns the SHA-512 digest of `message`.
 pub(crate) fn sha512(message: &[u8]) -> [u8; 64] {
     let mut digest = [0; 64];
     sha512_into(message, &mut digest);

@@ -1,6 +1,8 @@
-//! Message authentication codes: HMAC (RFC 2104, FIPS 198-1) over the SHA-2 functions, as TSIG has them (RFC 8945 §6).
+//! Message authentication codes: HMAC (RFC 2104, FIPS 198-1) with SHA-2 functions, as TSIG uses
+//! them (RFC 8945 §6).
 //!
-//! HMAC-SHA-1 and HMAC-MD5 are not here: RFC 8945 has the one for old peers alone, and the other must not be used.
+//! HMAC-SHA-1 and HMAC-MD5 are not implemented: RFC 8945 allows HMAC-SHA-1 only for old peers, and
+//! forbids HMAC-MD5.
 
 use std::fmt;
 
@@ -9,17 +11,18 @@ use subtle::ConstantTimeEq;
 
 use crate::wipe::wiping_stack;
 
-/// Octets of stack that making a key and making a code may leave a state in: the library passes its contexts by value.
+/// Size of the stack area, in bytes, in which creating a key or a code may leave a state: the
+/// library passes its contexts by value.
 const STACK: usize = 4096;
 
-/// The hash function of a code.
+/// The hash function of a message authentication code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum MacAlgorithm {
-    /// HMAC-SHA-256, 32 octets.
+    /// HMAC-SHA-256; the code has 32 octets.
     Sha256,
-    /// HMAC-SHA-384, 48 octets.
+    /// HMAC-SHA-384; the code has 48 octets.
     Sha384,
-    /// HMAC-SHA-512, 64 octets.
+    /// HMAC-SHA-512; the code has 64 octets.
     Sha512,
 }
 
@@ -32,7 +35,7 @@ impl MacAlgorithm {
         }
     }
 
-    /// Octets of a whole code.
+    /// Returns the length of a complete code in octets.
     #[must_use]
     pub const fn octets(self) -> usize {
         match self {
@@ -43,22 +46,23 @@ impl MacAlgorithm {
     }
 }
 
-/// A secret, ready to make codes with. The secret itself is not kept: what is kept is the state of the hash function after
-/// it, which the library wipes when the key is dropped.
+/// A key for message authentication codes. It does not contain the secret, but the state of the
+/// hash function after the secret. The library wipes this state when the key is dropped.
 pub struct MacKey {
     algorithm: MacAlgorithm,
     key: Box<hmac::Key>,
 }
 
 impl MacKey {
-    /// The key of a secret of any length; RFC 8945 §8 wants one as long as a whole code.
+    /// Creates the key from a secret of any length. RFC 8945 §8 recommends a secret as long as a
+    /// complete code.
     #[must_use]
     pub fn new(algorithm: MacAlgorithm, secret: &[u8]) -> Self {
         let make = || Box::new(hmac::Key::new(algorithm.implementation(), secret));
         Self { algorithm, key: wiping_stack::<STACK, _>(make) }
     }
 
-    /// Begins a code.
+    /// Starts a code.
     #[must_use]
     pub fn begin(&self) -> Mac {
         Mac(Box::new(hmac::Context::with_key(&self.key)))
@@ -71,24 +75,25 @@ impl fmt::Debug for MacKey {
     }
 }
 
-/// A code in the making. Its state is wiped when it is dropped.
+/// An unfinished code. Its state is wiped on drop.
 #[derive(Clone)]
 pub struct Mac(Box<hmac::Context>);
 
 impl Mac {
-    /// Takes the next octets.
+    /// Adds octets to the code.
     pub fn update(&mut self, octets: &[u8]) {
         self.0.update(octets);
     }
 
-    /// The code over all octets taken.
+    /// Returns the code over all octets added.
     #[must_use]
     pub fn finish(self) -> Tag {
         Tag(self.0.sign())
     }
 
-    /// Whether `code` is the code over all octets taken, or as many of its first octets as there are; no octets are none.
-    /// The time that it takes depends on the length of `code` alone. How short a code may be is the caller's to say.
+    /// Returns whether `code` is the code over all octets added, or a non-empty prefix of it. The
+    /// time depends only on the length of `code`. The caller must check that a truncated code is
+    /// long enough.
     #[must_use]
     pub fn verify(self, code: &[u8]) -> bool {
         let tag = self.finish();
@@ -103,7 +108,7 @@ impl fmt::Debug for Mac {
     }
 }
 
-/// A whole code.
+/// A complete code.
 #[derive(Clone, Copy)]
 pub struct Tag(hmac::Tag);
 
@@ -113,7 +118,8 @@ impl AsRef<[u8]> for Tag {
     }
 }
 
-/// Without the code: until it is sent, who knows it can forge the message.
+/// Does not show the code: until the message is sent, anyone who knows the code can forge the
+/// message.
 impl fmt::Debug for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tag").finish_non_exhaustive()
@@ -129,7 +135,7 @@ mod tests {
 
     fn code(algorithm: MacAlgorithm, secret: &[u8], message: &[u8]) -> String {
         let mut mac = MacKey::new(algorithm, secret).begin();
-        // In two pieces, as messages come.
+        // In two pieces, because messages arrive in pieces.
         let (head, tail) = message.split_at(message.len() / 2);
         mac.update(head);
         mac.update(tail);

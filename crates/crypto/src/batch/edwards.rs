@@ -1,25 +1,38 @@
-//! Many Ed25519 signatures of one key (RFC 8032, section 5.1.7), each by the equation of the single check, without
-//! a doubling: multiples of the base point and of the key are looked up, and only added.
+//! Verifies many Ed25519 signatures of one key (RFC 8032, section 5.1.7). It evaluates the equation
+//! of the single check for each signature, but without doublings: it looks up multiples of the base
+//! point and of the key in tables, and adds them.
 //!
-//! # Why this accepts exactly what the single check accepts
-//! The single check (aws-lc, `ed25519_verify_internal`) takes a signature R ‖ S of a key A where S < L, and the octets
-//! of R are the encoding of \[S\]B - \[k\]A, with k = SHA-512(R ‖ A ‖ message) mod L. It never decodes R. So R that is not
-//! canonical, and R with a part of small order, are refused because no encoding of that point is equal to them.
-//! Here the same point is calculated, encoded, and compared octet by octet; the only liberty taken is the order of
-//! additions, and the addition law of this curve is complete (-1 is a square and d is none), so that it has no
-//! exceptional cases. Keys that could leave a doubt, which are those whose encoding is not canonical and those with a
-//! part of small order (\[k\]A is then not determined by k mod L), are told by [`KeyTable::new`], and left to the
-//! single check.
+//! # Why this accepts exactly the signatures that the single check accepts
+//! The single check (aws-lc, `ed25519_verify_internal`) accepts a signature R ‖ S of a key A if S <
+//! L and the octets of R are the encoding of \[S\]B − \[k\]A, with k = SHA-512(R ‖ A ‖ message) mod
+//! L. It never decodes R. Therefore it rejects an R that is not canonical and an R with a component
+//! of small order, because neither equals the encoding of that point.
 //!
-//! The usual batch equation, one random combination of all signatures, is not used: it decodes R, and since R = \[S\]B -
-//! \[k\]A + T with T of small order disappears from it with a probability of 1/2 to 1/8, or always where it is multiplied by
-//! the cofactor, each R needs a test of its own on small order. Such a test costs three exponentiations in the
-//! field, and the decoding another one: about 1,000 multiplications, where the 80 additions here take 560. So the batch
-//! function of `ed25519-dalek` is not used either; a test shows a signature that it accepts and the single check refuses.
-//! From about 14 signatures of one key on, this is three times as fast as the single check, and takes no randomness. Nothing has
-//! to be searched for when a signature is bad either: the work for one signature is always the same.
+//! This module computes the same point, encodes it, and compares the octets. Only the order of the
+//! additions differs. The addition law of this curve is complete (−1 is a square and d is not), so
+//! it has no exceptional cases.
 //!
-//! Everything is public: nothing here takes constant time.
+//! [`KeyTable::new`] detects keys for which the results could differ: keys whose encoding is not
+//! canonical, and keys with a component of small order (for these, \[k\]A is not determined by k
+//! mod L). The single check verifies the signatures of these keys.
+//!
+//! # Why not the usual batch equation
+//! The usual batch equation, one random linear combination of all signatures, decodes R. If R =
+//! \[S\]B − \[k\]A + T with T of small order, T vanishes from the equation with a probability of
+//! 1/2 to 1/8, or always if the equation is multiplied by the cofactor. Therefore each R would need
+//! a test for small order. Such a test costs three exponentiations in the field, and the decoding
+//! of R costs another one. Together this is about 1,000 multiplications, while the 80 additions in
+//! this module take 560.
+//!
+//! For the same reason, the batch function of `ed25519-dalek` is not used. A test contains a
+//! signature that this function accepts and the single check rejects.
+//!
+//! With the table of a key, this module is three times as fast as the single check. The table pays
+//! off from about 14 signatures of one key on. The module needs no randomness. A bad signature
+//! causes no search: the work for each signature is always the same.
+//!
+//! # Time
+//! All inputs are public. This module does not run in constant time.
 
 use std::sync::LazyLock;
 
@@ -27,22 +40,24 @@ use aws_lc_rs::digest;
 use crrl::field::GF25519 as Field;
 use curve25519_dalek::Scalar;
 
-/// Octets of a point, and of a scalar.
+/// Length of a point, and of a scalar, in octets.
 const OCTETS: usize = 32;
 
-/// Bits of the scalars: they are below L < 2^253, and the signed digits carry into one bit more.
+/// Bits of a scalar. Scalars are below L < 2^253, and the signed digits need one more bit for the
+/// carry.
 const SCALAR_BITS: usize = 254;
 
-/// Bits of a digit of S: the table of the base point, 37 windows of 65 points, has 225 KiB, once in a process.
+/// Bits of a digit of S. The table of the base point has 37 windows of 65 points and 225 KiB. It
+/// exists once in a process.
 const BASE_WINDOW: usize = 7;
 
-/// Bits of a digit of k: the table of a key, 43 windows of 33 points, has 133 KiB.
+/// Bits of a digit of k. The table of a key has 43 windows of 33 points and 133 KiB.
 const KEY_WINDOW: usize = 6;
 
-/// The most digits that a scalar has, with windows of four bits or more.
+/// Maximum number of digits of a scalar, with windows of at least four bits.
 const DIGITS: usize = SCALAR_BITS.div_ceil(4);
 
-/// Signatures whose points are encoded with a common inversion.
+/// Maximum number of signatures whose points are encoded with one common inversion.
 pub(crate) const GROUP: usize = 64;
 
 /// L, the order of the base point, little-endian.
@@ -58,13 +73,14 @@ const BASE: [u8; OCTETS] = {
     octets
 };
 
-/// 2d, where d = -121665/121666.
+/// 2d, with d = -121665/121666.
 static TWICE_D: LazyLock<Field> =
     LazyLock::new(|| (Field::from_i32(-121_665) / Field::from_u32(121_666)).mul2());
 
-/// Multiples of the base point.
+/// Table of multiples of the base point.
 static BASE_TABLE: LazyLock<Table<BASE_WINDOW>> = LazyLock::new(|| {
-    // The base point is a point; were it none, all signatures would be refused.
+    // Decoding the base point always succeeds. If it failed, the table would cause all signatures
+    // to be rejected.
     Table::new(Point::decode(&BASE).unwrap_or(Point::ZERO))
 });
 
@@ -77,7 +93,8 @@ struct Point {
     t: Field,
 }
 
-/// A point of a table: y - x and y + x, and 2dxy. Negation swaps the first two and the sign of the third.
+/// A point of a table: y − x and y + x, and 2dxy. To negate a point, swap the first two and change
+/// the sign of the third.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Entry {
@@ -89,7 +106,8 @@ impl Point {
     /// The neutral element.
     const ZERO: Self = Self { x: Field::ZERO, y: Field::ONE, z: Field::ONE, t: Field::ZERO };
 
-    /// Decodes a point (RFC 8032, section 5.1.3). `None` also for encodings that are not canonical.
+    /// Decodes a point (RFC 8032, section 5.1.3). Also returns `None` for encodings that are not
+    /// canonical.
     fn decode(octets: &[u8; OCTETS]) -> Option<Self> {
         let (mut octets, sign) = (*octets, octets[OCTETS - 1] >> 7);
         octets[OCTETS - 1] &= 0x7f;
@@ -111,7 +129,7 @@ impl Point {
         self.x.iszero() != 0 && self.y.equals(self.z) != 0
     }
 
-    /// Unified addition, 9 multiplications.
+    /// Unified addition with 9 multiplications.
     fn add(&self, other: &Self) -> Self {
         let a = (self.y - self.x) * (other.y - other.x);
         let b = (self.y + self.x) * (other.y + other.x);
@@ -120,8 +138,9 @@ impl Point {
         Self::complete(a, b, c, d)
     }
 
-    /// Unified addition of a point of a table, or of its negation, 7 multiplications. Without a branch: signs are
-    /// random, and a wrong guess would cost as much as a multiplication.
+    /// Unified addition of a table point or its negation, with 7 multiplications. It has no
+    /// branches: the signs are random, and a branch misprediction would cost as much as a
+    /// multiplication.
     #[inline]
     fn add_entry(&self, entry: &Entry, negate: bool) -> Self {
         let [minus, plus] = [entry.sums[usize::from(negate)], entry.sums[usize::from(!negate)]];
@@ -137,12 +156,12 @@ impl Point {
     }
 }
 
-/// Whether a number, reduced, is odd.
+/// Returns the lowest bit of the reduced number.
 fn is_odd(number: Field) -> u8 {
     number.encode()[0] & 1
 }
 
-/// j · 2^(`WINDOW` · i) · P for each window i and each j from 0 to 2^(`WINDOW` - 1).
+/// The points j · 2^(`WINDOW` · i) · P for each window i and each j from 0 to 2^(`WINDOW` - 1).
 struct Table<const WINDOW: usize>(Vec<Entry>);
 
 impl<const WINDOW: usize> Table<WINDOW> {
@@ -159,7 +178,7 @@ impl<const WINDOW: usize> Table<WINDOW> {
                 multiple = multiple.add(&base);
                 points.push(multiple);
             }
-            // The last one is half of the next window's base.
+            // The last multiple is half of the base of the next window.
             base = multiple.add(&multiple);
         }
         let mut inverses: Vec<Field> = points.iter().map(|point| point.z).collect();
@@ -171,7 +190,8 @@ impl<const WINDOW: usize> Table<WINDOW> {
         Self(points.iter().zip(&inverses).map(entry).collect())
     }
 
-    /// `point` and the multiple of the table's point by `scalar`, a little-endian number below 2^253.
+    /// Returns the sum of `point` and `scalar` times the point of the table. `scalar` is a
+    /// little-endian number below 2^253.
     #[inline]
     fn add_multiple(&self, mut point: Point, scalar: &[u8; OCTETS]) -> Point {
         let digits = recode::<WINDOW>(scalar);
@@ -182,7 +202,8 @@ impl<const WINDOW: usize> Table<WINDOW> {
     }
 }
 
-/// Digits from -2^(`WINDOW` - 1) to 2^(`WINDOW` - 1) - 1, the least significant first, of a number below 2^253.
+/// Recodes a number below 2^253 to digits from -2^(`WINDOW` - 1) to 2^(`WINDOW` - 1) - 1, least
+/// significant first.
 fn recode<const WINDOW: usize>(scalar: &[u8; OCTETS]) -> [i16; DIGITS] {
     let mut digits = [0; DIGITS];
     let mut carry = 0;
@@ -190,7 +211,7 @@ fn recode<const WINDOW: usize>(scalar: &[u8; OCTETS]) -> [i16; DIGITS] {
         let (octet, shift) = (place * WINDOW / 8, place * WINDOW % 8);
         let next = scalar.get(octet + 1).copied().unwrap_or(0);
         let pair = u16::from_le_bytes([scalar[octet], next]) >> shift;
-        // Below 2^8, and one more.
+        // The value is at most 2^`WINDOW` with the carry, at most 2^8, and fits into an i16.
         let value = (pair & ((1 << WINDOW) - 1)) as i16 + carry;
         carry = i16::from(value >= 1 << (WINDOW - 1));
         *digit = value - (carry << WINDOW);
@@ -198,17 +219,18 @@ fn recode<const WINDOW: usize>(scalar: &[u8; OCTETS]) -> [i16; DIGITS] {
     digits
 }
 
-/// What makes many verifications with one key fast. It has 133 KiB, and takes the time of about ten single
-/// verifications to make.
+/// Table for fast verification of many signatures with one key. It has 133 KiB. Building it takes
+/// as long as about ten single verifications.
 pub(crate) struct KeyTable {
     key: [u8; OCTETS],
-    /// Of the negated key.
+    /// Table of the negated key.
     table: Table<KEY_WINDOW>,
 }
 
 impl KeyTable {
-    /// Prepares a public key. `None` where it is no point in canonical form, or has a part of small order: then the
-    /// single check alone decides.
+    /// Builds the table of a public key. Returns `None` if the key is not the canonical encoding of
+    /// a point, or has a component of small order. The single check must then verify the signatures
+    /// of this key.
     pub(crate) fn new(key: &[u8; OCTETS]) -> Option<Self> {
         let point = Point::decode(key)?;
         let table = Table::new(point.negate());
@@ -216,7 +238,8 @@ impl KeyTable {
         is_prime_order.then_some(Self { key: *key, table })
     }
 
-    /// Whether each signature fits its message, for up to [`GROUP`] pairs of message and signature, in order.
+    /// Verifies up to [`GROUP`] pairs of message and signature. Returns whether each signature is
+    /// valid, in order.
     pub(crate) fn verify(&self, signed: &[(&[u8], &[u8])]) -> [bool; GROUP] {
         let mut points = [Point::ZERO; GROUP];
         let mut fits = [false; GROUP];
@@ -226,7 +249,7 @@ impl KeyTable {
             }
         }
         let mut inverses = points.map(|point| point.z);
-        // Only those of signatures that there are.
+        // Invert only the coordinates of actual signatures.
         Field::batch_invert(&mut inverses[..signed.len().min(GROUP)]);
         for (place, (_, signature)) in signed.iter().enumerate().take(GROUP) {
             let (point, inverse) = (&points[place], inverses[place]);
@@ -235,7 +258,8 @@ impl KeyTable {
         fits
     }
 
-    /// The point that R must be the encoding of; `None` where the signature has another length, or S is not below L.
+    /// Returns the point whose encoding R must be. Returns `None` if the signature has a wrong
+    /// length, or if S is not below L.
     fn expect(&self, message: &[u8], signature: &[u8]) -> Option<Point> {
         let (r, s) = signature.split_first_chunk::<OCTETS>()?;
         let s: [u8; OCTETS] = s.try_into().ok()?;
@@ -251,7 +275,7 @@ impl KeyTable {
     }
 }
 
-/// The encoding of a point (RFC 8032, section 5.1.2).
+/// Encodes a point (RFC 8032, section 5.1.2).
 fn encode(x: Field, y: Field) -> [u8; OCTETS] {
     let mut octets = y.encode();
     octets[OCTETS - 1] |= is_odd(x) << 7;

@@ -1,30 +1,35 @@
-//! Many ECDSA signatures of one key on P-256 (FIPS 186-4, section 6.4), each by the equation of the single check, without a
-//! doubling: multiples of the base point and of the key are looked up, and only added, many at a time with one inversion
-//! for all of them. A zone has many signatures of few keys: this takes a quarter of the time of aws-lc's single check, which
-//! decides again whatever is refused here.
+//! Verifies many ECDSA signatures of one key on P-256 (FIPS 186-4, section 6.4). It evaluates the
+//! equation of the single check for each signature, but without doublings: it looks up multiples of
+//! the base point and of the key in tables, and adds them. Many additions share one inversion. A
+//! zone has many signatures of few keys: this takes a quarter of the time of aws-lc's single check.
+//! The caller repeats the single check for signatures that this module rejects.
 //!
-//! # Why this accepts exactly what the single check accepts
-//! The single check (aws-lc, `ecdsa_do_verify_no_self_test`) takes a signature r ‖ s of 64 octets where r and s are from 1
-//! to n − 1, n being the order of the curve, and u₁·B + u₂·Q is not infinity and its x, an integer below p, is r modulo n;
-//! u₁ = e/s, u₂ = r/s, e is the digest. Q is a point of the curve, as [`PublicKey::parse`](crate::PublicKey::parse) saw
-//! to, and so of order n. Here the same point is calculated; additions of points that are equal or opposite, and of infinity,
-//! are told from the others and done by their own rules. As p < 2n, x modulo n is
-//! x or x − n.
+//! # Why this accepts exactly the signatures that the single check accepts
+//! The single check (aws-lc, `ecdsa_do_verify_no_self_test`) accepts a signature r ‖ s of 64 octets
+//! if r and s are from 1 to n − 1, u₁·B + u₂·Q is not infinity, and the x-coordinate of this point,
+//! an integer below p, is r modulo n. n is the order of the curve, e is the digest, u₁ = e/s and u₂
+//! = r/s. [`PublicKey::parse`](crate::PublicKey::parse) has checked that Q is a point of the curve;
+//! therefore Q has the order n.
 //!
-//! Everything is public: nothing here takes constant time.
+//! This module computes the same point. It detects additions of equal points, of opposite points
+//! and of infinity, and uses the rules for these cases. Because p < 2n, x modulo n is x or x − n.
+//!
+//! # Time
+//! All inputs are public. This module does not run in constant time.
 
 pub(crate) mod sign;
 
 use crate::hash::sha256;
 use crate::p256::{Affine, Scalar, ScalarForm, Table, Workspace, multiply_both};
 
-/// Octets of r, and of s.
+/// Length of r, and of s, in octets.
 const OCTETS: usize = 32;
 
-/// Signatures that are worked on together: their points have 256 KiB.
+/// Number of signatures that are processed together. Their points have 256 KiB.
 const GROUP: usize = 64;
 
-/// What makes many verifications with one key fast. It has 256 KiB, as has the base point's table, once in a process.
+/// Table for fast verification of many signatures with one key. It has 256 KiB. The table of the
+/// base point has the same size and exists once in a process.
 pub(crate) struct KeyTable(Table);
 
 /// r and s of a signature, both from 1 to n − 1.
@@ -41,19 +46,20 @@ impl Parts {
         (parts.r != Scalar::ZERO && parts.s != Scalar::ZERO).then_some(parts)
     }
 
-    /// Whether a point's x is r modulo n.
+    /// Returns whether the x-coordinate of the point is r modulo n.
     fn fits(&self, point: &Affine) -> bool {
         !point.is_infinity() && Scalar::from_octets_reduced(&point.x().to_octets()) == self.r
     }
 }
 
 impl KeyTable {
-    /// Prepares a public key: two coordinates. `None` where they are no point of the curve.
+    /// Builds the table of a public key from its two coordinates. Returns `None` if they are not a
+    /// point of the curve.
     pub(crate) fn new(coordinates: &[u8; 2 * OCTETS]) -> Option<Self> {
         Affine::from_coordinates(coordinates).map(|point| Self(Table::new(&point)))
     }
 
-    /// Whether each signature fits its message, in order.
+    /// Returns whether each signature is valid for its message, in order.
     pub(crate) fn verify(&self, signed: &[(&[u8], &[u8])]) -> Vec<bool> {
         let mut workspace = Workspace::default();
         let mut fits = Vec::with_capacity(signed.len());

@@ -1,20 +1,22 @@
-//! Whether the numbers of a Falcon-512 private key belong together and are short, as key generation makes them (Falcon
-//! specification v1.2, algorithms 5 and 6).
+//! Checks that the numbers of a Falcon-512 private key are consistent and short, as those from key
+//! generation are (Falcon specification v1.2, algorithms 5 and 6).
 //!
-//! The library computes G from f, g and F modulo q alone. A key file with other numbers would pass that, and then sign
-//! without end, since no signature would ever be short enough, or make signatures that tell of the key.
+//! The library computes G from f, g and F modulo q only, which other numbers in a key file would
+//! pass. The key would then either sign forever, because no signature would ever be short enough,
+//! or generate signatures that reveal information about the key.
 
 use std::f64::consts::PI;
 
 use zeroize::Zeroizing;
 
-/// The degree of the polynomials, which are taken modulo x^512 + 1.
+/// The degree of the polynomials, which are reduced modulo x^512 + 1.
 const DEGREE: usize = 512;
 /// The modulus q.
 const MODULUS: i32 = 12289;
-/// (1.17)^2 q, the bound of both norms; key generation compares integers with the number above.
+/// (1.17)^2 q, the bound of both norms. Key generation compares integers with this number rounded
+/// up.
 const NORM_BOUND: f64 = 16823.0;
-/// Bits of a coefficient of f and g, and of F.
+/// Bits of a coefficient of f and g, and of a coefficient of F.
 const SHORT_BITS: u32 = 6;
 const LONG_BITS: u32 = 8;
 /// Bits of a coefficient of the public key.
@@ -22,16 +24,17 @@ const PUBLIC_BITS: u32 = 14;
 
 type Polynomial = Zeroizing<Vec<i32>>;
 
-/// Whether `private` (f, g, F after one octet, in the library's encoding, which it has read) and `public` (h after one
-/// octet) make a basis of determinant q that is as short as key generation asks for.
+/// Returns whether `private` and `public` form a basis of determinant q that is as short as key
+/// generation requires. `private` contains f, g and F after one octet, in an encoding that the
+/// library has already decoded. `public` contains h after one octet.
 ///
-/// Runs in the same steps whatever the numbers, in about a millisecond.
+/// The sequence of operations does not depend on the numbers. It takes about a millisecond.
 pub(super) fn is_sound(private: &[u8], public: &[u8]) -> bool {
     let (f_octets, rest) = private[1..].split_at(DEGREE * SHORT_BITS as usize / 8);
     let (g_octets, big_f_octets) = rest.split_at(DEGREE * SHORT_BITS as usize / 8);
     let (f, g) = (signed(f_octets, SHORT_BITS), signed(g_octets, SHORT_BITS));
     let big_f = signed(big_f_octets, LONG_BITS);
-    // h = g / f modulo q, so that G = h F modulo q, where fG - gF = q.
+    // h = g / f modulo q, so G = h F modulo q, where fG − gF = q.
     let mut big_g = product(&unpack(&public[1..], PUBLIC_BITS), &big_f);
     for value in big_g.iter_mut() {
         let residue = value.rem_euclid(MODULUS);
@@ -40,7 +43,7 @@ pub(super) fn is_sound(private: &[u8], public: &[u8]) -> bool {
     solves_ntru(&f, &g, &big_f, &big_g) & is_short(&f, &g)
 }
 
-/// Coefficients of `bits` bits each, the highest first.
+/// Unpacks coefficients of `bits` bits each, most significant first.
 fn unpack(octets: &[u8], bits: u32) -> Polynomial {
     let mut values = Zeroizing::new(Vec::with_capacity(DEGREE));
     let (mut window, mut held) = (0_u32, 0);
@@ -55,7 +58,7 @@ fn unpack(octets: &[u8], bits: u32) -> Polynomial {
     values
 }
 
-/// As [`unpack`], in two's complement.
+/// Like [`unpack`], but in two's complement.
 fn signed(octets: &[u8], bits: u32) -> Polynomial {
     let mut values = unpack(octets, bits);
     let shift = 32 - bits;
@@ -63,7 +66,8 @@ fn signed(octets: &[u8], bits: u32) -> Polynomial {
     values
 }
 
-/// The product modulo x^512 + 1. No sum leaves 32 bits: 512 products of 12288 and 128 make less than 2^30.
+/// Returns the product modulo x^512 + 1. No sum exceeds 32 bits: 512 products of 12288 and 128 are
+/// less than 2^30.
 fn product(a: &[i32], b: &[i32]) -> Polynomial {
     let mut sums = Zeroizing::new(vec![0; 2 * DEGREE]);
     for (place, value) in a.iter().enumerate() {
@@ -75,7 +79,8 @@ fn product(a: &[i32], b: &[i32]) -> Polynomial {
     sums
 }
 
-/// Whether fG - gF = q over the integers: the NTRU equation. That G is short, the library has checked.
+/// Returns whether the NTRU equation fG − gF = q holds over the integers. The library has already
+/// checked that G is short.
 fn solves_ntru(f: &[i32], g: &[i32], big_f: &[i32], big_g: &[i32]) -> bool {
     let (left, right) = (product(f, big_g), product(g, big_f));
     let wrong = left.iter().zip(right.iter()).enumerate().fold(0, |wrong, (place, (left, right))| {
@@ -85,23 +90,26 @@ fn solves_ntru(f: &[i32], g: &[i32], big_f: &[i32], big_g: &[i32]) -> bool {
     wrong == 0
 }
 
-/// Whether the basis is short: (f, g), and (F, G) after Gram-Schmidt, are within the bound.
+/// Returns whether the basis is short: (f, g), and (F, G) after Gram-Schmidt, must be within the
+/// bound.
 fn is_short(f: &[i32], g: &[i32]) -> bool {
     let norm: i32 = f.iter().chain(g).map(|value| value * value).sum();
-    // Cosines at the multiples of pi / 512, over one turn; the sine is a quarter of a turn behind.
+    // Cosines of the multiples of pi / 512 over one turn. The sine lags the cosine by a quarter of
+    // a turn.
     let cosines: Vec<f64> = (0..2 * DEGREE).map(|step| (step as f64 * PI / DEGREE as f64).cos()).collect();
-    // Half of the roots of x^512 + 1: the others are their conjugates, where the values have the same size.
+    // Half of the roots of x^512 + 1. The other roots are their conjugates, at which the values
+    // have the same magnitude.
     let other: f64 = (0..DEGREE / 2)
         .map(|root| {
             let size = square_at(f, 2 * root + 1, &cosines) + square_at(g, 2 * root + 1, &cosines);
             2.0 * f64::from(MODULUS) * f64::from(MODULUS) / size
         })
         .sum();
-    // A comparison with what is not a number fails.
+    // Comparisons with NaN are false, so NaN is rejected.
     (f64::from(norm) < NORM_BOUND) & (other / (DEGREE as f64) < NORM_BOUND)
 }
 
-/// The square of the size of the polynomial's value at the root with the angle `step` pi / 512.
+/// Returns the squared magnitude of the polynomial at the root with the angle `step` · pi / 512.
 fn square_at(polynomial: &[i32], step: usize, cosines: &[f64]) -> f64 {
     let turn = 2 * DEGREE;
     let (mut real, mut imaginary) = (0.0, 0.0);

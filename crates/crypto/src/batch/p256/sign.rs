@@ -1,42 +1,46 @@
-//! Many ECDSA signatures by one key on P-256 (FIPS 186-4, section 6.4), which share the inversions of their nonces and of
-//! the points' coordinates.
+//! Signs many messages with one ECDSA key on P-256 (FIPS 186-4, section 6.4). The signatures share
+//! the inversions of their nonces and of the coordinates of their points.
 //!
 //! # Nonces
-//! Each is that of RFC 6979 with 32 fresh random octets as additional input (section 3.6): a hash of the key, the message and
-//! the randomness. Should the randomness fail or repeat, nonces are those of the RFC, of which no two messages have the
-//! same; and as long as it does not, a fault that is induced while one message is signed twice does not meet the same nonce
-//! twice, from which the key could be calculated.
+//! Each nonce is that of RFC 6979 with 32 fresh random octets as additional input (section 3.6): a
+//! hash of the key, the message and the random octets. If the randomness fails or repeats, the
+//! nonces are still those of the RFC, which differ for different messages. With working randomness,
+//! a fault that is induced while one message is signed twice does not meet the same nonce twice.
+//! From two such signatures, the key could be calculated.
 //!
 //! # Time
-//! What is done does not depend on the key and the nonces, and no address does. What it shows is where two sums of a
-//! multiplication are equal, which happens for a few nonces in 2²⁵⁶; the single signature then takes over.
+//! Neither the sequence of operations nor any memory address depends on the key or the nonces. The
+//! only exception is a multiplication in which two sums are equal, which happens for a few nonces
+//! in 2²⁵⁶; the caller then uses the single signature.
 
 use zeroize::Zeroizing;
 
 use crate::hash::sha256;
 use crate::p256::{Affine, Engine, Scalar, ScalarForm, SecretWorkspace, nonce_of_digest};
 
-/// Octets of randomness for each nonce.
+/// Length of the random octets for each nonce.
 const RANDOM: usize = 32;
 
-/// Signatures that are worked on together: their points have 208 KiB.
+/// Number of signatures that are processed together. Their points have 208 KiB.
 pub(crate) const GROUP: usize = 64;
 
-/// Octets of a signature: r and s.
+/// Length of a signature in octets: r and s.
 const OCTETS: usize = 64;
 
-/// A private key, for signing in batches. The scalar is wiped when it is dropped.
+/// A private key for signing in batches. The scalar is wiped on drop.
 pub(crate) struct BatchKey(Zeroizing<Scalar>);
 
 impl BatchKey {
-    /// Takes the scalar, 32 octets, big-endian. `None` where it is not from 1 to below the order.
+    /// Reads the scalar from 32 big-endian octets. Returns `None` if it is 0 or not below the
+    /// order.
     pub(crate) fn new(octets: &[u8]) -> Option<Self> {
         let scalar = Zeroizing::new(Scalar::from_octets(octets.try_into().ok()?)?);
         (*scalar != Scalar::ZERO).then_some(Self(scalar))
     }
 
-    /// Appends a signature for each of up to [`GROUP`] messages, with randomness of the system. `None`, with `out` as before, where the library fails or the
-    /// single signature has to take over.
+    /// Appends a signature for each of up to [`GROUP`] messages, with randomness of the operating
+    /// system. Returns `None` and leaves `out` unchanged if the library fails or the caller must
+    /// use the single signature.
     pub(crate) fn sign(
         &self,
         messages: &[&[u8]],
@@ -50,7 +54,7 @@ impl BatchKey {
         self.sign_with(messages, &extra, workspace, out)
     }
 
-    /// As [`BatchKey::sign`], with the additional input of each nonce.
+    /// Like [`BatchKey::sign`], with the given additional input for each nonce.
     fn sign_with(
         &self,
         messages: &[&[u8]],
@@ -79,8 +83,8 @@ impl BatchKey {
         Some(())
     }
 
-    /// r and s of one signature: x of the nonce's point modulo the order, and (e + r·d)/k. `None` where one is 0, which
-    /// happens for a few nonces in 2²⁵⁶.
+    /// Returns r and s of one signature: the x-coordinate of the nonce's point modulo the order,
+    /// and (e + r·d)/k. Returns `None` if one of them is 0, which happens for a few nonces in 2²⁵⁶.
     fn finish(&self, digest: Scalar, point: &Affine, inverse: &ScalarForm) -> Option<[Scalar; 2]> {
         let r = Scalar::from_octets_reduced(&point.x().to_octets());
         let sum = Zeroizing::new(digest.add(self.0.multiply(r)));
