@@ -102,8 +102,8 @@ impl Verifier for Public {
     /// which the RFC calls sufficient.
     ///
     /// The RFC also allows the check without the cofactor. It only differs for keys and points R
-    /// with a component of small order. Signers that follow the RFC never produce these, and nobody
-    /// can produce them for the key of another signer.
+    /// with a component of small order. Signers that follow the RFC never produce these, and an
+    /// attacker cannot produce them for the key of another signer.
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
         if self.0.verify_raw(signature, message) { Ok(()) } else { Err(BadSignature) }
     }

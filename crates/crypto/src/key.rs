@@ -1,4 +1,4 @@
-//! Private keys that sign and public keys that verify, of any algorithm in the table.
+//! Private keys for signing and public keys for verification, for all algorithms in the table.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,17 +10,18 @@ use crate::batch::Signed;
 use crate::bind_format::{self, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 
-/// A private key of one algorithm. What it holds is wiped when it is dropped.
+/// A private key of one algorithm. Its secrets are wiped on drop.
 pub(crate) trait Signer: Send + Sync {
-    /// The DNSKEY public key field.
+    /// Returns the DNSKEY public key field.
     fn public_key(&self) -> &[u8];
-    /// Length of the key in bits, as it is commonly given.
+    /// Returns the length of the key in bits, as it is usually stated.
     fn bits(&self) -> u32;
-    /// Octets of every signature that [`Signer::sign`] makes.
+    /// Returns the length of every signature in octets.
     fn signature_octets(&self) -> usize;
-    /// Appends a signature over `message`, in the form of the RRSIG signature field. On error, `out` is as before.
+    /// Appends a signature over `message`, in the format of the RRSIG signature field. If it fails,
+    /// `out` is unchanged.
     fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError>;
-    /// Appends one signature for each message, in order. On error, `out` is as before.
+    /// Appends one signature for each message, in order. If it fails, `out` is unchanged.
     fn sign_batch(&self, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
         let before = out.len();
         out.reserve(messages.len() * self.signature_octets());
@@ -29,31 +30,33 @@ pub(crate) trait Signer: Send + Sync {
         }
         Ok(())
     }
-    /// Draws fresh randomness for every signature from here on, where the scheme leaves the choice. Others pass it over.
+    /// Uses fresh randomness for every later signature, if the scheme allows it. The default does
+    /// nothing.
     fn hedge(&mut self) {}
-    /// The fields of a private key file, in order: names and their octets.
+    /// Returns the fields of a private key file, in order: names and octets.
     fn fields(&self) -> Vec<(&'static str, &[u8])>;
 }
 
 /// A public key of one algorithm.
 pub(crate) trait Verifier: Send + Sync {
-    /// Length of the key in bits, as it is commonly given.
+    /// Returns the length of the key in bits, as it is usually stated.
     fn bits(&self) -> u32;
-    /// Whether `signature`, the RRSIG signature field, is one over `message`.
+    /// Verifies that `signature`, an RRSIG signature field, is a signature over `message`.
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature>;
-    /// Appends one result for each message and signature, in order, equal to that of [`Verifier::verify`].
+    /// Appends one result for each pair of message and signature, in order. Each result is the same
+    /// as that of [`Verifier::verify`].
     fn verify_batch(&self, signed: &[Signed<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
         outcome.extend(signed.iter().map(|(message, signature)| self.verify(message, signature)));
     }
 }
 
-/// A private key that was made or read.
+/// A private key that was generated or read, or an error.
 pub(crate) type SignerResult = Result<Box<dyn Signer>, KeyError>;
 
-/// A public key that was parsed.
+/// A public key that was parsed, or an error.
 pub(crate) type VerifierResult = Result<Box<dyn Verifier>, KeyError>;
 
-/// A public key, ready for many verifications. Clones share what was parsed.
+/// A public key, prepared for many verifications. Clones share the parsed key.
 #[derive(Clone)]
 pub struct PublicKey {
     entry: &'static AlgorithmEntry,
@@ -61,13 +64,14 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// Parses the public key field of a DNSKEY record.
+    /// Parses the public key field of a DNSKEY record. The work of parsing and of later
+    /// verifications is bounded.
     ///
     /// # Errors
-    /// Where the algorithm is unknown or the key is malformed or out of the range that is used: RSA from 1024 to
-    /// 4096 bits with an odd public exponent above 1 of at most 64 bits, points on the curve for ECDSA
-    /// and Ed448.
-    /// [`KeyError::is_unusable`] tells the two kinds apart. The work, also of verifying with what was parsed, has a bound.
+    /// If the algorithm is unknown, if the key is malformed, or if it is outside the supported
+    /// range. RSA keys must have 1024 to 4096 bits, and an odd public exponent above 1 of at most
+    /// 64 bits. For ECDSA and Ed448, the key must be a point on the curve.
+    /// [`KeyError::is_unusable`] distinguishes unusable keys from malformed keys.
     pub fn parse(algorithm: Algorithm, key: &[u8]) -> Result<Self, KeyError> {
         let entry = algorithm.require()?;
         Ok(Self { entry, verifier: (entry.scheme.parse_public)(algorithm, key)?.into() })
@@ -76,7 +80,7 @@ impl PublicKey {
     /// Verifies `signature`, the signature field of an RRSIG record, over `message`.
     ///
     /// # Errors
-    /// [`BadSignature`] where it does not fit, whatever its length or form.
+    /// [`BadSignature`] if the signature is not valid, including a wrong length or format.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
         self.verifier.verify(message, signature)
     }
@@ -85,19 +89,20 @@ impl PublicKey {
         &*self.verifier
     }
 
-    /// What clones of this key have in common, and no other key that lives at the same time.
+    /// Returns an identity that all clones of this key share. No other key has it while this key
+    /// exists.
     pub(crate) fn identity(&self) -> *const () {
         Arc::as_ptr(&self.verifier).cast()
     }
 
-    /// The algorithm of the key.
+    /// Returns the algorithm of the key.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.entry.algorithm
     }
 
-    /// Length of the key in bits: of the modulus for RSA, of the curve's field for ECDSA, 256 for Ed25519, 456 for Ed448,
-    /// of the encoded public key for the others.
+    /// Returns the length of the key in bits: of the modulus for RSA, of the field of the curve for
+    /// ECDSA, 256 for Ed25519, 456 for Ed448, and of the encoded public key for other algorithms.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.verifier.bits()
@@ -113,26 +118,28 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A private key. It is wiped from memory when dropped, and its `Debug` form shows nothing of it.
+/// A private key. It is wiped from memory on drop, and its `Debug` output contains no secrets.
 pub struct PrivateKey {
     entry: &'static AlgorithmEntry,
     signer: Box<dyn Signer>,
 }
 
 impl PrivateKey {
-    /// Makes a key. `bits` is for RSA: 1280, 2048, 3072 or 4096; the algorithm's default where `None`.
+    /// Generates a key. `bits` is the length of an RSA key: 1280, 2048, 3072 or 4096. `None`
+    /// selects the default of the algorithm.
     ///
     /// # Errors
-    /// Where the algorithm is unknown, the length is not offered, or the library fails.
+    /// If the algorithm is unknown, the length is not supported, or the library fails.
     pub fn generate(algorithm: Algorithm, bits: Option<u16>) -> Result<Self, KeyError> {
         Self::make(Generation { algorithm, bits, force: false })
     }
 
-    /// As [`PrivateKey::generate`], and makes RSA keys of 1024 bits too. Such keys are known to be weak: for
-    /// experiments, and for comparison with zones that still have them.
+    /// Like [`PrivateKey::generate`], but also generates RSA keys of 1024 bits. Such keys are known
+    /// to be weak. Use them only for experiments, and for comparison with zones that still have
+    /// them.
     ///
     /// # Errors
-    /// As [`PrivateKey::generate`].
+    /// The same as those of [`PrivateKey::generate`].
     pub fn generate_forced(algorithm: Algorithm, bits: Option<u16>) -> Result<Self, KeyError> {
         Self::make(Generation { algorithm, bits, force: true })
     }
@@ -142,12 +149,13 @@ impl PrivateKey {
         Ok(Self { entry, signer: (entry.scheme.generate)(wanted)? })
     }
 
-    /// Reads the text of a `.private` file as BIND, ldns and PowerDNS write it, format v1.2 or v1.3. Fields that
-    /// say nothing of the key itself, such as `Created:`, are passed over. The public key is derived.
+    /// Reads the text of a `.private` file as BIND, ldns and PowerDNS write it, in format v1.2 or
+    /// v1.3. It ignores fields that are not part of the key, such as `Created:`. It derives the
+    /// public key from the private key.
     ///
     /// # Errors
-    /// Where the text is not such a file, a field is missing or damaged, the algorithm is unknown, or the values
-    /// do not make a key.
+    /// If the text is not such a file, a field is missing or damaged, the algorithm is unknown, or
+    /// the values do not form a key.
     pub fn from_bind(text: &str) -> Result<Self, KeyError> {
         let file = PrivateFile::parse(text)?;
         let entry = file.algorithm().require()?;
@@ -155,23 +163,24 @@ impl PrivateKey {
         Ok(Self { entry, signer: (entry.scheme.read_private)(&file)? })
     }
 
-    /// The text of a `.private` file, format v1.3, without times.
+    /// Returns the text of a `.private` file in format v1.3, without times.
     #[must_use]
     pub fn to_bind(&self) -> Zeroizing<String> {
         bind_format::render(self.entry, &self.signer.fields())
     }
 
-    /// The public key field of the DNSKEY record.
+    /// Returns the public key field of the DNSKEY record.
     #[must_use]
     pub fn public_key(&self) -> &[u8] {
         self.signer.public_key()
     }
 
-    /// Checks that `field`, the public key field of a DNSKEY record that stands beside this key, is its own, octet by
-    /// octet: another encoding of the same key would have another key tag.
+    /// Checks that `field`, the public key field of a DNSKEY record for this key, equals the public
+    /// key, octet by octet. Another encoding of the same key is not accepted, because it would have
+    /// another key tag.
     ///
     /// # Errors
-    /// [`KeyError::PublicKeyMismatch`] where it is another one.
+    /// [`KeyError::PublicKeyMismatch`] if `field` differs.
     pub fn check_public(&self, field: &[u8]) -> Result<(), KeyError> {
         if field == self.public_key() {
             return Ok(());
@@ -179,19 +188,19 @@ impl PrivateKey {
         Err(KeyError::PublicKeyMismatch(self.algorithm()))
     }
 
-    /// The algorithm of the key.
+    /// Returns the algorithm of the key.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.entry.algorithm
     }
 
-    /// Length of the key in bits, as [`PublicKey::bits`].
+    /// Returns the length of the key in bits, as [`PublicKey::bits`] does.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.signer.bits()
     }
 
-    /// Octets of every signature that this key makes.
+    /// Returns the length of every signature of this key, in octets.
     #[must_use]
     pub fn signature_octets(&self) -> usize {
         self.signer.signature_octets()
@@ -201,17 +210,17 @@ impl PrivateKey {
         &*self.signer
     }
 
-    /// Draws fresh randomness for every signature from here on, where the scheme leaves the choice: ML-DSA
-    /// ("hedged") and MAYO.
-    /// It guards against faults that are induced while signing; without it, one message has one signature.
+    /// Uses fresh randomness for every later signature, if the scheme allows it: ML-DSA ("hedged")
+    /// and MAYO. This protects against faults that are induced while signing. Without it, a message
+    /// always has the same signature.
     pub fn hedge(&mut self) {
         self.signer.hedge();
     }
 
-    /// Appends a signature over `message` to `out`, in the form of the RRSIG signature field.
+    /// Appends a signature over `message` to `out`, in the format of the RRSIG signature field.
     ///
     /// # Errors
-    /// Where the library fails; `out` is then as before.
+    /// If the library fails. `out` is then unchanged.
     pub fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError> {
         self.signer.sign(message, out)
     }
@@ -240,7 +249,7 @@ mod tests {
     const _: () = assert_shared::<PublicKey>();
     const _: () = assert_shared::<PrivateKey>();
 
-    /// One key of each algorithm.
+    /// Returns one key of each algorithm.
     fn keys() -> Vec<PrivateKey> {
         let make = |entry: &AlgorithmEntry| PrivateKey::generate(entry.algorithm, None).unwrap();
         ALGORITHMS.iter().map(make).collect()
@@ -250,11 +259,11 @@ mod tests {
         PublicKey::parse(key.algorithm(), key.public_key()).unwrap()
     }
 
-    /// What the fields of a key say that no public key does, as octets and in Base64.
+    /// Returns the secret fields of a key, as octets and in Base64.
     fn secrets_of(key: &PrivateKey) -> Vec<(String, Vec<u8>)> {
         let is_secret = |(name, _): &(&str, &[u8])| !["Modulus", "PublicExponent"].contains(name);
         let forms = |(name, octets): (&str, &[u8])| {
-            // Of long ones a part is enough to be seen.
+            // A part of a long field is sufficient to find it.
             let part = &octets[..octets.len().min(48)];
             [
                 (format!("{key:?} {name}"), part.to_vec()),

@@ -1,18 +1,21 @@
-//! The table of DNSSEC algorithms: keys, signatures, digests and the NSEC3 hash. Octets in, octets out.
+//! DNSSEC cryptography: the table of algorithms, keys, signatures, digests and the NSEC3 hash.
 //!
-//! Nothing here knows what a name, a record, a zone or a message is: callers hand over the octets that a
-//! DNSKEY, RRSIG, DS or NSEC3 record is made of, and get octets back.
+//! All functions take and return octets. This crate has no types for names, records, zones or
+//! messages: callers pass the octets of a DNSKEY, RRSIG, DS or NSEC3 record and receive octets.
 //!
-//! - [`ALGORITHMS`] is the one place that knows which algorithms there are; each has a row there and a module.
-//! - [`PrivateKey`] signs, is read from and written to BIND's `.private` files, and read from PKCS#8.
-//! - [`PublicKey`] verifies; it is parsed once from the DNSKEY public key field.
-//! - [`hmac`] makes and verifies message authentication codes.
-//! - [`vrf`] has the verifiable random functions of NSEC5, with a table and keys of their own.
-//! - [`DigestType`] makes DS digests, [`key_tag`] key tags, [`nsec3_hash`] the hashed owner names of NSEC3.
+//! - [`ALGORITHMS`] is the only list of the supported algorithms. Each algorithm has a row there
+//!   and a module.
+//! - [`PrivateKey`] signs. It is read from and written to BIND's `.private` files, and read from
+//!   PKCS#8.
+//! - [`PublicKey`] verifies. It is parsed once from the DNSKEY public key field.
+//! - [`hmac`] generates and verifies message authentication codes.
+//! - [`vrf`] contains the verifiable random functions of NSEC5, with their own table and key types.
+//! - [`DigestType`] computes DS digests, [`key_tag`] key tags, and [`nsec3_hash`] the hashed owner
+//!   names of NSEC3.
 //!
-//! RFC 3110 and 5702 (RSA), 6605 (ECDSA), 8080 (Ed25519, Ed448), 4034 (key tags), 4509 and 6605 (DS digests),
-//! 5155 (NSEC3); FIPS 204 (ML-DSA); Falcon of round 3 of the NIST
-//! competition, MAYO of round 2 of the call for additional signatures; RFC 9381 (VRFs).
+//! The crate implements RFC 3110 and 5702 (RSA), 6605 (ECDSA), 8080 (Ed25519, Ed448), 4034 (key
+//! tags), 4509 and 6605 (DS digests), 5155 (NSEC3), 9381 (VRFs), FIPS 204 (ML-DSA), Falcon of round
+//! 3 of the NIST competition, and MAYO of round 2 of the call for additional signatures.
 
 #![deny(unsafe_code)]
 
@@ -26,11 +29,11 @@ mod ed25519;
 mod ed448;
 mod error;
 mod falcon;
-// A test allocator that logs freed memory.
+// A test allocator that records freed memory.
 #[cfg(test)]
 #[allow(unsafe_code)]
 mod freed;
-// Calls into aws-lc that write where they are told.
+// Calls aws-lc functions that write to a buffer of the caller.
 #[allow(unsafe_code)]
 mod hash;
 pub mod hmac;
@@ -44,7 +47,7 @@ mod pkcs8;
 #[cfg(test)]
 mod rfc_tests;
 mod rsa;
-// Calls into aws-lc where its Rust interface falls short.
+// Calls aws-lc functions that the Rust interface does not offer.
 #[allow(unsafe_code)]
 mod rsa_ffi;
 pub mod vrf;

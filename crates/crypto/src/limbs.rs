@@ -1,33 +1,35 @@
-//! Numbers of 256 bits as four limbs of 64 bits, least significant first: the steps that fields are made of. Nothing here branches on a value, but `is_below`'s outcome.
+//! Arithmetic on numbers of 256 bits, as four limbs of 64 bits, least significant first. No
+//! function branches on a value; only `is_below` returns a bool.
 
-/// a + b + carry: the low limb and the carry, 0 or 1 (or more where `carry` is a whole limb).
+/// a + b + carry. Returns the low limb and the carry, which is 0 or 1, or more if the argument
+/// `carry` is larger than 1.
 #[inline(always)]
 pub(crate) const fn add_carry(a: u64, b: u64, carry: u64) -> (u64, u64) {
     let sum = a as u128 + b as u128 + carry as u128;
     (sum as u64, (sum >> 64) as u64)
 }
 
-/// a − b − borrow: the low limb and the borrow, 0 or 1.
+/// a − b − borrow. Returns the low limb and the borrow, which is 0 or 1.
 #[inline(always)]
 pub(crate) const fn subtract_borrow(a: u64, b: u64, borrow: u64) -> (u64, u64) {
     let difference = (a as u128).wrapping_sub(b as u128 + borrow as u128);
     (difference as u64, (difference >> 64) as u64 & 1)
 }
 
-/// a + b·c + carry: the low and the high limb.
+/// a + b·c + carry. Returns the low and the high limb.
 #[inline(always)]
 pub(crate) const fn multiply_add(a: u64, b: u64, c: u64, carry: u64) -> (u64, u64) {
     let sum = a as u128 + b as u128 * c as u128 + carry as u128;
     (sum as u64, (sum >> 64) as u64)
 }
 
-/// `a` for a mask of zeros, `b` for a mask of ones.
+/// Returns `a` if `mask` is all zeros, and `b` if it is all ones.
 #[inline(always)]
 pub(crate) fn select(a: &[u64; 4], b: &[u64; 4], mask: u64) -> [u64; 4] {
     std::array::from_fn(|limb| a[limb] ^ (mask & (a[limb] ^ b[limb])))
 }
 
-/// a + b and the carry.
+/// Returns a + b and the carry.
 #[inline(always)]
 pub(crate) fn add(a: &[u64; 4], b: &[u64; 4]) -> ([u64; 4], u64) {
     let mut carry = 0;
@@ -39,7 +41,7 @@ pub(crate) fn add(a: &[u64; 4], b: &[u64; 4]) -> ([u64; 4], u64) {
     (sum, carry)
 }
 
-/// a − b and the borrow.
+/// Returns a − b and the borrow.
 #[inline(always)]
 pub(crate) fn subtract(a: &[u64; 4], b: &[u64; 4]) -> ([u64; 4], u64) {
     let mut borrow = 0;
@@ -51,18 +53,18 @@ pub(crate) fn subtract(a: &[u64; 4], b: &[u64; 4]) -> ([u64; 4], u64) {
     (difference, borrow)
 }
 
-/// Whether a < b, in constant time up to the outcome.
+/// Returns whether a < b. The computation is constant-time; only the result depends on the values.
 pub(crate) fn is_below(a: &[u64; 4], b: &[u64; 4]) -> bool {
     subtract(a, b).1 == 1
 }
 
-/// Reads 32 octets, big-endian.
+/// Reads 32 big-endian octets.
 pub(crate) fn from_octets(octets: &[u8; 32]) -> [u64; 4] {
     let limb = |at: usize| u64::from_be_bytes(std::array::from_fn(|octet| octets[at + octet]));
     [limb(24), limb(16), limb(8), limb(0)]
 }
 
-/// 32 octets, big-endian.
+/// Returns 32 big-endian octets.
 pub(crate) fn to_octets(limbs: &[u64; 4]) -> [u8; 32] {
     std::array::from_fn(|octet| (limbs[3 - octet / 8] >> (56 - octet % 8 * 8)) as u8)
 }

@@ -1,10 +1,12 @@
-//! MAYO-2 keys of round 2 of NIST's call for additional signatures: a public key of 4912 octets, a signature of 186, a
-//! private seed of 24 (`https://pqmayo.org`, specification of round 2).
+//! MAYO-2 keys of round 2 of NIST's call for additional signatures (`https://pqmayo.org`,
+//! specification of round 2). A public key has 4912 octets, a signature 186 octets, a private seed
+//! 24 octets.
 //!
-//! Signatures are deterministic unless the key is hedged: `MAYO.Sign` leaves it to the signer whether its R is all zero
-//! or random, and only the salt depends on it.
+//! Signatures are deterministic unless the key is hedged: `MAYO.Sign` lets the signer choose
+//! whether R is all zero or random. Only the salt depends on R.
 //!
-//! Nothing known breaks it, but round 2 is weaker than claimed (about 113 bits, ePrint 2025/1143) and will change.
+//! No attack that breaks MAYO-2 is known. However, round 2 is weaker than claimed (about 113 bits,
+//! ePrint 2025/1143) and will change.
 
 #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 #[allow(unsafe_code)]
@@ -41,11 +43,11 @@ use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 use crate::wipe::wiping_stack;
 
-/// Octets of stack that signing takes at most: the system of equations, and some vectors of the map.
+/// Maximum stack usage of signing, in bytes: the system of equations and some vectors of the map.
 const STACK: usize = 32 * 1024;
 
-/// Length of the public key. There is no modulus or curve whose length could stand for the key's, and the field that it
-/// computes in has 16 elements.
+/// Length of the public key in bits. MAYO has no modulus or curve with a length that could serve as
+/// the length of the key, and its field has only 16 elements.
 const BITS: u32 = 8 * PUBLIC_KEY_OCTETS as u32;
 
 struct Private {
@@ -53,12 +55,12 @@ struct Private {
     hedged: bool,
 }
 
-/// Makes a key from a random seed.
+/// Generates a key from a random seed.
 pub(crate) fn generate(wanted: Generation) -> SignerResult {
     private(wanted.algorithm, wanted.seed(SEED_OCTETS)?)
 }
 
-/// Reads the seed of a private key file.
+/// Reads the seed from a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
     private(file.algorithm(), file.private_key(SEED_OCTETS)?)
 }
@@ -92,7 +94,8 @@ impl Signer for Private {
         SIGNATURE_OCTETS
     }
 
-    /// A signature leaves only after it was verified: one that a fault made could tell the private key.
+    /// Verifies each signature before it returns it: a signature that results from a fault could
+    /// reveal the private key.
     fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError> {
         let random = self.random()?;
         let signature = wiping_stack::<STACK, _>(|| self.key.sign(message, &random));
@@ -113,11 +116,12 @@ impl Signer for Private {
     }
 }
 
-/// Parses and expands a public key. Octets of the right length always are one.
+/// Parses and expands a public key. Any octets of the right length are a public key.
 pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
     let length = KeyError::PublicKeyLength { algorithm, expected: PUBLIC_KEY_OCTETS, found: key.len() };
     let key = key.try_into().map_err(|_| length)?;
-    // A library without memory is no fault of the key, but the error of a key that cannot be used is what there is.
+    // An allocation failure in the library is not a fault of the key, but no other error variant
+    // fits better.
     let key = PublicKey::parse(Kernel::detect(), key).map_err(|_| KeyError::Generation(algorithm))?;
     Ok(Box::new(key))
 }

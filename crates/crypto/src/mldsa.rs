@@ -1,10 +1,13 @@
-//! ML-DSA-44 keys (FIPS 204; draft-westerbaan-dnssec-mldsa): a public key of 1312 octets, a signature of 2420, a private
-//! seed of 32. DNSSEC uses pure ML-DSA with an empty context.
+//! ML-DSA-44 keys (FIPS 204; draft-westerbaan-dnssec-mldsa). A public key has 1312 octets, a
+//! signature 2420 octets, a private seed 32 octets. DNSSEC uses pure ML-DSA with an empty context.
 //!
-//! Two libraries, each where it is the faster: `libcrux-ml-dsa` signs, since it takes the randomness as an argument
-//! (deterministic signatures, FIPS 204, section 3.4, which aws-lc's interface does not offer; without them neither the draft's
-//! example nor the same zone twice could be made); aws-lc verifies. Both choose their kernel at run time. The feature
-//! `portable` keeps libcrux to its portable one; aws-lc's choice is masked by the variable `OPENSSL_ia32cap`.
+//! Two libraries are used, each where it is faster. `libcrux-ml-dsa` signs. It takes the randomness
+//! as an argument, which allows deterministic signatures (FIPS 204, section 3.4). The interface of
+//! aws-lc does not offer these; without them, neither the example of the draft nor identical output
+//! for the same zone would be possible. aws-lc verifies.
+//!
+//! Both libraries select their kernel at run time. The feature `portable` restricts libcrux to its
+//! portable kernel. The environment variable `OPENSSL_ia32cap` masks the selection of aws-lc.
 
 use aws_lc_rs::rand;
 use aws_lc_rs::signature::{ML_DSA_44, ParsedPublicKey};
@@ -25,14 +28,16 @@ use crate::wipe::wiping_stack;
 const SEED_OCTETS: usize = 32;
 const PUBLIC_OCTETS: usize = 1312;
 const SIGNATURE_OCTETS: usize = 2420;
-/// Of the encoded public key: the parameter set, 44, is no length.
+/// Bits of the encoded public key. The parameter set, 44, is not a length.
 const BITS: u32 = PUBLIC_OCTETS as u32 * 8;
-/// Octets of randomness in a signature; zeros make it deterministic (FIPS 204, algorithm 2).
+/// Length of the randomness of a signature in octets. Zeros make the signature deterministic (FIPS
+/// 204, algorithm 2).
 const RANDOMNESS_OCTETS: usize = 32;
-/// The working set of the library's functions: a matrix of 16 polynomials of 1024 octets, and some ten vectors of 4.
+/// Size of the working set of the library's functions, in bytes: a matrix of 16 polynomials of 1024
+/// bytes, and about ten vectors of 4 polynomials.
 const STACK: usize = 128 * 1024;
 
-/// Boxed, so that there is one copy to wipe however often the owner moves.
+/// Boxed, so that only one copy exists to wipe, however often the owner moves.
 struct Private {
     key: Box<MLDSA44SigningKey>,
     public: Vec<u8>,
@@ -46,18 +51,19 @@ impl Drop for Private {
     }
 }
 
-/// Makes a key from a random seed.
+/// Generates a key from a random seed.
 pub(crate) fn generate(wanted: Generation) -> SignerResult {
     private(wanted.algorithm, wanted.seed(SEED_OCTETS)?)
 }
 
-/// Reads the seed of a private key file.
+/// Reads the seed from a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
     private(file.algorithm(), file.private_key(SEED_OCTETS)?)
 }
 
 fn private(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
-    // The file has no public key to compare with: it is derived from the seed (FIPS 204, algorithm 6).
+    // The file has no public key to compare with; the public key is derived from the seed (FIPS
+    // 204, algorithm 6).
     let expanded = wiping_stack::<STACK, _>(|| {
         let pair = kernel::generate_key_pair(seed.as_slice().try_into().ok()?);
         Some((Box::new(pair.signing_key), pair.verification_key.as_slice().to_vec()))
@@ -84,7 +90,8 @@ impl Signer for Private {
         if self.hedged {
             rand::fill(&mut randomness).map_err(|_| SignError::Library)?;
         }
-        // The library gives up after 814 rounds of rejection, of which about one in 4 ends the loop.
+        // The library gives up after 814 rounds of rejection sampling. About one round in 4
+        // succeeds.
         let signature = wiping_stack::<STACK, _>(|| kernel::sign(&self.key, message, b"", randomness));
         out.extend_from_slice(signature.map_err(|_| SignError::Library)?.as_slice());
         Ok(())
@@ -101,9 +108,9 @@ impl Signer for Private {
 
 struct Public(ParsedPublicKey);
 
-/// Parses a public key. Any octets of the right length are one (FIPS 204, algorithm 23).
+/// Parses a public key. Any octets of the right length are a public key (FIPS 204, algorithm 23).
 pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
-    // The library would take a SubjectPublicKeyInfo, told apart by its length, too.
+    // The library would also accept a SubjectPublicKeyInfo, which it distinguishes by its length.
     if key.len() != PUBLIC_OCTETS {
         return Err(KeyError::PublicKeyLength { algorithm, expected: PUBLIC_OCTETS, found: key.len() });
     }
@@ -144,7 +151,8 @@ mod tests {
 
     #[test]
     fn other_lengths_are_refused() {
-        // 1334 octets are a SubjectPublicKeyInfo; 2560 the expanded private key; 64 a seed that was written in hex.
+        // 1334 octets are a SubjectPublicKeyInfo, 2560 octets the expanded private key, and 64
+        // octets a seed in hexadecimal.
         for found in [0, 32, 1311, 1313, 1334] {
             let error = PublicKey::parse(ALGORITHM, &vec![0x30; found]).err();
             assert_eq!(
@@ -172,7 +180,8 @@ mod tests {
         }
     }
 
-    /// The two libraries derive the same key, and the kernel chosen at run time signs as the portable one.
+    /// The two libraries derive the same key. The kernel selected at run time generates the same
+    /// signatures as the portable kernel.
     #[test]
     fn libraries_and_kernels_agree() {
         for number in 0..20 {
@@ -207,7 +216,8 @@ mod tests {
             prop_assert_eq!(key.verify(b"message", &signature), Err(BadSignature));
             let cut = cut.index(SIGNATURE_OCTETS);
             prop_assert_eq!(key.verify(b"message", &signature[..cut]), Err(BadSignature));
-            // No hints: the one part of a signature whose encoding nearly all octets break.
+            // Without hints. The hints are the only part of a signature in which nearly all octets
+            // are an invalid encoding.
             let signature = [&signature[..SIGNATURE_OCTETS - 84], &[0; 84]].concat();
             prop_assert_eq!(key.verify(b"message", &signature), Err(BadSignature));
         }

@@ -1,22 +1,25 @@
-//! The NSEC3 hash (RFC 5155, section 5), hash algorithm 1: SHA-1, salted and iterated.
+//! The NSEC3 hash (RFC 5155, section 5) with hash algorithm 1: salted and iterated SHA-1.
 
 use sha1::block_api::compress;
 
 const BLOCK: usize = 64;
-/// Octets of a message that fit into one block beside the padding: a one bit and the length.
+/// Maximum length of a message, in octets, that fits into one block with the padding (a one bit and
+/// the length).
 const ONE_BLOCK: usize = BLOCK - 9;
-/// Blocks for the longest input that DNS knows: a name and a salt of 255 octets each, and the padding.
+/// Number of blocks for the longest input in DNS: a name and a salt of 255 octets each, and the
+/// padding.
 const MOST_BLOCKS: usize = (255 + 255 + 9usize).div_ceil(BLOCK);
-/// FIPS 180-4, section 5.3.1.
+/// Initial hash value (FIPS 180-4, section 5.3.1).
 const INITIAL: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
 
-/// The NSEC3 hash of a name: `IH(salt, name, iterations)` of RFC 5155, section 5.
+/// Returns the NSEC3 hash of a name: `IH(salt, name, iterations)` of RFC 5155, section 5.
 ///
-/// `name` is the owner name in canonical wire form: lower case, uncompressed, with the root label. `iterations` is
-/// the number of additional iterations, as in the record. Costs `iterations` + 1 hashes: the caller sets the limit.
+/// `name` is the owner name in canonical wire form: lower case, uncompressed, with the root label.
+/// `iterations` is the number of additional iterations, as in the record. The function computes
+/// `iterations` + 1 hashes; the caller must limit this number.
 ///
-/// Any length of `name` and `salt` is hashed; those that DNS allows take the short way: the padded message is laid
-/// out by hand and goes to the compression function directly.
+/// `name` and `salt` may have any length. Lengths that DNS allows are faster: this function pads
+/// the message itself and calls the compression function directly.
 #[must_use]
 pub fn nsec3_hash(name: &[u8], salt: &[u8], iterations: u16) -> [u8; 20] {
     let mut hash = hash_pair(name, salt);
@@ -29,7 +32,7 @@ pub fn nsec3_hash(name: &[u8], salt: &[u8], iterations: u16) -> [u8; 20] {
         }
         return hash;
     }
-    // Salt and padding stay as they are: only the hash in front changes from one iteration to the next.
+    // Salt and padding stay unchanged. Only the hash before them changes in each iteration.
     let mut block = [[0; BLOCK]];
     pad(&mut block, &hash, salt);
     for _ in 0..iterations {
@@ -39,7 +42,7 @@ pub fn nsec3_hash(name: &[u8], salt: &[u8], iterations: u16) -> [u8; 20] {
     hash
 }
 
-/// SHA-1 over `first` and `second`, one after the other.
+/// Returns SHA-1 of the concatenation of `first` and `second`.
 #[inline]
 fn hash_pair(first: &[u8], second: &[u8]) -> [u8; 20] {
     let length = first.len().saturating_add(second.len());
@@ -56,7 +59,7 @@ fn hash_long(first: &[u8], second: &[u8], length: usize) -> [u8; 20] {
     let count = length.saturating_add(9).div_ceil(BLOCK);
     let mut room = [[0; BLOCK]; MOST_BLOCKS];
     let Some(blocks) = room.get_mut(..count) else {
-        // Longer than DNS allows.
+        // The input is longer than DNS allows.
         use sha1::Digest;
         return sha1::Sha1::new().chain_update(first).chain_update(second).finalize().into();
     };
@@ -64,8 +67,8 @@ fn hash_long(first: &[u8], second: &[u8], length: usize) -> [u8; 20] {
     compress_all(blocks)
 }
 
-/// Lays out a message in zeroed blocks that it fits into: its octets, a one bit, zeros, its length in bits
-/// (FIPS 180-4, section 5.1.1).
+/// Writes a message into zeroed blocks of sufficient size: its octets, a one bit, zeros, and its
+/// length in bits (FIPS 180-4, section 5.1.1).
 #[inline]
 fn pad(blocks: &mut [[u8; BLOCK]], first: &[u8], second: &[u8]) {
     let octets = blocks.as_flattened_mut();
@@ -96,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// RFC 5155, section 5, word by word.
+    /// Computes the hash directly as RFC 5155, section 5 defines it.
     fn naive(name: &[u8], salt: &[u8], iterations: u16) -> [u8; 20] {
         let step = |octets: &[u8]| Sha1::new().chain_update(octets).chain_update(salt).finalize().into();
         (0..iterations).fold(step(name), |hash: [u8; 20], _| step(&hash))

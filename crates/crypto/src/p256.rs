@@ -1,11 +1,13 @@
-//! The arithmetic of P-256 (FIPS 186-4, section D.1.2.3), for its VRF and for ECDSA in batches: what single signatures need is in
-//! aws-lc. A VRF proof multiplies one point by two secret scalars, which can share the doublings; no library offers that.
+//! Arithmetic of P-256 (FIPS 186-4, section D.1.2.3) for its VRF and for ECDSA in batches. Single
+//! signatures use aws-lc. A VRF proof multiplies one point by two secret scalars, and these
+//! multiplications can share the doublings. No library offers that.
 //!
-//! What is for secrets takes constant time; what is for public values says so, and branches on them.
+//! Functions for secrets run in constant time. Functions for public values branch on them; their
+//! documentation states it.
 
 mod engine;
 mod field;
-// Intrinsics that only some processors have.
+// Uses intrinsics that only some processors have.
 #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
 #[allow(unsafe_code)]
 mod lanes;

@@ -1,5 +1,6 @@
-//! Private keys in PKCS#8 (RFC 5208, RFC 5958) and its PEM form (RFC 7468), as OpenSSL writes them and Knot DNS keeps
-//! them: RSA (RFC 8017), P-256 and P-384 (RFC 5915), Ed25519 and Ed448 (RFC 8410). They are read, not written.
+//! Reads private keys in PKCS#8 (RFC 5208, RFC 5958) and its PEM form (RFC 7468), as OpenSSL and
+//! Knot DNS write them: RSA (RFC 8017), P-256 and P-384 (RFC 5915), Ed25519 and Ed448 (RFC 8410).
+//! This crate does not write PKCS#8.
 
 use data_encoding::BASE64;
 use pkcs8::der::Decode as _;
@@ -18,7 +19,7 @@ use crate::rsa::FIELDS;
 const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const END: &str = "-----END PRIVATE KEY-----";
 
-/// What the octets inside a `PrivateKeyInfo` are.
+/// The format of the private key inside a `PrivateKeyInfo`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// `RSAPrivateKey` (RFC 8017, appendix A.1.2).
@@ -29,10 +30,10 @@ enum Form {
     Edwards,
 }
 
-/// A kind of key: how it is named, and which algorithms have such keys.
+/// A kind of key: its identifiers, and the algorithms with such keys.
 struct Kind {
     oid: ObjectIdentifier,
-    /// The named curve, where the identifier needs one.
+    /// The named curve, if the identifier requires one.
     curve: Option<ObjectIdentifier>,
     form: Form,
     algorithms: &'static [Algorithm],
@@ -79,7 +80,7 @@ static KINDS: [Kind; 5] = [
     },
 ];
 
-/// A `PrivateKeyInfo` or `OneAsymmetricKey` of a kind that is known.
+/// A `PrivateKeyInfo` or `OneAsymmetricKey` of a supported kind.
 struct Info<'a> {
     kind: &'static Kind,
     fields: PrivateKeyInfoRef<'a>,
@@ -95,15 +96,16 @@ impl<'a> Info<'a> {
         Ok(Self { kind, fields })
     }
 
-    /// The octets of the private key, in the form of its kind.
+    /// Returns the octets of the private key, in the format of its kind.
     fn key(&self) -> &'a [u8] {
         self.fields.private_key.as_bytes()
     }
 
-    /// The scalar or seed of a key on a curve, and the public key that stands beside it.
+    /// Returns the scalar or seed of a key on a curve, and the public key, if the structure
+    /// contains one.
     fn scalar(&self) -> Option<(&'a [u8], Option<&'a [u8]>)> {
         let public = match &self.fields.public_key {
-            // A public key has whole octets.
+            // A public key consists of whole octets.
             Some(bits) => Some(bits.as_bytes()?),
             None => None,
         };
@@ -116,24 +118,29 @@ impl<'a> Info<'a> {
     }
 }
 
-/// The algorithms of which the PKCS#8 key `der` may be one: an RSA key does not say with which hash function it signs.
+/// Returns the algorithms that the PKCS#8 key `der` may belong to. There may be several, because an
+/// RSA key does not state its hash function.
 ///
 /// # Errors
-/// Where it is no such key, or of a kind that no algorithm has.
+/// If `der` is not such a key, or if no algorithm supports its kind.
 pub fn pkcs8_algorithms(der: &[u8]) -> Result<&'static [Algorithm], KeyError> {
     Ok(Info::parse(der)?.kind.algorithms)
 }
 
-/// The octets of the first `PRIVATE KEY` in a PEM text (RFC 7468, section 10); wiped from memory when dropped.
+/// Returns the octets of the first `PRIVATE KEY` in a PEM text (RFC 7468, section 10). They are
+/// wiped from memory on drop.
 ///
-/// The PEM decoder of `pkcs8` is stricter than the parsers that RFC 7468 section 3 asks for: it wants lines of 64 characters
-/// and takes no blanks around them, and it reads no other than the first block of a file.
+/// The PEM decoder of `pkcs8` is not used, because it is stricter than the parsers that RFC 7468,
+/// section 3, requires: it only accepts lines of 64 characters without surrounding white space, and
+/// only reads the first block of a file.
 ///
 /// # Errors
-/// [`KeyError::NotPkcs8`] where there is none, where it is encrypted, or its Base64 is damaged.
+/// [`KeyError::NotPkcs8`] if there is no such block, if the key is encrypted, or if its Base64 is
+/// malformed.
 pub fn decode_pem(text: &str) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     let mut lines = text.lines().map(str::trim).skip_while(|line| *line != BEGIN).skip(1);
-    // Room for all of it: a string that grows leaves a copy behind that nobody wipes.
+    // Reserve the full capacity: a string that grows leaves copies in freed memory that are not
+    // wiped.
     let mut base64 = Zeroizing::new(String::with_capacity(text.len()));
     loop {
         match lines.next() {
@@ -150,12 +157,12 @@ pub fn decode_pem(text: &str) -> Result<Zeroizing<Vec<u8>>, KeyError> {
 }
 
 impl PrivateKey {
-    /// Reads a private key in PKCS#8 as one of `algorithm`, which may be an alias. The public key is derived; one that
-    /// stands beside the private key must be the same.
+    /// Reads a private key in PKCS#8 as a key of `algorithm`, which may be an alias. It derives the
+    /// public key. If `der` contains a public key, both must be the same.
     ///
     /// # Errors
-    /// Where the octets are no such key, the key is of another kind than the algorithm's, its values do not make a key,
-    /// or the public key beside it is another one.
+    /// If the octets are not such a key, the key is not a key of the algorithm, its values do not
+    /// form a key, or the public key in `der` is a different one.
     pub fn from_pkcs8(algorithm: Algorithm, der: &[u8]) -> Result<Self, KeyError> {
         let entry = algorithm.require()?;
         let info = Info::parse(der)?;
@@ -170,7 +177,8 @@ impl PrivateKey {
             return Self::from_bind(&bind_format::render(entry, &fields));
         }
         let (scalar, public) = info.scalar().ok_or_else(invalid)?;
-        // GnuTLS, and so Knot DNS, writes an ECDSA scalar as an INTEGER: with a zero in front where its first bit is set.
+        // GnuTLS, and therefore Knot DNS, writes an ECDSA scalar as an INTEGER: with a leading zero
+        // octet if its first bit is set.
         let scalar = scalar.strip_prefix(&[0]).filter(|_| info.kind.form == Form::Ec).unwrap_or(scalar);
         let key = Self::from_bind(&bind_format::render(entry, &[(PRIVATE_KEY, scalar)]))?;
         if public.is_some_and(|public| !is_public_key(info.kind.form, public, key.public_key())) {
@@ -180,8 +188,8 @@ impl PrivateKey {
     }
 }
 
-/// Whether `found`, as PKCS#8 holds it, is the DNSKEY public key field `expected`: for ECDSA, a point in either form of
-/// SEC 1, section 2.3.3.
+/// Returns whether `found`, a public key in PKCS#8, is the DNSKEY public key field `expected`. For
+/// ECDSA, `found` is a point in either form of SEC 1, section 2.3.3.
 fn is_public_key(form: Form, found: &[u8], expected: &[u8]) -> bool {
     let (x, y) = expected.split_at(expected.len() / 2);
     match (form, found) {
@@ -220,10 +228,10 @@ mod tests {
     const SEQUENCE: u8 = 0x30;
     /// `publicKey [1] IMPLICIT BIT STRING` of `OneAsymmetricKey`.
     const CONTEXT_1_PRIMITIVE: u8 = 0x81;
-    /// `publicKey [1]` of `ECPrivateKey`, which is explicit.
+    /// `publicKey [1]` of `ECPrivateKey`, with an explicit tag.
     const CONTEXT_1: u8 = 0xa1;
 
-    /// An element of less than 65,536 octets.
+    /// Encodes an element of less than 65,536 octets.
     fn element(tag: u8, content: &[&[u8]]) -> Vec<u8> {
         let content = content.concat();
         let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
@@ -235,8 +243,8 @@ mod tests {
         [&[tag], length.as_slice(), content.as_slice()].concat()
     }
 
-    /// PKCS#8 of `key`, of this kind, with a public key if the form has room for one. Where it has one, an ECDSA scalar
-    /// has a zero in front, as GnuTLS writes it.
+    /// Encodes `key` in PKCS#8, with a public key if the format allows one. If `public` is given,
+    /// an ECDSA scalar gets a leading zero octet, as GnuTLS writes it.
     fn write(kind: &Kind, key: &PrivateKey, public: Option<&[u8]>) -> Vec<u8> {
         let text = key.to_bind();
         let field = |name: &str| {
@@ -272,13 +280,13 @@ mod tests {
         )
     }
 
-    /// The public key as PKCS#8 holds it.
+    /// Returns the public key in the format of PKCS#8.
     fn public_of(kind: &Kind, key: &PrivateKey) -> Vec<u8> {
         let prefix: &[u8] = if kind.form == Form::Ec { &[4] } else { &[] };
         [prefix, key.public_key()].concat()
     }
 
-    /// Every kind, with a key of each of its algorithms and their aliases.
+    /// Returns every kind, with a key of each of its algorithms and their aliases.
     fn keys() -> Vec<(&'static Kind, PrivateKey)> {
         let of_kind = |kind: &'static Kind| {
             let fits = |algorithm: Algorithm| kind.algorithms.contains(&algorithm.without_alias());
@@ -354,7 +362,7 @@ mod tests {
                 Some(KeyError::UnknownAlgorithm(Algorithm(99)))
             );
         }
-        // X25519, 1.3.101.110, is of no use here.
+        // X25519, 1.3.101.110, is not a signature algorithm.
         let mut other = octets(ED25519);
         other[11] = 0x6e;
         assert_eq!(pkcs8_algorithms(&other), Err(KeyError::Pkcs8Kind));

@@ -1,7 +1,7 @@
 //! RSA keys with PKCS#1 v1.5 signatures (RFC 3110, RFC 5702), from 1024 to 4096 bits.
 //!
-//! `aws-lc-rs` does what it can; signing below 2048 bits, making such keys, and verifying with long public
-//! exponents go to [`rsa_ffi`](crate::rsa_ffi).
+//! `aws-lc-rs` performs most operations. [`rsa_ffi`](crate::rsa_ffi) signs with and generates keys
+//! below 2048 bits, and verifies with long public exponents.
 
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -20,25 +20,27 @@ use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 use crate::rsa_ffi::{Hash, Rsa};
 
-/// Bits of a new key where nothing else is said; the table of algorithms lists all lengths.
+/// Default length of a new key in bits. The table of algorithms contains all lengths.
 pub(crate) const DEFAULT_BITS: u16 = 2048;
 
-/// Bits of the moduli that are used. RFC 5702, section 2, sets the upper end, and allows RSASHA256 from 512 bits on:
-/// those that are shorter than this can be broken.
+/// Supported lengths of the modulus in bits. RFC 5702, section 2, defines the maximum, and allows
+/// RSASHA256 from 512 bits on. Keys shorter than 1024 bits can be broken.
 const USABLE_BITS: std::ops::RangeInclusive<u32> = 1024..=4096;
 
-/// Bits from which on `aws-lc-rs` signs.
+/// Minimum length of a modulus, in bits, with which `aws-lc-rs` signs.
 const LARGE_BITS: u32 = 2048;
 
-/// Bits of the longest public exponent that `aws-lc-rs` verifies with, and that a private key may have.
+/// Maximum length of a public exponent, in bits, with which `aws-lc-rs` verifies. A private key may
+/// not have a longer one.
 const SHORT_EXPONENT_BITS: u32 = 33;
 
-/// Bits of the longest public exponent of a received key. Together with the longest modulus it bounds the work on a
-/// hostile key: 128 multiplications of 4096 bits. That takes
-/// 0.23 ms on a 2.6 GHz Zen 5 core, 13 times an ordinary key of 2048 bits, and as much as one verification on P-384.
+/// Maximum length of the public exponent of a received key, in bits. Together with the maximum
+/// modulus, it limits the work for a hostile key to 128 multiplications of 4096 bits. This takes
+/// 0.23 ms on a 2.6 GHz Zen 5 core: 13 times as long as an ordinary key of 2048 bits, and as long
+/// as one verification on P-384.
 const LONG_EXPONENT_BITS: u32 = 64;
 
-/// A hash function and what the library calls it.
+/// A hash function, and its names in the library.
 pub(crate) struct Variant {
     hash: Hash,
     signing: &'static RsaSignatureEncoding,
@@ -71,13 +73,13 @@ pub(crate) const FIELDS: [&str; RSA_NUMBERS] = [
     "Coefficient",
 ];
 
-/// Bits of a big-endian number without leading zeros.
+/// Returns the length of a big-endian number without leading zeros, in bits.
 fn bits(number: &[u8]) -> u32 {
     let first = number.first().map_or(0, |first| first.leading_zeros());
     u32::try_from(number.len()).unwrap_or(u32::MAX / 8).saturating_mul(8) - first
 }
 
-/// A public key in parts: big-endian numbers without leading zeros.
+/// The parts of a public key: big-endian numbers without leading zeros.
 struct Parts<'a> {
     exponent: &'a [u8],
     modulus: &'a [u8],
@@ -92,14 +94,15 @@ impl<'a> Parts<'a> {
             [length, ref rest @ ..] => (usize::from(length), rest),
         };
         let (exponent, modulus) = rest.split_at_checked(length).ok_or(KeyError::MalformedRsa)?;
-        // "Leading zero octets are prohibited in the exponent and modulus." An exponent of zero is told as such.
+        // "Leading zero octets are prohibited in the exponent and modulus." An exponent of zero is
+        // accepted here; `check` reports it as [`KeyError::Exponent`].
         if modulus.first().is_none_or(|first| *first == 0) || (exponent.len() > 1 && exponent[0] == 0) {
             return Err(KeyError::MalformedRsa);
         }
         Ok(Self { exponent, modulus })
     }
 
-    /// The field again; the exponent has less than 256 octets.
+    /// Returns the public key field. The exponent must have less than 256 octets.
     fn join(&self) -> Vec<u8> {
         let mut key = Vec::with_capacity(1 + self.exponent.len() + self.modulus.len());
         key.push(self.exponent.len() as u8);
@@ -108,7 +111,8 @@ impl<'a> Parts<'a> {
         key
     }
 
-    /// Refuses what is not used: a modulus out of range or even, an exponent that is even, 0, 1 or above `most` bits.
+    /// Returns an error for an unsupported key: a modulus that is out of range or even, or an
+    /// exponent that is even, 0, 1, or has more than `most` bits.
     fn check(&self, most: u32) -> Result<(), KeyError> {
         let bits_found = bits(self.modulus);
         if !USABLE_BITS.contains(&bits_found) {
@@ -142,7 +146,7 @@ struct Private {
     public_key: Vec<u8>,
 }
 
-/// Makes a key with public exponent 65537.
+/// Generates a key with the public exponent 65537.
 pub(crate) fn generate(variant: &'static Variant, wanted: Generation) -> SignerResult {
     let bits = wanted.bits.unwrap_or(DEFAULT_BITS);
     let numbers = match bits {
@@ -167,7 +171,7 @@ fn generate_large(size: KeySize) -> Option<RsaNumbers> {
     der::read_rsa_private_key(info.private_key.as_bytes())
 }
 
-/// Reads the numbers of a private key file.
+/// Reads the numbers from a private key file.
 pub(crate) fn read_private(variant: &'static Variant, file: &PrivateFile<'_>) -> SignerResult {
     let mut numbers = RsaNumbers::default();
     for (number, name) in numbers.iter_mut().zip(FIELDS) {
@@ -183,12 +187,13 @@ fn private(variant: &'static Variant, algorithm: Algorithm, numbers: RsaNumbers)
     let parts = Parts { exponent, modulus };
     parts.check(SHORT_EXPONENT_BITS)?;
     let invalid = || KeyError::InvalidPrivateKey(algorithm);
-    // The library's check passes a longer one, which it then refuses to sign with.
+    // The check of the library accepts a longer exponent, but the library then fails to sign with
+    // it.
     if bits(private_exponent) > bits(modulus) {
         return Err(invalid());
     }
     let key = der::write_rsa_private_key(&numbers).ok_or_else(invalid)?;
-    // Either way the library checks that the numbers belong together.
+    // In both cases, the library checks that the numbers are consistent.
     let engine = if bits(modulus) >= LARGE_BITS {
         Engine::Large(RsaKeyPair::from_der(&key).map_err(|_| invalid())?)
     } else {
@@ -238,14 +243,14 @@ struct Public {
     key: ParsedPublicKey,
 }
 
-/// A public key whose exponent is too long for `aws-lc-rs`.
+/// A public key with an exponent that is too long for `aws-lc-rs`.
 struct LongExponent {
     bits: u32,
     hash: Hash,
     key: Rsa,
 }
 
-/// Parses a public key in the form of RFC 3110.
+/// Parses a public key in the format of RFC 3110.
 pub(crate) fn parse_public(variant: &'static Variant, _algorithm: Algorithm, key: &[u8]) -> VerifierResult {
     let parts = Parts::split(key)?;
     parts.check(LONG_EXPONENT_BITS)?;
@@ -292,7 +297,7 @@ mod tests {
         PublicKey::parse(Algorithm::RSASHA256, key)
     }
 
-    /// A public key field with a modulus of this many bits, all of them set.
+    /// Returns a public key field with a modulus of this many bits, all of them set.
     fn field(exponent: &[u8], modulus_bits: usize) -> Vec<u8> {
         let mut modulus = vec![0xff; modulus_bits.div_ceil(8)];
         if !modulus_bits.is_multiple_of(8) {
@@ -409,7 +414,7 @@ mod tests {
         }
     }
 
-    /// Each number of a key in turn is replaced by a wrong one.
+    /// Replaces each number of a key in turn by a wrong one.
     #[test]
     fn damaged_private_keys_are_refused() {
         for bits in [1280, 2048] {
@@ -422,7 +427,8 @@ mod tests {
                     });
                     PrivateKey::from_bind(&lines.collect::<String>()).err()
                 };
-                // 5 is odd, and so a good public exponent, if not that of this key; as a modulus it is too short.
+                // 5 is odd and therefore a valid public exponent, but not that of this key. As a
+                // modulus, it is too short.
                 let expected = match place {
                     0 => KeyError::ModulusBits { bits: 3 },
                     _ => KeyError::InvalidPrivateKey(Algorithm::RSASHA256),
@@ -436,7 +442,8 @@ mod tests {
         }
     }
 
-    /// Public exponents of 33, 34 and 64 bits, with signatures over "long exponent" made by a calculation of its own.
+    /// Public exponents of 33, 34 and 64 bits. The signatures over "long exponent" were computed
+    /// with separate code.
     #[test]
     fn long_exponents_verify() {
         let vectors = [

@@ -1,11 +1,13 @@
-//! Verifiable random functions: the hashes of NSEC5, which only the holder of a private key can compute and everyone can
-//! verify. Octets in, octets out: that the input of NSEC5 is a name in canonical form is the caller's business.
+//! Verifiable random functions (VRFs): the hashes of NSEC5, which only the holder of a private key
+//! can compute and everyone can verify. Inputs and outputs are octets: the caller must ensure that
+//! the input of NSEC5 is a name in canonical form.
 //!
-//! RFC 9381 and, for the choice of suites and their numbers, "Making NSEC5 Practical for DNSSEC", section 4, and
-//! draft-vcelak-nsec5. [`VRF_ALGORITHMS`] is the one place that knows which there are. To add one, add a row there, a module
-//! in `vrf/`, and its vectors to `tests/vrf-vectors.json`.
+//! The functions are defined in RFC 9381. The choice of suites and their numbers is from "Making
+//! NSEC5 Practical for DNSSEC", section 4, and draft-vcelak-nsec5. [`VRF_ALGORITHMS`] is the only
+//! list of the supported VRFs. To add a VRF, add a row there, a module in `vrf/`, and its vectors
+//! to `tests/vrf-vectors.json`.
 //!
-//! - [`VrfPrivateKey`] proves: a proof and the hash that it proves, for one input or for many at once.
+//! - [`VrfPrivateKey`] generates a proof and its hash, for one input or for many at once.
 //! - [`VrfPublicKey`] verifies. It is parsed and validated once (RFC 9381, section 5.4.5).
 //!
 //! ```
@@ -20,8 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Whoever has the private key can compute the hash of any name, and so find names by dictionary as with NSEC3. The time
-//! that a proof takes can tell something of the *input* (see [`VrfAlgorithmEntry::hides_input`]) and nothing of the key.
+//! The holder of the private key can compute the hash of any name, and therefore find names with a
+//! dictionary, as with NSEC3. The time of a proof may depend on the *input* (see
+//! [`VrfAlgorithmEntry::hides_input`]), but not on the key.
 
 mod edwards;
 mod error;
@@ -42,13 +45,13 @@ use crate::Algorithm;
 use crate::bind_format::parse_number;
 use crate::wipe::wiping_stack;
 
-/// Octets of every VRF hash, as NSEC5 uses it: it must fit a label in base32hex.
+/// Length of every VRF hash in octets, as NSEC5 uses it. It must fit into a label in base32hex.
 pub const VRF_HASH_OCTETS: usize = 32;
 
-/// Inputs that share their inversions: more save little and need 1 kB each.
+/// Number of inputs that share their inversions. More inputs save little and need 1 kB each.
 const BATCH: usize = 32;
 
-/// Octets of stack that proving on a curve takes at most: tables and points of one input at a time.
+/// Maximum stack usage of proving on a curve, in bytes: tables and points of one input at a time.
 const STACK: usize = 32 * 1024;
 
 /// The NSEC5 algorithm number of a VRF: the first octet of NSEC5KEY RDATA.
@@ -65,13 +68,13 @@ impl VrfAlgorithm {
     /// RSA-FDH-VRF-SHA256 (RFC 9381, section 4) with 2048 bits.
     pub const RSA_FDH_SHA256: Self = Self(128);
 
-    /// The row of the table, if there is one.
+    /// Returns the row of the table, or `None` if the algorithm is unknown.
     #[must_use]
     pub fn entry(self) -> Option<&'static VrfAlgorithmEntry> {
         VRF_ALGORITHMS.iter().find(|entry| entry.algorithm == self)
     }
 
-    /// The algorithm of this name on the command line, in any case, or of this number.
+    /// Returns the algorithm with this name on the command line, in any case, or with this number.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let entry = VRF_ALGORITHMS.iter().find(|entry| {
@@ -80,12 +83,14 @@ impl VrfAlgorithm {
         entry.map(|entry| entry.algorithm)
     }
 
-    /// Whether the private half of the VRF key `vrf_key` also signs for `key`, the public key field of a DNSKEY record with
-    /// `algorithm` or an alias of it: NSEC5 relies on a server whose VRF key signs nothing ("Making NSEC5 Practical for
-    /// DNSSEC", section 3.3). Both are public key fields; `false` where one is malformed.
+    /// Returns whether the private key of the VRF key `vrf_key` can also sign for `key`, the public
+    /// key field of a DNSKEY record with `algorithm` or an alias of it. NSEC5 requires that the VRF
+    /// key of a server cannot sign ("Making NSEC5 Practical for DNSSEC", section 3.3). Both
+    /// arguments are public key fields; the result is `false` if one of them is malformed.
     ///
-    /// Points are compared up to their sign: the scalar x of P gives −x of −P. RSA keys are compared by modulus, not by exponent:
-    /// one private exponent is enough to factor the modulus, and so to compute the private exponent of any public exponent.
+    /// Points are compared without their sign: the scalar x of P gives −x of −P. RSA keys are
+    /// compared by modulus, not by exponent: one private exponent is sufficient to factor the
+    /// modulus, and thus to compute the private exponent for any public exponent.
     #[must_use]
     pub fn is_signing_key(self, vrf_key: &[u8], algorithm: Algorithm, key: &[u8]) -> bool {
         let Some(entry) = self.entry() else { return false };
@@ -105,7 +110,7 @@ impl VrfAlgorithm {
     }
 }
 
-/// The mnemonic, or the number of an algorithm that the table does not have.
+/// Displays the mnemonic, or the number if the algorithm is unknown.
 impl fmt::Display for VrfAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.entry() {
@@ -115,10 +120,10 @@ impl fmt::Display for VrfAlgorithm {
     }
 }
 
-/// What the secret of a private key is.
+/// The format of the secret of a private key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretForm {
-    /// A scalar from 1 to below the order of the curve: 32 octets, big-endian.
+    /// A scalar that is at least 1 and below the order of the curve: 32 octets, big-endian.
     Scalar,
     /// A random seed of 32 octets, expanded as in RFC 8032.
     Seed,
@@ -126,7 +131,7 @@ pub enum SecretForm {
     RsaPrivateKey,
 }
 
-/// A row of the table: what is to be known of a VRF.
+/// A row of the table: the properties of a VRF.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct VrfAlgorithmEntry {
@@ -136,21 +141,22 @@ pub struct VrfAlgorithmEntry {
     pub name: &'static str,
     /// The name in RFC 9381, upper case.
     pub mnemonic: &'static str,
-    /// Octets of the public key field; `None` where keys differ (RSA: 260 with the usual exponent).
+    /// Length of the public key field in octets, or `None` if it is not constant (RSA: 260 with the
+    /// usual exponent).
     pub public_key_octets: Option<usize>,
-    /// Octets of every proof.
+    /// Length of every proof in octets.
     pub proof_octets: usize,
-    /// What the secret of a private key is.
+    /// The format of the secret of a private key.
     pub secret: SecretForm,
-    /// Whether the time that proving and verifying take is the same for all inputs of one length.
+    /// Whether the time of proving and verifying is the same for all inputs of one length.
     pub hides_input: bool,
-    /// The DNSSEC algorithms whose keys are of the same curve, or of RSA too, aliases resolved. RSA includes the numbers of
-    /// SHA-1 (RFC 3110, RFC 5155), which other validators know.
+    /// The DNSSEC algorithms whose keys use the same curve, or RSA, without aliases. RSA includes
+    /// the numbers with SHA-1 (RFC 3110, RFC 5155), which other validators know.
     pub signing_algorithms: &'static [Algorithm],
     kind: Kind,
 }
 
-/// Where the algorithm is found.
+/// Selects the module and the suite that implement the algorithm.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     P256,
@@ -159,7 +165,7 @@ enum Kind {
     Rsa,
 }
 
-/// Every VRF that is supported, by number.
+/// All supported VRFs, in ascending order of their numbers.
 pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
     VrfAlgorithmEntry {
         algorithm: VrfAlgorithm::P256_SHA256_TAI,
@@ -207,10 +213,10 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
     },
 ];
 
-/// A VRF private key. It is wiped from memory when dropped, and its `Debug` form shows nothing of it.
+/// A VRF private key. It is wiped from memory on drop, and its `Debug` output contains no secrets.
 pub struct VrfPrivateKey {
     entry: &'static VrfAlgorithmEntry,
-    /// Boxed, so that there is one copy to wipe however often the owner moves.
+    /// Boxed, so that only one copy exists to wipe, however often the owner moves.
     key: Box<Private>,
 }
 
@@ -221,10 +227,10 @@ enum Private {
 }
 
 impl VrfPrivateKey {
-    /// Makes a key.
+    /// Generates a key.
     ///
     /// # Errors
-    /// Where the algorithm is unknown or the library fails.
+    /// If the algorithm is unknown or the library fails.
     pub fn generate(algorithm: VrfAlgorithm) -> Result<Self, VrfKeyError> {
         let entry = algorithm.require()?;
         let generate = || {
@@ -240,10 +246,12 @@ impl VrfPrivateKey {
         Ok(Self { entry, key: wiping_stack::<STACK, _>(generate)? })
     }
 
-    /// Takes the secret of a key, in the form that the table tells, and derives the public key.
+    /// Reads the secret of a key, in the format of [`VrfAlgorithmEntry::secret`], and derives the
+    /// public key.
     ///
     /// # Errors
-    /// Where the algorithm is unknown, the secret is out of range or damaged, or an RSA key has not 2048 bits.
+    /// If the algorithm is unknown, the secret is out of range or damaged, or an RSA key does not
+    /// have 2048 bits.
     pub fn from_secret(algorithm: VrfAlgorithm, secret: &[u8]) -> Result<Self, VrfKeyError> {
         let entry = algorithm.require()?;
         let read = || {
@@ -270,22 +278,23 @@ impl VrfPrivateKey {
     /// PrivateKey: <Base64 of the secret>
     /// ```
     ///
-    /// Blank lines and those that begin with `;` are passed over.
+    /// Blank lines and lines that begin with `;` are ignored.
     ///
     /// # Errors
-    /// Where the text is no such file, a field is missing, unknown or damaged, the algorithm is unknown, or the two keys do
-    /// not belong together.
+    /// If the text is not such a file, a field is missing, unknown or damaged, the algorithm is
+    /// unknown, or the public key does not belong to the private key.
     pub fn from_text(text: &str) -> Result<Self, VrfKeyError> {
         key_file::read(text)
     }
 
-    /// The text of a VRF private key file, which only its owner may read.
+    /// Returns the text of a VRF private key file. Only the owner of the file may have permission
+    /// to read it.
     #[must_use]
     pub fn to_text(&self) -> Zeroizing<String> {
         key_file::write(self)
     }
 
-    /// The public key field of the NSEC5KEY record.
+    /// Returns the public key field of the NSEC5KEY record.
     #[must_use]
     pub fn public_key(&self) -> &[u8] {
         match &*self.key {
@@ -295,28 +304,31 @@ impl VrfPrivateKey {
         }
     }
 
-    /// The algorithm of the key.
+    /// Returns the algorithm of the key.
     #[must_use]
     pub fn algorithm(&self) -> VrfAlgorithm {
         self.entry.algorithm
     }
 
-    /// Appends the proof for `alpha` to `proof`, [`VrfAlgorithmEntry::proof_octets`] octets, and returns the hash that it
-    /// proves. The same input always has the same proof.
+    /// Appends the proof for `alpha`, with [`VrfAlgorithmEntry::proof_octets`] octets, to `proof`.
+    /// Returns the hash that the proof proves. The same input always has the same proof.
     ///
     /// # Errors
-    /// Where the library fails; `proof` is then as before.
+    /// If the library fails, or if no point of the curve belongs to the input. `proof` is then
+    /// unchanged.
     pub fn prove(&self, alpha: &[u8], proof: &mut Vec<u8>) -> Result<[u8; VRF_HASH_OCTETS], ProveError> {
         let mut hashes = Vec::with_capacity(1);
         self.prove_batch(&[alpha], proof, &mut hashes)?;
         hashes.pop().ok_or(ProveError::Library)
     }
 
-    /// Appends a proof for each input to `proofs` and its hash to `hashes`, in order: what [`VrfPrivateKey::prove`] makes,
-    /// with the inversions shared that points on curves cost.
+    /// Appends a proof for each input to `proofs` and its hash to `hashes`, in order. The results
+    /// are the same as those of [`VrfPrivateKey::prove`], but proofs on curves share their
+    /// inversions.
     ///
     /// # Errors
-    /// Where the library fails; `proofs` and `hashes` are then as before.
+    /// If the library fails, or if no point of the curve belongs to an input. `proofs` and `hashes`
+    /// are then unchanged.
     pub fn prove_batch(
         &self,
         alphas: &[&[u8]],
@@ -352,7 +364,7 @@ impl fmt::Debug for VrfPrivateKey {
     }
 }
 
-/// A VRF public key, validated and ready for many verifications. Clones share what was parsed.
+/// A VRF public key, validated and prepared for many verifications. Clones share the parsed key.
 #[derive(Clone)]
 pub struct VrfPublicKey {
     entry: &'static VrfAlgorithmEntry,
@@ -366,12 +378,13 @@ enum Public {
 }
 
 impl VrfPublicKey {
-    /// Parses the public key field of an NSEC5KEY record and validates the key (RFC 9381, section 5.4.5). That costs about
-    /// half as much as one verification, and is to be done once for each key.
+    /// Parses the public key field of an NSEC5KEY record and validates the key (RFC 9381, section
+    /// 5.4.5). This takes about half as long as one verification and is needed once for each key.
     ///
     /// # Errors
-    /// Where the algorithm is unknown, the field has the wrong length or form, the point is not on the curve or of small
-    /// order, or an RSA key has not 2048 bits or an exponent that is even, 1 or above 64 bits.
+    /// If the algorithm is unknown, the field has the wrong length or format, the point is not on
+    /// the curve or has small order, an RSA key does not have 2048 bits, or its exponent is even, 1
+    /// or longer than 64 bits.
     pub fn parse(algorithm: VrfAlgorithm, key: &[u8]) -> Result<Self, VrfKeyError> {
         let entry = algorithm.require()?;
         let key = match entry.kind {
@@ -388,7 +401,7 @@ impl VrfPublicKey {
     /// Verifies `proof` for `alpha` and returns the hash that it proves.
     ///
     /// # Errors
-    /// [`BadProof`] where it does not fit, whatever its length or form.
+    /// [`BadProof`] if the proof is not valid, including a wrong length or format.
     pub fn verify(&self, alpha: &[u8], proof: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
         match &*self.key {
             Public::P256(key) => key.verify(alpha, proof),
@@ -397,11 +410,11 @@ impl VrfPublicKey {
         }
     }
 
-    /// Verifies many proofs: each item is an input and its proof. `outcome` is emptied, then holds what
-    /// [`VrfPublicKey::verify`] returns for each item, in order.
+    /// Verifies many proofs. Each item is an input and its proof. Replaces the contents of
+    /// `outcome` with the results of [`VrfPublicKey::verify`] for each item, in order.
     ///
-    /// On P-256 it takes a fraction of the time of single verifications where the processor has AVX-512 IFMA; elsewhere it is a
-    /// loop.
+    /// On P-256, it takes a fraction of the time of single verifications if the processor has
+    /// AVX-512 IFMA. In all other cases it is a loop.
     pub fn verify_batch(
         &self,
         items: &[(&[u8], &[u8])],
@@ -414,13 +427,13 @@ impl VrfPublicKey {
         }
     }
 
-    /// The algorithm of the key.
+    /// Returns the algorithm of the key.
     #[must_use]
     pub fn algorithm(&self) -> VrfAlgorithm {
         self.entry.algorithm
     }
 
-    /// The public key field again.
+    /// Returns the public key field.
     #[must_use]
     pub fn to_octets(&self) -> Vec<u8> {
         match &*self.key {
@@ -437,10 +450,11 @@ impl fmt::Debug for VrfPublicKey {
     }
 }
 
-/// The hash of a proof that was verified before, or was made here: nothing but its form is checked (RFC 9381, section 5.2).
+/// Returns the hash of a proof that was already verified, or that this program generated. It checks
+/// only the format of the proof (RFC 9381, section 5.2).
 ///
 /// # Errors
-/// [`BadProof`] where the algorithm is unknown or the proof has not its form.
+/// [`BadProof`] if the algorithm is unknown or the format of the proof is wrong.
 pub fn proof_to_hash(algorithm: VrfAlgorithm, proof: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
     match algorithm.entry().ok_or(BadProof)?.kind {
         Kind::P256 => p256::proof_to_hash(proof),

@@ -1,18 +1,20 @@
-//! Wiping what libraries leave behind: they pass private keys by value, and so leave copies of them on the stack.
+//! Wipes secrets that libraries leave on the stack: they pass private keys by value, and thus leave
+//! copies there.
 
 use std::hint::black_box;
 
-/// Does `work`, then overwrites the `OCTETS` octets of stack where it, and what it called, had their locals.
+/// Calls `work`, and then overwrites the `OCTETS` bytes of stack that `work` and the functions that
+/// it called used for their local variables.
 ///
-/// What it returns must not hold a secret by value, but in a box. A second line of defence: what is kept in memory is
-/// wiped by its owner when it is dropped.
+/// The result of `work` must not contain a secret by value, only in a box. This is a second line of
+/// defence: the owner of a secret in memory wipes it on drop.
 pub(crate) fn wiping_stack<const OCTETS: usize, T>(work: impl FnOnce() -> T) -> T {
     let result = run(work);
     wipe::<OCTETS>();
     result
 }
 
-/// In a frame of its own, which lies where that of [`wipe`] will.
+/// Calls `work` in a separate stack frame, at the position that the frame of [`wipe`] will have.
 #[inline(never)]
 fn run<T>(work: impl FnOnce() -> T) -> T {
     work()
@@ -21,6 +23,7 @@ fn run<T>(work: impl FnOnce() -> T) -> T {
 #[inline(never)]
 fn wipe<const OCTETS: usize>() {
     let mut area = [0_u8; OCTETS];
-    // Or the compiler would see that nobody reads the area, and leave it out.
+    // Without `black_box`, the compiler would see that nothing reads the area, and remove the
+    // writes.
     black_box(&mut area);
 }

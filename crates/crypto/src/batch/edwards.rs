@@ -139,7 +139,7 @@ impl Point {
     }
 
     /// Unified addition of a table point or its negation, with 7 multiplications. It has no
-    /// branches: the signs are random, and a branch misprediction would cost as much as a
+    /// branches: the signs are random, and a branch misprediction would take as long as a
     /// multiplication.
     #[inline]
     fn add_entry(&self, entry: &Entry, negate: bool) -> Self {
@@ -211,7 +211,7 @@ fn recode<const WINDOW: usize>(scalar: &[u8; OCTETS]) -> [i16; DIGITS] {
         let (octet, shift) = (place * WINDOW / 8, place * WINDOW % 8);
         let next = scalar.get(octet + 1).copied().unwrap_or(0);
         let pair = u16::from_le_bytes([scalar[octet], next]) >> shift;
-        // The value is at most 2^`WINDOW` with the carry, at most 2^8, and fits into an i16.
+        // The masked value is below 2^8 and the carry is at most one, so the sum fits into an i16.
         let value = (pair & ((1 << WINDOW) - 1)) as i16 + carry;
         carry = i16::from(value >= 1 << (WINDOW - 1));
         *digit = value - (carry << WINDOW);

@@ -1,4 +1,5 @@
-//! Vectors times scalars with AVX2: a shuffle of octets looks 32 elements up at once in a table of [`super::tables`].
+//! Multiplication of vectors by scalars with AVX2. A byte shuffle looks up 32 elements at once in a
+//! table of [`super::tables`].
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_loadu_si256,
@@ -10,49 +11,53 @@ use super::avx2_solve;
 use super::field::{SETS, Vector};
 use super::solve::{Solution, System};
 
-/// Proof that this machine has AVX2, and BMI1 as every processor that has AVX2.
+/// Proof that this machine has AVX2, and BMI1, which every processor with AVX2 has.
 #[derive(Clone, Copy)]
 pub(super) struct Avx2(());
 
 impl Avx2 {
-    /// Asks the processor.
+    /// Returns the proof if the processor has both instruction sets.
     pub(super) fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1")).then_some(Self(()))
     }
 
-    /// The sum of the vectors, each times its scalar. `tables` are those of [`super::tables`].
+    /// Returns the sum of the vectors, each multiplied by its scalar. `tables` are those of
+    /// [`super::tables`].
     #[inline]
     pub(super) fn combine(self, tables: &[Vector], vectors: &[Vector]) -> [Vector; SETS] {
-        // SAFETY: a value of this type is made only where the processor has AVX2 and BMI1.
+        // SAFETY: a value of this type exists only if the processor has AVX2 and BMI1.
         unsafe { combine(tables, vectors) }
     }
 
-    /// As [`super::solve::solve`].
+    /// Solves a system; see [`super::solve::solve`].
     pub(super) fn solve(self, system: &mut System) -> Option<Solution> {
-        // SAFETY: a value of this type is made only where the processor has AVX2 and BMI1.
+        // SAFETY: a value of this type exists only if the processor has AVX2 and BMI1.
         unsafe { avx2_solve::solve(system) }
     }
 }
 
 #[target_feature(enable = "avx2")]
 pub(super) fn load(vector: &Vector) -> __m256i {
-    // SAFETY: the pointer is that of 32 octets, and the instruction wants no alignment.
+    // SAFETY: the pointer refers to 32 bytes, and the instruction requires no alignment.
     unsafe { _mm256_loadu_si256(vector.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx2")]
 pub(super) fn store(value: __m256i) -> Vector {
     let mut vector = [0; 4];
-    // SAFETY: the pointer is that of 32 octets that are borrowed here alone, and the instruction wants no alignment.
+    // SAFETY: the pointer refers to 32 bytes that are borrowed exclusively, and the instruction
+    // requires no alignment.
     unsafe { _mm256_storeu_si256(vector.as_mut_ptr().cast(), value) };
     vector
 }
 
-/// The table of the first two sets and that of the others, each in both halves of a register.
+/// Loads the table of the first pair of sets and that of the second pair, each into both halves of
+/// a register.
 #[target_feature(enable = "avx2")]
 fn load_tables(tables: &Vector) -> [__m256i; 2] {
     let halves = tables.as_ptr().cast::<__m128i>();
-    // SAFETY: the pointers are those of the first and the last 16 of 32 octets; no alignment is wanted.
+    // SAFETY: the pointers refer to the first and the last 16 of 32 bytes. No alignment is
+    // required.
     let (first, second) = unsafe { (_mm_loadu_si128(halves), _mm_loadu_si128(halves.add(1))) };
     [_mm256_broadcastsi128_si256(first), _mm256_broadcastsi128_si256(second)]
 }
@@ -60,7 +65,8 @@ fn load_tables(tables: &Vector) -> [__m256i; 2] {
 #[target_feature(enable = "avx2")]
 fn combine(tables: &[Vector], vectors: &[Vector]) -> [Vector; SETS] {
     let lower_halves = _mm256_set1_epi8(15);
-    // For each pair of sets the products of the elements in the lower and in the upper halves of octets.
+    // For each pair of sets, the products of the elements in the lower and in the upper halves of
+    // bytes.
     let mut sums = [[_mm256_setzero_si256(); 2]; 2];
     for (tables, vector) in tables.iter().zip(vectors) {
         let vector = load(vector);
@@ -76,7 +82,8 @@ fn combine(tables: &[Vector], vectors: &[Vector]) -> [Vector; SETS] {
     [first[0], first[1], second[0], second[1]]
 }
 
-/// The products of the first and of the second set of a pair, out of those of the lower and the upper elements.
+/// Returns the products of the first and of the second set of a pair, from the products of the
+/// lower and the upper elements.
 #[target_feature(enable = "avx2")]
 fn separate(lower: __m256i, upper: __m256i) -> [Vector; 2] {
     let lower_halves = _mm256_set1_epi8(15);

@@ -1,9 +1,12 @@
-//! Systems of linear equations with AVX2, as in [`super::solve`]: in constant time, on columns, one to a register.
+//! Solves systems of linear equations with AVX2, like [`super::solve`]: in constant time, by
+//! columns, with one column in a register.
 //!
-//! What is looked up by a secret is looked up in a register. Multiplications with a scalar take its table of multiples,
-//! which comes of logarithms: GF(16) without zero is a cyclic group that x generates.
+//! Look-ups with secret indices are made in registers. A multiplication by a scalar uses a table of
+//! its multiples, which is computed from logarithms: GF(16) without zero is a cyclic group that x
+//! generates.
 //!
-//! No closures here: what takes them, as `map` of arrays does, is compiled without AVX2, and would not be inlined.
+//! This module uses no closures: functions that take closures, such as `map` of arrays, are
+//! compiled without AVX2 and would not be inlined.
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_cvtsi32_si128, _mm256_adds_epu8, _mm256_and_si256, _mm256_andnot_si256,
@@ -17,10 +20,11 @@ use super::field::{Vector, times_x};
 use super::solve::{RIGHT_SIDE, Solution, System, UNKNOWNS, read_solution};
 use super::wiped::Wiped;
 
-/// The logarithm of zero: so large that it stays above 127 in every sum, where a look-up gives zero.
+/// The logarithm of zero. It is so large that every sum with it is above 127; the look-up of such a
+/// sum returns zero.
 const LOGARITHM_OF_ZERO: u8 = 0xc0;
 
-/// Powers of x, for the exponents below 15.
+/// Powers of x with exponents below 15.
 const POWERS: [u8; 16] = {
     let mut powers = [0; 16];
     powers[0] = 1;
@@ -32,7 +36,7 @@ const POWERS: [u8; 16] = {
     powers
 };
 
-/// The exponent of each element.
+/// The logarithm of each element.
 const LOGARITHMS: [u8; 16] = {
     let mut logarithms = [LOGARITHM_OF_ZERO; 16];
     let mut exponent = 0;
@@ -43,7 +47,7 @@ const LOGARITHMS: [u8; 16] = {
     logarithms
 };
 
-/// The exponent of the inverse of each element.
+/// The logarithm of the inverse of each element.
 const LOGARITHMS_OF_INVERSES: [u8; 16] = {
     let mut logarithms = [LOGARITHM_OF_ZERO; 16];
     let mut element = 1;
@@ -54,19 +58,20 @@ const LOGARITHMS_OF_INVERSES: [u8; 16] = {
     logarithms
 };
 
-/// The powers and the logarithms in each half of a register.
+/// The powers and the logarithms, in both halves of a register.
 static POWER_TABLE: Vector = twice(&POWERS);
 static LOGARITHM_TABLE: Vector = twice(&LOGARITHMS);
 static INVERSE_TABLE: Vector = twice(&LOGARITHMS_OF_INVERSES);
 
-/// The number of each octet of a register.
+/// The index of each byte of a register.
 static PLACES: Vector =
     [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908, 0x1716_1514_1312_1110, 0x1f1e_1d1c_1b1a_1918];
 
-/// What makes a place from 0 to 31 one below 16 in the half that has it, when added without carries.
+/// Adding this to an index from 0 to 31, without carries between bytes, gives an index below 16 in
+/// the half of the register that contains the indexed byte.
 static HALVES: Vector = [0, 0, 0x1010_1010_1010_1010, 0x1010_1010_1010_1010];
 
-/// 16 octets for each half of a register, whose words are little-endian.
+/// Repeats 16 bytes in both halves of a register, whose words are little-endian.
 const fn twice(octets: &[u8; 16]) -> Vector {
     let mut words = [0; 4];
     let mut place = 0;
@@ -77,7 +82,7 @@ const fn twice(octets: &[u8; 16]) -> Vector {
     words
 }
 
-/// The octet 15 everywhere: the lower halves of octets.
+/// Returns 15 in each byte: the mask of the lower halves of bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn lower_halves() -> __m256i {
@@ -86,45 +91,48 @@ fn lower_halves() -> __m256i {
 
 /// The row of a pivot.
 struct Row {
-    /// All ones at its element.
+    /// All ones at the element of this row.
     mask: __m256i,
-    /// Where its octet is in each half of a register: not at all where above 127.
+    /// Index of the byte with the element, in each half of a register. A value above 127 means that
+    /// the byte is not in this half.
     place: __m256i,
-    /// Bits that its element has to be shifted by.
+    /// Number of bits by which to shift the byte to get the element.
     shift: __m128i,
 }
 
-/// A bit for each octet that is zero.
+/// Returns a bit for each byte that is zero.
 #[target_feature(enable = "avx2")]
 fn zeros(octets: __m256i) -> u32 {
     _mm256_movemask_epi8(_mm256_cmpeq_epi8(octets, _mm256_setzero_si256())) as u32
 }
 
-/// A row whose element in `column` is not zero and that is not `taken`; an empty mask where there is none.
+/// Chooses a row that is not in `taken` and whose element in `column` is not zero. The mask is
+/// empty if no such row exists.
 #[target_feature(enable = "avx2,bmi1")]
 fn choose_row(column: __m256i, taken: __m256i) -> Row {
     let open = _mm256_andnot_si256(taken, column);
     let lower = zeros(_mm256_and_si256(open, lower_halves()));
     let upper = zeros(_mm256_andnot_si256(lower_halves(), open));
-    // 64 where there is none. With BMI1 this is one instruction, and no branch.
+    // 64 if there is no such row. With BMI1, this is one instruction without a branch.
     let found = (!(u64::from(lower) | (u64::from(upper) << 32))).trailing_zeros();
     let shift = 4 * ((found / 32) & 1);
     let place = _mm256_set1_epi8(((found & 31) | ((found & 64) << 1)) as i8);
     let octet = _mm256_cmpeq_epi8(place, load(&PLACES));
     Row {
         mask: _mm256_and_si256(octet, _mm256_set1_epi8((15 << shift) as u8 as i8)),
-        // Above 15, which is in the other half, becomes above 127.
+        // An index above 15 belongs to the other half; the addition makes it larger than 127.
         place: _mm256_adds_epu8(_mm256_xor_si256(place, load(&HALVES)), _mm256_set1_epi8(0x70)),
         shift: _mm_cvtsi32_si128(shift as i32),
     }
 }
 
-/// The elements of two columns in a row, each in all octets of its half of a register.
+/// Returns the elements of two columns in a row. Each element fills all bytes of one half of the
+/// register.
 #[target_feature(enable = "avx2")]
 fn elements(columns: [__m256i; 2], row: &Row) -> __m256i {
     let first = _mm256_shuffle_epi8(columns[0], row.place);
     let second = _mm256_shuffle_epi8(columns[1], row.place);
-    // One half of each is zero.
+    // In each register, one half is zero.
     let octets = _mm256_or_si256(
         _mm256_permute2x128_si256::<0x20>(first, second),
         _mm256_permute2x128_si256::<0x31>(first, second),
@@ -132,21 +140,24 @@ fn elements(columns: [__m256i; 2], row: &Row) -> __m256i {
     _mm256_and_si256(_mm256_srl_epi16(octets, row.shift), lower_halves())
 }
 
-/// The multiples of elements whose logarithms are in all octets of each half: octet `i` of it has `i` times the element.
+/// Returns the multiples of the elements with these logarithms, which fill all bytes of each half.
+/// Byte `i` of the result is `i` times the element.
 #[target_feature(enable = "avx2")]
 fn multiples(logarithms: __m256i) -> __m256i {
     let sum = _mm256_adds_epu8(logarithms, load(&LOGARITHM_TABLE));
-    // x¹⁵ = 1: the smaller one of the sum and of what is left without 15, which wraps around where it would be negative.
+    // x¹⁵ = 1: the exponent is the minimum of the sum and the sum minus 15, which wraps around if
+    // it would be negative.
     let exponent = _mm256_min_epu8(sum, _mm256_sub_epi8(sum, _mm256_set1_epi8(15)));
     _mm256_shuffle_epi8(load(&POWER_TABLE), exponent)
 }
 
-/// What each row takes of the pivot row, in the lower and upper halves of octets.
+/// Returns the factors of the pivot row for all rows, in the lower and upper halves of bytes.
 #[target_feature(enable = "avx2")]
 fn row_factors(column: __m256i, row: &Row) -> [__m256i; 2] {
     let element = elements([column, column], row);
     let table = multiples(_mm256_shuffle_epi8(load(&INVERSE_TABLE), element));
-    // In its own row the column counts as one, whose multiple is the inverse: the row is scaled, and not cleared.
+    // In the pivot row, the column counts as one, so that the factor is the inverse: the row is
+    // scaled instead of cleared.
     let column = _mm256_or_si256(
         _mm256_andnot_si256(row.mask, column),
         _mm256_and_si256(row.mask, _mm256_set1_epi8(0x11)),
@@ -156,7 +167,8 @@ fn row_factors(column: __m256i, row: &Row) -> [__m256i; 2] {
     [_mm256_shuffle_epi8(table, lower), _mm256_shuffle_epi8(table, upper)]
 }
 
-/// A column after the elimination; `table` is that of its element in the pivot row.
+/// Returns a column after the elimination. `table` has the multiples of its element in the pivot
+/// row.
 #[target_feature(enable = "avx2")]
 fn eliminate(column: __m256i, table: __m256i, factors: [__m256i; 2], row: &Row) -> __m256i {
     let lower = _mm256_shuffle_epi8(table, factors[0]);
@@ -165,7 +177,7 @@ fn eliminate(column: __m256i, table: __m256i, factors: [__m256i; 2], row: &Row) 
     _mm256_xor_si256(_mm256_andnot_si256(row.mask, column), multiple)
 }
 
-/// As [`super::solve::solve`].
+/// Solves a system; see [`super::solve::solve`].
 #[target_feature(enable = "avx2,bmi1")]
 pub(super) fn solve(system: &mut System) -> Option<Solution> {
     let mut taken = _mm256_setzero_si256();
@@ -177,7 +189,7 @@ pub(super) fn solve(system: &mut System) -> Option<Solution> {
         taken = _mm256_or_si256(taken, row.mask);
         pivots[column] = store(row.mask);
         let factors = row_factors(pivot_column, &row);
-        // The pivot column may be one of the first pair: it is not looked at again.
+        // The first pair may include the pivot column, which is not used again.
         for pair in &mut pairs[column.div_ceil(2)..] {
             let columns = [load(&pair[0]), load(&pair[1])];
             let logarithms = _mm256_shuffle_epi8(load(&LOGARITHM_TABLE), elements(columns, &row));

@@ -1,26 +1,26 @@
-//! Arithmetic in GF(16) = GF(2)\[x\]/(x⁴ + x + 1), sixteen elements in a word (MAYO round 2).
+//! Arithmetic in GF(16) = GF(2)\[x\]/(x⁴ + x + 1), with sixteen elements in a word (MAYO round 2).
 //!
-//! Everything here takes the same time whatever the values: no branches and no look-ups that depend on them.
+//! All functions run in constant time: they have no branches and no look-ups that depend on values.
 
 use std::hint::black_box;
 
-/// Equations of the system, and elements of a [`Vector`]: the parameter m.
+/// Number of equations of the system, and of elements of a [`Vector`]: the parameter m.
 pub(super) const M: usize = 64;
 
-/// 64 elements of GF(16), one for each equation: element `i` in the bits from `4 * (i % 16)` of word `i / 16`. In
-/// octets, little-endian, this is the encoding of vectors that the specification has.
+/// 64 elements of GF(16), one for each equation. Element `i` is in the bits from `4 * (i % 16)` of
+/// word `i / 16`. In little-endian octets, this is the encoding of vectors in the specification.
 pub(super) type Vector = [u64; 4];
 
-/// Sets of scalars that are worked on at once: the parameter k.
+/// Number of sets of scalars that are processed at once: the parameter k.
 pub(super) const SETS: usize = 4;
 
-/// Four scalars for one vector, one of each set. Values below 16.
+/// Four scalars for one vector, one of each set. The values are below 16.
 pub(super) type Four = [u8; SETS];
 
 /// The lowest bit of every element.
 const LOWEST: u64 = 0x1111_1111_1111_1111;
 
-/// The element 1 sixteen times.
+/// The element 1, sixteen times.
 pub(super) const ONES: u64 = LOWEST;
 
 /// Reads a vector from its 32 octets.
@@ -29,7 +29,7 @@ pub(super) fn decode(octets: &[u8; 32]) -> Vector {
     std::array::from_fn(|index| u64::from_le_bytes(words[index]))
 }
 
-/// The 32 octets of a vector.
+/// Returns the 32 octets of a vector.
 pub(super) fn encode(vector: &Vector) -> [u8; 32] {
     let mut octets = [0; 32];
     for (place, word) in octets.as_chunks_mut::<8>().0.iter_mut().zip(vector) {
@@ -38,7 +38,7 @@ pub(super) fn encode(vector: &Vector) -> [u8; 32] {
     octets
 }
 
-/// Every element times x.
+/// Multiplies every element by x.
 #[inline(always)]
 pub(super) const fn times_x(word: u64) -> u64 {
     let carry = (word >> 3) & LOWEST;
@@ -46,19 +46,19 @@ pub(super) const fn times_x(word: u64) -> u64 {
     ((word & !(LOWEST << 3)) << 1) ^ carry ^ (carry << 1)
 }
 
-/// All ones where the bit at `place` is set, else zero.
+/// Returns all ones if the bit at `place` is set, otherwise zero.
 #[inline(always)]
 const fn mask(element: u8, place: u32) -> u64 {
     (((element >> place) & 1) as u64).wrapping_neg()
 }
 
-/// The masks of the four bits of an element, lowest first.
+/// Returns the masks of the four bits of an element, lowest first.
 #[inline(always)]
 pub(super) fn masks(element: u8) -> [u64; 4] {
     std::array::from_fn(|place| mask(element, place as u32))
 }
 
-/// Every element of `word` times `element`.
+/// Multiplies every element of `word` by `element`.
 #[inline(always)]
 pub(super) fn scale(word: u64, element: u8) -> u64 {
     let masks = masks(element);
@@ -66,7 +66,7 @@ pub(super) fn scale(word: u64, element: u8) -> u64 {
     (word & masks[0]) ^ (twice & masks[1]) ^ (fourfold & masks[2]) ^ (times_x(fourfold) & masks[3])
 }
 
-/// A vector times 1, x, x² and x³.
+/// Returns a vector multiplied by 1, x, x² and x³.
 #[inline(always)]
 pub(super) fn multiples(vector: &Vector) -> [Vector; 4] {
     let twice = vector.map(times_x);
@@ -74,33 +74,35 @@ pub(super) fn multiples(vector: &Vector) -> [Vector; 4] {
     [*vector, twice, fourfold, fourfold.map(times_x)]
 }
 
-/// The inverse of an element; 0 for 0.
+/// Returns the inverse of an element, and 0 for 0.
 #[inline(always)]
 pub(super) fn invert(element: u8) -> u8 {
     let product = |left: u8, right: u8| scale(u64::from(left), right) as u8;
-    // a¹⁵ = 1, so that the inverse is a¹⁴.
+    // a¹⁵ = 1, so the inverse is a¹⁴.
     let square = product(element, element);
     let fourth = product(square, square);
     product(product(square, fourth), product(fourth, fourth))
 }
 
-/// The sum of two vectors.
+/// Returns the sum of two vectors.
 #[inline(always)]
 pub(super) fn add(left: &Vector, right: &Vector) -> Vector {
     std::array::from_fn(|index| left[index] ^ right[index])
 }
 
-/// The element that `place` selects: all ones there, zero elsewhere. 0 where it selects none.
+/// Returns the element that `place` selects with all ones; `place` is zero elsewhere. Returns 0 if
+/// `place` selects no element.
 #[inline(always)]
 pub(super) fn select(vector: &Vector, place: &Vector) -> u8 {
     let word =
         (vector[0] & place[0]) ^ (vector[1] & place[1]) ^ (vector[2] & place[2]) ^ (vector[3] & place[3]);
-    // One element at most is left: the highest of the product is the sum of all, without carries.
+    // At most one element remains. The highest element of the product is the sum of all elements,
+    // without carries.
     (word.wrapping_mul(LOWEST) >> 60) as u8
 }
 
-/// Selects the first element of `vector` that is not zero and not among those `taken`: all ones at its place. All
-/// zero where there is none.
+/// Returns a mask that selects the first element of `vector` that is not zero and not in `taken`:
+/// all ones at this element. The mask is zero if there is no such element.
 #[inline(always)]
 pub(super) fn first_nonzero(vector: &Vector, taken: &Vector) -> Vector {
     let mut open = u64::MAX;
@@ -108,14 +110,16 @@ pub(super) fn first_nonzero(vector: &Vector, taken: &Vector) -> Vector {
         let word = vector[index] & !taken[index];
         let word = (word | (word >> 1) | (word >> 2) | (word >> 3)) & LOWEST & open;
         let first = word & word.wrapping_neg();
-        // The compiler must not find out that this is a mask for "something found", and branch on it.
+        // Hides from the compiler that this is a mask for "element found", so that it does not
+        // generate a branch.
         let found = black_box((word | word.wrapping_neg()) >> 63);
         open &= found.wrapping_sub(1);
         first.wrapping_mul(15)
     })
 }
 
-/// Element `index` of a string of elements, the first one in the lower half of an octet.
+/// Returns element `index` of a string of elements. The first element is in the lower half of an
+/// octet.
 #[inline(always)]
 pub(super) const fn nibble(octets: &[u8], index: usize) -> u8 {
     (octets[index / 2] >> (4 * (index % 2))) & 15
@@ -125,7 +129,7 @@ pub(super) const fn nibble(octets: &[u8], index: usize) -> u8 {
 mod tests {
     use super::*;
 
-    /// The product in GF(16) by the schoolbook.
+    /// Schoolbook multiplication in GF(16).
     fn product(left: u8, right: u8) -> u8 {
         let mut sum =
             (0..4).filter(|place| right >> place & 1 == 1).fold(0, |sum, place| sum ^ (left << place));

@@ -1,4 +1,4 @@
-//! What MAYO takes from elsewhere: SHAKE256 and AES-128 in counter mode, both of aws-lc.
+//! The primitives that MAYO uses from aws-lc: SHAKE256, and AES-128 in counter mode.
 
 use std::ptr;
 
@@ -6,19 +6,19 @@ use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipher
 use aws_lc_rs::iv::FixedLength;
 use aws_lc_sys as lc;
 
-/// The library failed: no memory.
+/// The library failed because of lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LibraryFailed;
 
 /// Fills `out` with SHAKE256 of `input` (FIPS 202).
 ///
 /// # Errors
-/// Where the library has no memory for its state.
+/// If the library has no memory for its state.
 pub(super) fn shake256(input: &[u8], out: &mut [u8]) -> Result<(), LibraryFailed> {
     let mut length = u32::try_from(out.len()).map_err(|_| LibraryFailed)?;
-    // SAFETY: pointers and lengths are those of two slices, the second of which is borrowed here alone, and the
-    // function wants the length of the output in its fourth argument; no engine is allowed, and all are borrowed no
-    // longer than this call.
+    // SAFETY: pointers and lengths are those of two slices; the second is borrowed exclusively. The
+    // fourth argument is the length of the output, which the function requires. The engine may be
+    // null. No pointer is used after this call.
     let done = unsafe {
         lc::EVP_Digest(
             input.as_ptr().cast(),
@@ -40,26 +40,27 @@ pub(super) struct KeyStream {
 }
 
 impl KeyStream {
-    /// The stream of a key.
+    /// Creates the stream of a key.
     ///
     /// # Errors
-    /// Where the library has no memory for its state.
+    /// If the library has no memory for its state.
     pub(super) fn new(key: &[u8; 16]) -> Result<Self, LibraryFailed> {
         let key = UnboundCipherKey::new(&AES_128, key).map_err(|_| LibraryFailed)?;
         let key = EncryptingKey::ctr(key).map_err(|_| LibraryFailed)?;
         Ok(Self { key, block: 0 })
     }
 
-    /// Replaces `blocks` by the next ones of the stream.
+    /// Replaces `blocks` by the next blocks of the stream.
     ///
     /// # Errors
-    /// Where the library fails.
+    /// If the library fails.
     pub(super) fn next(&mut self, blocks: &mut [[u8; 32]]) -> Result<(), LibraryFailed> {
         let octets = blocks.as_flattened_mut();
         octets.fill(0);
         let counter = EncryptionContext::Iv128(FixedLength::from(self.block.to_be_bytes()));
         self.block += octets.len() as u128 / 16;
-        // One key has one stream, the counter never comes again, and nothing is encrypted with it.
+        // This use is safe: one key has one stream, the counter never repeats, and the stream does
+        // not encrypt data.
         self.key.less_safe_encrypt(octets, counter).map_err(|_| LibraryFailed)?;
         Ok(())
     }
@@ -71,8 +72,8 @@ mod tests {
 
     use super::*;
 
-    /// SHAKE256 of the empty message as NIST publishes it beside FIPS 202; AES of the blocks 0 and 1 with the key 0, which
-    /// are the hash key of test case 1 of the GCM specification and its tag.
+    /// SHAKE256 of the empty message, as NIST publishes it with FIPS 202. AES of the blocks 0 and 1
+    /// with the key 0: the hash key and the tag of test case 1 of the GCM specification.
     #[test]
     fn known_answers_come_out() {
         let mut out = [0; 32];

@@ -1,5 +1,6 @@
-//! The one operation that MAYO spends its time in: vectors times scalars, summed up, for four sets of scalars at once
-//! (k = 4 in MAYO-2). There is a portable form, and there are those for SSSE3 and AVX2, chosen at run time.
+//! The operation that takes most of the time of MAYO: the sum of vectors multiplied by scalars, for
+//! four sets of scalars at once (k = 4 in MAYO-2). It has a portable implementation and
+//! implementations for SSSE3 and AVX2, selected at run time.
 
 #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::avx2::Avx2;
@@ -10,21 +11,21 @@ use super::solve::{self, Solution, System};
 use super::ssse3::Ssse3;
 use super::wiped::WipedVec;
 
-/// A set of instructions that this machine has.
+/// An instruction set that this machine has.
 #[derive(Clone, Copy)]
 pub(super) enum Kernel {
-    /// Words of 64 bits.
+    /// Portable code with words of 64 bits.
     Portable,
-    /// SSSE3, of x86-64-v2 and above.
+    /// SSSE3, which x86-64-v2 and higher levels have.
     #[cfg(target_arch = "x86_64")]
     Ssse3(Ssse3),
-    /// AVX2, of x86-64-v3 and above.
+    /// AVX2, which x86-64-v3 and higher levels have.
     #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
     Avx2(Avx2),
 }
 
 impl Kernel {
-    /// The fastest one of this machine.
+    /// Returns the fastest kernel of this machine.
     pub(super) fn detect() -> Self {
         #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
         if let Some(avx2) = Avx2::detect() {
@@ -37,7 +38,7 @@ impl Kernel {
         Self::Portable
     }
 
-    /// All that this machine has.
+    /// Returns all kernels of this machine.
     #[cfg(test)]
     pub(super) fn all() -> Vec<Self> {
         [
@@ -52,7 +53,7 @@ impl Kernel {
         .collect()
     }
 
-    /// A name for test output.
+    /// Returns a name for test output.
     #[cfg(test)]
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -64,11 +65,12 @@ impl Kernel {
         }
     }
 
-    /// As [`solve::solve`].
+    /// Solves a system; see [`solve::solve`].
     pub(super) fn solve(self, system: &mut System) -> Option<Solution> {
         match self {
             Self::Portable => solve::solve(system),
-            // Of use to it are bitwise operations alone, which SSE2 has and every x86-64.
+            // The portable code is sufficient: only bitwise operations help here, and every x86-64
+            // processor has them with SSE2.
             #[cfg(target_arch = "x86_64")]
             Self::Ssse3(_) => solve::solve(system),
             #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
@@ -77,14 +79,15 @@ impl Kernel {
     }
 }
 
-/// Sets of scalars in the form that a kernel works with, wiped when dropped.
+/// Sets of scalars in the format of a kernel. They are wiped on drop.
 pub(super) struct Scalars {
     kernel: Kernel,
     prepared: WipedVec,
 }
 
 impl Scalars {
-    /// Prepares scalars, as many for each set. Neither this nor [`Scalars::combine`] branches or looks up by them.
+    /// Prepares scalars; all sets have the same number of scalars. Neither this function nor
+    /// [`Scalars::combine`] has branches or look-up addresses that depend on the scalars.
     pub(super) fn prepare(kernel: Kernel, scalars: &[Four]) -> Self {
         let prepared = match kernel {
             Kernel::Portable => portable::masks(scalars),
@@ -94,10 +97,11 @@ impl Scalars {
         Self { kernel, prepared }
     }
 
-    /// The sum of the vectors, each times its scalar, for each set. The first vector belongs to scalar `from`.
+    /// Returns the sum of the vectors, each multiplied by its scalar, for each set. The first
+    /// vector belongs to the scalar `from`.
     ///
     /// # Panics
-    /// Where there are fewer scalars than that.
+    /// If there are fewer scalars than vectors from `from` on.
     #[inline]
     pub(super) fn combine(&self, from: usize, vectors: &[Vector]) -> [Vector; SETS] {
         match self.kernel {
@@ -110,7 +114,7 @@ impl Scalars {
     }
 }
 
-/// The scalars at `index` of four vectors.
+/// Returns the scalars at `index` of four vectors.
 pub(super) fn transpose(vectors: &[[u8; M / 2]; SETS], index: usize) -> Four {
     std::array::from_fn(|set| super::field::nibble(&vectors[set], index))
 }
@@ -122,7 +126,7 @@ mod tests {
     use super::super::field::{add, scale};
     use super::*;
 
-    /// What [`Scalars::combine`] has to return, element by element.
+    /// Computes the expected result of [`Scalars::combine`] element by element.
     fn expected(scalars: &[Four], vectors: &[Vector]) -> [Vector; SETS] {
         std::array::from_fn(|set| {
             scalars

@@ -1,4 +1,4 @@
-//! NIST's known answers of MAYO-2, on every kernel: `$NONESUCH_DATA/mayo-kat`.
+//! NIST's known answers for MAYO-2, with every kernel. The file is in `$NONESUCH_DATA/mayo-kat`.
 
 use std::fs;
 
@@ -10,7 +10,8 @@ use zeroize::Zeroizing;
 use super::kernel::Kernel;
 use super::scheme::{PublicKey, SALT_OCTETS, SEED_OCTETS, SIGNATURE_OCTETS, SecretKey};
 
-/// CTR_DRBG of SP 800-90A with AES-256, without derivation function or further input, as NIST's `rng.c` has it.
+/// CTR_DRBG of SP 800-90A with AES-256, without derivation function and additional input, as in
+/// NIST's `rng.c`.
 struct Drbg {
     key: [u8; 32],
     counter: u128,
@@ -23,7 +24,7 @@ impl Drbg {
         drbg
     }
 
-    /// The next octets of the key stream: whole blocks.
+    /// Returns the next whole blocks of the key stream.
     fn stream(&mut self, blocks: usize) -> Vec<u8> {
         let key = UnboundCipherKey::new(&AES_256, &self.key).unwrap();
         let key = EncryptingKey::ctr(key).unwrap();
@@ -49,7 +50,7 @@ impl Drbg {
     }
 }
 
-/// The values of one case, by name.
+/// Returns a function that looks up the values of one case by name.
 fn fields(case: &str) -> impl Fn(&str) -> Vec<u8> + '_ {
     |name| {
         let mut lines = case.lines().filter_map(|line| line.split_once(" = "));

@@ -7,43 +7,45 @@ use super::kernel::Scalars;
 use super::whip::whip;
 use super::wiped::Wiped;
 
-/// Variables: the parameter n.
+/// Number of variables: the parameter n.
 pub(super) const N: usize = 81;
-/// Oil variables, the last ones: the parameter o.
+/// Number of oil variables, which are the last ones: the parameter o.
 pub(super) const O: usize = 17;
-/// Vinegar variables, the first ones: n − o.
+/// Number of vinegar variables, which are the first ones: n − o.
 pub(super) const V: usize = N - O;
 
-/// Octets of the seed that P1 and P2 are made of.
+/// Length of the seed of P1 and P2 in octets.
 pub(super) const PUBLIC_SEED_OCTETS: usize = 16;
-/// Coefficients of one polynomial between vinegar variables: P1 is an upper triangle.
+/// Number of coefficients of one polynomial between vinegar variables. P1 is an upper triangle.
 const P1_ENTRIES: usize = V * (V + 1) / 2;
-/// Coefficients between a vinegar and an oil variable.
+/// Number of coefficients between a vinegar and an oil variable.
 const P2_ENTRIES: usize = V * O;
-/// Coefficients between oil variables.
+/// Number of coefficients between oil variables.
 pub(super) const P3_ENTRIES: usize = O * (O + 1) / 2;
-/// Octets of a public key: the seed and P3.
+/// Length of a public key in octets: the seed and P3.
 pub(super) const PUBLIC_KEY_OCTETS: usize = PUBLIC_SEED_OCTETS + 32 * P3_ENTRIES;
 
-/// The upper triangle of the 64 matrices, an element of all of them in each entry. Takes 106,272 octets.
+/// The upper triangle of the 64 matrices. Each entry has one element of every matrix. It has
+/// 106,272 bytes.
 pub(super) struct PublicMap {
-    /// Row after row, each from the diagonal on.
+    /// The rows in order, each from the diagonal on.
     entries: Vec<Vector>,
 }
 
-/// Where a row begins: row 0 has N entries, each further one has one less.
+/// Returns the index at which a row begins. Row 0 has N entries, and each further row has one entry
+/// less.
 const fn row_start(row: usize) -> usize {
     row * (2 * N + 1 - row) / 2
 }
 
 impl PublicMap {
-    /// P1 and P2 of a seed, and zero for P3.
+    /// Expands P1 and P2 from a seed. P3 is zero.
     ///
     /// # Errors
-    /// Where the library has no memory.
+    /// If the library has no memory.
     pub(super) fn expand(seed: &[u8; PUBLIC_SEED_OCTETS]) -> Result<Self, LibraryFailed> {
         let mut stream = KeyStream::new(seed)?;
-        // P1 comes whole before P2, and both in the order of rows.
+        // P1 comes before P2 in the stream, and both are in the order of rows.
         let mut entries = vec![[0; 4]; P1_ENTRIES + P2_ENTRIES + P3_ENTRIES];
         let mut piece = [[0; 32]; V];
         for part in [|row: usize| 0..V - row, |row: usize| V - row..N - row] {
@@ -60,10 +62,10 @@ impl PublicMap {
         Ok(Self { entries })
     }
 
-    /// The map of a public key.
+    /// Expands the map of a public key.
     ///
     /// # Errors
-    /// Where the library has no memory.
+    /// If the library has no memory.
     pub(super) fn parse(key: &[u8; PUBLIC_KEY_OCTETS]) -> Result<Self, LibraryFailed> {
         let Some((seed, third)) = key.split_first_chunk() else {
             unreachable!("the key is longer than its seed")
@@ -75,19 +77,19 @@ impl PublicMap {
         Ok(map)
     }
 
-    /// P3, which is the end of the triangle.
+    /// Returns P3, which is the end of the triangle.
     pub(super) fn third_mut(&mut self) -> &mut [Vector] {
         &mut self.entries[P1_ENTRIES + P2_ENTRIES..]
     }
 
-    /// The entries of a row from the diagonal on.
+    /// Returns the entries of a row from the diagonal on.
     #[inline(always)]
     pub(super) fn row(&self, row: usize) -> &[Vector] {
         &self.entries[row_start(row)..][..N - row]
     }
 
-    /// The value of the whipped map at the vectors of the sets, of whose variables the first `count` are not zero.
-    /// Takes the same time whatever they are.
+    /// Returns the value of the whipped map at the vectors of the sets. Only the first `count`
+    /// variables of each vector are nonzero. The time does not depend on their values.
     pub(super) fn evaluate(&self, scalars: &Scalars, count: usize) -> Vector {
         let mut products = Wiped::<{ SETS * N }>::zero();
         for row in 0..count {

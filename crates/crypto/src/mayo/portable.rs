@@ -1,9 +1,10 @@
-//! Vectors times scalars in words of 64 bits, on any machine.
+//! Multiplication of vectors by scalars in words of 64 bits, on any machine.
 
 use super::field::{self, Four, SETS, Vector};
 use super::wiped::WipedVec;
 
-/// The masks of the bits of secret scalars: all of the first set, then all of the second …
+/// Returns the masks of the bits of secret scalars: first all of the first set, then all of the
+/// second set, and so on.
 pub(super) fn masks(scalars: &[Four]) -> WipedVec {
     let mut masks = WipedVec::zero(SETS * scalars.len());
     if !scalars.is_empty() {
@@ -16,13 +17,15 @@ pub(super) fn masks(scalars: &[Four]) -> WipedVec {
     masks
 }
 
-/// The sum of the vectors, each times its scalar. `masks` are those of [`masks`], the first vector has scalar `from`.
+/// Returns the sum of the vectors, each multiplied by its scalar. `masks` are those of [`masks`].
+/// The first vector belongs to the scalar `from`.
 pub(super) fn combine(masks: &[Vector], from: usize, vectors: &[Vector]) -> [Vector; SETS] {
     let count = masks.len() / SETS;
     std::array::from_fn(|set| combine_set(&masks[set * count..][..count][from..][..vectors.len()], vectors))
 }
 
-/// One set: a sum for each bit of the scalars, which takes no multiplication, and at the end one multiplication each.
+/// Processes one set: it computes a sum for each bit of the scalars without multiplications, and
+/// multiplies each sum once at the end.
 fn combine_set(masks: &[Vector], vectors: &[Vector]) -> Vector {
     let mut sums = [[0; 4]; 4];
     for (masks, vector) in masks.iter().zip(vectors) {
@@ -35,7 +38,7 @@ fn combine_set(masks: &[Vector], vectors: &[Vector]) -> Vector {
     weigh(&sums)
 }
 
-/// The sum of `sums`, each times the power of x that is its index.
+/// Returns the sum of `sums`, each multiplied by the power of x with its index as exponent.
 #[inline(always)]
 fn weigh(sums: &[Vector; 4]) -> Vector {
     std::array::from_fn(|index| {

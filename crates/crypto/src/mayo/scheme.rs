@@ -1,4 +1,5 @@
-//! Keys, signing and verifying of MAYO-2 (MAYO round 2: `MAYO.CompactKeyGen`, `ExpandSK`, `ExpandPK`, `Sign` and `Verify`).
+//! Keys, signing and verification of MAYO-2 (MAYO round 2: `MAYO.CompactKeyGen`, `ExpandSK`,
+//! `ExpandPK`, `Sign` and `Verify`).
 
 use zeroize::Zeroizing;
 
@@ -10,25 +11,27 @@ use super::solve::{RIGHT_SIDE, Solution, System, UNKNOWNS};
 use super::whip::whip_linear;
 use super::wiped::WipedVec;
 
-/// Octets of the compact secret key: the seed of everything.
+/// Length of the compact secret key in octets. It is the seed of the whole key.
 pub(super) const SEED_OCTETS: usize = 24;
-/// Octets of the salt, and of the random part of it.
+/// Length of the salt in octets, and of R, the random input of the salt.
 pub(super) const SALT_OCTETS: usize = 24;
-/// Octets of a signature: four vectors of 81 elements, and the salt.
+/// Length of a signature in octets: four vectors of 81 elements, and the salt.
 pub(super) const SIGNATURE_OCTETS: usize = SETS * N / 2 + SALT_OCTETS;
 
 const DIGEST_OCTETS: usize = 32;
-/// Octets of O in the stream that the secret seed makes.
+/// Length of O in octets, in the stream from the secret seed.
 const OIL_OCTETS: usize = V * O / 2;
-/// Octets that one attempt to sign takes from SHAKE256: vinegar variables, and a random vector of unknowns.
+/// Number of octets from SHAKE256 for one attempt to sign: vinegar variables, and a random vector
+/// of unknowns.
 const ATTEMPT_OCTETS: usize = SETS * V / 2 + (SETS * O).div_ceil(2);
 
-// What one salt makes has the digest of the message and the salt, and for an attempt also the seed and its number.
+// Offsets in the input of SHAKE256: the digest of the message, the salt, and for an attempt also
+// the seed and the number of the attempt.
 const SALT: usize = DIGEST_OCTETS;
 const SEED: usize = SALT + SALT_OCTETS;
 const ATTEMPT: usize = SEED + SEED_OCTETS;
 
-/// A public key, ready for many verifications. Takes 104 KiB.
+/// A public key, prepared for many verifications. It has 104 KiB.
 pub(super) struct PublicKey {
     kernel: Kernel,
     map: PublicMap,
@@ -38,15 +41,15 @@ impl PublicKey {
     /// Expands a public key (`ExpandPK`).
     ///
     /// # Errors
-    /// Where the library has no memory.
+    /// If the library has no memory.
     pub(super) fn parse(kernel: Kernel, key: &[u8; PUBLIC_KEY_OCTETS]) -> Result<Self, LibraryFailed> {
         Ok(Self { kernel, map: PublicMap::parse(key)? })
     }
 
-    /// Whether `signature` is one over `message` (`Verify`).
+    /// Returns whether `signature` is a valid signature over `message` (`Verify`).
     ///
     /// # Errors
-    /// Where the library has no memory.
+    /// If the library has no memory.
     pub(super) fn verify(
         &self,
         message: &[u8],
@@ -65,12 +68,12 @@ impl PublicKey {
     }
 }
 
-/// A secret key, ready for many signatures (`ExpandSK`), with its public key. Takes 139 KiB.
+/// A secret key, prepared for many signatures (`ExpandSK`), with its public key. It has 139 KiB.
 pub(super) struct SecretKey {
     seed: Zeroizing<Vec<u8>>,
-    /// Column after column of O, each of 64 elements.
+    /// The columns of O in order, each with 64 elements.
     oil: WipedVec,
-    /// The matrices L = (P1 + P1ᵀ) O + P2, column after column.
+    /// The matrices L = (P1 + P1ᵀ) O + P2, column by column.
     linear: WipedVec,
     public: PublicKey,
     public_octets: Vec<u8>,
@@ -80,7 +83,7 @@ impl SecretKey {
     /// Derives a key from its seed of 24 octets (`CompactKeyGen` and `ExpandSK`).
     ///
     /// # Errors
-    /// Where the library has no memory.
+    /// If the library has no memory.
     pub(super) fn derive(kernel: Kernel, seed: Zeroizing<Vec<u8>>) -> Result<Self, LibraryFailed> {
         let mut stream = Zeroizing::new([0; PUBLIC_SEED_OCTETS + OIL_OCTETS]);
         shake256(&seed, &mut *stream)?;
@@ -99,33 +102,35 @@ impl SecretKey {
         Ok(Self { seed, oil: oil_columns(oil), linear, public, public_octets })
     }
 
-    /// The compact secret key.
+    /// Returns the compact secret key.
     pub(super) fn seed(&self) -> &[u8] {
         &self.seed
     }
 
-    /// The compact public key.
+    /// Returns the compact public key.
     pub(super) fn public_octets(&self) -> &[u8] {
         &self.public_octets
     }
 
-    /// Changes one bit of the secret part, as a fault would.
+    /// Changes one bit of the secret part, to simulate a fault.
     #[cfg(test)]
     pub(super) fn disturb(&mut self) {
         self.linear[0][0] ^= 1;
     }
 
-    /// The public key of this one.
+    /// Returns the public key of this key.
     pub(super) fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// A signature over `message` (`Sign`), not verified yet. `random` is the R of the specification: zeros, or random
-    /// octets. `None` where none of the 256 attempts that the specification allows gave a system of full rank:
-    /// about one in a million attempts fails.
+    /// Returns a signature over `message` (`Sign`), without verifying it. `random` is R of the
+    /// specification: zeros, or random octets.
+    ///
+    /// Returns `None` if none of the 256 attempts that the specification allows gives a system of
+    /// full rank. About one in a million attempts fails.
     ///
     /// # Errors
-    /// Where the library has no memory.
+    /// If the library has no memory.
     pub(super) fn sign(
         &self,
         message: &[u8],
@@ -152,7 +157,8 @@ impl SecretKey {
         Ok(None)
     }
 
-    /// The preimage of `target` with the vinegar variables of `stream`, if there is one.
+    /// Returns the preimage of `target` with the vinegar variables of `stream`, or `None` if the
+    /// system does not have full rank.
     fn attempt(&self, target: &Vector, stream: &[u8; ATTEMPT_OCTETS]) -> Option<[[u8; N]; SETS]> {
         let kernel = self.public.kernel;
         let (vinegar, random) = stream.split_at(SETS * V / 2);
@@ -169,7 +175,8 @@ impl SecretKey {
                 system[set * O + column] = coefficients;
             }
         }
-        // The solution is made random: one of the system with another right side, and the difference added to it.
+        // Randomise the solution: solve the system with another right side, and add the difference
+        // to the solution.
         let random: Zeroizing<Solution> = Zeroizing::new(std::array::from_fn(|index| nibble(random, index)));
         let offset = Zeroizing::new(random.map(|value| [value, 0, 0, 0]));
         let offset = Scalars::prepare(kernel, &*offset).combine(0, &system[..UNKNOWNS])[0];
@@ -182,7 +189,8 @@ impl SecretKey {
         Some(self.preimage(vinegar, &unknowns))
     }
 
-    /// The vectors of the signature: vinegar variables plus O times the oil variables, then these.
+    /// Returns the vectors of the signature: vinegar variables plus O times the oil variables,
+    /// followed by the oil variables.
     fn preimage(&self, vinegar: &[[u8; 32]; SETS], oil: &[Four; O]) -> [[u8; N]; SETS] {
         let hidden = Scalars::prepare(self.public.kernel, oil).combine(0, &self.oil);
         let hidden = Zeroizing::new(hidden);
@@ -196,7 +204,7 @@ impl SecretKey {
     }
 }
 
-/// The octets of a signature.
+/// Returns the octets of a signature.
 fn assemble(solution: &[[u8; N]; SETS], salt: &[u8; SALT_OCTETS]) -> [u8; SIGNATURE_OCTETS] {
     let mut signature = [0; SIGNATURE_OCTETS];
     for (index, &element) in solution.iter().flatten().enumerate() {
@@ -206,10 +214,11 @@ fn assemble(solution: &[[u8; N]; SETS], salt: &[u8; SALT_OCTETS]) -> [u8; SIGNAT
     signature
 }
 
-/// Columns of O for four sets of scalars at a time, the last ones filled up with zeros.
+/// Number of groups of columns of O. A group is four sets of scalars; the last group is padded with
+/// zeros.
 const GROUPS: usize = O.div_ceil(SETS);
 
-/// O, whose rows of 17 elements `oil` has one after the other, as scalars of its rows.
+/// Returns the columns of O as scalars of its rows. `oil` has the rows of 17 elements in order.
 fn oil_scalars(kernel: Kernel, oil: &[u8]) -> [Scalars; GROUPS] {
     std::array::from_fn(|group| {
         let scalars: Zeroizing<[Four; V]> = Zeroizing::new(std::array::from_fn(|row| {
@@ -222,7 +231,7 @@ fn oil_scalars(kernel: Kernel, oil: &[u8]) -> [Scalars; GROUPS] {
     })
 }
 
-/// The columns of O as vectors.
+/// Returns the columns of O as vectors.
 fn oil_columns(oil: &[u8]) -> WipedVec {
     let mut columns = WipedVec::zero(O);
     for (column, vector) in columns.iter_mut().enumerate() {
@@ -233,7 +242,7 @@ fn oil_columns(oil: &[u8]) -> WipedVec {
     columns
 }
 
-/// The matrices P1 O + P2, column after column.
+/// Returns the matrices P1 O + P2, column by column.
 fn inner_part(map: &PublicMap, oil: &[Scalars; GROUPS]) -> WipedVec {
     let mut inner = WipedVec::zero(O * V);
     for row in 0..V {
@@ -248,9 +257,10 @@ fn inner_part(map: &PublicMap, oil: &[Scalars; GROUPS]) -> WipedVec {
     inner
 }
 
-/// P3 = Upper(Oᵀ (P1 O + P2)), row after row from the diagonal on.
+/// Returns P3 = Upper(Oᵀ (P1 O + P2)), row by row from the diagonal on.
 fn oil_part(inner: &[Vector], oil: &[Scalars; GROUPS]) -> [Vector; P3_ENTRIES] {
-    // Only the sums of the two elements that mirror each other are public.
+    // The product is wiped, because only the sums of the two elements that mirror each other are
+    // public.
     let mut product = WipedVec::zero(O * O);
     for (column, entries) in inner.chunks_exact(V).enumerate() {
         for (group, scalars) in oil.iter().enumerate() {
@@ -267,7 +277,7 @@ fn oil_part(inner: &[Vector], oil: &[Scalars; GROUPS]) -> [Vector; P3_ENTRIES] {
     })
 }
 
-/// The matrices L = (P1 + P1ᵀ) O + P2, column after column, of `inner`, which is P1 O + P2.
+/// Returns the matrices L = (P1 + P1ᵀ) O + P2, column by column. `inner` is P1 O + P2.
 fn linear_part(mut inner: WipedVec, map: &PublicMap, oil: &[Scalars; GROUPS]) -> WipedVec {
     for row in 0..V {
         // A row of P1ᵀ is a column of P1, which ends at the diagonal.

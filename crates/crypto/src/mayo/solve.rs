@@ -1,19 +1,20 @@
-//! Systems of linear equations over GF(16) in constant time (MAYO round 2: `SampleSolution`, after its
-//! randomisation).
+//! Solves systems of linear equations over GF(16) in constant time (MAYO round 2: `SampleSolution`,
+//! after its randomisation).
 //!
-//! The specification brings the system to echelon form with row operations; its solution has zeros everywhere but in
-//! the pivot columns, the first ones that are independent. This comes to the same solution by Gauss and Jordan, on
-//! columns: each of them is one [`Vector`], so that no row is ever swapped, and which row a pivot is in stays secret
-//! inside a mask.
+//! The specification brings the system to echelon form with row operations. Its solution is zero
+//! except in the pivot columns, which are the first independent columns. This module computes the
+//! same solution with Gauss-Jordan elimination on columns. Each column is one [`Vector`]. Therefore
+//! rows are never swapped, and the row of a pivot stays secret inside a mask.
 
 use super::field::{self, Vector, add, first_nonzero, invert, scale, select};
 use super::wiped::Wiped;
 
-/// Unknowns of the system: k × o.
+/// Number of unknowns of the system: k × o.
 pub(super) const UNKNOWNS: usize = 68;
 /// The column of the right side.
 pub(super) const RIGHT_SIDE: usize = UNKNOWNS;
-/// Columns of a system. The last one is of no use, and there because kernels work on two at a time.
+/// Number of columns of a system. The last column is padding, because kernels process two columns
+/// at a time.
 const COLUMNS: usize = 70;
 
 /// A system of 64 equations: the columns of the unknowns, then the right side.
@@ -22,8 +23,11 @@ pub(super) type System = Wiped<COLUMNS>;
 /// A solution of a system.
 pub(super) type Solution = [u8; UNKNOWNS];
 
-/// A solution; `None` where the rank is below 64. That alone is told by the time that it takes, and may be: the
-/// specification begins anew. What is left in `system` is of no use.
+/// Returns a solution, or `None` if the rank is below 64. The contents of `system` are undefined
+/// afterwards.
+///
+/// The time reveals only whether the rank is below 64. This is allowed, because the specification
+/// then starts a new attempt.
 pub(super) fn solve(system: &mut System) -> Option<Solution> {
     let mut taken = [0; 4];
     let mut pivots = Wiped::zero();
@@ -36,19 +40,20 @@ pub(super) fn solve(system: &mut System) -> Option<Solution> {
     read_solution(&system[RIGHT_SIDE], &taken, &pivots)
 }
 
-/// Reads the solution off the right side, after the elimination: each pivot column has a one in its row and zeros
-/// elsewhere. `taken` are the rows of all `pivots`.
+/// Reads the solution from the right side after the elimination: each pivot column has a one in its
+/// row and zeros elsewhere. `taken` contains the rows of all `pivots`.
 pub(super) fn read_solution(right: &Vector, taken: &Vector, pivots: &Wiped<UNKNOWNS>) -> Option<Solution> {
     let full_rank = *taken == [u64::MAX; 4];
     full_rank.then(|| std::array::from_fn(|column| select(right, &pivots[column])))
 }
 
-/// Takes multiples of the `pivot` row from all others, so that they are zero in this column, and scales it to have a
-/// one there. Does nothing where no row is selected.
+/// Adds multiples of the `pivot` row to all other rows so that they become zero in this column, and
+/// scales the pivot row so that it becomes one. Does nothing if `pivot` selects no row.
 #[inline(always)]
 fn eliminate(column: &Vector, pivot: &Vector, rest: &mut [Vector]) {
     let inverse = invert(select(column, pivot));
-    // The part of each row that is to be added, in the row of the pivot the factor that takes its own place.
+    // The factor of the pivot row for each row. In the pivot row, it is the inverse, because the
+    // scaled row replaces the row.
     let factors: Vector = std::array::from_fn(|index| {
         (scale(column[index], inverse) & !pivot[index]) | (scale(field::ONES, inverse) & pivot[index])
     });
@@ -73,7 +78,7 @@ mod tests {
     use super::super::kernel::Kernel;
     use super::*;
 
-    /// The system with rows as they are written, by the echelon form of the specification.
+    /// Solves the system by rows, with the echelon form of the specification.
     fn by_rows(system: &[Vector]) -> Option<Solution> {
         let product = |left: u8, right: u8| scale(u64::from(left), right) as u8;
         let element = |row: usize, column: usize| (system[column][row / 16] >> (4 * (row % 16))) as u8 & 15;
@@ -105,7 +110,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::rfc_tests::seeded(22))]
 
-        /// Columns that depend on earlier ones occur: some are set to zero, or to the sum of two others.
+        /// Some columns depend on others: they are set to the sum of two columns.
         #[test]
         fn solutions_are_those_of_the_echelon_form(
             columns in proptest::collection::vec(any::<Vector>(), UNKNOWNS + 1),
@@ -131,7 +136,8 @@ mod tests {
         }
     }
 
-    /// The identity but for its last row, whose only coefficient is that of unknown 66.
+    /// Returns the identity, except for the last row, in which only the unknown 66 has a
+    /// coefficient.
     fn nearly_identity(coefficient: u64) -> System {
         let mut system = Wiped::zero();
         for row in 0..M - 1 {

@@ -1,4 +1,5 @@
-//! Vectors times scalars with SSSE3, which every processor of level x86-64-v2 has: as with AVX2, 16 octets at a time.
+//! Multiplication of vectors by scalars with SSSE3, which every processor of level x86-64-v2 has.
+//! It works like the AVX2 version, on 16 bytes at a time.
 
 use std::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_loadu_si128, _mm_or_si128, _mm_set1_epi8, _mm_setzero_si128,
@@ -12,24 +13,26 @@ use super::field::{SETS, Vector};
 pub(super) struct Ssse3(());
 
 impl Ssse3 {
-    /// Asks the processor.
+    /// Returns the proof if the processor has SSSE3.
     pub(super) fn detect() -> Option<Self> {
         is_x86_feature_detected!("ssse3").then_some(Self(()))
     }
 
-    /// The sum of the vectors, each times its scalar. `tables` are those of [`super::tables`].
+    /// Returns the sum of the vectors, each multiplied by its scalar. `tables` are those of
+    /// [`super::tables`].
     #[inline]
     pub(super) fn combine(self, tables: &[Vector], vectors: &[Vector]) -> [Vector; SETS] {
-        // SAFETY: a value of this type is made only where the processor has SSSE3.
+        // SAFETY: a value of this type exists only if the processor has SSSE3.
         unsafe { combine(tables, vectors) }
     }
 }
 
-/// The first and the last 16 octets.
+/// Loads the first and the last 16 bytes.
 #[target_feature(enable = "ssse3")]
 fn load(vector: &Vector) -> [__m128i; 2] {
     let halves = vector.as_ptr().cast::<__m128i>();
-    // SAFETY: the pointers are those of the first and the last 16 of 32 octets; no alignment is wanted.
+    // SAFETY: the pointers refer to the first and the last 16 of 32 bytes. No alignment is
+    // required.
     unsafe { [_mm_loadu_si128(halves), _mm_loadu_si128(halves.add(1))] }
 }
 
@@ -37,8 +40,8 @@ fn load(vector: &Vector) -> [__m128i; 2] {
 fn store(halves: [__m128i; 2]) -> Vector {
     let mut vector = [0; 4];
     let place = vector.as_mut_ptr().cast::<__m128i>();
-    // SAFETY: the pointers are those of the first and the last 16 of 32 octets, which are borrowed here alone; no
-    // alignment is wanted.
+    // SAFETY: the pointers refer to the first and the last 16 of 32 bytes, which are borrowed
+    // exclusively. No alignment is required.
     unsafe {
         _mm_storeu_si128(place, halves[0]);
         _mm_storeu_si128(place.add(1), halves[1]);
@@ -49,8 +52,8 @@ fn store(halves: [__m128i; 2]) -> Vector {
 #[target_feature(enable = "ssse3")]
 fn combine(tables: &[Vector], vectors: &[Vector]) -> [Vector; SETS] {
     let lower_halves = _mm_set1_epi8(15);
-    // For each pair of sets and each half of the vector, the products of the elements in the lower and in the upper
-    // halves of octets.
+    // For each pair of sets and each half of the vector, the products of the elements in the lower
+    // and in the upper halves of bytes.
     let mut sums = [[[_mm_setzero_si128(); 2]; 2]; 2];
     for (tables, vector) in tables.iter().zip(vectors) {
         let tables = load(tables);
@@ -68,7 +71,7 @@ fn combine(tables: &[Vector], vectors: &[Vector]) -> [Vector; SETS] {
     [first[0], first[1], second[0], second[1]]
 }
 
-/// The sums of a pair of sets.
+/// Returns the sums of a pair of sets.
 #[target_feature(enable = "ssse3")]
 fn separate_halves(sums: [[__m128i; 2]; 2]) -> [Vector; 2] {
     let low = separate(sums[0][0], sums[0][1]);
@@ -76,7 +79,8 @@ fn separate_halves(sums: [[__m128i; 2]; 2]) -> [Vector; 2] {
     [store([low[0], high[0]]), store([low[1], high[1]])]
 }
 
-/// The products of the first and of the second set of a pair, out of those of the lower and the upper elements.
+/// Returns the products of the first and of the second set of a pair, from the products of the
+/// lower and the upper elements.
 #[target_feature(enable = "ssse3")]
 fn separate(lower: __m128i, upper: __m128i) -> [__m128i; 2] {
     let lower_halves = _mm_set1_epi8(15);

@@ -1,15 +1,16 @@
-//! Tables of multiples for kernels that look elements up with a shuffle of octets. A table is held in a register, so
-//! that no address depends on a secret. An octet of it has the multiples of the scalars of two sets, and serves both
-//! with one look-up.
+//! Tables of multiples for kernels that look up elements with a byte shuffle. A table is in a
+//! register, so that no address depends on a secret. Each byte of a table has the multiples of the
+//! scalars of two sets, so that one look-up serves both sets.
 
 use super::field::{Four, times_x};
 use super::wiped::WipedVec;
 
-/// The lowest bit of every octet.
+/// The lowest bit of every byte.
 const LOWEST: u64 = 0x0101_0101_0101_0101;
 
-/// For each four scalars, two tables of 16 octets: entry `i` has `i` times the scalar of the first set in its lower half
-/// and `i` times that of the second in its upper half; then likewise for the third and the fourth.
+/// Returns two tables of 16 bytes for each four scalars. In the first table, entry `i` has `i`
+/// times the scalar of the first set in its lower half, and `i` times the scalar of the second set
+/// in its upper half. The second table has the same for the third and the fourth set.
 pub(super) fn tables(scalars: &[Four]) -> WipedVec {
     let mut tables = WipedVec::zero(scalars.len());
     for (table, four) in tables.iter_mut().zip(scalars) {
@@ -19,13 +20,14 @@ pub(super) fn tables(scalars: &[Four]) -> WipedVec {
     tables
 }
 
-/// The table of two scalars, as two words.
+/// Returns the table of two scalars, as two words.
 #[inline(always)]
 fn pair(lower: u8, upper: u8) -> [u64; 2] {
     let once = u64::from(lower | (upper << 4));
     let twice = times_x(once);
     let fourfold = times_x(twice);
-    // A constant has a 1 in each octet whose index has the bit set: the product is a copy of the factor in each.
+    // Each constant has a 1 in each byte whose index has this bit set, so the product has a copy of
+    // the factor in each of these bytes.
     let low = once.wrapping_mul(0x0100_0100_0100_0100)
         ^ twice.wrapping_mul(0x0101_0000_0101_0000)
         ^ fourfold.wrapping_mul(0x0101_0101_0000_0000);

@@ -1,44 +1,46 @@
-//! The emulsifier of MAYO: vectors as polynomials in GF(16)\[z\]/f(z), multiplied with powers of z and summed up
-//! (MAYO round 2: the matrices E of `MAYO.Sign` and `MAYO.Verify`).
+//! The whipping of MAYO: vectors as polynomials in GF(16)\[z\]/f(z), multiplied by powers of z and
+//! added (MAYO round 2: the matrices E of `MAYO.Sign` and `MAYO.Verify`).
 //!
-//! The matrices E of the specification are the multiplications with z⁰, z¹ …; element `i` of a vector is the coefficient
-//! of zⁱ. f(z) = z⁶⁴ + x³ z³ + x z² + x³.
+//! The matrices E of the specification are multiplications by z⁰, z¹ and so on. Element `i` of a
+//! vector is the coefficient of zⁱ. f(z) = z⁶⁴ + x³ z³ + x z² + x³.
 
 use super::field::{SETS, Vector, times_x};
 
-/// The power of z that belongs to a pair of sets: counted with the first set rising and the second one falling.
+/// The power of z for each pair of sets. The pairs are counted with the first set ascending and the
+/// second set descending.
 const POWERS: [[u32; SETS]; SETS] = [[3, 2, 1, 0], [2, 6, 5, 4], [1, 5, 8, 7], [0, 4, 7, 9]];
 
-/// The sum of polynomials, each times a power of z: one word more than a vector, and not reduced yet.
+/// An unreduced sum of polynomials, each multiplied by a power of z. It has one word more than a
+/// vector.
 struct Sum([u64; 5]);
 
 impl Sum {
-    /// Adds `vector` times z to the given power, at most 9.
+    /// Adds `vector` times z to the power `power`, at most 9.
     #[inline(always)]
     fn add(&mut self, vector: &Vector, power: u32) {
         let shift = 4 * power;
         let mut carry = 0;
         for (sum, word) in self.0.iter_mut().zip(vector) {
             *sum ^= (word << shift) | carry;
-            // In two steps: a shift by all 64 bits is none.
+            // In two steps, because a shift by 64 bits is not allowed.
             carry = (word >> 1) >> (63 - shift);
         }
         self.0[4] ^= carry;
     }
 
-    /// The remainder modulo f: z⁶⁴ = x³ + x z² + x³ z³.
+    /// Returns the remainder modulo f: z⁶⁴ = x³ + x z² + x³ z³.
     #[inline(always)]
     fn reduce(&self) -> Vector {
         let [low, second, third, fourth, high] = self.0;
         let twice = times_x(high);
         let eightfold = times_x(times_x(twice));
-        // The powers above 63 are nine at most, so that no bit is lost.
+        // At most nine powers are above 63, so no bit is lost.
         [low ^ eightfold ^ (twice << 8) ^ (eightfold << 12), second, third, fourth]
     }
 }
 
-/// The value of the whipped map: `products[i][j]` is the product of the vectors of sets `i` and `j` with the matrices
-/// between them.
+/// Returns the value of the whipped map. `products[i][j]` is the product of the vectors of the sets
+/// `i` and `j` with the matrices between them.
 pub(super) fn whip(products: &[[Vector; SETS]; SETS]) -> Vector {
     let mut sum = Sum([0; 5]);
     for (row, powers) in products.iter().zip(&POWERS) {
@@ -49,8 +51,8 @@ pub(super) fn whip(products: &[[Vector; SETS]; SETS]) -> Vector {
     sum.reduce()
 }
 
-/// The coefficients that the unknown `column` of each set has in the linear system. `products[i]` is the product of
-/// the vinegar variables of set `i` with column `column` of the matrices L.
+/// Returns the coefficients of the unknown `column` of each set in the linear system. `products[i]`
+/// is the product of the vinegar variables of set `i` with column `column` of the matrices L.
 #[inline(always)]
 pub(super) fn whip_linear(products: &[Vector; SETS]) -> [Vector; SETS] {
     POWERS.map(|powers| {
@@ -67,7 +69,7 @@ mod tests {
     use super::super::field::{add, scale};
     use super::*;
 
-    /// `vector` times z, by the definition of f.
+    /// Returns `vector` times z, by the definition of f.
     fn times_z(vector: &Vector) -> Vector {
         let top = (vector[3] >> 60) as u8;
         let shifted: Vector = std::array::from_fn(|index| {

@@ -1,15 +1,15 @@
-//! Secret vectors that are wiped when dropped, all at once: a call of `zeroize` would wipe word by word, which takes
-//! as long as a part of signing does.
+//! Secret vectors that are wiped on drop, all at once. `zeroize` would wipe them word by word, and
+//! the time for that is a notable part of the time for signing.
 
 use std::ops::{Deref, DerefMut};
 
 use super::field::Vector;
 
-/// `N` vectors, wiped when dropped.
+/// `N` vectors that are wiped on drop.
 pub(super) struct Wiped<const N: usize>([Vector; N]);
 
 impl<const N: usize> Wiped<N> {
-    /// All zero.
+    /// Returns vectors that are all zero.
     pub(super) fn zero() -> Self {
         Self([[0; 4]; N])
     }
@@ -36,11 +36,12 @@ impl<const N: usize> Drop for Wiped<N> {
     }
 }
 
-/// Vectors on the heap, wiped when dropped. Their number must not grow, or pieces would be left behind.
+/// Vectors on the heap that are wiped on drop. Their number must not grow, because growing would
+/// leave copies in freed memory.
 pub(super) struct WipedVec(Vec<Vector>);
 
 impl WipedVec {
-    /// `count` vectors, all zero.
+    /// Returns `count` vectors that are all zero.
     pub(super) fn zero(count: usize) -> Self {
         Self(vec![[0; 4]; count])
     }

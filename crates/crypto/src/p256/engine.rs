@@ -1,5 +1,5 @@
-//! The choice of the arithmetic that serves batches: scalar code for any machine, or eight lanes where the processor has the
-//! instructions ([`super::lanes`]). Both have the same results, octet for octet.
+//! Selects the arithmetic for batches: scalar code for any machine, or eight lanes if the processor
+//! has the instructions ([`super::lanes`]). Both have the same results, octet for octet.
 
 use std::cell::Cell;
 
@@ -14,7 +14,7 @@ use super::point::{Affine, COMPRESSED, Jacobian};
 use super::scalar::Scalar;
 use super::statement::Statement;
 
-/// What does the work.
+/// The arithmetic for batches.
 #[derive(Clone, Copy)]
 pub(crate) enum Engine {
     /// One number at a time, in words of 64 bits.
@@ -25,11 +25,12 @@ pub(crate) enum Engine {
 }
 
 thread_local! {
-    /// Whether this thread is within [`without_lanes`].
+    /// Whether this thread is inside [`without_lanes`].
     static IS_SCALAR: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does `work` with the scalar code in this thread, whatever the processor has: for tests and measurements that compare.
+/// Calls `work` with the scalar code in this thread, whatever the processor has. For comparisons in
+/// tests and measurements.
 pub fn without_lanes<T>(work: impl FnOnce() -> T) -> T {
     struct Restore(bool);
     impl Drop for Restore {
@@ -42,7 +43,7 @@ pub fn without_lanes<T>(work: impl FnOnce() -> T) -> T {
 }
 
 impl Engine {
-    /// The faster one of those that this machine has.
+    /// Returns the faster arithmetic that this machine has.
     pub(crate) fn detect() -> Self {
         #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
         if !IS_SCALAR.get()
@@ -53,17 +54,18 @@ impl Engine {
         Self::Scalar
     }
 
-    /// How many points to look for at a time where `wanted` are wanted and each candidate is one with a chance of one half.
+    /// Returns the number of candidates to try at a time if `wanted` points are needed and each
+    /// candidate is a point with a probability of one half.
     pub(crate) const fn candidates(self, wanted: usize) -> usize {
         match self {
             Self::Scalar => wanted,
-            // Up to two vectors cost less than two times one.
+            // Two vectors cost less than twice the cost of one.
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
             Self::Lanes(_) => wanted.next_multiple_of(if wanted <= 2 { 8 } else { 16 }),
         }
     }
 
-    /// Signatures from which on a batch takes less time than as many single ones.
+    /// Returns the number of signatures from which on a batch is faster than single signatures.
     pub(crate) const fn worth_signing_together(self) -> usize {
         match self {
             Self::Scalar => 16,
@@ -72,8 +74,9 @@ impl Engine {
         }
     }
 
-    /// Signatures of one key from which on a [`Table`](super::Table) of it is worth making: it costs as much as it saves on about
-    /// 25 of them, or 9 with lanes.
+    /// Returns the number of signatures of one key from which on a [`Table`](super::Table) of the
+    /// key is worthwhile. The cost of the table equals its savings on about 25 signatures, or 9
+    /// with lanes.
     pub(crate) const fn worth_a_table(self) -> usize {
         match self {
             Self::Scalar => 32,
@@ -82,7 +85,8 @@ impl Engine {
         }
     }
 
-    /// Proofs from which on a batch takes less time than as many single verifications; `None` where it never does.
+    /// Returns the number of proofs from which on a batch is faster than single verifications, or
+    /// `None` if it never is.
     pub(crate) const fn worth_verifying_together(self) -> Option<usize> {
         match self {
             Self::Scalar => None,
@@ -91,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// Reads compressed points, as [`Affine::from_compressed`] does.
+    /// Decompresses points, like [`Affine::from_compressed`].
     pub(crate) fn decompress(self, octets: &[[u8; COMPRESSED]]) -> Vec<Option<Affine>> {
         match self {
             Self::Scalar => octets.iter().map(Affine::from_compressed).collect(),
@@ -109,7 +113,8 @@ impl Engine {
         }
     }
 
-    /// secret·P, nonce·B and nonce·P for each point P and its nonce, in constant time. No scalar is 0.
+    /// Returns secret·P, nonce·B and nonce·P for each point P and its nonce, in constant time. No
+    /// scalar may be 0.
     pub(crate) fn commit(self, points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Vec<[Affine; 3]> {
         #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
         if let Self::Lanes(ifma) = self
@@ -124,8 +129,8 @@ impl Engine {
         Jacobian::normalize_all(&products).as_chunks().0.to_vec()
     }
 
-    /// scalar·B for each of the scalars, in constant time. `None` where two sums on the way are equal or opposite: another way
-    /// must serve then.
+    /// Returns scalar·B for each of the scalars, in constant time. Returns `None` if two
+    /// intermediate sums are equal or opposite; the caller must then use another method.
     pub(crate) fn multiply_base_all<'w>(
         self,
         scalars: &[Scalar],
@@ -138,8 +143,8 @@ impl Engine {
         }
     }
 
-    /// s·B − c·Y and s·H − c·Γ for the key Y and each statement. `None` where one of them is infinity, or another way must serve.
-    /// For public values.
+    /// Returns s·B − c·Y and s·H − c·Γ for the key Y and each statement. A result is `None` if one
+    /// of the points is infinity, or if the caller must use another method. For public values.
     pub(crate) fn commitments(self, key: &Affine, statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
         match self {
             Self::Scalar => statements.iter().map(|statement| statement.commitments(key)).collect(),
@@ -150,7 +155,7 @@ impl Engine {
 }
 
 impl Statement {
-    /// As [`Engine::commitments`].
+    /// Like [`Engine::commitments`], for one statement.
     fn commitments(&self, key: &Affine) -> Option<[Affine; 2]> {
         let challenge = Scalar::from_short(self.challenge);
         let difference = |p: &Affine, q: &Affine| double_multiply_public(&self.s, p, &challenge, &q.negate());

@@ -1,7 +1,8 @@
-//! The field of P-256: integers modulo p = 2²⁵⁶ − 2²²⁴ + 2¹⁹² + 2⁹⁶ − 1 (FIPS 186-4, section D.1.2.3).
+//! The field of P-256: integers modulo p = 2²⁵⁶ − 2²²⁴ + 2¹⁹² + 2⁹⁶ − 1 (FIPS 186-4, section
+//! D.1.2.3).
 //!
-//! Elements are in Montgomery form (a·2²⁵⁶ mod p), four limbs of 64 bits, least significant first, always below p.
-//! Nothing here branches on a value or uses one as an address.
+//! Elements are in Montgomery form (a·2²⁵⁶ mod p) and always below p, in four limbs of 64 bits,
+//! least significant first. No function branches on a value or uses a value as an address.
 
 use std::ops::{Add, Mul, Neg, Sub};
 
@@ -10,10 +11,10 @@ use zeroize::{DefaultIsZeroes, Zeroizing};
 
 use crate::limbs::{self, add_carry, multiply_add, select, subtract_borrow};
 
-/// p.
+/// The prime p.
 pub(crate) const PRIME: [u64; 4] = [0xffff_ffff_ffff_ffff, 0x0000_0000_ffff_ffff, 0, 0xffff_ffff_0000_0001];
 
-/// 2⁵¹² mod p: takes a number into Montgomery form.
+/// 2⁵¹² mod p. Multiplication by it converts a number to Montgomery form.
 const RADIX_SQUARED: Field =
     Field([0x0000_0000_0000_0003, 0xffff_fffb_ffff_ffff, 0xffff_ffff_ffff_fffe, 0x0000_0004_ffff_fffd]);
 
@@ -28,29 +29,29 @@ impl Field {
     pub(crate) const ONE: Self =
         Self([1, 0xffff_ffff_0000_0000, 0xffff_ffff_ffff_ffff, 0x0000_0000_ffff_fffe]);
 
-    /// An element given by its Montgomery form, which is below p.
+    /// Creates an element from its Montgomery form, which must be below p.
     pub(super) const fn from_montgomery(limbs: [u64; 4]) -> Self {
         Self(limbs)
     }
 
-    /// Its Montgomery form.
+    /// Returns the Montgomery form.
     #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
     pub(super) const fn montgomery(self) -> [u64; 4] {
         self.0
     }
 
-    /// Reads 32 octets, big-endian; `None` from p on.
+    /// Reads 32 big-endian octets. Returns `None` if the number is not below p.
     pub(crate) fn from_octets(octets: &[u8; 32]) -> Option<Self> {
         let limbs = limbs::from_octets(octets);
         limbs::is_below(&limbs, &PRIME).then(|| Self(limbs) * RADIX_SQUARED)
     }
 
-    /// 32 octets, big-endian.
+    /// Returns 32 big-endian octets.
     pub(crate) fn to_octets(self) -> [u8; 32] {
         limbs::to_octets(&(self * Self([1, 0, 0, 0])).0)
     }
 
-    /// Whether the number, not its Montgomery form, is odd.
+    /// Returns whether the number, not its Montgomery form, is odd.
     pub(crate) fn is_odd(self) -> bool {
         (self * Self([1, 0, 0, 0])).0[0] & 1 == 1
     }
@@ -59,7 +60,7 @@ impl Field {
         self.ct_eq(&Self::ZERO).into()
     }
 
-    /// Subtracts p once where the number, with `high` as its fifth limb, is not below p.
+    /// Subtracts p once if the number is not below p. `high` is the fifth limb of the number.
     #[inline(always)]
     fn reduce(limbs: [u64; 4], high: u64) -> Self {
         let (low, borrow) = subtract_prime(&limbs);
@@ -68,7 +69,8 @@ impl Field {
         Self(select(&low, &limbs, borrow.wrapping_neg()))
     }
 
-    /// Adds the bits of another element that `mask` lets through; these places are 0 before.
+    /// ORs the bits of another element that are in `mask` into this element. These bits must be 0
+    /// before.
     #[inline(always)]
     pub(super) fn merge(&mut self, other: &Self, mask: u64) {
         for (limb, other) in self.0.iter_mut().zip(other.0) {
@@ -81,7 +83,7 @@ impl Field {
         self + self
     }
 
-    /// a/2: where the form is odd, p makes it even.
+    /// Returns a/2. If the Montgomery form is odd, adding p makes it even.
     #[inline(always)]
     pub(super) fn halve(self) -> Self {
         let a = &self.0;
@@ -104,7 +106,7 @@ impl Field {
         montgomery_reduce(limbs::square(&self.0))
     }
 
-    /// a squared this many times.
+    /// Squares this many times.
     fn square_times(mut self, times: u32) -> Self {
         for _ in 0..times {
             self = self.square();
@@ -112,7 +114,8 @@ impl Field {
         self
     }
 
-    /// a to the powers 2³⁰ − 1 and 2³² − 1, with which both exponents below begin.
+    /// Returns a to the powers 2³⁰ − 1 and 2³² − 1, which are the start of both exponentiations
+    /// below.
     fn power_of_ones(self) -> (Self, Self) {
         let x2 = self.square() * self;
         let x4 = x2.square_times(2) * x2;
@@ -124,7 +127,7 @@ impl Field {
         (x30, x30.square_times(2) * x2)
     }
 
-    /// a⁻¹, as a to the power p − 2; zero for zero.
+    /// Returns a⁻¹ as a to the power p − 2, and zero for zero.
     pub(crate) fn invert(self) -> Self {
         let (x30, x32) = self.power_of_ones();
         let high = x32.square_times(32) * self;
@@ -133,18 +136,19 @@ impl Field {
         (low.square_times(30) * x30).square_times(2) * self
     }
 
-    /// A square root, as a to the power (p + 1)/4; `None` where a is no square.
+    /// Returns a square root as a to the power (p + 1)/4, or `None` if a is not a square.
     pub(crate) fn square_root(self) -> Option<Self> {
         let (_, x32) = self.power_of_ones();
         let root = ((x32.square_times(32) * self).square_times(96) * self).square_times(94);
         (root.square() == self).then_some(root)
     }
 
-    /// Replaces each element by its inverse, at the cost of one inversion and three multiplications for each
-    /// (Montgomery's trick). A zero stays zero and harms no other. The products on the way are wiped: the elements may be
-    /// those of secret points.
+    /// Replaces each element by its inverse. The cost is one inversion, and three multiplications
+    /// for each element (Montgomery's trick). A zero stays zero and does not affect other elements.
+    /// The intermediate products are wiped, because the elements may belong to secret points.
     pub(crate) fn invert_all(elements: &mut [Self]) {
-        // With all the room from the start: what a vector leaves behind when it grows is not wiped.
+        // Reserve the full capacity: copies that a growing vector leaves in freed memory are not
+        // wiped.
         let mut products = Zeroizing::new(Vec::with_capacity(elements.len()));
         let mut product = Self::ONE;
         for element in &*elements {
@@ -170,8 +174,10 @@ fn subtract_prime(a: &[u64; 4]) -> ([u64; 4], u64) {
     ([r0, r1, r2, r3], borrow)
 }
 
-/// One step of the reduction: (t + m·p)/2⁶⁴ for m = t₀. As p ≡ −1 (mod 2⁶⁴), m·p is
-/// m·2⁹⁶ − m + m·(2⁶⁴ − 2³² + 1)·2¹⁹²: the lowest limb goes away, and one multiplication is left.
+/// One step of the reduction: (t + m·p)/2⁶⁴ for m = t₀.
+///
+/// Because p ≡ −1 (mod 2⁶⁴), m·p is m·2⁹⁶ − m + m·(2⁶⁴ − 2³² + 1)·2¹⁹². The lowest limb vanishes,
+/// and one multiplication remains.
 #[inline(always)]
 fn reduce_step(m: u64, t1: u64, t2: u64, t3: u64, t4: u64) -> (u64, u64, u64, u64, u64) {
     let (t1, carry) = add_carry(t1, m << 32, 0);
@@ -181,7 +187,7 @@ fn reduce_step(m: u64, t1: u64, t2: u64, t3: u64, t4: u64) -> (u64, u64, u64, u6
     (t1, t2, t3, t4, carry)
 }
 
-/// t·2⁻²⁵⁶ mod p.
+/// Returns t·2⁻²⁵⁶ mod p.
 #[inline(always)]
 fn montgomery_reduce(t: [u64; 8]) -> Field {
     let [t0, t1, t2, t3, t4, t5, t6, t7] = t;

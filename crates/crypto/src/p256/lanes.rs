@@ -1,12 +1,15 @@
-//! Eight points of P-256 at a time with AVX-512 IFMA, which multiplies eight pairs of numbers of 52 bits at once: for batches,
-//! where the lanes have something to do. Each lane does what the scalar code does, and has the same result. A VRF proof takes
-//! a seventh of the scalar code's time, a signature or its verification a third.
+//! Arithmetic on eight points of P-256 at a time with AVX-512 IFMA, which multiplies eight pairs of
+//! numbers of 52 bits at once. It is for batches, which can fill the lanes. Each lane has the same
+//! result as the scalar code. A VRF proof takes a seventh of the time of the scalar code; a
+//! signature or its verification takes a third.
 //!
-//! What is for secret scalars takes constant time, by the same reasoning as in [`super::multiply`]. Where a sum meets the
-//! same or the opposite point, or infinity, Z becomes zero and stays it: such lanes are told, and the caller takes the scalar code.
+//! Functions for secret scalars run in constant time, for the same reasons as in
+//! [`super::multiply`]. If a sum meets the same point, the opposite point or infinity, Z becomes
+//! zero and stays zero. Such lanes are reported, and the caller uses the scalar code.
 //!
-//! The instructions are written as functions that only processors with them may be called with; that they are is checked once, in
-//! [`Ifma::detect`], and what follows from there is safe. Of the modules below only `field` touches memory by pointers.
+//! The functions with these instructions may only be called on processors that have them.
+//! [`Ifma::detect`] checks this once; all calls that need its result are safe. Of the modules
+//! below, only `field` accesses memory through pointers.
 
 mod comb;
 mod commit;
@@ -29,57 +32,60 @@ use super::statement::Statement;
 pub(crate) struct Ifma(());
 
 impl Ifma {
-    /// Asks the processor.
+    /// Returns the proof if the processor has both instruction sets.
     pub(super) fn detect() -> Option<Self> {
         let is_there = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma");
         is_there.then_some(Self(()))
     }
 
-    /// For each x, the even y of the points that have it; `None` where there are none. The time tells nothing of the numbers.
+    /// Returns the even y of the points with each x, or `None` if no point has this x. The time
+    /// does not depend on the numbers.
     pub(super) fn even_ys(self, xs: &[Field]) -> Vec<Option<Field>> {
-        // SAFETY: a value of this type is made only where the processor has AVX-512F and AVX-512 IFMA.
+        // SAFETY: a value of this type exists only if the processor has AVX-512F and AVX-512 IFMA.
         unsafe { power::even_ys(xs) }
     }
 
-    /// secret·P, nonce·B and nonce·P for each point P and its nonce, in constant time. No scalar is 0. `None` where another way
-    /// must serve.
+    /// Returns secret·P, nonce·B and nonce·P for each point P and its nonce, in constant time. No
+    /// scalar may be 0. Returns `None` if the caller must use the scalar code.
     pub(super) fn commit(
         self,
         points: &[Affine],
         secret: &Scalar,
         nonces: &[Scalar],
     ) -> Option<Vec<[Affine; 3]>> {
-        // SAFETY: as above.
+        // SAFETY: see `even_ys`.
         unsafe { commit::commit(points, secret, nonces) }
     }
 
-    /// scalar·B for each of the scalars, in constant time; `None` where another way must serve.
+    /// Returns scalar·B for each of the scalars, in constant time. Returns `None` if the caller
+    /// must use the scalar code.
     pub(super) fn multiply_base_all(self, scalars: &[Scalar]) -> Option<Vec<Affine>> {
-        // SAFETY: as above.
+        // SAFETY: see `even_ys`.
         unsafe { commit::multiply_base_all(scalars) }
     }
 
-    /// A table for [`Ifma::multiply_both`], made of the points 2⁸ʷ·P of its windows w.
+    /// Builds a table for [`Ifma::multiply_both`] from the points 2⁸ʷ·P of its windows w.
     pub(super) fn pack_multiples(self, powers: &[Affine]) -> PackedTable {
-        // SAFETY: as above.
+        // SAFETY: see `even_ys`.
         unsafe { table::pack_multiples(powers) }
     }
 
-    /// a·P + b·Q for each pair of scalars, whose octets these are (see [`Scalar::recode_octets`]), and the points P and Q of two
-    /// tables. `None` where two sums on the way are equal or opposite. For public values.
+    /// Returns a·P + b·Q for each pair of scalars and the points P and Q of two tables. `octets`
+    /// has the recoded octets of the scalars (see [`Scalar::recode_octets`]). A result is `None` if
+    /// two intermediate sums are equal or opposite. For public values.
     pub(super) fn multiply_both(
         self,
         tables: [&PackedTable; 2],
         octets: &[[[u8; 32]; 2]],
     ) -> Vec<Option<Affine>> {
-        // SAFETY: as above.
+        // SAFETY: see `even_ys`.
         unsafe { table::multiply_both(tables, octets) }
     }
 
-    /// s·B − c·Y and s·H − c·Γ for the key Y and each statement. `None` where two sums on the way are equal or opposite. For
-    /// public values.
+    /// Returns s·B − c·Y and s·H − c·Γ for the key Y and each statement. A result is `None` if two
+    /// intermediate sums are equal or opposite. For public values.
     pub(super) fn commitments(self, key: &Affine, statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
-        // SAFETY: as above.
+        // SAFETY: see `even_ys`.
         unsafe { verify::commitments(key, statements) }
     }
 }

@@ -1,11 +1,12 @@
-//! Multiplications of points of P-256 by scalars: in constant time where the scalar is secret ([`Comb`],
-//! [`multiply_base`]), and faster where all is public ([`ShortTable`], [`multiply_base_public`],
-//! [`double_multiply_public`]).
+//! Multiplications of points of P-256 by scalars. They run in constant time if the scalar is secret
+//! ([`Comb`], [`multiply_base`]), and are faster if all values are public ([`ShortTable`],
+//! [`multiply_base_public`], [`double_multiply_public`]).
 //!
-//! Secret scalars are written in digits that are never zero, so that the same additions are made for every scalar and
-//! none meets infinity. The incomplete addition formula is wrong only where its two operands are equal or opposite;
-//! then Z becomes 0 and stays it, and as x·P is never infinity for x ≠ 0 and P of prime order, Z = 0 at the
-//! end says for certain that it happened. It does for a few scalars in 2²⁵⁶, and the product is made anew another way.
+//! Secret scalars are written in digits that are never zero. Therefore every scalar needs the same
+//! additions, and no addition meets infinity. The incomplete addition formula is wrong only if its
+//! two operands are equal or opposite; then Z becomes 0 and stays 0. Because x·P is never infinity
+//! for x ≠ 0 and P of prime order, Z = 0 at the end proves that this case occurred. It occurs for a
+//! few scalars in 2²⁵⁶; the product is then computed with another method.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -18,21 +19,23 @@ use super::point::{Affine, Cached, Jacobian};
 use super::scalar::{DIGITS, Scalar};
 use super::sum::sum_different;
 
-/// Digits that are taken together.
+/// Number of digits that are processed together.
 pub(super) const TEETH: usize = 5;
 
-/// Digits between two teeth of a [`Comb`], and windows of the table of the base point.
+/// Number of digits between two teeth of a [`Comb`], and number of windows of the table of the base
+/// point.
 pub(super) const SPACING: usize = DIGITS / TEETH;
 
-/// Entries of a table: the digit of the last tooth is only a sign.
+/// Number of entries of a table. The digit of the last tooth is only a sign.
 pub(super) const ENTRIES: usize = 1 << (TEETH - 1);
 
-/// Sums of one point's multiples, for the sign of each.
+/// Sums of multiples of one point, one for each combination of signs.
 type Table = [Affine; ENTRIES];
 
-/// A point prepared for several multiplications by secret scalars: they share 208 of 260 doublings each.
+/// A point prepared for several multiplications by secret scalars. These share 208 of the 260
+/// doublings.
 ///
-/// Entry e holds 2²⁰⁸·P + Σ ±2⁵²ʲ·P for j below 4, with + where bit j of e is set.
+/// Entry e is 2²⁰⁸·P + Σ ±2⁵²ʲ·P for j below 4, with + if bit j of e is set.
 pub(crate) struct Comb {
     table: Table,
     point: Affine,
@@ -51,7 +54,7 @@ impl Comb {
         points.iter().zip(entries.chunks_exact(ENTRIES)).map(comb).collect()
     }
 
-    /// scalar·P, in constant time; the scalar is not 0.
+    /// Returns scalar·P, in constant time. The scalar must not be 0.
     pub(crate) fn multiply(&self, scalar: &Scalar) -> Jacobian {
         let product = self.multiply_without_rescue(scalar);
         if product.is_infinity() { multiply_complete(&self.point, scalar) } else { product }
@@ -67,9 +70,9 @@ impl Comb {
     }
 }
 
-/// The entries of a comb's table.
+/// Returns the entries of the table of a comb.
 fn sums_of_teeth(point: &Affine) -> [Jacobian; ENTRIES] {
-    // The point, and each time 52 digits further.
+    // `tooth` starts as the point and advances by 52 digits in each round.
     let mut tooth = Jacobian::from(*point);
     let mut lowest = tooth.negate();
     let mut doubled = [Cached::default(); TEETH - 1];
@@ -89,42 +92,43 @@ fn sums_of_teeth(point: &Affine) -> [Jacobian; ENTRIES] {
     sums
 }
 
-/// The digits of one column, the last tooth highest.
+/// Returns the digits of one column, with the last tooth as the highest bit.
 #[inline(always)]
 fn teeth(digits: &Scalar, column: usize) -> u64 {
     (0..TEETH).map(|j| digits.bit(column + j * SPACING) << j).fold(0, |all, bit| all | bit)
 }
 
-/// The digits of one window, the last one highest.
+/// Returns the digits of one window, with the last digit as the highest bit.
 #[inline(always)]
 fn window(digits: &Scalar, window: usize) -> u64 {
     (0..TEETH).map(|j| digits.bit(window * TEETH + j) << j).fold(0, |all, bit| all | bit)
 }
 
-/// Splits digits into an entry and whether it is to be negated.
+/// Splits digits into the index of an entry and whether to negate it.
 #[inline(always)]
 fn split(digits: u64) -> (u64, u64) {
     let negative = (digits >> (TEETH - 1)) ^ 1;
     ((digits ^ negative.wrapping_neg()) & (ENTRIES as u64 - 1), negative)
 }
 
-/// The sum that belongs to the digits, with a look at every entry.
+/// Returns the sum for the digits. It reads every entry.
 #[inline(always)]
 fn select(table: &Table, digits: u64) -> Affine {
     let (entry, negative) = split(digits);
-    // Hidden from the compiler, which must not think of a look at one entry alone.
+    // `black_box` hides the index from the compiler, so that it does not replace the loop by a read
+    // of one entry.
     let entry = black_box(entry);
     let mut found = Affine::default();
     for (index, candidate) in (0_u64..).zip(table) {
-        // All bits set for the entry that is wanted: only 0 − 1 borrows.
+        // All bits are set for the selected entry, because only 0 − 1 borrows.
         let mask = (index ^ entry).wrapping_sub(1) >> 63;
         found.merge(candidate, mask.wrapping_neg());
     }
     found.negate_if(Choice::from(negative as u8))
 }
 
-/// The table of the base point B: in window w, entry e holds 2⁵ʷ·(2⁴·B + Σ ±2ʲ·B), as in [`Comb`]. 53 kB, made
-/// when it is first used.
+/// Returns the table of the base point B: in window w, entry e is 2⁵ʷ·(2⁴·B + Σ ±2ʲ·B), with signs
+/// as in [`Comb`]. It has 53 kB and is built at first use.
 pub(super) fn base_table() -> &'static [Table; SPACING] {
     static TABLE: OnceLock<Box<[Table; SPACING]>> = OnceLock::new();
     TABLE.get_or_init(|| {
@@ -149,7 +153,7 @@ pub(super) fn base_table() -> &'static [Table; SPACING] {
     })
 }
 
-/// scalar·B for the base point B, in constant time; the scalar is not 0.
+/// Returns scalar·B for the base point B, in constant time. The scalar must not be 0.
 pub(crate) fn multiply_base(scalar: &Scalar) -> Jacobian {
     let product = multiply_base_without_rescue(scalar);
     if product.is_infinity() { multiply_complete(&Affine::BASE, scalar) } else { product }
@@ -165,7 +169,7 @@ pub(super) fn multiply_base_without_rescue(scalar: &Scalar) -> Jacobian {
     sum
 }
 
-/// Room for the work of [`multiply_base_all`], to be used again. It is wiped when it is dropped.
+/// Reusable work buffers of [`multiply_base_all`]. They are wiped on drop.
 #[derive(Default)]
 pub(crate) struct SecretWorkspace {
     terms: Zeroizing<Vec<Affine>>,
@@ -174,24 +178,25 @@ pub(crate) struct SecretWorkspace {
 
 #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
 impl SecretWorkspace {
-    /// Keeps points that were made elsewhere in the place of those of [`multiply_base_all`].
+    /// Stores points that were computed elsewhere in place of the points of [`multiply_base_all`].
     pub(super) fn keep(&mut self, points: Vec<Affine>) -> &[Affine] {
         self.terms = Zeroizing::new(points);
         &self.terms
     }
 }
 
-/// scalar·B for each of the scalars, in constant time. The additions of all share their inversions: it takes
-/// less time than [`multiply_base`] where there are many.
+/// Returns scalar·B for each of the scalars, in constant time. The additions share their
+/// inversions, which is faster than [`multiply_base`] for many scalars.
 ///
-/// `None` where two sums on the way are equal or opposite, as for the scalar 0 and a few in 2²⁵⁶: another way must serve
-/// then.
+/// Returns `None` if two intermediate sums are equal or opposite, as for the scalar 0 and a few
+/// scalars in 2²⁵⁶. The caller must then use another method.
 pub(crate) fn multiply_base_all<'w>(
     scalars: &[Scalar],
     workspace: &'w mut SecretWorkspace,
 ) -> Option<&'w [Affine]> {
     let SecretWorkspace { terms, products } = workspace;
-    // With all the room that there ever is need of: what a vector leaves behind when it grows is not wiped.
+    // Reserve the maximum capacity: copies that a growing vector leaves in freed memory are not
+    // wiped.
     terms.clear();
     terms.reserve(scalars.len() * SPACING);
     products.clear();
@@ -204,8 +209,8 @@ pub(crate) fn multiply_base_all<'w>(
     sum_different(terms, scalars.len(), products).then(|| &terms[..scalars.len()])
 }
 
-/// scalar·P bit by bit, with additions that know every case. For the scalars, a few in 2²⁵⁶, that the faster ways do
-/// not serve.
+/// Returns scalar·P, computed bit by bit with additions that handle every case. For the few scalars
+/// in 2²⁵⁶ that the faster methods cannot handle.
 pub(super) fn multiply_complete(point: &Affine, scalar: &Scalar) -> Jacobian {
     let mut sum = Jacobian::INFINITY;
     for at in (0..256).rev() {
@@ -217,7 +222,7 @@ pub(super) fn multiply_complete(point: &Affine, scalar: &Scalar) -> Jacobian {
     sum
 }
 
-/// `start` + scalar·B for public values.
+/// Returns `start` + scalar·B, for public values.
 pub(crate) fn multiply_base_public(start: Jacobian, scalar: &Scalar) -> Jacobian {
     let digits = scalar.recode();
     let mut sum = start;
@@ -228,14 +233,14 @@ pub(crate) fn multiply_base_public(start: Jacobian, scalar: &Scalar) -> Jacobian
     sum
 }
 
-/// Bits of a short scalar that one addition of a [`ShortTable`] serves.
+/// Number of bits of a short scalar that one addition of a [`ShortTable`] processes.
 const SHORT_TEETH: usize = 4;
 
-/// Bits between two of them.
+/// Number of bits between two of these bits.
 const SHORT_SPACING: usize = 128 / SHORT_TEETH;
 
-/// A public point prepared for multiplications by public scalars of 128 bits: entry e − 1 holds Σ 2³²ʲ·P over the
-/// bits j that are set in e.
+/// A public point prepared for multiplications by public scalars of 128 bits. Entry e − 1 is Σ
+/// 2³²ʲ·P over the bits j that are set in e.
 pub(crate) struct ShortTable([Affine; (1 << SHORT_TEETH) - 1]);
 
 impl ShortTable {
@@ -256,7 +261,7 @@ impl ShortTable {
         Self(table)
     }
 
-    /// scalar·P.
+    /// Returns scalar·P.
     pub(crate) fn multiply(&self, scalar: u128) -> Jacobian {
         let mut sum = Jacobian::INFINITY;
         for column in (0..SHORT_SPACING).rev() {
@@ -271,7 +276,7 @@ impl ShortTable {
     }
 }
 
-/// Width of the windows of [`double_multiply_public`].
+/// Width of the windows of [`double_multiply_public`], in bits.
 const WIDTH: u32 = 5;
 
 /// Odd multiples of a point: P, 3P, 5P … 15P.
@@ -287,7 +292,8 @@ fn odd_multiples(point: &Affine) -> OddMultiples {
     })
 }
 
-/// The digits of a scalar in non-adjacent form: each is 0, or odd and below 16 in size, with four 0 or more after it.
+/// Returns the digits of a scalar in non-adjacent form. Each digit is 0, or odd with an absolute
+/// value below 16 and followed by at least four zeros.
 fn non_adjacent_form(scalar: &Scalar) -> [i8; 257] {
     let mut digits = [0; 257];
     let mut carry = 0;
@@ -305,7 +311,7 @@ fn non_adjacent_form(scalar: &Scalar) -> [i8; 257] {
     digits
 }
 
-/// a·P + b·Q for public values (Straus).
+/// Returns a·P + b·Q for public values (Straus).
 pub(crate) fn double_multiply_public(a: &Scalar, p: &Affine, b: &Scalar, q: &Affine) -> Jacobian {
     let (p, q) = (odd_multiples(p), odd_multiples(q));
     let (a, b) = (non_adjacent_form(a), non_adjacent_form(b));

@@ -5,17 +5,18 @@ use zeroize::Zeroizing;
 use super::scalar::Scalar;
 use crate::hash::sha256;
 
-/// Octets of what may go into a nonce besides the key and the digest.
+/// Maximum length of the additional input of a nonce, in octets.
 const EXTRA: usize = 32;
 
-/// V, an octet, the secret scalar, the digest, and what is extra.
+/// Maximum length of a message, in octets: V, one octet, the secret scalar, the digest, and the
+/// additional input.
 const MESSAGE: usize = 32 + 1 + 32 + 32 + EXTRA;
 
-/// Octets that SHA-256 takes at a time.
+/// Block size of SHA-256 in octets.
 const BLOCK: usize = 64;
 
-/// HMAC-SHA-256 (RFC 2104) of up to [`MESSAGE`] octets. The library's own makes contexts on the heap, which takes longer than
-/// to hash messages as short as these.
+/// Returns HMAC-SHA-256 (RFC 2104) of up to [`MESSAGE`] octets. The HMAC of the library allocates
+/// its contexts on the heap, which takes longer than hashing such short messages.
 fn hmac_sha256(key: &[u8; 32], message: &[u8]) -> Zeroizing<[u8; 32]> {
     let mut padded = Zeroizing::new([0x36; BLOCK + MESSAGE]);
     for (octet, key) in padded.iter_mut().zip(key) {
@@ -30,9 +31,10 @@ fn hmac_sha256(key: &[u8; 32], message: &[u8]) -> Zeroizing<[u8; 32]> {
     Zeroizing::new(sha256(&padded[..BLOCK + inner.len()]))
 }
 
-/// A nonce from 1 to below the order: a function of the secret, of the digest as a scalar, and of `extra`, which is up to
-/// 32 octets (section 3.6: empty, or randomness). No number is more likely than another: one that is not below the order
-/// is thrown away. `None` where `extra` is longer.
+/// Returns a nonce that is at least 1 and below the order. It is a function of the secret, of the
+/// digest as a scalar, and of `extra`, which has up to 32 octets (section 3.6: empty, or
+/// randomness). All nonces are equally likely, because candidates that are not below the order are
+/// discarded. Returns `None` if `extra` is longer.
 pub(crate) fn nonce_of_digest(secret: &Scalar, digest: Scalar, extra: &[u8]) -> Option<Zeroizing<Scalar>> {
     let secret = Zeroizing::new(secret.to_octets());
     let mut value = Zeroizing::new([1; 32]);
@@ -52,7 +54,7 @@ pub(crate) fn nonce_of_digest(secret: &Scalar, digest: Scalar, extra: &[u8]) -> 
         value = hmac_sha256(&key, &*value);
         match Scalar::from_octets(&value) {
             Some(nonce) if nonce != Scalar::ZERO => return Some(Zeroizing::new(nonce)),
-            // One in 2³².
+            // One candidate in 2³² is discarded.
             _ => {}
         }
         message[..32].copy_from_slice(&*value);

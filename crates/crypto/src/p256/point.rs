@@ -1,8 +1,9 @@
-//! Points of P-256, y² = x³ − 3x + b: affine, and in Jacobian coordinates (X/Z², Y/Z³), where Z = 0 stands for the
-//! point at infinity. Octet forms of SEC 1, section 2.3.
+//! Points of P-256, y² = x³ − 3x + b: affine, and in Jacobian coordinates (X/Z², Y/Z³), in which Z
+//! = 0 represents the point at infinity. The encodings are those of SEC 1, section 2.3.
 //!
-//! Formulas: the textbook doubling for a = −3 (Guide to Elliptic Curve Cryptography, algorithm 3.21), and additions from
-//! the Explicit-Formulas Database, with the special cases that the comment on each function tells.
+//! The formulas are the textbook doubling for a = −3 (Guide to Elliptic Curve Cryptography,
+//! algorithm 3.21), and additions from the Explicit-Formulas Database. The documentation of each
+//! function states its special cases.
 
 use subtle::{Choice, ConditionallySelectable};
 
@@ -20,13 +21,13 @@ pub(super) const B: Field = Field::from_montgomery([
     0xdc30_061d_0487_4834,
 ]);
 
-/// Octets of a compressed point.
+/// Length of a compressed point in octets.
 pub(crate) const COMPRESSED: usize = 33;
 
-/// First octet of a compressed point; one more where y is odd.
+/// First octet of a compressed point with an even y. It is one more if y is odd.
 pub(crate) const EVEN: u8 = 0x02;
 
-/// A point other than the one at infinity.
+/// A point other than infinity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Affine {
     pub(super) x: Field,
@@ -37,7 +38,7 @@ impl DefaultIsZeroes for Affine {}
 
 impl DefaultIsZeroes for Jacobian {}
 
-/// Any point.
+/// Any point, including infinity.
 #[derive(Clone, Copy, Default)]
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct Jacobian {
@@ -60,7 +61,7 @@ impl Cached {
     }
 }
 
-/// What two points have in common that are to be added.
+/// The relation between two points to add.
 enum AdditionCase {
     Different,
     Same,
@@ -84,7 +85,8 @@ impl Affine {
         ]),
     };
 
-    /// What stands for the point at infinity, where a comment says that it may: no point of the curve is (0, 0).
+    /// Represents the point at infinity in functions that document it. (0, 0) is not a point of the
+    /// curve.
     pub(crate) const INFINITY: Self = Self { x: Field::ZERO, y: Field::ZERO };
 
     pub(crate) fn is_infinity(&self) -> bool {
@@ -95,7 +97,8 @@ impl Affine {
         self.x
     }
 
-    /// Reads two coordinates of 32 octets; `None` where they are no point of the curve, or not below p.
+    /// Reads two coordinates of 32 octets. Returns `None` if they are not a point of the curve, or
+    /// not below p.
     pub(crate) fn from_coordinates(octets: &[u8; 64]) -> Option<Self> {
         let (x, y) = octets.split_at(32);
         let x = Field::from_octets(x.try_into().ok()?)?;
@@ -103,7 +106,7 @@ impl Affine {
         (y.square() == right_side(x)).then_some(Self { x, y })
     }
 
-    /// Two coordinates of 32 octets.
+    /// Returns two coordinates of 32 octets.
     pub(crate) fn to_coordinates(self) -> [u8; 64] {
         let mut octets = [0; 64];
         octets[..32].copy_from_slice(&self.x.to_octets());
@@ -111,16 +114,18 @@ impl Affine {
         octets
     }
 
-    /// Reads a compressed point; `None` where the octets are none, or x is not below p.
+    /// Reads a compressed point. Returns `None` if the octets are not a point, or if x is not below
+    /// p.
     pub(crate) fn from_compressed(octets: &[u8; COMPRESSED]) -> Option<Self> {
         let (x, is_odd) = Self::split_compressed(octets)?;
         let root = right_side(x).square_root()?;
-        // No point of this curve has y = 0: its order is odd.
+        // y = 0 does not occur on this curve, because its order is odd.
         let y = if root.is_odd() == is_odd { root } else { -root };
         Some(Self { x, y })
     }
 
-    /// x of a compressed point, which may be none, and whether y is odd.
+    /// Returns x of a compressed point and whether y is odd. It does not check that a point with
+    /// this x exists.
     pub(super) fn split_compressed(octets: &[u8; COMPRESSED]) -> Option<(Field, bool)> {
         let (&first, x) = octets.split_first()?;
         let x = Field::from_octets(x.try_into().ok()?)?;
@@ -138,7 +143,8 @@ impl Affine {
         Self { y: -self.y, ..self }
     }
 
-    /// Adds the bits of another point that `mask` lets through; these places are 0 before.
+    /// ORs the bits of another point that are in `mask` into this point. These bits must be 0
+    /// before.
     #[inline(always)]
     pub(super) fn merge(&mut self, other: &Self, mask: u64) {
         self.x.merge(&other.x, mask);
@@ -173,13 +179,13 @@ impl Jacobian {
         Self { y: -self.y, ..self }
     }
 
-    /// Twice the point, infinity included.
+    /// Returns the doubled point, including infinity.
     #[inline(never)]
     pub(super) fn double(&self) -> Self {
         let delta = self.z.square();
         let product = (self.x - delta) * (self.x + delta);
         let alpha = product.double() + product;
-        // 2Y, 4Y² and 4XY²: of 8Y⁴, half of the square of the second is left.
+        // 2Y, 4Y² and 4XY². 8Y⁴ is half of the square of 4Y².
         let y2 = self.y.double();
         let gamma4 = y2.square();
         let beta4 = self.x * gamma4;
@@ -187,7 +193,7 @@ impl Jacobian {
         Self { x, y: alpha * (beta4 - x) - gamma4.square().halve(), z: y2 * self.z }
     }
 
-    /// The point doubled this many times.
+    /// Doubles the point this many times.
     pub(super) fn double_times(mut self, times: usize) -> Self {
         for _ in 0..times {
             self = self.double();
@@ -195,8 +201,9 @@ impl Jacobian {
         self
     }
 
-    /// The sum with an affine point in constant time. Z of the result is 0, whatever the sum, where the points are the
-    /// same or opposite or this one is infinity; and once Z is 0 it stays 0 in any further doubling or addition.
+    /// Returns the sum with an affine point, in constant time. If the points are equal or opposite,
+    /// or this point is infinity, Z of the result is 0, whatever the actual sum. Once Z is 0, it
+    /// stays 0 in every further doubling or addition.
     #[inline(never)]
     pub(super) fn add_different(&self, other: &Affine) -> Self {
         let z2 = self.z.square();
@@ -205,7 +212,8 @@ impl Jacobian {
         finish_addition(self.x, self.y, h, r, self.z * h)
     }
 
-    /// The sum with an affine point, whatever the two are. For public points: it branches on them.
+    /// Returns the sum with an affine point, for any two points. For public points: it branches on
+    /// them.
     pub(super) fn add_affine(&self, other: &Affine) -> Self {
         if self.is_infinity() {
             return (*other).into();
@@ -221,7 +229,7 @@ impl Jacobian {
         }
     }
 
-    /// The sum with a point, whatever the two are. For public points: it branches on them.
+    /// Returns the sum with a point, for any two points. For public points: it branches on them.
     pub(super) fn add(&self, other: &Cached) -> Self {
         if self.is_infinity() {
             return other.point;
@@ -250,7 +258,7 @@ impl Jacobian {
         finish_addition(u1, s1, h, r, self.z * other.point.z * h)
     }
 
-    /// For points other than infinity.
+    /// Compares two points other than infinity.
     fn relation(&self, other: &Self) -> AdditionCase {
         let (z2, other_z2) = (self.z.square(), other.z.square());
         if self.x * other_z2 != other.x * z2 {
@@ -268,11 +276,11 @@ impl Jacobian {
         Cached { point: self, z2, z3: z2 * self.z }
     }
 
-    /// Takes points to affine form with one inversion for all of them. Infinity comes out as (0, 0), which is no point
-    /// of the curve.
+    /// Converts points to affine form with one inversion for all of them. Infinity becomes (0, 0),
+    /// which is not a point of the curve.
     ///
-    /// The inverses are wiped: Z of a secret multiple reveals bits of the scalar (Naccache, Smart, Stern, "Projective Coordinates
-    /// Leak"). The affine points are not wiped.
+    /// The inverses are wiped, because Z of a secret multiple reveals bits of the scalar (Naccache,
+    /// Smart, Stern, "Projective Coordinates Leak"). The affine points are not wiped.
     pub(crate) fn normalize_all(points: &[Self]) -> Vec<Affine> {
         let mut inverses: Zeroizing<Vec<Field>> =
             Zeroizing::new(points.iter().map(|point| point.z).collect());
@@ -284,14 +292,15 @@ impl Jacobian {
         points.iter().zip(&*inverses).map(affine).collect()
     }
 
-    /// The coordinates of a secret multiple and the inverse of Z, which must be wiped.
+    /// Returns the coordinates of a secret multiple and the inverse of Z, which must all be wiped.
     #[cfg(test)]
     pub(crate) fn secrets(&self) -> Vec<(String, Vec<u8>)> {
         let named = [("X", self.x), ("Y", self.y), ("Z", self.z), ("1/Z", self.z.invert())];
         named.map(|(name, field)| (name.to_owned(), octets_of(&field))).to_vec()
     }
 
-    /// The octet forms, with one inversion for all of them: compressed, or one zero octet for infinity.
+    /// Encodes points with one inversion for all of them: in compressed form, or as one zero octet
+    /// for infinity.
     pub(crate) fn encode_all(points: &[Self]) -> Vec<Encoded> {
         let affine = Self::normalize_all(points);
         points
@@ -305,8 +314,8 @@ impl Jacobian {
     }
 }
 
-/// The part that additions have in common: `u1` and `s1` are the coordinates of the first point, `h` and `r` the
-/// differences to those of the second, and `z` is that of the sum.
+/// The common part of additions. `u1` and `s1` are the coordinates of the first point, `h` and `r`
+/// are the differences to the coordinates of the second point, and `z` is Z of the sum.
 #[inline(always)]
 fn finish_addition(u1: Field, s1: Field, h: Field, r: Field, z: Field) -> Jacobian {
     let h2 = h.square();
@@ -316,7 +325,7 @@ fn finish_addition(u1: Field, s1: Field, h: Field, r: Field, z: Field) -> Jacobi
     Jacobian { x, y: r * (v - x) - s1 * h3, z }
 }
 
-/// A point as octets.
+/// An encoded point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
     octets: [u8; COMPRESSED],

@@ -1,11 +1,11 @@
-//! Integers modulo the order of P-256's base point (FIPS 186-4, section D.1.2.3), below it, in four limbs.
-//! Nothing here branches on a value or uses one as an address.
+//! Integers modulo the order of P-256's base point (FIPS 186-4, section D.1.2.3), always below it,
+//! in four limbs. No function branches on a value or uses a value as an address.
 
 use zeroize::{DefaultIsZeroes, Zeroizing};
 
 use crate::limbs::{self, add, add_carry, multiply_add, select, subtract, subtract_borrow};
 
-/// The order of the base point, and so of the curve.
+/// The order of the base point, which is also the order of the curve.
 const ORDER: [u64; 4] =
     [0xf3b9_cac2_fc63_2551, 0xbce6_faad_a717_9e84, 0xffff_ffff_ffff_ffff, 0xffff_ffff_0000_0000];
 
@@ -16,10 +16,10 @@ const ORDER_INVERSE: u64 = 0xccd1_c8aa_ee00_bc4f;
 const RADIX_SQUARED: [u64; 4] =
     [0x8324_4c95_be79_eea2, 0x4699_799c_49bd_6fa6, 0x2845_b239_2b6b_ec59, 0x66e1_2d94_f3d9_5620];
 
-/// Signed digits of [`Scalar::recode`].
+/// Number of signed digits of [`Scalar::recode`].
 pub(super) const DIGITS: usize = 260;
 
-/// 2²⁶⁰ − 1 modulo the order: what all digits together come to if each is 1.
+/// 2²⁶⁰ − 1 modulo the order: the sum of all digits if each is 1.
 const ALL_ONES: Scalar =
     Scalar([0xc463_53d0_39cd_aaef, 0x3190_5525_8e86_17b0, 0x0000_0000_0000_0004, 0x0000_000f_ffff_fff0]);
 
@@ -36,18 +36,18 @@ impl DefaultIsZeroes for Scalar {}
 impl Scalar {
     pub(crate) const ZERO: Self = Self([0; 4]);
 
-    /// Reads 32 octets, big-endian; `None` from the order on.
+    /// Reads 32 big-endian octets. Returns `None` if the number is not below the order.
     pub(crate) fn from_octets(octets: &[u8; 32]) -> Option<Self> {
         let read = limbs::from_octets(octets);
         limbs::is_below(&read, &ORDER).then_some(Self(read))
     }
 
-    /// Reads 32 octets, big-endian, modulo the order.
+    /// Reads 32 big-endian octets, reduced modulo the order.
     pub(crate) fn from_octets_reduced(octets: &[u8; 32]) -> Self {
         Self::reduce(limbs::from_octets(octets), 0)
     }
 
-    /// 32 octets, big-endian.
+    /// Returns 32 big-endian octets.
     pub(crate) fn to_octets(self) -> [u8; 32] {
         limbs::to_octets(&self.0)
     }
@@ -56,7 +56,8 @@ impl Scalar {
         Self([short as u64, (short >> 64) as u64, 0, 0])
     }
 
-    /// Subtracts the order once where the number, with `high` as its fifth limb, is not below it.
+    /// Subtracts the order once if the number is not below it. `high` is the fifth limb of the
+    /// number.
     fn reduce(read: [u64; 4], high: u64) -> Self {
         let (low, borrow) = subtract(&read, &ORDER);
         let (_, borrow) = subtract_borrow(high, 0, borrow);
@@ -71,7 +72,7 @@ impl Scalar {
     #[cfg(test)]
     pub(crate) fn negate(self) -> Self {
         let (difference, _) = subtract(&ORDER, &self.0);
-        // The order itself stands for zero.
+        // The difference is the order itself if the scalar is zero.
         Self::reduce(difference, 0)
     }
 
@@ -79,7 +80,7 @@ impl Scalar {
         montgomery(&montgomery(&self.0, &other.0).0, &RADIX_SQUARED)
     }
 
-    /// Half of it, modulo the order.
+    /// Returns half of the scalar, modulo the order.
     fn halve(self) -> Self {
         let odd = (self.0[0] & 1).wrapping_neg();
         let (sum, carry) = add(&self.0, &ORDER.map(|limb| limb & odd));
@@ -87,46 +88,48 @@ impl Scalar {
         Self(std::array::from_fn(|limb| (sum[limb] >> 1) | (above[limb] << 63)))
     }
 
-    /// Recodes the scalar into [`DIGITS`] digits of which none is zero: digit i, worth 2ⁱ, is +1 where bit i of the
-    /// result is set and −1 where it is not. (Hamburg, "Fast and compact elliptic-curve cryptography", section 3.3.)
+    /// Recodes the scalar into [`DIGITS`] nonzero digits. Digit i, with the weight 2ⁱ, is +1 if bit
+    /// i of the result is set and −1 if it is not (Hamburg, "Fast and compact elliptic-curve
+    /// cryptography", section 3.3).
     ///
-    /// With b the result: Σ 2ⁱ·(2bᵢ − 1) = 2b − (2²⁶⁰ − 1), and so b is (scalar + 2²⁶⁰ − 1)/2.
+    /// If b is the result, Σ 2ⁱ·(2bᵢ − 1) = 2b − (2²⁶⁰ − 1). Therefore b is (scalar + 2²⁶⁰ − 1)/2.
     pub(super) fn recode(self) -> Self {
         self.add(ALL_ONES).halve()
     }
 
-    /// Recodes the scalar into octets, least significant first: octet v in place i stands for the odd number 2v − 255, times
-    /// 2⁸ⁱ.
+    /// Recodes the scalar into octets, least significant first. Octet v at index i represents the
+    /// odd number 2v − 255, times 2⁸ⁱ.
     ///
-    /// As for [`Scalar::recode`]: with b the number that the octets make, Σ 2⁸ⁱ·(2vᵢ − 255) = 2b − (2²⁵⁶ − 1).
+    /// As in [`Scalar::recode`], if b is the number with these octets, Σ 2⁸ⁱ·(2vᵢ − 255) = 2b −
+    /// (2²⁵⁶ − 1).
     pub(super) fn recode_octets(self) -> [u8; 32] {
         let mut octets = self.add(ALL_ONES_256).halve().to_octets();
         octets.reverse();
         octets
     }
 
-    /// Bit `at`, 0 or 1; 0 from bit 256 on.
+    /// Returns bit `at`, 0 or 1. Bits from 256 on are 0.
     #[inline(always)]
     pub(crate) fn bit(&self, at: usize) -> u64 {
         self.0.get(at / 64).map_or(0, |limb| (limb >> (at % 64)) & 1)
     }
 }
 
-/// A scalar in Montgomery form (times 2²⁵⁶), by which others are multiplied in one step.
+/// A scalar in Montgomery form (times 2²⁵⁶), for multiplications in one step.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ScalarForm(Scalar);
 
 impl DefaultIsZeroes for ScalarForm {}
 
 impl ScalarForm {
-    /// 1.
+    /// The number 1.
     const ONE: Self = Self(Scalar([0x0c46_353d_039c_daaf, 0x4319_0552_58e8_617b, 0, 0x0000_0000_ffff_ffff]));
 
     pub(crate) fn new(scalar: Scalar) -> Self {
         Self(montgomery(&scalar.0, &RADIX_SQUARED))
     }
 
-    /// The product with a scalar in plain form, which is in plain form again.
+    /// Returns the product with a scalar in plain form, in plain form.
     pub(crate) fn multiply_plain(self, scalar: Scalar) -> Scalar {
         montgomery(&self.0.0, &scalar.0)
     }
@@ -135,7 +138,8 @@ impl ScalarForm {
         Self(montgomery(&self.0.0, &other.0.0))
     }
 
-    /// The inverse, as the power of the order less 2, four bits at a time; zero for zero.
+    /// Returns the inverse as a power with the order minus 2 as exponent, four bits at a time.
+    /// Returns zero for zero.
     fn invert(self) -> Self {
         let mut powers = Zeroizing::new([Self::ONE; 16]);
         for exponent in 1..powers.len() {
@@ -147,13 +151,13 @@ impl ScalarForm {
             for _ in 0..4 {
                 power = power.multiply(power);
             }
-            // A digit of the order, which is no secret.
+            // The index is a digit of the order, which is not secret.
             power.multiply(powers[(exponent[digit / 16] >> (digit % 16 * 4)) as usize & 15])
         })
     }
 
-    /// Replaces each, of which none is zero, by its inverse, at the cost of one inversion and three multiplications for
-    /// each.
+    /// Replaces each scalar by its inverse. No scalar may be zero. The cost is one inversion, and
+    /// three multiplications for each scalar.
     pub(crate) fn invert_all(forms: &mut [Self]) {
         let mut products = Zeroizing::new(Vec::with_capacity(forms.len()));
         let mut product = Self::ONE;
@@ -170,7 +174,7 @@ impl ScalarForm {
     }
 }
 
-/// a·b·2⁻²⁵⁶ modulo the order.
+/// Returns a·b·2⁻²⁵⁶ modulo the order.
 fn montgomery(a: &[u64; 4], b: &[u64; 4]) -> Scalar {
     let mut t = [0_u64; 6];
     for &limb in a {

@@ -1,9 +1,9 @@
-//! What a VRF proof states.
+//! The statement that a VRF proof proves.
 
 use super::point::Affine;
 use super::scalar::Scalar;
 
-/// What is public of a proof, but its key.
+/// The public values of a proof, except the key.
 #[derive(Clone, Copy)]
 pub(crate) struct Statement {
     /// The point of the input.

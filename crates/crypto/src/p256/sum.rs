@@ -1,16 +1,18 @@
-//! Adding many pairs of affine points with one inversion for all of them: 5 multiplications and a squaring for each, where
-//! an addition in Jacobian coordinates takes 8 and 3, and the sum is affine again.
+//! Adds many pairs of affine points with one inversion for all of them. Each addition takes 5
+//! multiplications and a squaring, while an addition in Jacobian coordinates takes 8
+//! multiplications and 3 squarings. The sums are affine.
 
 use super::field::Field;
 use super::point::Affine;
 
-/// Products that are made side by side: a multiplication waits for the one before it in its own lane alone.
+/// Number of products that are computed in parallel. A multiplication depends only on the previous
+/// one in its own lane.
 const LANES: usize = 4;
 
-/// Adds each of `others` to the point at its place, in constant time. Returns false, and changes nothing, where two that
-/// are to be added are equal or opposite; no point is infinity.
+/// Adds each of `others` to the point at its index, in constant time. Returns false and changes
+/// nothing if two points to add are equal or opposite. No point may be infinity.
 ///
-/// `products` is room for work, which has secrets where the points are secret.
+/// `products` is a work buffer, which contains secrets if the points are secret.
 #[must_use]
 pub(super) fn add_different(points: &mut [Affine], others: &[Affine], products: &mut Vec<Field>) -> bool {
     products.clear();
@@ -26,7 +28,8 @@ pub(super) fn add_different(points: &mut [Affine], others: &[Affine], products: 
     invert_lanes(&mut lanes);
     let pairs = points.iter_mut().zip(others).zip(&*products).enumerate();
     for (place, ((point, other), before)) in pairs.rev() {
-        // The lane has the inverse of the product up to this place, and then up to the one before.
+        // The lane has the inverse of the product up to this index, and after the multiplication
+        // that up to the previous index.
         let lane = &mut lanes[place % LANES];
         let slope = (other.y - point.y) * (*lane * *before);
         *lane = *lane * (other.x - point.x);
@@ -35,7 +38,8 @@ pub(super) fn add_different(points: &mut [Affine], others: &[Affine], products: 
     true
 }
 
-/// Replaces each of the numbers, of which none is zero, by its inverse, with one inversion. What is secret stays on the stack.
+/// Replaces each number by its inverse, with one inversion. No number may be zero. Secrets stay on
+/// the stack.
 fn invert_lanes(lanes: &mut [Field; LANES]) {
     let [a, b, c, d] = *lanes;
     let (ab, cd) = (a * b, c * d);
@@ -44,16 +48,16 @@ fn invert_lanes(lanes: &mut [Field; LANES]) {
     *lanes = [of_ab * b, of_ab * a, of_cd * d, of_cd * c];
 }
 
-/// The sum of two points whose line, or tangent, has this slope.
+/// Returns the sum of two points whose line, or tangent, has this slope.
 #[inline(always)]
 fn third_point(point: &Affine, other: &Affine, slope: Field) -> Affine {
     let x = slope.square() - point.x - other.x;
     Affine { x, y: slope * (point.x - x) - point.y }
 }
 
-/// What one addition comes to.
+/// The kind of one addition.
 enum Case {
-    /// The sum of two points, with the numerator and the denominator of the slope.
+    /// The sum of two points, given by numerator and denominator of the slope.
     Line(Field, Field),
     Known(Affine),
 }
@@ -71,13 +75,13 @@ fn case(point: &Affine, other: &Affine) -> Case {
     if point.y != other.y {
         return Case::Known(Affine::INFINITY);
     }
-    // The tangent: (3x² − 3)/2y. No point of this curve has y = 0: its order is odd.
+    // The tangent: (3x² − 3)/2y. y = 0 does not occur on this curve, because its order is odd.
     let square = point.x.square() - Field::ONE;
     Case::Line(square.double() + square, point.y.double())
 }
 
-/// Adds each of `others` to the point at its place, whatever they are: [`Affine::INFINITY`] stands for infinity. For public
-/// points: it branches on them.
+/// Adds each of `others` to the point at its index, for any points. [`Affine::INFINITY`] represents
+/// infinity. For public points: it branches on them.
 fn add_any(points: &mut [Affine], others: &[Affine]) {
     let mut denominators: Vec<Field> = points
         .iter()
@@ -96,13 +100,14 @@ fn add_any(points: &mut [Affine], others: &[Affine]) {
     }
 }
 
-/// Sums of many points each: `points` has the first point of each of the `count` sums, then the second of each, and so on.
-/// The sums are left at the front, [`Affine::INFINITY`] for infinity, which none of the points is. For public points.
+/// Computes `count` sums of many points each. `points` contains the first point of each sum, then
+/// the second point of each sum, and so on; none of the points may be infinity. The sums are
+/// written to the start of `points`, with [`Affine::INFINITY`] for infinity. For public points.
 pub(super) fn sum_any(points: &mut [Affine], count: usize, products: &mut Vec<Field>) {
     let mut is_special = false;
     fold(points, count, |left, right| {
         if is_special || !add_different(left, right, products) {
-            // From here on, some may be infinity.
+            // From here on, some points may be infinity.
             is_special = true;
             add_any(left, right);
         }
@@ -110,13 +115,15 @@ pub(super) fn sum_any(points: &mut [Affine], count: usize, products: &mut Vec<Fi
     });
 }
 
-/// As [`sum_any`], in constant time. Returns false where two that are to be added are equal or opposite.
+/// Like [`sum_any`], but in constant time. Returns false if two points to add are equal or
+/// opposite.
 #[must_use]
 pub(super) fn sum_different(points: &mut [Affine], count: usize, products: &mut Vec<Field>) -> bool {
     fold(points, count, |left, right| add_different(left, right, products))
 }
 
-/// Adds the later half of the terms to the earlier one until each sum has one term, or `add` returns false.
+/// Adds the second half of the terms to the first half until each sum has one term, or `add`
+/// returns false.
 fn fold(points: &mut [Affine], count: usize, mut add: impl FnMut(&mut [Affine], &[Affine]) -> bool) -> bool {
     let mut terms = points.len().checked_div(count).unwrap_or(0);
     while terms > 1 {

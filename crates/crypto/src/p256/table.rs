@@ -1,4 +1,5 @@
-//! Tables of a point's multiples with which a multiplication is 31 additions and no doubling, for public values.
+//! Tables of multiples of a point, for public values. With such a table, a multiplication takes 31
+//! additions and no doubling.
 
 use std::sync::OnceLock;
 
@@ -13,14 +14,15 @@ use super::scalar::Scalar;
 use super::sum::{add_different, sum_any};
 use super::windows::{ENTRIES, WIDTH, WINDOWS};
 
-/// Odd multiples of a point P of prime order: for window w, entry e holds (2e + 1)·2⁸ʷ·P. 256 KiB.
+/// Odd multiples of a point P of prime order: for window w, entry e is (2e + 1)·2⁸ʷ·P. It has 256
+/// KiB.
 pub(crate) struct Table {
     entries: Entries,
     #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
     point: Affine,
 }
 
-/// The entries, in the form that the arithmetic reads which made the table.
+/// The entries, in the format of the arithmetic that built the table.
 enum Entries {
     Plain(Vec<Affine>),
     #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
@@ -28,7 +30,8 @@ enum Entries {
 }
 
 impl Table {
-    /// Makes the table: as much work as about twenty verifications of a signature in aws-lc, or eight with lanes.
+    /// Builds the table. This takes as long as about twenty verifications of a signature in aws-lc,
+    /// or eight with lanes.
     pub(crate) fn new(point: &Affine) -> Self {
         let entries = match Engine::detect() {
             Engine::Scalar => Entries::Plain(multiples(point)),
@@ -43,7 +46,7 @@ impl Table {
     }
 }
 
-/// The entries of a table for the lanes.
+/// Returns the entries of a table for the lanes.
 #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
 fn packed(ifma: Ifma, point: &Affine) -> PackedTable {
     let next = |power: &Jacobian| Some(power.double_times(WIDTH));
@@ -51,18 +54,19 @@ fn packed(ifma: Ifma, point: &Affine) -> PackedTable {
     ifma.pack_multiples(&Jacobian::normalize_all(&powers))
 }
 
-/// The entries of a table.
+/// Returns the entries of a table.
 fn multiples(point: &Affine) -> Vec<Affine> {
     let powers = powers_of_two(point);
     let mut entries: Vec<Affine> = powers.iter().step_by(WIDTH).copied().collect();
     let (mut others, mut products) = (Vec::new(), Vec::new());
-    // Twice as many in each round: (2e + 1 + 2m)·P for the m entries that there are.
+    // Each round doubles the number of entries: it adds (2e + 1 + 2m)·P for the m existing entries.
     for round in 1..WIDTH {
         let known = 1 << (round - 1);
         others.clear();
         others.extend(powers.iter().skip(round).step_by(WIDTH).flat_map(|power| (0..known).map(|_| *power)));
         let mut sums = entries.clone();
-        // No two are equal or opposite: their factors differ by less than the order, which is prime.
+        // No two points are equal or opposite: their factors differ by less than the order, which
+        // is prime.
         let different = add_different(&mut sums, &others, &mut products);
         debug_assert!(different, "a point of another order");
         entries = entries
@@ -74,18 +78,18 @@ fn multiples(point: &Affine) -> Vec<Affine> {
     entries
 }
 
-/// The entries of the base point's table, made when they are first used.
+/// Returns the entries of the table of the base point, built at first use.
 fn base_entries() -> &'static [Affine] {
     static TABLE: OnceLock<Vec<Affine>> = OnceLock::new();
     TABLE.get_or_init(|| multiples(&Affine::BASE))
 }
 
-/// Appends, for each window, what it adds to the multiple by each of the `scalars`, in order.
+/// Appends, for each window, the term of each of the `scalars`, in order.
 fn push_terms(entries: &[Affine], scalars: &[[u8; WINDOWS]], terms: &mut Vec<Affine>) {
     for (window, entries) in entries.chunks_exact(ENTRIES).enumerate() {
         terms.extend(scalars.iter().map(|octets| {
             let octet = octets[window];
-            // Octet v stands for 2v − 255.
+            // Octet v represents 2v − 255.
             let is_negative = octet < ENTRIES as u8;
             let entry = if is_negative { ENTRIES as u8 - 1 - octet } else { octet - ENTRIES as u8 };
             let entry = &entries[usize::from(entry)];
@@ -94,14 +98,14 @@ fn push_terms(entries: &[Affine], scalars: &[[u8; WINDOWS]], terms: &mut Vec<Aff
     }
 }
 
-/// 2ⁱ·P for i below 256.
+/// Returns 2ⁱ·P for i below 256.
 fn powers_of_two(point: &Affine) -> Vec<Affine> {
     let next = |power: &Jacobian| Some(power.double());
     let powers: Vec<_> = std::iter::successors(Some((*point).into()), next).take(WINDOWS * WIDTH).collect();
     Jacobian::normalize_all(&powers)
 }
 
-/// Room for the work of [`multiply_both`], to be used again.
+/// Reusable work buffers of [`multiply_both`].
 #[derive(Default)]
 pub(crate) struct Workspace {
     terms: Vec<Affine>,
@@ -109,8 +113,8 @@ pub(crate) struct Workspace {
     octets: Vec<[u8; WINDOWS]>,
 }
 
-/// a·B + b·P for each pair of scalars, with the base point B and the point P of the table; [`Affine::INFINITY`] for
-/// infinity.
+/// Returns a·B + b·P for each pair of scalars, with the base point B and the point P of the table.
+/// [`Affine::INFINITY`] represents infinity.
 pub(crate) fn multiply_both<'w>(
     table: &Table,
     pairs: &[(Scalar, Scalar)],

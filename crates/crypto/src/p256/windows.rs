@@ -1,10 +1,11 @@
-//! How the scalars of a table of multiples are recoded.
+//! Parameters of the recoding of scalars for tables of multiples.
 
-/// Windows of a scalar, each an octet of its recoded form.
+/// Number of windows of a scalar. Each window is one octet of the recoded form.
 pub(super) const WINDOWS: usize = 32;
 
 /// Bits of a window.
 pub(super) const WIDTH: usize = 8;
 
-/// Entries for one window: the odd multiples up to 255, each of which serves for its negation too.
+/// Number of entries for one window: the odd multiples up to 255. Each entry also serves for its
+/// negation.
 pub(super) const ENTRIES: usize = 1 << (WIDTH - 1);

@@ -1,13 +1,15 @@
-//! ECVRF-EDWARDS25519-SHA512-TAI and -ELL2 (RFC 9381, section 5.5, suites 0x03 and 0x04), which differ only in how an input
-//! is hashed to the curve.
+//! ECVRF-EDWARDS25519-SHA512-TAI and -ELL2 (RFC 9381, section 5.5, suites 0x03 and 0x04). The
+//! suites differ only in the function that hashes an input to the curve.
 //!
-//! What takes time shows of what: the first suite tries until it finds a point, so its time tells how many tries the *input*
-//! took; the input of NSEC5 is the name that was asked for, which the asker knows. The second suite hashes in constant
-//! time. Multiplications by the private scalar and by the nonce take the same time for all of them.
+//! Timing: the first suite makes attempts until it finds a point, so its time depends on the number
+//! of attempts for the *input*. The input of NSEC5 is the queried name, which the client knows. The
+//! second suite hashes in constant time. Multiplications by the private scalar and by the nonce run
+//! in constant time.
 //!
-//! The hash has 64 octets; NSEC5 takes the first 32.
+//! The hash has 64 octets. NSEC5 uses the first 32.
 //!
-//! Proofs are made with arithmetic of our own ([`point`]) and verified with the library's.
+//! Proofs are generated with the arithmetic of this crate ([`point`]) and verified with that of the
+//! library.
 
 mod field;
 mod point;
@@ -28,19 +30,19 @@ use super::error::{BadProof, ProveError, VrfKeyError};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
 use crate::hash::{sha512, sha512_into};
 
-/// Octets of a challenge: cLen.
+/// Length of a challenge in octets: cLen.
 const CHALLENGE: usize = 16;
 
-/// Octets of a public key, and of every other point.
+/// Length of a public key, and of every other point, in octets.
 pub(super) const PUBLIC_KEY: usize = 32;
 
-/// Octets of a secret seed.
+/// Length of a secret seed in octets.
 pub(super) const SECRET: usize = 32;
 
-/// Octets of a proof: point, challenge, s.
+/// Length of a proof in octets: point, challenge, s.
 pub(super) const PROOF: usize = PUBLIC_KEY + CHALLENGE + 32;
 
-/// Octets of the VRF's own hash.
+/// Length of the complete hash of the VRF in octets.
 const FULL_HASH: usize = 64;
 
 /// One of the two suites.
@@ -70,26 +72,27 @@ pub(super) struct Private {
     suite: Suite,
     seed: Zeroizing<[u8; SECRET]>,
     scalar: Zeroizing<Scalar>,
-    /// The second half of the hashed seed, from which nonces are made.
+    /// The second half of the hashed seed, from which nonces are derived.
     prefix: Zeroizing<[u8; 32]>,
     public_key: [u8; PUBLIC_KEY],
 }
 
 pub(super) struct Public {
     suite: Suite,
-    /// −Y.
+    /// The negated key, −Y.
     negative: EdwardsPoint,
     octets: [u8; PUBLIC_KEY],
 }
 
-/// A proof in its parts.
+/// The parts of a proof.
 struct Proof {
     gamma: EdwardsPoint,
     challenge: Scalar,
     s: Scalar,
 }
 
-/// y of a public key field, which P and −P have in common; `None` where the length is another one.
+/// Returns y of a public key field, which P and −P have in common, or `None` if the length is
+/// wrong.
 pub(super) fn coordinate(key: &[u8]) -> Option<Vec<u8>> {
     let mut y: [u8; PUBLIC_KEY] = key.try_into().ok()?;
     y[PUBLIC_KEY - 1] &= 0x7f;
@@ -97,14 +100,14 @@ pub(super) fn coordinate(key: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Private {
-    /// Makes a key from a random seed.
+    /// Generates a key from a random seed.
     pub(super) fn generate(suite: Suite) -> Result<Self, VrfKeyError> {
         let mut seed = Zeroizing::new([0; SECRET]);
         rand::fill(seed.as_mut()).map_err(|_| VrfKeyError::Generation(suite.algorithm()))?;
         Self::from_secret(suite, seed.as_ref())
     }
 
-    /// Takes a seed of 32 octets (RFC 8032, section 5.1.5).
+    /// Derives a key from a seed of 32 octets (RFC 8032, section 5.1.5).
     pub(super) fn from_secret(suite: Suite, seed: &[u8]) -> Result<Self, VrfKeyError> {
         let seed: [u8; SECRET] =
             seed.try_into().map_err(|_| VrfKeyError::InvalidPrivateKey(suite.algorithm()))?;
@@ -129,8 +132,8 @@ impl Private {
         &self.public_key
     }
 
-    /// Appends a proof for each input to `proofs` and its hash to `hashes` (RFC 9381, section 5.1). The inputs share their
-    /// inversions. On error, some may be there.
+    /// Appends a proof for each input to `proofs` and its hash to `hashes` (RFC 9381, section 5.1).
+    /// The inputs share their inversions. If it fails, the output may contain some of the results.
     pub(super) fn prove_batch(
         &self,
         alphas: &[&[u8]],
@@ -138,7 +141,8 @@ impl Private {
         hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
     ) -> Result<(), ProveError> {
         let inputs = self.hash_to_curve_all(alphas).ok_or(ProveError::NoPoint)?;
-        // With all the room from the start: what a vector leaves behind when it grows is not wiped.
+        // Reserve the full capacity: copies that a growing vector leaves in freed memory are not
+        // wiped.
         let mut nonces = Zeroizing::new(Vec::with_capacity(inputs.len()));
         nonces.extend(inputs.iter().map(|(_, h)| *self.nonce(h)));
         let mut points = Zeroizing::new(Vec::with_capacity(4 * inputs.len()));
@@ -160,7 +164,7 @@ impl Private {
         Ok(())
     }
 
-    /// Each input as a point and its octets.
+    /// Returns the point of each input, and its encoding.
     fn hash_to_curve_all(&self, alphas: &[&[u8]]) -> Option<Vec<(Point, [u8; 32])>> {
         match self.suite {
             Suite::TryAndIncrement => {
@@ -177,7 +181,8 @@ impl Private {
         }
     }
 
-    /// The nonce of RFC 8032, section 5.1.6, for the octets of H (RFC 9381, section 5.4.2.2).
+    /// Returns the nonce of RFC 8032, section 5.1.6, for the octets of H (RFC 9381, section
+    /// 5.4.2.2).
     fn nonce(&self, h: &[u8; 32]) -> Zeroizing<Scalar> {
         let mut message = Zeroizing::new([0; 64]);
         message[..32].copy_from_slice(&*self.prefix);
@@ -189,8 +194,9 @@ impl Private {
 }
 
 impl Public {
-    /// Parses a point and validates it (RFC 9381, section 5.4.5): a key of small order is refused. One with a part of small
-    /// order beside the large one is not, and harms nobody: what is hashed is the product with the cofactor.
+    /// Parses a point and validates it (RFC 9381, section 5.4.5): it rejects a key of small order.
+    /// It accepts a key with a component of small order in addition to the component of large
+    /// order. Such a key does no harm, because the hash is over the product with the cofactor.
     pub(super) fn parse(suite: Suite, octets: &[u8]) -> Result<Self, VrfKeyError> {
         let algorithm = suite.algorithm();
         let octets: [u8; PUBLIC_KEY] = octets.try_into().map_err(|_| VrfKeyError::PublicKeyLength {
@@ -229,7 +235,7 @@ impl Public {
         Ok(truncate(&hash_point(self.suite, &cleared.0)))
     }
 
-    /// U = s·B − c·Y and V = s·H − c·Γ; all of it is public.
+    /// Returns U = s·B − c·Y and V = s·H − c·Γ. All values are public.
     fn commitments(&self, h: &EdwardsPoint, proof: &Proof) -> [EdwardsPoint; 2] {
         let u = EdwardsPoint::vartime_double_scalar_mul_basepoint(&proof.challenge, &self.negative, &proof.s);
         let v = EdwardsPoint::vartime_multiscalar_mul([&proof.s, &proof.challenge], [h, &-proof.gamma]);
@@ -238,8 +244,8 @@ impl Public {
 }
 
 impl Proof {
-    /// Splits a proof (RFC 9381, section 5.4.4). `None` where its point is none or in another form than RFC 8032's, or s is
-    /// not below the order.
+    /// Splits a proof (RFC 9381, section 5.4.4). Returns `None` if its point is invalid or not in
+    /// the form of RFC 8032, or if s is not below the order.
     fn parse(octets: &[u8]) -> Option<Self> {
         let octets: &[u8; PROOF] = octets.try_into().ok()?;
         let (gamma, rest) = octets.split_first_chunk()?;
@@ -249,7 +255,7 @@ impl Proof {
     }
 }
 
-/// The hash of a proof, which is not verified (RFC 9381, section 5.2).
+/// Returns the hash of a proof without verifying it (RFC 9381, section 5.2).
 pub(super) fn proof_to_hash(suite: Suite, octets: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
     let proof = Proof::parse(octets).ok_or(BadProof)?;
     Ok(truncate(&hash_point(suite, &proof.gamma.mul_by_cofactor().compress().0)))
@@ -266,13 +272,13 @@ fn truncate(hash: &[u8; FULL_HASH]) -> [u8; VRF_HASH_OCTETS] {
     std::array::from_fn(|octet| hash[octet])
 }
 
-/// A challenge as a scalar; little-endian.
+/// Converts a little-endian challenge to a scalar.
 fn scalar_of(challenge: [u8; CHALLENGE]) -> Scalar {
     Scalar::from(u128::from_le_bytes(challenge))
 }
 
-/// Whether octets that stand for a point are those that RFC 8032, section 5.1.3, takes: y below p = 2²⁵⁵ − 19, and no
-/// sign where x = 0, which is where y = ±1.
+/// Returns whether an encoding of a point is canonical, as RFC 8032, section 5.1.3, requires: y
+/// must be below p = 2²⁵⁵ − 19, and there must be no sign bit if x = 0, that is, if y = ±1.
 fn is_canonical(octets: &[u8; 32]) -> bool {
     let sign = octets[31] >> 7;
     let mut y = *octets;
@@ -284,7 +290,7 @@ fn is_canonical(octets: &[u8; 32]) -> bool {
     !(is_large && y[0] >= 0xed) && !(sign == 1 && (is_one || is_minus_one))
 }
 
-/// Reads a point as RFC 8032, section 5.1.3, does.
+/// Decodes a point as in RFC 8032, section 5.1.3.
 fn decode(octets: &[u8; 32]) -> Option<EdwardsPoint> {
     if !is_canonical(octets) {
         return None;
@@ -292,7 +298,7 @@ fn decode(octets: &[u8; 32]) -> Option<EdwardsPoint> {
     CompressedEdwardsY(*octets).decompress()
 }
 
-/// An input as a point of the library.
+/// Hashes an input to a point of the library.
 fn hash_to_curve(suite: Suite, salt: &[u8; PUBLIC_KEY], alpha: &[u8]) -> Option<EdwardsPoint> {
     let clear = |octets: &[u8; 32]| {
         let point = decode(octets)?.mul_by_cofactor();
@@ -304,7 +310,8 @@ fn hash_to_curve(suite: Suite, salt: &[u8; PUBLIC_KEY], alpha: &[u8]) -> Option<
     }
 }
 
-/// Eight times the point that the octets stand for, where that is not the neutral element.
+/// Returns eight times the encoded point, or `None` if the octets are not a point or the result is
+/// the neutral element.
 fn decode_and_clear(octets: &[u8; 32]) -> Option<Point> {
     if !is_canonical(octets) {
         return None;
@@ -313,8 +320,9 @@ fn decode_and_clear(octets: &[u8; 32]) -> Option<Point> {
     (!point.is_neutral()).then_some(point)
 }
 
-/// Try and increment (RFC 9381, section 5.4.1.1): two tries on average, 256 at most. `read` makes a point of octets, if they
-/// stand for one, and multiplies it by the cofactor.
+/// Try and increment (RFC 9381, section 5.4.1.1): two attempts on average, at most 256. `read`
+/// decodes a point and multiplies it by the cofactor. It returns `None` if the octets are not a
+/// point.
 fn try_and_increment<P>(
     salt: &[u8; PUBLIC_KEY],
     alpha: &[u8],
@@ -337,14 +345,15 @@ fn try_and_increment<P>(
     None
 }
 
-/// `encode_to_curve` of RFC 9380 with the suite edwards25519_XMD:SHA-512_ELL2_NU_ (RFC 9381, section 5.4.1.2).
+/// `encode_to_curve` of RFC 9380 with the suite edwards25519_XMD:SHA-512_ELL2_NU_ (RFC 9381,
+/// section 5.4.1.2).
 fn elligator(salt: &[u8; PUBLIC_KEY], alpha: &[u8]) -> EdwardsPoint {
     const TAG: &[u8] = b"ECVRF_edwards25519_XMD:SHA-512_ELL2_NU_\x04";
     EdwardsPoint::encode_to_curve::<Sha512>(&[salt, alpha], &[TAG])
 }
 
-/// The challenge (RFC 9381, section 5.4.3), over the key too: without it, and without every point that the proof speaks of,
-/// a prover could choose one of them afterwards.
+/// Returns the challenge (RFC 9381, section 5.4.3). It covers the key and every point of the proof:
+/// a prover could choose a point that it does not cover afterwards.
 fn challenge(suite: Suite, points: [&[u8; 32]; 5]) -> [u8; CHALLENGE] {
     let mut message = [0; 2 + 5 * 32 + 1];
     message[..2].copy_from_slice(&[suite.octet(), 0x02]);

@@ -1,5 +1,5 @@
-//! The text of VRF private key files: a format of our own, so that no other program takes such a file for a signing key.
-//! [`VrfPrivateKey::from_text`] shows it.
+//! The format of VRF private key files. It is specific to this project, so that no other program
+//! mistakes such a file for a signing key. [`VrfPrivateKey::from_text`] shows it.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ const ALGORITHM: &str = "Algorithm";
 const PUBLIC_KEY: &str = "PublicKey";
 const PRIVATE_KEY: &str = "PrivateKey";
 
-/// The values of a file. They borrow the text, so that no copy of it needs to be wiped.
+/// The values of a file. They borrow the text, so that there is no copy to wipe.
 #[derive(Default)]
 struct Fields<'a> {
     algorithm: Option<&'a str>,
@@ -25,7 +25,7 @@ struct Fields<'a> {
 
 pub(super) fn read(text: &str) -> Result<VrfPrivateKey, VrfKeyError> {
     let fields = Fields::parse(text)?;
-    // "1 (ECVRF-P256-SHA256-TAI)": the mnemonic is for human readers.
+    // The number is followed by a mnemonic for human readers, as in "1 (ECVRF-P256-SHA256-TAI)".
     let number = fields.algorithm.ok_or(VrfKeyError::MissingField(ALGORITHM))?;
     let number = number.split_ascii_whitespace().next().unwrap_or_default();
     let algorithm = VrfAlgorithm(parse_number(number).ok_or(VrfKeyError::AlgorithmField)?);
@@ -83,7 +83,8 @@ fn decode(name: &'static str, value: Option<&str>) -> Result<Zeroizing<Vec<u8>>,
 
 pub(super) fn write(key: &VrfPrivateKey) -> Zeroizing<String> {
     let secret = key.secret();
-    // Room for all of it from the start: a string that grew would leave pieces of the key behind.
+    // Reserve the capacity for the whole text: a string that grows would leave parts of the key in
+    // freed memory.
     let octets = BASE64.encode_len(secret.len()) + BASE64.encode_len(key.public_key().len());
     let mut text = Zeroizing::new(String::with_capacity(octets + 160));
     let (number, mnemonic) = (key.algorithm().0, key.entry.mnemonic);

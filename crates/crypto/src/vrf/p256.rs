@@ -1,8 +1,8 @@
 //! ECVRF-P256-SHA256-TAI (RFC 9381, section 5.5, suite 0x01).
 //!
-//! What takes time shows of what: hashing an input to the curve tries until it finds a point, so its time tells how many
-//! tries the *input* took; the input of NSEC5 is the name that was asked for, which the asker knows. Multiplications
-//! by the private scalar and by the nonce take the same time for all of them.
+//! Timing: hashing to the curve makes attempts until it finds a point, so its time depends on the
+//! number of attempts for the *input*. The input of NSEC5 is the queried name, which the client
+//! knows. Multiplications by the private scalar and by the nonce run in constant time.
 
 #[cfg(test)]
 mod tests;
@@ -22,16 +22,16 @@ use crate::p256::{
 
 const SUITE: u8 = 0x01;
 
-/// Octets of a challenge: cLen.
+/// Length of a challenge in octets: cLen.
 const CHALLENGE: usize = 16;
 
-/// Octets of a public key: both coordinates.
+/// Length of a public key in octets: both coordinates.
 pub(super) const PUBLIC_KEY: usize = 64;
 
-/// Octets of a secret scalar.
+/// Length of a secret scalar in octets.
 pub(super) const SECRET: usize = 32;
 
-/// Octets of a proof: point, challenge, s.
+/// Length of a proof in octets: point, challenge, s.
 pub(super) const PROOF: usize = COMPRESSED + CHALLENGE + 32;
 
 const ALGORITHM: VrfAlgorithm = VrfAlgorithm::P256_SHA256_TAI;
@@ -48,36 +48,37 @@ pub(super) struct Public {
     table: ShortTable,
 }
 
-/// What a verification comes to: the hash of the proof, or that it does not fit.
+/// The result of a verification: the hash of the proof, or the error of an invalid proof.
 type Verdict = Result<[u8; VRF_HASH_OCTETS], BadProof>;
 
-/// A proof in its parts.
+/// The parts of a proof.
 struct Proof {
     gamma: Affine,
     challenge: u128,
     s: Scalar,
 }
 
-/// x of a public key field, which P and −P have in common; `None` where the length is another one.
+/// Returns x of a public key field, which P and −P have in common, or `None` if the length is
+/// wrong.
 pub(super) fn coordinate(key: &[u8]) -> Option<Vec<u8>> {
     let (x, y) = key.split_at_checked(PUBLIC_KEY / 2)?;
     (y.len() == x.len()).then(|| x.to_vec())
 }
 
 impl Private {
-    /// Makes a key: a random scalar from 1 to below the order.
+    /// Generates a key: a random scalar that is at least 1 and below the order.
     pub(super) fn generate() -> Result<Self, VrfKeyError> {
         loop {
             let mut octets = Zeroizing::new([0; SECRET]);
             rand::fill(octets.as_mut()).map_err(|_| VrfKeyError::Generation(ALGORITHM))?;
-            // One in 2³² is not below the order.
+            // One candidate in 2³² is not below the order.
             if let Ok(key) = Self::from_secret(octets.as_ref()) {
                 return Ok(key);
             }
         }
     }
 
-    /// Takes a scalar of 32 octets, big-endian.
+    /// Reads a scalar of 32 big-endian octets.
     pub(super) fn from_secret(octets: &[u8]) -> Result<Self, VrfKeyError> {
         let invalid = VrfKeyError::InvalidPrivateKey(ALGORITHM);
         let octets = octets.try_into().map_err(|_| invalid.clone())?;
@@ -99,8 +100,8 @@ impl Private {
         &self.public_key
     }
 
-    /// Appends a proof for each input to `proofs` and its hash to `hashes` (RFC 9381, section 5.1). The inputs share their
-    /// inversions. On error, some may be there.
+    /// Appends a proof for each input to `proofs` and its hash to `hashes` (RFC 9381, section 5.1).
+    /// The inputs share their inversions. If it fails, the output may contain some of the results.
     pub(super) fn prove_batch(
         &self,
         alphas: &[&[u8]],
@@ -131,8 +132,9 @@ impl Private {
 }
 
 impl Public {
-    /// Parses both coordinates and validates the point: no other check is due on a curve of prime order, whose point at
-    /// infinity has no such form (RFC 9381, section 5.4.5).
+    /// Parses both coordinates and validates the point. No other check is necessary: the order of
+    /// the curve is prime, and its point at infinity has no such encoding (RFC 9381, section
+    /// 5.4.5).
     pub(super) fn parse(octets: &[u8]) -> Result<Self, VrfKeyError> {
         let octets: &[u8; PUBLIC_KEY] = octets.try_into().map_err(|_| VrfKeyError::PublicKeyLength {
             algorithm: ALGORITHM,
@@ -159,7 +161,8 @@ impl Public {
         Ok(hash_point(gamma))
     }
 
-    /// Appends what [`Public::verify`] returns for each input and its proof to `outcome`, in order.
+    /// Appends the result of [`Public::verify`] for each input and its proof to `outcome`, in
+    /// order.
     pub(super) fn verify_batch(&self, items: &[(&[u8], &[u8])], outcome: &mut Vec<Verdict>) {
         let engine = Engine::detect();
         let single = |(alpha, proof): &(&[u8], &[u8])| self.verify(alpha, proof);
@@ -172,7 +175,8 @@ impl Public {
         }
     }
 
-    /// The verdict for each item, or `None` where the single verification must serve.
+    /// Returns the verdict for each item. A verdict is `None` if the single verification must
+    /// decide; the function returns `None` if it must decide for all items.
     fn judge(&self, engine: Engine, items: &[(&[u8], &[u8])]) -> Option<Vec<Option<Verdict>>> {
         let proofs = Proof::parse_all(engine, items);
         let well_formed =
@@ -199,7 +203,7 @@ impl Public {
         )
     }
 
-    /// U = s·B − c·Y and V = s·H − c·Γ.
+    /// Returns U = s·B − c·Y and V = s·H − c·Γ.
     fn commitments(&self, h: &Affine, proof: &Proof) -> [Encoded; 2] {
         let u = multiply_base_public(self.table.multiply(proof.challenge).negate(), &proof.s);
         let challenge = Scalar::from_short(proof.challenge);
@@ -210,13 +214,14 @@ impl Public {
 }
 
 impl Proof {
-    /// Splits a proof (RFC 9381, section 5.4.4). `None` where its point is none, or s is not below the order.
+    /// Splits a proof (RFC 9381, section 5.4.4). Returns `None` if its point is invalid, or if s is
+    /// not below the order.
     fn parse(octets: &[u8]) -> Option<Self> {
         let (gamma, challenge, s) = Self::split(octets)?;
         Some(Self { gamma: Affine::from_compressed(gamma)?, challenge, s })
     }
 
-    /// As [`Proof::parse`], for the proof of each item.
+    /// Like [`Proof::parse`], for the proof of each item.
     fn parse_all(engine: Engine, items: &[(&[u8], &[u8])]) -> Vec<Option<Self>> {
         let parts: Vec<_> = items.iter().map(|(_, proof)| Self::split(proof)).collect();
         let gammas: Vec<_> = parts.iter().flatten().map(|(gamma, ..)| **gamma).collect();
@@ -225,7 +230,7 @@ impl Proof {
         parts.into_iter().map(|parts| parts.and_then(&mut proof)).collect()
     }
 
-    /// The octets of the point, the challenge and s. `None` where s is not below the order.
+    /// Returns the octets of the point, the challenge and s, or `None` if s is not below the order.
     fn split(octets: &[u8]) -> Option<(&[u8; COMPRESSED], u128, Scalar)> {
         let octets: &[u8; PROOF] = octets.try_into().ok()?;
         let (gamma, rest) = octets.split_first_chunk::<COMPRESSED>()?;
@@ -234,7 +239,7 @@ impl Proof {
     }
 }
 
-/// The hash of a proof, which is not verified (RFC 9381, section 5.2).
+/// Returns the hash of a proof without verifying it (RFC 9381, section 5.2).
 pub(super) fn proof_to_hash(octets: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
     Proof::parse(octets).ok_or(BadProof)?;
     Ok(hash_point(&octets[..COMPRESSED]))
@@ -247,7 +252,8 @@ fn hash_point(gamma: &[u8]) -> [u8; VRF_HASH_OCTETS] {
     sha256(&message)
 }
 
-/// The octets that an input is tried with, in order (RFC 9381, section 5.4.1.1): two tries on average, 256 at most.
+/// Iterator over the encoded candidates for the point of an input, in order (RFC 9381, section
+/// 5.4.1.1): two attempts on average, at most 256.
 struct Tries {
     message: Vec<u8>,
     counters: std::ops::RangeInclusive<u8>,
@@ -276,13 +282,13 @@ impl Iterator for Tries {
     }
 }
 
-/// Try and increment.
+/// Hashes an input to the curve with try and increment.
 fn hash_to_curve(salt: &[u8; COMPRESSED], alpha: &[u8]) -> Option<(Affine, [u8; COMPRESSED])> {
     Tries::new(salt, alpha).find_map(|octets| Some((Affine::from_compressed(&octets)?, octets)))
 }
 
-/// Try and increment for several inputs. Where there is room in a vector, an input is tried with several counters at once; the
-/// first that fits is taken.
+/// Like [`hash_to_curve`], for several inputs. If a vector has unused lanes, an input is tried with
+/// several counters at once. The first candidate that is a point is used.
 fn hash_all_to_curve(
     engine: Engine,
     salt: &[u8; COMPRESSED],
@@ -311,8 +317,8 @@ fn hash_all_to_curve(
     found.into_iter().collect()
 }
 
-/// The challenge (RFC 9381, section 5.4.3), over the key too: without it, and without every point that the proof speaks of,
-/// a prover could choose one of them afterwards.
+/// Returns the challenge (RFC 9381, section 5.4.3). It covers the key and every point of the proof:
+/// a prover could choose a point that it does not cover afterwards.
 fn challenge(key: &[u8; COMPRESSED], h: &[u8; COMPRESSED], gamma: &[u8], u: &Encoded, v: &Encoded) -> u128 {
     let mut message = Vec::with_capacity(2 + 5 * COMPRESSED + 1);
     message.extend_from_slice(&[SUITE, 0x02]);
@@ -324,7 +330,8 @@ fn challenge(key: &[u8; COMPRESSED], h: &[u8; COMPRESSED], gamma: &[u8], u: &Enc
     u128::from_be_bytes(std::array::from_fn(|octet| digest[octet]))
 }
 
-/// The nonce of RFC 6979, section 3.2, for the octets of H (RFC 9381, section 5.4.2.1). `None` where the library fails.
+/// Returns the nonce of RFC 6979, section 3.2, for the octets of H (RFC 9381, section 5.4.2.1), or
+/// `None` if the library fails.
 fn nonce(secret: &Scalar, h: &[u8; COMPRESSED]) -> Option<Zeroizing<Scalar>> {
     nonce_of_digest(secret, Scalar::from_octets_reduced(&sha256(h)), &[])
 }

@@ -1,9 +1,10 @@
-//! RSA-FDH-VRF-SHA256 (RFC 9381, section 4, suite 0x01) with moduli of 2048 bits: the VRF of the first NSEC5
-//! construction.
+//! RSA-FDH-VRF-SHA256 (RFC 9381, section 4, suite 0x01) with moduli of 2048 bits: the VRF of the
+//! first NSEC5 construction.
 //!
-//! Only one who made the key honestly is bound to one hash for each input. Nobody can see in a public key whether its
-//! exponent has a common factor with (p − 1)(q − 1); if it has, some inputs have several proofs (RFC 9381, section 7.1.1).
-//! Private keys of that kind are refused; the elliptic curve suites do not know this weakness.
+//! Each input has only one hash if the key was generated honestly. A public key does not show
+//! whether its exponent has a common factor with (p − 1)(q − 1). If it has, some inputs have
+//! several proofs (RFC 9381, section 7.1.1). Private keys of that kind are rejected. The elliptic
+//! curve suites do not have this weakness.
 
 use zeroize::Zeroizing;
 
@@ -15,13 +16,13 @@ use crate::rsa_ffi::Rsa;
 
 const SUITE: u8 = 0x01;
 
-/// Bits of a modulus.
+/// Length of a modulus in bits.
 const BITS: u16 = 2048;
 
-/// Octets of a modulus, and of a proof.
+/// Length of a modulus, and of a proof, in octets.
 pub(super) const PROOF: usize = BITS as usize / 8;
 
-/// Bits of the longest public exponent; work with it is bounded by that.
+/// Maximum length of the public exponent in bits. It limits the work with the exponent.
 const EXPONENT_BITS: u32 = u64::BITS;
 
 const ALGORITHM: VrfAlgorithm = VrfAlgorithm::RSA_FDH_SHA256;
@@ -40,7 +41,7 @@ pub(super) struct Public {
 }
 
 impl Private {
-    /// Makes a key with public exponent 65537.
+    /// Generates a key with the public exponent 65537.
     pub(super) fn generate() -> Result<Self, VrfKeyError> {
         let failed = VrfKeyError::Generation(ALGORITHM);
         let key = Rsa::generate(BITS).ok_or_else(|| failed.clone())?;
@@ -48,8 +49,8 @@ impl Private {
         Self::from_secret(&octets)
     }
 
-    /// Reads an `RSAPrivateKey` (RFC 8017, appendix A.1.2). The library checks that its numbers belong together, and
-    /// with that that e has an inverse modulo p − 1 and q − 1.
+    /// Reads an `RSAPrivateKey` (RFC 8017, appendix A.1.2). The library checks that its numbers are
+    /// consistent. This implies that e has an inverse modulo p − 1 and q − 1.
     pub(super) fn from_secret(octets: &[u8]) -> Result<Self, VrfKeyError> {
         Self::load(octets, BITS)
     }
@@ -59,11 +60,11 @@ impl Private {
         let numbers: RsaNumbers = der::read_rsa_private_key(octets).ok_or_else(|| invalid.clone())?;
         let [modulus, exponent, private_exponent, ..] = &numbers;
         check_numbers(modulus, exponent, modulus_bits)?;
-        // The library's check passes a longer one, which it then refuses to work with.
+        // The check of the library accepts a longer exponent, but the library then fails to use it.
         if private_exponent.len() > modulus.len() {
             return Err(invalid);
         }
-        // A zero there would have the library leave out its precautions.
+        // If one of the numbers were zero, the library would skip its protections.
         if numbers.iter().any(|number| number.is_empty()) {
             return Err(invalid);
         }
@@ -72,7 +73,7 @@ impl Private {
         Ok(Self { key, secret, public_key: join(exponent, modulus), salt: salt(modulus) })
     }
 
-    /// The key as an `RSAPrivateKey`.
+    /// Returns the key as an `RSAPrivateKey`.
     pub(super) fn secret(&self) -> Zeroizing<Vec<u8>> {
         self.secret.clone()
     }
@@ -81,7 +82,8 @@ impl Private {
         &self.public_key
     }
 
-    /// Appends a proof to `proofs` and its hash to `hashes` (RFC 9381, section 4.1). On error, both are as before.
+    /// Appends a proof to `proofs` and its hash to `hashes` (RFC 9381, section 4.1). If it fails,
+    /// both are unchanged.
     pub(super) fn prove(
         &self,
         alpha: &[u8],
@@ -99,7 +101,7 @@ impl Private {
 }
 
 impl Public {
-    /// Parses a public key in the form of RFC 3110.
+    /// Parses a public key in the format of RFC 3110.
     pub(super) fn parse(octets: &[u8]) -> Result<Self, VrfKeyError> {
         Self::load(octets, BITS)
     }
@@ -118,7 +120,8 @@ impl Public {
     /// Verifies a proof and returns its hash (RFC 9381, section 4.3).
     pub(super) fn verify(&self, alpha: &[u8], proof: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
         let mut encoded = vec![0; modulus_octets(&self.salt)];
-        // Refuses a proof of another length, and one from the modulus on, which would be another form of a smaller one.
+        // `public_operation` rejects a proof with another length, and a proof that is not below the
+        // modulus, which would be a second encoding of a smaller proof.
         if !self.key.public_operation(proof, &mut encoded) || encoded != encode(&self.salt, alpha) {
             return Err(BadProof);
         }
@@ -126,7 +129,7 @@ impl Public {
     }
 }
 
-/// The hash of a proof, which is not verified (RFC 9381, section 4.2).
+/// Returns the hash of a proof without verifying it (RFC 9381, section 4.2).
 pub(super) fn proof_to_hash(proof: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
     if proof.len() != PROOF {
         return Err(BadProof);
@@ -143,13 +146,13 @@ fn salt(modulus: &[u8]) -> Vec<u8> {
     [&(modulus.len() as u32).to_be_bytes(), modulus].concat()
 }
 
-/// Octets of the modulus that a salt was made of.
+/// Returns the length of the modulus in a salt, in octets.
 fn modulus_octets(salt: &[u8]) -> usize {
     salt.len().saturating_sub(4)
 }
 
-/// The full domain hash: MGF1 of RFC 8017, appendix B.2.1, with SHA-256, to one octet less than the modulus has. The octet
-/// in front is 0, so that the number is below the modulus.
+/// Returns the full domain hash: MGF1 of RFC 8017, appendix B.2.1, with SHA-256, with one octet
+/// less than the modulus. The first octet is 0, so that the number is below the modulus.
 fn encode(salt: &[u8], alpha: &[u8]) -> Vec<u8> {
     let mut message = [&[SUITE, 0x01], salt, alpha, &[0; 4]].concat();
     let counter = message.len() - 4;
@@ -161,8 +164,9 @@ fn encode(salt: &[u8], alpha: &[u8]) -> Vec<u8> {
     encoded
 }
 
-/// The modulus in a public key field, without leading zeros; `None` if it is missing or 0. Less strict than [`split`]: other
-/// programs may accept forms of a DNSKEY that RFC 3110, section 2, does not allow.
+/// Returns the modulus in a public key field, without leading zeros, or `None` if it is missing or
+/// 0. This is less strict than [`split`], because other programs may accept forms of a DNSKEY that
+/// RFC 3110, section 2, does not allow.
 pub(super) fn modulus(key: &[u8]) -> Option<Vec<u8>> {
     let (length, rest) = match *key {
         [0, high, low, ref rest @ ..] => (usize::from(u16::from_be_bytes([high, low])), rest),
@@ -174,14 +178,16 @@ pub(super) fn modulus(key: &[u8]) -> Option<Vec<u8>> {
     (zeros < modulus.len()).then(|| modulus[zeros..].to_vec())
 }
 
-/// Splits a public key field into exponent and modulus (RFC 3110, section 2), which have no leading zeros.
+/// Splits a public key field into exponent and modulus (RFC 3110, section 2). Neither may have
+/// leading zeros.
 fn split(key: &[u8]) -> Result<(&[u8], &[u8]), VrfKeyError> {
     let (length, rest) = match *key {
         [0, high, low, ref rest @ ..] => (usize::from(u16::from_be_bytes([high, low])), rest),
         [0, ..] | [] => return Err(VrfKeyError::MalformedRsa),
         [length, ref rest @ ..] => (usize::from(length), rest),
     };
-    // One length has one form, so that one key has one field: the long form is for more than 255 octets.
+    // Each length has only one encoding, so that each key has only one field. The long form is for
+    // more than 255 octets.
     if key[0] == 0 && length <= 255 {
         return Err(VrfKeyError::MalformedRsa);
     }
@@ -192,12 +198,12 @@ fn split(key: &[u8]) -> Result<(&[u8], &[u8]), VrfKeyError> {
     Ok((exponent, modulus))
 }
 
-/// The public key field; the exponent has less than 256 octets.
+/// Returns the public key field. The exponent must have less than 256 octets.
 fn join(exponent: &[u8], modulus: &[u8]) -> Vec<u8> {
     [&[exponent.len() as u8], exponent, modulus].concat()
 }
 
-/// Bits of a big-endian number without leading zeros.
+/// Returns the length of a big-endian number without leading zeros, in bits.
 fn bits(number: &[u8]) -> u32 {
     let first = number.first().map_or(0, |first| first.leading_zeros());
     u32::try_from(number.len()).unwrap_or(u32::MAX / 8).saturating_mul(8) - first

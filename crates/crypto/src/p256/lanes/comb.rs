@@ -1,9 +1,11 @@
-//! Multiplications by secret scalars in eight lanes, in constant time: the combs and the table of the base point of
-//! [`super::super::multiply`], whose opening tells why no addition but the last few meets equal points, and how that shows.
+//! Multiplications by secret scalars in eight lanes, in constant time, with the combs and the table
+//! of the base point of [`super::super::multiply`]. The documentation of that module explains why
+//! only the last few additions can meet equal points, and how the code detects this.
 //!
-//! A scalar's 260 digits are split into five vectors of 52, as a field element is: the teeth of a comb, each in a vector of
-//! its own. All entries of a table are read for every digit, and a mask takes the one that is wanted; of the base point's table,
-//! which is the same in all lanes, an instruction chooses among registers.
+//! The 260 digits of a scalar are split into five vectors of 52 digits, like a field element. Each
+//! vector has the digits of one tooth of a comb. For every digit, all entries of a table are read,
+//! and a mask selects one. For the table of the base point, which is the same in all lanes, an
+//! instruction selects among registers.
 
 #![deny(unsafe_code)]
 
@@ -20,7 +22,7 @@ use crate::p256::multiply::{ENTRIES, SPACING, TEETH, base_table};
 use crate::p256::point::Affine;
 use crate::p256::scalar::Scalar;
 
-/// The digits of eight scalars: vector j has digits 52·j to 52·j + 51.
+/// The digits of eight scalars. Vector j has the digits 52·j to 52·j + 51.
 #[derive(Clone, Copy)]
 pub(super) struct Digits(Fields);
 
@@ -37,8 +39,8 @@ impl Digits {
         Self(split([load(&words[0]), load(&words[1]), load(&words[2]), load(&words[3])]))
     }
 
-    /// The digits of eight numbers of 128 bits, odd ones: of the greater one where they are even. 130 digits, the others mean
-    /// nothing.
+    /// Returns the digits of eight numbers of 128 bits. If a number is even, they are the digits of
+    /// the next odd number. Only the first 130 digits are meaningful.
     ///
     /// As in [`Scalar::recode`], they are the bits of (number + 2¹³⁰ − 1)/2.
     #[target_feature(enable = "avx512f,avx512ifma")]
@@ -50,7 +52,7 @@ impl Digits {
         Self(split([load(&words[0]), load(&words[1]), set(1 << 1), _mm512_setzero_si512()]))
     }
 
-    /// The digits of one column of a comb.
+    /// Returns the digits of one column of a comb.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn teeth(&self, column: usize) -> __m512i {
@@ -63,14 +65,15 @@ impl Digits {
         teeth
     }
 
-    /// The digits of one window of five.
+    /// Returns the digits of one window of five.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn window(&self, window: usize) -> __m512i {
         let (limb, bit) = (window * TEETH / WIDTH as usize, window * TEETH % WIDTH as usize);
         let low = _mm512_srlv_epi64(self.0.0[limb], set(bit));
         let next = if limb + 1 < LIMBS { self.0.0[limb + 1] } else { _mm512_setzero_si512() };
-        // Beyond what is left of the limb; with more than that, nothing of `next` is within the window.
+        // These bits follow those of the limb. If the limb has more bits than the window needs, no
+        // bit of `next` is within the window.
         let high = _mm512_sllv_epi64(next, set(WIDTH as usize - bit));
         _mm512_and_si512(_mm512_or_si512(low, high), set(2 * ENTRIES - 1))
     }
@@ -82,24 +85,25 @@ fn set(number: usize) -> __m512i {
     _mm512_set1_epi64(number as i64)
 }
 
-/// Splits digits into entries and masks of those that are to be negated.
+/// Splits digits into indices of entries and masks of the entries to negate.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn split_sign(digits: __m512i) -> (__m512i, __m512i) {
-    // The last tooth is the sign: the fifth bit, brought to the top and spread.
+    // The last tooth is the sign: the fifth bit, shifted to the top and spread over the word.
     let positive = _mm512_srai_epi64::<63>(_mm512_slli_epi64::<59>(digits));
     let negative = _mm512_xor_si512(positive, set(usize::MAX));
     (_mm512_and_si512(_mm512_xor_si512(digits, negative), set(ENTRIES - 1)), negative)
 }
 
-/// Multiples of eight points: a table of each lane's own.
+/// Multiples of eight points: one table for each lane.
 pub(super) type Entries = [Pairs; ENTRIES];
 
-/// A table for each of several vectors.
+/// Tables for several vectors.
 pub(super) struct Tables(Vec<Pairs>);
 
 impl Tables {
-    /// Combs for several multiplications by secret scalars: entries as [`super::super::multiply::Comb`] tells them.
+    /// Builds combs for several multiplications by secret scalars. [`super::super::multiply::Comb`]
+    /// describes the entries.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn combs(points: &[Pairs]) -> Self {
         let mut sums = Vec::with_capacity(points.len() * ENTRIES);
@@ -109,7 +113,7 @@ impl Tables {
         Self(normalize_all(&sums, &mut Vec::new()).0)
     }
 
-    /// Odd multiples for windows: entry e holds (2e + 1)·P.
+    /// Builds tables of odd multiples for windows: entry e is (2e + 1)·P.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn odd_multiples(points: &[Pairs]) -> Self {
         let mut sums = Vec::with_capacity(points.len() * ENTRIES);
@@ -119,13 +123,14 @@ impl Tables {
         Self(normalize_all(&sums, &mut Vec::new()).0)
     }
 
-    /// The table of each vector, in order.
+    /// Returns the table of each vector, in order.
     pub(super) fn each(&self) -> &[Entries] {
         self.0.as_chunks().0
     }
 }
 
-/// In each lane, scalar·P for the points of a comb. Z is 0 where another way must serve.
+/// Returns scalar·P in each lane, for the points of a comb. Z is 0 if the caller must use the
+/// scalar code.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn multiply(comb: &Entries, digits: &Digits) -> Points {
     let mut sum = select(comb, digits.teeth(SPACING - 1)).to_points();
@@ -135,8 +140,9 @@ pub(super) fn multiply(comb: &Entries, digits: &Digits) -> Points {
     sum
 }
 
-/// The points that belong to the digits. Every entry is read as a whole: the masks are numbers, not those of instructions, as a
-/// processor need not read what all lanes of a mask leave out.
+/// Returns the points for the digits. Every entry is read completely. The masks are numbers, not
+/// mask registers of instructions, because a processor may skip a read that all lanes of a mask
+/// register exclude.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn select(table: &Entries, digits: __m512i) -> Pairs {
@@ -144,7 +150,7 @@ pub(super) fn select(table: &Entries, digits: __m512i) -> Pairs {
     let mut found = Pairs { x: Fields::zero(), y: Fields::zero() };
     let mut index = _mm512_setzero_si512();
     for entry in table {
-        // All bits set where the entry is wanted: only 0 − 1 is negative.
+        // All bits are set for the selected entry, because only 0 − 1 is negative.
         let less = _mm512_sub_epi64(_mm512_xor_si512(index, wanted), set(1));
         let mask = _mm512_srai_epi64::<63>(less);
         found.x = found.x.merge(&entry.x, mask);
@@ -154,7 +160,7 @@ pub(super) fn select(table: &Entries, digits: __m512i) -> Pairs {
     found.negate_where(negative)
 }
 
-/// Appends the odd multiples of points, `count` of each: P, 3·P, 5·P …
+/// Appends `count` odd multiples of the points: P, 3·P, 5·P and so on.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn push_odd_multiples(points: &Pairs, count: usize, sums: &mut Vec<Points>) {
     let mut multiple = points.to_points();
@@ -188,10 +194,11 @@ fn push_sums_of_teeth(points: Points, sums: &mut Vec<Points>) {
     }
 }
 
-/// For one window the entries 0 to 7 of the base point's table, one in each lane, and those from 8 on.
+/// The entries of one window of the table of the base point: the entries 0 to 7, one in each lane,
+/// and those from 8 on.
 type Window = [Pairs; 2];
 
-/// The table of the base point, made when it is first used: 65 kB.
+/// Returns the table of the base point, built at first use. It has 65 kB.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn base_windows() -> &'static [Window] {
     static TABLE: OnceLock<Vec<Window>> = OnceLock::new();
@@ -209,7 +216,7 @@ fn base_windows() -> &'static [Window] {
     TABLE.get_or_init(|| windows)
 }
 
-/// The entry of each lane out of 16 that lie in two vectors.
+/// Selects one of 16 entries in two vectors for each lane.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn choose(window: &Window, entries: __m512i) -> Pairs {
@@ -221,7 +228,8 @@ fn choose(window: &Window, entries: __m512i) -> Pairs {
     found
 }
 
-/// In each lane, `start` + scalar·B for the base point B. Z is 0 where another way must serve.
+/// Returns `start` + scalar·B in each lane, for the base point B. Z is 0 if the caller must use the
+/// scalar code.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn multiply_base(start: Option<Points>, digits: &Digits) -> Points {
     let windows = base_windows();

@@ -1,4 +1,5 @@
-//! What proofs and signatures need of secret scalars: multiples of the inputs' points and of the base point.
+//! The multiplications by secret scalars for proofs and signatures: multiples of the inputs' points
+//! and of the base point.
 
 #![deny(unsafe_code)]
 
@@ -10,8 +11,9 @@ use super::point::{Pairs, Points, normalize_all};
 use crate::p256::point::Affine;
 use crate::p256::scalar::Scalar;
 
-/// Lanes from one product of an input to the next: up to two inputs have all three products in one vector, up to four have two
-/// there. A vector of more has one product of each.
+/// Returns the number of lanes between the products of an input. With up to two inputs, one vector
+/// has all three products of each input; with up to four inputs, one vector has two products of
+/// each. With more inputs, a vector has one product of each.
 const fn period(inputs: usize) -> usize {
     match inputs {
         0..=2 => 2,
@@ -20,8 +22,8 @@ const fn period(inputs: usize) -> usize {
     }
 }
 
-/// Puts items into the lanes from the first one on, and again from each period on. Lanes that are left over repeat the last item:
-/// what they do is thrown away.
+/// Writes the items to the lanes from the first lane on, and again from each period on. Unused
+/// lanes repeat the last item, and their results are discarded.
 fn spread<T: Copy>(items: &[T], filler: T) -> [T; LANES] {
     let mut lanes = [filler; LANES];
     for (lane, place) in lanes.iter_mut().enumerate() {
@@ -31,7 +33,7 @@ fn spread<T: Copy>(items: &[T], filler: T) -> [T; LANES] {
     lanes
 }
 
-/// The products of [`commit`], vector after vector.
+/// Returns the products of [`commit`], vector by vector.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn products(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Zeroizing<Vec<Points>> {
     let mut vectors = Vec::with_capacity(points.len().div_ceil(LANES));
@@ -43,7 +45,8 @@ pub(super) fn products(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) ->
         vectors.push(Pairs::from_affine(&lanes));
     }
     let combs = Tables::combs(&vectors);
-    // With all the room that there ever is need of: what a vector leaves behind when it grows is not wiped.
+    // Reserve the maximum capacity: copies that a growing vector leaves in freed memory are not
+    // wiped.
     let mut products: Zeroizing<Vec<Points>> = Zeroizing::new(Vec::with_capacity(3 * vectors.len()));
     for (comb, nonces) in combs.each().iter().zip(nonces.chunks(LANES)) {
         push_products(comb, secret, nonces, &mut products);
@@ -51,7 +54,8 @@ pub(super) fn products(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) ->
     products
 }
 
-/// secret·P, nonce·B and nonce·P for each point P and its nonce. `None` where a product has Z = 0.
+/// Returns secret·P, nonce·B and nonce·P for each point P and its nonce, or `None` if a product has
+/// Z = 0.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Option<Vec<[Affine; 3]>> {
     let mut affine = normalize(&products(points, secret, nonces))?.into_iter();
@@ -68,7 +72,7 @@ pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> O
     Some(all)
 }
 
-/// Appends the products of one vector: those by the secret come first.
+/// Appends the products of one vector. The products by the secret come first.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn push_products(comb: &Entries, secret: &Scalar, nonces: &[Scalar], products: &mut Vec<Points>) {
     let of_nonces = Zeroizing::new(spread(nonces, *secret));
@@ -83,7 +87,7 @@ fn push_products(comb: &Entries, secret: &Scalar, nonces: &[Scalar], products: &
     }
 }
 
-/// scalar·B for each of the scalars. `None` where a product has Z = 0.
+/// Returns scalar·B for each of the scalars, or `None` if a product has Z = 0.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn multiply_base_all(scalars: &[Scalar]) -> Option<Vec<Affine>> {
     let mut products: Zeroizing<Vec<Points>> =
@@ -93,12 +97,13 @@ pub(super) fn multiply_base_all(scalars: &[Scalar]) -> Option<Vec<Affine>> {
         products.push(multiply_base(None, &Digits::new(&lanes)));
     }
     let mut all: Vec<Affine> = normalize(&products)?.into_iter().flatten().collect();
-    // Lanes that are left over are at the end, but for a vector of few, which is alone in the end too.
+    // In the last vector, unused lanes and repeated items follow the actual items.
     all.truncate(scalars.len());
     Some(all)
 }
 
-/// Secret multiples in affine form, eight of each vector; `None` where one is infinity.
+/// Returns secret multiples in affine form, eight of each vector, or `None` if one of them is
+/// infinity.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn normalize(products: &[Points]) -> Option<Vec<[Affine; LANES]>> {
     let mut room = Zeroizing::new(Vec::new());

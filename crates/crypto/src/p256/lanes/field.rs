@@ -1,12 +1,13 @@
-//! Eight elements of the field side by side: integers modulo p = 2²⁵⁶ − 2²²⁴ + 2¹⁹² + 2⁹⁶ − 1.
+//! Eight elements of the field in parallel: integers modulo p = 2²⁵⁶ − 2²²⁴ + 2¹⁹² + 2⁹⁶ − 1.
 //!
-//! Five limbs of 52 bits, which is what the instructions of AVX-512 IFMA multiply, least significant first; a vector has one
-//! limb of all eight elements. Elements are in Montgomery form (a·2²⁶⁰ mod p) and need not be below p: 2²⁶⁰ is 16·p and a
-//! little, and the four bits between are for sums that nobody reduces. Each function says what it takes and returns, as
-//! "below b" for "below b·p". A product of numbers below b and c is below 1 + b·c/16.
+//! An element has five limbs of 52 bits, the size that AVX-512 IFMA instructions multiply, least
+//! significant first. A vector has one limb of all eight elements. Elements are in Montgomery form
+//! (a·2²⁶⁰ mod p) and may be p or more: 2²⁶⁰ is slightly more than 16·p, and the four extra bits
+//! are for unreduced sums. The functions document the bounds of their arguments and results; "below
+//! b" means "below b·p". A product of numbers below b and c is below 1 + b·c/16.
 //!
-//! Every limb of an element is below 2⁵², but in sums on their way to [`carry`], where limbs may be negative. Nothing here
-//! branches on a value or uses one as an address.
+//! Every limb of an element is below 2⁵². The only exceptions are unfinished sums before [`carry`],
+//! whose limbs may be negative. No function branches on a value or uses a value as an address.
 
 use std::arch::x86_64::{
     __m512i, __mmask8, _mm512_add_epi64, _mm512_and_si512, _mm512_cmpeq_epi64_mask, _mm512_cmplt_epi64_mask,
@@ -19,19 +20,19 @@ use zeroize::Zeroize;
 
 use crate::p256::field::Field;
 
-/// Elements in a vector.
+/// Number of elements in a vector.
 pub(super) const LANES: usize = 8;
 
-/// Limbs of an element.
+/// Number of limbs of an element.
 pub(super) const LIMBS: usize = 5;
 
 /// Bits of a limb.
 pub(super) const WIDTH: u32 = 52;
 
-/// The bits of a limb.
+/// Mask of the bits of a limb.
 const LIMB: u64 = (1 << WIDTH) - 1;
 
-/// p.
+/// The prime p.
 const PRIME: [u64; LIMBS] =
     [0x000f_ffff_ffff_ffff, 0x0000_0fff_ffff_ffff, 0, 0x0000_0010_0000_0000, 0x0000_ffff_ffff_0000];
 
@@ -44,11 +45,12 @@ const ONE: [u64; LIMBS] = [
     0x0000_0000_000f_ffff,
 ];
 
-/// 2²⁶⁴ mod p: takes the Montgomery form of [`Field`] (a·2²⁵⁶) into that of these elements.
+/// 2²⁶⁴ mod p. Multiplication by it converts the Montgomery form of [`Field`] (a·2²⁵⁶) to the form
+/// of these elements.
 const FROM_FIELD: [u64; LIMBS] =
     [0x0000_0000_0000_0100, 0, 0x000f_ffff_ffff_ffff, 0x000f_efff_ffff_ffff, 0x0000_0000_00ff_ffff];
 
-/// 2²⁵⁶ mod p: takes it back.
+/// 2²⁵⁶ mod p. Multiplication by it converts back to the form of [`Field`].
 const TO_FIELD: [u64; LIMBS] = [
     0x0000_0000_0000_0001,
     0x000f_f000_0000_0000,
@@ -64,35 +66,37 @@ pub(super) type Words = [u64; LANES];
 #[derive(Clone, Copy)]
 pub(super) struct Fields(pub(super) [__m512i; LIMBS]);
 
-/// A vector out of memory.
+/// Loads a vector from memory.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn load(words: &Words) -> __m512i {
-    // SAFETY: the pointer is that of 64 octets, and the instruction wants no alignment.
+    // SAFETY: the pointer refers to 64 bytes, and the instruction requires no alignment.
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
-/// A vector into memory.
+/// Stores a vector in memory.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn store(vector: __m512i) -> Words {
     let mut words = [0; LANES];
-    // SAFETY: the pointer is that of 64 octets that are borrowed here alone, and the instruction wants no alignment.
+    // SAFETY: the pointer refers to 64 bytes that are borrowed exclusively, and the instruction
+    // requires no alignment.
     unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), vector) };
     words
 }
 
 impl Zeroize for Fields {
     fn zeroize(&mut self) {
-        // SAFETY: `Fields` is nothing but five vectors, which have the size of 40 words and at least their alignment; every
-        // pattern of bits is a value of either. The borrow of `self` lasts as long as the slice.
+        // SAFETY: `Fields` consists only of five vectors. These have the size of 40 words and at
+        // least their alignment, and every bit pattern is a valid value of both types. The borrow
+        // of `self` lasts as long as the slice.
         let words =
             unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(self).cast::<u64>(), LIMBS * LANES) };
         words.zeroize();
     }
 }
 
-/// k·p in limbs below 2⁵², for k up to 15.
+/// Returns k·p in limbs below 2⁵², for k up to 15.
 const fn multiple(k: u64) -> [u64; LIMBS] {
     let mut limbs = [0; LIMBS];
     let mut carry = 0;
@@ -112,7 +116,7 @@ fn set(number: u64) -> __m512i {
     _mm512_set1_epi64(number as i64)
 }
 
-/// Adds a·bⱼ·2⁵²ʲ to the columns from `AT` on.
+/// Adds a·bⱼ·2⁵²ʲ to the columns, starting at column `AT`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn accumulate<const AT: usize>(columns: &mut [__m512i; 2 * LIMBS], a: __m512i, b: &[__m512i; LIMBS]) {
@@ -148,10 +152,12 @@ fn accumulate_product(columns: &mut [__m512i; 2 * LIMBS], a: &Fields, b: &Fields
     accumulate::<4>(columns, a.0[4], &b.0);
 }
 
-/// One step of the reduction: adds m·p at limb `AT`, where m is the limb's value modulo 2⁵², which makes that zero.
+/// One step of the reduction: adds m·p at limb `AT`. m is the value of the limb modulo 2⁵², so that
+/// the limb becomes zero.
 ///
-/// As p ≡ −1 (mod 2⁵²), m needs no multiplication; and as p + 1 = 2⁹⁶ + 2¹⁹² + …, the lowest limb of m·p leaves m itself one
-/// limb higher, which is added with the next: (2⁴⁴ − 1 + 1)·m. The multiplier takes 52 bits and no mask.
+/// Because p ≡ −1 (mod 2⁵²), m needs no multiplication. Because p + 1 = 2⁹⁶ + 2¹⁹² + …, the
+/// addition at this limb carries m into the next limb, where it is added together with the product:
+/// (2⁴⁴ − 1 + 1)·m. The multiplication instruction uses the low 52 bits of m, so no mask is needed.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn reduce_step<const AT: usize>(t: &mut [__m512i; 2 * LIMBS]) {
@@ -164,7 +170,7 @@ fn reduce_step<const AT: usize>(t: &mut [__m512i; 2 * LIMBS]) {
     t[AT + 5] = _mm512_madd52hi_epu64(t[AT + 5], m, p4);
 }
 
-/// t·2⁻²⁶⁰ mod p. Below 1 + t/(p·2²⁶⁰); columns are below 2⁶⁰.
+/// Returns t·2⁻²⁶⁰ mod p, below 1 + t/(p·2²⁶⁰). The columns must be below 2⁶⁰.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn reduce_columns(mut t: [__m512i; 2 * LIMBS]) -> Fields {
@@ -173,11 +179,12 @@ fn reduce_columns(mut t: [__m512i; 2 * LIMBS]) -> Fields {
     reduce_step::<2>(&mut t);
     reduce_step::<3>(&mut t);
     reduce_step::<4>(&mut t);
-    // What is left of the limb that is zero is the carry out of it.
+    // The lower limbs are zero now, and their carries are included.
     carry([t[5], t[6], t[7], t[8], t[9]])
 }
 
-/// Takes what is above 52 bits of each limb into the next. The number is neither negative nor 2²⁶⁰ or more; limbs are signed.
+/// Carries the bits above 52 of each limb into the next limb. Limbs are signed. The number must be
+/// from 0 to below 2²⁶⁰.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn carry(limbs: [__m512i; LIMBS]) -> Fields {
@@ -196,10 +203,12 @@ fn carry(limbs: [__m512i; LIMBS]) -> Fields {
     ])
 }
 
-/// As [`carry`], and subtracts q·p where q is what the number has from 2²⁵⁶ on: below 1.01. Limbs are less than 2⁶⁰ in size.
+/// Like [`carry`], but also subtracts q·p, where q is the part of the number from 2²⁵⁶ on. The
+/// result is below 1.01. The absolute values of the limbs must be below 2⁶⁰.
 ///
-/// q is taken before the carry into the highest limb, which moves the number by less than 2²²⁰: where q is not zero, q·(2²⁵⁶ − p)
-/// is more, so that nothing becomes negative; where it is zero, nothing is subtracted.
+/// q is read before the carry into the highest limb, which changes the number by less than 2²²⁰. If
+/// q is not zero, q·(2²⁵⁶ − p) is more than that, so the result is not negative. If q is zero,
+/// nothing is subtracted.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn carry_reduced(limbs: [__m512i; LIMBS]) -> Fields {
@@ -225,7 +234,7 @@ impl Fields {
         Self::splat(&ONE)
     }
 
-    /// The same limbs in every lane.
+    /// Returns the same limbs in every lane.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn splat(limbs: &[u64; LIMBS]) -> Self {
@@ -241,7 +250,7 @@ impl Fields {
         reduce_columns(columns)
     }
 
-    /// a·b + c·d, below 1 + (a·b + c·d)/16.
+    /// Returns a·b + c·d, below 1 + (a·b + c·d)/16.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn sum_of_products(a: &Self, b: &Self, c: &Self, d: &Self) -> Self {
@@ -278,7 +287,7 @@ impl Fields {
         reduce_columns(t)
     }
 
-    /// a + b, below the sum of both bounds.
+    /// Returns a + b, below the sum of both bounds.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn add(&self, other: &Self) -> Self {
@@ -289,7 +298,7 @@ impl Fields {
         carry(limbs)
     }
 
-    /// a·2ⁿ for a small n, below 2ⁿ times the bound.
+    /// Returns a·2ⁿ for a small n, below 2ⁿ times the bound of a.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn shift<const N: u32>(&self) -> Self {
@@ -311,7 +320,7 @@ impl Fields {
         carry(limbs)
     }
 
-    /// a − b·2ⁿ + k·p, where b·2ⁿ is below k: below k more than a.
+    /// Returns a − b·2ⁿ + k·p. b·2ⁿ must be below k. The result is below the bound of a plus k.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn subtract_shifted<const N: u32, const K: u64>(&self, other: &Self) -> Self {
@@ -324,7 +333,7 @@ impl Fields {
         carry(limbs)
     }
 
-    /// a − b + k·p, where b is below k: below k more than a.
+    /// Returns a − b + k·p. b must be below k. The result is below the bound of a plus k.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn subtract<const K: u64>(&self, other: &Self) -> Self {
@@ -336,7 +345,7 @@ impl Fields {
         carry(limbs)
     }
 
-    /// a + 2·b, below 1.01; the sum is below 16.
+    /// Returns a + 2·b, below 1.01. The sum must be below 16.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn add_twice_reduced(&self, b: &Self) -> Self {
@@ -347,7 +356,7 @@ impl Fields {
         carry_reduced(limbs)
     }
 
-    /// a − b − 2·c, below 1.01; b + 2·c is below 4.
+    /// Returns a − b − 2·c, below 1.01. b + 2·c must be below 4.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn subtract_both_reduced(&self, b: &Self, c: &Self) -> Self {
@@ -360,7 +369,7 @@ impl Fields {
         carry_reduced(limbs)
     }
 
-    /// −a, below 1.01; a is below 4.
+    /// Returns −a, below 1.01. a must be below 4.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn negate(&self) -> Self {
@@ -372,7 +381,7 @@ impl Fields {
         carry_reduced(limbs)
     }
 
-    /// The same element below p.
+    /// Returns the same element, reduced below p.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn canonical(&self) -> Self {
@@ -386,7 +395,7 @@ impl Fields {
         less.select(&reduced, is_negative)
     }
 
-    /// `other` in the lanes of the mask.
+    /// Returns `other` in the lanes of the mask, and this element in the other lanes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn select(&self, other: &Self, mask: __mmask8) -> Self {
@@ -397,31 +406,32 @@ impl Fields {
         Self(limbs)
     }
 
-    /// The bits of `other` where the mask has them, and else those of this one.
+    /// Returns the bits of `other` where the mask is set, and the bits of this element elsewhere.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn choose(&self, other: &Self, mask: __m512i) -> Self {
         let mut limbs = self.0;
         for (limb, other) in limbs.iter_mut().zip(&other.0) {
-            // a ? b : c.
+            // mask ? other : limb
             *limb = _mm512_ternarylogic_epi64::<0xca>(mask, *other, *limb);
         }
         Self(limbs)
     }
 
-    /// Adds the bits of another number that the mask lets through; these places are 0 before.
+    /// ORs the bits of another number that are in the mask into this number. These bits must be 0
+    /// before.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn merge(&self, other: &Self, mask: __m512i) -> Self {
         let mut limbs = self.0;
         for (limb, other) in limbs.iter_mut().zip(&other.0) {
-            // a | b & c.
+            // limb | other & mask
             *limb = _mm512_ternarylogic_epi64::<0xf8>(*limb, *other, mask);
         }
         Self(limbs)
     }
 
-    /// The lanes whose element is zero.
+    /// Returns the lanes whose element is zero.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn are_zero(&self) -> __mmask8 {
@@ -430,7 +440,7 @@ impl Fields {
         _mm512_cmpeq_epi64_mask(all, _mm512_setzero_si512())
     }
 
-    /// The lanes whose number, not its Montgomery form, is odd.
+    /// Returns the lanes whose number, not its Montgomery form, is odd.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn are_odd(&self) -> __mmask8 {
@@ -439,7 +449,7 @@ impl Fields {
         _mm512_cmpeq_epi64_mask(_mm512_and_si512(number.0[0], one), one)
     }
 
-    /// Elements below 1.2.
+    /// Converts elements to lanes. The result is below 1.2.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn from_fields(fields: &[Field; LANES]) -> Self {
         let mut words = [[0; LANES]; 4];
@@ -452,7 +462,7 @@ impl Fields {
             .multiply(&Self::splat(&FROM_FIELD))
     }
 
-    /// The Montgomery form, below p, in words of 64 bits.
+    /// Returns the Montgomery form, below p, in words of 64 bits.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn to_words(self) -> [__m512i; 4] {
@@ -471,7 +481,7 @@ impl Fields {
     }
 }
 
-/// Numbers of four words of 64 bits in limbs of 52.
+/// Converts numbers of four words of 64 bits to limbs of 52 bits.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn split(words: [__m512i; 4]) -> Fields {
@@ -486,7 +496,7 @@ pub(super) fn split(words: [__m512i; 4]) -> Fields {
     ])
 }
 
-/// Numbers below 2²⁵⁶ in words of 64 bits.
+/// Converts numbers below 2²⁵⁶ to words of 64 bits.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn join(numbers: &Fields) -> [__m512i; 4] {

@@ -1,8 +1,8 @@
-//! Eight points side by side, in the coordinates and by the formulas of [`super::super::point`], with two products in one
-//! reduction where a formula sums them.
+//! Eight points in parallel, with the coordinates and formulas of [`super::super::point`]. If a
+//! formula adds two products, both share one reduction.
 //!
-//! Bounds, which every function here keeps (see [`super::field`]): X is below 1.1, Y below 2.8 and Z below 2; of affine points x is
-//! below 1.1 and y, which may be negated, below 2.
+//! All functions keep these bounds (see [`super::field`]): X is below 1.1, Y is below 2.8 and Z is
+//! below 2. For affine points, x is below 1.1, and y, which may be negated, is below 2.
 
 #![deny(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub(super) struct Points {
     pub(super) z: Fields,
 }
 
-/// Eight points with the powers of Z that additions need, below 1.3.
+/// Eight points with the powers of Z that additions need; the powers are below 1.3.
 #[derive(Clone, Copy)]
 pub(super) struct CachedPoints {
     points: Points,
@@ -66,7 +66,7 @@ impl Pairs {
         points
     }
 
-    /// −P where all bits of the mask are set, P where none is. For secrets.
+    /// Returns −P where all bits of the mask are set, and P where none is set. For secrets.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn negate_where(&self, mask: __m512i) -> Self {
@@ -74,7 +74,7 @@ impl Pairs {
         Self { x: self.x, y: self.y.choose(&negated, mask) }
     }
 
-    /// −P in the lanes of the mask.
+    /// Returns −P in the lanes of the mask, and P in the other lanes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn negate_in(&self, mask: __mmask8) -> Self {
@@ -90,13 +90,13 @@ impl Pairs {
 }
 
 impl Points {
-    /// Twice the points, infinity included.
+    /// Returns the doubled points, including infinity.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn double(&self) -> Self {
         let delta = self.z.square();
         let gamma = self.y.square();
-        // Negated, as are 4XY² and 4Y², so that the sum of products has no minus.
+        // Negated, like 4XY² and 4Y², so that the sum of products has no subtraction.
         let alpha = delta.subtract::<2>(&self.x).multiply(&self.x.add(&delta)).triple();
         let gamma4 = Fields::zero().subtract_shifted::<2, 6>(&gamma);
         let beta4 = self.x.multiply(&gamma4);
@@ -113,8 +113,9 @@ impl Points {
         self
     }
 
-    /// The sums with affine points. Z of a sum is 0, whatever it is, where the points are the same or opposite or this one is
-    /// infinity; and once Z is 0 it stays 0 in any further doubling or addition.
+    /// Returns the sums with affine points. If the points are equal or opposite, or this point is
+    /// infinity, Z of the result is 0, whatever the actual sum. Once Z is 0, it stays 0 in every
+    /// further doubling or addition.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn add_different(&self, other: &Pairs) -> Self {
@@ -124,7 +125,7 @@ impl Points {
         finish_addition(&self.x, &self.y, &h, &r, self.z.multiply(&h))
     }
 
-    /// As [`Points::add_different`].
+    /// Like [`Points::add_different`], for cached points.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn add_cached(&self, other: &CachedPoints) -> Self {
@@ -148,8 +149,9 @@ impl Points {
     }
 }
 
-/// The part that additions have in common: `u1` (below 1.1) and `s1` (2.8) are the coordinates of the first point, `h` (3.2) and
-/// `r` (4.2) the differences to those of the second, and `z` is that of the sum.
+/// The common part of additions. `u1` (below 1.1) and `s1` (below 2.8) are the coordinates of the
+/// first point, `h` (below 3.2) and `r` (below 4.2) are the differences to the coordinates of the
+/// second point, and `z` is Z of the sum.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn finish_addition(u1: &Fields, s1: &Fields, h: &Fields, r: &Fields, z: Fields) -> Points {
@@ -162,8 +164,9 @@ fn finish_addition(u1: &Fields, s1: &Fields, h: &Fields, r: &Fields, z: Fields) 
     Points { x, y, z }
 }
 
-/// Takes points to affine form with one inversion for all of them. Beside them, for each vector, the lanes that are infinity, where
-/// the coordinates say nothing. `products` is room for work, which has secrets where the points have.
+/// Converts points to affine form with one inversion for all of them. Also returns, for each
+/// vector, the lanes with infinity; their coordinates are undefined. `products` is a work buffer,
+/// which contains secrets if the points are secret.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn normalize_all(points: &[Points], products: &mut Vec<Fields>) -> (Vec<Pairs>, Vec<__mmask8>) {
     let one = Fields::one();
@@ -189,7 +192,7 @@ pub(super) fn normalize_all(points: &[Points], products: &mut Vec<Fields>) -> (V
     (pairs, infinities)
 }
 
-/// x³ − 3x + b for x below 1.2. Below 2.
+/// Returns x³ − 3x + b, below 2. x must be below 1.2.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn right_side(x: &Fields) -> Fields {
     let coefficients = [Field::ONE.double() + Field::ONE; LANES];

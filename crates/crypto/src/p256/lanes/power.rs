@@ -1,5 +1,5 @@
-//! Powers in eight lanes: inverses and square roots. An exponent is a chain of squarings, each of which waits for the one
-//! before; so several vectors are raised side by side.
+//! Powers in eight lanes: inverses and square roots. An exponentiation is a chain of squarings,
+//! each of which depends on the previous one. Therefore several vectors are processed in parallel.
 
 #![deny(unsafe_code)]
 
@@ -7,10 +7,10 @@ use super::field::{Fields, LANES};
 use super::point::right_side;
 use crate::p256::field::Field;
 
-/// Vectors whose roots are taken side by side.
+/// Number of vectors whose roots are computed in parallel.
 const ABREAST: usize = 2;
 
-/// Multiplies each by another.
+/// Multiplies each vector of `left` by the corresponding vector of `right`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn multiply<const N: usize>(mut left: [Fields; N], right: &[Fields; N]) -> [Fields; N] {
@@ -20,7 +20,7 @@ fn multiply<const N: usize>(mut left: [Fields; N], right: &[Fields; N]) -> [Fiel
     left
 }
 
-/// Squares each this many times.
+/// Squares each vector `times` times.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn square_times<const N: usize>(mut all: [Fields; N], times: u32) -> [Fields; N] {
@@ -32,7 +32,7 @@ fn square_times<const N: usize>(mut all: [Fields; N], times: u32) -> [Fields; N]
     all
 }
 
-/// a to the powers 2³⁰ − 1 and 2³² − 1, with which both exponents below begin.
+/// Returns a to the powers 2³⁰ − 1 and 2³² − 1, which are the start of both exponentiations below.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn power_of_ones<const N: usize>(a: &[Fields; N]) -> [[Fields; N]; 2] {
     let x2 = multiply(square_times(*a, 1), a);
@@ -45,7 +45,7 @@ fn power_of_ones<const N: usize>(a: &[Fields; N]) -> [[Fields; N]; 2] {
     [x30, multiply(square_times(x30, 2), &x2)]
 }
 
-/// a⁻¹, as a to the power p − 2; zero for zero. For a below 2.
+/// Returns a⁻¹ as a to the power p − 2, and zero for zero. a must be below 2.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn invert(a: &Fields) -> Fields {
     let a = &[*a];
@@ -57,7 +57,7 @@ pub(super) fn invert(a: &Fields) -> Fields {
     inverse
 }
 
-/// a to the power (p + 1)/4, which is a root where a is a square. For a below 2.
+/// Returns a to the power (p + 1)/4, which is a square root if a is a square. a must be below 2.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn root_candidates<const N: usize>(a: &[Fields; N]) -> [Fields; N] {
     let [_, x32] = power_of_ones(a);
@@ -65,7 +65,7 @@ fn root_candidates<const N: usize>(a: &[Fields; N]) -> [Fields; N] {
     square_times(multiply(square_times(high, 96), a), 94)
 }
 
-/// For each x, the even y of the points that have it; `None` where there are none.
+/// Returns the even y of the points with each x, or `None` if no point has this x.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn even_ys(xs: &[Field]) -> Vec<Option<Field>> {
     let mut ys = Vec::with_capacity(xs.len());
@@ -79,7 +79,7 @@ pub(super) fn even_ys(xs: &[Field]) -> Vec<Option<Field>> {
     ys
 }
 
-/// As [`even_ys`], for up to `N` vectors.
+/// Like [`even_ys`], for up to `N` vectors.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn push_even_ys<const N: usize>(xs: &[Field], ys: &mut Vec<Option<Field>>) {
     let mut squares = [Fields::zero(); N];

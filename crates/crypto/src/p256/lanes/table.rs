@@ -1,4 +1,5 @@
-//! Tables of a point's multiples for public scalars, as in [`super::super::table`], of which each lane looks up its own entry.
+//! Tables of multiples of a point for public scalars, as in [`super::super::table`]. Each lane
+//! looks up its own entry.
 
 #![deny(unsafe_code)]
 
@@ -12,10 +13,12 @@ use super::point::{Pairs, Points, normalize_all};
 use crate::p256::point::Affine;
 use crate::p256::windows::{ENTRIES, WINDOWS};
 
-/// Entries in the Montgomery form of the lanes, 64 octets each: four words of x, four of y, so that one load reads an entry.
+/// Entries in the Montgomery form of the lanes, with 64 bytes each: four words of x and four words
+/// of y, so that one load reads an entry.
 pub(crate) struct PackedTable(Vec<Words>);
 
-/// The table of a point P out of the points 2⁸ʷ·P, one for each window w: eight windows at a time.
+/// Builds the table of a point P from the points 2⁸ʷ·P, one for each window w. It processes eight
+/// windows at a time.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn pack_multiples(powers: &[Affine]) -> PackedTable {
     let mut packed = vec![[0; LANES]; powers.len() * ENTRIES];
@@ -34,16 +37,16 @@ pub(super) fn pack_multiples(powers: &[Affine]) -> PackedTable {
     PackedTable(packed)
 }
 
-/// Rows to columns.
+/// Transposes rows to columns.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn transpose(r: [__m512i; LANES]) -> [__m512i; LANES] {
-    // Pairs of two rows: of the even columns, then of the odd ones.
+    // Pairs of two rows: first the even columns, then the odd columns.
     let (a, b) = (_mm512_unpacklo_epi64(r[0], r[1]), _mm512_unpackhi_epi64(r[0], r[1]));
     let (c, d) = (_mm512_unpacklo_epi64(r[2], r[3]), _mm512_unpackhi_epi64(r[2], r[3]));
     let (e, f) = (_mm512_unpacklo_epi64(r[4], r[5]), _mm512_unpackhi_epi64(r[4], r[5]));
     let (g, h) = (_mm512_unpacklo_epi64(r[6], r[7]), _mm512_unpackhi_epi64(r[6], r[7]));
-    // 0x88 takes the first and third pair of each, 0xdd the second and fourth.
+    // 0x88 selects the first and third pair of each, 0xdd the second and fourth pair.
     let (ac04, ac26) = (_mm512_shuffle_i64x2::<0x88>(a, c), _mm512_shuffle_i64x2::<0xdd>(a, c));
     let (bd15, bd37) = (_mm512_shuffle_i64x2::<0x88>(b, d), _mm512_shuffle_i64x2::<0xdd>(b, d));
     let (eg04, eg26) = (_mm512_shuffle_i64x2::<0x88>(e, g), _mm512_shuffle_i64x2::<0xdd>(e, g));
@@ -61,7 +64,8 @@ fn transpose(r: [__m512i; LANES]) -> [__m512i; LANES] {
 }
 
 impl PackedTable {
-    /// For each lane, what window `window` adds to the multiple by the scalar whose octets these are.
+    /// Returns the term of window `window` for each lane: the point to add for the scalar with
+    /// these recoded octets.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn terms(&self, window: usize, octets: &[[u8; WINDOWS]; LANES]) -> Pairs {
@@ -69,7 +73,8 @@ impl PackedTable {
         let mut rows = [_mm512_setzero_si512(); LANES];
         let mut negative = 0;
         for (lane, row) in rows.iter_mut().enumerate() {
-            // Octet v stands for 2v − 255: the upper half for odd multiples, the lower for their negations.
+            // Octet v stands for 2v − 255: the upper half of the values are odd multiples, the
+            // lower half their negations.
             let octet = octets[lane][window];
             let sign = octet >> 7 ^ 1;
             negative |= sign << lane;
@@ -80,13 +85,13 @@ impl PackedTable {
     }
 }
 
-/// a·P + b·Q for each pair of scalars and the points P and Q of the tables. `None` where two sums on the way are equal or
-/// opposite.
+/// Returns a·P + b·Q for each pair of scalars and the points P and Q of the tables. A result is
+/// `None` if two intermediate sums are equal or opposite.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn multiply_both(tables: [&PackedTable; 2], octets: &[[[u8; WINDOWS]; 2]]) -> Vec<Option<Affine>> {
     let mut sums: Vec<Points> = Vec::with_capacity(octets.len().div_ceil(LANES));
     for octets in octets.chunks(LANES) {
-        // Lanes that are left over have digits too.
+        // Unused lanes have valid digits too.
         let mut lanes = [[[0; WINDOWS]; LANES]; 2];
         for (lane, [first, second]) in octets.iter().enumerate() {
             (lanes[0][lane], lanes[1][lane]) = (*first, *second);

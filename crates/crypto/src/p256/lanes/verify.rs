@@ -1,5 +1,6 @@
-//! What the verification of proofs needs of public scalars: sums of multiples of two points, one the input's, with the
-//! doublings shared (Straus).
+//! The multiplications by public scalars for the verification of proofs: sums of multiples of two
+//! points, one of which is the point of the input. The multiplications share the doublings
+//! (Straus).
 
 #![deny(unsafe_code)]
 
@@ -10,10 +11,10 @@ use crate::p256::point::Affine;
 use crate::p256::scalar::Scalar;
 use crate::p256::statement::Statement;
 
-/// Windows of a scalar.
+/// Number of windows of a scalar.
 const WINDOWS: usize = 52;
 
-/// Windows of a scalar of 128 bits.
+/// Number of windows of a scalar of 128 bits.
 const SHORT_WINDOWS: usize = 26;
 
 /// Bits of a window.
@@ -24,11 +25,13 @@ struct Lanes {
     minus_gamma: Pairs,
     s: Digits,
     challenge: Digits,
-    /// The lanes whose challenge is even: digits stand for odd numbers, here for one more.
+    /// The lanes with an even challenge. Digits represent odd numbers, so in these lanes they
+    /// represent the challenge plus one.
     even: u8,
 }
 
-/// s·B − c·Y and s·H − c·Γ for the key Y and each statement. `None` where two sums on the way are equal or opposite.
+/// Returns s·B − c·Y and s·H − c·Γ for the key Y and each statement. A result is `None` if two
+/// intermediate sums are equal or opposite.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn commitments(key: &Affine, statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
     let minus_key = Pairs::from_affine(&[key.negate(); LANES]);
@@ -49,7 +52,7 @@ pub(super) fn commitments(key: &Affine, statements: &[Statement]) -> Vec<Option<
         all.push(Lanes { minus_gamma, s, challenge, even });
     }
     let tables = Tables::odd_multiples(&points);
-    // That of the key, then two for each vector of statements.
+    // The first table is that of the key, followed by two tables for each vector of statements.
     let (of_key, of_statements) = (&tables.each()[0], tables.each()[1..].as_chunks().0);
     let mut sums = Vec::with_capacity(2 * all.len());
     for (lanes, [of_h, of_gamma]) in all.iter().zip(of_statements) {
@@ -69,7 +72,7 @@ pub(super) fn commitments(key: &Affine, statements: &[Statement]) -> Vec<Option<
 }
 
 impl Lanes {
-    /// s·B + c·(−Y).
+    /// Returns s·B + c·(−Y).
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn with_key(&self, minus_key: &Pairs, of_key: &Entries) -> Points {
         let mut sum = select(of_key, self.challenge.window(SHORT_WINDOWS - 1)).to_points();
@@ -80,7 +83,7 @@ impl Lanes {
         multiply_base(Some(sum), &self.s)
     }
 
-    /// s·H + c·(−Γ).
+    /// Returns s·H + c·(−Γ).
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn with_input(&self, of_h: &Entries, of_gamma: &Entries) -> Points {
         let mut sum = select(of_h, self.s.window(WINDOWS - 1)).to_points();
@@ -93,7 +96,7 @@ impl Lanes {
         self.even_out(&sum, &self.minus_gamma)
     }
 
-    /// Takes the point off again where the challenge is even.
+    /// Subtracts the point in the lanes with an even challenge.
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn even_out(&self, sum: &Points, points: &Pairs) -> Points {
         let less = sum.add_different(&points.negate_in(0xff));

@@ -1,7 +1,9 @@
-//! The field of edwards25519: integers modulo p = 2²⁵⁵ − 19, as four limbs of 64 bits, least significant first.
+//! The field of edwards25519: integers modulo p = 2²⁵⁵ − 19, in four limbs of 64 bits, least
+//! significant first.
 //!
-//! A limb array is any number below 2²⁵⁶ that is the element modulo p; only [`Field::to_octets`] makes it the least one.
-//! Nothing here branches on a value or uses one as an address, but for comparisons of public elements.
+//! The limbs are any number below 2²⁵⁶ that is congruent to the element modulo p. Only
+//! [`Field::to_octets`] reduces it below p. No function branches on a value or uses a value as an
+//! address, except for comparisons of public elements.
 
 use std::ops::{Add, Mul, Neg, Sub};
 
@@ -22,7 +24,7 @@ impl Field {
     pub(super) const ZERO: Self = Self([0; 4]);
     pub(super) const ONE: Self = Self([1, 0, 0, 0]);
 
-    /// d of the curve's equation, −121665/121666.
+    /// d of the equation of the curve, −121665/121666.
     pub(super) const D: Self =
         Self([0x75eb_4dca_1359_78a3, 0x0070_0a4d_4141_d8ab, 0x8cc7_4079_7779_e898, 0x5203_6cee_2b6f_fe73]);
 
@@ -39,7 +41,7 @@ impl Field {
         Self(limbs)
     }
 
-    /// Reads 32 octets, little-endian, without their last bit.
+    /// Reads 32 little-endian octets and ignores their highest bit.
     pub(super) fn from_octets(octets: &[u8; 32]) -> Self {
         let mut octets = *octets;
         octets[31] &= 0x7f;
@@ -47,15 +49,15 @@ impl Field {
         Self(limbs::from_octets(&octets))
     }
 
-    /// 32 octets, little-endian, of the number below p.
+    /// Returns 32 little-endian octets of the number below p.
     pub(super) fn to_octets(self) -> [u8; 32] {
         let a = &self.0;
-        // Below 2²⁵⁵ + 19: the last bit is worth 19.
+        // The result is below 2²⁵⁵ + 19: the highest bit is worth 19.
         let (r0, carry) = add_carry(a[0], 19 * (a[3] >> 63), 0);
         let (r1, carry) = add_carry(a[1], 0, carry);
         let (r2, carry) = add_carry(a[2], 0, carry);
         let (r3, _) = add_carry(a[3] & (u64::MAX >> 1), 0, carry);
-        // Not below p where 19 more has the last bit set.
+        // The number is not below p if adding 19 sets the highest bit.
         let (s0, carry) = add_carry(r0, 19, 0);
         let (s1, carry) = add_carry(r1, 0, carry);
         let (s2, carry) = add_carry(r2, 0, carry);
@@ -71,7 +73,8 @@ impl Field {
         self.to_octets() == other.to_octets()
     }
 
-    /// Adds the bits of another element that `mask` lets through; these places are 0 before.
+    /// ORs the bits of another element that are in `mask` into this element. These bits must be 0
+    /// before.
     #[inline(always)]
     pub(super) fn merge(&mut self, other: &Self, mask: u64) {
         for (limb, other) in self.0.iter_mut().zip(other.0) {
@@ -79,7 +82,7 @@ impl Field {
         }
     }
 
-    /// `a` for a mask of zeros, `b` for a mask of ones.
+    /// Returns `a` if `mask` is all zeros, and `b` if it is all ones.
     #[inline(always)]
     pub(super) fn select(a: &Self, b: &Self, mask: u64) -> Self {
         Self(select(&a.0, &b.0, mask))
@@ -103,7 +106,7 @@ impl Field {
         self
     }
 
-    /// a to the powers 11 and 2²⁵⁰ − 1, with which both exponents below begin.
+    /// Returns a to the powers 11 and 2²⁵⁰ − 1, which are the start of both exponentiations below.
     fn power_of_ones(self) -> (Self, Self) {
         let x2 = self.square();
         let x9 = x2.square_times(2) * self;
@@ -118,28 +121,29 @@ impl Field {
         (x11, ones200.square_times(50) * ones50)
     }
 
-    /// a⁻¹, as a to the power p − 2 = 2²⁵⁵ − 21; zero for zero.
+    /// Returns a⁻¹ as a to the power p − 2 = 2²⁵⁵ − 21, and zero for zero.
     pub(super) fn invert(self) -> Self {
         let (x11, ones250) = self.power_of_ones();
         ones250.square_times(5) * x11
     }
 
-    /// A square root of a/b; `None` where there is none (RFC 8032, section 5.1.3).
+    /// Returns a square root of a/b, or `None` if a/b is not a square (RFC 8032, section 5.1.3).
     pub(super) fn square_root_of_ratio(a: Self, b: Self) -> Option<Self> {
         let b3 = b.square() * b;
         let base = a * b3.square() * b;
-        // To the power (p − 5)/8 = 2²⁵² − 3.
+        // Raise to the power (p − 5)/8 = 2²⁵² − 3.
         let (_, ones250) = base.power_of_ones();
         let root = ones250.square_times(2) * base * a * b3;
         let check = root.square() * b;
         if check.is_same(a) { Some(root) } else { check.is_same(-a).then(|| root * Self::ROOT_OF_MINUS_ONE) }
     }
 
-    /// Replaces each element, none of which is zero, by its inverse, at the cost of one inversion and three
-    /// multiplications for each (Montgomery's trick). The products on the way are wiped: the elements may be those of secret
-    /// points.
+    /// Replaces each element by its inverse. No element may be zero. The cost is one inversion, and
+    /// three multiplications for each element (Montgomery's trick). The intermediate products are
+    /// wiped, because the elements may belong to secret points.
     pub(super) fn invert_all(elements: &mut [Self]) {
-        // With all the room from the start: what a vector leaves behind when it grows is not wiped.
+        // Reserve the full capacity: copies that a growing vector leaves in freed memory are not
+        // wiped.
         let mut products = Zeroizing::new(Vec::with_capacity(elements.len()));
         let mut product = Self::ONE;
         for element in &*elements {
@@ -155,7 +159,8 @@ impl Field {
     }
 }
 
-/// A product of eight limbs modulo p: the upper four are worth 38 times the lower four.
+/// Reduces a product of eight limbs modulo p: the upper four limbs are worth 38 times the lower
+/// four.
 #[inline(always)]
 fn fold(t: [u64; 8]) -> Field {
     let (r0, carry) = multiply_add(t[0], t[4], FOLD, 0);
@@ -165,8 +170,8 @@ fn fold(t: [u64; 8]) -> Field {
     add_folds([r0, r1, r2, r3], carry)
 }
 
-/// The number with `high`, at most 38, as its fifth limb. Where adding its worth carries once more, what is left is so small
-/// that adding 38 to the first limb does not.
+/// Reduces a number with `high`, at most 38, as its fifth limb. If adding the value of `high`
+/// carries again, the remaining number is so small that adding 38 to the first limb does not carry.
 #[inline(always)]
 fn add_folds(r: [u64; 4], high: u64) -> Field {
     let (r0, carry) = add_carry(r[0], high * FOLD, 0);
@@ -205,7 +210,7 @@ impl Sub for Field {
         let (r1, borrow) = subtract_borrow(r[1], 0, borrow);
         let (r2, borrow) = subtract_borrow(r[2], 0, borrow);
         let (r3, borrow) = subtract_borrow(r[3], 0, borrow);
-        // A second borrow leaves a number that is almost 2²⁵⁶.
+        // After a second borrow, the number is almost 2²⁵⁶, so this subtraction does not borrow.
         Self([r0.wrapping_sub(borrow * FOLD), r1, r2, r3])
     }
 }

@@ -1,9 +1,10 @@
-//! Points of edwards25519 in extended coordinates (x = X/Z, y = Y/Z, xy = T/Z), and their multiplication by secret scalars
-//! in constant time. The formulas are complete on this curve: no point is a special case (Hisil, Wong, Carter, Dawson,
-//! "Twisted Edwards Curves Revisited", sections 3.1 and 3.3).
+//! Points of edwards25519 in extended coordinates (x = X/Z, y = Y/Z, xy = T/Z), and their
+//! multiplication by secret scalars in constant time. The formulas are complete on this curve: no
+//! point is a special case (Hisil, Wong, Carter, Dawson, "Twisted Edwards Curves Revisited",
+//! sections 3.1 and 3.3).
 //!
-//! The library's own multiplication prepares its point anew for each scalar. A proof multiplies one point twice: here both
-//! share four fifths of the doublings.
+//! The multiplication of the library prepares its point again for each scalar. A proof multiplies
+//! one point twice: with this module, both multiplications share four fifths of the doublings.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -15,16 +16,17 @@ use super::field::Field;
 #[cfg(test)]
 use crate::freed::octets_of;
 
-/// Signed digits of a scalar.
+/// Number of signed digits of a scalar.
 const DIGITS: usize = TEETH * SPACING;
 
-/// Digits that are taken together.
+/// Number of digits that are processed together.
 const TEETH: usize = 5;
 
-/// Digits between two teeth of a [`Comb`], and windows of the table of the base point.
+/// Number of digits between two teeth of a [`Comb`], and number of windows of the table of the base
+/// point.
 const SPACING: usize = 51;
 
-/// Entries of a table: the digit of the last tooth is only a sign.
+/// Number of entries of a table. The digit of the last tooth is only a sign.
 const ENTRIES: usize = 1 << (TEETH - 1);
 
 /// A point.
@@ -39,7 +41,7 @@ pub(super) struct Point {
 
 impl DefaultIsZeroes for Point {}
 
-/// A point as additions want it: Y + X, Y − X, 2Z, 2dT.
+/// A point in the form that additions use: Y + X, Y − X, 2Z, 2dT.
 #[derive(Clone, Copy, Default)]
 struct Cached {
     sum: Field,
@@ -51,7 +53,8 @@ struct Cached {
 type Table = [Cached; ENTRIES];
 
 impl Point {
-    /// Reads the canonical octets of a point; `None` where they stand for none (RFC 8032, section 5.1.3).
+    /// Decodes a point from its canonical octets. Returns `None` if they are not a point (RFC 8032,
+    /// section 5.1.3).
     pub(super) fn decode(octets: &[u8; 32]) -> Option<Self> {
         let y = Field::from_octets(octets);
         let y2 = y.square();
@@ -60,8 +63,9 @@ impl Point {
         Some(Self { x, y, z: Field::ONE, t: x * y })
     }
 
-    /// The octets of all points, with one inversion for all of them. The inverses are wiped: Z of a secret multiple reveals bits of
-    /// the scalar (Naccache, Smart, Stern, "Projective Coordinates Leak").
+    /// Encodes all points with one inversion for all of them. The inverses are wiped, because Z of
+    /// a secret multiple reveals bits of the scalar (Naccache, Smart, Stern, "Projective
+    /// Coordinates Leak").
     pub(super) fn encode_all(points: &[Self]) -> Vec<[u8; 32]> {
         let mut inverses: Zeroizing<Vec<Field>> =
             Zeroizing::new(points.iter().map(|point| point.z).collect());
@@ -74,19 +78,19 @@ impl Point {
         points.iter().zip(&*inverses).map(encode).collect()
     }
 
-    /// The coordinates of a secret multiple and the inverse of Z, which must be wiped.
+    /// Returns the coordinates of a secret multiple and the inverse of Z, which must all be wiped.
     #[cfg(test)]
     pub(super) fn secrets(&self) -> Vec<(String, Vec<u8>)> {
         let named = [("X", self.x), ("Y", self.y), ("Z", self.z), ("T", self.t), ("1/Z", self.z.invert())];
         named.map(|(name, field)| (name.to_owned(), octets_of(&field))).to_vec()
     }
 
-    /// For public points.
+    /// Returns whether this is the neutral element. For public points.
     pub(super) fn is_neutral(&self) -> bool {
         self.x.is_same(Field::ZERO) && self.y.is_same(self.z)
     }
 
-    /// Twice the point; T is not made where only another doubling follows.
+    /// Returns the doubled point. T is not computed if another doubling follows.
     #[inline(always)]
     fn double_with(&self, with_t: bool) -> Self {
         let a = self.x.square();
@@ -109,7 +113,7 @@ impl Point {
         self.double_with(false)
     }
 
-    /// The point doubled this many times, once or more.
+    /// Doubles the point this many times, at least once.
     fn double_times(&self, times: usize) -> Self {
         let mut point = *self;
         for _ in 1..times {
@@ -118,7 +122,7 @@ impl Point {
         point.double()
     }
 
-    /// Eight times the point.
+    /// Returns eight times the point.
     pub(super) fn multiply_by_cofactor(&self) -> Self {
         self.double_times(3)
     }
@@ -159,7 +163,7 @@ impl Point {
 }
 
 impl Cached {
-    /// The neutral element, to start a sum with.
+    /// Converts to a point: adds it to the neutral element.
     fn to_point(self) -> Point {
         let neutral = Point { x: Field::ZERO, y: Field::ONE, z: Field::ONE, t: Field::ZERO };
         neutral.add(&self)
@@ -176,12 +180,13 @@ impl Cached {
     }
 }
 
-/// The digits of a scalar, of which none is zero: digit i, worth 2ⁱ, is +1 where bit i is set and −1 where it is not.
-/// (Hamburg, "Fast and compact elliptic-curve cryptography", section 3.3.)
+/// The digits of a scalar, all nonzero. Digit i, with the weight 2ⁱ, is +1 if bit i is set and −1
+/// if it is not (Hamburg, "Fast and compact elliptic-curve cryptography", section 3.3).
 struct Digits(Zeroizing<[u8; 32]>);
 
 impl Digits {
-    /// With b the bits: Σ 2ⁱ·(2bᵢ − 1) = 2b − (2²⁵⁵ − 1), and so b is (scalar + 2²⁵⁵ − 1)/2 modulo the order.
+    /// Computes the digits. If b is the number with these bits, Σ 2ⁱ·(2bᵢ − 1) = 2b − (2²⁵⁵ − 1).
+    /// Therefore b is (scalar + 2²⁵⁵ − 1)/2 modulo the order.
     fn of(scalar: &Scalar) -> Self {
         static CONSTANTS: OnceLock<(Scalar, Scalar)> = OnceLock::new();
         let (all_ones, half) = CONSTANTS.get_or_init(|| {
@@ -194,7 +199,8 @@ impl Digits {
         Self(Zeroizing::new(recoded.to_bytes()))
     }
 
-    /// Digits at `first` and at equal distances from there on, the last one highest.
+    /// Returns the digits at `first` and at equal distances from there, with the last one as the
+    /// highest bit.
     #[inline(always)]
     fn take(&self, first: usize, distance: usize) -> u64 {
         let bit = |tooth: usize| {
@@ -205,15 +211,16 @@ impl Digits {
     }
 }
 
-/// The sum that belongs to the digits, with a look at every entry.
+/// Returns the sum for the digits. It reads every entry.
 #[inline(always)]
 fn select(table: &Table, digits: u64) -> Cached {
     let negative = ((digits >> (TEETH - 1)) ^ 1).wrapping_neg();
-    // Hidden from the compiler, which must not think of a look at one entry alone.
+    // `black_box` hides the index from the compiler, so that it does not replace the loop by a read
+    // of one entry.
     let entry = black_box((digits ^ negative) & (ENTRIES as u64 - 1));
     let mut found = Cached::default();
     for (index, candidate) in (0_u64..).zip(table) {
-        // All bits set for the entry that is wanted: only 0 − 1 borrows.
+        // All bits are set for the selected entry, because only 0 − 1 borrows.
         let mask = ((index ^ entry).wrapping_sub(1) >> 63).wrapping_neg();
         found.sum.merge(&candidate.sum, mask);
         found.difference.merge(&candidate.difference, mask);
@@ -225,12 +232,12 @@ fn select(table: &Table, digits: u64) -> Cached {
 
 /// A point prepared for several multiplications by secret scalars.
 ///
-/// Entry e holds 2²⁰⁴·P + Σ ±2⁵¹ʲ·P for j below 4, with + where bit j of e is set.
+/// Entry e is 2²⁰⁴·P + Σ ±2⁵¹ʲ·P for j below 4, with + if bit j of e is set.
 pub(super) struct Comb(Table);
 
 impl Comb {
     pub(super) fn prepare(point: &Point) -> Self {
-        // The point, and each time 51 digits further.
+        // `tooth` starts as the point and advances by 51 digits in each round.
         let mut tooth = *point;
         let mut lowest = tooth.negate();
         let mut doubled = [Cached::default(); TEETH - 1];
@@ -250,7 +257,7 @@ impl Comb {
         Self(sums.map(|sum| sum.cache()))
     }
 
-    /// scalar·P, in constant time.
+    /// Returns scalar·P, in constant time.
     pub(super) fn multiply(&self, scalar: &Scalar) -> Point {
         let digits = Digits::of(scalar);
         let mut sum = select(&self.0, digits.take(SPACING - 1, SPACING)).to_point();
@@ -261,7 +268,8 @@ impl Comb {
     }
 }
 
-/// The table of the base point B: in window w, entry e holds 2⁵ʷ·(2e + 1)·B. 104 kB, made when it is first used.
+/// Returns the table of the base point B: in window w, entry e is 2⁵ʷ·(2e + 1)·B. It has 104 kB and
+/// is built at first use.
 fn base_table() -> &'static [Table] {
     static TABLE: OnceLock<Vec<Table>> = OnceLock::new();
     TABLE.get_or_init(|| {
@@ -282,7 +290,7 @@ fn base_table() -> &'static [Table] {
     })
 }
 
-/// scalar·B for the base point B, in constant time.
+/// Returns scalar·B for the base point B, in constant time.
 pub(super) fn multiply_base(scalar: &Scalar) -> Point {
     let digits = Digits::of(scalar);
     let neutral = Point { x: Field::ZERO, y: Field::ONE, z: Field::ONE, t: Field::ZERO };
