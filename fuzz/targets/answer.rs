@@ -1,7 +1,7 @@
-//! From query to response: never a panic, always a message that the sender can take.
+//! Answers queries: never panics, and every response is a message that the sender can accept.
 //!
-//! The first octet chooses the transport and how the zone is signed and denied from, with every mechanism; the rest is
-//! the query.
+//! The first octet selects the transport and a server; each server has a different form of signing
+//! and denial. The rest is the query.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -23,14 +23,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-/// Largest UDP response (RFC 9715 §3), and without EDNS (RFC 1035 §4.2.1).
+/// Maximum size of a UDP response with EDNS (RFC 9715 §3) and without EDNS (RFC 1035 §4.2.1).
 const UDP: u16 = 1232;
 const PLAIN_UDP: usize = 512;
-/// RFC 6672 §2.2.
+/// YXDOMAIN, for a DNAME whose result is too long (RFC 6672 §2.2).
 const YXDOMAIN: Rcode = Rcode(6);
 const NOW: u32 = 1_750_000_000;
 
-/// Servers of the zone of `zone.txt`, signed in every way by a key that is the same in every run.
+/// Servers of the zone in `zone.txt`, one for each form of signing. The key is the same in every
+/// run.
 static SERVERS: LazyLock<Vec<ServerContext>> = LazyLock::new(|| {
     let mut zones = vec![publish(plain())];
     zones.extend([Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut].map(|m| publish(signed(m))));
@@ -43,7 +44,7 @@ static SERVERS: LazyLock<Vec<ServerContext>> = LazyLock::new(|| {
 });
 
 thread_local! {
-    /// A thread of each server for UDP, and one for TCP.
+    /// Two responders for each server: one for UDP and one for TCP.
     static RESPONDERS: RefCell<Vec<[Responder; 2]>> =
         RefCell::new(SERVERS.iter().map(|server| TRANSPORTS.map(|by| responder(server, by))).collect());
 }
@@ -70,7 +71,7 @@ fn plain() -> Contents {
     reading.unwrap_or_else(|error| panic!("{error}")).contents
 }
 
-/// The key, under the number of an alias for NSEC5.
+/// Returns the key; with `alias`, under the number of the alias for NSEC5.
 fn pair(zone: &Name, alias: bool) -> KeyPair {
     let text = include_str!("key.private");
     let read = |text: &str| PrivateKey::from_bind(text).unwrap_or_else(|error| panic!("{error}"));
@@ -148,7 +149,7 @@ fuzz_target!(|data: &[u8]| {
 
 fn check(query: &[u8], transport: Transport, response: Option<&[u8]>) {
     let parsed = Query::parse(query);
-    // Only a response, or what has no whole header, is left without a response.
+    // There is no response only to a response, or to a message without a complete header.
     let Some(octets) = response else {
         assert!(matches!(parsed, Err(QueryFault::Ignore)));
         return;
@@ -174,7 +175,8 @@ fn check(query: &[u8], transport: Transport, response: Option<&[u8]>) {
         assert!(response.records.len() <= 2, "more than OPT and TSIG");
         return;
     };
-    // Of a query with a malformed option only the header is repeated; one that is signed is refused, since there is no key.
+    // After a malformed option, the response contains only the header. A signed query is rejected,
+    // because the server has no key.
     if query.tsig.is_some() || header.counts[0] == 0 {
         assert!(matches!(response.rcode(), Rcode::FORMERR | Rcode::NOTAUTH));
         return;
@@ -186,7 +188,7 @@ fn check(query: &[u8], transport: Transport, response: Option<&[u8]>) {
     }
 }
 
-/// Most octets that the sender takes.
+/// Returns the maximum size of a response that the sender accepts, in octets.
 fn limit(query: &Result<Query<'_>, QueryFault>, transport: Transport) -> usize {
     match (transport, query) {
         (Transport::Tcp | Transport::Tls, _) => usize::from(u16::MAX),

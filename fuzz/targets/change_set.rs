@@ -1,5 +1,5 @@
-//! Change sets: reading never panics; what is read, written and read again is the same; applied to a zone it either fits,
-//! and the opposite change leads back, or is refused.
+//! Change sets: parsing never panics. A parsed change set is unchanged after writing and parsing.
+//! Applied to a zone, it is either rejected, or applied and reverted by the opposite change set.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| -> Corpus {
         Err(error) => panic!("{error}\n{}", String::from_utf8_lossy(&text)),
     }
     if let Ok(changed) = set.apply(zone, SerialRule::Exact) {
-        // What is there as a zone is a zone as text too.
+        // The changed zone can be written as text and read again.
         let text = zone_text(&changed);
         match read_text(&text, Path::new("fuzz"), Some(changed.apex())) {
             Ok(again) => assert_eq!(zone_text(&again.contents), text),

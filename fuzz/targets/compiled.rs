@@ -1,5 +1,5 @@
-//! Compiled zones: reading never panics, whatever the octets under a digest that fits; what is taken can be written as
-//! text, read again, compiled again and served.
+//! Compiled zones: reading never panics, also for arbitrary octets with correct digests. A zone
+//! that is accepted can be written as text, read again, compiled again and served.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
@@ -7,7 +7,8 @@ use nonesuch_zone::compiled::StoredZone;
 use nonesuch_zone::{Contents, Image, Verification, compiled, read::read_text, write::write_zone};
 use std::path::Path;
 
-/// Octets of header, trailer and a digest, and of an entry of the directory without its name.
+/// Length in octets of the header, the trailer, a digest, and an entry of the directory without its
+/// name.
 const HEADER: usize = 320;
 const TRAILER: usize = 64;
 const DIGEST: usize = 32;
@@ -15,7 +16,7 @@ const ENTRY: usize = 85;
 
 fuzz_target!(|data: &[u8]| -> Corpus {
     let _ = compiled::read(data);
-    // Length and digests are made to fit, so that what lies behind them is reached.
+    // Correct the length and the digests, so that the code after these checks is reached.
     let mut octets = data.to_vec();
     if octets.len() < HEADER + TRAILER {
         return Corpus::Keep;
@@ -40,7 +41,8 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     Corpus::Keep
 });
 
-/// Makes the length of the file and all digests fit, as far as there is a directory.
+/// Sets the length of the file and all digests to the correct values, as far as there is a
+/// directory.
 fn seal(octets: &mut [u8]) {
     let end = octets.len() - TRAILER;
     let word = |octets: &[u8], at: usize| {

@@ -1,5 +1,5 @@
-//! Image files: opening never panics, whatever the octets under digests that fit; what is opened answers every query without
-//! a panic, and within the size that the sender takes.
+//! Image files: opening never panics, also for arbitrary octets with correct digests. An image that
+//! was opened answers every query without a panic, within the size that the sender accepts.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,14 +11,15 @@ use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::ImageFile;
 use nonesuch_zone::image::file::PAGE;
 
-/// Octets of a digest, and where that of the sections and the length of the image stand.
+/// Length of a digest in octets, and positions of the digest of the sections and of the length of
+/// the image.
 const DIGEST: usize = 32;
 const SECTIONS: std::ops::Range<usize> = 112..144;
 const LENGTH: std::ops::Range<usize> = 16..24;
 
 const TYPES: [Rtype; 8] =
     [Rtype::A, Rtype::NS, Rtype::SOA, Rtype::DS, Rtype::MX, Rtype::RRSIG, Rtype::NSEC, Rtype::ANY];
-/// Names below the apex, by their labels.
+/// Names below the apex, as lists of labels.
 const NAMES: [&[&[u8]]; 8] =
     [&[], &[b"a"], &[b"ns"], &[b"cut"], &[b"x", b"cut"], &[b"x", b"w"], &[b"zzz"], &[b"x", b"y", b"d"]];
 
@@ -28,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
     if octets.len() < PAGE {
         return;
     }
-    // The digests are made to fit, so that what lies behind them is reached.
+    // Correct the digests, so that the code after these checks is reached.
     let length = u64::from_le_bytes(octets[LENGTH].try_into().unwrap_or_default());
     let length = usize::try_from(length).unwrap_or(usize::MAX).clamp(PAGE, octets.len());
     let digest = blake3::hash(&octets[PAGE..length]);

@@ -1,5 +1,6 @@
-//! Journals: opening a file of any octets behind a good header never panics and leaves whole entries; an entry of any octets,
-//! its digest made to fit, is refused or read to its end.
+//! Journals: opening a file of arbitrary octets after a valid header never panics and leaves
+//! complete entries. An entry of arbitrary octets with a correct digest is either rejected or read
+//! to its end.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
@@ -11,14 +12,14 @@ use std::sync::OnceLock;
 
 /// The zone that changes are applied to.
 const ZONE: &[u8] = include_bytes!("changes.zone");
-/// Octets in front of an entry's digest, and of its head.
+/// Number of octets before the digest of an entry, and length of the head of an entry.
 const SEALED: usize = 24;
 const HEAD: usize = 56;
 const ROOMY: u64 = 1 << 24;
 
 fuzz_target!(|data: &[u8]| -> Corpus {
     let (zone, path, header) = place();
-    // The first octet says whether the rest is an entry or whatever stands behind the header.
+    // The first octet states whether the rest is an entry or arbitrary octets after the header.
     let Some((kind, data)) = data.split_first() else { return Corpus::Keep };
     let behind = if kind & 1 == 0 { data.to_vec() } else { entry(data) };
     write(path, &[header.as_slice(), behind.as_slice()].concat());
@@ -35,7 +36,7 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     Corpus::Keep
 });
 
-/// Makes octets an entry: their digest and length are right.
+/// Makes an entry from octets, with a correct digest and length.
 fn entry(data: &[u8]) -> Vec<u8> {
     let mut out = vec![0; HEAD];
     out[..4].copy_from_slice(b"NSCE");
@@ -54,7 +55,8 @@ fn write(path: &Path, octets: &[u8]) {
     }
 }
 
-/// The zone, a file in memory where there is such a file system, and the header of a journal.
+/// Returns the zone, the path of a file, and the header of a journal. The file is in memory if the
+/// machine has such a file system.
 fn place() -> &'static (Contents, PathBuf, Vec<u8>) {
     static MADE: OnceLock<(Contents, PathBuf, Vec<u8>)> = OnceLock::new();
     MADE.get_or_init(|| {

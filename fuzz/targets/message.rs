@@ -1,5 +1,5 @@
-//! Messages: parsing never panics; the RDATA of a parsed record is well formed, and its presentation form is read
-//! back as the same octets.
+//! Messages: parsing never panics. The RDATA of a parsed record is well formed, and reading its
+//! presentation form gives the same octets.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -25,7 +25,7 @@ fn check_record(record: &Record) {
     let mut canonical = Vec::new();
     rdata::push_canonical(rtype, &record.rdata, &mut canonical);
     assert_eq!(canonical.len(), record.rdata.len(), "{rtype}: only the case of names changes");
-    // The fields of OPT mean something else, and meta types do not stand in files.
+    // The fields of OPT have another meaning, and meta types do not occur in zone files.
     if record.class != Class::IN || rtype.is_meta() {
         return;
     }

@@ -1,4 +1,5 @@
-//! Names: from text to wire form and back, out of messages, and the two forms of the canonical order.
+//! Names: conversion from text to wire form and back, reading from messages, and the two
+//! implementations of the canonical order.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,7 +14,8 @@ fuzz_target!(|data: &[u8]| {
     for name in [relative, completed].iter().flatten() {
         check(name);
     }
-    // The first octet says where in the rest, as a message, two names begin.
+    // The first octet is the offset at which two names begin in the rest, which is read as a
+    // message.
     let Some((&at, message)) = data.split_first() else { return };
     let Ok((first, end)) = Name::from_message(message, usize::from(at)) else { return };
     check(&first);
@@ -23,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     check_order(first.view(), second.view());
 });
 
-/// Every form of a name leads back to it.
+/// Checks that reading each form of a name gives the same name.
 fn check(name: &Name) {
     let wire = name.wire();
     assert!(wire.len() <= MAX_NAME);
@@ -47,7 +49,7 @@ fn check(name: &Name) {
     assert_eq!(labels.map(|label| 1 + label.len()).sum::<usize>() + 1, wire.len());
 }
 
-/// RFC 4034 §6.1: sort keys, comparison and equality agree.
+/// RFC 4034 §6.1: sort keys, comparison and equality are consistent.
 fn check_order(a: NameRef<'_>, b: NameRef<'_>) {
     let (mut key_a, mut key_b) = (Vec::new(), Vec::new());
     a.push_sort_key(&mut key_a);

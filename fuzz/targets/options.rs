@@ -1,6 +1,8 @@
-//! Options of EDNS, from a query's to a response's: never a panic, nothing that was not asked for, nothing beyond the limit.
+//! EDNS options of a query and its response: never panics, no option in the response that the query
+//! did not request, and nothing beyond the size limit.
 //!
-//! The first octets choose the transport, the settings, and how long the response is; the rest is the query's RDATA of OPT.
+//! The first octets select the transport, the settings, and the length of the response. The rest is
+//! the RDATA of OPT in the query.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +21,7 @@ static SETTINGS: LazyLock<ReplySettings> = LazyLock::new(|| ReplySettings {
 });
 static COOKIES: LazyLock<Option<Cookies>> = LazyLock::new(|| Cookies::new(&[[7; 16]]));
 
-/// A client and a time at which the cookies of the seeds are valid.
+/// A client address and a time with which the cookies in the seeds are valid.
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 const NOW: u32 = 1_750_000_000;
 
@@ -67,7 +69,7 @@ fuzz_target!(|data: &[u8]| {
         }
         if code == edns::COOKIE {
             assert!(CookieOption::read(data).is_some_and(|cookie| cookie.server.len() == 16));
-            // What we send is taken.
+            // The server accepts the cookies that it sends.
             let again = cookies.map(|cookies| cookies.check(Some(data), CLIENT, NOW).status);
             assert_eq!(again, Some(CookieStatus::Valid));
         }

@@ -1,4 +1,5 @@
-//! Private key files: what is read is written and read again without a change, and signs for its own public key.
+//! Private key files: a key that is read is unchanged after writing and reading, and its signatures
+//! verify with its public key.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,17 +1,18 @@
-//! Files of NSEC5 proofs: reading never panics, whatever the octets under a digest that fits; what is taken has as many
-//! entries as it says, with names in canonical order, and is the same when written and read again.
+//! Files of NSEC5 proofs: reading never panics, also for arbitrary octets with a correct digest. A
+//! file that is accepted has the stated number of entries, with names in canonical order, and is
+//! unchanged after writing and reading.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use nonesuch_crypto::DigestType;
 use nonesuch_dnssec::denial::nsec5::{ProofEntry, Proofs};
 
-/// Octets of the digest at the end.
+/// Length of the digest at the end, in octets.
 const DIGEST: usize = 32;
 
 fuzz_target!(|data: &[u8]| -> Corpus {
     let _ = Proofs::read(data);
-    // The digest is made to fit, so that what lies in front of it is reached.
+    // Correct the digest, so that the code after this check is reached.
     let Some((body, _)) = data.split_last_chunk::<DIGEST>() else { return Corpus::Keep };
     let digest = DigestType::SHA256.digest(&[body]).unwrap_or_default();
     let Ok(proofs) = Proofs::read(&[body, &digest].concat()) else { return Corpus::Keep };

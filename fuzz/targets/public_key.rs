@@ -1,14 +1,16 @@
-//! Public keys: an algorithm number and any octets as the public key field. What is parsed has a size in range, and
-//! verifies alike singly and in a batch; what is not has an error of the right kind.
+//! Public keys: an algorithm number, and arbitrary octets as the public key field. A parsed key has
+//! a supported size, and gives the same results singly and in a batch. Other fields give the right
+//! kind of error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use nonesuch_crypto::{Algorithm, KeyError, PublicKey, VerifyItem, verify_batch};
 
-/// As many items as make a batch prepare the key.
+/// Number of items for which a batch builds the table of the key.
 const ITEMS: usize = 32;
 
-/// Octets of the longest signature of fixed length, and more than an RSA modulus has.
+/// Length of the longest signature of fixed length in octets, which is also longer than an RSA
+/// modulus.
 const LONGEST: usize = 2420;
 
 fuzz_target!(|data: &[u8]| {
@@ -35,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
     verify(&key, octets);
 });
 
-/// An RSA key that "cannot be used" was read to its end.
+/// Checks the error. An RSA key with the error "cannot be used" was read to its end.
 fn check_error(error: &KeyError, field: &[u8]) {
     match *error {
         KeyError::ModulusBits { bits } => {
@@ -52,7 +54,8 @@ fn check_error(error: &KeyError, field: &[u8]) {
     assert!(!error.to_string().is_empty());
 }
 
-/// Two fixed signatures of the right length, and one of none, each with one outcome.
+/// Verifies two constant signatures of the right length and an empty signature. All items of a
+/// batch must have the result of the single check.
 fn verify(key: &PublicKey, octets: usize) {
     let signature = [1; LONGEST];
     let zero = [0; LONGEST];

@@ -1,6 +1,8 @@
-//! The way of one message through a thread of the server: signed or not, query, NOTIFY or UPDATE, transfers too.
+//! Processes one message in a thread of the server: signed or unsigned, query, NOTIFY, UPDATE or
+//! transfer.
 //!
-//! The first octet chooses the transport and whether the message is signed, rightly or wrongly; the rest is the message.
+//! The first octet selects the transport and whether the message has a TSIG signature, valid or
+//! invalid. The rest is the message.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -25,7 +27,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
-/// Messages of a transfer that are looked at.
+/// Maximum number of messages of a transfer that the target checks.
 const MOST_MESSAGES: usize = 8;
 
 static SHARED: LazyLock<ServerContext> = LazyLock::new(|| {
@@ -65,7 +67,8 @@ fn local() -> SocketAddr {
     ([127, 0, 0, 1], 53).into()
 }
 
-/// A key of this name; only that of 1 is known to the server.
+/// Returns a key with this secret. All keys have the same name; the server has only the key with
+/// secret 1.
 fn key(secret: u8) -> TsigKey {
     TsigKey::new(&name("key."), tsig::TsigAlgorithm::HmacSha256, &[secret; 32])
         .unwrap_or_else(|error| panic!("{error}"))
@@ -105,7 +108,8 @@ fuzz_target!(|data: &[u8]| {
         match responder.answer(&message, sender, &mut out) {
             Answer::Ready => {
                 check(&message, &out);
-                // A message that is read at all, with a good signature, has a signed answer; FORMERR may come before that.
+                // A message with a good signature gets a signed response. The exception is FORMERR,
+                // which may precede the check of the signature.
                 if let Some(verifier) = &mut verifier
                     && out[3] & 15 != 1
                 {

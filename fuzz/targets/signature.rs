@@ -1,7 +1,9 @@
-//! Signatures: any octets against good keys of every algorithm. None is accepted but the one that the key made.
+//! Signatures: arbitrary octets with good keys of every algorithm. Only the signature that the key
+//! generated is accepted.
 //!
-//! The first octet chooses the key, and whether message and signature are the known ones with changes, or raw. The
-//! second is the length of the message's part; the rest is that part, and the signature's.
+//! The first octet selects the key, and whether message and signature are raw or changes of the
+//! known ones. The second octet is the length of the part for the message. The rest is that part
+//! and the part for the signature.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,11 +12,11 @@ use std::sync::LazyLock;
 
 const MESSAGE: &[u8] = b"what was signed";
 
-/// Bits of the first octet: the message, the signature is raw.
+/// Bits of the first octet: the message is raw, the signature is raw.
 const RAW_MESSAGE: u8 = 0x80;
 const RAW_SIGNATURE: u8 = 0x40;
 
-/// As many items as make a batch prepare the key.
+/// Number of items for which a batch builds the table of the key.
 const MANY: usize = 32;
 
 struct Known {
@@ -27,7 +29,7 @@ static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     rows.map(|entry| known(&private(entry.algorithm))).collect()
 });
 
-/// The same key in every run, where a key can be written down in a few octets.
+/// Returns a key, the same in every run if the key fits into a few octets.
 fn private(algorithm: Algorithm) -> PrivateKey {
     let number = algorithm.0;
     let field = match algorithm {
@@ -52,7 +54,7 @@ fn known(key: &PrivateKey) -> Known {
     known
 }
 
-/// The outcome of a batch of equal items.
+/// Returns the result of a batch of equal items.
 fn batch(known: &Known, message: &[u8], signature: &[u8], count: usize) -> bool {
     let items = vec![VerifyItem { key: &known.key, message, signature }; count];
     let mut outcome = Vec::new();
@@ -62,7 +64,7 @@ fn batch(known: &Known, message: &[u8], signature: &[u8], count: usize) -> bool 
     outcome[0].is_ok()
 }
 
-/// `changes` over `known`, octet by octet; what is longer is appended.
+/// XORs `changes` into `known`, octet by octet. Longer changes are appended.
 fn change(known: &[u8], changes: &[u8]) -> Vec<u8> {
     let mut octets = known.to_vec();
     octets.resize(known.len().max(changes.len()), 0);

@@ -1,8 +1,9 @@
-//! Messages of a primary: never a panic, and what is taken is a zone.
+//! Messages of a primary: never panics, and the result is a valid zone.
 //!
-//! The first octet says what was asked for; then come messages, each behind its length in two octets as over TCP. Identifier and
-//! question of each are made to fit, so that mutation need not find them. Steps are applied to the zone of `changes.zone`. A
-//! NOTIFY and a catalog are read of the same octets.
+//! The first octet selects the type of the request. Then follow messages, each after its length in
+//! two octets, as over TCP. Identifier and question of each message are corrected, so that mutation
+//! need not find them. Steps are applied to the zone in `changes.zone`. The same octets are also
+//! read as a NOTIFY, and the transferred zone as a catalog.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -18,7 +19,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The zone that is here.
+/// The local version of the zone.
 static ZONE: LazyLock<Contents> = LazyLock::new(|| {
     let origin = Name::prepend(b"example", NameRef::ROOT).ok();
     let reading = read_text(include_bytes!("changes.zone"), Path::new("changes.zone"), origin.as_ref());
@@ -63,7 +64,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// The message with the identifier and the question that were asked with.
+/// Replaces identifier and question of the message by those of the request.
 fn fit(message: &[u8], asked: InboundRequest) -> Vec<u8> {
     let Some(head) = message.get(..QUESTION) else { return message.to_vec() };
     let mut out = head.to_vec();
@@ -77,7 +78,7 @@ fn fit(message: &[u8], asked: InboundRequest) -> Vec<u8> {
     out
 }
 
-/// What is there as a zone is a zone as text too.
+/// Checks that the zone can be written as text and read again.
 fn check(contents: &Contents) {
     let written = text(contents);
     match read_text(&written, Path::new("fuzz"), Some(contents.apex())) {
@@ -94,7 +95,7 @@ fn text(contents: &Contents) -> Vec<u8> {
     text
 }
 
-/// A NOTIFY of the same octets.
+/// Handles the same octets as a NOTIFY.
 fn tell(octets: &[u8]) {
     let mut out = Vec::new();
     let sender = IpAddr::V4(Ipv4Addr::LOCALHOST);

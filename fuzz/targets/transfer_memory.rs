@@ -1,7 +1,9 @@
-//! Memory of inbound transfers: a transfer never holds more than a fixed multiple of the bytes that it is charged with.
+//! Memory of inbound transfers: a transfer never holds more than a fixed multiple of the bytes
+//! charged for it.
 //!
-//! The input is the plan of an answer to AXFR or IXFR: some records, and how often they are repeated under other owners and in
-//! other steps. So a few octets lead to transfers that are large enough to measure. Allocations are counted in the process.
+//! The input is the plan of a response to AXFR or IXFR: some records, and how often they are
+//! repeated with other owners and in other steps. Therefore a few octets lead to transfers that are
+//! large enough to measure. The target counts the allocations of the process.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,17 +18,18 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What a transfer may hold for each byte that it is charged with.
+/// Maximum number of bytes that a transfer may hold for each byte charged.
 const FACTOR: usize = 4;
-/// Bytes that any transfer may hold in addition: tables of the threads that sort records, and buffers of their first allocation.
+/// Number of bytes that any transfer may hold in addition: tables of the threads that sort records,
+/// and buffers with their first allocation.
 const ALLOWANCE: usize = 64 << 10;
-/// Records of an answer.
+/// Maximum number of records of a response.
 const RECORDS: usize = 4096;
 
 const ID: u16 = 0x4e53;
 const FIRST_SERIAL: u32 = 1;
 
-/// Counts the bytes that are allocated, and their maximum since [`measure`] began.
+/// Allocator that counts the allocated bytes, and their maximum since the start of [`measure`].
 struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -37,26 +40,26 @@ fn grow(bytes: usize) {
     PEAK.fetch_max(live, Relaxed);
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
-        // SAFETY: as for the whole implementation.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as for the whole implementation.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both are there while it is copied.
+        // Both blocks exist while the contents are copied.
         grow(size);
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as for the whole implementation.
+        // SAFETY: the caller upholds the contract of `realloc`.
         unsafe { System.realloc(place, layout, size) }
     }
 }
@@ -64,7 +67,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs `work`; returns the maximum of the bytes that it holds at once.
+/// Runs `work`. Returns its result and the maximum number of bytes that it holds at once.
 fn measure<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.load(Relaxed);
     PEAK.store(before, Relaxed);
@@ -74,7 +77,7 @@ fn measure<T>(work: impl FnOnce() -> T) -> (T, usize) {
 
 static APEX: LazyLock<Name> = LazyLock::new(|| label(b"e", NameRef::ROOT));
 
-/// The zone that is here; one transfer of it has started the threads that sort.
+/// The local version of the zone.
 static ZONE: LazyLock<Contents> = LazyLock::new(|| {
     let text = format!("$ORIGIN e.\n@ 60 SOA . . {FIRST_SERIAL} 0 0 0 0\n");
     let reading = read_text(text.as_bytes(), Path::new("zone"), Some(&APEX));
@@ -98,11 +101,11 @@ enum Owner {
     Apex,
     /// The same name in each repetition, with a label of this length.
     Fixed(usize),
-    /// Another name in each repetition, with as many octets more.
+    /// A different name in each repetition, longer by this number of octets.
     Counted(usize),
 }
 
-/// A plan: which answer, how often its records are repeated, and the records.
+/// A plan: the type of the response, the number of repetitions of its records, and the records.
 struct Plan<'d> {
     is_incremental: bool,
     repeats: usize,
@@ -122,7 +125,7 @@ impl<'d> Plan<'d> {
                 1 => Owner::Fixed(octets.clamp(1, 63)),
                 _ => Owner::Counted(octets.min(55)),
             };
-            // Types of private use (RFC 6895 §3.1): any data fits.
+            // Types of private use (RFC 6895 §3.1), for which all RDATA are valid.
             rows.push(Row { owner, rtype: Rtype(0xff00 | u16::from(rtype)), rdata });
         }
         let repeats = usize::from(u16::from_be_bytes([high, low]) % 2048).max(1);
@@ -130,7 +133,7 @@ impl<'d> Plan<'d> {
         (repeats > 0).then_some(Self { is_incremental: choice & 1 == 1, repeats, rows })
     }
 
-    /// The answer, as messages.
+    /// Returns the messages of the response.
     fn messages(&self) -> Vec<Vec<u8>> {
         let mut answer = Answer { messages: Vec::new(), is_incremental: self.is_incremental };
         let last = FIRST_SERIAL + if self.is_incremental { self.repeats as u32 } else { 1 };
@@ -139,7 +142,7 @@ impl<'d> Plan<'d> {
             let serial = FIRST_SERIAL + repeat as u32;
             if self.is_incremental {
                 answer.push_soa(serial);
-                // What the step before has added.
+                // The records that the previous step added.
                 if repeat > 0 {
                     self.rows.iter().for_each(|row| answer.push(row, repeat - 1));
                 }
@@ -194,7 +197,7 @@ impl Answer {
     }
 }
 
-/// Reads the answer, and applies its steps; returns the bytes that it was charged with.
+/// Reads the response and applies its steps. Returns the number of bytes charged.
 fn transfer(asked: InboundRequest, messages: &[Vec<u8>]) -> u64 {
     let bounds = TransferBounds { records: u64::MAX, octets: u64::MAX, steps: u64::MAX };
     let mut inbound = InboundTransfer::new(APEX.clone(), ID, asked, bounds);

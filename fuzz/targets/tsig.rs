@@ -1,5 +1,6 @@
-//! TSIG: verifying requests and answers of any octets never panics, and nothing is taken that no key of ours signed; what is
-//! signed by us is verified; keys are read from any text.
+//! TSIG: verification of requests and responses of arbitrary octets never panics, and accepts no
+//! message that is not signed with a key of the server. Messages that the server signed verify.
+//! Keys are read from arbitrary text.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
@@ -8,7 +9,7 @@ use nonesuch_server::tsig::{TsigAlgorithm, TsigKey, TsigKeys, read_keys, sign_re
 use std::sync::{Arc, OnceLock};
 
 const NOON: u64 = 1_750_000_000;
-/// Room for the TSIG record in a message of 65,535 octets.
+/// Maximum length of a message that leaves space for the TSIG record within 65,535 octets.
 const LONGEST: usize = 65_000;
 
 fuzz_target!(|data: &[u8]| -> Corpus {
@@ -31,7 +32,7 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     Corpus::Keep
 });
 
-/// Signs a message, as a request and as an answer of two messages.
+/// Signs a message as a request, and as a response of several messages.
 fn check_signed(data: &[u8]) {
     let (keys, key) = keys();
     if data.len() > LONGEST || data.get(10..12) == Some(&[0xff, 0xff]) {
@@ -47,7 +48,8 @@ fn check_signed(data: &[u8]) {
         if is_signed {
             signer.sign(&mut answer, NOON);
         }
-        // Our signer signs each message: one in between that is not spoils what follows.
+        // The signer of this project signs each message. A message without a signature in between
+        // invalidates the following signatures.
         match verifier.verify(&answer, NOON) {
             Ok(checked) => assert_eq!((checked.end, checked.is_signed), (data.len(), is_signed)),
             Err(error) => {

@@ -1,7 +1,9 @@
-//! Validating arbitrary messages: never a panic, work within its bounds, and nothing Secure that the zone does not say.
+//! Validation of arbitrary messages: never panics, stays within the budget, and no result is Secure
+//! that the zone does not confirm.
 //!
-//! The first octets choose the zone (NSEC, NSEC3, opt-out, NSEC5), a question about a name that it has or has not, and a true
-//! response to another question whose records are added; the rest changes octets of the true response, or takes its place.
+//! The first octets select the zone (NSEC, NSEC3, opt-out, NSEC5), a question for a name that
+//! exists or does not exist, and a correct response to another question, whose records are added.
+//! The rest changes octets of the correct response, or replaces it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +30,7 @@ const NOW: u32 = INCEPTION + 1;
 struct Zone {
     contents: Contents,
     keys: TrustedKeys,
-    /// A question, and a true response to it.
+    /// Questions, each with a correct response.
     exchanges: Vec<(Name, Rtype, Vec<u8>)>,
 }
 
@@ -37,7 +39,7 @@ static ZONES: LazyLock<Vec<Zone>> = LazyLock::new(|| {
     served.into_iter().chain([nsec5_zone()]).collect()
 });
 
-/// The zone of `zone.txt`, signed by a key that is the same in every run.
+/// Returns the zone in `zone.txt`, signed with a key that is the same in every run.
 fn zone(mechanism: Mechanism) -> Zone {
     let reading = read_text(include_bytes!("zone.txt"), Path::new("zone.txt"), None);
     let contents = reading.unwrap_or_else(|error| panic!("{error}")).contents;
@@ -67,7 +69,8 @@ fn zone(mechanism: Mechanism) -> Zone {
     Zone { contents, keys, exchanges }
 }
 
-/// The same zone with NSEC5, and the denials of all names that can be made of its records, whether they are true or not.
+/// Returns the same zone with NSEC5, and denials of all names that its records allow, correct or
+/// not.
 fn nsec5_zone() -> Zone {
     let reading = read_text(include_bytes!("zone.txt"), Path::new("zone.txt"), None);
     let contents = reading.unwrap_or_else(|error| panic!("{error}")).contents;
@@ -95,7 +98,7 @@ fn nsec5_zone() -> Zone {
     Zone { contents, keys, exchanges }
 }
 
-/// Makes denials by NSEC5.
+/// Generates denials with NSEC5.
 struct Prover<'z> {
     signed: &'z Contents,
     vrf: VrfPrivateKey,
@@ -110,7 +113,8 @@ impl<'z> Prover<'z> {
         (rdata, hash)
     }
 
-    /// The record that matches or covers a hash, and whether it matches: base32hex keeps the order of octets.
+    /// Returns the record that matches or covers a hash, and whether it matches. base32hex
+    /// preserves the order of the octets.
     fn find(&self, hash: [u8; 32]) -> (Node<'z>, bool) {
         let chain = || self.signed.nodes().filter(|node| node.has(Rtype::NSEC5));
         let hash_of = |node: &Node<'_>| node.name().labels().next().map(decode);
@@ -122,7 +126,7 @@ impl<'z> Prover<'z> {
         (node, false)
     }
 
-    /// A question that the zone has no data for, and its denial.
+    /// Returns a question for which the zone has no data, and its denial.
     fn exchange(&self, name: Name) -> (Name, Rtype, Vec<u8>) {
         let apex = self.signed.apex().view();
         let is_there = |name: NameRef<'_>| self.find(self.prove(name).1).1;
@@ -171,7 +175,7 @@ impl<'z> Prover<'z> {
     }
 }
 
-/// The octets of a label of 52 characters of base32hex.
+/// Decodes a label of 52 characters in base32hex.
 fn decode(label: &[u8]) -> [u8; 32] {
     let mut bits = label.iter().flat_map(|letter| {
         let value = match letter {
@@ -183,7 +187,7 @@ fn decode(label: &[u8]) -> [u8; 32] {
     std::array::from_fn(|_| bits.by_ref().take(8).fold(0, |octet, bit| octet << 1 | bit))
 }
 
-/// The names of the zone, and one below each of them.
+/// Returns the names of the zone, and one name below each of them.
 fn names(contents: &Contents) -> Vec<Name> {
     let own = contents.nodes().map(|node| node.name().to_name());
     own.flat_map(|name| [Name::prepend(b"m", name.view()).unwrap_or_else(|_| name.clone()), name]).collect()
@@ -195,7 +199,8 @@ fuzz_target!(|data: &[u8]| {
     let zone = &zones[usize::from(head[0]) % zones.len()];
     let place = |octet: u8| usize::from(octet) * zone.exchanges.len() / 256;
     let (name, rtype, response) = &zone.exchanges[place(head[1])];
-    // True records of another response, beside or in place of those of this one; octets changed as the rest says.
+    // Add correct records of another response to those of this response, or replace them. Change
+    // octets as the rest of the input specifies.
     let (_, _, other) = &zone.exchanges[place(head[2])];
     let mut octets = response.clone();
     if head[3] & 2 != 0 {
@@ -229,7 +234,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// What is Secure is what the zone says.
+/// Checks that a Secure result agrees with the zone.
 fn check(zone: &Zone, name: &Name, rtype: Rtype, message: &Message, proved: &Option<ProvedAnswer>) {
     let node = zone.contents.nodes().find(|node| node.name() == name.view());
     let exists = zone.contents.nodes().any(|node| node.name().is_at_or_below(name.view()));
@@ -238,7 +243,7 @@ fn check(zone: &Zone, name: &Name, rtype: Rtype, message: &Message, proved: &Opt
             if message.section(Section::Answer).all(|record| record.rtype != Rtype::CNAME) =>
         {
             let Some(rrset) = node.and_then(|node| node.rrset(rtype)) else { panic!("{name} {rtype}") };
-            // Records of another class are none of the RRset that was asked for.
+            // Records of another class do not belong to the queried RRset.
             let is_asked = |r: &&Record| r.owner == *name && r.rtype == rtype && r.class == Class::IN;
             let answers = message.section(Section::Answer).filter(is_asked);
             for record in answers {

@@ -1,5 +1,6 @@
-//! Zone text: reading never panics; reading in blocks side by side is reading from front to back; what is read, written
-//! and read again is the same zone. Semantic checks count as many findings with a limit as without.
+//! Zone text: reading never panics. Parallel reading in blocks gives the same result as sequential
+//! reading. A zone that was read is unchanged after writing and reading. Semantic checks count the
+//! same number of findings with a limit as without.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
@@ -9,16 +10,17 @@ use nonesuch_zone::{Contents, ParsedZone, ReadError, semantics, write::write_zon
 use std::path::Path;
 
 fuzz_target!(|data: &[u8]| -> Corpus {
-    // $INCLUDE would read any file of this machine, an endless one too.
+    // $INCLUDE would read any file of this machine, possibly without an end.
     if data.windows(8).any(|window| window.eq_ignore_ascii_case(b"$include")) {
         return Corpus::Reject;
     }
     let path = Path::new("fuzz");
-    // An odd first octet leaves it to the text to say what zone it is.
+    // If the first octet is odd, the text itself must name the zone.
     let origin = Name::prepend(b"example", nonesuch_proto::NameRef::ROOT).ok();
     let origin = origin.as_ref().filter(|_| data.first().is_some_and(|octet| octet % 2 == 0));
     let reading = read_text_in_blocks(data, path, origin, usize::MAX);
-    // Blocks of 1 to 64 octets, so that entries, quotes and parentheses stand over several.
+    // Blocks of 1 to 64 octets, so that entries, quotation marks and parentheses extend over
+    // several blocks.
     let octets = 1 + data.last().map_or(0, |octet| usize::from(octet % 64));
     assert_same_outcome(&reading, &read_text_in_blocks(data, path, origin, octets));
     let Ok(reading) = reading else { return Corpus::Keep };
@@ -43,7 +45,7 @@ fn write(contents: &Contents) -> Vec<u8> {
     text
 }
 
-/// The same records and warnings, or the same fault in the same place.
+/// Checks that both have the same records and warnings, or the same fault at the same position.
 fn assert_same_outcome(whole: &Result<ParsedZone, ReadError>, in_blocks: &Result<ParsedZone, ReadError>) {
     match (whole, in_blocks) {
         (Ok(whole), Ok(in_blocks)) => {
@@ -56,9 +58,10 @@ fn assert_same_outcome(whole: &Result<ParsedZone, ReadError>, in_blocks: &Result
     }
 }
 
-/// Names with their case, types, TTLs and RDATA.
+/// Compares names with their case, types, TTLs and RDATA.
 fn assert_same(first: &Contents, second: &Contents) {
-    // Records of one name may write it in several cases, of which the node keeps one, and the apex the SOA record's.
+    // Records of one name may write it in different cases. The node keeps one of them, and the apex
+    // keeps that of the SOA record.
     assert_eq!(first.apex(), second.apex());
     assert_eq!(first.node_count(), second.node_count());
     for (a, b) in first.nodes().zip(second.nodes()) {

@@ -10,7 +10,8 @@ use zeroize::Zeroizing;
 /// Count of numbers in an `RSAPrivateKey`: n, e, d, p, q, d mod (p-1), d mod (q-1), q⁻¹ mod p.
 pub(crate) const RSA_NUMBERS: usize = 8;
 
-/// The numbers of an RSA private key, big-endian without leading zeros, in the order of `RSAPrivateKey`.
+/// The numbers of an RSA private key, big-endian without leading zeros, in the order of
+/// `RSAPrivateKey`.
 pub(crate) type RsaNumbers = [Zeroizing<Vec<u8>>; RSA_NUMBERS];
 
 /// Encodes an `RSAPrivateKey`. Returns `None` if a number is too long for DER.

@@ -1,5 +1,5 @@
-//! The examples of the RFCs, and the keys of the public test data: private key to public key, key tag, DS digest
-//! and signature.
+//! The examples of the RFCs, and the keys of the public test data: from the private key to the
+//! public key, key tag, DS digest and signature.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use proptest::test_runner::RngSeed;
 
 use crate::{Algorithm, BadSignature, DigestType, KeyError, PrivateKey, PublicKey, key_tag};
 
-/// The same cases in every run.
+/// A configuration with the same cases in every run.
 pub(crate) fn seeded(seed: u64) -> ProptestConfig {
     ProptestConfig { rng_seed: RngSeed::Fixed(seed), ..ProptestConfig::default() }
 }
 
-/// The wire form of a name in lower case, written with dots between its labels.
+/// Returns the wire form of a name in lower case, given with dots between its labels.
 pub(crate) fn wire_name(name: &str) -> Vec<u8> {
     let labels = name.split('.').filter(|label| !label.is_empty());
     let mut wire: Vec<u8> =
@@ -33,7 +33,7 @@ fn dnskey_rdata(flags: u16, algorithm: Algorithm, public_key: &[u8]) -> Vec<u8> 
     [&flags.to_be_bytes()[..], &[3, algorithm.0], public_key].concat()
 }
 
-/// An RRset of one record and its RRSIG, TTL 3600.
+/// An RRset with one record and its RRSIG, with the TTL 3600.
 struct Signed {
     owner: &'static str,
     record_type: u16,
@@ -44,7 +44,7 @@ struct Signed {
 }
 
 impl Signed {
-    /// The octets that are signed (RFC 4034, section 3.1.8.1).
+    /// Returns the signed octets (RFC 4034, section 3.1.8.1).
     fn message(&self, algorithm: Algorithm, tag: u16) -> Vec<u8> {
         let labels = self.owner.split('.').count() as u8;
         let length = u16::try_from(self.rdata.len()).unwrap();
@@ -67,7 +67,7 @@ impl Signed {
     }
 }
 
-/// An example: a key in all its forms, and what it signed.
+/// An example: a key in all its forms, and the data that it signed.
 struct Example {
     private: &'static str,
     public: &'static str,
@@ -77,7 +77,7 @@ struct Example {
     ds: Option<(DigestType, &'static str)>,
     signed: Signed,
     signature: &'static str,
-    /// Whether the algorithm makes the same signature each time.
+    /// Whether the algorithm always generates the same signature.
     deterministic: bool,
 }
 
@@ -214,7 +214,8 @@ fn rfc6605_section_6_2() {
     .check();
 }
 
-/// The RRset that RFC 8080, section 6, and draft-westerbaan-dnssec-mldsa sign: MX 10 mail.example.com., 2015-07-29 22:00 to 2015-08-19 22:00.
+/// The RRset that is signed in RFC 8080, section 6, and draft-westerbaan-dnssec-mldsa: MX 10
+/// mail.example.com., 2015-07-29 22:00 to 2015-08-19 22:00.
 fn rfc8080_signed() -> Signed {
     Signed {
         owner: "example.com",
@@ -308,12 +309,12 @@ fn draft_westerbaan_dnssec_mldsa_section_6() {
     .check();
 }
 
-/// The folder of keys of the public test data.
+/// Returns the directory with the keys of the public test data.
 fn test_keys() -> Option<PathBuf> {
     nonesuch_testing::data("rfc-zones/test-data")
 }
 
-/// Flags, algorithm and public key of the DNSKEY record in a `.key` file.
+/// Returns flags, algorithm and public key of the DNSKEY record in a `.key` file.
 fn read_key_file(text: &str) -> (u16, Algorithm, Vec<u8>) {
     let line = text.lines().find(|line| line.contains("DNSKEY")).unwrap();
     let line = line.split(';').next().unwrap();

@@ -1,12 +1,14 @@
-//! Keys that are malformed, out of range or hostile: a distinct error each, and never more work than a bound allows.
+//! Keys that are malformed, out of range or hostile: each has a distinct error, and the work has a
+//! limit.
 
 use data_encoding::BASE64;
 use nonesuch_crypto::{ALGORITHMS, Algorithm, BadSignature, KeyError, PrivateKey, PublicKey};
 
-/// The longest public key field that a DNSKEY record can hold.
+/// Length of the longest public key field that fits into a DNSKEY record.
 const LONGEST: usize = 65_535 - 4;
 
-/// An RSA public key field (RFC 3110, section 2) with a modulus of this many bits, the highest and the lowest set.
+/// Returns an RSA public key field (RFC 3110, section 2) with a modulus of this many bits, of which
+/// the highest and the lowest are set.
 fn rsa(exponent: &[u8], modulus_bits: usize) -> Vec<u8> {
     let mut modulus = vec![0x5a; modulus_bits.div_ceil(8)];
     modulus[0] = match modulus_bits % 8 {
@@ -67,8 +69,8 @@ fn points_off_the_curve() {
     }
 }
 
-/// y = 2 is on no point of Edwards25519. Whether that is seen when the key is parsed is the library's choice: no
-/// signature fits it.
+/// No point of Edwards25519 has y = 2. The library may detect this when it parses the key or later,
+/// but every signature is invalid.
 #[test]
 fn an_ed25519_key_that_is_no_point_verifies_nothing() {
     let mut field = [0; 32];
@@ -136,7 +138,7 @@ fn malformed_rsa_fields() {
         assert_eq!(error, KeyError::MalformedRsa, "{} octets", field.len());
         assert!(!error.is_unusable());
     }
-    // Nothing but zeros, or ones, as long as can be: an error of whatever kind, at once.
+    // Only zeros or only ones, of the maximum length: each gives an error immediately.
     for octet in [0, 1, 0xff] {
         refuse(algorithm, &vec![octet; LONGEST]);
     }
@@ -179,7 +181,7 @@ fn a_public_key_of_another_key_is_told() {
     }
 }
 
-/// A file with the fields of one key and a public part of another.
+/// A file with the fields of one key and a public number of another key.
 #[test]
 fn an_rsa_file_with_another_modulus_is_damaged() {
     let algorithm = Algorithm::RSASHA256;
@@ -208,7 +210,7 @@ fn private_keys_of_other_lengths_are_told() {
     }
 }
 
-/// The errors that a received key can have are told apart by their text too.
+/// The errors of a received key also have different texts.
 #[test]
 fn texts_differ() {
     let algorithm = Algorithm::RSASHA256;
@@ -230,8 +232,9 @@ fn texts_differ() {
     }
 }
 
-/// The most work that one signature can ask for: the longest modulus with the longest exponent, all bits set. The
-/// limit is some ten times what a slow machine takes; without the bounds the work would be some thousand times as much.
+/// The maximum work for one signature: the longest modulus with the longest exponent, all bits set.
+/// The limit is about ten times the time of a slow machine. Without the limits on keys, the work
+/// would be about a thousand times larger.
 #[test]
 fn the_most_expensive_rsa_key_is_affordable() {
     let field = [&[8][..], &[0xff; 8], &[0xff; 512]].concat();

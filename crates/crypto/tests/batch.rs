@@ -1,5 +1,5 @@
-//! Batches have one outcome for each item, that of the single check: every mixture of good and bad items, for every
-//! algorithm.
+//! Batches have one result for each item, which is that of the single check: for every mixture of
+//! good and bad items and every algorithm.
 
 use nonesuch_crypto::{
     ALGORITHMS, Algorithm, BadSignature, PrivateKey, PublicKey, VerifyItem, sign_batch, verify_batch,
@@ -8,10 +8,10 @@ use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-/// Items of the largest batch of which every mixture is tried.
+/// Number of items of the largest batch for which every mixture is tested.
 const SMALL: usize = 8;
 
-/// Items of a batch that is large for every algorithm.
+/// Number of items of a batch that is large for every algorithm.
 const LARGE: usize = 100;
 
 /// A key with messages, good signatures and one bad item for each of them.
@@ -48,7 +48,7 @@ impl Subject {
         VerifyItem { key: &self.key, message, signature }
     }
 
-    /// Verifies a batch of which it is said which items are good.
+    /// Verifies a batch. `are_good` states which items are good.
     fn check(&self, are_good: &[bool]) {
         let items: Vec<_> =
             are_good.iter().enumerate().map(|(place, is_good)| self.item(place, *is_good)).collect();
@@ -58,7 +58,7 @@ impl Subject {
     }
 }
 
-/// A bad item in one of six ways.
+/// Returns a bad item, damaged in one of six ways.
 fn spoil(place: usize, message: &[u8], good: &[u8], other: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut message, mut signature) = (message.to_vec(), good.to_vec());
     match place % 6 {
@@ -84,7 +84,7 @@ fn algorithms() -> impl Iterator<Item = Algorithm> {
 #[test]
 fn every_mixture_of_a_small_batch() {
     for algorithm in algorithms() {
-        // Without what a large batch leaves behind in a key, and with it.
+        // First without the table that a large batch leaves in a key, then with it.
         for count in [SMALL, LARGE] {
             let subject = Subject::new(algorithm, count);
             if count == LARGE {
@@ -104,7 +104,7 @@ fn every_mixture_of_a_small_batch() {
 fn one_bad_item_at_every_position_of_a_large_batch() {
     for algorithm in algorithms() {
         let subject = Subject::new(algorithm, LARGE);
-        // Where a batch is a loop, steps suffice.
+        // If a batch is a loop, larger steps are sufficient.
         let step = if algorithm == Algorithm::ED25519 { 1 } else { 9 };
         for place in (0..LARGE).step_by(step) {
             let are_good: Vec<_> = (0..LARGE).map(|other| other != place).collect();
@@ -130,7 +130,7 @@ fn random_mixtures_of_large_batches() {
     }
 }
 
-/// Items of all algorithms, two keys of each, in any order.
+/// Items of all algorithms, with two keys of each, in any order.
 #[test]
 fn keys_and_algorithms_mix() {
     let mut random = ChaCha8Rng::seed_from_u64(12);
@@ -151,7 +151,8 @@ fn keys_and_algorithms_mix() {
     assert_eq!(outcome, expected(&are_good));
 }
 
-/// A clone of a key and another key: the outcome does not depend on what counts as one key.
+/// Items of a key, of its clone and of an unrelated key in one batch. Signatures by the first key
+/// are valid for its clone, and invalid for the unrelated key.
 #[test]
 fn copies_of_a_key_mix() {
     for algorithm in algorithms() {

@@ -1,5 +1,6 @@
-//! Falcon-512 with the reference implementation (PQClean's `falcon-padded-512`), in both directions: keys, signatures,
-//! and what either refuses. Neither can be given a seed, so that keys and signatures are other ones in every run.
+//! Falcon-512 compared with the reference implementation (PQClean's `falcon-padded-512`) in both
+//! directions: keys, signatures, and rejected input. Neither implementation accepts a seed, so keys
+//! and signatures differ in every run.
 
 use data_encoding::BASE64;
 use nonesuch_crypto::{Algorithm, BadSignature, PrivateKey, PublicKey};
@@ -9,7 +10,7 @@ use pqcrypto_traits::sign::{DetachedSignature as _, PublicKey as _, SecretKey as
 const KEYS: usize = 6;
 const MESSAGES: [&[u8]; 4] = [b"", b"a", b"example.com. MX 10 mail.example.com.", &[0xa5; 5000]];
 
-/// Our form of a private key of theirs.
+/// Converts a private key of the reference implementation to the format of this crate.
 fn import(secret: &padded::SecretKey) -> PrivateKey {
     let encoded = BASE64.encode(secret.as_bytes());
     let text = format!(
@@ -18,7 +19,7 @@ fn import(secret: &padded::SecretKey) -> PrivateKey {
     PrivateKey::from_bind(&text).unwrap()
 }
 
-/// Their form of a private key of ours.
+/// Converts a private key of this crate to the format of the reference implementation.
 fn export(key: &PrivateKey) -> padded::SecretKey {
     let text = key.to_bind();
     let encoded = text.lines().find_map(|line| line.strip_prefix("PrivateKey: ")).unwrap();
@@ -36,7 +37,7 @@ fn they_verify(key: &padded::PublicKey, message: &[u8], signature: &[u8]) -> boo
     padded::verify_detached_signature(&signature, message, key).is_ok()
 }
 
-/// Every message signed by both and verified by both.
+/// Both implementations sign and verify every message.
 fn check(ours: &PrivateKey, public: &padded::PublicKey, theirs: &padded::SecretKey) {
     assert_eq!(ours.public_key(), public.as_bytes());
     let parsed = PublicKey::parse(Algorithm::FALCON512, public.as_bytes()).unwrap();
@@ -73,7 +74,8 @@ fn our_keys_work_there() {
     }
 }
 
-/// The compressed form has the same first octet and no padding: its length differs, and ours is one alone.
+/// The compressed format has the same first octet and no padding, so its length differs. This crate
+/// rejects it.
 #[test]
 fn signatures_without_padding_are_refused() {
     let (public, secret) = compressed::keypair();

@@ -1,7 +1,8 @@
-//! Cross-checks with the `openssl` command, version 3: it signs with our keys and we verify, we sign and it verifies.
+//! Cross-checks with the `openssl` command, version 3: it signs with keys of this crate and this
+//! crate verifies, and the reverse.
 //!
-//! Keys cross over as DER made here: PKCS#1 and SEC 1 private keys, PKCS#8 for the Edwards curves (RFC 8410), and
-//! `SubjectPublicKeyInfo` (RFC 5280, section 4.1.2.7).
+//! This test encodes keys in DER: PKCS#1 and SEC 1 private keys, PKCS#8 for the Edwards curves (RFC
+//! 8410), and `SubjectPublicKeyInfo` (RFC 5280, section 4.1.2.7).
 
 use data_encoding::{BASE64, BASE64_MIME};
 use nonesuch_crypto::{Algorithm, BadSignature, PrivateKey, PublicKey};
@@ -42,14 +43,15 @@ fn integer(number: &[u8]) -> Vec<u8> {
     element(INTEGER, &[sign, number])
 }
 
-/// The content of the element at the front, and what follows it; lengths below 128 only, as those of signatures are.
+/// Returns the content of the first element, and the octets after it. Only for lengths below 128,
+/// which signatures have.
 fn split(tag: u8, der: &[u8]) -> (&[u8], &[u8]) {
     assert_eq!(der[0], tag);
     assert!(der[1] < 0x80);
     der[2..].split_at(usize::from(der[1]))
 }
 
-/// The two numbers of an ECDSA signature, from DER to their fixed length.
+/// Converts the two numbers of an ECDSA signature from DER to their fixed length.
 fn fixed(der: &[u8], octets: usize) -> Vec<u8> {
     let (numbers, rest) = split(SEQUENCE, der);
     assert!(rest.is_empty());
@@ -64,7 +66,7 @@ fn fixed(der: &[u8], octets: usize) -> Vec<u8> {
     out
 }
 
-/// How an algorithm's keys are written and openssl is called.
+/// The encoding of the keys of an algorithm, and the matching calls of openssl.
 #[derive(Clone, Copy)]
 enum Kind {
     Rsa,
@@ -85,7 +87,7 @@ impl Case {
         Self { algorithm, kind, digest, bits }
     }
 
-    /// PEM of the private key.
+    /// Returns the private key in PEM.
     fn private_pem(&self, key: &PrivateKey) -> String {
         let text = key.to_bind();
         let field = |name: &str| {
@@ -113,7 +115,7 @@ impl Case {
         }
     }
 
-    /// PEM of the public key, out of the DNSKEY field.
+    /// Returns the public key in PEM, from the DNSKEY field.
     fn public_pem(&self, field: &[u8]) -> String {
         let (algorithm, key) = match self.kind {
             Kind::Rsa => {
@@ -128,7 +130,7 @@ impl Case {
         pem("PUBLIC KEY", &element(SEQUENCE, &[&parts.concat()]))
     }
 
-    /// The form of the RRSIG field, from openssl's.
+    /// Converts a signature of openssl to the format of the RRSIG field.
     fn to_field(&self, key: &PrivateKey, signature: &[u8]) -> Vec<u8> {
         match self.kind {
             Kind::Curve(_) => fixed(signature, key.signature_octets() / 2),
@@ -136,7 +138,7 @@ impl Case {
         }
     }
 
-    /// Openssl's form, from that of the RRSIG field.
+    /// Converts a signature from the format of the RRSIG field to that of openssl.
     fn to_openssl(&self, signature: &[u8]) -> Vec<u8> {
         match self.kind {
             Kind::Curve(_) => {
@@ -184,14 +186,14 @@ impl Case {
         for length in [1, 120, 5000] {
             let message: Vec<u8> = (0..length).map(|place| (place * 7) as u8).collect();
             fs::write(&files.message, &message).unwrap();
-            // It signs, we verify.
+            // openssl signs, this crate verifies.
             let done = self.sign(files);
             assert!(done.status.success(), "{name}: {done:?}");
             let mut signature = self.to_field(&key, &fs::read(&files.signature).unwrap());
             assert_eq!(public.verify(&message, &signature), Ok(()), "{name}");
             signature[length % 60] ^= 1;
             assert_eq!(public.verify(&message, &signature), Err(BadSignature), "{name}");
-            // We sign, it verifies.
+            // This crate signs, openssl verifies.
             signature.clear();
             key.sign(&message, &mut signature).unwrap();
             fs::write(&files.signature, self.to_openssl(&signature)).unwrap();
@@ -227,7 +229,8 @@ impl Files {
     }
 }
 
-/// Whether openssl is there and of version 3 or later; a line says so where it is not.
+/// Returns whether the test must be skipped because openssl is missing or older than version 3. If
+/// so, records a skip.
 fn skips(test: &str) -> bool {
     let version = Command::new("openssl").arg("version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());

@@ -1,7 +1,8 @@
-//! Every case of the Wycheproof files in the public test data, through the public interface alone.
+//! Every case of the Wycheproof files in the public test data, only through the public interface.
 //!
-//! What a case wants is compared with what we do, and the number of cases of each kind with the number written here:
-//! a file that changes, or a new one, fails until somebody looks at it.
+//! The expected result of each case is compared with the actual result, and the number of cases of
+//! each kind with the number in this file. If a file changes, or a new one is added, the test fails
+//! until a developer has reviewed it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,23 +12,23 @@ use data_encoding::{BASE64, HEXLOWER};
 use nonesuch_crypto::{Algorithm, BadSignature, KeyError, PrivateKey, PublicKey};
 use serde_json::Value;
 
-/// How many cases of each kind a file has.
+/// Number of cases of each kind in a file.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Counts {
-    /// To be accepted, and accepted; for signing: the signature is the expected one.
+    /// Must be accepted, and is accepted. For signing: the signature is the expected one.
     valid: usize,
-    /// To be refused, and refused.
+    /// Must be rejected, and is rejected.
     invalid: usize,
-    /// "Acceptable": either would do; what we do is in [`decide`].
+    /// "Acceptable": both results are allowed. [`decide`] defines the result of this crate.
     acceptable: usize,
-    /// Asks for what DNSSEC does not have, by reason.
+    /// Cases that need features that DNSSEC does not have, by reason.
     not_applicable: BTreeMap<&'static str, usize>,
 }
 
-/// What the tests of a file are about.
+/// The operation that the cases of a file test.
 enum Kind {
     Verify(Algorithm),
-    /// ML-DSA signatures, made deterministically from a seed.
+    /// Deterministic ML-DSA signatures from a seed.
     SignSeed,
 }
 
@@ -67,7 +68,7 @@ const fn verify(
     File { name, kind: Kind::Verify(algorithm), counts }
 }
 
-/// The folder of the files.
+/// Returns the directory of the files.
 fn folder() -> Option<PathBuf> {
     nonesuch_testing::data("wycheproof/testvectors_v1")
 }
@@ -84,7 +85,7 @@ fn flags(case: &Value) -> Vec<&str> {
     case["flags"].as_array().unwrap().iter().map(|flag| flag.as_str().unwrap()).collect()
 }
 
-/// The DNSKEY public key field of a group's key.
+/// Returns the DNSKEY public key field of the key of a group.
 fn public_key(algorithm: Algorithm, group: &Value) -> Vec<u8> {
     let key = &group["publicKey"];
     match algorithm {
@@ -105,17 +106,18 @@ fn public_key(algorithm: Algorithm, group: &Value) -> Vec<u8> {
     }
 }
 
-/// What we do with an "acceptable" case, by its flags.
+/// Returns the result of this crate for an "acceptable" case, by its flags.
 fn decide(flags: &[&str]) -> Result<(), BadSignature> {
     match flags {
-        // A DigestInfo whose hash has no parameters: RFC 8017, appendix B.1, has them there, with the value NULL, as has
-        // the prefix in RFC 5702, section 3.1. Refused, as by every library that compares the whole prefix.
+        // A DigestInfo whose hash has no parameters. RFC 8017, appendix B.1, requires parameters
+        // with the value NULL, and the prefix in RFC 5702, section 3.1, has them. This crate
+        // rejects it, like every library that compares the complete prefix.
         ["MissingNull"] => Err(BadSignature),
         other => panic!("acceptable with the flags {other:?}: decide what we do"),
     }
 }
 
-/// The case's context, where it has one that is not empty.
+/// Returns whether the case has a non-empty context.
 fn has_context(case: &Value) -> bool {
     case["ctx"].as_str().is_some_and(|context| !context.is_empty())
 }
@@ -128,7 +130,7 @@ fn run_verify(algorithm: Algorithm, group: &Value, counts: &mut Counts) {
         let flags = flags(case);
         let found = match &key {
             Ok(key) => key.verify(&message, &signature),
-            // A key that cannot be used verifies nothing. The files have such of ML-DSA alone.
+            // An invalid key verifies nothing. The files have such keys only for ML-DSA.
             Err(error) => {
                 let expected = KeyError::PublicKeyLength { algorithm, expected: 1312, found: field.len() };
                 assert_eq!((error, &flags[..]), (&expected, &["IncorrectPublicKeyLength"][..]), "{case}");
@@ -151,7 +153,8 @@ fn run_verify(algorithm: Algorithm, group: &Value, counts: &mut Counts) {
     }
 }
 
-/// Why a case of signing asks for what our interface does not do; `None` where it does.
+/// Returns the reason why a signing case needs a feature that this crate does not have, or `None`
+/// if it does not.
 fn why_not_applicable(case: &Value) -> Option<&'static str> {
     if has_context(case) {
         Some(CONTEXT)
@@ -184,7 +187,7 @@ fn run_sign(group: &Value, counts: &mut Counts) {
         assert_eq!(key.public_key(), octets(group, "publicKey"), "{case}");
         let public = PublicKey::parse(Algorithm::MLDSA44, key.public_key()).unwrap();
         if let Some(reason) = why_not_applicable(case) {
-            // Whatever its randomness, the signature is one.
+            // The signature is valid, whatever its randomness.
             if reason == RANDOMNESS {
                 assert_eq!(public.verify(&octets(case, "msg"), &octets(case, "sig")), Ok(()), "{case}");
             }
@@ -208,7 +211,8 @@ fn run(file: &File, folder: &Path) {
     for group in content["testGroups"].as_array().unwrap() {
         match file.kind {
             Kind::Verify(algorithm) => {
-                // The hash that the algorithm has: else the file would be of another algorithm.
+                // The group must have the hash function of the algorithm. If not, the file is for
+                // another algorithm.
                 let hash = group["sha"].as_str();
                 let expected = match algorithm {
                     Algorithm::RSASHA256 | Algorithm::ECDSAP256SHA256 => Some("SHA-256"),

@@ -84,7 +84,8 @@ static BASE_TABLE: LazyLock<Table<BASE_WINDOW>> = LazyLock::new(|| {
     Table::new(Point::decode(&BASE).unwrap_or(Point::ZERO))
 });
 
-/// A point in extended coordinates (Hisil, Wong, Carter, Dawson, ePrint 2008/522): x = X/Z, y = Y/Z, xy = T/Z.
+/// A point in extended coordinates (Hisil, Wong, Carter, Dawson, ePrint 2008/522): x = X/Z, y =
+/// Y/Z, xy = T/Z.
 #[derive(Clone, Copy)]
 struct Point {
     x: Field,

@@ -13,7 +13,7 @@ fn key_text(encoded: &[u8]) -> String {
     )
 }
 
-/// The octets of a new private key, and its public key.
+/// Returns the octets of a new private key, and its public key.
 fn new_key() -> (Vec<u8>, Vec<u8>) {
     let key = PrivateKey::generate(ALGORITHM, None).unwrap();
     let text = key.to_bind();
@@ -25,7 +25,7 @@ fn refusal(encoded: &[u8]) -> Option<KeyError> {
     PrivateKey::from_bind(&key_text(encoded)).err()
 }
 
-/// Octets of f, g and F in an encoded private key.
+/// Positions of f, g and F in an encoded private key.
 const F: std::ops::Range<usize> = 1..385;
 const G: std::ops::Range<usize> = 385..769;
 const BIG_F: std::ops::Range<usize> = 769..1281;
@@ -57,7 +57,7 @@ fn other_lengths_are_refused() {
 #[test]
 fn public_keys_in_another_encoding_are_refused() {
     let (_, public) = new_key();
-    // Falcon-1024, a signature, and a coefficient of 2^14 - 1.
+    // The first octets of Falcon-1024 and of a signature, then a coefficient of 2^14 - 1.
     for (place, octet) in [(0, 0x0a), (0, 0x39)] {
         let mut key = public.clone();
         key[place] = octet;
@@ -82,11 +82,12 @@ fn private_keys_whose_parts_do_not_belong_together_are_refused() {
     assert_eq!(refusal(&header), invalid);
 }
 
-/// Keys that the library takes: G comes out short, but they are no basis of a key, and it could sign without end.
+/// Keys that the library accepts, because G is short, but that are not a valid basis. Signing with
+/// them could run forever.
 #[test]
 fn private_keys_that_pass_modulo_q_alone_are_refused() {
     let (encoded, _) = new_key();
-    // F = 0, so G = 0; F = f, so G = g: both have determinant 0.
+    // F = 0, so G = 0; and F = f, so G = g. Both have the determinant 0.
     let mut zero = encoded.clone();
     zero[BIG_F].fill(0);
     let mut same = encoded.clone();
@@ -102,7 +103,7 @@ fn private_keys_that_pass_modulo_q_alone_are_refused() {
             same[places.next().unwrap()] = if coefficient >= 32 { coefficient | 0xc0 } else { coefficient };
         }
     }
-    // f = 1 and the rest 0: fG - gF is 0, which is q modulo q.
+    // f = 1 and the rest 0: fG − gF is 0, which is q modulo q.
     let mut trivial = vec![0; 1281];
     (trivial[0], trivial[1]) = (0x59, 0b0000_0100);
     for key in [zero, same, trivial] {
@@ -131,13 +132,14 @@ fn signatures_have_the_padded_form_and_differ() {
         key.sign(b"message", &mut signature).unwrap();
         assert_eq!((signature.len(), signature[0]), (666, 0x39));
         assert_eq!(public.verify(b"message", &signature), Ok(()));
-        // The first octet of the NIST interface, one of no form, and the one of the form of constant length.
+        // The first octet of the NIST interface, an undefined one, and the one of the constant-time
+        // format.
         for header in [0x29, 0x49, 0x59] {
             let mut other = signature.clone();
             other[0] = header;
             assert_eq!(public.verify(b"message", &other), Err(BadSignature));
         }
-        // Octets in the padding, and no padding.
+        // Nonzero octets in the padding, and no padding.
         let mut padding = signature.clone();
         *padding.last_mut().unwrap() ^= 1;
         assert_eq!(public.verify(b"message", &padding), Err(BadSignature));

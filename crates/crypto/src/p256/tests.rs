@@ -1,4 +1,4 @@
-//! Every operation against aws-lc's, with random and with extreme inputs.
+//! Compares every operation with aws-lc, with random and with extreme inputs.
 
 use aws_lc_sys as lc;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ pub(crate) const ORDER: [u8; 32] = [
     0xad, 0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
 ];
 
-/// Calls of aws-lc that tests compare with.
+/// Functions of aws-lc for comparison.
 struct Library {
     group: *const lc::EC_GROUP,
 }
@@ -23,20 +23,21 @@ struct Library {
 #[allow(unsafe_code)]
 impl Library {
     fn new() -> Self {
-        // SAFETY: returns a constant of the library.
+        // SAFETY: the call returns a constant of the library.
         Self { group: unsafe { lc::EC_GROUP_new_by_curve_name(lc::NID_X9_62_prime256v1) } }
     }
 
     fn number(octets: &[u8]) -> *mut lc::BIGNUM {
-        // SAFETY: one slice; a null third argument has the library allocate.
+        // SAFETY: one slice. With a null third argument, the library allocates.
         unsafe { lc::BN_bin2bn(octets.as_ptr(), octets.len(), std::ptr::null_mut()) }
     }
 
-    /// a·B + b·P, compressed; a zero octet for infinity. (Both are left to leak: this is a test.)
+    /// Returns a·B + b·P, compressed, or a zero octet for infinity. The objects leak, which is
+    /// acceptable in a test.
     fn multiply(&self, a: Option<&[u8; 32]>, p: Option<&[u8; COMPRESSED]>, b: Option<&[u8; 32]>) -> Vec<u8> {
         let null = std::ptr::null_mut;
-        // SAFETY: every pointer was returned by the library just before and lives; null is allowed for what is absent; the
-        // output has room for the longest form of a point.
+        // SAFETY: the library returned every pointer just before, and none is freed. Null is
+        // allowed for absent arguments. The output has the size of the longest encoding of a point.
         unsafe {
             let result = lc::EC_POINT_new(self.group);
             let point = p.map_or(std::ptr::null_mut(), |octets| {
@@ -57,20 +58,20 @@ impl Library {
         }
     }
 
-    /// Whether the library takes these octets for a point.
+    /// Returns whether the library accepts these octets as a point.
     fn is_point(&self, octets: &[u8]) -> bool {
         let null = std::ptr::null_mut;
-        // SAFETY: as above.
+        // SAFETY: as in `multiply`.
         unsafe {
             let point = lc::EC_POINT_new(self.group);
             lc::EC_POINT_oct2point(self.group, point, octets.as_ptr(), octets.len(), null()) == 1
         }
     }
 
-    /// a·b modulo p or the order.
+    /// Returns a·b modulo p or the order.
     fn product(a: &[u8; 32], b: &[u8; 32], modulus: &[u8; 32]) -> [u8; 32] {
         let mut out = [0; 32];
-        // SAFETY: as above; the output has the 32 octets that are written.
+        // SAFETY: as in `multiply`. The output has the 32 octets that are written.
         unsafe {
             let context = lc::BN_CTX_new();
             let result = lc::BN_new();
@@ -82,7 +83,8 @@ impl Library {
     }
 }
 
-/// 0, 1, 2, 2²⁵⁶ − 1, and what is around p, the order, their halves, and single bits and runs of bits.
+/// 0, 1, 2, 2²⁵⁶ − 1, the neighbours of p, of the order and of their halves, single bits and runs
+/// of bits.
 fn extremes() -> Vec<[u8; 32]> {
     let mut all = vec![[0; 32], [0xff; 32], limbs::to_octets(&PRIME), ORDER];
     for number in [limbs::to_octets(&PRIME), ORDER, [0; 32]] {
@@ -116,13 +118,13 @@ fn encode(point: Jacobian) -> Vec<u8> {
     Jacobian::encode_all(&[point])[0].as_slice().to_vec()
 }
 
-/// A point with a random logarithm.
+/// Returns the point with the logarithm `seed`.
 fn point_of(seed: &Scalar) -> Affine {
     Jacobian::normalize_all(&[multiply_base(seed)])[0]
 }
 
 fn field_of(octets: &[u8; 32]) -> Field {
-    // Numbers from p on are not read; their lower half is.
+    // Numbers from p on are invalid; their lower half is used instead.
     Field::from_octets(octets).unwrap_or_else(|| {
         let mut small = *octets;
         small[..16].fill(0);
@@ -152,7 +154,7 @@ proptest! {
         prop_assert_eq!(a * inverse, if a.is_zero() { Field::ZERO } else { Field::ONE });
         let root = a.square().square_root();
         prop_assert!(root == Some(a) || root == Some(-a));
-        // −1 is no square modulo p, as p is 3 modulo 4.
+        // −1 is not a square modulo p, because p is 3 modulo 4.
         prop_assert_eq!((-a.square()).square_root().is_some(), a.is_zero());
         let mut all = [a, b, Field::ZERO, c];
         Field::invert_all(&mut all);
@@ -170,7 +172,7 @@ proptest! {
         let mut octets = [0; 32];
         octets[16..].copy_from_slice(&short.to_be_bytes());
         prop_assert_eq!(Scalar::from_short(short).to_octets(), octets);
-        // The digits of a recoded scalar sum to it.
+        // The sum of the digits of a recoded scalar is the scalar.
         let digits = x.recode();
         let all = (0..scalar::DIGITS).rev().fold(Scalar::ZERO, |sum, place| {
             let digit = if digits.bit(place) == 1 { Scalar::from_short(1) } else { Scalar::from_short(1).negate() };
@@ -194,14 +196,14 @@ proptest! {
         prop_assert_eq!(encode(multiply_complete(&p, &a)), expected);
         let expected = library.multiply(None, Some(&q_octets), Some(&b_octets));
         prop_assert_eq!(encode(combs[0].multiply(&b)), expected);
-        // a·B + b·P, with and without doubling back on itself.
+        // a·B + b·P, with a comb for P.
         let sum = multiply_base_public(combs[1].multiply(&b), &a);
         prop_assert_eq!(encode(sum), library.multiply(Some(&a_octets), Some(&p_octets), Some(&b_octets)));
         let mut long = [0; 32];
         long[16..].copy_from_slice(&short.to_be_bytes());
         let product = ShortTable::prepare(&p).multiply(short);
         prop_assert_eq!(encode(product), library.multiply(None, Some(&p_octets), Some(&long)));
-        // a·P + b·Q where the library knows Q = other·B.
+        // a·P + b·Q. The library computes it from Q = other·B.
         let b_other = b.multiply(other).to_octets();
         let double = double_multiply_public(&a, &p, &b, &q);
         prop_assert_eq!(encode(double), library.multiply(Some(&b_other), Some(&p_octets), Some(&a_octets)));
@@ -227,7 +229,7 @@ proptest! {
     }
 }
 
-/// Multiplications that meet every special case of an addition on their way.
+/// Multiplications that meet every special case of an addition.
 #[test]
 fn public_multiplications_know_every_case() {
     let one = Scalar::from_short(1);
@@ -237,13 +239,13 @@ fn public_multiplications_know_every_case() {
         for b in 0..20_u128 {
             let (a, b) = (Scalar::from_short(a), Scalar::from_short(b));
             for b in [b, b.negate()] {
-                // a·P + b·P, which is infinity where b = −a; and the same with P and −P.
+                // a·P + b·P, which is infinity if b = −a, and the same with P and −P.
                 let sum = a.add(b).multiply(Scalar::from_short(77));
                 let expected = library.multiply(Some(&sum.to_octets()), None, None);
                 assert_eq!(encode(double_multiply_public(&a, &p, &b, &p)), expected);
                 let opposite = double_multiply_public(&a, &p, &b.negate(), &p.negate());
                 assert_eq!(encode(opposite), expected);
-                // a·B + b·B, where the second comes first.
+                // a·B + b·B, where b·B is the start of the sum.
                 let start = match b == Scalar::ZERO {
                     true => Jacobian::INFINITY,
                     false => multiply_base(&b),
@@ -258,8 +260,9 @@ fn public_multiplications_know_every_case() {
     assert_eq!(encode(multiply_base(&one)), Affine::BASE.to_compressed());
 }
 
-/// In constant time, the formula for different points meets two that are the same where the scalar is twice an entry of the
-/// table: the last addition is then one of equal points. The other way serves these.
+/// In constant-time multiplications, the formula for different points meets equal points if the
+/// scalar is twice an entry of the table: the last addition then has equal points. The other method
+/// handles these scalars.
 #[test]
 fn scalars_that_the_fast_ways_do_not_serve() {
     let p = point_of(&Scalar::from_short(78));
@@ -283,8 +286,8 @@ fn scalars_that_the_fast_ways_do_not_serve() {
         check(entry.add(entry));
     }
     assert!(rescued > 0);
-    // Likewise for the table of the base point. Of the last window only the first bit is not always 0: it is worth −31 or
-    // −29 times 2²⁵⁵.
+    // The same for the table of the base point. In the last window, only the first bit is not
+    // always 0: its digits are worth −31 or −29 times 2²⁵⁵.
     let meets_itself = power(256).multiply(Scalar::from_short(29)).negate();
     assert!(multiply_base_without_rescue(&meets_itself).is_infinity());
     let octets = meets_itself.to_octets();
@@ -313,7 +316,8 @@ proptest! {
         prop_assert_eq!(sum, a);
     }
 
-    /// Sums of terms that are often equal or opposite, so that infinity comes up on the way.
+    /// Sums of terms that are often equal or opposite, so that infinity occurs as an intermediate
+    /// sum.
     #[test]
     fn sums_of_any_points(terms in proptest::collection::vec(prop_oneof![-3_i8..=-1, 1_i8..=3], 1..120), count in 1_usize..7) {
         let base = |factor: i8| {
@@ -371,6 +375,6 @@ fn multiplications_that_share_inversions() {
             );
         }
     }
-    // The last addition is one of opposite points.
+    // The last addition has opposite points.
     assert!(multiply_base_all(&[good[0], Scalar::ZERO, good[1]], &mut workspace).is_none());
 }

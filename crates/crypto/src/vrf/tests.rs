@@ -1,4 +1,4 @@
-//! The examples of RFC 9381, and properties that every VRF of the table has.
+//! The examples of RFC 9381, and properties of every VRF in the table.
 
 use data_encoding::HEXLOWER;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use super::*;
 use crate::freed::{assert_wiped, freed_by};
 use crate::rfc_tests::seeded;
 
-/// The examples of RFC 9381 for one algorithm, and how many there are.
+/// Returns the examples of RFC 9381 for one algorithm, and checks their number.
 pub(super) fn examples(algorithm: VrfAlgorithm) -> Vec<Example> {
     let read: Value = serde_json::from_str(include_str!("../../tests/vrf-vectors.json")).unwrap();
     let vectors = read["vectors"].as_array().unwrap().iter();
@@ -32,7 +32,7 @@ impl Example {
     }
 }
 
-/// A key of each algorithm, the same in every run but for RSA.
+/// Returns a key of each algorithm, the same in every run.
 pub(super) fn keys() -> Vec<(VrfPrivateKey, VrfPublicKey)> {
     let make = |entry: &VrfAlgorithmEntry| {
         let secret = &[0x42; 32];
@@ -58,8 +58,8 @@ fn prove(key: &VrfPrivateKey, alpha: &[u8]) -> (Vec<u8>, [u8; VRF_HASH_OCTETS]) 
     (proof, hash)
 }
 
-/// The ten examples whose keys are those of the table, through the public interface. Those of RSA with longer moduli are in
-/// the tests of that module, and what is inside a proof in those of each curve.
+/// The ten examples with keys that the table supports, through the public interface. The tests of
+/// the RSA module cover longer moduli, and those of each curve cover the parts of a proof.
 #[test]
 fn rfc9381_appendices_a_and_b() {
     let mut checked = 0;
@@ -82,7 +82,7 @@ fn rfc9381_appendices_a_and_b() {
     assert_eq!(checked, 10);
 }
 
-/// What one bit of it changes.
+/// Changes one bit.
 fn flip(octets: &[u8], place: prop::sample::Index) -> Vec<u8> {
     let mut octets = octets.to_vec();
     let bit = place.index(octets.len() * 8);
@@ -106,7 +106,7 @@ fn proofs_verify_and_flipped_bits_do_not() {
             prop_assert_eq!(public.verify(&alpha[1..], &proof), Err(BadProof));
             prop_assert_eq!(public.verify(&alpha, &proof[1..]), Err(BadProof));
             prop_assert_eq!(public.verify(&alpha, &[&proof[..], &[0]].concat()), Err(BadProof));
-            // Another key, or none.
+            // The result is another key, or not a key.
             if let Ok(other) = VrfPublicKey::parse(public.algorithm(), &flip(private.public_key(), place)) {
                 prop_assert_eq!(other.verify(&alpha, &proof), Err(BadProof));
             }
@@ -116,12 +116,12 @@ fn proofs_verify_and_flipped_bits_do_not() {
     outcome.unwrap();
 }
 
-/// Batches around the number of inputs that share their inversions, with inputs that occur twice.
+/// Batches with about as many inputs as share their inversions. Some inputs occur twice.
 #[test]
 fn batches_equal_single_proofs() {
     for (private, _) in keys() {
         for count in [0, 1, 2, 31, 32, 33, 65] {
-            // RSA shares nothing, and is slow.
+            // RSA is slow, and its inputs share no work.
             let count = if private.algorithm() == VrfAlgorithm::RSA_FDH_SHA256 { count / 16 } else { count };
             let alphas: Vec<Vec<u8>> =
                 (0..count).map(|number| vec![number as u8 / 2; count - number]).collect();
@@ -139,7 +139,7 @@ fn batches_equal_single_proofs() {
     }
 }
 
-/// What was made by another hand, and the other way round, for the suites on curves.
+/// Proofs of another implementation verify here and the reverse, for the suites on curves.
 #[test]
 fn another_implementation_agrees() {
     use vrf_rfc9381::ec::edwards25519::{elligator2, tai};
@@ -162,7 +162,8 @@ fn another_implementation_agrees() {
     }
 
     let config = ProptestConfig { cases: 24, ..seeded(34) };
-    // From 1 on: 0 is no scalar of P-256, and one in 2³² is above its order.
+    // Octets of at least 1, because 0 is not a valid scalar of P-256. One scalar in 2³² is above
+    // its order.
     let inputs = (any::<[u8; 32]>().prop_map(|secret| secret.map(|octet| octet.max(1))), any::<Vec<u8>>());
     let outcome = TestRunner::new(config).run(&inputs, |(secret, alpha)| {
         let mut scalar = secret;
@@ -258,7 +259,8 @@ proptest! {
     }
 }
 
-/// Whether the VRF key is the signing key `key`, whose public key field this is, by the numbers of all algorithms.
+/// Returns the numbers of all algorithms for which the VRF key is the signing key with the public
+/// key field `key`.
 fn signs_by(vrf: &VrfPrivateKey, key: &[u8]) -> Vec<u8> {
     let is_same = |number: &u8| vrf.algorithm().is_signing_key(vrf.public_key(), Algorithm(*number), key);
     (0..=u8::MAX).filter(is_same).collect()
@@ -306,7 +308,7 @@ fn a_negated_point_and_another_exponent_are_the_same_key() {
             }
             VrfAlgorithm::RSA_FDH_SHA256 => {
                 let modulus = &field[4..];
-                // Exponent 3; the length in its long form; a leading zero.
+                // Exponent 3, the length in its long form, and a leading zero.
                 let fields: [&[&[u8]]; 3] =
                     [&[&[1, 3], modulus], &[&[0, 0, 1, 3], modulus], &[&[1, 3, 0], modulus]];
                 fields.iter().map(|parts| parts.concat()).collect()
@@ -323,14 +325,14 @@ fn a_negated_point_and_another_exponent_are_the_same_key() {
     }
 }
 
-/// A key that moves leaves no copy behind: it is taken out of a vector that grew.
+/// A moved key leaves no copy behind. The key is taken out of a vector that grew.
 #[test]
 fn nothing_of_private_keys_is_left_when_they_are_read_moved_and_dropped() {
     for (key, _) in keys() {
         let (text, secret) = (key.to_text(), key.secret());
         let part = &secret[..secret.len().min(48)];
         let secrets = match key.entry.secret {
-            // What comes first of an RSA key is public.
+            // The first numbers of an RSA key are public.
             SecretForm::RsaPrivateKey => vec![("the end".to_owned(), secret[secret.len() - 48..].to_vec())],
             SecretForm::Scalar | SecretForm::Seed => {
                 let mut words: Vec<u8> = part.to_vec();

@@ -1,4 +1,5 @@
-//! Batch and single check agree: on honest signatures, on Wycheproof's, and on those that a signer made to split them.
+//! Batch and single check give the same results: for honest signatures, for Wycheproof's
+//! signatures, and for signatures that are constructed to make the results differ.
 
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Algorithm, BadSignature, PrivateKey, PublicKey, VerifyItem, verify_batch};
 
-/// As many items as make a batch prepare the key.
+/// Number of items for which a batch builds the table of the key.
 const LARGE: usize = 40;
 
 fn scalar(seed: u64) -> Scalar {
@@ -20,18 +21,20 @@ fn challenge(r: &[u8], key: &[u8], message: &[u8]) -> Scalar {
     Scalar::from_bytes_mod_order_wide(digest.as_ref().try_into().unwrap())
 }
 
-/// S such that \[S\]B = R + \[k\]A up to a point of small order, for whatever octets stand for R and A.
+/// Computes S such that \[S\]B = R + \[k\]A up to a point of small order, for any octets that
+/// represent R and A.
 fn sign(secret: Scalar, key: &[u8], nonce: Scalar, r: &[u8], message: &[u8]) -> Vec<u8> {
     let s = nonce + challenge(r, key, message) * secret;
     [r, s.as_bytes()].concat()
 }
 
-/// All 14 encodings of points of small order, those with y + p or with the sign of a zero too.
+/// Returns all 14 encodings of points of small order, including those with y + p and those with the
+/// sign bit for x = 0.
 fn small_order_encodings() -> Vec<[u8; OCTETS]> {
     let mut all: Vec<_> = EIGHT_TORSION.iter().map(|point| point.compress().to_bytes()).collect();
     let mut prime = [0xff; OCTETS];
     (prime[0], prime[OCTETS - 1]) = (0xed, 0x7f);
-    // y = 0 as p, y = 1 as p + 1: p has its lowest octet far from a carry.
+    // y = 0 as p, and y = 1 as p + 1: adding 1 to the lowest octet of p does not carry.
     let (zero, mut one) = (prime, prime);
     one[0] += 1;
     let negative = |mut octets: [u8; OCTETS]| {
@@ -44,9 +47,10 @@ fn small_order_encodings() -> Vec<[u8; OCTETS]> {
     all
 }
 
-/// Checks that items of one key have the same outcome in a batch and singly, and returns how many are good.
+/// Checks that items of one key have the same results in a batch and singly. Returns how many are
+/// good.
 fn compare(field: &[u8], signed: &[(Vec<u8>, Vec<u8>)]) -> usize {
-    // Some keys are refused already here, whatever is signed.
+    // Some keys are already rejected here, whatever the signature.
     let Ok(key) = PublicKey::parse(Algorithm::ED25519, field) else { return 0 };
     let items: Vec<_> = signed
         .iter()
@@ -107,8 +111,8 @@ fn decoding_takes_canonical_points_alone() {
     }
 }
 
-/// Keys and nonces with every pair of parts of small order, S that fits but for these: a signer's attempt to have the
-/// batch and the single check disagree.
+/// Keys and nonces with every pair of components of small order. S is valid except for these
+/// components.
 #[test]
 fn parts_of_small_order_make_no_difference() {
     let (secret, nonce) = (scalar(1), scalar(2));
@@ -127,13 +131,15 @@ fn parts_of_small_order_make_no_difference() {
         }
         accepted[usize::from(place > 0)] += compare(&key, &signed);
     }
-    // Without a part of small order in the key, R must have none.
+    // If the key has no component of small order, R must not have one.
     assert_eq!(accepted[0], 32);
-    // With one, R must have that of -[k]A, as about one of eight has.
+    // If the key has one, R must have the same component as −[k]A. This is true for about one in
+    // eight.
     assert!((150..300).contains(&accepted[1]), "{accepted:?}");
 }
 
-/// Two bad signatures of one batch whose parts of small order cancel, as in the equation of a batch they may.
+/// Two bad signatures of one batch whose components of small order cancel. The equation of a batch
+/// may accept them.
 #[test]
 fn parts_that_cancel_are_refused() {
     let (secret, nonce) = (scalar(3), scalar(4));
@@ -148,12 +154,13 @@ fn parts_that_cancel_are_refused() {
     assert_eq!(compare(&key, &signed), 2);
 }
 
-/// Why the usual equation is not used: what the single check refuses, it accepts for some messages.
+/// The usual equation accepts signatures that the single check rejects for some messages. Therefore
+/// it is not used.
 #[test]
 fn the_usual_equation_differs() {
     let (secret, nonce) = (scalar(8), scalar(9));
     let key = (ED25519_BASEPOINT_POINT * secret).compress().to_bytes();
-    // A part of order 2.
+    // A component of order 2.
     let r = (ED25519_BASEPOINT_POINT * nonce + EIGHT_TORSION[4]).compress().to_bytes();
     let usual_key = ed25519_dalek::VerifyingKey::from_bytes(&key).unwrap();
     let mut signed = Vec::new();
@@ -185,7 +192,8 @@ fn small_order_keys_and_nonces_make_no_difference() {
         }
         accepted += compare(key, &signed);
     }
-    // With a key of small order anybody signs: RFC 8032 does not exclude it, nor does the single check.
+    // With a key of small order, anyone can sign. Neither RFC 8032 nor the single check excludes
+    // such keys.
     assert!(accepted > 100, "{accepted}");
 }
 
@@ -196,7 +204,7 @@ fn s_must_be_below_the_order() {
     let r = (ED25519_BASEPOINT_POINT * nonce).compress().to_bytes();
     let good = sign(secret, &key, nonce, &r, b"message");
     let mut signed = vec![(b"message".to_vec(), good.clone())];
-    // S + L: the same multiple of the base point.
+    // S + L gives the same multiple of the base point.
     let mut above = good.clone();
     let mut carry = 0;
     for (octet, order) in above[OCTETS..].iter_mut().zip(ORDER) {
@@ -208,7 +216,7 @@ fn s_must_be_below_the_order() {
     for bit in 0..8 {
         let mut high = good.clone();
         high[63] |= 1 << bit;
-        // The highest bits of a good S may be set already.
+        // The highest bits of a good S may already be set.
         signed.extend((high != good).then(|| (b"message".to_vec(), high)));
     }
     let order = [&r[..], &ORDER].concat();
@@ -216,7 +224,8 @@ fn s_must_be_below_the_order() {
     assert_eq!(compare(&key, &signed), 1);
 }
 
-/// The public test data: all cases of one key together, and each by itself as often as makes a batch large.
+/// The public test data: all cases of one key together, and each case alone, repeated until the
+/// batch is large.
 #[test]
 fn wycheproof_agrees() {
     let Some(path) = nonesuch_testing::data("wycheproof/testvectors_v1/ed25519_test.json") else { return };

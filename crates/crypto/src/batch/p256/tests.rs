@@ -1,4 +1,5 @@
-//! Batch and single check agree: on honest signatures, on Wycheproof's, and on those that were made to meet the special cases.
+//! Batch and single check give the same results: for honest signatures, for Wycheproof's
+//! signatures, and for signatures that are constructed to meet the special cases.
 
 use data_encoding::BASE64;
 use proptest::prelude::*;
@@ -7,7 +8,7 @@ use super::*;
 use crate::p256::{Jacobian, ORDER, multiply_base, without_lanes};
 use crate::{Algorithm, BadSignature, PrivateKey, PublicKey, VerifyItem, verify_batch};
 
-/// As many items as make a batch prepare the key.
+/// Number of items for which a batch builds the table of the key.
 const LARGE: usize = 40;
 
 const ALGORITHM: Algorithm = Algorithm::ECDSAP256SHA256;
@@ -36,8 +37,8 @@ fn signature(r: Scalar, s: Scalar) -> Vec<u8> {
     [r.to_octets(), s.to_octets()].concat()
 }
 
-/// Checks that items of one key have the same outcome in a batch, in the tables alone, of the fastest arithmetic and of the
-/// scalar code, and singly, and returns how many are good.
+/// Checks that items of one key have the same results singly, in a batch, and with only the tables,
+/// with the fastest arithmetic and with the scalar code. Returns how many are good.
 fn compare(field: &[u8], signed: &[(Vec<u8>, Vec<u8>)]) -> usize {
     let key = PublicKey::parse(ALGORITHM, field).unwrap();
     let pairs: Vec<(&[u8], &[u8])> =
@@ -60,8 +61,9 @@ fn compare(field: &[u8], signed: &[(Vec<u8>, Vec<u8>)]) -> usize {
     single.iter().filter(|good| **good).count()
 }
 
-/// Keys whose multiples meet those of the base point: small ones, powers of two, and their negations. With such a key, one
-/// in a few signatures has two terms that are equal or opposite.
+/// Keys whose multiples meet those of the base point: small scalars, powers of two, and their
+/// negations. With such a key, a fraction of the signatures has two terms that are equal or
+/// opposite.
 #[test]
 fn terms_that_meet_are_added_by_their_own_rules() {
     let small = [1_u128, 2, 3, 5, 127, 255, 256, 1 << 16, 1 << 120].map(Scalar::from_short);
@@ -78,7 +80,7 @@ fn terms_that_meet_are_added_by_their_own_rules() {
     }
 }
 
-/// u₁·B + u₂·Q is infinity where e + r·d is zero: whatever s is, such a signature is none.
+/// u₁·B + u₂·Q is infinity if e + r·d is zero. Such a signature is invalid for every s.
 #[test]
 fn infinity_is_refused() {
     for secret in [Scalar::from_short(1), Scalar::from_short(1).negate(), scalar(1), scalar(2)] {
@@ -96,14 +98,15 @@ fn infinity_is_refused() {
     }
 }
 
-/// The points with the least x, and those with the least x from the order on: both have a small r.
+/// Returns the points with the smallest x, and those with the smallest x from the order on. Both
+/// have a small r.
 fn points_of_small_r() -> Vec<(Affine, Scalar)> {
     let mut all = Vec::new();
     for small in 1..60_u8 {
         let r = Scalar::from_short(u128::from(small));
         let mut above = [2; 33];
         above[1..].copy_from_slice(&ORDER);
-        // The last octet of the order is 0x51.
+        // The last octet of the order is 0x51, so the addition does not carry.
         above[32] += small;
         let mut below = [2; 33];
         below[1..].copy_from_slice(&r.to_octets());
@@ -112,7 +115,7 @@ fn points_of_small_r() -> Vec<(Affine, Scalar)> {
     all
 }
 
-/// Q such that `message` has the signature r, s: s/r·R − e/r·B.
+/// Returns Q such that `message` has the signature r, s: s/r·R − e/r·B.
 fn key_for(message: &[u8], point: Affine, r: Scalar, s: Scalar) -> [u8; 64] {
     let inverse = invert(r);
     let base = Jacobian::normalize_all(&[multiply_base(&digest(message).negate().multiply(inverse))])[0];
@@ -129,7 +132,7 @@ fn r_is_compared_modulo_the_order() {
     for (place, (point, r)) in points.into_iter().enumerate() {
         let (message, s) = ([place as u8], scalar(place as u64));
         let key = key_for(&message, point, r, s);
-        // r + n is the same number; it fits 32 octets, and is refused.
+        // r + n is the same number modulo n. It fits into 32 octets, and is rejected.
         let mut high = ORDER;
         high[31] += r.to_octets()[31];
         let signed = [
@@ -139,7 +142,7 @@ fn r_is_compared_modulo_the_order() {
             [high, s.to_octets()].concat(),
         ]
         .map(|signature| (message.to_vec(), signature));
-        // −R has the same x: so has the signature with −s.
+        // −R has the same x, and therefore the signature with −s is valid too.
         assert_eq!(compare(&key, &signed), 2);
     }
 }
@@ -165,8 +168,8 @@ fn r_and_s_out_of_range_are_refused() {
     assert_eq!(compare(key.public_key(), &signed), 1);
 }
 
-/// The digest is taken modulo the order; one that is zero, or not below the order, cannot be found. A factor of zero can be
-/// tried without a message.
+/// The digest is reduced modulo the order. No message with a digest of zero, or with one that is
+/// not below the order, is known, so this test passes factors directly.
 #[test]
 fn factors_of_zero_and_one_are_factors() {
     let table = || KeyTable::new(private(scalar(4)).public_key().try_into().unwrap()).unwrap();
@@ -205,7 +208,7 @@ fn points_off_the_curve_have_no_table() {
     assert!(KeyTable::new(&[0xff; 64]).is_none());
 }
 
-/// The public test data: all cases of one key together, and each by itself.
+/// The public test data: all cases of one key together, and each case alone.
 #[test]
 fn wycheproof_agrees() {
     let path = "wycheproof/testvectors_v1/ecdsa_secp256r1_sha256_p1363_test.json";

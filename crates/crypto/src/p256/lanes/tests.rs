@@ -1,4 +1,5 @@
-//! Every operation of the lanes against the scalar code, with random and with extreme numbers in every lane.
+//! Compares every operation of the lanes with the scalar code, with random and with extreme numbers
+//! in every lane.
 
 use std::sync::Once;
 
@@ -16,7 +17,8 @@ use crate::p256::multiply::{Comb, multiply_base as multiply_base_scalar, multipl
 use crate::p256::point::Jacobian;
 use crate::rfc_tests::seeded;
 
-/// The processor's instructions, or `None` with a word, once, to say so.
+/// Returns the proof for the instructions. If the processor does not have them, returns `None` and
+/// records a skip once.
 fn lanes() -> Option<Ifma> {
     static SAY: Once = Once::new();
     let ifma = Ifma::detect();
@@ -26,8 +28,8 @@ fn lanes() -> Option<Ifma> {
     ifma
 }
 
-/// Elements at the bounds of limbs: 0, 1, 2, p − 1, p − 2, ones up to each limb, and what is next to them; as numbers and as
-/// Montgomery forms.
+/// Elements at the bounds of limbs: 0, 1, 2, p − 1, p − 2, ones up to each limb, and the neighbours
+/// of these numbers; as numbers and as Montgomery forms.
 fn extremes() -> Vec<Field> {
     let mut numbers = vec![[0; 4], [1, 0, 0, 0], [2, 0, 0, 0]];
     numbers.push([PRIME[0] - 1, PRIME[1], PRIME[2], PRIME[3]]);
@@ -75,7 +77,7 @@ fn point_of(logarithm: &Scalar) -> Affine {
     Jacobian::normalize_all(&[multiply_base_scalar(logarithm)])[0]
 }
 
-/// What each operation makes of eight pairs of elements.
+/// The results of each operation on eight pairs of elements.
 #[derive(Debug, PartialEq)]
 struct LaneResults {
     product: [Field; LANES],
@@ -138,11 +140,12 @@ fn one_by_one(a: &[Field; LANES], b: &[Field; LANES]) -> LaneResults {
     }
 }
 
-/// Products of numbers at the very bounds that the comments allow, with full limbs.
+/// Products of numbers at the bounds that the comments allow, with full limbs.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn at_the_bounds() -> [[Field; LANES]; 4] {
     const FULL: u64 = (1 << 52) - 1;
-    // 2²⁶⁰ − 1, a little more than 16·p: the greatest number that limbs can hold; and 2²⁵⁹ − 1.
+    // 2²⁶⁰ − 1, slightly more than 16·p, is the largest number in five limbs. The other number is
+    // 2²⁵⁹ − 1.
     let greatest = Fields::splat(&[FULL; LIMBS]);
     let half = Fields::splat(&[FULL, FULL, FULL, FULL, FULL >> 1]);
     [
@@ -158,7 +161,7 @@ fn full_limbs_are_multiplied() {
     let Some(_) = lanes() else { return };
     // SAFETY: the processor has the instructions.
     let found = unsafe { at_the_bounds() };
-    // What a number stands for is 2²⁶⁰ times less.
+    // The value that a number represents is the number divided by 2²⁶⁰.
     let one_unit = (0..260).fold(Field::ONE, |power, _| power.double()).invert();
     let square = (Field::ONE.halve() - one_unit).square();
     let expected = [Field::ONE - one_unit, square, square, square.double()];
@@ -194,11 +197,12 @@ proptest! {
     }
 }
 
-/// 2·P, P + Q, P + Q with the powers of Z, and whether each is infinity; and 2·∞ + Q.
+/// Returns 2·P, P + Q, P + Q with cached powers of Z, whether each of them is infinity, and 2·∞ +
+/// Q.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn sums(p: &[Affine; LANES], q: &[Affine; LANES]) -> Vec<([Affine; LANES], u8)> {
     let (p, q) = (Pairs::from_affine(p), Pairs::from_affine(q));
-    // Other than 1 in Z: 2·P − P.
+    // A representation with Z other than 1: 2·P − P.
     let minus_p = p.negate_in(0xff);
     let start = p.to_points().double().add_different(&minus_p);
     let other = q.to_points().double().add_different(&q.negate_in(0xff));
@@ -218,7 +222,8 @@ fn sums(p: &[Affine; LANES], q: &[Affine; LANES]) -> Vec<([Affine; LANES], u8)> 
     found
 }
 
-/// Sums in which some lanes meet equal points, some opposite ones, some infinity: these lanes are told, and harm no other.
+/// Sums in which some lanes meet equal points, opposite points or infinity. These lanes are
+/// reported, and do not affect other lanes.
 #[test]
 fn lanes_with_special_cases_are_told() {
     let Some(_) = lanes() else { return };
@@ -258,7 +263,7 @@ fn products(points: &[Affine; LANES], scalars: &[Scalar; LANES]) -> [([Affine; L
     [(pairs[0].to_affine(), infinities[0]), (pairs[1].to_affine(), infinities[1])]
 }
 
-/// The scalars that the tests of the scalar code have for this: the last addition is one of equal points.
+/// The scalars that the tests of the scalar code use for this: the last addition has equal points.
 #[test]
 fn scalars_that_the_lanes_do_not_serve() {
     let Some(ifma) = lanes() else { return };
@@ -312,7 +317,7 @@ proptest! {
     }
 }
 
-/// Every size of a batch: whole vectors, what is left over, and few in half a vector.
+/// Every size of a batch: full vectors, the remainder, and a few items in half a vector.
 #[test]
 fn batches_of_every_size() {
     let Some(ifma) = lanes() else { return };
@@ -362,7 +367,7 @@ proptest! {
         let key = point_of(&key);
         let expected = Engine::Scalar.commitments(&key, &statements);
         for (found, expected) in Engine::Lanes(ifma).commitments(&key, &statements).iter().zip(&expected) {
-            // Small scalars can lead to equal points, where another way serves.
+            // Small scalars can lead to equal points, which the lanes do not support.
             prop_assert!(found.is_none() || found == expected);
         }
         let found = Engine::Lanes(ifma).commitments(&key, &statements[..3]);
@@ -380,7 +385,7 @@ fn nothing_secret_is_left_of_products() {
     let points = Jacobian::normalize_all(&points);
     for count in [1, 3, nonces.len()] {
         let (points, nonces) = (&points[..count], &nonces[..count]);
-        // SAFETY: there is a value of the type that says that the processor has the instructions.
+        // SAFETY: `Ifma::detect` confirmed that the processor has the instructions.
         let products = unsafe { commit::products(points, &secret, nonces) };
         let mut secrets = vec![("the private scalar".to_owned(), octets_of(&secret))];
         for (name, coordinate) in

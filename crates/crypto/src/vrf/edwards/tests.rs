@@ -1,5 +1,5 @@
-//! The examples of RFC 9381 from the inside, and what is refused: forms of points and scalars that the standards do not
-//! have, and keys of small order.
+//! The examples of RFC 9381 with intermediate values, and rejected input: encodings of points and
+//! scalars that the standards do not allow, and keys of small order.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,8 @@ use crate::vrf::tests::examples;
 
 const SUITES: [Suite; 2] = [Suite::TryAndIncrement, Suite::Elligator];
 
-/// The eight points of small order in their canonical forms: of order 1, 2, 4, 4, 8, 8, 8, 8 (RFC 9381, section 5.6.1).
+/// The eight points of small order in canonical form, of order 1, 2, 4, 4, 8, 8, 8, 8 (RFC 9381,
+/// section 5.6.1).
 pub(in crate::vrf) fn small_order() -> [EdwardsPoint; 8] {
     curve25519_dalek::constants::EIGHT_TORSION
 }
@@ -51,7 +52,7 @@ fn keys_of_small_order_are_refused() {
     }
 }
 
-/// The 19 numbers from p to 2²⁵⁵ − 1, and a sign where x = 0.
+/// The 19 numbers from p to 2²⁵⁵ − 1, and a sign bit for x = 0.
 #[test]
 fn forms_that_rfc8032_does_not_have_are_refused() {
     let mut largest = [0xff; 32];
@@ -83,7 +84,7 @@ fn keys_off_the_curve_and_of_other_lengths_are_refused() {
     for suite in SUITES {
         let algorithm = suite.algorithm();
         let mut octets = [0; 32];
-        // y = 2 has no x.
+        // No point has y = 2.
         octets[0] = 2;
         assert_eq!(Public::parse(suite, &octets).err(), Some(VrfKeyError::NotOnCurve(algorithm)));
         for found in [0, 31, 33, 64] {
@@ -95,7 +96,7 @@ fn keys_off_the_curve_and_of_other_lengths_are_refused() {
     }
 }
 
-/// Candidates of small order are passed over: eight times them is the neutral element.
+/// Candidates of small order are skipped: eight times such a point is the neutral element.
 #[test]
 fn inputs_are_never_of_small_order() {
     for point in small_order() {
@@ -136,7 +137,7 @@ fn s_from_the_order_on_is_refused() {
 proptest! {
     #![proptest_config(crate::rfc_tests::seeded(36))]
 
-    /// What is read as a point or as a proof is written as the same octets.
+    /// Octets that are accepted as a point or as a proof are written as the same octets.
     #[test]
     fn points_and_proofs_have_one_form(octets in any::<[u8; 32]>(), challenge in any::<u128>(), s in any::<[u8; 32]>()) {
         let Some(gamma) = decode(&octets) else { return Ok(()) };
@@ -160,7 +161,8 @@ fn scalars() -> impl Strategy<Value = Scalar> {
 proptest! {
     #![proptest_config(crate::rfc_tests::seeded(37))]
 
-    /// Our multiplications are those of the library: random and extreme scalars, and points of every order.
+    /// The multiplications of this crate give the same results as those of the library, for random
+    /// and extreme scalars and points of every order.
     #[test]
     fn multiplications_are_those_of_the_library(
         seed in scalars(), a in scalars(), b in scalars(), small in 0_usize..8,
@@ -170,7 +172,8 @@ proptest! {
         let ours = Point::decode(&octets).unwrap();
         let comb = Comb::prepare(&ours);
         let points = [ours, comb.multiply(&a), comb.multiply(&b), multiply_base(&a), ours.multiply_by_cofactor()];
-        // A scalar stands for itself modulo the order of B: the part of small order is multiplied by something else.
+        // A scalar is only defined modulo the order of B, so the component of small order is
+        // multiplied by a different factor.
         let eight = Scalar::from(8_u8);
         let cleared = Comb::prepare(&ours.multiply_by_cofactor()).multiply(&a);
         let expected = [p, EdwardsPoint::mul_base(&a), p.mul_by_cofactor(), p * eight * a];

@@ -1,17 +1,18 @@
-//! One input, one hash: the flaw that "Making NSEC5 Practical for DNSSEC", section 4.3, found in an earlier VRF, and what
-//! points of small order could do on a curve with a cofactor (appendix B of the paper, uniqueness without trusting the key).
+//! Each input has only one hash. These tests cover the flaw that "Making NSEC5 Practical for
+//! DNSSEC", section 4.3, found in an earlier VRF, and possible effects of points of small order on
+//! a curve with a cofactor (appendix B of the paper, uniqueness without trusting the key).
 
 use super::tests::small_order;
 use super::*;
 
 const SUITES: [Suite; 2] = [Suite::TryAndIncrement, Suite::Elligator];
 
-/// The flawed challenge: over Y, H, U and V, but not over Γ.
+/// The flawed challenge: it covers Y, H, U and V, but not Γ.
 fn flawed_challenge(suite: Suite, [y, h, _, u, v]: [&[u8; 32]; 5]) -> [u8; CHALLENGE] {
     challenge(suite, [y, h, &[0; 32], u, v])
 }
 
-/// Verification with a challenge of choice; the point that is hashed is handed out.
+/// Verifies with the given challenge function. Returns the point to be hashed.
 fn verify_with(
     public: &Public,
     alpha: &[u8],
@@ -46,7 +47,7 @@ fn a_challenge_without_gamma_has_two_hashes_for_one_input() {
         let [h_octets, u, v] = EdwardsPoint::compress_batch(&[h, EdwardsPoint::mul_base(&k), h * l]);
         let c = flawed_challenge(suite, [&key.public_key, &h_octets.0, &[0; 32], &u.0, &v.0]);
         let s = k + scalar_of(c) * *key.scalar;
-        // Γ last, so that V = s·H − c·Γ.
+        // Γ is computed last, so that V = s·H − c·Γ.
         let gamma = h * ((s - l) * scalar_of(c).invert());
         let forged = [gamma.compress().as_bytes(), &c[..], s.as_bytes()].concat();
         let (proof, hash) = prove(&key, b"name");
@@ -61,8 +62,8 @@ fn a_challenge_without_gamma_has_two_hashes_for_one_input() {
     }
 }
 
-/// A proof whose Γ is x·H + `shift`, under a key that may have a part of small order too: nonces are tried until the
-/// challenge is a multiple of 8, for which the shifts vanish from U and V.
+/// Returns a proof with Γ = x·H + `shift`, for a key that may have a component of small order.
+/// Nonces are tried until the challenge is a multiple of 8, so that the shifts vanish from U and V.
 fn prove_shifted(key: &Private, public: &Public, shift: &EdwardsPoint, alpha: &[u8]) -> Vec<u8> {
     let h = hash_to_curve(public.suite, &public.octets, alpha).unwrap();
     let gamma = h * *key.scalar + shift;
@@ -78,8 +79,8 @@ fn prove_shifted(key: &Private, public: &Public, shift: &EdwardsPoint, alpha: &[
         .unwrap()
 }
 
-/// A prover can add a point of small order to Γ. The proof verifies, as RFC 9381 has it, but what is hashed is 8·Γ, and
-/// the hash is the same. Without the cofactor there would be eight hashes.
+/// A prover can add a point of small order to Γ. The proof verifies, as RFC 9381 specifies, but the
+/// hash is over 8·Γ and is therefore the same. Without the cofactor, there would be eight hashes.
 #[test]
 fn small_order_in_gamma_does_not_change_the_hash() {
     for suite in SUITES {
@@ -100,7 +101,8 @@ fn small_order_in_gamma_does_not_change_the_hash() {
     }
 }
 
-/// A key with a part of small order beside the large one is taken, and bound to one hash for each input all the same.
+/// A key with a component of small order in addition to the component of large order is accepted,
+/// and has only one hash for each input.
 #[test]
 fn keys_of_mixed_order_are_harmless() {
     for suite in SUITES {
@@ -117,7 +119,8 @@ fn keys_of_mixed_order_are_harmless() {
     }
 }
 
-/// Why keys of small order are refused: anyone can prove with them, and every input has one hash.
+/// The reason why keys of small order are rejected: anyone can prove with them, and all inputs have
+/// the same hash.
 #[test]
 fn a_key_of_small_order_would_hash_all_inputs_alike() {
     for suite in SUITES {

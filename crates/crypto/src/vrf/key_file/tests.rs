@@ -1,4 +1,4 @@
-//! Files that are read, and damage that is named.
+//! Files that are accepted, and damaged files with the error for each damage.
 
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ fn files_keep_the_key() {
     assert_eq!(*VrfPrivateKey::from_text(TEXT).unwrap().to_text(), TEXT);
     for (private, public) in keys() {
         let text = private.to_text();
-        // It never grew.
+        // The string never grew.
         assert!(text.len() <= text.capacity() && text.capacity() < text.len() + 160);
         let read = VrfPrivateKey::from_text(&text).unwrap();
         assert_eq!(read.to_text(), text);
@@ -64,7 +64,7 @@ fn damage_is_named() {
     assert_eq!(error(&TEXT.replace("xaqN", "xaqO")), VrfKeyError::PublicKeyMismatch(algorithm));
 }
 
-/// The file of each algorithm, with the number of each other one.
+/// The file of each algorithm, with the number of each other algorithm.
 #[test]
 fn keys_of_other_algorithms_are_not_taken() {
     for (key, _) in keys() {
@@ -79,7 +79,7 @@ fn keys_of_other_algorithms_are_not_taken() {
     }
 }
 
-/// No message of an error shows any of the secret.
+/// No error message contains a part of the secret.
 #[test]
 fn errors_show_no_secret() {
     let secret = TEXT.lines().last().unwrap().split_once(": ").unwrap().1;

@@ -1,4 +1,4 @@
-//! The examples of RFC 9381 from the inside, and what is no key and no proof.
+//! The examples of RFC 9381 with intermediate values, and invalid keys and proofs.
 
 use aws_lc_rs::encoding::AsBigEndian;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
@@ -32,14 +32,15 @@ fn the_inside_of_the_examples() {
     }
 }
 
-/// RFC 6979, appendix A.2.5: the nonce of a signature over "sample" is made of SHA-256("sample").
+/// RFC 6979, appendix A.2.5: the nonce of a signature over "sample" is derived from
+/// SHA-256("sample").
 #[test]
 fn rfc6979_appendix_a_2_5() {
     let octets = |text: &str| -> [u8; 32] { HEXLOWER.decode(text.as_bytes()).unwrap().try_into().unwrap() };
     let secret = octets("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721");
     let secret = Scalar::from_octets(&secret).unwrap();
     let expected = octets("a6e3c57dd01abe90086538398355dd4c3b17aa873382b0f24d6129493d8aad60");
-    // `nonce` takes the octets of a point, and hashes whatever they are.
+    // `nonce` takes the octets of a point, and hashes them whatever they are.
     let mut message = [0; COMPRESSED];
     message[..6].copy_from_slice(b"sample");
     assert_ne!(nonce(&secret, &message).unwrap().to_octets(), expected);
@@ -86,7 +87,7 @@ fn points_off_the_curve_and_coordinates_from_p_on_are_no_keys() {
         let error = VrfKeyError::PublicKeyLength { algorithm: ALGORITHM, expected: 64, found };
         assert_eq!(Public::parse(&vec![4; found]).err(), Some(error));
     }
-    // x = 5 has a point; x = 5 + p is the same number in other octets.
+    // There is a point with x = 5. x = 5 + p is the same number in other octets.
     let mut compressed = [2; COMPRESSED];
     compressed[1..].fill(0);
     compressed[COMPRESSED - 1] = 5;
@@ -97,7 +98,7 @@ fn points_off_the_curve_and_coordinates_from_p_on_are_no_keys() {
     assert_eq!(Public::parse(&coordinates).err(), off);
 }
 
-/// s + order is the same scalar in other octets, where it fits 32 of them.
+/// s + order is the same scalar in other octets, if it fits into 32 octets.
 #[test]
 fn s_from_the_order_on_is_refused() {
     let key = Private::from_secret(&[3; 32]).unwrap();
@@ -117,7 +118,7 @@ fn s_from_the_order_on_is_refused() {
     assert!(Proof::parse(&proofs).is_some());
 }
 
-/// Proofs of all inputs, by the fastest arithmetic and by the scalar code.
+/// Returns the proofs of all inputs, computed with the fastest arithmetic and with the scalar code.
 fn prove_both_ways(key: &Private, alphas: &[&[u8]]) -> (Vec<u8>, Vec<[u8; VRF_HASH_OCTETS]>) {
     let prove = || {
         let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
@@ -129,7 +130,8 @@ fn prove_both_ways(key: &Private, alphas: &[&[u8]]) -> (Vec<u8>, Vec<[u8; VRF_HA
     found
 }
 
-/// Checks that a batch has the outcome of single verifications, and returns how many proofs are good.
+/// Checks that a batch has the same results as single verifications. Returns how many proofs are
+/// good.
 fn verify_both_ways(public: &Public, items: &[(&[u8], &[u8])]) -> usize {
     let expected: Vec<Verdict> = items.iter().map(|(alpha, proof)| public.verify(alpha, proof)).collect();
     let mut found = Vec::new();
@@ -175,7 +177,8 @@ fn the_examples_are_verified_in_batches() {
     }
 }
 
-/// A bit in every part of a proof, every length about the right one, points and scalars that are none, among good ones.
+/// Among good proofs: a changed bit in every part of a proof, every length near the right one,
+/// invalid points and invalid scalars.
 #[test]
 fn a_bad_proof_in_a_batch_harms_no_other() {
     let key = Private::from_secret(&[0x77; 32]).unwrap();
@@ -202,8 +205,8 @@ fn a_bad_proof_in_a_batch_harms_no_other() {
     assert_eq!(verify_both_ways(&public, &items[1..2]), 0);
 }
 
-/// Proofs that make sums meet: U is infinity where s = c·x, and V where Γ is s/c·H, the key is the base point, Γ is H or −H,
-/// challenges are 0, even and odd. No such proof fits.
+/// Proofs in which sums meet: U is infinity if s = c·x, and V is infinity if Γ is s/c·H. The key is
+/// the base point, Γ is H or −H, and challenges are 0, even and odd. All these proofs are invalid.
 #[test]
 fn proofs_that_lead_to_infinity_are_refused() {
     for secret in [Scalar::from_short(1), Scalar::from_short(5), Scalar::from_short(1).negate()] {
@@ -228,7 +231,7 @@ fn proofs_that_lead_to_infinity_are_refused() {
     }
 }
 
-/// Scalars in the forms that they have in memory, and as octets.
+/// Returns a scalar in the form that it has in memory, and as octets.
 fn secret_forms(name: &str, scalar: &Scalar) -> Vec<(String, Vec<u8>)> {
     vec![(name.to_owned(), octets_of(scalar)), (format!("{name} in octets"), scalar.to_octets().to_vec())]
 }
@@ -248,7 +251,7 @@ fn nothing_secret_is_left_of_proofs() {
             secrets.extend(product.secrets());
         }
     }
-    // One input, as many as have places in one vector, and more.
+    // One input, as many as fit into one vector, and more.
     for count in [1, 3, alphas.len()] {
         let prove = || {
             let (mut proofs, mut hashes) = (Vec::new(), Vec::new());

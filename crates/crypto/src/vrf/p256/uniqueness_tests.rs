@@ -1,10 +1,11 @@
-//! One input, one hash: the flaw that "Making NSEC5 Practical for DNSSEC", section 4.3, found in an earlier VRF, whose
-//! challenge did not cover every point that a proof speaks of. The prover who has the key can then choose Γ last.
+//! Each input has only one hash. These tests cover the flaw that "Making NSEC5 Practical for
+//! DNSSEC", section 4.3, found in an earlier VRF: its challenge did not cover every point of the
+//! proof. A prover with the key could then choose Γ last.
 
 use super::*;
 use crate::p256::Comb;
 
-/// The flawed challenge: over Y, H, U and V, but not over Γ.
+/// The flawed challenge: it covers Y, H, U and V, but not Γ.
 fn flawed_challenge(key: &[u8; COMPRESSED], h: &[u8; COMPRESSED], u: &Encoded, v: &Encoded) -> u128 {
     challenge(key, h, &[], u, v)
 }
@@ -20,7 +21,7 @@ fn flawed_verify(public: &Public, alpha: &[u8], octets: &[u8]) -> Result<[u8; VR
     }
 }
 
-/// a⁻¹, as a to the power of the order less 2.
+/// Returns a⁻¹ as a power with the order minus 2 as exponent.
 fn invert(a: Scalar) -> Scalar {
     let exponent = Scalar::from_short(2).negate();
     (0..256).rev().fold(Scalar::from_short(1), |power, at| {
@@ -29,8 +30,9 @@ fn invert(a: Scalar) -> Scalar {
     })
 }
 
-/// What a prover with the key makes of two nonces: U = k·B and V = l·H, a challenge over what is known by then, s = k + c·x,
-/// and only then Γ, so that V = s·H − c·Γ: Γ = (s − l)/c·H. With k = l this is Γ = x·H.
+/// The proof of a prover with the key and two nonces: U = k·B and V = l·H, a challenge over the
+/// values known so far, and s = k + c·x. Γ is computed last, so that V = s·H − c·Γ: Γ = (s −
+/// l)/c·H. With k = l, this is Γ = x·H.
 fn forge(
     key: &Private,
     alpha: &[u8],
@@ -57,17 +59,19 @@ fn a_challenge_without_gamma_has_two_hashes_for_one_input() {
     let forged = forge(&key, b"name", [11, 12], flawed);
     let (mut proof, mut hashes) = (Vec::new(), Vec::new());
     key.prove_batch(&[b"name"], &mut proof, &mut hashes).unwrap();
-    // The flawed VRF takes both, and the second proves a hash that is not that of the input.
+    // The flawed VRF accepts both proofs, and the second proves a hash that is not that of the
+    // input.
     assert_eq!(flawed_verify(&public, b"name", &honest), Ok(hashes[0]));
     let other = flawed_verify(&public, b"name", &forged).unwrap();
     assert_ne!(other, hashes[0]);
-    // Ours takes neither, and nothing but its own proof.
+    // The VRF of this crate accepts only its own proof.
     assert_eq!(public.verify(b"name", &honest), Err(BadProof));
     assert_eq!(public.verify(b"name", &forged), Err(BadProof));
     assert_eq!(public.verify(b"name", &proof), Ok(hashes[0]));
 }
 
-/// The same prover against the whole challenge: it must name Γ before it knows c, and then another one comes out.
+/// The same prover against the complete challenge: it must choose Γ before it knows c, and then the
+/// result is a different Γ.
 #[test]
 fn the_whole_challenge_binds_gamma() {
     let key = Private::from_secret(&[5; 32]).unwrap();
@@ -76,7 +80,8 @@ fn the_whole_challenge_binds_gamma() {
     key.prove_batch(&[b"name"], &mut proof, &mut hashes).unwrap();
     let gamma = &proof[..COMPRESSED];
     let whole = |h: &[u8; COMPRESSED], u: &Encoded, v: &Encoded| challenge(&key.compressed, h, gamma, u, v);
-    // With one nonce and the right Γ, it is an honest prover with a nonce of its choice: another proof, the same hash.
+    // With one nonce and the right Γ, the prover is honest except that it chooses the nonce:
+    // another proof, the same hash.
     let honest = forge(&key, b"name", [11, 11], whole);
     assert_ne!(honest, proof);
     assert_eq!(public.verify(b"name", &honest), Ok(hashes[0]));
@@ -84,7 +89,7 @@ fn the_whole_challenge_binds_gamma() {
         let forged = forge(&key, b"name", [11, l], whole);
         assert_ne!(forged[..COMPRESSED], proof[..COMPRESSED]);
         assert_eq!(public.verify(b"name", &forged), Err(BadProof));
-        // Nor does the Γ that was named fit the rest.
+        // The Γ that was chosen is not valid with the rest either.
         let named = [gamma, &forged[COMPRESSED..]].concat();
         assert_eq!(public.verify(b"name", &named), Err(BadProof));
     }

@@ -1,4 +1,4 @@
-//! The examples of RFC 9381, those of longer moduli too, and what is refused.
+//! The examples of RFC 9381, including those of longer moduli, and rejected input.
 
 use data_encoding::HEXLOWER;
 use serde_json::Value;
@@ -70,7 +70,7 @@ fn malformed_keys_are_refused() {
     *even.last_mut().unwrap() = 0xfe;
     let mut zero_in_modulus = good.clone();
     zero_in_modulus.insert(4, 0);
-    // The long form of a length that fits the short one.
+    // The long form of a length that fits into the short form.
     let long = [&[0, 0], good.as_slice()].concat();
     let zero_in_exponent = join(&[0, 1, 0, 1], &[0xff; PROOF]);
     let bad: [&[u8]; 10] = [
@@ -90,7 +90,8 @@ fn malformed_keys_are_refused() {
     }
 }
 
-/// The proof plus the modulus is the same number modulo it, and has the same length where it fits.
+/// The proof plus the modulus is the same number modulo the modulus. It has the same length if it
+/// fits.
 #[test]
 fn proofs_from_the_modulus_on_are_refused() {
     let key = Private::from_secret(&rsa_secret()).unwrap();
@@ -114,7 +115,7 @@ fn proofs_from_the_modulus_on_are_refused() {
     assert_eq!(public.verify(b"", modulus), Err(BadProof));
 }
 
-/// Each number of a key in turn is replaced: by a wrong one, by zero, and by nothing.
+/// Replaces each number of a key in turn: by a wrong one, by zero, and by nothing.
 #[test]
 fn damaged_private_keys_are_refused() {
     let good = der::read_rsa_private_key(&rsa_secret()).unwrap();
@@ -133,8 +134,9 @@ fn damaged_private_keys_are_refused() {
     }
 }
 
-/// Where e divides p − 1, an input that has a proof has e of them, and each verifies with a hash of its own: with RSA the
-/// maker of the key must be trusted (RFC 9381, section 7.1.1), as this module says. No such key is taken to prove with.
+/// If e divides p − 1, an input with a proof has e proofs, and each verifies with a different hash.
+/// Therefore, with RSA, the generator of the key must be trusted (RFC 9381, section 7.1.1). Such a
+/// private key is rejected.
 #[test]
 fn a_key_whose_exponent_has_no_inverse_is_no_private_key() {
     let read: Value = serde_json::from_str(include_str!("../../../tests/vrf-hostile-rsa.json")).unwrap();

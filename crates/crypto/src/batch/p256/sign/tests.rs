@@ -1,4 +1,5 @@
-//! Signatures of batches: those of RFC 6979 where nothing is random, and good ones for aws-lc always.
+//! Signatures of batches: without randomness they are those of RFC 6979, and aws-lc always accepts
+//! them.
 
 use aws_lc_rs::hmac;
 use data_encoding::HEXUPPER;
@@ -37,7 +38,7 @@ fn rfc6979_appendix_a_2_5() {
     let mut workspace = SecretWorkspace::default();
     key.sign_with(&[b"sample", b"test"], &[&[], &[]], &mut workspace, &mut out).unwrap();
     assert_eq!(HEXUPPER.encode(&out[1..]), expected.concat());
-    // In another batch too.
+    // The same signature in another batch.
     out.clear();
     key.sign_with(&[b"test"], &[&[]], &mut workspace, &mut out).unwrap();
     assert_eq!(HEXUPPER.encode(&out), expected[2..].concat());
@@ -68,7 +69,8 @@ fn extra_input_makes_other_nonces() {
     assert!(nonce_of_digest(&scalar, digest, &[0; 33]).is_none());
 }
 
-/// With the same extra input, batches of every size have the signatures of the scalar code, octet for octet.
+/// With the same additional input, batches of every size have the same signatures as the scalar
+/// code, octet for octet.
 #[test]
 fn all_arithmetics_sign_alike() {
     let key = BatchKey::new(&octets(KEY)).unwrap();
@@ -85,7 +87,7 @@ fn all_arithmetics_sign_alike() {
     }
 }
 
-/// Two signatures over one message have different nonces, and so different r.
+/// Two signatures over one message have different nonces, and therefore different values of r.
 #[test]
 fn signatures_are_random() {
     let key = private(&octets(KEY));
@@ -108,7 +110,7 @@ fn scalars_out_of_range_are_no_keys() {
     }
 }
 
-/// Keys of P-384 have 48 octets: their batches are signed one by one.
+/// Private keys of P-384 have 48 octets; their batches are signed one by one.
 #[test]
 fn other_curves_have_no_batch_key() {
     let key = PrivateKey::generate(Algorithm::ECDSAP384SHA384, None).unwrap();
