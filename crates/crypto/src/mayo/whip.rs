@@ -1,5 +1,5 @@
-//! The whipping of MAYO: vectors as polynomials in GF(16)\[z\]/f(z), multiplied by powers of z and
-//! added (MAYO round 2: the matrices E of `MAYO.Sign` and `MAYO.Verify`).
+//! The emulsifier maps of MAYO ("whipping"): vectors as polynomials in GF(16)\[z\]/f(z), multiplied
+//! by powers of z and added (MAYO round 2: the matrices E of `MAYO.Sign` and `MAYO.Verify`).
 //!
 //! The matrices E of the specification are multiplications by z⁰, z¹ and so on. Element `i` of a
 //! vector is the coefficient of zⁱ. f(z) = z⁶⁴ + x³ z³ + x z² + x³.
