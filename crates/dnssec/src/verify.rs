@@ -1,7 +1,8 @@
-//! Verifying a whole zone: every signature, every bit map, the chain, and the keys against trust anchors
-//! (RFC 4035 §2 and §5, RFC 5155 §7.1).
+//! Verifies a whole zone: every signature, every type bit map, the chain, and the keys against
+//! trust anchors (RFC 4035 §2 and §5, RFC 5155 §7.1).
 //!
-//! All faults are reported, in canonical order of owners; two runs give the same report.
+//! The report contains all faults in canonical order of their owners. Two runs give the same
+//! report.
 
 pub(crate) mod cds;
 mod keys;
@@ -28,13 +29,14 @@ use nonesuch_zone::{Contents, NameStatus, Node, Rrset};
 pub(crate) use report::Findings;
 pub(crate) use zone::{Zone, check_bitmap};
 
-/// Raised with each change after which a zone may be found sound that was not before: what servers have stored of rejected versions is
-/// forgotten then.
+/// Version of the verification rules. It increases with each change after which `verify` can accept
+/// a zone that it rejected before. Servers then discard their stored records of rejected versions.
 pub const VERDICTS: u32 = 1;
 
-/// A zone that was verified without fault; made by [`into_verified`] and [`into_verified_with`] alone.
+/// A zone in which verification found no fault. Only [`into_verified`] and [`into_verified_with`]
+/// create it.
 ///
-/// An unsigned zone has nothing to verify and is taken too.
+/// An unsigned zone can also be `Verified`: it has no signatures to verify.
 #[derive(Debug)]
 pub struct Verified {
     contents: Contents,
@@ -42,25 +44,25 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// The zone.
+    /// Returns the zone.
     #[must_use]
     pub const fn contents(&self) -> &Contents {
         &self.contents
     }
 
-    /// The zone.
+    /// Returns the zone without the report.
     #[must_use]
     pub fn into_contents(self) -> Contents {
         self.contents
     }
 
-    /// What was verified: no faults, perhaps warnings.
+    /// Returns the report. It has no faults and may have warnings.
     #[must_use]
     pub const fn report(&self) -> &Report {
         &self.report
     }
 
-    /// How the zone denies existence; `None` for an unsigned zone.
+    /// Returns the denial mechanism of the zone; `None` for an unsigned zone.
     #[must_use]
     pub const fn mechanism(&self) -> Option<Mechanism> {
         self.report.mechanism
@@ -76,31 +78,36 @@ pub struct FaultyZone {
     pub report: Report,
 }
 
-/// What verifying a zone may use beside the zone itself.
+/// Optional inputs of a verification.
 #[derive(Clone, Copy, Default)]
 pub struct VerifyInputs<'a> {
-    /// The version of the zone that was verified before: its signatures are not verified again where they and their records
-    /// are the same; all are where the DNSKEY RRset has changed. [`VerifyOptions::mode`] is not looked at then.
+    /// The previous verified version of the zone. If the DNSKEY RRset is the same, a signature that
+    /// is unchanged over unchanged records is not verified again. If the DNSKEY RRset has changed,
+    /// all signatures are verified. With a predecessor, the mode is [`Mode::Full`] regardless of
+    /// [`VerifyOptions::mode`].
     pub predecessor: Option<VerifiedPredecessor<'a>>,
-    /// What the names of a zone with NSEC5 are matched to its records by.
+    /// Stored proofs or the VRF key, with which the names of a zone with NSEC5 are matched to its
+    /// NSEC5 records.
     pub evidence: Nsec5Evidence<'a>,
-    /// Called now and then with what is done so far.
+    /// Callback that receives the progress after each chunk of names.
     pub progress: Option<ProgressFn<'a>>,
 }
 
-/// Verifies `contents` and keeps them where they have no fault. A zone with nothing of DNSSEC in it passes, unless
-/// trust anchors say that it is signed: it is served as what it is. A digest that it has of itself must fit.
+/// Verifies `contents` and returns the zone if it has no fault.
+///
+/// A zone without any DNSSEC record is accepted as unsigned, unless `options` has trust anchors.
+/// The digest in its ZONEMD records must match the zone.
 ///
 /// # Errors
-/// The zone where it has faults.
+/// Returns the zone and its report if the zone has faults.
 pub fn into_verified(contents: Contents, options: &VerifyOptions) -> Result<Verified, Box<FaultyZone>> {
     into_verified_with(contents, options, &VerifyInputs::default())
 }
 
-/// As [`into_verified`], with what helps.
+/// Like [`into_verified`], with additional inputs.
 ///
 /// # Errors
-/// As [`into_verified`].
+/// Like [`into_verified`].
 pub fn into_verified_with(
     contents: Contents,
     options: &VerifyOptions,
@@ -121,20 +128,22 @@ pub fn into_verified_with(
     Ok(Verified { contents, report })
 }
 
-/// Verifies a zone and reports all its faults; of an unsigned zone with ZONEMD records its digest. In a zone with NSEC5
-/// names are not matched to the records of their hashes.
+/// Verifies a zone and reports all its faults. For an unsigned zone with ZONEMD records, it
+/// verifies the digest. It does not match the names of a zone with NSEC5 to NSEC5 records;
+/// [`verify_with`] does.
 #[must_use]
 pub fn verify(contents: &Contents, options: &VerifyOptions) -> Report {
     verify_with(contents, options, &Nsec5Evidence::default())
 }
 
-/// Verifies a zone, one with NSEC5 by the `evidence` too, and reports all its faults.
+/// Like [`verify`]; `evidence` is used to match the names of a zone with NSEC5 to NSEC5 records.
 #[must_use]
 pub fn verify_with(contents: &Contents, options: &VerifyOptions, evidence: &Nsec5Evidence<'_>) -> Report {
     verify_with_inputs(contents, options, &VerifyInputs { evidence: *evidence, ..VerifyInputs::default() })
 }
 
-/// As [`verify`], with what helps. Stored proofs are verified all, whatever was verified before.
+/// Like [`verify`], with additional inputs. All stored NSEC5 proofs are verified, even if a
+/// predecessor is given.
 #[must_use]
 pub fn verify_with_inputs(contents: &Contents, options: &VerifyOptions, aids: &VerifyInputs<'_>) -> Report {
     let whole;
@@ -155,7 +164,7 @@ pub fn verify_with_inputs(contents: &Contents, options: &VerifyOptions, aids: &V
     check_ttls(contents.nodes(), &mut findings);
     zonemd::check(contents, soa.serial, &mut findings);
     if contents.apex_rrset(Rtype::DNSKEY).is_none() {
-        // An unsigned zone may have a digest, which is verified then (RFC 8976 §4).
+        // An unsigned zone may have a digest, which is then verified (RFC 8976 §4).
         let by_digest = contents.apex_rrset(Rtype::ZONEMD).is_some() && !has_dnssec(contents);
         if by_digest && options.anchors.is_empty() {
             return findings.into_report(None);
@@ -168,7 +177,8 @@ pub fn verify_with_inputs(contents: &Contents, options: &VerifyOptions, aids: &V
     let known = aids.predecessor.filter(|earlier| earlier.has_keys_of(contents));
     findings.keys_changed = aids.predecessor.is_some() && known.is_none();
     let mut of_chain = Findings::default();
-    // The chain has one thread while the signatures have the others, and then all.
+    // The check of the chain uses one thread while the others verify signatures. Afterwards it uses
+    // all threads.
     let (mut signing_keys, mechanism) = rayon::join(
         || signatures::check(&zone, &keys, options, known, &mut findings),
         || check_denial(&zone, &aids.evidence, options.mode, &mut of_chain),
@@ -185,8 +195,9 @@ pub fn verify_with_inputs(contents: &Contents, options: &VerifyOptions, aids: &V
     findings.into_report(mechanism)
 }
 
-/// A VRF key, which servers have, is no key that signs ("Making NSEC5 Practical for DNSSEC" §3.3), in a zone that will have
-/// NSEC5 too.
+/// Checks that no VRF key is also a signing key, because the servers have the VRF key ("Making
+/// NSEC5 Practical for DNSSEC" §3.3). The check also applies to a zone that has an NSEC5KEY record
+/// but no NSEC5 chain yet.
 fn check_vrf_keys(contents: &Contents, findings: &mut Findings) {
     let rdatas = |rtype| contents.apex_rrset(rtype).into_iter().flat_map(Rrset::rdatas);
     for key in rdatas(Rtype::NSEC5KEY).filter_map(Nsec5Key::from_rdata) {
@@ -197,7 +208,8 @@ fn check_vrf_keys(contents: &Contents, findings: &mut Findings) {
     }
 }
 
-/// Keys with a number of zones with NSEC5 have resolvers take the zone for insecure, which only NSEC5 is worth.
+/// Warns of keys with an alias algorithm number in a zone without NSEC5. Resolvers treat such a
+/// zone as insecure, and only NSEC5 justifies this cost.
 fn warn_of_aliases(contents: &Contents, mechanism: Mechanism, findings: &mut Findings) {
     let dnskeys = contents.apex_rrset(Rtype::DNSKEY);
     for key in alias_keys(dnskeys.into_iter().flat_map(Rrset::rdatas)) {
@@ -206,8 +218,8 @@ fn warn_of_aliases(contents: &Contents, mechanism: Mechanism, findings: &mut Fin
     }
 }
 
-/// Verifies a zone of which nothing is signed but its key set, given in `keys` as contents of the apex alone, or nothing at
-/// all; and the digest that it has of itself.
+/// Verifies a zone in which at most the key set is signed, and the digest in the ZONEMD records of
+/// the zone. `keys` contains only the apex with the key set, or nothing.
 pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &VerifyOptions) -> Report {
     let mut findings = Findings::default();
     let Some(soa) = contents.soa() else {
@@ -236,8 +248,10 @@ pub(crate) fn check_name_servers(contents: &Contents, findings: &mut Findings) {
     }
 }
 
-/// The records of an RRset have one TTL (RFC 2181 §5.2). RRSIG records of one owner differ with the type that they cover; over
-/// one type they have its TTL (RFC 4034 §3), which [`signatures`] compares with the lowest of theirs.
+/// Checks that all records of an RRset have the same TTL (RFC 2181 §5.2). The TTLs of RRSIG records
+/// of one owner may differ if they cover different types. RRSIG records that cover the same type
+/// have the TTL of that RRset (RFC 4034 §3); [`signatures`] compares it with the lowest TTL of the
+/// RRSIG records.
 fn check_ttls<'z>(nodes: impl Iterator<Item = Node<'z>>, findings: &mut Findings) {
     for node in nodes {
         for rrset in node.rrsets().filter(|rrset| rrset.has_mixed_ttls()) {
@@ -251,7 +265,7 @@ fn check_ttls<'z>(nodes: impl Iterator<Item = Node<'z>>, findings: &mut Findings
     }
 }
 
-/// Whether anything shows that the zone is, or was, signed.
+/// Whether the zone has a record that shows that it is or was signed.
 fn has_dnssec(contents: &Contents) -> bool {
     let apex = contents.apex().view();
     let shows =
@@ -259,7 +273,8 @@ fn has_dnssec(contents: &Contents) -> bool {
     contents.nodes().any(|node| node.rrsets().any(|rrset| shows(node.name(), rrset.rtype())))
 }
 
-/// Finds out which mechanism the zone has and checks its chain; records of the others are faults.
+/// Determines the denial mechanism of the zone and checks its chain. Records of other mechanisms
+/// are faults.
 fn check_denial(
     zone: &Zone<'_>,
     evidence: &Nsec5Evidence<'_>,
@@ -292,7 +307,7 @@ fn check_denial(
     None
 }
 
-/// Whether a record of an NSEC5 chain stands at the node.
+/// Whether the node has a record of an NSEC5 chain.
 fn has_nsec5_record(zone: &Zone<'_>, node: Node<'_>) -> bool {
     node.has(Rtype::NSEC5) && nsec5::is_chain_owner(node.name(), zone.contents.apex().view())
 }
@@ -311,15 +326,16 @@ fn report_mixed_nsec5(zone: &Zone<'_>, findings: &mut Findings) {
     }
 }
 
-/// Records of the chain have no place below a zone cut or a DNAME (RFC 4035 §2.3), NSEC3PARAM none but at the apex
-/// (RFC 5155 §4); for others see [`cds::is_stray`].
+/// Reports chain records below a zone cut or a DNAME (RFC 4035 §2.3) and NSEC3PARAM records away
+/// from the apex (RFC 5155 §4). [`cds::is_stray`] decides about other types.
 fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
     for (node, standing) in zone.contents.nodes().zip(&zone.standings) {
         for rrset in node.rrsets() {
             let stray = match rrset.rtype() {
                 Rtype::NSEC3PARAM => node.index() > 0,
                 Rtype::NSEC => !standing.is_in_chain(),
-                // Below a DNAME at the apex it has its place; below another one it is no hashed name at all.
+                // An NSEC3 record is valid below a DNAME at the apex. Below another DNAME its owner
+                // is not a hashed name, which another check reports.
                 Rtype::NSEC3 => *standing == NameStatus::BelowCut,
                 Rtype::NSEC5 => *standing == NameStatus::BelowCut && has_nsec5_record(zone, node),
                 _ => cds::is_stray(node, *standing, rrset),

@@ -1,4 +1,4 @@
-//! The DNSKEY RRset of the zone that is verified, and its trust anchors.
+//! The DNSKEY RRset of the zone that is being verified, and its trust anchors (RFC 4035 §5.2).
 
 use super::{Anchor, FaultReason, Findings, VerifyWarning};
 use crate::keys::{PROTOCOL, REVOKE, SEP, ZONE_KEY, ds_rdata};
@@ -6,21 +6,21 @@ use nonesuch_crypto::{Algorithm, DigestType, PublicKey, key_tag};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::Contents;
 
-/// A zone key, parsed once.
+/// A parsed zone key.
 pub(super) struct ZoneKey<'z> {
     pub(super) tag: u16,
     pub(super) algorithm: Algorithm,
     pub(super) revoked: bool,
-    /// `None` where the key cannot be used or is malformed.
+    /// `None` if the key is unusable or malformed.
     pub(super) public: Option<PublicKey>,
     pub(super) rdata: &'z [u8],
 }
 
-/// The zone keys of the apex.
+/// The zone keys at the apex.
 pub(super) struct ZoneKeys<'z> {
     pub(super) keys: Vec<ZoneKey<'z>>,
-    /// Algorithms of which every RRset needs a signature (RFC 4035 §2.2), ascending: those of keys that are
-    /// supported and not revoked.
+    /// The algorithms of the keys that are supported and not revoked, in ascending order. Every
+    /// RRset needs a signature of each of them (RFC 4035 §2.2).
     pub(super) required: Vec<Algorithm>,
 }
 
@@ -39,15 +39,17 @@ impl<'z> ZoneKeys<'z> {
         Self { keys, required }
     }
 
-    /// Warns where keys have the SEP flag and none of them is among those at `signing`, which sign the DNSKEY RRset: the parent's
-    /// DS records name keys with that flag (RFC 4034 §2.1.1, RFC 6781 §3.1).
+    /// Warns if keys have the SEP flag and none of them signs the DNSKEY RRset: the DS records of
+    /// the parent refer to keys with that flag (RFC 4034 §2.1.1, RFC 6781 §3.1). `signing` contains
+    /// the indices of the keys that sign the DNSKEY RRset.
     pub(super) fn check_entry_points(&self, signing: &[usize], findings: &mut Findings) {
         let has_flag = |key: &ZoneKey<'_>| {
             !key.revoked && key.rdata.first_chunk().is_some_and(|flags| u16::from_be_bytes(*flags) & SEP != 0)
         };
         let places = (0..self.keys.len()).filter(|place| has_flag(&self.keys[*place]));
         let places: Vec<usize> = places.collect();
-        // Whether a key signs that cannot be used here is not known. Where no key signs, that is the fault.
+        // It is unknown whether an unusable key signs. If no key signs, another check reports that
+        // fault.
         let signs = |place: &usize| signing.contains(place) || self.keys[*place].public.is_none();
         let is_signed = signing.iter().any(|place| !self.keys[*place].revoked);
         if is_signed && !places.is_empty() && !places.iter().any(signs) {
@@ -56,14 +58,14 @@ impl<'z> ZoneKeys<'z> {
         }
     }
 
-    /// Places of the keys that a signature may be by: two keys may have one tag.
+    /// The indices of the keys that may have made a signature. Two keys may have the same tag.
     pub(super) fn candidates(&self, tag: u16, algorithm: Algorithm) -> impl Iterator<Item = usize> {
         let keys = self.keys.iter().enumerate();
         keys.filter(move |(_, key)| key.tag == tag && key.algorithm == algorithm).map(|(place, _)| place)
     }
 
-    /// Checks that one anchor at least matches one of the keys at `signing`, which sign the DNSKEY RRset
-    /// (RFC 4035 §5.2).
+    /// Checks that at least one anchor matches a key that signs the DNSKEY RRset (RFC 4035 §5.2).
+    /// `signing` contains the indices of these keys.
     pub(super) fn check_anchors(
         &self,
         contents: &Contents,
@@ -117,7 +119,7 @@ fn read_key<'z>(contents: &Contents, rdata: &'z [u8], findings: &mut Findings) -
     };
     let flags = u16::from_be_bytes([*high, *low]);
     let (tag, algorithm) = (key_tag(rdata), Algorithm(*algorithm));
-    // RFC 4034 §2.1.1, §2.1.2: any other key must not verify signatures over zone data.
+    // RFC 4034 §2.1.1, §2.1.2: no other key may verify signatures over zone data.
     if flags & ZONE_KEY == 0 || *protocol != PROTOCOL {
         findings.warn(VerifyWarning::NotAZoneKey { tag, flags });
         return None;

@@ -1,12 +1,12 @@
-//! What is verified, and against what.
+//! Options of a verification.
 
-/// What the DNSKEY RRset is to be matched with.
+/// A trust anchor, which the DNSKEY RRset must match (RFC 4035 §5.2).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Anchor {
-    /// RDATA of a DS record.
+    /// The RDATA of a DS record.
     Ds(Vec<u8>),
-    /// RDATA of a DNSKEY record.
+    /// The RDATA of a DNSKEY record.
     Dnskey(Vec<u8>),
 }
 
@@ -17,18 +17,19 @@ pub enum Mode {
     /// Everything.
     #[default]
     Full,
-    /// Everything but the mathematics of signatures: that they are there and their fields fit, bit maps and chain.
+    /// Everything except the mathematics of signatures: the presence and fields of the signatures,
+    /// the bit maps and the chain.
     Structural,
 }
 
-/// What is verified, and against what.
+/// What is verified, at which time and against which trust anchors.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
-    /// The time that signatures must be valid at, in seconds since 1970 modulo 2^32; times are not checked where
-    /// `None`.
+    /// Time at which signatures must be valid, in seconds since 1970 modulo 2^32. With `None`,
+    /// inception and expiration are not compared with a time.
     pub now: Option<u32>,
-    /// Trust anchors or DS records of which one at least must match a key that signs the DNSKEY RRset; any key will
-    /// do where there are none.
+    /// Trust anchors or DS records. At least one of them must match a key that signs the DNSKEY
+    /// RRset. Without anchors, any key is accepted.
     pub anchors: Vec<Anchor>,
     /// How much is verified.
     pub mode: Mode,

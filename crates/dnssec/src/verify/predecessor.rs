@@ -1,8 +1,9 @@
-//! What a zone that was verified before spares the next version of it: signatures that stand unchanged over unchanged records,
-//! made by keys of an unchanged DNSKEY RRset, fit still, and are not verified again.
+//! Reuse of the verification of the previous version of a zone. A signature is not verified again
+//! if the signature, its records and the DNSKEY RRset are unchanged.
 //!
-//! Everything else is looked at as ever: the fields and times of every signature, chain and bit maps, keys, trust anchors,
-//! digests. So what is refused is what verifying in full refuses.
+//! All other checks run as in a full verification: fields and times of every signature, chain and
+//! bit maps, keys, trust anchors, digests. Therefore the faults are the same as those of a full
+//! verification.
 
 use super::keys::ZoneKeys;
 use crate::rrsig::Rrsig;
@@ -11,7 +12,8 @@ use nonesuch_zone::{Contents, Node, Rrset};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-/// A zone whose signatures were all verified, at a time: what verifying its next version may rely on.
+/// A zone with the time at which all its signatures were verified. The verification of its next
+/// version relies on it.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifiedPredecessor<'e> {
     contents: &'e Contents,
@@ -19,30 +21,36 @@ pub struct VerifiedPredecessor<'e> {
 }
 
 impl<'e> VerifiedPredecessor<'e> {
-    /// A zone that a trusted record says was verified in full and without fault, as of the time `at` in seconds since 1970
-    /// modulo 2^32, or of no time ([`VerifyOptions::now`](super::VerifyOptions)): that of a compiled zone, or of one that
-    /// this process has verified. It must have been verified with this program's tables of algorithms: a compiled zone for which
-    /// this holds has [`Verification::Full`](nonesuch_zone::Verification::Full).
+    /// Creates a predecessor from a trusted record that the zone was verified in full and without
+    /// fault.
+    ///
+    /// `at` is the time of that verification in seconds since 1970 modulo 2^32, or `None` if times
+    /// were not checked ([`VerifyOptions::now`](super::VerifyOptions)). The trusted record is that
+    /// of a compiled zone, or this process has verified the zone. The zone must have been verified
+    /// with the algorithm tables of this program: a compiled zone that meets this condition has
+    /// [`Verification::Full`](nonesuch_zone::Verification::Full).
     #[must_use]
     pub const fn from_record(contents: &'e Contents, at: Option<u32>) -> Self {
         Self { contents, at }
     }
 
-    /// The zone.
+    /// Returns the zone.
     #[must_use]
     pub const fn contents(&self) -> &'e Contents {
         self.contents
     }
 
-    /// Whether `next` is a version of the same zone with the same DNSKEY RRset, so that its signatures may be known.
+    /// Whether `next` is a version of the same zone with the same DNSKEY RRset. Only then can
+    /// signatures be reused.
     pub(super) fn has_keys_of(&self, next: &Contents) -> bool {
         let keys = [self.contents, next].map(|zone| zone.apex_rrset(Rtype::DNSKEY));
         let [Some(before), Some(now)] = keys else { return false };
         self.contents.apex() == next.apex() && before.rdatas().eq(now.rdatas())
     }
 
-    /// Whether a signature of these times was verified: one that was not valid then beside others that were is left
-    /// aside ([`SpareSignature`](super::VerifyWarning::SpareSignature)).
+    /// Whether a signature with these times was verified. A signature that was not valid at that
+    /// time was not verified if other signatures were valid
+    /// ([`SpareSignature`](super::VerifyWarning::SpareSignature)).
     fn was_valid(&self, fields: &Rrsig<'_>) -> bool {
         self.at.is_none_or(|at| {
             !serial::is_before(fields.expiration, at) && !serial::is_before(at, fields.inception)
@@ -50,10 +58,10 @@ impl<'e> VerifiedPredecessor<'e> {
     }
 }
 
-/// Finds the signatures of an earlier version of the zone, name by name in canonical order.
+/// Finds the signatures of the previous version of the zone, name by name in canonical order.
 pub(super) struct SignatureReuse<'e> {
     earlier: Option<VerifiedPredecessor<'e>>,
-    /// Where the name that comes next is looked for.
+    /// Index at which the search for the next name begins.
     next: usize,
     node: Option<Node<'e>>,
 }
@@ -63,10 +71,11 @@ impl<'e> SignatureReuse<'e> {
         Self { earlier, next: 0, node: None }
     }
 
-    /// Goes to `name`, which comes after all names before.
+    /// Moves to `name`, which follows all previous names in canonical order.
     pub(super) fn advance_to(&mut self, name: NameRef<'_>) {
         let Some(earlier) = self.earlier else { return };
-        // The first name may be anywhere, the others are close by.
+        // The first name may be anywhere in the zone. Each further name is close to the previous
+        // one.
         let found = match self.next {
             0 => earlier.contents.find(name),
             next => earlier.contents.find_from(next, name),
@@ -78,7 +87,8 @@ impl<'e> SignatureReuse<'e> {
         self.node = found.ok();
     }
 
-    /// The signatures over `rrset`, which stands at the name gone to, where the earlier version had these records.
+    /// Returns the previous signatures over `rrset`, which is at the current name, if the records
+    /// of the previous version were the same.
     pub(super) fn signatures(&self, rrset: Rrset<'_>) -> PreviousSignatures<'e> {
         let known = self.earlier.zip(self.node).and_then(|(earlier, node)| {
             let before = node.rrset(rrset.rtype()).filter(|before| before.rdatas().eq(rrset.rdatas()))?;
@@ -88,14 +98,16 @@ impl<'e> SignatureReuse<'e> {
     }
 }
 
-/// The signatures that an RRset had; those in front of the one asked for last are gone.
+/// The previous signatures over an RRset. Signatures that precede the last requested signature have
+/// been removed.
 pub(super) struct PreviousSignatures<'e> {
     known: Option<(VerifiedPredecessor<'e>, VecDeque<&'e [u8]>)>,
 }
 
 impl PreviousSignatures<'_> {
-    /// The place of the key that the signature with this RDATA, and these fields of it, is known to be by; `None` where it
-    /// must be verified. Signatures come in canonical order.
+    /// Returns the index of the key that made the signature, if the previous version shows it;
+    /// `None` if the signature must be verified. `rdata` is the RDATA of the signature and `fields`
+    /// its fields. Calls must follow the canonical order of the signatures.
     pub(super) fn key_of(&mut self, rdata: &[u8], fields: &Rrsig<'_>, keys: &ZoneKeys<'_>) -> Option<usize> {
         let (earlier, known) = self.known.as_mut()?;
         while known.front().is_some_and(|before| {
@@ -106,7 +118,7 @@ impl PreviousSignatures<'_> {
         if known.front() != Some(&rdata) || !earlier.was_valid(fields) {
             return None;
         }
-        // Of two keys with one tag, only verifying tells which one signed.
+        // If two keys have the same tag, only a verification shows which one made the signature.
         let mut candidates = keys.candidates(fields.tag, fields.algorithm);
         let key = candidates.next().filter(|place| keys.keys[*place].public.is_some())?;
         candidates.next().is_none().then_some(key)

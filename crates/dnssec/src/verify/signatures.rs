@@ -1,4 +1,4 @@
-//! Verifying the signatures of all RRsets (RFC 4035 §2.2, §5.3).
+//! Verifies the signatures of all RRsets (RFC 4035 §2.2, §5.3).
 
 use super::keys::ZoneKeys;
 use super::predecessor::{PreviousSignatures, SignatureReuse, VerifiedPredecessor};
@@ -11,16 +11,17 @@ use nonesuch_zone::{Node, Rrset};
 use rayon::prelude::*;
 use std::ops::{Range, RangeInclusive};
 
-/// The least and the greatest number of nodes that one thread verifies at once. Batches of one key are the faster the
-/// larger they are, up to about 256 signatures, of which names without authority have none; a few dozen chunks keep all threads
-/// busy to the end.
+/// Minimum and maximum number of nodes that a thread verifies as one chunk. A batch of signatures
+/// by one key is faster if it is larger, up to about 256 signatures; names for which the zone is
+/// not authoritative have none. A few dozen chunks keep all threads busy until the end.
 const CHUNK: RangeInclusive<usize> = 128..=1024;
 
-/// Chunks that a zone is split into, where it is neither small nor large.
+/// Number of chunks into which a zone is split, unless [`CHUNK`] requires larger or smaller chunks.
 const CHUNKS: usize = 64;
 
-/// Checks the signatures of every RRset; returns the places of the keys that sign the DNSKEY RRset. Those that stood in
-/// `earlier`, a version of the zone with the same keys, are not verified again.
+/// Checks the signatures of every RRset and returns the indices of the keys that sign the DNSKEY
+/// RRset. `earlier` is a verified version of the zone with the same keys; its signatures are not
+/// verified again if they and their records are unchanged.
 pub(super) fn check(
     zone: &Zone<'_>,
     keys: &ZoneKeys<'_>,
@@ -49,19 +50,20 @@ pub(super) fn check(
     signing_keys
 }
 
-/// Keys whose signatures are verified in batches: for each, tables of up to 256 KiB are made. Those of more keys, of
-/// which no honest zone has so many, are verified one by one.
+/// Number of keys with batch verification. Batch verification builds tables of up to 256 KiB for
+/// each key. The signatures of further keys are verified one by one; no legitimate zone has more
+/// keys.
 const KEYS_IN_BATCHES: usize = 32;
 
-/// A signature with what is known of it.
+/// A signature and the state of its verification.
 struct Signature<'z> {
     tag: u16,
     algorithm: Algorithm,
-    /// Why it is not good, where its fields already say so.
+    /// Why its fields make it invalid; `None` if the fields are valid.
     fault: Option<FaultReason>,
-    /// The key that it is known to be by without verifying it.
+    /// Index of the key that made it, if the previous version shows this without a verification.
     known: Option<usize>,
-    /// Else the keys that it may be by.
+    /// Otherwise the tries: the candidate keys to verify it with.
     tries: Range<usize>,
     message: Range<usize>,
     octets: &'z [u8],
@@ -82,9 +84,9 @@ struct Checker<'c, 'z> {
     findings: Findings,
     subjects: Vec<Subject<'z>>,
     signatures: Vec<Signature<'z>>,
-    /// For each try: place of the signature, place of the key.
+    /// For each try, the index of the signature and the index of the key.
     tries: Vec<(usize, usize)>,
-    /// The signed data of one signature after the other.
+    /// The signed data of all signatures, concatenated.
     messages: Vec<u8>,
 }
 
@@ -114,7 +116,7 @@ impl<'c, 'z> Checker<'c, 'z> {
         let mut previous: Option<Rrset<'z>> = None;
         for rrset in node.rrsets() {
             if rrset.rtype() == Rtype::RRSIG {
-                // Signatures stand directly behind what they cover.
+                // Signatures directly follow the RRset that they cover.
                 let covered = previous.filter(|covered| covered.rtype() == rrset.covered());
                 if !covered.is_some_and(|covered| is_signed(covered.rtype(), standing)) {
                     self.findings.fault(node.name(), Some(rrset.covered()), FaultReason::UnexpectedSignature);
@@ -181,7 +183,7 @@ impl<'c, 'z> Checker<'c, 'z> {
         });
     }
 
-    /// What the fields of a signature say against it (RFC 4035 §5.3.1).
+    /// Returns the first fault of the fields of a signature (RFC 4035 §5.3.1).
     fn check_fields(&self, node: Node<'_>, rrset: Rrset<'_>, fields: &Rrsig<'_>) -> Option<FaultReason> {
         let tag = fields.tag;
         if self.keys.candidates(tag, fields.algorithm).next().is_none() {
@@ -190,7 +192,7 @@ impl<'c, 'z> Checker<'c, 'z> {
         if fields.signer != self.zone.contents.apex().view() {
             return Some(FaultReason::WrongSigner { tag, signer: fields.signer.to_name() });
         }
-        // In a zone nothing is expanded yet: a wildcard's owner is the wildcard itself.
+        // A zone contains no expanded wildcards: the owner of a wildcard RRset is the wildcard.
         let expected = node.name().rrsig_labels();
         if fields.labels != expected {
             return Some(FaultReason::WrongLabels { tag, expected, found: fields.labels });
@@ -204,7 +206,7 @@ impl<'c, 'z> Checker<'c, 'z> {
         self.check_times(fields)
     }
 
-    /// RFC 4034 §3.1.5: times are compared in serial arithmetic.
+    /// Checks the period of validity, in serial number arithmetic (RFC 4034 §3.1.5).
     fn check_times(&self, fields: &Rrsig<'_>) -> Option<FaultReason> {
         let (tag, inception, expiration) = (fields.tag, fields.inception, fields.expiration);
         if serial::is_before(expiration, inception) {
@@ -227,7 +229,7 @@ impl<'c, 'z> Checker<'c, 'z> {
         (self.findings, signing_keys)
     }
 
-    /// One outcome for each try; a key that is not supported has none.
+    /// Returns one result for each try; `None` if the key is not supported.
     fn verify_all(&self) -> Vec<Option<bool>> {
         let supported = |key: usize| self.keys.keys[key].public.as_ref();
         if self.options.mode == Mode::Structural {
@@ -251,7 +253,8 @@ impl<'c, 'z> Checker<'c, 'z> {
         self.tries.iter().map(outcome).collect()
     }
 
-    /// Sums up the signatures of one RRset: each must be good, and each algorithm of the keys must be there.
+    /// Combines the results of the signatures over one RRset. Each signature must be valid, and
+    /// each required algorithm must have one.
     fn judge(
         &mut self,
         place: usize,
@@ -296,7 +299,8 @@ impl<'c, 'z> Checker<'c, 'z> {
         for signature in &mut self.signatures[signatures] {
             let Some(reason) = signature.fault.take() else { continue };
             faulty.push(signature.algorithm);
-            // A validator needs one good signature (RFC 4035 §5.3.3): what a roll-over left or brings is no fault.
+            // A validator needs one valid signature (RFC 4035 §5.3.3). Surplus signatures from a
+            // rollover are therefore not faults.
             let spare = matches!(
                 reason,
                 FaultReason::Expired { .. }

@@ -1,20 +1,20 @@
-//! How far verifying has come, for those who wait.
+//! Progress of a verification.
 
 use nonesuch_zone::Contents;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far verifying has come.
+/// Progress of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VerifyProgress {
-    /// Names whose signatures are verified.
+    /// Number of names whose signatures are verified.
     pub names: u64,
-    /// Names that the zone has.
+    /// Number of names in the zone.
     pub total_names: u64,
-    /// Signatures that are good.
+    /// Number of valid signatures, both verified and reused.
     pub signatures: u64,
 }
 
-/// What follows how far verifying has come, from any thread.
+/// Callback for the progress of a verification. Several threads may call it.
 pub type ProgressFn<'p> = &'p (dyn Fn(VerifyProgress) + Sync);
 
 pub(super) struct Watch<'w> {
@@ -30,7 +30,7 @@ impl<'w> Watch<'w> {
         Self { progress, total_names, names: AtomicU64::new(0), signatures: AtomicU64::new(0) }
     }
 
-    /// So many names more are done, with so many good signatures.
+    /// Adds to the number of names and valid signatures, and reports the progress.
     pub(super) fn tell(&self, names: usize, signatures: u64) {
         let Some(progress) = self.progress else { return };
         let add = |to: &AtomicU64, more: u64| to.fetch_add(more, Ordering::Relaxed) + more;

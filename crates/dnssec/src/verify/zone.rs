@@ -1,4 +1,4 @@
-//! What the checks of signatures and of the chain share.
+//! Data and functions that the checks of signatures and of the chain share.
 
 use super::report::{FaultReason, Findings};
 use super::watch::{ProgressFn, Watch};
@@ -6,11 +6,11 @@ use crate::denial::nsec5;
 use nonesuch_proto::{Rtype, bitmap};
 use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
 
-/// What the checks need of a zone.
+/// A zone with the data that the checks need.
 pub(crate) struct Zone<'z> {
     pub(crate) contents: &'z Contents,
     pub(crate) standings: Vec<NameStatus>,
-    /// TTL that RFC 9077 wants of the chain's records.
+    /// TTL of chain records according to RFC 9077, in seconds.
     pub(crate) chain_ttl: u32,
     pub(super) watch: Watch<'z>,
 }
@@ -25,7 +25,8 @@ impl<'z> Zone<'z> {
         }
     }
 
-    /// Nodes that have records of their own: neither the chain's nor signatures. Those of the zone are its chain.
+    /// Returns the indices of the nodes that must be in the chain of the zone: they are not
+    /// occluded, and have records other than signatures and chain records.
     pub(crate) fn chain_nodes(&self) -> Vec<u32> {
         let nodes = self.contents.nodes().zip(&self.standings);
         let chained = nodes.filter(|(node, standing)| standing.is_in_chain() && self.owns_data(*node));
@@ -41,7 +42,7 @@ impl<'z> Zone<'z> {
         self.rtypes(node).any(|rtype| !matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3))
     }
 
-    /// The types of a node without the NSEC5 records of a chain.
+    /// Returns the types of a node, except NSEC5 records that belong to a chain.
     pub(crate) fn rtypes<'n>(&self, node: Node<'n>) -> impl Iterator<Item = Rtype> + use<'n, '_, 'z> {
         let apex = self.contents.apex().view();
         let is_chain =
@@ -50,7 +51,8 @@ impl<'z> Zone<'z> {
     }
 }
 
-/// Compares the bit map of a chain's record at `owner` with the types that it should show.
+/// Compares the bit map of the chain record at `node` with the types that it should have.
+/// `expected` is in ascending order.
 pub(crate) fn check_bitmap(
     node: Node<'_>,
     rtype: Rtype,

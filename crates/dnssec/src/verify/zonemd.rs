@@ -1,21 +1,21 @@
-//! Verifying the digests that a zone has of itself (RFC 8976 §4).
+//! Verifies the digests in the ZONEMD records of a zone (RFC 8976 §4).
 //!
-//! One record that verifies is enough. What is wrong with others beside it is told as a warning; where none verifies,
-//! as faults. Records of unsupported schemes and hash algorithms say nothing: a zone that has no others is as one
-//! without digests.
+//! One record that verifies is sufficient; problems of other records are then warnings. If no
+//! record verifies, the problems are faults. Records of unsupported schemes and hash algorithms are
+//! ignored: a zone with only such records is treated like a zone without digests.
 
 use super::{FaultReason, Findings, VerifyWarning};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::zonemd::{LEAST_DIGEST, Zonemd, ZonemdHash, digest};
 use nonesuch_zone::{Contents, Rrset};
 
-/// A record that can be compared with the zone.
+/// A record whose digest can be compared with that of the zone.
 struct Candidate<'z> {
     hash: ZonemdHash,
     digest: &'z [u8],
 }
 
-/// Checks the ZONEMD RRset at the apex; `serial` is that of the SOA record.
+/// Checks the ZONEMD RRset at the apex; `serial` is the serial of the SOA record.
 pub(crate) fn check(contents: &Contents, serial: u32, findings: &mut Findings) {
     warn_of_strays(contents, findings);
     let Some(rrset) = contents.apex_rrset(Rtype::ZONEMD) else { return };
@@ -27,7 +27,8 @@ pub(crate) fn check(contents: &Contents, serial: u32, findings: &mut Findings) {
         if candidate.digest == octets {
             findings.zonemd.push(hash);
         } else if contents.has_mixed_ttls() {
-            // The digest of the records as they were published cannot be computed: the lowest TTL of each RRset is held.
+            // The digest of the published records cannot be computed, because each RRset is stored
+            // with its lowest TTL.
             wrong.push(FaultReason::ZonemdMixedTtls { hash });
         } else {
             wrong.push(FaultReason::ZonemdMismatch { hash });
@@ -43,7 +44,8 @@ pub(crate) fn check(contents: &Contents, serial: u32, findings: &mut Findings) {
     }
 }
 
-/// The records whose digests are to be computed; what is wrong with others goes to `wrong`.
+/// Returns the records whose digests must be computed. Faults of other records are added to
+/// `wrong`.
 fn candidates<'z>(
     rrset: Rrset<'z>,
     serial: u32,
@@ -62,7 +64,8 @@ fn candidates<'z>(
             findings.warn(VerifyWarning::UnsupportedZonemd { scheme, hash: number });
             continue;
         };
-        // Several records of one scheme and hash algorithm are of no use, whatever they say.
+        // RFC 8976 §2.2: if several records have the same scheme and hash algorithm, none of them
+        // is used.
         if records.iter().filter(|other| (other.scheme, other.hash) == (scheme, number)).count() > 1 {
             if !duplicates.contains(&hash) {
                 duplicates.push(hash);
@@ -79,7 +82,7 @@ fn candidates<'z>(
     candidates
 }
 
-/// RFC 8976 §2: away from the apex ZONEMD has no meaning; such a record is data as any other.
+/// RFC 8976 §2: away from the apex ZONEMD has no meaning. Such a record is ordinary data.
 fn warn_of_strays(contents: &Contents, findings: &mut Findings) {
     let mut strays = contents.nodes().skip(1).filter(|node| node.has(Rtype::ZONEMD));
     if let Some(first) = strays.next() {
