@@ -1,12 +1,15 @@
-//! Validates answers that come as lines of JSON on the standard input, one object for each answer, and writes one line for
-//! each: for checkers in other languages.
+//! Validates responses for checkers in other languages. It reads one JSON object per line on
+//! standard input and writes one line for each.
 //!
-//! In: `{"zone": "example.", "dnskey": ["<Base64 of RDATA>", …], "nsec5key": […], "now": 1750000000,
+//! Input:
+//! `{"zone": "example.", "dnskey": ["<Base64 of RDATA>", …], "nsec5key": […], "now": 1750000000,
 //! "question": {"name": "a.example.", "type": "A"}, "response": "<Base64 of the message>"}`.
-//! Types are mnemonics, `TYPEn` or numbers; `id` comes back where it is there.
+//! Types are mnemonics, `TYPEn` or numbers. If the input has `id`, the output has the same `id`.
 //!
-//! Out: `{"id": …, "status": "secure", "proved": "nxdomain", "rcode": "NXDOMAIN", "reason": null,
-//! "signatures": 3, "hashes": 0, "vrf": 2}`, or `{"id": …, "status": "error", "error": "…"}` for a line that cannot be read.
+//! Output:
+//! `{"id": …, "status": "secure", "proved": "nxdomain", "rcode": "NXDOMAIN", "reason": null,
+//! "signatures": 3, "hashes": 0, "vrf": 2}`, or `{"id": …, "status": "error", "error": "…"}` if the
+//! line is invalid.
 
 use data_encoding::BASE64;
 use nonesuch_dnssec::validate::{
@@ -20,7 +23,7 @@ use std::io::{BufRead, BufWriter, Write};
 
 fn main() -> std::io::Result<()> {
     let mut out = BufWriter::new(std::io::stdout().lock());
-    // Answers of one zone come one after the other: its keys are parsed and validated once.
+    // Responses of one zone follow one another. Its keys are parsed and validated only once.
     let mut known: Option<(Value, TrustedKeys)> = None;
     for line in std::io::stdin().lock().lines() {
         let line = line?;
@@ -48,7 +51,8 @@ fn judge(value: &Value, known: &mut Option<(Value, TrustedKeys)>) -> Result<Valu
     Ok(render(&validation))
 }
 
-/// The trusted keys of a line; those of the line before where they are the same.
+/// Returns the trusted keys of a line. If they are the same as in the previous line, they are
+/// reused.
 fn keys_of<'k>(
     value: &Value,
     known: &'k mut Option<(Value, TrustedKeys)>,
@@ -84,7 +88,7 @@ fn octets_of(value: &Value) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(BASE64.decode(text.as_bytes()).map_err(|error| format!("Base64: {error}"))?)
 }
 
-/// A list of octets; nothing is an empty one.
+/// Decodes a list of Base64 texts. A missing value is an empty list.
 fn list_of(value: Option<&Value>) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let list = value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     list.iter().map(octets_of).collect()
@@ -103,7 +107,7 @@ fn render(validation: &Validation) -> Value {
     })
 }
 
-/// The name of the variant in lower case with hyphens, and what it says.
+/// Formats the name of the variant in lower case with hyphens, followed by its message.
 fn reason(status: &SecurityStatus) -> Option<String> {
     let (debug, text) = match status {
         SecurityStatus::Secure => return None,

@@ -1,10 +1,11 @@
-//! What the step from one version of a signed zone to the next breaks for validators that still hold what they have of the
-//! previous version: its DNSKEY RRset, RRsets with their signatures, or the DS records of the keys that sign it (RFC 6781 §4.1,
-//! RFC 7583 §3).
+//! Detects whether the step from one version of a signed zone to the next breaks validation in
+//! validators that have cached data of the previous version: its DNSKEY RRset, RRsets with their
+//! signatures, or the DS records of the keys that sign it (RFC 6781 §4.1, RFC 7583 §3).
 //!
-//! The signer, `zone diff` and the server call [`transition`]. It is a pure function of both versions. It does not know how
-//! long ago the previous version was published, so it reports no step that only needs time, such as removing a key whose
-//! signatures another key's signatures have replaced.
+//! The signer, `zone diff` and the server call [`transition`]. It is a pure function of both
+//! versions. It does not know how long ago the previous version was published. Therefore it does
+//! not report a step that only needs time, such as the removal of a key after the signatures of
+//! another key have replaced its signatures.
 
 use crate::denial::Mapping;
 use crate::inspect::is_key_set;
@@ -23,16 +24,18 @@ pub struct KeyState {
     pub serial: u32,
     /// RDATA of the DNSKEY records.
     pub dnskeys: Vec<Vec<u8>>,
-    /// RDATA of the keys that sign the DNSKEY RRset; empty where they are not known.
+    /// RDATA of the keys that sign the DNSKEY RRset; empty if they are unknown.
     pub signing: Vec<Vec<u8>>,
-    /// How names are mapped to records of the denial chain; `None` where there is no chain.
+    /// How names are mapped to records of the denial chain; `None` if the zone has no chain.
     pub denial: Option<Mapping>,
-    /// The latest expiration of the RRSIG records over the DNSKEY RRset, in serial arithmetic; `None` where they are not known.
+    /// The latest expiration of the RRSIG records over the DNSKEY RRset, in serial number
+    /// arithmetic and seconds since 1970 modulo 2^32; `None` if these records are unknown.
     pub expires: Option<u32>,
 }
 
 impl KeyState {
-    /// Reads the apex of a zone; `None` where there is no signed DNSKEY RRset.
+    /// Reads the apex of a zone. Returns `None` if the zone has no SOA record or no signed DNSKEY
+    /// RRset.
     #[must_use]
     pub fn of(zone: &Contents) -> Option<Self> {
         let apex = zone.nodes().next()?;
@@ -44,7 +47,8 @@ impl KeyState {
         Some(Self::of_records(serial, dnskeys, signatures.rdatas(), denial))
     }
 
-    /// The state of a version with these DNSKEY records and RRSIG records over them, as RDATA.
+    /// Creates the state of a version from its DNSKEY records and the RRSIG records over them, both
+    /// as RDATA.
     #[must_use]
     pub fn of_records<'r>(
         serial: u32,
@@ -61,21 +65,24 @@ impl KeyState {
         Self { serial, dnskeys, signing, denial, expires }
     }
 
-    /// Whether the signatures over the DNSKEY RRset have expired: no validator holds that RRset any longer (RFC 4035 §5.3.3).
+    /// Whether the signatures over the DNSKEY RRset have expired at `now`, in seconds since 1970
+    /// modulo 2^32. Validators no longer cache that RRset then (RFC 4035 §5.3.3).
     #[must_use]
     pub fn is_expired(&self, now: u32) -> bool {
         self.expires.is_some_and(|expires| serial::is_before(expires, now))
     }
 
-    /// RDATA of the keys that may sign data, by their roles. Not each of them need sign.
+    /// Returns the RDATA of the keys that may sign data, according to their roles. Some of them may
+    /// not sign.
     #[must_use]
     pub fn data_keys(&self) -> Vec<Vec<u8>> {
         let keys = published_roles(&self.dnskeys).into_iter().filter(|key| key.role != Role::Ksk);
         keys.map(|key| key.rdata.to_vec()).collect()
     }
 
-    /// The keys that the parent's DS records may name: signers of the DNSKEY RRset that are not revoked, with the SEP flag where
-    /// any has it; all keys where the signers are not known.
+    /// Returns the keys to which the DS records of the parent may refer: the signers of the DNSKEY
+    /// RRset that are not revoked. If any of them has the SEP flag, only those with the flag. If
+    /// the signers are unknown, all keys of the DNSKEY RRset are candidates.
     fn entry_points(&self) -> Vec<&[u8]> {
         let known = if self.signing.is_empty() { &self.dnskeys } else { &self.signing };
         let usable = || known.iter().map(Vec::as_slice).filter(|key| flags(key) & REVOKE == 0);
@@ -83,14 +90,15 @@ impl KeyState {
         if with_flag.is_empty() { usable().collect() } else { with_flag }
     }
 
-    /// The keys that sign the DNSKEY RRset, or all where that is not known.
+    /// Returns the keys that sign the DNSKEY RRset, or all keys if the signers are unknown.
     fn signing_keys(&self) -> Vec<&[u8]> {
         let known = if self.signing.is_empty() { &self.dnskeys } else { &self.signing };
         known.iter().map(Vec::as_slice).collect()
     }
 }
 
-/// The kind of a denial chain by the types at the apex. The chain of NSEC3 counts where NSEC3PARAM is there (RFC 5155 §4).
+/// Determines the kind of a denial chain from the types at the apex. An NSEC3 chain is in use if
+/// the apex has NSEC3PARAM (RFC 5155 §4).
 #[must_use]
 pub const fn denial_kind(has_nsec: bool, has_nsec3param: bool, has_nsec5key: bool) -> Option<Mapping> {
     match (has_nsec3param, has_nsec, has_nsec5key) {
@@ -101,23 +109,23 @@ pub const fn denial_kind(has_nsec: bool, has_nsec3param: bool, has_nsec5key: boo
     }
 }
 
-/// What signs the data of one version.
+/// The signers of the data of one version.
 #[derive(Clone, Copy, Debug)]
 pub enum DataSigners<'d> {
-    /// All of these keys sign each RRset. Without keys, the signers are not known.
+    /// Each RRset has signatures by all of these keys. If `keys` is empty, the signers are unknown.
     Keys {
-        /// The zone.
+        /// Apex of the zone.
         apex: &'d Name,
-        /// RDATA of their DNSKEY records.
+        /// RDATA of the DNSKEY records of the keys.
         keys: &'d [Vec<u8>],
     },
-    /// The RRSIG records of the zone.
+    /// The signers are read from the RRSIG records of the zone.
     Zone(ZoneRef<'d>),
-    /// The RRSIG records of an image.
+    /// The signers are read from the RRSIG records of an image.
     Image {
         /// The image.
         image: &'d Image,
-        /// RDATA of the keys that sign all other RRsets online; none where nothing is signed online.
+        /// RDATA of the keys that sign all other RRsets online; empty if nothing is signed online.
         online: &'d [Vec<u8>],
     },
 }
@@ -127,11 +135,11 @@ pub enum DataSigners<'d> {
 pub struct SignedVersion<'v> {
     /// Its keys.
     pub keys: &'v KeyState,
-    /// What signs its data.
+    /// The signers of its data.
     pub data: DataSigners<'v>,
 }
 
-/// What breaks validators that hold the previous version's keys.
+/// A change that breaks validation in validators that have cached data of the previous version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransitionFault {
@@ -143,12 +151,12 @@ pub enum TransitionFault {
         describe_keys(next)
     )]
     KeySigners {
-        /// Tags of the keys that signed.
+        /// Tags of the keys that signed the previous DNSKEY RRset.
         previous: Vec<u16>,
-        /// Tags of the keys that sign.
+        /// Tags of the keys that sign the next DNSKEY RRset.
         next: Vec<u16>,
     },
-    /// An RRset is signed only by keys that the previous DNSKEY RRset does not have.
+    /// An RRset is signed only by keys that are not in the previous DNSKEY RRset.
     #[error(
         "{owner} {rtype} is signed only by {}, absent from the previous DNSKEY RRset: bogus for validators that have that RRset \
          cached",
@@ -157,12 +165,13 @@ pub enum TransitionFault {
     DataSigners {
         /// Owner of the first such RRset in canonical order.
         owner: Name,
-        /// Its type.
+        /// Type of that RRset.
         rtype: Rtype,
-        /// Tags of the keys.
+        /// Tags of the keys that sign it.
         tags: Vec<u16>,
     },
-    /// An RRset of the previous version is signed only by keys that the next DNSKEY RRset does not have.
+    /// An RRset of the previous version is signed only by keys that are not in the next DNSKEY
+    /// RRset.
     #[error(
         "{owner} {rtype} of the previous version is signed only by {}, absent from the new DNSKEY RRset: bogus for validators that \
          have this {rtype} RRset cached",
@@ -171,20 +180,20 @@ pub enum TransitionFault {
     RemovedSigners {
         /// Owner of the first such RRset in canonical order.
         owner: Name,
-        /// Its type.
+        /// Type of that RRset.
         rtype: Rtype,
-        /// Tags of the keys.
+        /// Tags of the keys that sign it.
         tags: Vec<u16>,
     },
-    /// The kind of the denial chain changes under the same serial: secondaries keep the previous chain, and validators get proofs
-    /// of both.
+    /// The kind of the denial chain changes and the serial does not. Secondaries keep the previous
+    /// chain, and validators receive proofs of both chains.
     #[error("the denial chain changes from {} to {} under the same serial {serial}: raise the serial", kind(*previous), kind(*next))]
     DenialKind {
-        /// The serial of both.
+        /// The serial of both versions.
         serial: u32,
-        /// The previous kind.
+        /// Kind of the previous chain.
         previous: Mapping,
-        /// The next kind.
+        /// Kind of the next chain.
         next: Mapping,
     },
 }
@@ -197,14 +206,15 @@ const fn kind(mapping: Mapping) -> &'static str {
     }
 }
 
-/// Faults in one line.
+/// Formats faults in one line, separated by semicolons.
 #[must_use]
 pub fn list_faults(faults: &[TransitionFault]) -> String {
     faults.iter().map(TransitionFault::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Lists what the step from `previous` to `next` breaks, at most one fault of each kind. Signatures of the previous version that
-/// have expired at `now`, in seconds since 1970 modulo 2^32, do not count.
+/// Returns the faults of the step from `previous` to `next`, at most one of each kind. `now` is in
+/// seconds since 1970 modulo 2^32. Signatures over data of the previous version that have expired
+/// at `now` are ignored; with `None`, no signature is treated as expired.
 #[must_use]
 pub fn transition(
     previous: SignedVersion<'_>,
@@ -231,7 +241,8 @@ pub fn transition(
     faults
 }
 
-/// As [`transition`], of two zones; nothing where one of them is not signed. No signature counts as expired.
+/// Like [`transition`], for two zones. Returns no faults if one of them is not signed. No signature
+/// is treated as expired.
 #[must_use]
 pub fn transition_between(previous: &Contents, next: &Contents) -> Vec<TransitionFault> {
     let (Some(before), Some(after)) = (KeyState::of(previous), KeyState::of(next)) else { return Vec::new() };
@@ -248,10 +259,11 @@ pub fn transition_between(previous: &Contents, next: &Contents) -> Vec<Transitio
 /// Owner and type of an RRset, and the tags of the keys that sign it.
 type SignedRrset = (Name, Rtype, Vec<u16>);
 
-/// The first RRset of `version` that is signed only by keys absent from the DNSKEY RRset of `other`.
+/// Returns the first RRset of `version` that is signed only by keys that the DNSKEY RRset of
+/// `other` does not have.
 fn find_foreign(version: SignedVersion<'_>, other: &KeyState, now: Option<u32>) -> Option<SignedRrset> {
     let is_shared = |key: &Vec<u8>| other.dnskeys.contains(key);
-    // Signatures are by published keys, or verifying finds them.
+    // All signatures are by published keys; otherwise verification rejects the version.
     if version.keys.dnskeys.iter().all(is_shared) {
         return None;
     }
@@ -269,8 +281,9 @@ fn find_foreign(version: SignedVersion<'_>, other: &KeyState, now: Option<u32>) 
     }
 }
 
-/// The signers of signatures by one of `own` keys that `other` has too. Of keys with one tag and algorithm a signature counts for
-/// `other` unless the key that made it is certainly another one.
+/// Returns the signers that identify signatures by a key of `own` that `other` has too. If keys
+/// have the same tag and algorithm, a signature is attributed to the key of `other`, unless only
+/// another key can have made it.
 fn shared_signers(own: &[Vec<u8>], other: &[Vec<u8>]) -> Vec<Signer> {
     let signers = other.iter().filter_map(|key| Some((key, Signer::of_key(key)?)));
     let is_shared = |(key, signer): &(&Vec<u8>, Signer)| {
@@ -279,10 +292,12 @@ fn shared_signers(own: &[Vec<u8>], other: &[Vec<u8>]) -> Vec<Signer> {
     signers.filter(is_shared).map(|(_, signer)| signer).collect()
 }
 
-/// A search for RRsets that no known key signs. The DNSKEY RRset does not count: its signers are compared by themselves.
+/// A search for RRsets without a signature by a known key. It skips the DNSKEY RRset:
+/// [`transition`] compares the signers of that RRset separately.
 struct Search {
     known: Vec<Signer>,
-    /// When signatures must not have expired; `None`: at no time.
+    /// Signatures that have expired at this time are ignored; with `None`, no signature is treated
+    /// as expired.
     now: Option<u32>,
 }
 
@@ -302,7 +317,8 @@ impl Search {
         }
     }
 
-    /// Whether a known key signs each RRset of a chunk, by the directory of the compiled zone.
+    /// Whether a known key signs each RRset of a chunk, according to the directory of the compiled
+    /// zone.
     fn knows(&self, chunk: ChunkSummary<'_>) -> bool {
         match chunk.signers() {
             Uniformity::Absent => true,
@@ -337,7 +353,8 @@ impl Search {
         })
     }
 
-    /// The tags of `signatures` over one RRset, each a signer and an expiration, where there are some and no known key made one.
+    /// Returns the tags of `signatures` over one RRset, if there is at least one and none is by a
+    /// known key. Each signature is a signer and an expiration. Expired signatures are ignored.
     fn foreign(&self, signatures: impl Iterator<Item = (Signer, u32)>) -> Option<Vec<u16>> {
         let mut tags = Vec::new();
         for (signer, _) in signatures.filter(|(_, expiration)| !self.has_expired(*expiration)) {
@@ -356,7 +373,7 @@ impl Search {
     }
 }
 
-/// A key as an RRSIG record names it.
+/// Tag and algorithm of a key, as in an RRSIG record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Signer {
     tag: u16,

@@ -1,11 +1,13 @@
-//! Validating answers: proving or refusing a response from the trusted keys of the zone that it is of (RFC 4035 §5, RFC 6840,
-//! RFC 5155 §8, RFC 9824; of NSEC5 the draft and docs/nsec5.md).
+//! Validates responses: proves or rejects a response with the trusted keys of its zone (RFC 4035
+//! §5, RFC 6840, RFC 5155 §8, RFC 9824; for NSEC5 draft-vcelak-nsec5-07 and docs/nsec5.md).
 //!
-//! [`validate`] is pure: no I/O, no clock, no cache. What links zones, DS records and trust anchors, is its caller's:
-//! a resolver validates one response of one zone at a time, with one [`Budget`] for all that one client query takes.
+//! [`validate`] is pure: it has no I/O, no clock and no cache. The caller handles trust anchors and
+//! DS records between zones. A resolver validates one response of one zone at a time, with one
+//! [`Budget`] for all work of one client query.
 //!
-//! It walks from the question name along the aliases to an answer, a referral or a denial (`walk`). Only what is needed is
-//! verified (`signature`); each mechanism of denial judges its own records (`denial/*/validate.rs`).
+//! The validation follows the aliases from the question name to an answer, a referral or a denial
+//! (`walk`). It verifies only the RRsets that this needs (`signature`). Each denial mechanism
+//! evaluates its own records (`denial/*/validate.rs`).
 
 mod budget;
 pub(crate) mod claim;
@@ -28,8 +30,8 @@ use nonesuch_proto::message::{self, Message, Rcode, Section, flags};
 use nonesuch_proto::{Class, Rtype};
 use walk::Walk;
 
-/// Validates a response to `question` from the trusted `keys` of its zone at `now`, in seconds since 1970 modulo 2^32.
-/// What it takes comes off the `budget`.
+/// Validates a response to `question` with the trusted `keys` of its zone. `now` is in seconds
+/// since 1970 modulo 2^32. The work is deducted from `budget`.
 #[must_use]
 pub fn validate(
     question: Question<'_>,
@@ -64,8 +66,9 @@ pub fn validate(
 }
 
 impl TrustedKeys {
-    /// Validates a response to the question for the NSEC5KEY set of the zone, and takes the keys where it is Secure. Without
-    /// that, denials by NSEC5 stay bogus.
+    /// Validates a response to the question for the NSEC5KEY RRset of the zone, and trusts its keys
+    /// if the RRset is Secure. Without such a call, denials by NSEC5 remain Bogus. `now` and
+    /// `budget` are as for [`validate`].
     pub fn learn_nsec5_keys(&mut self, response: &Message, now: u32, budget: &mut Budget) -> Validation {
         let apex = self.apex().to_name();
         let question = Question { name: apex.view(), rtype: Rtype::NSEC5KEY };
@@ -80,7 +83,8 @@ impl TrustedKeys {
     }
 }
 
-/// As [`validate`], of the octets of a message.
+/// Like [`validate`], for a message in wire format. If the message is malformed, the status is
+/// Indeterminate.
 #[must_use]
 pub fn validate_octets(
     question: Question<'_>,
@@ -102,7 +106,8 @@ pub fn validate_octets(
     }
 }
 
-/// Whether there is an answer to the question at all, of a zone whose keys can be used.
+/// Checks that the message is a complete response to the question, that the question is in the
+/// zone, and that the DNSKEY RRset is usable. Otherwise returns the status of the response.
 fn check_answer(
     question: Question<'_>,
     response: &Message,
@@ -136,7 +141,7 @@ fn check_answer(
     }
 }
 
-/// Whether the message repeats the question; one without any is taken for an answer to it.
+/// Whether the response has the same question or no question.
 fn is_asked(question: Question<'_>, response: &Message) -> bool {
     let is_same = |asked: &message::Question| {
         asked.name.view() == question.name && asked.rtype == question.rtype && asked.class == Class::IN

@@ -1,37 +1,41 @@
-//! The work that one client query may cost: one budget goes through every path (KeyTrap, CVE-2023-50387; closest encloser
-//! proofs, CVE-2023-50868).
+//! Limits the work for one client query. The same budget applies to every path of a validation. It
+//! protects against KeyTrap (CVE-2023-50387) and expensive closest encloser proofs
+//! (CVE-2023-50868).
 
-/// Bounds of the work; the defaults are in the range of what resolvers have.
+/// Limits of the work. The defaults are in the range of those of common resolvers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValidationLimits {
-    /// Signature verifications for each client query.
+    /// Maximum number of signature verifications for each client query.
     pub signatures: u32,
-    /// How many of them may fail.
+    /// Maximum number of signature verifications that fail, for each client query.
     pub failures: u32,
-    /// Keys tried for one RRSIG record, where tags collide.
+    /// Maximum number of keys to try for one RRSIG record if key tags collide.
     pub keys_per_signature: usize,
-    /// RRSIG records looked at for one RRset.
+    /// Maximum number of RRSIG records to check for one RRset.
     pub signatures_per_rrset: usize,
-    /// DNSKEY records of a zone; with more, the zone is bogus.
+    /// Maximum number of DNSKEY records of a zone; with more, the zone is Bogus.
     pub dnskeys: usize,
-    /// NSEC5KEY records of a zone; with more, its denials are bogus.
+    /// Maximum number of NSEC5KEY records of a zone; with more, its denials are Bogus.
     pub nsec5_keys: usize,
-    /// NSEC3 iterations that are computed; with more, the answer is insecure (RFC 9276 §3.2).
+    /// Maximum number of NSEC3 iterations to compute; with more, the answer is Insecure (RFC 9276
+    /// §3.2).
     pub iterations: u16,
-    /// NSEC3 iterations with which the answer is insecure; with more, it is bogus (RFC 9276 §3.2).
+    /// Maximum number of NSEC3 iterations with which the answer is Insecure; with more, it is Bogus
+    /// (RFC 9276 §3.2).
     pub tolerated_iterations: u16,
-    /// Blocks of SHA-1 for NSEC3 hashes for each client query.
+    /// Maximum number of SHA-1 blocks for NSEC3 hashes, for each client query.
     pub hash_blocks: u32,
-    /// NSEC3 records in one response; with more, it is bogus.
+    /// Maximum number of NSEC3 records in one response; with more, the response is Bogus.
     pub nsec3_records: usize,
-    /// Verifications of NSEC5 proofs for each response.
+    /// Maximum number of NSEC5 proofs to verify for each response.
     pub proofs_per_response: u32,
-    /// Verifications of NSEC5 proofs for each client query.
+    /// Maximum number of NSEC5 proofs to verify for each client query.
     pub proofs: u32,
-    /// NSEC5 proofs looked at in one response beyond those that are needed.
+    /// Maximum number of NSEC5 proofs in one response that are malformed, do not verify, or lead to
+    /// no record. If their number exceeds the limit, the validator ignores further proofs.
     pub spare_proofs: u32,
-    /// CNAME and DNAME steps for each client query.
+    /// Maximum number of CNAME and DNAME steps for each client query.
     pub aliases: u32,
 }
 
@@ -56,7 +60,7 @@ impl Default for ValidationLimits {
     }
 }
 
-/// A bound that was reached.
+/// A limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Limit {
@@ -77,16 +81,16 @@ pub enum Limit {
     Aliases,
 }
 
-/// Work that was done.
+/// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Signatures verified, those that do not fit among them.
+    /// Signature verifications, including those that failed.
     pub signatures: u32,
-    /// Signatures that do not fit.
+    /// Signature verifications that failed.
     pub failures: u32,
     /// NSEC3 hashes computed.
     pub hashes: u32,
-    /// Blocks of SHA-1 for them.
+    /// SHA-1 blocks for these hashes.
     pub hash_blocks: u32,
     /// NSEC5 proofs verified.
     pub proofs: u32,
@@ -95,7 +99,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// What was done after `before`, which this one began with.
+    /// Returns the work done since `before`, an earlier value of the same counts.
     #[must_use]
     pub const fn since(self, before: Self) -> Self {
         Self {
@@ -109,29 +113,30 @@ impl Work {
     }
 }
 
-/// The budget of one client query: made once for it, passed to the validation of each response.
+/// The budget of one client query. The caller creates it once for the query and passes it to the
+/// validation of each response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     limits: ValidationLimits,
     spent: Work,
-    /// Proofs verified before the current response.
+    /// Number of proofs verified before the current response.
     proofs_before: u32,
 }
 
 impl Budget {
-    /// A budget of which nothing is spent.
+    /// Creates a budget without any work done.
     #[must_use]
     pub fn new(limits: ValidationLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// The bounds.
+    /// Returns the limits.
     #[must_use]
     pub const fn limits(&self) -> &ValidationLimits {
         &self.limits
     }
 
-    /// What is spent.
+    /// Returns the work done so far.
     #[must_use]
     pub const fn spent(&self) -> Work {
         self.spent
@@ -141,7 +146,7 @@ impl Budget {
         self.proofs_before = self.spent.proofs;
     }
 
-    /// To be called before a signature is verified.
+    /// Deducts one signature verification. The caller calls it before the verification.
     pub(super) const fn take_signature(&mut self) -> Result<(), Limit> {
         if self.spent.failures >= self.limits.failures {
             return Err(Limit::Failures);
@@ -157,7 +162,7 @@ impl Budget {
         self.spent.failures += 1;
     }
 
-    /// To be called before a name is hashed.
+    /// Deducts one hash of `blocks` SHA-1 blocks. The caller calls it before it hashes a name.
     pub(crate) const fn take_hash(&mut self, blocks: u32) -> Result<(), Limit> {
         let after = self.spent.hash_blocks.saturating_add(blocks);
         if after > self.limits.hash_blocks {
@@ -168,7 +173,7 @@ impl Budget {
         Ok(())
     }
 
-    /// To be called before an NSEC5 proof is verified.
+    /// Deducts one NSEC5 proof. The caller calls it before it verifies the proof.
     pub(crate) const fn take_proof(&mut self) -> Result<(), Limit> {
         let in_response = self.spent.proofs - self.proofs_before;
         if in_response >= self.limits.proofs_per_response || self.spent.proofs >= self.limits.proofs {

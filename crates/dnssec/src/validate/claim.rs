@@ -1,41 +1,43 @@
-//! What a response says does not exist, and what the type bit map of a record says to that: the same for every mechanism.
+//! The nonexistence that a response claims, and the checks of type bit maps that all denial
+//! mechanisms share.
 
 use super::reason::{BogusReason, InsecureReason};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 
-/// What is said not to exist. All names are in the zone.
+/// A claim that something does not exist. All names are in the zone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Claim<'q> {
-    /// The name, and any wildcard that would match it (NXDOMAIN).
+    /// The name does not exist, and neither does a wildcard that would match it (NXDOMAIN).
     Name(NameRef<'q>),
-    /// The type at the name, or at the wildcard that matches the name (NODATA).
+    /// The type does not exist at the name, or at the wildcard that matches the name (NODATA).
     Type(NameRef<'q>, Rtype),
-    /// Anything closer to the name than the wildcard below its ancestor of so many labels, which answered.
+    /// The response is from the wildcard below the ancestor of the name with this number of labels,
+    /// and no closer match exists.
     Closer(NameRef<'q>, usize),
-    /// The DS RRset of a zone cut (an unsigned referral).
+    /// The zone cut has no DS RRset (referral to an unsigned zone).
     Cut(NameRef<'q>),
 }
 
-/// What turned out to be denied.
+/// The claim that was proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The name and the wildcard.
+    /// The name and the wildcard do not exist.
     Name,
-    /// The type at the name.
+    /// The type does not exist at the name.
     Type,
-    /// The type at the wildcard, and the name.
+    /// The name does not exist, and the wildcard does not have the type.
     WildcardType,
-    /// What would be closer than the wildcard.
+    /// No closer match than the wildcard exists.
     Closer,
-    /// The DS RRset of the cut.
+    /// The zone cut has no DS RRset.
     Cut,
 }
 
-/// A claim that holds.
+/// A proved claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Denial {
     pub(crate) kind: Kind,
-    /// Why it is no proof that all can rely on.
+    /// Why the proof is only Insecure; `None` if it is Secure.
     pub(crate) weakness: Option<InsecureReason>,
 }
 
@@ -44,14 +46,15 @@ impl Denial {
         Self { kind, weakness: None }
     }
 
-    /// A denial whose next closer name an opt-out record covers is insecure (RFC 5155 §9.2).
+    /// Creates the denial of a claim. If an opt-out record covers the next closer name, the denial
+    /// is Insecure (RFC 5155 §9.2).
     pub(crate) fn covered(kind: Kind, opt_out: bool) -> Self {
         Self { kind, weakness: opt_out.then_some(InsecureReason::OptOut) }
     }
 }
 
 impl Claim<'_> {
-    /// What the response says, where a mechanism does not look closer.
+    /// Returns the kind of the claim, without a search for a wildcard.
     pub(crate) const fn kind(&self) -> Kind {
         match self {
             Self::Name(_) => Kind::Name,
@@ -62,13 +65,14 @@ impl Claim<'_> {
     }
 }
 
-/// Whether the record of a zone cut seen from the parent's side: NS without SOA.
+/// Whether the bit map belongs to the parent side of a zone cut: it has NS and not SOA.
 fn is_parent_side(map: &[u8]) -> bool {
     bitmap::contains(map, Rtype::NS) && !bitmap::contains(map, Rtype::SOA)
 }
 
-/// Whether the record that matches `name`, itself or the wildcard for it, shows that there is no `rtype`
-/// (RFC 4035 §5.4, RFC 5155 §8.5 to §8.7, RFC 6840 §4.1 and §4.3).
+/// Checks that the record that matches `name` shows that `rtype` does not exist. `name` is the
+/// denied name or the wildcard that matches it. (RFC 4035 §5.4, RFC 5155 §8.5 to §8.7, RFC 6840
+/// §4.1 and §4.3)
 pub(crate) fn check_type(name: NameRef<'_>, rtype: Rtype, map: &[u8]) -> Result<(), BogusReason> {
     let is_data = |found: &Rtype| !matches!(*found, Rtype::RRSIG | Rtype::NSEC);
     let found = match rtype {
@@ -84,13 +88,13 @@ pub(crate) fn check_type(name: NameRef<'_>, rtype: Rtype, map: &[u8]) -> Result<
     if rtype != Rtype::DS {
         return if is_parent_side(map) { Err(BogusReason::ParentSide(name.to_name())) } else { Ok(()) };
     }
-    // The root has no parent that could have a DS RRset of it.
+    // The root has no parent that could have a DS RRset for it.
     let is_apex = bitmap::contains(map, Rtype::SOA) && !name.is_root();
     if is_apex { Err(BogusReason::ChildSide(name.to_name())) } else { Ok(()) }
 }
 
-/// Whether the record that matches `encloser` may say anything of names below it (RFC 5155 §8.3, RFC 6840 §4.1,
-/// RFC 6672 §5.3.4.1).
+/// Checks that the record that matches `encloser` can prove something about names below it (RFC
+/// 5155 §8.3, RFC 6840 §4.1, RFC 6672 §5.3.4.1).
 pub(crate) fn check_encloser(encloser: NameRef<'_>, map: &[u8]) -> Result<(), BogusReason> {
     if bitmap::contains(map, Rtype::DNAME) {
         return Err(BogusReason::BelowDname(encloser.to_name()));
@@ -98,7 +102,8 @@ pub(crate) fn check_encloser(encloser: NameRef<'_>, map: &[u8]) -> Result<(), Bo
     if is_parent_side(map) { Err(BogusReason::ParentSide(encloser.to_name())) } else { Ok(()) }
 }
 
-/// Whether the record that matches `cut` shows an unsigned delegation (RFC 4035 §5.2, RFC 5155 §8.9).
+/// Checks that the record that matches `cut` shows an unsigned delegation (RFC 4035 §5.2, RFC 5155
+/// §8.9).
 pub(crate) fn check_cut(cut: NameRef<'_>, map: &[u8]) -> Result<(), BogusReason> {
     if !bitmap::contains(map, Rtype::NS) {
         return Err(BogusReason::NotADelegation(cut.to_name()));

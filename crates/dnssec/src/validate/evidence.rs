@@ -1,4 +1,4 @@
-//! The records of a response that deny existence: which of them count, and of which mechanism they are.
+//! Selects the records of a response that deny existence, and determines their denial mechanism.
 
 use super::budget::Budget;
 use super::claim::{Claim, Denial};
@@ -11,11 +11,11 @@ use crate::denial::nsec3::validate::{Nsec3Record, Nsec3Records};
 use crate::denial::nsec5::validate::{Nsec5Record, Nsec5Records};
 use nonesuch_proto::{NameRef, Rtype};
 
-/// What the authority section has to deny with.
+/// The verified denial records of the authority section.
 #[derive(Debug)]
 pub(super) struct Evidence<'m> {
     records: DenialRecords<'m>,
-    /// Why a record was passed over, the first of them.
+    /// The reason of the first record that was ignored.
     passed_over: Option<BogusReason>,
 }
 
@@ -27,7 +27,7 @@ enum DenialRecords<'m> {
     Nsec5(Nsec5Records<'m>),
 }
 
-/// Records on their way to become evidence.
+/// Denial records while they are collected.
 #[derive(Debug, Default)]
 pub(super) struct Collection<'m> {
     nsec: Vec<Nsec<'m>>,
@@ -37,7 +37,7 @@ pub(super) struct Collection<'m> {
     passed_over: Option<BogusReason>,
 }
 
-/// A record whose form is right, and whose signature is to be verified.
+/// A well-formed record with a signature that is not verified yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Candidate<'m> {
     Nsec(Nsec<'m>),
@@ -46,7 +46,8 @@ pub(super) enum Candidate<'m> {
 }
 
 impl<'m> Candidate<'m> {
-    /// Reads an RRset of a chain's type; what has not the form of a chain's record counts for nothing.
+    /// Reads an RRset of NSEC, NSEC3 or NSEC5. Returns an error if it is not one well-formed chain
+    /// record.
     pub(super) fn read(rrset: &Rrset<'m>, apex: NameRef<'_>) -> Result<Self, BogusReason> {
         let &[rdata] = rrset.rdatas.as_slice() else { return Err(BogusReason::SeveralDenials(rrset.rtype)) };
         match rrset.rtype {
@@ -56,7 +57,7 @@ impl<'m> Candidate<'m> {
         }
     }
 
-    /// The algorithm numbers that may sign it.
+    /// Returns the algorithm numbers that the signature over the record may have.
     pub(super) const fn numbers(&self) -> Numbers {
         match self {
             Self::Nsec5(_) => Numbers::Aliases,
@@ -84,7 +85,7 @@ impl<'m> Collection<'m> {
         }
     }
 
-    /// Puts the records that count together: of one mechanism, of one set of NSEC3 parameters.
+    /// Combines the records. They must have the same mechanism and, for NSEC3, the same parameters.
     pub(super) fn finish(self, apex: NameRef<'m>) -> Result<Evidence<'m>, BogusReason> {
         let Self { nsec, nsec3, nsec5, proofs, passed_over } = self;
         let records = match (nsec.is_empty(), nsec3.is_empty(), nsec5.is_empty()) {
@@ -99,7 +100,7 @@ impl<'m> Collection<'m> {
 }
 
 impl Evidence<'_> {
-    /// The names whose NSEC5PROOF records were verified and good.
+    /// Returns the names with a verified NSEC5PROOF record.
     pub(super) fn proved_names(&self) -> Vec<NameRef<'_>> {
         match &self.records {
             DenialRecords::Nsec5(records) => records.proved_names().collect(),
@@ -107,7 +108,8 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether a claim holds.
+    /// Checks that the records prove `claim`. If the proof is incomplete and a record was ignored,
+    /// the error is the reason for which the record was ignored.
     pub(super) fn deny(
         &mut self,
         claim: Claim<'_>,

@@ -1,4 +1,5 @@
-//! The keys of a zone that are trusted: its DNSKEY set and its NSEC5KEY set, each parsed and validated once.
+//! The trusted keys of a zone: its DNSKEY RRset and its NSEC5KEY RRset. Each key is parsed and
+//! validated once.
 
 use super::BogusReason;
 use super::budget::ValidationLimits;
@@ -7,7 +8,7 @@ use nonesuch_crypto::vrf::VrfPublicKey;
 use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
 use nonesuch_proto::{Name, NameRef};
 
-/// A key that signatures may be by.
+/// A parsed DNSKEY that may verify signatures.
 #[derive(Clone, Debug)]
 pub(super) struct ZoneKey {
     pub(super) tag: u16,
@@ -15,32 +16,32 @@ pub(super) struct ZoneKey {
     pub(super) public: PublicKey,
 }
 
-/// What a DNSKEY set is good for.
+/// The usability of a DNSKEY RRset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeySetStatus {
-    /// It has keys to verify with.
+    /// The RRset has keys to verify with.
     Usable,
-    /// There is no key at all: nothing is trusted.
+    /// The RRset has no key: nothing is trusted.
     Empty,
-    /// No algorithm of it is supported: the zone is insecure.
+    /// None of its algorithms is supported: the zone is Insecure.
     Unsupported,
-    /// The zone is bogus.
+    /// The zone is Bogus.
     Bogus(BogusReason),
 }
 
-/// The NSEC5KEY set.
+/// The NSEC5KEY RRset.
 #[derive(Clone, Debug)]
 enum Nsec5Keys {
-    /// Keys by tag.
+    /// The keys with their tags.
     Usable(Vec<(u16, VrfPublicKey)>),
-    /// Why denials by NSEC5 are bogus.
+    /// The RRset is not usable. Denials by NSEC5 are Bogus for this reason.
     Refused(BogusReason),
 }
 
 /// The trusted keys of one zone.
 ///
-/// That they are trusted is the caller's word: by a trust anchor or DS record for the DNSKEY set, by
-/// [`TrustedKeys::learn_nsec5_keys`] for the NSEC5KEY set.
+/// The caller is responsible for the trust: it checks the DNSKEY RRset against a trust anchor or DS
+/// record, and the NSEC5KEY RRset with [`TrustedKeys::learn_nsec5_keys`].
 #[derive(Clone, Debug)]
 pub struct TrustedKeys {
     apex: Name,
@@ -50,8 +51,9 @@ pub struct TrustedKeys {
 }
 
 impl TrustedKeys {
-    /// Takes the RDATA of the DNSKEY set of the zone at `apex`. Keys without the zone flag, of another protocol than 3 (RFC
-    /// 4034 §2.1), or revoked (RFC 5011 §2.1), are not used.
+    /// Creates the trusted keys from the RDATA of the DNSKEY RRset of the zone at `apex`. It
+    /// ignores keys without the zone key flag or with another protocol than 3 (RFC 4034 §2.1), and
+    /// revoked keys (RFC 5011 §2.1).
     #[must_use]
     pub fn new<'k>(
         apex: &Name,
@@ -85,8 +87,8 @@ impl TrustedKeys {
         Self { apex: apex.view().to_canonical(), keys, status: standing, nsec5 }
     }
 
-    /// Takes the RDATA of the NSEC5KEY set, which must be Secure; validates each key of a known algorithm once (RFC 9381
-    /// §5.4.5). Keys of unknown algorithms are ignored.
+    /// Sets the NSEC5 keys from the RDATA of the NSEC5KEY RRset, which must be Secure. It validates
+    /// each key of a known algorithm once (RFC 9381 §5.4.5) and ignores keys of unknown algorithms.
     pub fn set_nsec5_keys<'k>(
         &mut self,
         nsec5_keys: impl IntoIterator<Item = &'k [u8]>,
@@ -99,7 +101,7 @@ impl TrustedKeys {
         };
     }
 
-    /// The apex of the zone, in lower case.
+    /// Returns the apex of the zone, in lower case.
     #[must_use]
     pub fn apex(&self) -> NameRef<'_> {
         self.apex.view()
@@ -109,7 +111,8 @@ impl TrustedKeys {
         &self.status
     }
 
-    /// The keys that a signature may be by, at most `most` of them: tags may collide.
+    /// Returns the keys that may have made a signature, at most `most`. Several keys may have the
+    /// same tag.
     pub(super) fn candidates(
         &self,
         tag: u16,
@@ -119,7 +122,7 @@ impl TrustedKeys {
         self.keys.iter().filter(move |key| key.tag == tag && key.algorithm == algorithm).take(most)
     }
 
-    /// The keys that NSEC5 proofs are verified with, by tag.
+    /// Returns the keys that verify NSEC5 proofs, with their tags.
     pub(crate) fn nsec5_keys(&self) -> Result<&[(u16, VrfPublicKey)], BogusReason> {
         match &self.nsec5 {
             Nsec5Keys::Usable(keys) => Ok(keys),
@@ -128,7 +131,7 @@ impl TrustedKeys {
     }
 }
 
-/// The distinct ones of `rdatas` (RFC 2181 §5), at most one more than `limit`.
+/// Returns the distinct elements of `rdatas` (RFC 2181 §5), at most `limit` + 1.
 fn distinct<'k>(rdatas: impl IntoIterator<Item = &'k [u8]>, limit: usize) -> Vec<&'k [u8]> {
     let mut distinct: Vec<&[u8]> = Vec::new();
     for rdata in rdatas {
@@ -155,7 +158,8 @@ fn read_nsec5_keys(
     let mut tags: Vec<u16> = Vec::new();
     let mut keys = Vec::new();
     for key in rdatas.iter().filter_map(|rdata| Nsec5Key::from_rdata(rdata)) {
-        // Under one tag, a proof could be used with the records of another key's chain, and deny what exists.
+        // If two keys have the same tag, an attacker could combine a proof with the records of the
+        // other key's chain, and deny an existing name.
         if tags.contains(&key.tag()) {
             return Err(BogusReason::SameNsec5Tag(key.tag()));
         }

@@ -1,11 +1,11 @@
-//! What a validation comes to.
+//! The result of a validation.
 
 use super::budget::Work;
 use super::reason::{BogusReason, IndeterminateReason, InsecureReason};
 use nonesuch_proto::message::{Rcode, Section};
 use nonesuch_proto::{Name, NameRef, Rtype};
 
-/// What was asked; the class is IN.
+/// The question of a query; the class is IN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question<'q> {
     /// The name, in any case.
@@ -14,21 +14,22 @@ pub struct Question<'q> {
     pub rtype: Rtype,
 }
 
-/// The status of an answer (RFC 4033 §5, RFC 4035 §4.3): that of its weakest step.
+/// The status of an answer (RFC 4033 §5, RFC 4035 §4.3): the status of the weakest step of its
+/// validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecurityStatus {
-    /// Proved by the trusted keys.
+    /// The trusted keys prove the answer.
     Secure,
-    /// Proved to be what nobody can prove: not signed, or of an opt-out span.
+    /// The data are proved to be without a chain of trust: not signed, or in an opt-out span.
     Insecure(InsecureReason),
-    /// It should be proved and is not.
+    /// The trusted keys should prove the answer, and they do not.
     Bogus(BogusReason),
-    /// Nothing can be said of it.
+    /// The validator cannot decide.
     Indeterminate(IndeterminateReason),
 }
 
 impl SecurityStatus {
-    /// The word for it, as RFC 4033 §5 has it, in lower case.
+    /// Returns the name of the status in RFC 4033 §5, in lower case.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -40,95 +41,99 @@ impl SecurityStatus {
     }
 }
 
-/// What an answer proves of the last name of its aliases, which is the question name where there are none. An insecure
-/// answer says it and does not prove it.
+/// The content of an answer for the last name of its chain of aliases, which is the question name
+/// if there are no aliases. An Insecure answer states this content and does not prove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProvedAnswer {
-    /// These are the records asked for.
+    /// The response has the queried records.
     Answer,
-    /// These are the records of a wildcard, and nothing closer matches.
+    /// The response has the records of a wildcard, and no closer match exists.
     WildcardAnswer,
-    /// The name exists, or is an empty non-terminal, without the type.
+    /// The name exists, possibly as an empty non-terminal, and does not have the type.
     NoData,
-    /// The name does not exist, and the wildcard that matches has not the type.
+    /// The name does not exist, and the wildcard that matches it does not have the type.
     WildcardNoData,
-    /// Neither the name exists nor a wildcard that matches it.
+    /// Neither the name nor a wildcard that matches it exists.
     NxDomain,
     /// The name is at or below a zone cut.
     Referral {
-        /// The cut.
+        /// The zone cut.
         child: Name,
-        /// Whether it has a DS RRset, which is then Secure; else there is proof that it has none.
+        /// Whether the zone cut has a DS RRset, which is then Secure. Otherwise the response proves
+        /// that it has none.
         signed: bool,
     },
-    /// The answer ends with an alias; the target is to be asked for.
+    /// The answer ends with an alias. The resolver must query the target.
     Alias {
-        /// The target; it may be outside the zone, or a name that came before.
+        /// The target. It may be outside the zone, or an earlier name of the chain of aliases.
         target: Name,
     },
-    /// A DNAME record makes a name of more than 255 octets (RFC 6672 §2.2, YXDOMAIN).
+    /// The target of a DNAME record would have more than 255 octets (RFC 6672 §2.2, YXDOMAIN).
     DnameTooLong,
 }
 
-/// An alias that was followed.
+/// An alias that the validation followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alias {
-    /// The name.
+    /// The name that is an alias.
     pub name: Name,
-    /// What it is an alias of.
+    /// The target of the alias.
     pub target: Name,
-    /// Whether a DNAME record above the name makes it so.
+    /// Whether the alias is from a DNAME record above the name.
     pub by_dname: bool,
 }
 
-/// What is known of one RRset of the response.
+/// The result for one RRset of the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RrsetOutcome {
-    /// Where it stands.
+    /// Section of the RRset.
     pub section: Section,
-    /// Its owner.
+    /// Owner of the RRset.
     pub owner: Name,
-    /// Its type.
+    /// Type of the RRset.
     pub rtype: Rtype,
-    /// What is known of it.
+    /// Status of the RRset.
     pub status: RrsetStatus,
-    /// How long it may be kept, in seconds: for a Secure one bounded by its signature (RFC 4035 §5.3.3), for one that is
-    /// not signed by what vouches for it.
+    /// Maximum time to cache the RRset, in seconds. For a Secure RRset, its signature limits the
+    /// time (RFC 4035 §5.3.3). For a synthesised CNAME record, the DNAME record limits it; for
+    /// NSEC5PROOF records, the NSEC5 records. For other RRsets it is the TTL in the response.
     pub ttl: u32,
 }
 
-/// What is known of an RRset.
+/// The status of one RRset of the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RrsetStatus {
     /// A trusted key signed it.
     Secure,
-    /// A CNAME record that a Secure DNAME record makes (RFC 6672 §5.3.1).
+    /// A CNAME record that was synthesised from a Secure DNAME record (RFC 6672 §5.3.1).
     Synthesised,
-    /// NSEC5PROOF records, one of which a trusted VRF key verifies; they are not signed.
+    /// NSEC5PROOF records. A trusted VRF key verifies one of them. They are not signed.
     Proven,
-    /// The NS RRset of a referral, which the child alone can sign.
+    /// The NS RRset of a referral, which only the child zone can sign.
     Unsigned,
-    /// It should be signed by a trusted key and is not.
+    /// A trusted key should have signed it, and no signature is valid.
     Bogus(BogusReason),
-    /// It was not needed and not looked at: nobody vouches for it, and it is to be dropped.
+    /// The validation did not need it and did not verify it. The resolver must drop it.
     Unused,
 }
 
-/// The outcome of a validation.
+/// The result of a validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Validation {
-    /// The status of the whole.
+    /// Status of the answer.
     pub status: SecurityStatus,
-    /// What is proved; `None` where it is Bogus or Indeterminate, or of a zone without supported keys.
+    /// The proved content. `None` if the answer is Bogus or Indeterminate, or if the zone has no
+    /// supported keys.
     pub proved: Option<ProvedAnswer>,
-    /// The aliases on the way, in order.
+    /// The aliases from the question name, in order.
     pub aliases: Vec<Alias>,
-    /// The response code that is proved: NXDOMAIN for compact denial too, which may come with NOERROR (RFC 9824 §4). Of a
-    /// response that is not proved its own.
+    /// The proved response code. It is NXDOMAIN also for compact denial, which may come with
+    /// NOERROR (RFC 9824 §4). If nothing is proved, the response code of the message; SERVFAIL if
+    /// the message is malformed.
     pub rcode: Rcode,
     /// Each RRset of the response, in order.
     pub rrsets: Vec<RrsetOutcome>,
-    /// What validating this response took.
+    /// Work for this response.
     pub work: Work,
 }

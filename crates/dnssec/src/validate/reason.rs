@@ -1,4 +1,4 @@
-//! Why an answer is bogus, insecure or left undecided.
+//! The reasons for which an answer is Bogus, Insecure or Indeterminate.
 
 use super::budget::Limit;
 use nonesuch_crypto::Algorithm;
@@ -6,15 +6,16 @@ use nonesuch_proto::message::{MessageError, Rcode};
 use nonesuch_proto::timestamp::Rfc3339;
 use nonesuch_proto::{Name, Rtype};
 
-/// Why an answer is bogus.
+/// The reason for which an answer is Bogus.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BogusReason {
     // Keys.
-    /// More DNSKEY records than are looked at.
+    /// The number of DNSKEY records exceeds
+    /// [`ValidationLimits::dnskeys`](super::ValidationLimits::dnskeys).
     #[error("the zone has {0} DNSKEY records, more than are looked at")]
     TooManyKeys(usize),
-    /// No zone key that can be used, and not for its algorithm alone.
+    /// No DNSKEY record is a usable zone key, and unsupported algorithms are not the only cause.
     #[error("no DNSKEY record is a well-formed zone key of a supported algorithm")]
     NoUsableKey,
 
@@ -22,160 +23,163 @@ pub enum BogusReason {
     /// An RRset has no signature.
     #[error("the {rtype} RRset at {owner} has no signature")]
     NoSignature {
-        /// Its owner.
+        /// Owner of the RRset.
         owner: Name,
-        /// Its type.
+        /// Type of the RRset.
         rtype: Rtype,
     },
     /// An RRSIG record is malformed.
     #[error("a signature over {0} is malformed")]
     MalformedSignature(Rtype),
-    /// The signer is not the zone.
+    /// The signer of the signature is not the zone.
     #[error("a signature over {covered} names {signer} as its signer, which is not the zone")]
     WrongSigner {
-        /// The type that it covers.
+        /// Type that the signature covers.
         covered: Rtype,
-        /// The signer that it names.
+        /// Signer field of the signature.
         signer: Name,
     },
-    /// More labels than the owner has, or fewer than the apex.
+    /// The signature has more labels than the owner, or fewer than the apex.
     #[error(
         "a signature over {covered} has {labels} labels, which fits neither the owner nor a wildcard of the zone"
     )]
     WrongLabels {
-        /// The type that it covers.
+        /// Type that the signature covers.
         covered: Rtype,
-        /// Its Labels field.
+        /// Labels field of the signature.
         labels: u8,
     },
-    /// The time of validity ends before it begins.
+    /// The expiration of the signature precedes its inception.
     #[error("a signature over {0} ends before it begins")]
     EmptyPeriod(Rtype),
     /// The signature has expired.
     #[error("the signature over {covered} expired at {}", Rfc3339(u64::from(*expiration)))]
     Expired {
-        /// The type that it covers.
+        /// Type that the signature covers.
         covered: Rtype,
-        /// Its last second.
+        /// Last second of validity, in seconds since 1970 modulo 2^32.
         expiration: u32,
     },
     /// The signature is not valid yet.
     #[error("the signature over {covered} is valid from {} on only", Rfc3339(u64::from(*inception)))]
     NotYetValid {
-        /// The type that it covers.
+        /// Type that the signature covers.
         covered: Rtype,
-        /// Its first second.
+        /// First second of validity, in seconds since 1970 modulo 2^32.
         inception: u32,
     },
-    /// No trusted key has tag and algorithm.
+    /// No trusted key has the key tag and algorithm of the signature.
     #[error("the signature over {covered} is by key {tag} of algorithm {algorithm}, which the zone has not")]
     UnknownKey {
-        /// The type that it covers.
+        /// Type that the signature covers.
         covered: Rtype,
-        /// The key tag.
+        /// Key tag of the signature.
         tag: u16,
-        /// The algorithm.
+        /// Algorithm of the signature.
         algorithm: Algorithm,
     },
-    /// The signature does not fit.
+    /// The signature does not verify with the key and the records.
     #[error("the signature over {covered} by key {tag} does not fit")]
     BadSignature {
-        /// The type that it covers.
+        /// Type that the signature covers.
         covered: Rtype,
-        /// The key tag.
+        /// Key tag of the signature.
         tag: u16,
     },
-    /// The owner of an RRset that is needed is not in the zone.
+    /// The owner of a required RRset is not in the zone.
     #[error("{0} is not in the zone")]
     OutsideZone(Name),
-    /// A DS RRset at the apex, which the parent alone can vouch for (RFC 4035 §5.2).
+    /// The RRset is a DS RRset at the apex, which only the parent zone can sign (RFC 4035 §5.2).
     #[error("a DS RRset at the apex is the parent's to sign")]
     ApexDs,
-    /// An RRset that may not come from a wildcard does (NSEC, NSEC3, NSEC5, SOA, DS of a referral, DNAME of an alias).
+    /// An RRset was expanded from a wildcard, and its type or use does not permit this (NSEC,
+    /// NSEC3, NSEC5, SOA, DS of a referral, DNAME of an alias).
     #[error("the {rtype} RRset at {owner} was expanded from a wildcard")]
     Expanded {
-        /// Its owner.
+        /// Owner of the RRset.
         owner: Name,
-        /// Its type.
+        /// Type of the RRset.
         rtype: Rtype,
     },
 
     // Aliases (RFC 6672 §5.3.1).
-    /// More than one CNAME or DNAME record at a name.
+    /// A name has more than one CNAME or DNAME record.
     #[error("{0} has more than one alias")]
     SeveralAliases(Name),
-    /// An alias with a malformed target.
+    /// An alias has a malformed target.
     #[error("the alias at {0} is malformed")]
     MalformedAlias(Name),
-    /// An unsigned CNAME record is not what the DNAME record makes.
+    /// An unsigned CNAME record differs from the record that the DNAME record synthesises.
     #[error("the CNAME record at {0} is not what the DNAME record above it makes")]
     ForgedAlias(Name),
-    /// The response code is not what the records prove.
+    /// The records do not prove the response code.
     #[error("the response code {0} is not what the records prove")]
     RcodeNotProved(Rcode),
 
-    // Denials: which records were there.
-    /// There is no record that denies anything.
+    // Denials: selection of the records.
+    /// The response has no record that denies existence.
     #[error("the answer has no record that denies existence")]
     NoDenial,
-    /// Records of two mechanisms.
+    /// The response has denial records of two mechanisms.
     #[error("the answer denies existence by two mechanisms at once")]
     MixedDenial,
-    /// A record of a chain is malformed.
+    /// A chain record or NSEC5PROOF record is malformed.
     #[error("a {0} record is malformed")]
     MalformedDenial(Rtype),
-    /// More than one record of a chain at one owner.
+    /// One owner has more than one chain record.
     #[error("more than one {0} record has one owner")]
     SeveralDenials(Rtype),
-    /// The owner of an NSEC3 or NSEC5 record is no hash directly below the apex.
+    /// The owner of an NSEC3 or NSEC5 record is not a hash directly below the apex.
     #[error("the owner of a {0} record is no hash directly below the apex")]
     NotAHash(Rtype),
-    /// The next name of an NSEC record is outside the zone, or does not come after its owner and is not the apex.
+    /// The next name of an NSEC record is outside the zone, or does not follow its owner and is not
+    /// the apex.
     #[error("the NSEC record at {0} leads out of the zone or backwards")]
     BadNextName(Name),
     /// The hash algorithm of an NSEC3 record is unknown (RFC 5155 §8.1).
     #[error("NSEC3 hash algorithm {0} is unknown")]
     UnknownHash(u8),
-    /// Unknown flags of an NSEC3 (RFC 5155 §8.2) or NSEC5 record.
+    /// An NSEC3 (RFC 5155 §8.2) or NSEC5 record has unknown flags.
     #[error("a {rtype} record has unknown flags ({flags})")]
     UnknownFlags {
-        /// The type of the record.
+        /// Type of the record.
         rtype: Rtype,
-        /// All its flags.
+        /// Flags field of the record, including the known flags.
         flags: u8,
     },
-    /// The next hash has not the length of the hash.
+    /// The next hash of a record does not have the length of the hash.
     #[error("the next hash of a {rtype} record has {octets} octets")]
     NextLength {
-        /// The type of the record.
+        /// Type of the record.
         rtype: Rtype,
-        /// Octets found.
+        /// Length of the next hash in octets.
         octets: usize,
     },
-    /// NSEC3 records of several parameters (RFC 5155 §8.2).
+    /// The NSEC3 records have different parameters (RFC 5155 §8.2).
     #[error("the NSEC3 records differ in their parameters")]
     MixedParameters,
-    /// More NSEC3 records than are looked at.
+    /// The number of NSEC3 records exceeds
+    /// [`ValidationLimits::nsec3_records`](super::ValidationLimits::nsec3_records).
     #[error("{0} NSEC3 records, more than are looked at")]
     TooManyNsec3(usize),
-    /// More NSEC3 iterations than can be taken even for insecure (RFC 9276 §3.2).
+    /// The number of NSEC3 iterations is too high even for Insecure (RFC 9276 §3.2).
     #[error("{0} NSEC3 iterations, far too many")]
     Iterations(u16),
 
-    // Denials: what they say.
-    /// The name exists.
+    // Denials: content of the records.
+    /// The denied name exists.
     #[error("{0} exists")]
     NameExists(Name),
-    /// No record covers the name, or next closer name.
+    /// No record covers the name or the next closer name.
     #[error("no record covers {0}")]
     NotCovered(Name),
-    /// No record matches the name whose types are denied.
+    /// No record matches the name that is said to lack a type.
     #[error("no record matches {0}")]
     NotMatched(Name),
-    /// No record matches a name above the one denied (RFC 5155 §8.3).
+    /// No record matches an ancestor of the denied name (RFC 5155 §8.3).
     #[error("no record matches a closest encloser of {0}")]
     NoEncloser(Name),
-    /// The wildcard that would match is not shown to be absent.
+    /// The response does not deny the wildcard that would match.
     #[error("the wildcard {0} is not denied")]
     WildcardNotDenied(Name),
     /// The wildcard that would match exists.
@@ -184,7 +188,7 @@ pub enum BogusReason {
     /// The Wildcard flag of the closest encloser's NSEC5 record is set.
     #[error("the closest encloser {0} has a wildcard below it")]
     WildcardFlag(Name),
-    /// The type asked for exists.
+    /// The queried type exists.
     #[error("{name} has {rtype} records")]
     TypeExists {
         /// The name.
@@ -195,25 +199,26 @@ pub enum BogusReason {
     /// The name is an alias.
     #[error("{0} is an alias")]
     AliasExists(Name),
-    /// A record of the parent's side of a cut says nothing of what is at or below it (RFC 6840 §4.1).
+    /// A record from the parent side of a zone cut proves nothing about types other than DS at the
+    /// zone cut, or about names below it (RFC 6840 §4.1).
     #[error("the record of {0} is that of a delegation and says nothing of what is there or below")]
     ParentSide(Name),
-    /// A record of the child's side of a cut says nothing of DS (RFC 6840 §4.1).
+    /// A record from the child side of a zone cut proves nothing about DS (RFC 6840 §4.1).
     #[error("the record of {0} is that of the zone's own apex and says nothing of DS")]
     ChildSide(Name),
-    /// A DNAME stands above (RFC 6672 §5.3.4.1).
+    /// An ancestor of the name has a DNAME record (RFC 6672 §5.3.4.1).
     #[error("{0} has a DNAME record: nothing below it can be denied")]
     BelowDname(Name),
-    /// No NS bit where a delegation is said to be.
+    /// The NS bit of the owner of an alleged delegation is clear.
     #[error("{0} is no delegation")]
     NotADelegation(Name),
-    /// The DS bit is set where a delegation is said to be unsigned.
+    /// The DS bit of an allegedly unsigned delegation is set.
     #[error("the delegation {0} is signed")]
     SignedDelegation(Name),
-    /// The record that covers has not the Opt-Out flag.
+    /// The covering record does not have the Opt-Out flag.
     #[error("the record that covers {0} is not opt-out")]
     NotOptOut(Name),
-    /// NXNAME beside other types (RFC 9824 §2).
+    /// The bit map has NXNAME together with other types (RFC 9824 §2).
     #[error("{0} has types beside NXNAME")]
     NxnameWithTypes(Name),
 
@@ -221,34 +226,36 @@ pub enum BogusReason {
     /// The zone has no NSEC5KEY record.
     #[error("the zone has no NSEC5 key")]
     NoNsec5Key,
-    /// No NSEC5KEY record can be used.
+    /// No NSEC5KEY record is usable.
     #[error("no NSEC5 key of the zone is of a known algorithm and well formed")]
     NoUsableNsec5Key,
-    /// Two NSEC5KEY records have one tag.
+    /// Two NSEC5KEY records have the same tag.
     #[error("two NSEC5 keys of the zone have tag {0}")]
     SameNsec5Tag(u16),
-    /// More NSEC5KEY records than are looked at.
+    /// The number of NSEC5KEY records exceeds
+    /// [`ValidationLimits::nsec5_keys`](super::ValidationLimits::nsec5_keys).
     #[error("the zone has {0} NSEC5 keys, more than are looked at")]
     TooManyNsec5Keys(usize),
-    /// An NSEC5 record is signed under a number that resolvers without NSEC5 know.
+    /// An NSEC5 record has a signature with an algorithm number that resolvers without NSEC5 know.
     #[error("an NSEC5 record is signed under algorithm {0}, which is no alias")]
     NotAnAlias(Algorithm),
-    /// There is no proof for a name.
+    /// The response has no NSEC5 proof for a name.
     #[error("there is no NSEC5 proof for {0}")]
     NoProof(Name),
-    /// A proof names a key that the zone has not.
+    /// An NSEC5 proof has a key tag that no key of the zone has.
     #[error("an NSEC5 proof names key {0}, which the zone has not")]
     UnknownProofKey(u16),
-    /// A proof does not fit its owner.
+    /// An NSEC5 proof does not verify for its owner.
     #[error("the NSEC5 proof for {0} does not fit")]
     BadProof(Name),
-    /// Proof and record are under different keys.
+    /// The proof and the NSEC5 record have different keys.
     #[error("the NSEC5 proof for {0} is under another key than the records")]
     OtherProofKey(Name),
 }
 
 impl BogusReason {
-    /// Whether something is missing, rather than there and wrong: where a record was passed over, that is the better reason.
+    /// Whether a required record is missing, as opposed to invalid. If a record was ignored, the
+    /// reason for ignoring it is more informative.
     pub(crate) const fn is_missing(&self) -> bool {
         matches!(
             self,
@@ -261,7 +268,7 @@ impl BogusReason {
         )
     }
 
-    /// The extended DNS error (RFC 8914 §4, RFC 9276 §3.2).
+    /// Returns the code of the extended DNS error (RFC 8914 §4, RFC 9276 §3.2).
     #[must_use]
     pub const fn extended_error(&self) -> u16 {
         match self {
@@ -276,26 +283,29 @@ impl BogusReason {
     }
 }
 
-/// Why an answer is insecure: proved to be of a part of the tree that is not signed, or not proved in full by design.
+/// The reason for which an answer is Insecure: it is proved to be in an unsigned part of the tree,
+/// or the denial mechanism does not permit a full proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsecureReason {
-    /// All keys are of algorithms that are not supported (RFC 4035 §5.2, RFC 6840 §5.2).
+    /// All keys have unsupported algorithms (RFC 4035 §5.2, RFC 6840 §5.2).
     #[error("the zone is signed with algorithms alone that are not supported")]
     UnsupportedAlgorithms,
-    /// An opt-out record covers the name: an unsigned delegation may be there (RFC 5155 §9.2).
+    /// An opt-out record covers the name. An unsigned delegation may exist there (RFC 5155 §9.2).
     #[error("an opt-out record covers the name")]
     OptOut,
-    /// More NSEC3 iterations than are computed (RFC 9276 §3.2).
+    /// The number of NSEC3 iterations exceeds
+    /// [`ValidationLimits::iterations`](super::ValidationLimits::iterations) (RFC 9276 §3.2).
     #[error("{0} NSEC3 iterations, more than are computed")]
     Iterations(u16),
-    /// The answer is a referral to a zone that is not signed.
+    /// The answer is a referral to an unsigned zone.
     #[error("the delegation is not signed")]
     UnsignedDelegation,
 }
 
 impl InsecureReason {
-    /// The extended DNS error (RFC 8914 §4, RFC 9276 §3.2), where there is one.
+    /// Returns the code of the extended DNS error (RFC 8914 §4, RFC 9276 §3.2); `None` if there is
+    /// no suitable code.
     #[must_use]
     pub const fn extended_error(self) -> Option<u16> {
         match self {
@@ -306,43 +316,44 @@ impl InsecureReason {
     }
 }
 
-/// Why nothing was decided: what came is no answer to the question, cannot be validated at all, or would take too much work.
+/// The reason for which an answer is Indeterminate: the message is not an answer to the question,
+/// cannot be validated, or requires too much work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndeterminateReason {
     /// There is no trusted key.
     #[error("there is no trusted key of the zone")]
     NoKeys,
-    /// The question is not of the zone.
+    /// The question name is not in the zone.
     #[error("the question name is not in the zone")]
     OutsideZone,
-    /// The message cannot be read.
+    /// The message is malformed.
     #[error("{0}")]
     Malformed(MessageError),
-    /// The message is no response.
+    /// The message is not a response.
     #[error("the message is no response")]
     NotAResponse,
-    /// The message is cut off.
+    /// The message is truncated.
     #[error("the message is truncated: ask again over TCP")]
     Truncated,
     /// The message answers another question.
     #[error("the message answers another question")]
     OtherQuestion,
-    /// The response code says neither that there is an answer nor that there is none.
+    /// The response code is neither NOERROR nor NXDOMAIN nor YXDOMAIN.
     #[error("the response code is {0}")]
     Rcode(Rcode),
-    /// The type is one that no zone has.
+    /// The type is a meta-type, which no zone has.
     #[error("{0} is no type of data")]
     MetaType(Rtype),
-    /// Signatures are not signed.
+    /// The question is for RRSIG records, which are not signed themselves.
     #[error("signatures were asked for, which nothing signs")]
     Signatures,
-    /// The work for one query is bounded.
+    /// The work for the client query exceeds a limit.
     #[error("validating takes too much work: {0}")]
     Limit(Limit),
 }
 
-/// What ends a validation before its end.
+/// An error that ends a validation early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Bogus(BogusReason),

@@ -1,4 +1,4 @@
-//! The RRsets of a response, with the signatures over them.
+//! Groups the records of a response into RRsets with the signatures over them.
 
 use crate::rrsig::Rrsig;
 use nonesuch_proto::message::{Message, Record, Section};
@@ -11,9 +11,9 @@ pub(super) struct Rrset<'m> {
     pub(super) section: Section,
     pub(super) owner: NameRef<'m>,
     pub(super) rtype: Rtype,
-    /// The least TTL of its records (RFC 2181 §5.2).
+    /// The lowest TTL of its records, in seconds (RFC 2181 §5.2).
     pub(super) ttl: u32,
-    /// In canonical order without duplicates (RFC 4034 §6.3).
+    /// RDATA in canonical order without duplicates (RFC 4034 §6.3).
     pub(super) rdatas: Vec<&'m [u8]>,
     /// The RRSIG records that cover it, in the order of the message.
     pub(super) signatures: Vec<&'m Record>,
@@ -21,17 +21,18 @@ pub(super) struct Rrset<'m> {
 
 type Key<'m> = (Section, NameRef<'m>, Rtype);
 
-/// The RRsets of class IN of a response, in the order in which they begin.
+/// The RRsets of class IN of a response, in the order of their first records.
 #[derive(Debug)]
 pub(super) struct Rrsets<'m> {
     list: Vec<Rrset<'m>>,
     places: HashMap<Key<'m>, usize>,
-    /// Sections and owners of signatures over RRsets that are not there.
+    /// Sections and owners of signatures that cover no RRset of the response.
     lone_signatures: Vec<(Section, NameRef<'m>)>,
 }
 
 impl<'m> Rrsets<'m> {
-    /// Sorts the records of a message; RRSIG and OPT records are no RRsets here.
+    /// Groups the records of a message. RRSIG records are attached to the RRsets that they cover;
+    /// meta-types such as OPT are ignored.
     pub(super) fn of(message: &'m Message) -> Self {
         let mut rrsets = Self { list: Vec::new(), places: HashMap::new(), lone_signatures: Vec::new() };
         let is_data = |record: &&Record| record.class == Class::IN && !is_pseudo(record.rtype);
@@ -75,7 +76,7 @@ impl<'m> Rrsets<'m> {
         }
     }
 
-    /// All of them, by place.
+    /// Returns all RRsets, by index.
     pub(super) fn list(&self) -> &[Rrset<'m>] {
         &self.list
     }
@@ -84,20 +85,21 @@ impl<'m> Rrsets<'m> {
         &self.list[place]
     }
 
-    /// The place of an RRset.
+    /// Returns the index of an RRset.
     pub(super) fn find(&self, section: Section, owner: NameRef<'_>, rtype: Rtype) -> Option<usize> {
-        // The map's keys live as long as the message; one to look up need not.
+        // The keys of the map borrow from the message, and a key for a lookup may have a shorter
+        // lifetime.
         let places: &HashMap<Key<'_>, usize> = &self.places;
         places.get(&(section, owner, rtype)).copied()
     }
 
-    /// Whether there are signatures at `owner` over RRsets of a section that are not there.
+    /// Whether `owner` has a signature in `section` that covers no RRset of the response.
     pub(super) fn has_lone_signatures(&self, section: Section, owner: NameRef<'_>) -> bool {
         self.lone_signatures.iter().any(|(of, at)| *of == section && *at == owner)
     }
 }
 
-/// OPT, TSIG and their like are no data of any zone.
+/// Whether the type is a meta-type, such as OPT or TSIG, which is not zone data.
 const fn is_pseudo(rtype: Rtype) -> bool {
     rtype.is_meta()
 }

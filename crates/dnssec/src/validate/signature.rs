@@ -1,4 +1,4 @@
-//! Verifying the signatures over one RRset of a response (RFC 4035 §5.3).
+//! Verifies the signatures over one RRset of a response (RFC 4035 §5.3).
 
 use super::budget::Budget;
 use super::keys::TrustedKeys;
@@ -9,24 +9,29 @@ use nonesuch_crypto::Algorithm;
 use nonesuch_proto::message::Record;
 use nonesuch_proto::{Rtype, serial};
 
-/// What a good signature says of an RRset.
+/// The properties of an RRset that a valid signature shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GoodSignature {
-    /// The Labels field: where it is less than the owner has, the RRset was expanded from a wildcard.
+    /// The Labels field. If it is less than the number of labels of the owner, the RRset was
+    /// expanded from a wildcard.
     pub(super) labels: u8,
-    /// The least of the TTLs of RRset and signature, the original TTL and the time to expiration (RFC 4035 §5.3.3).
+    /// The minimum, in seconds, of the TTL of the RRset, the TTL of the signature, the original TTL
+    /// and the time to expiration (RFC 4035 §5.3.3).
     pub(super) ttl: u32,
 }
 
-/// Which algorithms a signature may have beside being one of a trusted key.
+/// The algorithm numbers that a signature may have, in addition to the condition that a trusted key
+/// has the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Numbers {
     Any,
-    /// NSEC5 counts under the numbers alone that resolvers without it do not know.
+    /// Only numbers that resolvers without NSEC5 do not know. Signatures over NSEC5 records require
+    /// them.
     Aliases,
 }
 
-/// Looks for one good signature: any will do (RFC 6840 §5.4, §5.11). The reason is that of the first that is not good.
+/// Searches for one valid signature; any is sufficient (RFC 6840 §5.4, §5.11). If there is none,
+/// the error is that of the first signature.
 pub(super) fn verify(
     rrset: &Rrset<'_>,
     numbers: Numbers,
@@ -37,7 +42,7 @@ pub(super) fn verify(
     if !rrset.owner.is_at_or_below(keys.apex()) {
         return Err(BogusReason::OutsideZone(rrset.owner.to_name()).into());
     }
-    // RFC 4035 §5.2: DS at the apex belongs to the parent's side of the cut.
+    // RFC 4035 §5.2: DS at the apex belongs to the parent side of the zone cut.
     if rrset.rtype == Rtype::DS && rrset.owner == keys.apex() {
         return Err(BogusReason::ApexDs.into());
     }
@@ -90,7 +95,7 @@ fn verify_one(
     .into())
 }
 
-/// RFC 4035 §5.3.1, without times and keys.
+/// Checks the fields of a signature (RFC 4035 §5.3.1), except times and keys.
 fn check_fields(
     rrset: &Rrset<'_>,
     fields: &Rrsig<'_>,
@@ -101,7 +106,7 @@ fn check_fields(
     if fields.signer != keys.apex() {
         return Err(BogusReason::WrongSigner { covered, signer: fields.signer.to_name() });
     }
-    // A wildcard above the apex would be another zone's.
+    // A wildcard above the apex would belong to another zone.
     let is_in_zone = usize::from(fields.labels) >= keys.apex().label_count();
     if !is_in_zone || fields.labels > rrset.owner.rrsig_labels() {
         return Err(BogusReason::WrongLabels { covered, labels: fields.labels });
@@ -116,13 +121,14 @@ fn is_alias(algorithm: Algorithm) -> bool {
     algorithm.without_alias() != algorithm
 }
 
-/// RFC 4034 §3.1.5: times are compared in serial arithmetic.
+/// Checks the period of validity, in serial number arithmetic (RFC 4034 §3.1.5).
 fn check_times(fields: &Rrsig<'_>, now: u32) -> Result<(), BogusReason> {
     let (covered, inception, expiration) = (fields.covered, fields.inception, fields.expiration);
     if serial::is_before(expiration, inception) {
         return Err(BogusReason::EmptyPeriod(covered));
     }
-    // Half the circle away is neither before nor after (RFC 1982 §3.2): then the time is not within the period.
+    // Two times that differ by 2^31 have no order (RFC 1982 §3.2). The signature is then treated as
+    // not valid.
     let is_at_or_after = |a, b| serial::compare(a, b).is_some_and(std::cmp::Ordering::is_ge);
     if !is_at_or_after(expiration, now) {
         return Err(BogusReason::Expired { covered, expiration });

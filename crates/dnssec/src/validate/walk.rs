@@ -1,5 +1,5 @@
-//! The walk from the question name along its aliases to an answer, a referral or a denial (RFC 1034 §5.3.3, RFC 4035 §5,
-//! RFC 6672 §5.3).
+//! Follows the aliases from the question name to an answer, a referral or a denial (RFC 1034
+//! §5.3.3, RFC 4035 §5, RFC 6672 §5.3).
 
 use super::budget::Budget;
 use super::claim::{Claim, Denial, Kind};
@@ -12,7 +12,7 @@ use super::signature::{self, GoodSignature, Numbers};
 use nonesuch_proto::message::{Message, Rcode, Section};
 use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
 
-/// What a step came to.
+/// The result of one step.
 enum Step {
     Done(ProvedAnswer),
     Alias(Alias),
@@ -25,9 +25,10 @@ pub(super) struct Walk<'v> {
     now: u32,
     budget: &'v mut Budget,
     rrsets: Rrsets<'v>,
-    /// What is known of each RRset so far, by place.
+    /// The status of each RRset so far, by index.
     known: Vec<RrsetStatus>,
-    /// What the signature of each Secure RRset says, by place.
+    /// The verified signature of each Secure RRset, by index. For a synthesised CNAME record and
+    /// for NSEC5PROOF records, that of the RRset that proves them, with the lower TTL.
     good: Vec<Option<GoodSignature>>,
     evidence: Option<Evidence<'v>>,
     aliases: Vec<Alias>,
@@ -59,7 +60,7 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// Goes from alias to alias until something is proved.
+    /// Follows aliases until an answer, a referral or a denial is proved.
     pub(super) fn run(&mut self) -> Result<ProvedAnswer, Refusal> {
         let mut name = self.question.name.to_name();
         loop {
@@ -74,8 +75,8 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// Marks the NSEC5PROOF records that were used: good by themselves, and to be kept no longer than the NSEC5 records that
-    /// they lead to.
+    /// Marks the NSEC5PROOF records that were used. They are proved without signatures, and their
+    /// TTL is limited to the lowest TTL of the Secure NSEC5 records.
     fn mark_proofs(&mut self) {
         let proved = self.evidence.as_ref().map(Evidence::proved_names).unwrap_or_default();
         let is_secure = |place: &usize| self.known[*place] == RrsetStatus::Secure;
@@ -102,8 +103,9 @@ impl<'v> Walk<'v> {
         (self.aliases, self.weakness, outcomes.collect())
     }
 
-    /// The response code is not signed: where records say more than a denial would, it must be theirs. Behind an alias that
-    /// leads away it is of another name (RFC 6604 §2).
+    /// Checks the response code, which is not signed. If the records prove more than a denial, it
+    /// must be NOERROR. After an alias to a name that the response does not resolve, it applies to
+    /// that name (RFC 6604 §2).
     fn check_rcode(&self, proved: ProvedAnswer) -> Result<ProvedAnswer, Refusal> {
         let is_proved = match proved {
             ProvedAnswer::Alias { .. } | ProvedAnswer::NxDomain | ProvedAnswer::DnameTooLong => true,
@@ -133,14 +135,16 @@ impl<'v> Walk<'v> {
         if let Some(dname) = self.dname_above(name.view()) {
             return self.substitute(name, dname, alias);
         }
-        // An unsigned CNAME record that no DNAME record makes.
+        // An unsigned CNAME record without a DNAME record. This verification fails, because the
+        // record is not signed.
         if let Some(place) = alias {
             return self.take_cname(place).map(Step::Alias);
         }
         self.end(name)
     }
 
-    /// The places of the RRsets that answer for `name`. CNAME records without signatures are left to DNAME.
+    /// Returns the indices of the RRsets that answer for `name`. It omits a CNAME RRset without
+    /// signatures, which may be synthesised from a DNAME record.
     fn answers(&self, name: NameRef<'_>) -> Vec<usize> {
         let is_answer = |place: &usize| {
             let rrset = self.rrsets.at(*place);
@@ -150,7 +154,7 @@ impl<'v> Walk<'v> {
             let place = self.rrsets.find(Section::Answer, name, self.question.rtype);
             return place.into_iter().filter(is_answer).collect();
         }
-        // RFC 8482: some of the RRsets of the name answer for all.
+        // RFC 8482: a subset of the RRsets of the name is a complete answer.
         let at_name = |place: &usize| {
             let rrset = self.rrsets.at(*place);
             rrset.section == Section::Answer && rrset.owner == name
@@ -166,8 +170,8 @@ impl<'v> Walk<'v> {
         Ok(if is_expanded { ProvedAnswer::WildcardAnswer } else { ProvedAnswer::Answer })
     }
 
-    /// A Secure RRset, with the proof that nothing is closer than the wildcard that it comes from; tells whether it comes from
-    /// one (RFC 4035 §5.3.4).
+    /// Verifies an RRset. If it was expanded from a wildcard, also verifies the proof that no
+    /// closer match exists (RFC 4035 §5.3.4). Returns whether it was expanded.
     fn take_expandable(&mut self, place: usize) -> Result<bool, Refusal> {
         let good = self.verify(place, Numbers::Any)?;
         let owner = self.rrsets.at(place).owner;
@@ -184,7 +188,7 @@ impl<'v> Walk<'v> {
         Ok(Alias { name, target: self.target(place)?.to_name(), by_dname: false })
     }
 
-    /// The target of the one record of an RRset of aliases.
+    /// Returns the target of an RRset of aliases, which must have exactly one record.
     fn target(&self, place: usize) -> Result<NameRef<'v>, BogusReason> {
         let rrset = self.rrsets.at(place);
         let &[rdata] = rrset.rdatas.as_slice() else {
@@ -193,7 +197,7 @@ impl<'v> Walk<'v> {
         NameRef::from_wire(rdata).map_err(|_| BogusReason::MalformedAlias(rrset.owner.to_name()))
     }
 
-    /// The nearest DNAME RRset of the answer section above `name`.
+    /// Returns the index of the nearest DNAME RRset above `name` in the answer section.
     fn dname_above(&self, name: NameRef<'_>) -> Option<usize> {
         let mut above = name.parent();
         while let Some(owner) = above.filter(|owner| owner.len() >= self.keys.apex().len()) {
@@ -205,7 +209,8 @@ impl<'v> Walk<'v> {
         None
     }
 
-    /// RFC 6672 §5.3.1: the CNAME record that a DNAME record makes is not signed; it must be exactly what it makes.
+    /// RFC 6672 §5.3.1: a CNAME record that is synthesised from a DNAME record is not signed. It
+    /// must equal the synthesised record exactly.
     fn substitute(&mut self, name: &Name, dname: usize, cname: Option<usize>) -> Result<Step, Refusal> {
         self.verify_unexpanded(dname)?;
         let owner = self.rrsets.at(dname).owner;
@@ -221,12 +226,14 @@ impl<'v> Walk<'v> {
                 return Err(self.refuse(place, BogusReason::ForgedAlias(name.clone())));
             }
             self.known[place] = RrsetStatus::Synthesised;
-            // It may be kept no longer than the DNAME record that vouches for it.
+            // The DNAME record proves the CNAME record and therefore limits the time for which it
+            // may be cached.
             let ttl = self.rrsets.at(place).ttl;
             self.good[place] = self.good[dname].map(|good| GoodSignature { ttl: good.ttl.min(ttl), ..good });
         }
         if self.question.rtype == Rtype::CNAME {
-            // The record that is made is what was asked for; who wants it can make it.
+            // The synthesised record is the answer. If the response does not have it, the resolver
+            // can synthesise it.
             let proved =
                 if cname.is_some() { ProvedAnswer::Answer } else { ProvedAnswer::Alias { target: made } };
             return Ok(Step::Done(proved));
@@ -234,7 +241,8 @@ impl<'v> Walk<'v> {
         Ok(Step::Alias(Alias { name: name.clone(), target: made, by_dname: true }))
     }
 
-    /// There is neither answer nor alias for `name`, which is in the zone.
+    /// Handles the end of the chain of aliases: the response has neither an answer nor an alias for
+    /// `name`, which is in the zone.
     fn end(&mut self, name: &Name) -> Result<Step, Refusal> {
         let soa = self.rrsets.find(Section::Authority, self.keys.apex(), Rtype::SOA);
         match self.rcode {
@@ -263,8 +271,9 @@ impl<'v> Walk<'v> {
         }))
     }
 
-    /// The place of the NS RRset of a referral for `name`: below the apex, at the name or above it. DS of the cut itself is
-    /// the parent's to answer (RFC 4035 §3.1.4.1).
+    /// Returns the index of the NS RRset of a referral for `name`, which is below the apex and at
+    /// or above `name`. For DS, the zone cut must be above `name`, because the parent answers for
+    /// DS at the zone cut (RFC 4035 §3.1.4.1).
     fn cut_above(&self, name: NameRef<'_>) -> Option<usize> {
         let is_ds = self.question.rtype == Rtype::DS;
         let mut above = if is_ds { name.parent() } else { Some(name) };
@@ -277,7 +286,7 @@ impl<'v> Walk<'v> {
         None
     }
 
-    /// RFC 4035 §5.2: a DS RRset, or the proof that there is none.
+    /// RFC 4035 §5.2: a referral has a DS RRset, or a proof that no DS RRset exists.
     fn refer(&mut self, servers: usize) -> Result<ProvedAnswer, Refusal> {
         let cut = self.rrsets.at(servers).owner;
         let signed = match self.rrsets.find(Section::Authority, cut, Rtype::DS) {
@@ -307,8 +316,8 @@ impl<'v> Walk<'v> {
         Ok(denial)
     }
 
-    /// Verifies all records of the authority section that deny existence. Those that are malformed or not Secure are passed
-    /// over.
+    /// Verifies all records of the authority section that deny existence. It ignores records that
+    /// are malformed or not Secure.
     fn collect(&mut self) -> Result<Evidence<'v>, Refusal> {
         let apex = self.keys.apex();
         let mut collection = Collection::default();
@@ -350,7 +359,7 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// Verifies an RRset that no wildcard may have been expanded to.
+    /// Verifies an RRset that must not be expanded from a wildcard.
     fn verify_unexpanded(&mut self, place: usize) -> Result<(), Refusal> {
         self.verify_plain(place, Numbers::Any)
     }
@@ -365,7 +374,7 @@ impl<'v> Walk<'v> {
         Err(self.refuse(place, BogusReason::Expanded { owner: owner.to_name(), rtype }))
     }
 
-    /// Verifies an RRset, once.
+    /// Verifies an RRset, unless it is already verified.
     fn verify(&mut self, place: usize, numbers: Numbers) -> Result<GoodSignature, Refusal> {
         if let Some(good) = self.good[place] {
             return Ok(good);
@@ -382,7 +391,7 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// Remembers why an RRset counts for nothing.
+    /// Records the reason for which an RRset is Bogus.
     fn refuse(&mut self, place: usize, reason: BogusReason) -> Refusal {
         self.known[place] = RrsetStatus::Bogus(reason.clone());
         Refusal::Bogus(reason)

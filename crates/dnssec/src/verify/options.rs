@@ -22,7 +22,7 @@ pub enum Mode {
     Structural,
 }
 
-/// What is verified, at which time and against which trust anchors.
+/// Options of a verification: extent, time and trust anchors.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
     /// Time at which signatures must be valid, in seconds since 1970 modulo 2^32. With `None`,
