@@ -1,4 +1,4 @@
-//! Signing and verifying whole zones: what the tests share.
+//! Tests of signing and verifying whole zones, and the functions that these tests share.
 
 mod aliases;
 mod changed;
@@ -35,13 +35,13 @@ use std::sync::Arc;
 const NOW: u32 = 1_750_000_000;
 const INCEPTION: u32 = NOW - 3600;
 const EXPIRATION: u32 = NOW + 14 * 86_400;
-/// The mechanisms that need no key of their own.
+/// The mechanisms that need no VRF key.
 const ALL: [Mechanism; 3] = [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut];
 /// Every mechanism.
 const EVERY: [Mechanism; 5] =
     [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut, Mechanism::Nsec5, Mechanism::Nsec5OptOut];
 
-/// Errors of the system have no equality.
+/// `io::Error` does not implement `PartialEq`.
 impl PartialEq for SignError {
     fn eq(&self, other: &Self) -> bool {
         format!("{self:?}") == format!("{other:?}")
@@ -52,7 +52,8 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// The records below `$ORIGIN example.`, behind an SOA record with TTL 3600 and minimum 900 and an NS record.
+/// Returns a zone with `records` below `$ORIGIN example.`, after an SOA record with TTL 3600 and
+/// minimum 900 and an NS record.
 fn zone(records: &str) -> Contents {
     let text = format!(
         "$ORIGIN example.\n$TTL 3600\n@ SOA ns1 hostmaster 7 3600 300 3600000 900\n@ NS ns.elsewhere.test.\n{records}\n"
@@ -64,14 +65,15 @@ fn read_zone(text: &str, apex: &Name) -> Contents {
     read::read_text(text.as_bytes(), Path::new("test"), Some(apex)).unwrap().contents
 }
 
-/// Three keys of RSA, which have no seed.
+/// Three RSA keys. RSA keys cannot be derived from a seed.
 const RSA_KEYS: [&str; 3] = [
     include_str!("tests/rsa2048-1.private"),
     include_str!("tests/rsa2048-2.private"),
     include_str!("tests/rsa2048-3.private"),
 ];
 
-/// A key that is the same in every run: `seed` is its scalar or seed; of RSA there are 1, 2 and 3.
+/// Returns a key that is the same in every run. `seed` is its scalar or seed; for RSA it is 1, 2 or
+/// 3.
 fn key(zone: &str, flags: u16, algorithm: Algorithm, seed: u8) -> KeyPair {
     let octets = if algorithm.without_alias() == Algorithm::ECDSAP384SHA384 { 48 } else { 32 };
     let scalar = data_encoding::BASE64.encode(&vec![seed; octets]);
@@ -85,13 +87,13 @@ fn key(zone: &str, flags: u16, algorithm: Algorithm, seed: u8) -> KeyPair {
     KeyPair::new(name(zone), flags, PrivateKey::from_bind(&text).unwrap())
 }
 
-/// KSK and ZSK of Ed25519.
+/// A KSK and a ZSK of Ed25519.
 fn pair_of(zone: &str) -> KeySet {
     let keys = vec![key(zone, 257, Algorithm::ED25519, 1), key(zone, 256, Algorithm::ED25519, 2)];
     KeySet::new(&name(zone), keys).unwrap()
 }
 
-/// One key for everything.
+/// A CSK.
 fn csk_of(zone: &str) -> KeySet {
     KeySet::new(&name(zone), vec![key(zone, 257, Algorithm::ED25519, 1)]).unwrap()
 }
@@ -100,7 +102,7 @@ fn options(mechanism: Mechanism) -> SignOptions<'static> {
     SignOptions::new(mechanism, INCEPTION, EXPIRATION)
 }
 
-/// Signs with any mechanism: for NSEC5 the names are proved with the VRF key of the tests.
+/// Signs with any mechanism. For NSEC5, it proves the names with the VRF key of the tests.
 fn sign_any(
     contents: &Contents,
     keys: &KeySet,
@@ -113,7 +115,7 @@ fn sign_any(
     (signed.into_contents(), proofs.map(Arc::new))
 }
 
-/// `algorithm` as a zone with `mechanism` uses it: one with NSEC5 has the numbers of aliases.
+/// The number of `algorithm` in a zone with `mechanism`: for NSEC5 it is the alias number.
 fn number_for(algorithm: Algorithm, mechanism: Mechanism) -> Algorithm {
     match mechanism.mapping() {
         Mapping::Vrf => algorithm.nsec5_alias().unwrap_or(algorithm),
@@ -125,7 +127,7 @@ fn report(contents: &Contents) -> Report {
     verify(contents, &VerifyOptions { now: Some(NOW), ..VerifyOptions::default() })
 }
 
-/// Signs with KSK and ZSK and sees that it verifies without fault or warning.
+/// Signs with a KSK and a ZSK and asserts that the signed zone has neither faults nor warnings.
 fn signed(contents: &Contents, mechanism: Mechanism) -> Contents {
     let keys = pair_of(&contents.apex().to_string());
     let signed = sign(contents, &keys, &options(mechanism)).unwrap();
@@ -143,7 +145,8 @@ fn assert_sound(contents: &Contents) {
     assert_eq!(report.warnings, []);
 }
 
-/// Sound, but for keys with numbers of zones with NSEC5, which this one is none of.
+/// Asserts that the zone is sound. It ignores warnings of keys with alias algorithm numbers in a
+/// zone without NSEC5.
 #[track_caller]
 fn assert_sound_with_aliases(contents: &Contents, keys: &KeySet, mechanism: Mechanism) {
     let report = report(contents);
@@ -170,7 +173,7 @@ fn has_node(contents: &Contents, owner: &str) -> bool {
     contents.find(name(owner).view()).is_ok()
 }
 
-/// RDATA of an RRset in presentation form; empty where there is none.
+/// RDATA of an RRset in presentation form; empty if the RRset does not exist.
 fn rdatas(contents: &Contents, owner: &str, rtype: Rtype) -> Vec<String> {
     let Some(rrset) = node(contents, owner).rrset(rtype) else { return Vec::new() };
     let to_text = |octets| {
@@ -181,27 +184,27 @@ fn rdatas(contents: &Contents, owner: &str, rtype: Rtype) -> Vec<String> {
     rrset.rdatas().map(to_text).collect()
 }
 
-/// Types whose RRsets are signed at `owner`.
+/// Types of the signed RRsets at `owner`.
 fn signed_types(contents: &Contents, owner: &str) -> Vec<Rtype> {
     let signatures = node(contents, owner).rrsets().filter(|rrset| rrset.rtype() == Rtype::RRSIG);
     signatures.map(|rrset| rrset.covered()).collect()
 }
 
-/// Owner of the NSEC3 record for `owner` without salt and iterations.
+/// Owner of the NSEC3 record for `owner`, without salt and additional iterations.
 fn hashed(owner: &str) -> String {
     let hash = Nsec3Params::default().hash(name(owner).view(), &mut Vec::new());
     let label = crate::denial::nsec3::chain::label(&hash);
     format!("{}.example.", String::from_utf8_lossy(&label))
 }
 
-/// The types that the NSEC3 record for `owner` shows; `None` where there is no such record.
+/// Types in the bit map of the NSEC3 record for `owner`; `None` if the record does not exist.
 fn nsec3_types(contents: &Contents, owner: &str) -> Option<String> {
     let hashed = hashed(owner);
     let rdata = rdatas(contents.find(name(&hashed).view()).ok().map(|_| contents)?, &hashed, Rtype::NSEC3);
     Some(rdata[0].split(' ').skip(5).collect::<Vec<_>>().join(" "))
 }
 
-/// A zone as lines of text, to be damaged.
+/// A zone as lines of text, in which a test can plant faults.
 #[derive(Clone)]
 struct Bench {
     keys: Arc<KeySet>,
@@ -220,14 +223,14 @@ impl Bench {
         bench
     }
 
-    /// The signed zone; nothing is asserted of it.
+    /// The signed zone, without any assertion.
     fn of(contents: &Contents, keys: Arc<KeySet>, options: &SignOptions<'_>) -> Self {
         let (signed, proofs) = sign_any(contents, &keys, options);
         let lines = lines_of(&signed);
         Self { keys, apex: contents.apex().clone(), mechanism: options.mechanism, lines, proofs }
     }
 
-    /// Signs the zone again, with other contents.
+    /// Signs the zone again with other contents.
     fn sign_anew(&mut self, contents: &Contents) {
         *self = Self::of(contents, Arc::clone(&self.keys), &options(self.mechanism));
     }
@@ -236,7 +239,7 @@ impl Bench {
         Nsec5Evidence { proofs: self.proofs.as_deref(), key: None }
     }
 
-    /// What verifying finds, by the stored proofs where there are any.
+    /// Verifies the zone, with the stored proofs if there are any.
     fn report(&self) -> Report {
         let options = VerifyOptions { now: Some(NOW), ..VerifyOptions::default() };
         verify_with(&self.contents(), &options, &self.evidence())
@@ -246,12 +249,12 @@ impl Bench {
         self.mechanism.mapping() == Mapping::Vrf
     }
 
-    /// An algorithm that no key of the table has, as the zone numbers it.
+    /// An algorithm that no key of the table has, with the number that the zone uses for it.
     fn other_algorithm(&self) -> Algorithm {
         number_for(Algorithm::ECDSAP384SHA384, self.mechanism)
     }
 
-    /// Type of the chain's records.
+    /// Type of the chain records.
     fn chain_type(&self) -> Rtype {
         match self.mechanism.mapping() {
             Mapping::Itself => Rtype::NSEC,
@@ -260,7 +263,7 @@ impl Bench {
         }
     }
 
-    /// Where the chain's record for `owner` stands.
+    /// Owner of the chain record for `owner`.
     fn chain_owner(&self, owner: &str) -> String {
         match self.mechanism.mapping() {
             Mapping::Itself => owner.to_owned(),
@@ -269,7 +272,7 @@ impl Bench {
         }
     }
 
-    /// Changes the chain's record for `owner` and signs it anew; where it stands.
+    /// Changes the chain record for `owner` and signs it again. Returns the owner of the record.
     fn edit_chain(&mut self, owner: &str, change: impl Fn(&str) -> String) -> String {
         let (at, rtype) = (self.chain_owner(owner), self.chain_type());
         self.edit(&at, &rtype.to_string(), change);
@@ -285,7 +288,7 @@ impl Bench {
         self.report().faults
     }
 
-    /// Owner, type and reason of each fault.
+    /// Asserts the owner, type and reason of each fault.
     #[track_caller]
     fn assert_faults(&self, expected: &[(&str, Option<Rtype>, FaultReason)]) {
         let expected: Vec<Fault> = expected
@@ -295,7 +298,7 @@ impl Bench {
         assert_eq!(self.faults(), expected);
     }
 
-    /// Fields of the lines: owner, TTL, class, type, RDATA.
+    /// Fields of a line: owner, TTL, class, type, RDATA.
     fn fields(line: &str) -> Vec<&str> {
         line.splitn(5, '\t').collect()
     }
@@ -305,7 +308,7 @@ impl Bench {
         name(fields[0]) == name(owner) && is_type(fields[3], rtype)
     }
 
-    /// Whether the line is an RRSIG at `owner` that covers `rtype`.
+    /// Whether the line is an RRSIG record at `owner` that covers `rtype`.
     fn is_signature(line: &str, owner: &str, rtype: &str) -> bool {
         Self::is(line, owner, "RRSIG")
             && Self::fields(line)[4].split(' ').next().is_some_and(|covered| is_type(covered, rtype))
@@ -321,7 +324,7 @@ impl Bench {
         self.lines.retain(|line| !Self::is_signature(line, owner, rtype));
     }
 
-    /// Adds a record, its fields between single blanks.
+    /// Adds a record. One space separates its fields.
     fn add(&mut self, line: &str) {
         self.lines.push(line.replacen(' ', "\t", 4));
     }
@@ -339,7 +342,8 @@ impl Bench {
         assert!(changed, "{owner} {rtype}");
     }
 
-    /// Signs an RRset anew with the keys that should sign it; `change` may alter the fields before.
+    /// Signs an RRset again with the keys that should sign it. `change` may modify the RRSIG fields
+    /// before.
     fn sign_again(&mut self, owner: &str, rtype: Rtype, change: impl Fn(&mut Rrsig<'_>)) {
         self.remove_signatures(owner, &rtype.to_string());
         self.sign_more(owner, rtype, change);
@@ -376,12 +380,13 @@ impl Bench {
     }
 }
 
-/// Whether two words name one type, be it by mnemonic or number.
+/// Whether two words mean the same type, as mnemonic or number.
 fn is_type(word: &str, other: &str) -> bool {
     word == other || word.parse::<Rtype>().is_ok_and(|rtype| other.parse() == Ok(rtype))
 }
 
-/// A zone as lines; types that are written as unknown ones, with their mnemonic form as a comment, in that form.
+/// A zone as lines. Types in the form of unknown types (RFC 3597) with their mnemonic form as a
+/// comment are in the mnemonic form.
 fn lines_of(contents: &Contents) -> Vec<String> {
     let in_mnemonics = |line: &str| match line.split_once(" ; ") {
         Some((fields, comment)) if fields.contains("\t\\# ") => {
@@ -394,7 +399,7 @@ fn lines_of(contents: &Contents) -> Vec<String> {
     text(contents).lines().map(in_mnemonics).collect()
 }
 
-/// RDATA of an RRSIG by `key` over an RRset; `change` may alter the fields before.
+/// RDATA of an RRSIG record by `key` over an RRset. `change` may modify the fields before.
 fn signature(
     contents: &Contents,
     owner: &str,
@@ -423,7 +428,8 @@ fn signature(
     octets
 }
 
-/// Copies contents, with the RDATA of each record passed through `change` (node, type, type covered, RDATA).
+/// Copies contents and applies `change` (node, type, type covered, RDATA) to the RDATA of each
+/// record.
 fn rewrite(contents: &Contents, mut change: impl FnMut(Node<'_>, Rtype, Rtype, &mut Vec<u8>)) -> Contents {
     let mut run = NodesBuilder::default();
     for node in contents.nodes() {

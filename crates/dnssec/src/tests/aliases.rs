@@ -1,4 +1,5 @@
-//! Keys of the alias numbers that mark zones with NSEC5: number, key tag, DS, CDS and RRSIG agree everywhere.
+//! Keys with the alias algorithm numbers of zones with NSEC5: number, key tag, DS, CDS and RRSIG
+//! agree everywhere.
 
 use super::{ALL, assert_sound_with_aliases, name, node, options, rdatas, report, zone};
 use crate::keys::{KeyPair, KeyRecord, KeySet, KeySetError, KeyTimes, SEP, ZONE_KEY};
@@ -8,7 +9,7 @@ use crate::verify::{Anchor, VerifyOptions, verify};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, AlgorithmEntry, DigestType, PrivateKey, key_tag};
 use nonesuch_proto::Rtype;
 
-/// Every alias of the table.
+/// Every alias of the algorithm table.
 fn aliases() -> impl Iterator<Item = Algorithm> {
     ALGORITHMS.iter().filter(|entry| entry.alias_of.is_some()).map(|entry| entry.algorithm)
 }
@@ -20,7 +21,7 @@ fn pair(algorithm: Algorithm) -> Vec<KeyPair> {
     vec![ksk, zsk]
 }
 
-/// Zone text names the algorithms that IANA has mnemonics for as the table of algorithms does.
+/// Zone text uses the same IANA mnemonics for algorithms as the algorithm table.
 #[test]
 fn zone_text_knows_the_mnemonics_of_the_table() {
     let registered =
@@ -66,7 +67,8 @@ fn zones_signed_with_aliases_are_sound_and_carry_the_alias() {
             let ksk = &keys.keys()[0];
             let cds = &rdatas(signed.contents(), "example.", Rtype::CDS)[0];
             assert!(cds.starts_with(&format!("{} {} 2 ", ksk.tag(), algorithm.0)), "{cds}");
-            // The DS record leads to the zone; that of the algorithm behind the alias does not.
+            // The DS record of the alias matches the key. The DS record of the original algorithm
+            // does not.
             let record = KeyRecord::parse(&ksk.key_file_text(&KeyTimes::default())).unwrap();
             let ds = record.ds_rdata(DigestType::SHA256).unwrap();
             assert_eq!(ds[2], algorithm.0);
@@ -108,7 +110,8 @@ fn the_tag_is_of_the_alias_and_files_keep_it() {
         for key in pair(algorithm) {
             let tag = key_tag(&key.dnskey_rdata());
             assert_eq!((key.tag(), key.algorithm(), key.dnskey_rdata()[3]), (tag, algorithm, algorithm.0));
-            // The number is in the low octet of a word, so the tag moves by as much, and by the carry.
+            // The number is in the low octet of a word. The tag therefore changes by the same
+            // amount, plus the carry.
             let mut other = key.dnskey_rdata();
             other[3] = plain.0;
             assert_ne!(key_tag(&other), tag);
@@ -122,8 +125,8 @@ fn the_tag_is_of_the_alias_and_files_keep_it() {
     }
 }
 
-/// Key and signature of an alias are those of its algorithm, but the numbers are signed over: records of one number
-/// are no records of the other.
+/// Key and signature of an alias are those of its original algorithm. The signed data contain the
+/// number, so a record of one number is not valid under the other.
 #[test]
 fn a_signature_under_another_number_is_a_fault() {
     let keys = KeySet::new(&name("example."), pair(Algorithm(231))).unwrap();

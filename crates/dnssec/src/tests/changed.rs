@@ -1,5 +1,6 @@
-//! Verifying the next version of a zone by what is known of the one before: whatever is wrong, it says what verifying in full
-//! says. The table of faults (`faults`) plants every class as a change too.
+//! Verification of the next version of a zone with a verified predecessor: it reports the same
+//! faults as a full verification. The table of faults (`faults`) also plants every class as a
+//! change.
 
 use super::random::{any_zone, config};
 use super::*;
@@ -28,18 +29,19 @@ fn by_change(old: &Contents, old_time: u32, new: &Contents, now: u32) -> Report 
     verify_with_inputs(new, &at(now), &known(VerifiedPredecessor::from_record(old, Some(old_time))))
 }
 
-/// What both ways of verifying must agree on; the signatures are those verified and those kept.
+/// The parts of a report that must be equal for both kinds of verification. The signatures are the
+/// sum of those verified and those reused.
 fn said(report: &Report) -> (&[Fault], &[VerifyWarning], u64, u64, Option<Mechanism>) {
     let signatures = report.signatures_verified + report.signatures_kept;
     (&report.faults, &report.warnings, signatures, report.rrsets, report.mechanism)
 }
 
-/// The zone signed in deterministic ways, so that signatures over the same records are the same.
+/// Signs the zone deterministically: signatures over the same records are the same.
 fn signed_with(contents: &Contents, keys: &KeySet, mechanism: Mechanism) -> Contents {
     sign(contents, keys, &options(mechanism)).unwrap().into_contents()
 }
 
-/// RRSIG records that stand in both over the same records.
+/// Number of RRSIG records that both versions have over the same records.
 fn count_kept(old: &Contents, new: &Contents) -> u64 {
     let mut kept = 0;
     for node in new.nodes() {
@@ -80,7 +82,7 @@ fn other_keys_have_everything_verified() {
     let report = by_change(&old, NOW, &new, NOW);
     assert_eq!((report.signatures_kept, report.keys_changed, report.is_sound()), (0, true, true));
     assert_eq!(report.signatures_verified, verify(&new, &at(NOW)).signatures_verified);
-    // Neither does another zone, or one that was not signed, tell anything.
+    // Another zone or an unsigned zone as the predecessor saves no verification either.
     let elsewhere = read_zone("@ 60 SOA . . 1 1 1 1 1\n@ 60 NS .\n", &name("other."));
     for old in [elsewhere, zone(RECORDS)] {
         let report = by_change(&old, NOW, &new, NOW);
@@ -88,13 +90,13 @@ fn other_keys_have_everything_verified() {
     }
 }
 
-/// A signature that was not valid yet stood beside a good one, and nobody looked at what it is worth.
+/// A signature that was not valid yet, in addition to a valid one, was never verified.
 #[test]
 fn a_signature_that_was_not_looked_at_is_verified_when_its_time_comes() {
     let mut bench = Bench::new(&zone(RECORDS), csk_of("example."), Mechanism::Nsec);
     bench.sign_more("b.example.", Rtype::A, |fields| fields.inception = NOW + DAY);
     let line = bench.lines.pop().unwrap();
-    // The signature of another RRset in its place.
+    // The signature of another RRset replaces it.
     let good = bench.lines.iter().find(|line| Bench::is_signature(line, "a.example.", "A")).unwrap();
     let octets = |line: &str| line.rsplit_once(' ').unwrap().1.to_owned();
     bench.lines.push(line.replace(&octets(&line), &octets(good)));
@@ -106,7 +108,7 @@ fn a_signature_that_was_not_looked_at_is_verified_when_its_time_comes() {
         assert_eq!(said(&changed), said(&full));
         assert_eq!(changed.is_sound(), now == NOW);
     }
-    // Verified without regard to times, every signature was looked at: that one was found then.
+    // A verification without regard to times verifies every signature and finds this fault.
     assert!(!verify(&old, &VerifyOptions::default()).is_sound());
 }
 
@@ -115,7 +117,7 @@ fn of_keys_with_one_tag_nothing_is_known() {
     let mut bench = Bench::new(&zone(RECORDS), csk_of("example."), Mechanism::Nsec);
     let rdata = bench.keys.keys()[0].dnskey_rdata();
     let mut twin = rdata.clone();
-    // The tag is a sum of words, in any order (RFC 4034, appendix B).
+    // The tag is a sum of words in any order (RFC 4034, appendix B).
     twin[4..8].rotate_left(2);
     assert_ne!(twin, rdata);
     let mut text = Vec::new();
@@ -139,7 +141,7 @@ fn the_next_versions_are_verified_by_the_ones_before() {
         let records = format!("{RECORDS}\nb TXT \"{version}\"");
         let next = signed_with(&zone(&records), &keys, Mechanism::Nsec);
         let earlier = VerifiedPredecessor::from_record(verified.contents(), Some(NOW));
-        // The mode is not looked at: less than everything is never known of the outcome.
+        // The mode of the options is ignored: the verification with a predecessor is always full.
         let changed = into_verified_with(next, &structural, &known(earlier)).unwrap();
         assert_eq!(changed.report().signatures_verified, 1, "{version}");
         verified = changed;
@@ -151,7 +153,7 @@ fn the_next_versions_are_verified_by_the_ones_before() {
         *into_verified_with(bench.contents(), &at(NOW), &known(earlier)).unwrap_err();
     assert_eq!(text(&contents), text(&bench.contents()));
     assert_eq!(report.faults, verify(&contents, &at(NOW)).faults);
-    // An unsigned zone takes the place of a signed one as it does without a version before.
+    // An unsigned zone is accepted after a signed one in the same way as without a predecessor.
     let unsigned = into_verified_with(zone(RECORDS), &at(NOW), &known(earlier)).unwrap();
     assert_eq!(unsigned.mechanism(), None);
 }
@@ -175,7 +177,8 @@ fn progress_counts_what_is_kept_too() {
 proptest! {
     #![proptest_config(config(300, 31))]
 
-    /// Random zones, the second signed with the signatures of the first where they last, and a bit turned in one or both.
+    /// Random zones. The second version reuses valid signatures of the first, and one bit is
+    /// flipped in one or both versions.
     #[test]
     fn a_change_is_judged_as_the_whole_zone_is(
         records in any_zone(),
@@ -206,10 +209,12 @@ proptest! {
         }
         if damage.is_none() {
             prop_assert!(full.is_sound(), "{:?}", full.faults);
-            // Serials differ, and so do the SOA records; the keys were not signed anew while their signatures last.
+            // The serials and therefore the SOA records differ. The signatures over the key set are
+            // reused while they are valid.
             prop_assert_eq!(changed.signatures_kept, count_kept(&old, &new));
         }
-        // As a set of changes on the version before, as a transfer brings it, the zone is the same one.
+        // The zone that results from applying a change set to the previous version, as in a
+        // transfer, is the same.
         let set = ChangeSet::between(&old, &new, |_| true);
         if let Ok(applied) = set.apply(&old, SerialRule::Exact) {
             let changed = by_change(&old, NOW, &applied, now);
@@ -218,7 +223,7 @@ proptest! {
     }
 }
 
-/// Turns the lowest bit of an octet of one RRset's first record.
+/// Flips the lowest bit of an octet of the first record of one RRset.
 fn turn_bit(contents: &Contents, node: Index, rrset: Index, octet: Index) -> Contents {
     let node = node.index(contents.node_count());
     let rrset = rrset.index(contents.node(node).rrsets().count());

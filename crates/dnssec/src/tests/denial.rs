@@ -1,5 +1,6 @@
-//! What the proofs of answers are made of, where records are made when asked or names are proved: every case of
-//! denial on zones with every kind of name, judged by the definitions and by what validators make of the records.
+//! The proofs in responses with online denial or NSEC5: every case of denial in zones with every
+//! kind of name. The expected result follows from the definitions of the RFCs and from the
+//! conclusions of validators.
 
 mod nsec;
 mod nsec5;
@@ -14,34 +15,34 @@ use nonesuch_zone::Image;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// TTL of records of denial: the minimum of [`zone`]'s SOA record.
+/// TTL of denial records: the minimum of the SOA record of [`zone`].
 const DENIAL_TTL: u32 = 900;
 
-/// A zone with what the definitions make of it.
+/// A zone and its expected names.
 struct Zone {
     image: Image,
     apex: Name,
-    /// The names that exist, with the types that a record of denial shows of them: no glue, nothing occluded; empty
-    /// non-terminals have no types.
+    /// The existing names with the types that a denial record has for them. It omits glue and
+    /// occluded names. Empty non-terminals have no types.
     names: BTreeMap<Name, BTreeSet<Rtype>>,
 }
 
-/// What an answer has to deny, and how.
+/// The denial that a response must contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Case {
     /// Neither the name nor a wildcard exists.
     NameError { encloser: Name },
-    /// The same, but that the wildcard exists as a zone cut.
+    /// Like `NameError`, but the wildcard exists as a zone cut.
     CutWildcard { encloser: Name },
-    /// The name has not the type.
+    /// The name does not have the type.
     NoData,
     /// A wildcard answers.
     WildcardAnswer { encloser: Name },
-    /// A wildcard matches and has not the type.
+    /// A wildcard matches and does not have the type.
     WildcardNoData { encloser: Name },
-    /// The delegation has no DS record: unsigned referral, or NODATA for DS.
+    /// The delegation has no DS record: referral to an unsigned zone, or NODATA for DS.
     NoDs { cut: Name },
-    /// Nothing: the records that are there answer, or the delegation is secure, or a DNAME leads away.
+    /// No denial: existing records answer, the delegation is secure, or a DNAME redirects.
     Nothing,
 }
 
@@ -64,7 +65,7 @@ impl Zone {
         owner != self.apex.view() && self.types(owner).is_some_and(|types| types.contains(&Rtype::NS))
     }
 
-    /// The case of a question, by RFC 1034 §4.3.2 and RFC 4592.
+    /// The case of a question, according to RFC 1034 §4.3.2 and RFC 4592.
     fn case(&self, qname: NameRef<'_>, qtype: Rtype) -> Case {
         let (labels, apex_labels) = (qname.label_count(), self.apex.view().label_count());
         for depth in apex_labels..=labels {
@@ -96,7 +97,7 @@ impl Zone {
         Name::wildcard_below(encloser).ok().filter(|wildcard| self.names.contains_key(wildcard))
     }
 
-    /// What the server would ask to be proved.
+    /// The denial that the server would request.
     fn denied<'i, 'q>(&'i self, case: &Case, qname: NameRef<'q>) -> Option<DenialTarget<'i, 'q>> {
         let node = |owner: &Name| self.image.find_exact(owner.view()).unwrap();
         Some(match case {
@@ -117,7 +118,7 @@ impl Zone {
         })
     }
 
-    /// The records made for a question.
+    /// The records generated for a question.
     fn made(&self, mechanism: Mechanism, case: &Case, qname: NameRef<'_>) -> Vec<GeneratedRecord> {
         let Some(denied) = self.denied(case, qname) else { return Vec::new() };
         let proof = prove_online(&self.image, mechanism, denied);
@@ -129,7 +130,8 @@ impl Zone {
         proof.clone().into_pieces().iter().map(made).collect()
     }
 
-    /// Names that exist, their neighbours, and names below them, of the greatest length too.
+    /// Existing names, their neighbours, and names below them, including names of the maximum
+    /// length.
     fn questions(&self) -> BTreeSet<Name> {
         let mut all = BTreeSet::new();
         for owner in self.names.keys() {
@@ -154,7 +156,7 @@ impl Zone {
     }
 }
 
-/// The greatest name below `parent`, of 255 octets or one less.
+/// The greatest name below `parent`. It has 255 octets or one less.
 fn longest_below(parent: NameRef<'_>) -> Name {
     let mut name = parent.to_canonical();
     loop {
@@ -166,7 +168,7 @@ fn longest_below(parent: NameRef<'_>) -> Name {
     }
 }
 
-/// The names of a zone by the definitions (RFC 4592 §2.2, RFC 6672 §2.4).
+/// The names of a zone according to the definitions (RFC 4592 §2.2, RFC 6672 §2.4).
 fn names(contents: &Contents, apex: NameRef<'_>) -> BTreeMap<Name, BTreeSet<Rtype>> {
     let has = |owner: NameRef<'_>, rtype| contents.find(owner).is_ok_and(|node| node.has(rtype));
     let is_cut = |owner: NameRef<'_>| owner != apex && has(owner, Rtype::NS);
@@ -190,14 +192,14 @@ fn names(contents: &Contents, apex: NameRef<'_>) -> BTreeMap<Name, BTreeSet<Rtyp
     all
 }
 
-/// Every kind of name, at every depth.
+/// Every kind of name at every depth.
 const EVERY_CASE: &str = "a A 192.0.2.1\na.a A 192.0.2.1\nb.a.a TXT \"t\"\nc CNAME a\nd NS ns.d\nns.d A 192.0.2.9\n\
     g NS g\ng A 192.0.2.8\nn DNAME target.test.\no.n TXT \"occluded\"\ns NS ns.elsewhere.test.\n\
     s DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000\n\
     *.w A 192.0.2.1\nx.w A 192.0.2.1\n*.v NS ns.elsewhere.test.\na.*.e TXT \"t\"\nx.y.ent A 192.0.2.1\n\
     i.un NS ns.elsewhere.test.\n\\000 A 192.0.2.1\n\\255\\255 A 192.0.2.1\n*.cn CNAME a\nx.*.star A 192.0.2.1\n";
 
-/// Zones of labels that are each other's neighbours, or of the greatest length.
+/// Zones with labels that are neighbours of each other or have the maximum length.
 fn any_zone() -> impl Strategy<Value = String> {
     let full = |head: &str, octets: usize| format!("{head}{}", "\\255".repeat(octets));
     let label = prop::sample::select(

@@ -1,8 +1,10 @@
-//! The table of planted faults: each class in each algorithm and mechanism, alone in a zone that is rightly signed
-//! otherwise. What is found is that fault, at its owner and type, and nothing else; the zone without it is sound.
+//! The table of planted faults. Each class is planted with each algorithm and mechanism in a zone
+//! that is otherwise sound. Verification finds exactly this fault, at its owner and type. The zone
+//! without the fault is sound.
 //!
-//! Zones with NSEC5 have the alias numbers of the algorithms. They are verified by their stored proofs, and without
-//! them, when a fault that only a known hash shows is seen by the numbers of records.
+//! Zones with NSEC5 use the alias algorithm numbers. They are verified with and without their
+//! stored proofs. Without the proofs, a fault that only a known hash shows is found by the number
+//! of records.
 
 mod anchors;
 mod chain;
@@ -27,21 +29,22 @@ const NSEC: Option<Rtype> = Some(Rtype::NSEC);
 const NSEC3: Option<Rtype> = Some(Rtype::NSEC3);
 const DNSKEY: Option<Rtype> = Some(Rtype::DNSKEY);
 
-/// The algorithms of the table; with NSEC5 their aliases.
+/// The algorithms of the table. With NSEC5, their aliases are used.
 pub(super) const ALGORITHMS: [Algorithm; 4] =
     [Algorithm::RSASHA256, Algorithm::ECDSAP256SHA256, Algorithm::ED25519, Algorithm::MLDSA44];
 
-/// Every case of RFC 4035 §2: data, wildcard, empty non-terminals (`un` for an insecure delegation alone), glue below
-/// and at a cut, a secure delegation, an alias, a DNAME with an occluded name.
+/// Every case of RFC 4035 §2: data, wildcard, empty non-terminals (`un` exists only for an insecure
+/// delegation), glue below and at a zone cut, a secure delegation, an alias, a DNAME with an
+/// occluded name.
 const RECORDS: &str = "a A 192.0.2.1\nb A 192.0.2.1\nb TXT \"t\"\nc CNAME a\nd NS ns.d\nns.d A 192.0.2.9\n\
     g NS g\ng A 192.0.2.8\nn DNAME target.test.\no.n TXT \"occluded\"\ns NS ns.elsewhere.test.\n\
     s DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000\n\
     *.w A 192.0.2.1\nx.ent A 192.0.2.1\ni.un NS ns.elsewhere.test.";
 
-/// Mechanisms that a class of fault is planted in.
+/// The mechanisms in which a class of faults is planted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All.
+    /// All mechanisms.
     Every,
     /// NSEC.
     Nsec,
@@ -51,7 +54,7 @@ pub(super) enum Scope {
     Nsec3Complete,
     /// NSEC3 with opt-out.
     Nsec3OptOut,
-    /// All but NSEC5.
+    /// All mechanisms except NSEC5.
     NotNsec5,
     /// NSEC5, with opt-out and without.
     Nsec5,
@@ -77,7 +80,8 @@ impl Scope {
     }
 }
 
-/// Algorithm, numbered as the mechanism wants it, and mechanism of each cell that `scope` covers.
+/// Algorithm and mechanism of each cell that `scope` covers. The algorithm has the number that the
+/// mechanism requires.
 pub(super) fn cells(scope: Scope) -> impl Iterator<Item = (Algorithm, Mechanism)> {
     let mechanisms = EVERY.into_iter().filter(move |mechanism| scope.covers(*mechanism));
     mechanisms.flat_map(|mechanism| {
@@ -85,10 +89,10 @@ pub(super) fn cells(scope: Scope) -> impl Iterator<Item = (Algorithm, Mechanism)
     })
 }
 
-/// A class of fault.
+/// A class of faults.
 struct Row {
     class: &'static str,
-    /// The rule that is broken.
+    /// The rule that the fault violates.
     rule: &'static str,
     scope: Scope,
     plant: fn(&mut Bench) -> Found,
@@ -98,16 +102,16 @@ const fn row(class: &'static str, rule: &'static str, scope: Scope, plant: fn(&m
     Row { class, rule, scope, plant }
 }
 
-/// What verifying should find.
+/// The expected result of a verification.
 #[derive(Default)]
 struct Found {
     faults: Vec<Fault>,
     warnings: Vec<VerifyWarning>,
-    /// What the zone is verified against.
+    /// Trust anchors for the verification.
     anchors: Vec<Anchor>,
-    /// The damaged zone, where it cannot be written as text.
+    /// The damaged zone, if it cannot be written as text.
     contents: Option<Contents>,
-    /// The stored proofs, where the fault is theirs.
+    /// The stored proofs, if the fault is in the proofs.
     proofs: Option<Proofs>,
 }
 
@@ -149,7 +153,7 @@ fn controls() -> &'static [(Algorithm, Bench)] {
         let contents = zone(RECORDS);
         let make = |(algorithm, mechanism)| {
             let keys = KeySet::new(&name("example."), vec![key("example.", 257, algorithm, 1)]).unwrap();
-            // `Bench::new` sees that the zone is sound, without a warning.
+            // `Bench::new` asserts that the zone is sound and without warnings.
             (algorithm, Bench::new(&contents, keys, mechanism))
         };
         cells(Scope::Every).map(make).collect()
@@ -164,7 +168,8 @@ fn control(algorithm: Algorithm, mechanism: Mechanism) -> Bench {
 /// Plants each class in each cell of its scope.
 #[track_caller]
 fn plant_all(rows: &[Row]) {
-    // Signing needs the threads of rayon: if all of them waited here for another test to sign, it would wait for them.
+    // Signing uses the threads of rayon. If all of them waited here until another test has signed,
+    // that test would wait for them: a deadlock.
     controls();
     let cells: Vec<_> = rows.iter().flat_map(|row| cells(row.scope).map(move |cell| (row, cell))).collect();
     let differences: Vec<String> = cells
@@ -188,7 +193,7 @@ fn plant_one(row: &Row, algorithm: Algorithm, mechanism: Mechanism) -> Option<St
         |report: &Report| (&report.faults, &report.warnings) == (&wanted.faults, &wanted.warnings);
     let vrf = crate::tests::nsec5::vrf();
     let by = |proofs, key| verify_with(&contents, &options, &Nsec5Evidence { proofs, key });
-    // The same as a change of the sound zone, whose signatures are known to be good.
+    // The same fault as a change of the sound zone, with verified signatures.
     let earlier = Some(VerifiedPredecessor::from_record(&before, Some(NOW)));
     let evidence = Nsec5Evidence { proofs, key: None };
     let as_change = verify_with_inputs(
@@ -220,8 +225,8 @@ fn plant_one(row: &Row, algorithm: Algorithm, mechanism: Mechanism) -> Option<St
     ))
 }
 
-/// Whether a report that was made without proofs has the faults wanted: in place of those that take a known hash, that
-/// the numbers of records do not fit; and not those of the proofs.
+/// Whether a report without stored proofs has the expected faults. Faults of the number of records
+/// replace the faults that a known hash shows. Faults of the proofs are not reported.
 fn is_seen_in_public(wanted: &Found, report: &Report) -> bool {
     let of_hash = |fault: &&Fault| {
         let is_chain = fault.rtype == Some(Rtype::NSEC5);
@@ -252,7 +257,7 @@ fn is_seen_in_public(wanted: &Found, report: &Report) -> bool {
     others(&report.faults) == others(&wanted.faults) && by_number == wants_number
 }
 
-/// Whether a fault is at the owner of a record of the chain.
+/// Whether the owner of a fault is the owner of a chain record.
 fn is_hashed(fault: &Fault) -> bool {
     crate::denial::nsec5::is_chain_owner(fault.owner.view(), name("example.").view())
 }
@@ -263,7 +268,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
     general.into_iter().chain([nsec3::ROWS, nsec5::ROWS, proofs::ROWS]).flatten()
 }
 
-/// How many classes there are: there are at least as many unusual sound zones.
+/// Number of classes. The table of unusual sound zones has at least as many rows.
 pub(super) fn class_count() -> usize {
     rows().count()
 }
@@ -277,7 +282,7 @@ fn classes_have_names_of_their_own() {
     assert!(rows().all(|row| is_rule(row.rule)));
 }
 
-/// Tag and algorithm of the zone's first key.
+/// Tag and algorithm of the first key of the zone.
 fn key_of(bench: &Bench) -> (u16, Algorithm) {
     let key = &bench.keys.keys()[0];
     (key.tag(), key.algorithm())
@@ -285,14 +290,15 @@ fn key_of(bench: &Bench) -> (u16, Algorithm) {
 
 fn untouched(_: &mut Rrsig<'_>) {}
 
-/// The zone again with two keys of one algorithm, as KSK (or CSK) and ZSK by their flags.
+/// Signs the zone again with two keys of one algorithm. Their flags make them a KSK (or CSK) and a
+/// ZSK.
 fn with_keys(bench: &mut Bench, flags: [u16; 2]) {
     let algorithm = key_of(bench).1;
     let keys = vec![key("example.", flags[0], algorithm, 1), key("example.", flags[1], algorithm, 2)];
     *bench = Bench::new(&zone(RECORDS), KeySet::new(&name("example."), keys).unwrap(), bench.mechanism);
 }
 
-/// The zone with the octets of the records of one RRset changed, its signatures made anew.
+/// The zone with changed octets in the records of one RRset, which is signed again.
 fn damaged(bench: &Bench, owner: &str, rtype: Rtype, change: impl Fn(&mut Vec<u8>)) -> Contents {
     let at = name(owner);
     let changed = rewrite(&bench.contents(), |node, of, _, rdata| {

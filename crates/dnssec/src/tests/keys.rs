@@ -14,7 +14,7 @@ use proptest::test_runner::RngSeed;
 const ED25519: Algorithm = Algorithm::ED25519;
 const P256: Algorithm = Algorithm::ECDSAP256SHA256;
 
-/// RFC 8080 §6.1, in the forms of BIND.
+/// The example of RFC 8080 §6.1, in the formats of BIND.
 const KEY_FILE: &str = "; This is a key-signing key, keyid 3613, for example.com.\n\
     ; Created: 20260101000000 (Thu Jan  1 00:00:00 2026)\n\
     example.com. IN DNSKEY 257 3 15 l02Woi0iS8Aa25FQkUd9RMzZHJpBoRQw AQEX1SxZJA4=\n";
@@ -92,7 +92,7 @@ fn a_record_by_itself_says_what_its_pair_says() {
     assert_eq!((record.tag(), record.bits(), record.base_name()), (3613, Some(256), pair.base_name()));
     assert_eq!(record.ds_rdata(DigestType::SHA384).unwrap().len(), 4 + 48);
     assert_eq!(record.ds_rdata(DigestType(3)), None);
-    // RSASHA1: read, never used.
+    // RSASHA1 keys can be read and are never used.
     let other = KeyRecord::parse("example. DNSKEY 256 3 5 AQPSKmynfzW4kyBv015MUG2D").unwrap();
     assert_eq!((other.algorithm(), other.bits(), other.is_sep()), (Algorithm(5), None, false));
     assert!(other.base_name().starts_with("Kexample.+005+"));
@@ -112,7 +112,8 @@ fn roles_by_the_other_keys_of_the_algorithm() {
 
 #[test]
 fn base_names_are_those_of_bind() {
-    // dnssec-keygen -a 13 'a\.b_*.Example' makes Ka%2Eb_%2A.example.+013+TAG, for the root K.+013+TAG.
+    // dnssec-keygen -a 13 'a\.b_*.Example' writes Ka%2Eb_%2A.example.+013+TAG, for the root
+    // K.+013+TAG.
     let base = |zone: &str| key(zone, 256, P256, 3).base_name();
     assert!(base("a\\.b_*.Example.").starts_with("Ka%2Eb_%2A.example.+013+"));
     assert!(base(".").starts_with("K.+013+"));

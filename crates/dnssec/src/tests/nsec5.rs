@@ -1,4 +1,5 @@
-//! NSEC5: sound chains with every VRF, an oracle by other means, and faults of chain, keys and stored proofs.
+//! NSEC5: sound chains with every VRF, an independent oracle, and faults of the chain, keys and
+//! stored proofs.
 
 mod oracle;
 
@@ -16,8 +17,9 @@ use nonesuch_crypto::vrf::{
 
 const BOTH: [Mechanism; 2] = [Mechanism::Nsec5, Mechanism::Nsec5OptOut];
 
-/// Wildcards, one of them an empty non-terminal; empty non-terminals, `lone` over an insecure delegation alone; a secure
-/// delegation, insecure ones, glue; a DNAME with data below.
+/// Wildcards, one of which is an empty non-terminal; empty non-terminals, of which `lone` exists
+/// only for an insecure delegation; a secure delegation, insecure delegations, glue; a DNAME with
+/// data below it.
 const RECORDS: &str = "ns A 192.0.2.1\nb A 192.0.2.1\n*.w A 192.0.2.1\nx.ent A 192.0.2.1\na.*.wild TXT \"t\"\n\
     d NS ns.d\nns.d A 192.0.2.9\nthrough NS ns.elsewhere.test.\nsub.lone NS ns.elsewhere.test.\n\
     s NS ns.elsewhere.test.\ns DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000\n\
@@ -27,7 +29,7 @@ fn alias() -> Algorithm {
     Algorithm::ED25519.nsec5_alias().unwrap()
 }
 
-/// One key for everything, with the number of its alias.
+/// A CSK with the alias algorithm number.
 fn nsec5_keys(zone: &str) -> KeySet {
     KeySet::new(&name(zone), vec![key(zone, ZONE_KEY | SEP, alias(), 1)]).unwrap()
 }
@@ -51,7 +53,7 @@ pub(super) fn hash(owner: &str) -> [u8; 32] {
     vrf().prove(&canonical, &mut Vec::new()).unwrap()
 }
 
-/// Owner of the NSEC5 record of `owner` in example.
+/// Owner of the NSEC5 record for `owner` in the zone `example.`.
 pub(super) fn hashed(owner: &str) -> String {
     format!("{}.example.", String::from_utf8_lossy(&chain::label(&hash(owner))))
 }
@@ -86,7 +88,7 @@ fn by_key(key: &VrfPrivateKey) -> Nsec5Evidence<'_> {
     Nsec5Evidence { proofs: None, key: Some(key) }
 }
 
-/// Sound with stored proofs, with the key, with both, and with neither.
+/// Asserts that the zone is sound: with stored proofs, with the key, with both, and with neither.
 #[track_caller]
 fn assert_sound_in_all_ways(contents: &Contents, vrf: &VrfPrivateKey, proofs: &Proofs, mechanism: Mechanism) {
     let both = Nsec5Evidence { proofs: Some(proofs), key: Some(vrf) };
@@ -108,7 +110,8 @@ fn every_vrf_makes_sound_chains() {
             let proofs = prove(&contents, &vrf, mechanism);
             let signed = sign_nsec5(&contents, mechanism, &proofs);
             assert_sound_in_all_ways(&signed, &vrf, &proofs, mechanism);
-            // Written and read again it is the same zone; signed again, it makes the same chain.
+            // The zone is the same after it is written and read. Signing it again generates the
+            // same chain.
             let again = read_zone(&text(&signed), contents.apex());
             assert_eq!(text(&again), text(&signed));
             let proved = prove(&again, &vrf, mechanism);
@@ -117,7 +120,8 @@ fn every_vrf_makes_sound_chains() {
     }
 }
 
-/// What zone files hold: RFC 3597's form, the mnemonic form as a comment; both are read.
+/// Zone files contain the form of RFC 3597, with the mnemonic form as a comment. The reader accepts
+/// both.
 #[test]
 fn zone_text_is_read_by_others() {
     let contents = zone(RECORDS);
@@ -129,7 +133,7 @@ fn zone_text_is_read_by_others() {
     let record = signed.lines().find(|line| line.contains("\tIN\tTYPE65280\t")).unwrap();
     let (fields, comment) = record.split_once(" ; NSEC5 ").unwrap();
     assert!(fields.contains("\\# "), "{record}");
-    // The mnemonic form in place of the generic one is the same zone.
+    // The zone is the same if the mnemonic form replaces the generic one.
     let owner_and_ttl = fields.split('\t').take(3).collect::<Vec<_>>().join("\t");
     let mnemonic = signed.replace(record, &format!("{owner_and_ttl}\tNSEC5\t{comment}"));
     assert_ne!(mnemonic, signed);
@@ -150,7 +154,8 @@ fn the_key_stands_at_the_apex_with_the_ttl_of_the_dnskeys() {
     assert_eq!(chain_ttls.collect::<Vec<_>>(), [900]);
 }
 
-/// The number of NSEC5 is of private use: data of the zone's own under it stay what they are.
+/// The number of NSEC5 is for private use: other data of the zone with this number remain
+/// unchanged.
 #[test]
 fn private_data_under_the_same_numbers_stay() {
     let contents =
@@ -170,7 +175,7 @@ fn private_data_under_the_same_numbers_stay() {
     }
 }
 
-/// From NSEC5 to NSEC and back nothing of the other chain is left.
+/// A change from NSEC5 to NSEC and back leaves nothing of the other chain.
 #[test]
 fn chains_are_swapped() {
     let contents = zone(RECORDS);
@@ -210,7 +215,7 @@ fn images_are_compiled_of_such_zones() {
 #[test]
 fn apexes_of_202_octets_fit_and_longer_ones_are_refused() {
     let apex = |octets: usize| {
-        // Three labels of 63, one of the rest, the root.
+        // Three labels of 63 octets, one with the remaining octets, and the root.
         let rest = octets - 3 * 64 - 1 - 1;
         format!("{0}.{0}.{0}.{1}.", "a".repeat(63), "b".repeat(rest))
     };
@@ -242,7 +247,7 @@ fn plain_numbers_are_refused() {
     assert!(error.to_string().contains("nonesuch key generate example. --nsec5"), "{error}");
     assert!(check_signing(contents.apex(), &csk_of("example.")).is_err());
     let cases = [("CDS 1 13 2 00", Some(Rtype::CDS)), ("CDNSKEY 257 3 15 AAAA", Some(Rtype::CDNSKEY))];
-    // RFC 8078 §4: the request to delete the DS records names no algorithm.
+    // RFC 8078 §4: the request to delete the DS records has no algorithm.
     for (record, expected) in cases.into_iter().chain([("CDS 0 0 0 00", None), ("CDNSKEY 0 3 0 AA==", None)])
     {
         let contents = zone(&format!("@ {record}"));
@@ -258,7 +263,7 @@ fn plain_numbers_are_refused() {
     }
 }
 
-/// P-256, as signing key and as VRF key with one scalar.
+/// A P-256 signing key and VRF key with the same scalar.
 const ONE_SCALAR: u8 = 21;
 
 fn p256_keys(seed: u8) -> KeySet {
@@ -280,7 +285,8 @@ fn a_vrf_key_that_signs_is_refused_by_the_signer() {
     let (tag, dnskey) = (Nsec5Key::of(&twin).tag(), keys.keys()[0].tag());
     let expected = SignError::Nsec5(Nsec5Error::SigningKey { zone: name("example."), tag, dnskey });
     assert_eq!(sign_by(&keys, &contents, &proofs).unwrap_err(), expected);
-    // A key of the zone that is kept beside that of the chain, and one whose private half is elsewhere.
+    // A key of the zone that is stored next to the VRF key of the chain, and one with a private
+    // half elsewhere.
     let public = data_encoding::BASE64.encode(keys.keys()[0].private().public_key());
     let kept =
         zone(&format!("{RECORDS}@ TYPE65281 \\# 65 01{}", data_encoding::HEXUPPER.encode(twin.public_key())));
@@ -335,7 +341,7 @@ fn stored_proofs_serve_again() {
     };
     let names = stored.len() as u64;
     assert_eq!(again(&vrf(), &stored, Mechanism::Nsec5), ProveStatistics { made: 1, kept: names - 1 });
-    // The three insecure delegations are left out.
+    // The three insecure delegations are omitted.
     assert_eq!(again(&vrf(), &stored, Mechanism::Nsec5OptOut), ProveStatistics { made: 1, kept: names - 4 });
     let other = vrf_of(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, 8);
     assert_eq!(again(&other, &stored, Mechanism::Nsec5), ProveStatistics { made: names, kept: 0 });
@@ -344,7 +350,7 @@ fn stored_proofs_serve_again() {
     assert_eq!(again(&other, &stored, Mechanism::Nsec5), ProveStatistics { made: names, kept: 0 });
 }
 
-/// Roll-over: the next key is published beside the chain of the old one.
+/// Rollover: the next key is published together with the chain of the old key.
 #[test]
 fn other_keys_are_kept_when_asked() {
     let next = vrf_of(VrfAlgorithm::P256_SHA256_TAI, 5);
@@ -358,7 +364,8 @@ fn other_keys_are_kept_when_asked() {
         signed.apex_rrset(Rtype::NSEC5KEY).unwrap().count()
     };
     assert_eq!((keys(false), keys(true)), (1, 2));
-    // A key with the tag of the chain's: of an unknown algorithm, with what the sum lacks.
+    // A key with the same tag as the key of the chain. It has an unknown algorithm, and its other
+    // octets supply the rest of the sum.
     let tag = Nsec5Key::of(&vrf()).tag();
     let twin = twin_of(tag);
     let contents = zone(&format!("@ TYPE65281 \\# 4 {}", data_encoding::HEXLOWER.encode(&twin)));
@@ -371,7 +378,7 @@ fn other_keys_are_kept_when_asked() {
 /// NSEC5KEY RDATA of the unknown algorithm 99 with this tag.
 pub(super) fn twin_of(tag: u16) -> [u8; 4] {
     let [high, low] = [0x63, 0];
-    // The sum of two words, with the carry added.
+    // The sum of two words, plus the carry.
     let first = u16::from_be_bytes([high, low]);
     let second = if tag >= first { tag - first } else { tag.wrapping_sub(first).wrapping_sub(1) };
     let [a, b] = second.to_be_bytes();
@@ -386,7 +393,7 @@ pub(super) fn octets(proofs: &Proofs) -> Vec<u8> {
     octets
 }
 
-/// Puts the right digest behind changed octets.
+/// Appends the correct digest to changed octets.
 pub(super) fn digested(mut octets: Vec<u8>) -> Vec<u8> {
     octets.truncate(octets.len() - 32);
     let digest = DigestType::SHA256.digest(&[&octets]).unwrap();
@@ -394,11 +401,11 @@ pub(super) fn digested(mut octets: Vec<u8>) -> Vec<u8> {
     octets
 }
 
-/// The file of proofs with other hashes and proofs in it.
+/// The file of proofs with other hashes and proofs.
 pub(super) fn altered(proofs: &Proofs, change: impl FnOnce(&mut [[u8; 32]], &mut [Vec<u8>])) -> Proofs {
     let mut whole = octets(proofs);
     let octets_of_proof = proofs.entries().next().unwrap().proof.len();
-    // Behind the proofs are the five octets that say that there is no seal, and the digest.
+    // After the proofs follow the five octets for a missing seal, and the digest.
     let proofs_at = whole.len() - 32 - 5 - proofs.len() * octets_of_proof;
     let hashes_at = proofs_at - proofs.len() * 32;
     let mut hashes: Vec<[u8; 32]> = proofs.entries().map(|entry| *entry.hash).collect();
@@ -409,7 +416,8 @@ pub(super) fn altered(proofs: &Proofs, change: impl FnOnce(&mut [[u8; 32]], &mut
     Proofs::read(&digested(whole)).unwrap()
 }
 
-/// Stored proofs are verified many together: of those that are altered each is told for what it is, and no other.
+/// Stored proofs are verified in batches: the report names exactly the modified proofs, each with
+/// its own fault.
 #[test]
 fn many_stored_proofs_are_judged_as_each_alone() {
     let records: String = (0..600).map(|number| format!("n{number} A 192.0.2.1\n")).collect();
@@ -457,7 +465,7 @@ fn many_stored_proofs_are_judged_as_each_alone() {
     }
 }
 
-/// What a stored proof alone is, verified by itself; nothing where it is good.
+/// The fault of one stored proof, which is verified separately; `None` if it is valid.
 fn judge(public: &VrfPublicKey, entry: ProofEntry<'_>) -> Option<FaultReason> {
     let mut canonical = Vec::new();
     entry.full_name(name("example.").view()).view().push_canonical(&mut canonical);
@@ -497,7 +505,7 @@ fn damaged_files_of_proofs_are_refused() {
     for (at, octet) in whole.iter().enumerate().skip(10) {
         assert_eq!(Proofs::read(&changed(at, octet ^ 4)), Err(ProofsFileError::Damaged), "{at}");
     }
-    // With the right digest: name of the zone, key, numbers and names are looked at all the same.
+    // With the correct digest: name of the zone, key, numbers and names are checked all the same.
     let key_at = 11 + usize::from(whole[10]);
     let unknown = Err(ProofsFileError::Algorithm(VrfAlgorithm(77)));
     assert_eq!(Proofs::read(&digested(changed(key_at + 2, 77))), unknown);
@@ -509,7 +517,8 @@ fn damaged_files_of_proofs_are_refused() {
     }
 }
 
-/// What can be read off a zone without verifying it, and what differs after a roll-over of the VRF key.
+/// Information about a zone without verification, and the differences after a rollover of the VRF
+/// key.
 #[test]
 fn facts_statistics_and_differences() {
     use crate::difference::{data_changes, difference};
@@ -531,7 +540,7 @@ fn facts_statistics_and_differences() {
         assert_eq!((key.tag, key.algorithm, key.records), expected);
         let title = mechanism.entry().title;
         assert_eq!(denial.to_string(), format!("{title}, key {tag} {}", key.algorithm));
-        // Hashes are no names of the zone.
+        // Hashed owners are not names of the zone.
         let plain = Statistics::count(&contents, NOW).names;
         let names = found.names;
         assert_eq!((names.hashed, names.owners), (records, plain.owners + records));

@@ -1,4 +1,4 @@
-//! Signing where the private key of a key-signing key is elsewhere.
+//! Signing if the private key of a key-signing key is elsewhere.
 
 use super::transition::{copies, ksk, with_keys, zsk};
 use super::*;
@@ -12,7 +12,7 @@ fn set(keys: Vec<KeyPair>) -> KeySet {
     KeySet::new(&name("example."), keys).unwrap()
 }
 
-/// The zone with a key set of `keys` and `published`, signed by the key-signing keys among `keys`.
+/// The zone with a key set of `keys` and `published`, signed by the key-signing keys of `keys`.
 fn key_set(keys: &[KeyPair], published: &[KeyPair], publish_cds: bool) -> Contents {
     let options = KeySetOptions {
         records: Vec::new(),
@@ -83,7 +83,7 @@ fn what_does_not_fit_is_refused_with_the_tag() {
     assert_eq!(refused(&damaged, &options), (Rtype::DNSKEY, vec![tag], AbsentSignature::DoesNotFit));
     let added = set(vec![zsk(2), zsk(3)]);
     assert_eq!(absent(sign(&contents, &added, &options)).2, AbsentSignature::DoesNotFit);
-    // Without the record, the key that is there signs all.
+    // Without the DNSKEY record of the other key, the available key signs everything.
     let dropped = SignOptions { drop_foreign_dnskeys: true, ..options };
     assert_sound(sign(&contents, &keys, &dropped).unwrap().contents());
 }
@@ -96,7 +96,7 @@ fn a_public_file_alone_counts_as_published() {
     let contents = key_set(&[ksk(1), zsk(2)], &[], false);
     let signed = sign(&contents, &keys(vec![zsk(2)]), &options).unwrap();
     assert_eq!(signers(signed.contents(), Rtype::DNSKEY), [ksk(1).tag()]);
-    // A private file that was lost is not passed over because another key signs.
+    // A lost private key file is an error even if another key signs.
     let other = keys(vec![ksk(4), zsk(2)]);
     assert_eq!(absent(sign(&zone(""), &other, &options)).1, [ksk(1).tag()]);
     let elsewhere =
@@ -107,7 +107,7 @@ fn a_public_file_alone_counts_as_published() {
 
 #[test]
 fn keys_beside_an_offline_one_keep_their_roles() {
-    // Another key-signing key is given: both sign.
+    // If another key-signing key is given, both sign.
     let contents = key_set(&[ksk(1), ksk(4), zsk(2)], &[], false);
     let signed = sign(&contents, &set(vec![ksk(4), zsk(2)]), &options(Mechanism::Nsec)).unwrap();
     let mut expected = [ksk(1).tag(), ksk(4).tag()];
@@ -116,7 +116,8 @@ fn keys_beside_an_offline_one_keep_their_roles() {
     found.sort_unstable();
     assert_eq!(found, expected);
     assert_sound(signed.contents());
-    // Where the key set changes, the given one signed before too, and goes on alone; one that comes anew does not.
+    // If the key set changes, a given key that also signed before is sufficient, and the other
+    // signature is dropped. A new key is not sufficient.
     let three = set(vec![ksk(4), zsk(2), zsk(3)]);
     let signed = sign(&contents, &three, &options(Mechanism::Nsec)).unwrap();
     let (rtype, reason) = (Rtype::DNSKEY, AbsentSignature::DoesNotFit);
@@ -124,7 +125,8 @@ fn keys_beside_an_offline_one_keep_their_roles() {
     let anew = set(vec![ksk(5), zsk(2)]);
     let single = key_set(&[ksk(1), zsk(2)], &[], false);
     assert_eq!(absent(sign(&single, &anew, &options(Mechanism::Nsec))).1, [ksk(1).tag()]);
-    // A key that is published for later signs nothing, and leaves the others their roles.
+    // A key that is published for later use signs nothing and does not change the roles of the
+    // other keys.
     let signed =
         sign(&with_keys(&[ksk(5), zsk(3)]), &pair_of("example."), &options(Mechanism::Nsec)).unwrap();
     assert_sound(signed.contents());
@@ -133,7 +135,7 @@ fn keys_beside_an_offline_one_keep_their_roles() {
     let signed = sign(&with_keys(&[zsk(3)]), &csk_of("example."), &options(Mechanism::Nsec)).unwrap();
     assert_sound(signed.contents());
     assert_eq!(signers(signed.contents(), Rtype::SOA), [ksk(1).tag()]);
-    // A revoked key is not the one that validators start from.
+    // A revoked key is not an entry point for validators.
     let revoked = key("example.", ZONE_KEY | SEP | REVOKE, Algorithm::ED25519, 6);
     let refused = sign(&with_keys(&[ksk(1)]), &set(vec![revoked, zsk(2)]), &options(Mechanism::Nsec));
     assert_eq!(absent(refused).1, [ksk(1).tag()]);
@@ -148,7 +150,7 @@ fn signing_again_keeps_the_copied_signature_and_takes_a_newer_one() {
         let previous = Some(PreviousZone::new(&old, 14 * 86_400));
         let later = SignOptions { now: NOW + 3600, previous, ..options(mechanism) };
         assert!(resign(&contents, &keys, &later).unwrap().is_none());
-        // The input may have the record alone: the previous zone has the signature.
+        // The input may have only the DNSKEY record: the previous zone has the signature.
         let plain = with_keys(&[ksk(1), zsk(2)]);
         assert!(resign(&plain, &keys, &later).unwrap().is_none());
         let changes = ChangeSet::parse(b"+ new.example. 60 IN A 192.0.2.9\n", &name("example.")).unwrap();
@@ -157,7 +159,7 @@ fn signing_again_keeps_the_copied_signature_and_takes_a_newer_one() {
         let signed = resigned.into_signed().unwrap();
         assert_sound(signed.contents());
         assert_eq!(signers(signed.contents(), Rtype::DNSKEY), [ksk(1).tag()]);
-        // A key set that was signed again replaces what the previous zone has.
+        // A key set that was signed again replaces the key set of the previous zone.
         let newer = rewritten(&contents, EXPIRATION + 86_400);
         let signed = resign(&newer, &keys, &later).unwrap().unwrap();
         let signatures = node(signed.contents(), "example.").signatures(Rtype::DNSKEY).unwrap();
@@ -167,7 +169,7 @@ fn signing_again_keeps_the_copied_signature_and_takes_a_newer_one() {
     }
 }
 
-/// The zone with the signature over its DNSKEY RRset made anew.
+/// The zone with a new signature over its DNSKEY RRset.
 fn rewritten(zone: &Contents, expiration: u32) -> Contents {
     let fresh = signature(zone, "example.", Rtype::DNSKEY, &ksk(1), |fields| fields.expiration = expiration);
     rewrite(zone, |_, rtype, covered, rdata| {

@@ -1,11 +1,12 @@
-//! Random zones: what is signed verifies, and what is damaged afterwards does not.
+//! Random zones: a signed zone verifies, and a zone that is damaged afterwards does not.
 
 use super::*;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::RngSeed;
 
-/// Owners from a small alphabet, so that cuts, DNAMEs, wildcards and empty non-terminals meet.
+/// Owners from a small alphabet, so that zone cuts, DNAMEs, wildcards and empty non-terminals
+/// coincide.
 pub(super) fn any_zone() -> impl Strategy<Value = String> {
     let label = prop::sample::select(vec!["a", "b", "C", "*", "\\000", "z1"]);
     let owner = prop::collection::vec(label, 1..5).prop_map(|labels| labels.join("."));
@@ -32,7 +33,7 @@ pub(super) fn config(cases: u32, seed: u64) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), ..ProptestConfig::default() }
 }
 
-/// Records that a signature vouches for, and signatures: node, type, type covered, place in the RRset.
+/// Signed records and signatures: node, type, type covered, index in the RRset.
 fn protected(contents: &Contents) -> Vec<(usize, Rtype, Rtype, usize)> {
     let mut out = Vec::new();
     for node in contents.nodes() {
@@ -60,7 +61,8 @@ proptest! {
         let report = report(signed.contents());
         prop_assert_eq!(report.faults, vec![]);
         prop_assert_eq!(report.mechanism, Some(mechanism));
-        // Written and read again it is the same zone, and signing it again makes the same chain.
+        // The zone is the same after it is written and read. Signing it again generates the same
+        // chain.
         let again = read_zone(&text(signed.contents()), contents.apex());
         prop_assert_eq!(text(&again), text(signed.contents()));
         let twice = sign(&again, &keys, &options).unwrap();
@@ -73,7 +75,8 @@ proptest! {
         let targets = protected(signed.contents());
         let (index, rtype, covered, at) = targets[which.index(targets.len())];
         let mut seen = 0;
-        // The lowest bit: the sixth one is that of the case of letters, which canonical form levels.
+        // Flips the lowest bit. The sixth bit distinguishes upper and lower case, which the
+        // canonical form removes.
         let damaged = rewrite(signed.contents(), |node, of, covers, rdata| {
             if node.index() == index && (of, covers) == (rtype, covered) {
                 if seen == at {
@@ -94,7 +97,7 @@ proptest! {
             let fields = Bench::fields(line);
             let rtype: Rtype = fields[3].parse().unwrap();
             let node = node(&contents, fields[0]);
-            // Without its SOA record it is no zone, and is refused when it is read.
+            // A zone without its SOA record is rejected when it is read.
             rtype != Rtype::SOA && (rtype == Rtype::RRSIG || node.signatures(rtype).is_some())
         };
         let targets: Vec<&String> = bench.lines.iter().filter(signed).collect();

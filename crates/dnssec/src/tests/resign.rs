@@ -1,4 +1,4 @@
-//! Signing again what was signed before: what is kept, what is made anew, and the serial.
+//! Signing a zone again: reused signatures, new signatures, and the serial.
 
 use super::*;
 use crate::sign::{
@@ -38,7 +38,7 @@ fn signatures(contents: &Contents) -> Vec<(Name, Rtype, Vec<u8>)> {
         .collect()
 }
 
-/// Owner and type of the signatures of `new` that `old` has not.
+/// Owner and type of the signatures of `new` that `old` does not have.
 fn fresh(old: &Contents, new: &Contents) -> Vec<(String, Rtype)> {
     let before = signatures(old);
     let fresh = signatures(new).into_iter().filter(|signature| !before.contains(signature));
@@ -75,7 +75,7 @@ fn delegations_that_change_their_servers_take_no_signature() {
         let options = later(mechanism, &old, 1);
         let resigned = resign_changes(&changes, &pair_of("example."), &options).unwrap().unwrap();
         assert_eq!(resigned.statistics().signatures, 1, "the SOA record's");
-        // The apex and the delegation; with NSEC3 the record of each, if any.
+        // The apex and the delegation; with NSEC3, also the record of each, if it exists.
         assert!(resigned.names_planned().unwrap() <= 4);
     }
 }
@@ -92,7 +92,7 @@ fn nothing_is_signed_where_nothing_changes_and_nothing_expires() {
             let none = ChangeSet::between(&old, &old, is_data);
             assert!(resign_changes(&none, &keys, &options).unwrap().is_none());
         }
-        // Within the last quarter all of them are made anew.
+        // In the last quarter of the validity period, all signatures are replaced.
         let options = later(mechanism, &old, 11);
         let none = ChangeSet::between(&old, &old, is_data);
         let resigned = resign(&zone(RECORDS), &keys, &options).unwrap().unwrap();
@@ -100,7 +100,7 @@ fn nothing_is_signed_where_nothing_changes_and_nothing_expires() {
         assert_eq!(resigned.statistics().serial, 8);
         let mended = resign_changes(&none, &keys, &options).unwrap().unwrap();
         assert_eq!(text(mended.into_signed().unwrap().contents()), text(resigned.contents()));
-        // A serial that has moved is published.
+        // A serial that has increased is published.
         let moved = text(&zone(RECORDS)).replace(" 7 3600", " 9 3600");
         let moved = read_zone(&moved, &name("example."));
         let options = later(mechanism, &old, 1);
@@ -169,7 +169,8 @@ fn every_step_of_a_roll_over_keeps_what_it_can() {
             previous = Some(signed.into_contents());
         }
         let data = outcomes[0].0 - 1;
-        // The SOA and DNSKEY RRsets change in each step, and with another ZSK or algorithm all else gets a signature.
+        // The SOA and DNSKEY RRsets change in each step. With another ZSK or algorithm, all other
+        // RRsets get new signatures.
         assert_eq!(outcomes[1], (1 + 2 + data - 1, data - 1));
         assert_eq!(outcomes[2], (2, data - 1));
         assert_eq!(outcomes[3], (3, data - 1));
@@ -184,7 +185,7 @@ fn signatures_by_a_key_that_the_previous_zone_did_not_publish_are_not_kept() {
     let keys = pair_of("example.");
     let old = signed(&zone(RECORDS), Mechanism::Nsec);
     let tag = keys.keys().iter().find(|key| !key.is_sep()).unwrap().tag();
-    // Another key of the same tag would look so: the DNSKEY record differs.
+    // The result of a signature by another key with the same tag: the DNSKEY record differs.
     let foreign = rewrite(&old, |_, rtype, _, rdata| {
         if rtype == Rtype::DNSKEY && nonesuch_crypto::key_tag(rdata) == tag {
             rdata.swap(4, 6);
@@ -263,7 +264,7 @@ fn changes_that_do_not_fit_are_errors_that_name_the_line() {
     }
 }
 
-/// The zone compiled in short chunks.
+/// The zone, compiled in short chunks.
 fn compile(contents: &Contents) -> Vec<u8> {
     let mut octets = Vec::new();
     compiled::write_in_chunks(contents, Verification::Nothing, 300, &mut octets).unwrap();
@@ -273,7 +274,7 @@ fn compile(contents: &Contents) -> Vec<u8> {
 #[test]
 fn of_a_compiled_zone_no_more_is_looked_at_than_the_changes_concern() {
     let keys = pair_of("example.");
-    // More names than signatures are verified of.
+    // More names than signatures that are verified.
     let records: String = (0..150).map(|number| format!("n{number} A 192.0.2.1\n")).collect();
     let changes = ChangeSet::parse(b"+ n7.example. 3600 IN A 192.0.2.77\n", &name("example.")).unwrap();
     for mechanism in ALL {
@@ -286,7 +287,7 @@ fn of_a_compiled_zone_no_more_is_looked_at_than_the_changes_concern() {
         for at in (320..sound.len() - 64).step_by(307) {
             let mut octets = sound.clone();
             octets[at] ^= 1;
-            // A directory that is spoiled is always seen, and so is the first chunk.
+            // A damaged directory and a damaged first chunk are always detected.
             let Ok(zone) = StoredZone::of_octets(octets) else { continue };
             let Ok(outcome) = resign_stored(&zone, &changes, &keys, &options) else {
                 refused += 1;
@@ -294,7 +295,8 @@ fn of_a_compiled_zone_no_more_is_looked_at_than_the_changes_concern() {
             };
             let IncrementalResult::Signed(resigned) = outcome else { panic!("{outcome:?}") };
             let mut out = Vec::new();
-            // Where a short chunk is joined to a spoiled one, that is seen too; what was passed on its reader finds.
+            // A damaged chunk that a short chunk is joined to is also detected. The reader of the
+            // output finds damage in chunks that are copied.
             if compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out).is_ok() {
                 assert!(compiled::read(&out).unwrap_err().to_string().starts_with("altered"));
                 mended += 1;
@@ -322,7 +324,7 @@ fn a_compiled_zone_of_which_nothing_is_to_be_signed_stays() {
         }
         let facts = crate::inspect::denial_by_directory(&zone).unwrap();
         assert_eq!(Some(facts), crate::inspect::denial(&old));
-        // Another mechanism, or another key, is for the whole zone.
+        // Another mechanism or another key requires signing the whole zone.
         for other in ALL.into_iter().filter(|other| *other != mechanism) {
             let outcome = resign_stored(&zone, &none, &keys, &later(other, &old, 1)).unwrap();
             assert!(matches!(outcome, IncrementalResult::Impossible), "{other}");
@@ -330,7 +332,7 @@ fn a_compiled_zone_of_which_nothing_is_to_be_signed_stays() {
     }
 }
 
-/// A signed zone file is passed on in parts only where it is as it is written here.
+/// Parts of a signed zone file are copied only if their form equals the output of this program.
 #[test]
 fn zone_files_in_another_form_are_not_compared() {
     let after = zone(RECORDS);
@@ -384,7 +386,7 @@ fn what_a_signed_zone_file_lacks_is_made_from_the_whole_zone() {
             matches!(outcome, IncrementalResult::Signed(_))
         };
         assert!(sign_again(sound.clone()));
-        // The last record of the chain with its signature; the signature of the DS RRset.
+        // The last chain record with its signature; the signature over the DS RRset.
         let link = if mechanism == Mechanism::Nsec { "NSEC" } else { "NSEC3" };
         let (record, of_link) = (format!("\t{link}\t"), format!("\tRRSIG\t{link} "));
         let last = sound.lines().rfind(|line| line.contains(&record)).unwrap();
@@ -419,7 +421,8 @@ fn with_jitter_refreshes_spread_over_the_days_and_go_on_doing_so() {
         made.push(signed.statistics().signatures);
         previous = signed.into_contents();
     }
-    // A signature lasts 5 to 14 days, of which 3.5 are the refresh window: a run makes about one in six anew.
+    // A signature is valid for 5 to 14 days, and the refresh window is 3.5 days: one run replaces
+    // about one in six signatures.
     let (most, sum) = (*made.iter().max().unwrap(), made.iter().sum::<u64>());
     assert!(most < total / 3, "{most} of {total}: {made:?}");
     assert!(sum > 4 * total && sum < 10 * total, "{sum} of {total}");

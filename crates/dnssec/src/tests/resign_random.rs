@@ -1,5 +1,6 @@
-//! Random zones and random edits: both ways of signing incrementally make the zone that signing from scratch makes,
-//! apart from the signatures that they keep, and make no signature that need not be made.
+//! Random zones and random edits. Both methods of incremental signing generate the same zone as
+//! signing from scratch, apart from the signatures that they reuse. They make no unnecessary
+//! signature.
 
 use super::*;
 use crate::sign::{IncrementalResult, PreviousZone, resign_changes, resign_compared, resign_stored};
@@ -14,8 +15,8 @@ const DAY: u32 = 86_400;
 /// A record: owner below `example.`, TTL, type and RDATA.
 type Line = (String, u32, &'static str);
 
-/// Owners from a small alphabet, so that cuts, DNAMEs, wildcards and empty non-terminals meet, and that an owner may be
-/// the one of an NSEC3 record.
+/// Owners from a small alphabet, so that zone cuts, DNAMEs, wildcards and empty non-terminals
+/// coincide, and so that an owner can equal that of an NSEC3 record.
 fn any_owner() -> impl Strategy<Value = String> {
     let mut labels: Vec<String> = ["a", "b", "C", "*", "\\000", "z1"].map(str::to_owned).to_vec();
     for owner in ["a.example.", "example."] {
@@ -43,12 +44,12 @@ fn any_line() -> impl Strategy<Value = Line> {
     (any_owner(), prop::sample::select(vec![3600, 3600, 600]), data)
 }
 
-/// What becomes of a record.
+/// An edit of a record.
 #[derive(Clone, Copy, Debug)]
 enum Edit {
     Keep,
     Drop,
-    /// The owner in upper case.
+    /// Writes the owner in upper case.
     Raise,
     Ttl,
 }
@@ -73,7 +74,8 @@ fn zone_of(lines: &[Line], serial: u32, minimum: u32) -> Contents {
     let mut text = format!(
         "$ORIGIN example.\n@ 3600 SOA ns1 hostmaster {serial} 3600 300 3600000 {minimum}\n@ 3600 NS ns.elsewhere.test.\n"
     );
-    // The parent zone has the DS records of the apex (RFC 4035 §2.4), and the verifier says so.
+    // DS records of the apex belong to the parent zone (RFC 4035 §2.4), and the verifier reports
+    // them.
     let is_ours = |(owner, _, data): &&Line| *owner != "@" || !data.starts_with("DS ");
     for (owner, ttl, data) in lines.iter().filter(is_ours) {
         text += &format!("{owner} {ttl} {data}\n");
@@ -81,7 +83,7 @@ fn zone_of(lines: &[Line], serial: u32, minimum: u32) -> Contents {
     read_zone(&text, &name("example."))
 }
 
-/// How the zone is signed the first and the second time.
+/// Parameters of the first and second signing.
 #[derive(Clone, Debug)]
 struct Manner {
     mechanism: Mechanism,
@@ -99,7 +101,7 @@ impl Manner {
         let mut options = SignOptions::new(self.mechanism, now - 3600, now + 14 * DAY);
         options.now = now;
         options.jitter = 10 * DAY;
-        // The keys are others the second time, too.
+        // The second signing may use other keys.
         options.allow_unsafe_transition = true;
         if self.salt {
             options.nsec3 = Nsec3Params { salt: vec![1, 2], iterations: 1 };
@@ -113,7 +115,7 @@ fn any_manner() -> impl Strategy<Value = Manner> {
         .prop_map(|(mechanism, pair, salt)| Manner { mechanism, pair, salt, minimum: 900 })
 }
 
-/// The same manner, and sometimes another one.
+/// Two equal manners, or sometimes two different ones.
 fn any_pair_of_manners() -> impl Strategy<Value = (Manner, Manner)> {
     let minimum = prop::sample::select(vec![900, 900, 300]);
     let other = (any_manner(), minimum).prop_map(|(manner, minimum)| Manner { minimum, ..manner });
@@ -123,7 +125,7 @@ fn any_pair_of_manners() -> impl Strategy<Value = (Manner, Manner)> {
     })
 }
 
-/// Asserts that each signature of `new` is that of `old` where that is as good.
+/// Asserts that each signature of `new` equals that of `old` if that one is still suitable.
 fn assert_minimal(old: &Contents, new: &Contents, now: u32, refresh: u32, made: u64) {
     let mut missing = 0;
     for node in new.nodes() {
@@ -153,7 +155,7 @@ fn assert_minimal(old: &Contents, new: &Contents, now: u32, refresh: u32, made: 
     assert_eq!(missing, made);
 }
 
-/// The zone's text without the RDATA of its signatures.
+/// The text of the zone without the RDATA of its signatures.
 fn unsigned_text(contents: &Contents) -> String {
     let cut = |line: &str| match line.split_once("\tRRSIG\t") {
         Some((head, rdata)) => format!("{head}\tRRSIG\t{}\n", rdata.split(' ').next().unwrap_or("")),
@@ -215,7 +217,8 @@ proptest! {
             let (a, b) = (mended.statistics(), resigned.statistics());
             prop_assert_eq!(a, b);
         }
-        // The same of a compiled zone in chunks of a few names, of which no more is loaded than is needed.
+        // The same test with a compiled zone in chunks of a few names. No more chunks are loaded
+        // than necessary.
         let mut image = Vec::new();
         compiled::write_in_chunks(&old, Verification::Nothing, octets, &mut image).unwrap();
         let zone = StoredZone::of_octets(image).unwrap();
@@ -229,7 +232,8 @@ proptest! {
             }
             outcome => prop_assert!(mended.names_planned().is_none(), "{:?}", outcome),
         }
-        // The same of the two zone files, of which the signed one is read only where it differs.
+        // The same test with the two zone files. The signed file is read only where the files
+        // differ.
         let compared = compiled::compare_octets(text(&old).into_bytes(), &after).unwrap().unwrap();
         match resign_compared(&compared.previous, &compared.changes, &after, &keys, &options).unwrap() {
             IncrementalResult::Signed(parts) => {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A zone of the RFCs with its keys, both of RSA.
+/// A zone of the RFCs with its keys, both RSA.
 fn example(file: &str, zone: &str, keys: &[&str]) -> Option<(Contents, KeySet)> {
     let folder = nonesuch_testing::data("rfc-zones/test-data")?;
     let contents = read::read_file(&folder.join(file), Some(&name(zone))).unwrap().contents;
@@ -45,7 +45,7 @@ fn rfc4035_appendix_a() {
         "xx.example. example. A HINFO AAAA RRSIG NSEC",
     ];
     assert_eq!(chain(signed.contents(), Rtype::NSEC), expected);
-    // The RFC has two RRSIGs over DNSKEY, of a KSK that signs nothing else.
+    // The RFC has two RRSIG records over DNSKEY; one is by a KSK that signs nothing else.
     assert_eq!(signed.statistics().signatures, signed.statistics().rrsets_signed);
 }
 
@@ -87,7 +87,7 @@ fn rfc9077_ttl_is_the_lesser_of_soa_ttl_and_minimum() {
         let Some((contents, keys)) = example(file, "example.org.", &keys) else { return };
         for mechanism in ALL {
             let signed = sign(&contents, &keys, &options(mechanism)).unwrap();
-            // The examples leave the NS records out.
+            // The examples omit the NS records.
             let fault =
                 Fault { owner: name("example.org."), rtype: Some(Rtype::NS), reason: FaultReason::NoNs };
             assert_eq!(report(signed.contents()).faults, [fault]);

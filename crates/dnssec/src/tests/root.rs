@@ -1,4 +1,4 @@
-//! The real root zone of 2017.
+//! The root zone of August 2017.
 
 use super::*;
 use crate::verify::Anchor;
@@ -50,7 +50,7 @@ fn the_root_zone_expires() {
 #[test]
 fn one_flipped_bit_in_the_root_zone_is_found_and_named() {
     let Some((contents, _)) = root() else { return };
-    // Every RRset that has a signature, and the signatures themselves; a spread of them is damaged one by one.
+    // Every signed RRset and the signatures themselves. A sample of them is damaged one by one.
     let mut targets = Vec::new();
     for node in contents.nodes() {
         for rrset in node.rrsets() {

@@ -1,10 +1,11 @@
-//! RRsets that the signer repairs or refuses: different TTLs, and more octets than a message has.
+//! RRsets that the signer repairs or rejects: different TTLs, and more octets than a message can
+//! have.
 
 use super::*;
 use crate::sign::{PreviousZone, SignError, resign_changes, sign_streaming};
 use nonesuch_zone::ChangeSet;
 
-/// RFC 2181 §5.2: all records get the lowest TTL, so that the signed zone is sound.
+/// RFC 2181 §5.2: all records get the lowest TTL, and the signed zone is sound.
 #[test]
 fn records_of_different_ttls_are_signed_with_the_lowest() {
     let contents = zone("many 600 A 192.0.2.1\nmany 300 A 192.0.2.2");
@@ -12,7 +13,7 @@ fn records_of_different_ttls_are_signed_with_the_lowest() {
         let signed = signed(&contents, mechanism);
         assert_eq!(node(&signed, "many.example.").rrset(Rtype::A).unwrap().ttl(), 300);
     }
-    // The same for a zone that is signed already.
+    // The same test with a zone that is already signed.
     let lines = text(&signed(&zone("many A 192.0.2.1\nmany A 192.0.2.2"), Mechanism::Nsec));
     let raised = lines.replacen("many.example.\t3600\tIN\tA\t", "many.example.\t7200\tIN\tA\t", 1);
     let previous = read_zone(&raised, &name("example."));
@@ -23,7 +24,8 @@ fn records_of_different_ttls_are_signed_with_the_lowest() {
     assert_sound(sign(&previous, &pair_of("example."), &options(Mechanism::Nsec)).unwrap().contents());
 }
 
-/// TXT records that take 65,455 octets with header and question: a message has room for them, and not for a signature beside them.
+/// TXT records that take 65,455 octets with header and question. They fit into a message, but not
+/// together with a signature.
 fn nearly_a_message(owner: &str) -> String {
     let record = |number: usize| format!("{owner} TXT \"{number:05}{}\"\n", "x".repeat(239));
     let all: String = (0..254).map(record).collect();

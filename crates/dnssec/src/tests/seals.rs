@@ -1,4 +1,4 @@
-//! The seal over stored proofs: by whom, over what.
+//! The seal over stored proofs: its signer and its content.
 
 use super::*;
 use crate::denial::nsec5::{Proofs, ProveOptions, prove_chain};
@@ -26,7 +26,7 @@ fn a_seal_is_read_back_and_is_of_that_key_alone() {
     let read = Proofs::read(&octets(&proofs)).unwrap();
     assert!(read == proofs && read.is_signed_by(&keys));
     assert!(!read.is_signed_by(&csk_of("example.")), "the seal is the ZSK's");
-    // The serial is sealed too.
+    // The seal also covers the serial.
     proofs.set_serial(8);
     assert!(!proofs.is_signed_by(&keys));
 }

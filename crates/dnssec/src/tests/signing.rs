@@ -1,4 +1,4 @@
-//! The cases of signing, each by itself; every zone is verified after signing.
+//! The cases of signing, one by one. Every zone is verified after signing.
 
 use super::*;
 use crate::keys::{KeyTimes, ds_rdata};
@@ -33,7 +33,7 @@ fn empty_non_terminals_are_made_once_and_not_where_names_are() {
     );
     let hashed = signed(&contents, Mechanism::Nsec3);
     let count = hashed.nodes().filter(|node| node.has(Rtype::NSEC3)).count();
-    // Apex, five names, and the two empty ones: ent and c.ent.
+    // The apex, five names, and the two empty non-terminals ent and c.ent.
     assert_eq!(count, 1 + 5 + 2);
 }
 
@@ -43,7 +43,7 @@ fn wildcard() {
         let signed = signed(&zone("*.w TXT \"any\""), mechanism);
         let node = node(&signed, "*.w.example.");
         let rdata = node.signatures(Rtype::TXT).unwrap().rdatas().next().unwrap();
-        // RFC 4034 §3.1.3: the asterisk is not counted.
+        // RFC 4034 §3.1.3: the asterisk label is not counted.
         assert_eq!(Rrsig::parse(rdata).unwrap().labels, 2);
     }
 }
@@ -89,7 +89,7 @@ fn insecure_delegation() {
     assert_eq!(nsec(&by_nsec, "d.example."), "example. NS RRSIG NSEC");
     assert_eq!(signed_types(&by_nsec, "d.example."), [Rtype::NSEC]);
     let hashed = signed(&contents, Mechanism::Nsec3);
-    // Nothing is signed there: no RRSIG bit (RFC 5155 §7.1).
+    // Nothing is signed at this name: the bit map has no RRSIG bit (RFC 5155 §7.1).
     assert_eq!(nsec3_types(&hashed, "d.example.").as_deref(), Some("NS"));
     assert_eq!(signed_types(&hashed, "d.example."), []);
 }
@@ -103,7 +103,8 @@ fn opted_out_delegation() {
     assert_eq!(nsec3_types(&hashed, "d.example."), None);
     assert_eq!(nsec3_types(&hashed, "e.ent.example."), None);
     assert_eq!(nsec3_types(&hashed, "i.both.example."), None);
-    // An empty non-terminal above insecure delegations alone goes with them; another one stays.
+    // An empty non-terminal that exists only for insecure delegations is omitted with them. Another
+    // empty non-terminal stays.
     assert_eq!(nsec3_types(&hashed, "ent.example."), None);
     assert_eq!(nsec3_types(&hashed, "both.example.").as_deref(), Some(""));
     for node in hashed.nodes().filter(|node| node.has(Rtype::NSEC3)) {
@@ -235,7 +236,7 @@ fn upper_case_names_are_signed_in_lower_case() {
     for mechanism in ALL {
         let upper = signed(&read_zone(&text_of(records), &apex), mechanism);
         assert!(text(&upper).contains("Host.Sub.eXaMple."));
-        // Signatures fit the same zone in lower case.
+        // The signatures also verify for the same zone in lower case.
         let lower: String = text(&upper).lines().map(lower_case_of_names).collect();
         assert_sound(&read_zone(&lower, &apex));
     }
@@ -244,7 +245,7 @@ fn upper_case_names_are_signed_in_lower_case() {
     assert_eq!(nsec(&by_nsec, "Z.SUB.example."), "example. A RRSIG NSEC");
 }
 
-/// A line with owner and RDATA in lower case, but for what base64 says.
+/// A line with owner and RDATA in lower case, except Base64 text.
 fn lower_case_of_names(line: &str) -> String {
     let fields = Bench::fields(line);
     let keep = matches!(fields[3], "RRSIG" | "DNSKEY" | "NSEC" | "NSEC3");
@@ -266,7 +267,7 @@ fn labels_of_63_octets_and_names_of_255() {
 
 #[test]
 fn a_hashed_owner_may_be_a_name_of_the_zone() {
-    // As in RFC 5155, appendix A: a name that is the hash of another one.
+    // As in RFC 5155, appendix A: a name that equals the hash of another one.
     let owner = hashed("ns1.example.");
     let contents = zone(&format!("ns1 A 192.0.2.1\n{owner} A 192.0.2.2\nsub.{owner} TXT \"below\""));
     for mechanism in [Mechanism::Nsec3, Mechanism::Nsec3OptOut] {
@@ -290,7 +291,7 @@ fn an_apex_too_long_for_nsec3_is_refused() {
     assert_sound(sign(&contents, &pair_of(&shorter), &options(Mechanism::Nsec3)).unwrap().contents());
 }
 
-/// Every type of RFC 4034 §6.2 that has names, but for SOA, RRSIG and NSEC, which have tests of their own.
+/// Every type of RFC 4034 §6.2 with names, except SOA, RRSIG and NSEC, which have separate tests.
 const LOWERED: [&str; 21] = [
     "NS TARGET.Example.",
     "MD TARGET.Example.",
@@ -318,7 +319,7 @@ const LOWERED: [&str; 21] = [
 #[test]
 fn canonical_form_of_every_type_of_rfc4034_section_6_2() {
     let lines = LOWERED.iter().enumerate().map(|(number, record)| match record.split_once(' ') {
-        // An NS record of the zone's own stands at the apex alone.
+        // NS records of the zone itself are only at the apex.
         Some(("NS", _)) => format!("@ {record}\n"),
         _ => format!("n{number} {record}\n"),
     });
@@ -341,7 +342,7 @@ fn soa_and_rrsig_names_are_signed_in_lower_case() {
     let upper = signed(&zone("a A 192.0.2.1"), Mechanism::Nsec);
     let other = text(&upper).replace("hostmaster.example.", "HOSTMASTER.example.");
     assert_sound(&read_zone(&other, &name("example.")));
-    // RRSIG: the signer's name is signed in lower case, however it is written.
+    // RRSIG: the signer's name is signed in lower case, regardless of its case in the record.
     let other = rewrite(&upper, |_, rtype, _, rdata| {
         if rtype == Rtype::RRSIG {
             rdata[19..26].make_ascii_uppercase();
@@ -410,7 +411,7 @@ fn jitter_spreads_expirations_and_follows_its_seed() {
     assert!(expirations_with(0, 1).iter().all(|expiration| *expiration == EXPIRATION));
     let drawn = expirations_with(1000, 1);
     assert!(drawn.iter().all(|expiration| (EXPIRATION - 1000..=EXPIRATION).contains(expiration)));
-    // Four hundred draws reach each quarter of the range.
+    // Four hundred random values are enough to reach each quarter of the range.
     for quarter in 0..4 {
         let least = EXPIRATION - 250 * (quarter + 1);
         let share = drawn.iter().filter(|expiration| (least..least + 250).contains(expiration)).count();
@@ -437,7 +438,7 @@ fn serial_policies() {
         assert!(signed.warnings().is_empty());
         assert_eq!(policy.to_string().to_uppercase().parse(), Ok(policy));
     }
-    // Once more in the same second, the time would not move forward.
+    // A second signing in the same second would not increase the time.
     let mut options = options(Mechanism::Nsec);
     (options.serial, options.now) = (SerialPolicy::Unixtime, 7);
     let signed = sign(&zone(""), &csk_of("example."), &options).unwrap();
@@ -468,7 +469,7 @@ fn cds_and_cdnskey_on_request() {
             [ds_rdata(ksk.owner.view(), &ksk.dnskey_rdata(), nonesuch_crypto::DigestType::SHA256).unwrap()]
         );
         assert_eq!(rrset(Rtype::CDNSKEY), [ksk.dnskey_rdata()]);
-        // RFC 7344 §4.1: signed by a key that the DS RRset names.
+        // RFC 7344 §4.1: signed by a key to which the DS RRset refers.
         for rtype in [Rtype::CDS, Rtype::CDNSKEY] {
             let rdata =
                 node(signed.contents(), "example.").signatures(rtype).unwrap().rdatas().next().unwrap();
@@ -623,7 +624,7 @@ fn options_out_of_range_are_refused() {
         error(|options| options.jitter = EXPIRATION - INCEPTION),
         SignError::Jitter { jitter: period, period }
     );
-    // Signatures that were expired when they are made.
+    // Signatures that have expired when they are made.
     let expired = error(|options| (options.now, options.jitter) = (EXPIRATION - 3600, 3600));
     assert_eq!(expired, SignError::Jitter { jitter: 3600, period: 3600 });
     let keys = csk_of("other.");
@@ -663,7 +664,8 @@ fn progress_reaches_the_number_of_signatures() {
     assert_eq!(statistics.rrsets_signed, 2 * 1500 + 5);
 }
 
-/// What a signalling name says of another zone's keys is data as any other (RFC 9615 §2); so are keys of hosts.
+/// Records at a signalling name about keys of another zone are ordinary data (RFC 9615 §2), and so
+/// are keys of hosts.
 #[test]
 fn keys_away_from_the_apex_are_signed_by_the_zsk() {
     let zsk = pair_of("example.").keys().iter().find(|key| !key.is_sep()).unwrap().tag();
@@ -680,7 +682,8 @@ fn keys_away_from_the_apex_are_signed_by_the_zsk() {
     }
 }
 
-/// What can be signed but is refused when it is verified: the warnings are the faults.
+/// A zone that can be signed and that verification rejects: the warnings of the signer are the
+/// faults of the verification.
 #[test]
 fn what_verifying_refuses_is_warned_of() {
     let (tag, digest) = (csk_of("example.").keys()[0].tag(), "00".repeat(32));
@@ -713,7 +716,7 @@ fn what_verifying_refuses_is_warned_of() {
         let said = signed.warnings()[0].to_string();
         assert!(said.contains(says), "{said}");
     }
-    // In their place, or below a cut, they are as they should be.
+    // In the correct place, or below a zone cut, the records are sound.
     let sound = [
         format!("d NS ns\nx.d DNSKEY {key}\nx.d CDS {tag} 15 2 {digest}"),
         format!("_dsboot.c._signal.ns CDS {tag} 15 2 {digest}"),
@@ -727,7 +730,7 @@ fn what_verifying_refuses_is_warned_of() {
     }
 }
 
-/// The same where a previous zone is mended by changes.
+/// The same test with incremental signing by a change set on a previous zone.
 #[test]
 fn what_verifying_refuses_is_warned_of_among_changes() {
     let keys = csk_of("example.");

@@ -1,4 +1,5 @@
-//! What the step from one version to the next breaks (RFC 6781 §4.1), told of two zones and by the signer.
+//! Faults of the step from one version to the next (RFC 6781 §4.1), detected between two zones and
+//! by the signer.
 
 use super::*;
 use crate::keys::{KeyRecord, REVOKE, SEP, SyncKeys, ZONE_KEY};
@@ -49,10 +50,10 @@ fn kinds(faults: &[TransitionFault]) -> Vec<&'static str> {
     faults.iter().map(kind).collect()
 }
 
-/// Keys that sign a version, and keys that are published alone.
+/// Keys that sign a version, and keys that are only published.
 type VersionKeys = (Vec<KeyPair>, Vec<KeyPair>);
 
-/// Steps of roll-overs, with what they break.
+/// Steps of rollovers with their faults.
 fn steps() -> Vec<(&'static str, VersionKeys, VersionKeys, &'static [&'static str])> {
     let of = |keys: Vec<KeyPair>| (keys, Vec::new());
     let csk = |algorithm, seed| key("example.", ZONE_KEY | SEP, algorithm, seed);
@@ -66,7 +67,7 @@ fn steps() -> Vec<(&'static str, VersionKeys, VersionKeys, &'static [&'static st
             &[],
         ),
         ("the old ZSK goes", (vec![ksk(1), zsk(3)], vec![zsk(2)]), of(vec![ksk(1), zsk(3)]), &[]),
-        // The new ZSK was published, and the old one goes as the new one begins to sign.
+        // The new ZSK was published, and the old one is removed when the new one begins to sign.
         (
             "the signing ZSK goes",
             (vec![ksk(1), zsk(2)], vec![zsk(3)]),
@@ -77,7 +78,7 @@ fn steps() -> Vec<(&'static str, VersionKeys, VersionKeys, &'static [&'static st
         ("a new ZSK signs", of(vec![ksk(1), zsk(2)]), of(vec![ksk(1), zsk(3)]), &["data", "removed"]),
         ("a second ZSK signs too", of(vec![ksk(1), zsk(2)]), of(vec![ksk(1), zsk(2), zsk(3)]), &[]),
         ("a second KSK signs too", of(vec![ksk(1), zsk(2)]), of(vec![ksk(1), ksk(4), zsk(2)]), &[]),
-        // The successor signed already.
+        // The successor already signed.
         ("the old KSK goes", of(vec![ksk(1), ksk(4), zsk(2)]), of(vec![ksk(4), zsk(2)]), &[]),
         ("Double-DS", of(vec![ksk(1), zsk(2)]), of(vec![ksk(4), zsk(2)]), &["keys"]),
         ("the KSK goes", of(vec![ksk(1), zsk(2)]), of(vec![zsk(2)]), &["keys"]),
@@ -127,8 +128,8 @@ fn steps_that_break_validators_are_told_of_two_zones() {
     }
 }
 
-/// RFC 4034 §2.1.1: the SEP flag is a hint. A key without it that signs everything is replaced step by step by one that has it,
-/// or stays as a zone-signing key.
+/// RFC 4034 §2.1.1: the SEP flag is a hint. A key without it that signs everything is either
+/// replaced step by step by a key with it, or remains as a zone-signing key.
 #[test]
 fn a_sole_key_without_the_sep_flag_rolls_to_one_with_it() {
     let signed_again = |before: &Contents, keys: Vec<KeyPair>, others: &[KeyPair]| {
@@ -156,11 +157,12 @@ fn a_sole_key_without_the_sep_flag_rolls_to_one_with_it() {
     both.sort_unstable();
     let sole = signed_by(vec![zsk(2)], &[], Mechanism::Nsec);
     assert_eq!(signers(&sole, Rtype::DNSKEY), [old]);
-    // Published first, or at once.
+    // The new key is published first, or signs at once.
     let published = signed_again(&sole, vec![zsk(2)], &[ksk(1)]);
     assert_eq!(signers(&published, Rtype::DNSKEY), [old]);
     let mut double = signed_again(&sole, vec![zsk(2), ksk(1)], &[]);
-    // Signing again changes nothing: nobody knows when the parent has the new key's DS record.
+    // Signing again changes nothing: the signer does not know when the parent has the DS record of
+    // the new key.
     for _ in 0..2 {
         assert_eq!(
             (signers(&double, Rtype::DNSKEY), signers(&double, Rtype::SOA)),
@@ -168,21 +170,21 @@ fn a_sole_key_without_the_sep_flag_rolls_to_one_with_it() {
         );
         double = signed_again(&double, vec![zsk(2), ksk(1)], &[]);
     }
-    // When the parent has it, the old key is published alone, and then goes.
+    // When the parent has it, the old key is only published, and is later removed.
     let alone = signed_again(&double, vec![ksk(1)], &[zsk(2)]);
     assert_eq!((signers(&alone, Rtype::DNSKEY), signers(&alone, Rtype::SOA)), (vec![new], vec![new]));
     let last = signed_again(&alone, vec![ksk(1)], &[]);
     assert_eq!(last.apex_rrset(Rtype::DNSKEY).unwrap().count(), 1);
 }
 
-/// The zone compiled in short chunks.
+/// The zone, compiled in short chunks.
 fn compile(contents: &Contents) -> StoredZone {
     let mut octets = Vec::new();
     compiled::write_in_chunks(contents, Verification::Nothing, 300, &mut octets).unwrap();
     StoredZone::of_octets(octets).unwrap()
 }
 
-/// The faults of a step where both versions are held as contents, as compiled zones and as images.
+/// The faults of a step for both versions as contents, as compiled zones and as images.
 fn faults_of_each_form(before: &Contents, after: &Contents, now: Option<u32>) -> [Vec<TransitionFault>; 3] {
     let (keys, next_keys) = (KeyState::of(before).unwrap(), KeyState::of(after).unwrap());
     let faults = |data, next_data| {
@@ -214,7 +216,8 @@ fn contents_compiled_zones_and_images_have_the_same_faults() {
     }
 }
 
-/// Signing software may replace signatures little by little: the old key must stay until none is left that it alone made.
+/// Signing software may replace signatures gradually: the old key must stay until no RRset is
+/// signed only by it.
 #[test]
 fn one_rrset_that_a_removed_key_alone_signs_is_found() {
     let both = signed_by(vec![ksk(1), zsk(2), zsk(3)], &[], Mechanism::Nsec);
@@ -238,13 +241,13 @@ fn one_rrset_that_a_removed_key_alone_signs_is_found() {
     for faults in faults_of_each_form(&before, &after, Some(NOW)) {
         assert_eq!(faults, std::slice::from_ref(&fault));
     }
-    // Nobody holds what has expired.
+    // No validator caches data with expired signatures.
     for faults in faults_of_each_form(&before, &after, Some(EXPIRATION + 1)) {
         assert_eq!(faults, []);
     }
 }
 
-/// The zone with the DNSKEY records of these keys, the key set signed by `pairs`.
+/// The zone with the DNSKEY records of these keys. `pairs` sign the key set.
 fn signed_key_set(zone: &Contents, keys: &[KeyPair], pairs: Vec<KeyPair>) -> Contents {
     let records = keys.iter().map(KeyRecord::of).collect();
     let options = KeySetOptions {
@@ -269,7 +272,8 @@ fn a_sole_key_without_the_sep_flag_signs_the_key_set_beside_one_with_it() {
     assert_eq!(transition_between(&before, &after), []);
 }
 
-/// What an online signer signs is in no zone: its keys are those that the DNSKEY RRset has for data.
+/// A zone that is signed online does not contain its signatures: the signers are the keys of the
+/// DNSKEY RRset for data.
 #[test]
 fn a_key_set_without_any_key_that_signed_online_is_found() {
     let key_set = |keys: &[KeyPair]| signed_key_set(&zone(RECORDS), keys, vec![ksk(1)]);
@@ -335,12 +339,13 @@ fn another_kind_of_chain_needs_another_serial() {
     assert_eq!(transition(versions[0], versions[1], None), []);
 }
 
-/// A signature is told by tag and algorithm; a key of the new version that has those of an old key is another one.
+/// Tag and algorithm identify the key of a signature. A key of the new version with the tag and
+/// algorithm of an old key is still another key.
 #[test]
 fn keys_of_one_tag_are_told_apart() {
     let before = signed_by(vec![ksk(1), zsk(2)], &[], Mechanism::Nsec);
     let tag = zsk(2).tag();
-    // Two octets at even places are swapped: the tag is the same (RFC 4034, appendix B).
+    // Two octets at even positions are swapped: the tag is the same (RFC 4034, appendix B).
     let after = rewrite(&before, |_, rtype, _, rdata| {
         if rtype == Rtype::DNSKEY && key_tag(rdata) == tag {
             rdata.swap(4, 6);

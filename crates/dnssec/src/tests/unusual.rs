@@ -1,5 +1,6 @@
-//! The table of sound but unusual zones: each in each algorithm and mechanism, and none gives a false alarm. Warnings
-//! are expected exactly. Each zone is written, read again, verified again, and compiled as a server would.
+//! The table of sound but unusual zones. No zone causes a false fault with any algorithm and
+//! mechanism, and the expected warnings are exact. Each zone is written, read again, verified
+//! again, and compiled as a server would do.
 
 mod chains;
 mod digests;
@@ -16,27 +17,27 @@ use crate::verify::{Anchor, VerifyWarning};
 use nonesuch_zone::Image;
 use rayon::prelude::*;
 
-/// Algorithm and mechanism that a case is tried in.
+/// Algorithm and mechanism of a test of a case.
 #[derive(Clone, Copy)]
 struct Cell {
     algorithm: Algorithm,
     mechanism: Mechanism,
 }
 
-/// A case that is sound.
+/// A sound case.
 struct Row {
     case: &'static str,
-    /// The rule that allows it.
+    /// The rule that permits it.
     rule: &'static str,
     scope: Scope,
     make: Make,
 }
 
-/// How its zone is made.
+/// How the zone of a case is generated.
 enum Make {
-    /// Signed with one key; the records below the apex.
+    /// The records below the apex. The zone is signed with one key.
     Records(&'static str),
-    /// By steps of its own.
+    /// A function generates the zone.
     Steps(fn(Cell) -> Sound),
 }
 
@@ -48,7 +49,7 @@ const fn row(case: &'static str, rule: &'static str, scope: Scope, make: fn(Cell
     Row { case, rule, scope, make: Make::Steps(make) }
 }
 
-/// A sound zone and how it is verified.
+/// A sound zone and the parameters of its verification.
 struct Sound {
     contents: Contents,
     now: u32,
@@ -56,7 +57,7 @@ struct Sound {
     warnings: Vec<VerifyWarning>,
     /// The stored proofs, with NSEC5.
     proofs: Option<Arc<Proofs>>,
-    /// Warnings about them.
+    /// Warnings about the stored proofs.
     of_proofs: Vec<VerifyWarning>,
 }
 
@@ -77,7 +78,7 @@ impl Sound {
         self
     }
 
-    /// As [`Sound::warned`], of a warning that is about the stored proofs.
+    /// Like [`Sound::warned`], for a warning about the stored proofs.
     fn only_by_proofs(mut self, warning: VerifyWarning) -> Self {
         self.of_proofs.push(warning);
         self
@@ -113,22 +114,22 @@ impl Cell {
         options(self.mechanism)
     }
 
-    /// The zone of `contents`, signed with `keys`; nothing is asserted yet.
+    /// The zone of `contents`, signed with `keys`, without any assertion.
     fn bench(self, contents: &Contents, keys: Vec<KeyPair>, options: &SignOptions<'_>) -> Bench {
         Bench::of(contents, Arc::new(KeySet::new(contents.apex(), keys).unwrap()), options)
     }
 
-    /// As [`Cell::bench`], with these records and options as usual.
+    /// Like [`Cell::bench`], with these records and default options.
     fn signed(self, records: &str, keys: Vec<KeyPair>) -> Bench {
         self.bench(&zone(records), keys, &self.options())
     }
 }
 
-/// What most steps start from.
+/// The records with which most functions begin.
 const RECORDS: &str = "a A 192.0.2.1\nb TXT \"t\"\nd NS ns.d\nns.d A 192.0.2.9\n*.w A 192.0.2.1\nx.ent A 192.0.2.1\n\
     s NS ns.elsewhere.test.\ns DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000";
 
-/// Tries each case in each cell of its scope.
+/// Tests each case in each cell of its scope.
 #[track_caller]
 fn try_all(rows: &[Row]) {
     let mut all = Vec::new();

@@ -1,5 +1,5 @@
-//! Validating answers. Each test has a sound answer and, made of it, answers with one thing wrong, signed anew where that is
-//! needed, so that nothing but that one check can refuse them.
+//! Validation of responses. Each test has a sound response, and responses with one error that are
+//! derived from it and signed again if necessary, so that only one check can reject them.
 
 mod aliases;
 mod compact;
@@ -29,7 +29,7 @@ const SOA: &str = "ns.test. h.test. 7 3600 300 3600000 900";
 const DS: &str = "1 13 2 00112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF";
 const YXDOMAIN: Rcode = Rcode(6);
 
-/// A response in the making, and the key that signs its records.
+/// A response that a test builds, and the key that signs its records.
 #[derive(Clone)]
 struct Reply {
     name: Name,
@@ -38,11 +38,11 @@ struct Reply {
     flags: u16,
     records: Vec<Record>,
     signer: Arc<KeyPair>,
-    /// RDATA of the NSEC5 keys that are trusted.
+    /// RDATA of the trusted NSEC5 keys.
     nsec5_keys: Vec<Vec<u8>>,
 }
 
-/// The key of the zone `example.`; with NSEC5 it has the number of an alias.
+/// The key of the zone `example.`; with NSEC5 it has an alias algorithm number.
 fn signer(algorithm: Algorithm) -> Arc<KeyPair> {
     Arc::new(key("example.", 257, algorithm, 1))
 }
@@ -96,7 +96,7 @@ impl Reply {
         self
     }
 
-    /// Adds an RRset in wire form with a signature, whose fields `change` may alter before it is made.
+    /// Adds an RRset in wire form with a signature. `change` may modify its fields before.
     fn raw_signed(
         self,
         section: Section,
@@ -120,7 +120,7 @@ impl Reply {
         sign_by(&self.signer, owner, rtype, rdatas, change)
     }
 
-    /// Adds an RRset with a signature; records are parted by line ends.
+    /// Adds an RRset with a signature. Line ends separate its records.
     fn signed_as(
         self,
         section: Section,
@@ -142,7 +142,8 @@ impl Reply {
         self.signed_as(Section::Answer, owner, rtype, text, |_| {})
     }
 
-    /// An answer that a wildcard was expanded to: its RRSIG has so many labels.
+    /// Adds a response that was expanded from a wildcard: the Labels field of its RRSIG is
+    /// `labels`.
     fn expanded(self, owner: &str, rtype: Rtype, text: &str, labels: u8) -> Self {
         self.signed_as(Section::Answer, owner, rtype, text, |fields| fields.labels = labels)
     }
@@ -155,7 +156,7 @@ impl Reply {
         self.authority("example.", Rtype::SOA, SOA)
     }
 
-    /// Lets go of the records that `is_unwanted` picks.
+    /// Removes the records that `is_unwanted` selects.
     fn without(mut self, is_unwanted: impl Fn(&Record) -> bool) -> Self {
         let before = self.records.len();
         self.records.retain(|record| !is_unwanted(record));
@@ -163,7 +164,7 @@ impl Reply {
         self
     }
 
-    /// Alters the records that `is_wanted` picks.
+    /// Modifies the records that `is_wanted` selects.
     fn altered(mut self, is_wanted: impl Fn(&Record) -> bool, alter: impl Fn(&mut Record)) -> Self {
         let mut altered = 0;
         for record in self.records.iter_mut().filter(|record| is_wanted(record)) {
@@ -198,7 +199,7 @@ impl Reply {
         validate(question, &self.message(), keys, now, budget)
     }
 
-    /// Validates with the one key that signs, and the NSEC5 keys.
+    /// Validates with the signing key and the NSEC5 keys.
     fn validate(&self) -> Validation {
         let mut keys = trust(&self.signer);
         keys.set_nsec5_keys(self.nsec5_keys.iter().map(Vec::as_slice), &ValidationLimits::default());

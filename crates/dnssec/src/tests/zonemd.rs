@@ -1,11 +1,12 @@
-//! Digests of zones (RFC 8976): made while signing, and verified.
+//! Digests of zones (RFC 8976): generation by the signer, and verification.
 
 use super::*;
 use crate::sign::{SignError, SignWarning, sign_streaming};
 use crate::verify::{VerifyInputs, VerifyWarning, into_verified, verify_with_inputs};
 use nonesuch_zone::zonemd::{self, Zonemd, ZonemdHash};
 
-/// Glue, an occluded name, an empty non-terminal, a wildcard and letters in both cases, over several parts.
+/// Glue, an occluded name, an empty non-terminal, a wildcard and letters in both cases, distributed
+/// over several parts.
 fn records() -> String {
     let many: String = (0..1200).map(|number| format!("H{number} A 192.0.2.1\n")).collect();
     format!(
@@ -61,7 +62,8 @@ fn each_mechanism_with_each_hash_verifies_and_streaming_makes_the_same_zone() {
             let (lines, summary) = stream(&contents, &options);
             assert_eq!(summary.statistics, signed.statistics());
             let whole = text(signed.contents());
-            // The digests and their signature are the last lines; all else stands where it stood.
+            // The digests and their signature are the last lines. All other lines are in their
+            // previous places.
             let is_digest = |line: &&str| {
                 line.split(['\t', ' ']).any(|field| field == "ZONEMD") && !line.contains("\tNSEC")
             };
@@ -107,11 +109,12 @@ fn by_default_the_digests_of_the_zone_are_made_anew() {
     options.zonemd = Some(vec![ZonemdHash::Sha384, ZonemdHash::Sha384]);
     let asked = sign(&zone(""), &pair_of("example."), &options).unwrap();
     assert_eq!(digests(asked.contents()), [record(asked.contents(), 8, ZonemdHash::Sha384)]);
-    // That of the SOA record.
+    // The TTL of the SOA record.
     assert_eq!(asked.contents().apex_rrset(Rtype::ZONEMD).unwrap().ttl(), 3600);
 }
 
-/// Keys of two algorithms, one split: signatures of several keys, which need not stand in canonical order.
+/// Keys of two algorithms, one of them as KSK and ZSK: signatures of several keys, which may not be
+/// in canonical order.
 #[test]
 fn signatures_of_several_keys_are_digested_in_canonical_order() {
     let keys =
@@ -146,7 +149,8 @@ fn an_error_of_the_taker_ends_signing() {
     assert!(matches!(sign(&pair_of("elsewhere.")), Err(Failure::Sign(SignError::KeysOfOtherZone { .. }))));
 }
 
-/// What verifying an unsigned zone with these ZONEMD records at its apex finds: algorithms verified, faults, warnings.
+/// Verifies an unsigned zone with these ZONEMD records at its apex. Returns verified hash
+/// algorithms, faults and warnings.
 fn outcome(zonemd: &[String]) -> (Vec<ZonemdHash>, Vec<FaultReason>, Vec<VerifyWarning>) {
     let lines: String = zonemd.iter().map(|rdata| format!("@ ZONEMD {rdata}\n")).collect();
     let contents = zone(&format!("a A 192.0.2.1\n{lines}"));
@@ -166,14 +170,14 @@ fn what_is_wrong_with_digests_is_told() {
     let (short, long) = (ZonemdHash::Sha384, ZonemdHash::Sha512);
     let good = record(&contents, 7, short);
     let other = record(&contents, 7, long);
-    // Over other records.
+    // A digest of other records.
     let wrong = record(&zone("a A 192.0.2.2"), 7, short);
     let mismatch = FaultReason::ZonemdMismatch { hash: short };
     assert_eq!(outcome(&[]), (vec![], vec![], vec![]));
     assert_eq!(outcome(std::slice::from_ref(&good)), (vec![short], vec![], vec![]));
     assert_eq!(outcome(&[good.clone(), other.clone()]), (vec![short, long], vec![], vec![]));
     assert_eq!(outcome(std::slice::from_ref(&wrong)), (vec![], vec![mismatch.clone()], vec![]));
-    // One good record suffices.
+    // One valid record is sufficient.
     let spare = |reason: &FaultReason| vec![VerifyWarning::SpareZonemd { reason: reason.clone() }];
     assert_eq!(outcome(&[wrong.clone(), other.clone()]), (vec![long], vec![], spare(&mismatch)));
 
@@ -191,7 +195,7 @@ fn what_is_wrong_with_digests_is_told() {
             (digits.len() / 2, FaultReason::ZonemdLength { hash: short, found: digits.len() / 2 });
         assert_eq!(outcome(&[format!("7 1 1 {digits}")]), (vec![], vec![expected], vec![]), "{found}");
     }
-    // No reader takes these, but a transfer could bring them.
+    // No reader of zone files accepts these records, but a transfer could contain them.
     let cut = |octets: usize| {
         let whole = zone(&format!("a A 192.0.2.1\n@ ZONEMD {good}"));
         let cut = rewrite(&whole, |_, rtype, _, rdata| {
@@ -210,7 +214,7 @@ fn unsupported_digests_say_nothing() {
     let unknown = |scheme, hash| VerifyWarning::UnsupportedZonemd { scheme, hash };
     let records = ["7 1 240 00112233445566778899AABB", "7 2 1 00112233445566778899AABB"].map(str::to_owned);
     assert_eq!(outcome(&records), (vec![], vec![], vec![unknown(1, 240), unknown(2, 1)]));
-    // Beside a wrong one of a supported algorithm they do not help.
+    // Together with an invalid record of a supported algorithm they do not help.
     let wrong = format!("7 1 1 {}", "00".repeat(48));
     let all = [&records[..], &[wrong]].concat();
     assert_eq!(outcome(&all).1, [FaultReason::ZonemdMismatch { hash: ZonemdHash::Sha384 }]);
@@ -226,7 +230,7 @@ fn away_from_the_apex_a_digest_is_data() {
     assert_eq!(rdatas(signed.contents(), "a.example.", Rtype::ZONEMD), ["1 1 1 00112233445566778899AABB"]);
 }
 
-/// A change that signatures do not cover, as of glue, is found by the digest alone.
+/// Signatures do not cover glue. Only the digest detects a change of it.
 #[test]
 fn altered_glue_of_a_signed_zone_is_found() {
     let contents = zone("sub NS ns.sub\nns.sub A 192.0.2.7");
@@ -237,14 +241,15 @@ fn altered_glue_of_a_signed_zone_is_found() {
     let faults = report(&read_zone(&altered, &name("example."))).faults;
     let reason = FaultReason::ZonemdMismatch { hash: ZonemdHash::Sha384 };
     assert_eq!(faults, [Fault { owner: name("example."), rtype: Some(Rtype::ZONEMD), reason }]);
-    // Without its ZONEMD record the chain says that there was one.
+    // Without the ZONEMD record, the chain shows that it existed.
     let without: Vec<&str> =
         altered.lines().filter(|line| !line.contains("\tZONEMD\t") && !line.contains("\tZONEMD ")).collect();
     let faults = report(&read_zone(&without.join("\n"), &name("example."))).faults;
     assert_eq!(faults[0].reason, FaultReason::BitmapExtra(Rtype::ZONEMD));
 }
 
-/// The publisher digested the records with the TTLs that they had (RFC 8976 §3.3), and the lowest one is known of each RRset.
+/// The publisher computed the digest with the original TTLs (RFC 8976 §3.3). Only the lowest TTL of
+/// each RRset is known.
 #[test]
 fn a_digest_over_records_with_different_ttls_cannot_be_checked() {
     let check = |rest: &str| {
@@ -274,7 +279,7 @@ fn the_digest_of_an_unsigned_zone_is_verified() {
     let right = zone(&format!("@ ZONEMD 7 1 1 {}", data_encoding::HEXUPPER.encode(&digest.1)));
     let report = verify(&right, &VerifyOptions::default());
     assert_eq!((report.faults, report.zonemd, report.mechanism), (vec![], vec![ZonemdHash::Sha384], None));
-    // Where a trust anchor says that the zone is signed, the digest is not enough.
+    // If a trust anchor shows that the zone is signed, the digest is not sufficient.
     let anchors = vec![crate::verify::Anchor::Ds(vec![0; 36])];
     let report = verify(&right, &VerifyOptions { anchors, ..VerifyOptions::default() });
     assert_eq!(report.faults[0].reason, FaultReason::NoDnskey);
