@@ -1,4 +1,5 @@
-//! Minimally covering NSEC and compact denial: each record tells the truth, and validators conclude what they are to.
+//! Minimally covering NSEC and compact denial: each record is true, and validators draw the
+//! intended conclusions.
 
 use super::*;
 use crate::denial::names::common_labels;
@@ -7,7 +8,7 @@ use std::collections::BTreeSet;
 
 const QTYPES: [Rtype; 4] = [Rtype::A, Rtype::TXT, Rtype::DS, Rtype(65_401)];
 
-/// An NSEC record, read.
+/// A parsed NSEC record.
 #[derive(Debug)]
 struct Nsec {
     owner: Name,
@@ -16,7 +17,7 @@ struct Nsec {
 }
 
 impl Nsec {
-    /// Reads a record, which must be in canonical form.
+    /// Parses a record, which must be in canonical form.
     fn read(record: &GeneratedRecord) -> Self {
         assert_eq!((record.rtype, record.ttl), (Rtype::NSEC, DENIAL_TTL));
         let (next, map) = NameRef::split_from(&record.rdata).unwrap();
@@ -27,7 +28,7 @@ impl Nsec {
         Self { owner: record.owner.clone(), next: next.to_name(), types: bitmap::types(map).collect() }
     }
 
-    /// RFC 4035 §5.4, RFC 6840 §4.1.
+    /// Whether the record covers `name` (RFC 4035 §5.4, RFC 6840 §4.1).
     fn covers(&self, name: NameRef<'_>, apex: &Name) -> bool {
         let is_ancestor_cut = name.is_below(self.owner.view())
             && (self.types.contains(&Rtype::DNAME)
@@ -36,7 +37,8 @@ impl Nsec {
         within && !is_ancestor_cut
     }
 
-    /// Labels of the closest encloser of `name` that a validator derives from this record.
+    /// Number of labels of the closest encloser of `name` that a validator derives from this
+    /// record.
     fn encloser_labels(&self, name: NameRef<'_>) -> usize {
         common_labels(self.owner.view(), name).max(common_labels(self.next.view(), name))
     }
@@ -46,7 +48,7 @@ impl Nsec {
     }
 }
 
-/// Whether `name` is the child zone's, or occluded.
+/// Whether `name` belongs to the child zone or is occluded.
 fn is_hidden(zone: &Zone, name: NameRef<'_>) -> bool {
     let depths = zone.apex.view().label_count()..name.label_count();
     depths.map(|depth| name.suffix(depth)).any(|above| {
@@ -54,8 +56,8 @@ fn is_hidden(zone: &Zone, name: NameRef<'_>) -> bool {
     })
 }
 
-/// No record denies what exists, nor says more than the zone does. `lies` are the types of an owner that compact denial
-/// makes up.
+/// Asserts that no record denies an existing name or contains a false type. `lies` are the invented
+/// types of a nonexistent owner in compact denial.
 fn check_truth(zone: &Zone, record: &Nsec, lies: Option<&BTreeSet<Rtype>>) {
     for exists in zone.names.keys() {
         assert!(!record.covers(exists.view(), &zone.apex), "{exists} is denied by {record:?}");
@@ -68,22 +70,23 @@ fn check_truth(zone: &Zone, record: &Nsec, lies: Option<&BTreeSet<Rtype>>) {
     types.extend([Rtype::RRSIG, Rtype::NSEC]);
     assert_eq!(record.types, types, "types at {}", record.owner);
     assert!(!is_hidden(zone, record.owner.view()), "{record:?} stands where the zone has no say");
-    // The next name of a DNAME's record may be below it: nothing is covered so.
+    // The next name of a record at a DNAME may be below it: the record covers nothing in that case.
     let depths = zone.apex.view().label_count()..record.next.view().label_count();
     let crossed = depths.map(|depth| record.next.view().suffix(depth)).find(|above| zone.is_cut(*above));
     assert_eq!(crossed, None, "{record:?} leads into a child zone");
     assert!(record.next.view().is_at_or_below(zone.apex.view()));
 }
 
-/// Whether a wildcard matches `name`, which does not exist (RFC 4592 §3.3.1); one that is a zone cut does not (§4.2).
+/// Whether a wildcard matches the nonexistent name `name` (RFC 4592 §3.3.1). A wildcard that is a
+/// zone cut does not match (§4.2).
 fn is_wildcard_match(zone: &Zone, name: NameRef<'_>) -> bool {
     let mut ancestors = (0..name.label_count()).rev().map(|labels| name.suffix(labels));
     let encloser = ancestors.find(|ancestor| zone.types(*ancestor).is_some()).unwrap();
     zone.wildcard(encloser).is_some_and(|wildcard| !zone.is_cut(wildcard.view()))
 }
 
-/// No name that a wildcard matches equals or lies below an owner that does not exist; an owner that no label fits in front
-/// of is excepted.
+/// Asserts that a nonexistent owner has no names at or below it that a wildcard matches. An owner
+/// to which no label can be prepended is an exception.
 fn check_owner(zone: &Zone, record: &Nsec) {
     let owner = record.owner.view();
     let has_room = Name::prepend(b"x", owner).is_ok();
@@ -91,9 +94,10 @@ fn check_owner(zone: &Zone, record: &Nsec) {
     assert!(!(is_synthesized && has_room && is_wildcard_match(zone, owner)), "a wildcard matches {record:?}");
 }
 
-/// A record has no name that exists and that the question does not contain, but the closest encloser's wildcard, and what
-/// must be the owner since a record from elsewhere would deny it: a zone cut or DNAME that all names directly before the
-/// denied one are below, or the one name before it. Next names follow from the question alone.
+/// Asserts that a record does not disclose existing names. Allowed are names in the question, the
+/// wildcard of the closest encloser, and an owner without an alternative, because another record
+/// would deny it. Such an owner is a zone cut or DNAME directly above all predecessors of the
+/// denied name, or the only predecessor. Next names depend only on the question.
 fn check_disclosure(zone: &Zone, record: &Nsec, qname: NameRef<'_>, case: &Case) {
     let mut known = Vec::new();
     let depths = zone.apex.view().label_count()..=qname.label_count();
@@ -127,8 +131,8 @@ fn check_disclosure(zone: &Zone, record: &Nsec, qname: NameRef<'_>, case: &Case)
     assert!(is_known, "{record:?} reveals its owner to who asks for {qname}");
 }
 
-/// The records cover `qname`, and the validator derives the closest encloser that it has. Unbound takes the longest that
-/// any NSEC record of the response gives.
+/// Asserts that the records cover `qname` and that a validator derives the correct closest
+/// encloser. Unbound uses the longest that any NSEC record of the response gives.
 fn check_absence(zone: &Zone, records: &[Nsec], qname: NameRef<'_>, encloser: &Name) {
     assert!(records.iter().any(|record| record.covers(qname, &zone.apex)), "{qname}: {records:?}");
     let labels = encloser.view().label_count();
@@ -136,7 +140,8 @@ fn check_absence(zone: &Zone, records: &[Nsec], qname: NameRef<'_>, encloser: &N
         assert!(record.owner.view() != qname, "{qname} is matched: {record:?}");
         if record.covers(qname, &zone.apex) {
             assert_eq!(record.encloser_labels(qname), labels, "closest encloser of {qname} by {record:?}");
-            // BIND and Unbound take a next name below the denied one for an empty non-terminal.
+            // BIND and Unbound conclude from a next name below the denied name that the denied name
+            // is an empty non-terminal.
             assert!(!record.next.view().is_at_or_below(qname));
         }
         assert!(record.encloser_labels(qname) <= labels, "closest encloser of {qname} by {record:?}");
@@ -186,7 +191,8 @@ fn check_cut(records: &[Nsec], cut: &Name) {
     assert_eq!(record.types, BTreeSet::from([Rtype::NS, Rtype::RRSIG, Rtype::NSEC]));
 }
 
-/// RFC 9824: at most one record, at the question name (at a cut, the cut).
+/// Checks compact denial (RFC 9824): at most one record, at the question name (at a zone cut, at
+/// the cut).
 fn check_compact(zone: &Zone, qname: NameRef<'_>, qtype: Rtype) {
     let case = zone.case(qname, qtype);
     let records: Vec<Nsec> = zone.made(Mechanism::Compact, &case, qname).iter().map(Nsec::read).collect();
@@ -231,14 +237,14 @@ fn lines(zone: &Zone, mechanism: Mechanism, question: &str, qtype: Rtype) -> Vec
         .collect()
 }
 
-/// A label, filled up to 63 octets with the greatest octet, as names are shown.
+/// A label, extended to 63 octets with the greatest octet, in presentation form.
 fn full(label: &[u8]) -> String {
     let mut octets = label.to_vec();
     octets.resize(63, 255);
     Name::prepend(&octets, NameRef::ROOT).unwrap().to_string().trim_end_matches('.').to_owned()
 }
 
-/// The last name that fits below `parent`, as names are shown.
+/// The last possible name below `parent`, in presentation form.
 fn last_below(parent: &str) -> String {
     longest_below(name(parent).view()).to_string()
 }
@@ -248,43 +254,47 @@ fn minimally_covering_records_of_every_case() {
     let zone = Zone::of(EVERY_CASE);
     let made = |question: &str, qtype| lines(&zone, Mechanism::MinimalNsec, question, qtype);
     let wildcard = |parent: &str| format!("{}.{parent} *\\000.{parent} RRSIG NSEC", full(b")"));
-    // NXDOMAIN: the next closer name with all below it, and the wildcard.
+    // NXDOMAIN: a record for the next closer name and all names below it, and a record for the
+    // wildcard.
     let denied = format!("{}.example. zz\\000.example. RRSIG NSEC", full(b"zy"));
     assert_eq!(made("zz.example.", Rtype::A), [denied.clone(), wildcard("example.")]);
     assert_eq!(made("p.q.ZZ.example.", Rtype::A), [denied, wildcard("example.")]);
     let denied = format!("{}.a.a.example. c\\000.a.a.example. RRSIG NSEC", full(b"b"));
     assert_eq!(made("c.a.a.example.", Rtype::A), [denied, wildcard("a.a.example.")]);
-    // Before all names of a parent: the parent's own record, with its types.
+    // Before all names below a parent: the record of the parent, with its types.
     let denied = "a.a.example. \\000\\000.a.a.example. A RRSIG NSEC".to_owned();
     assert_eq!(made("\\000.a.a.example.", Rtype::A), [denied, wildcard("a.a.example.")]);
     let denied = "ent.example. \\000\\000.ent.example. RRSIG NSEC".to_owned();
     assert_eq!(made("\\000.ent.example.", Rtype::A), [denied, wildcard("ent.example.")]);
-    // The sibling before exists: the last name that fits below it. No name that the question lacks is in the record.
+    // The preceding sibling exists: the owner is the last possible name below it. The record has no
+    // name that is not in the question.
     let denied = format!("{} a\\000\\000.example. RRSIG NSEC", last_below("a.example."));
     assert_eq!(made("a\\000.example.", Rtype::A), [denied, wildcard("example.")]);
-    // The sibling is a zone cut or owns a DNAME: its own record (RFC 6840 §4.1).
+    // The sibling is a zone cut or owns a DNAME: the record of the sibling (RFC 6840 §4.1).
     for (sibling, types) in [("d", "NS"), ("s", "NS DS"), ("n", "DNAME")] {
         let denied = format!("{sibling}.example. {sibling}\\000\\000.example. {types} RRSIG NSEC");
         assert_eq!(made(&format!("{sibling}\\000.example."), Rtype::A), [denied, wildcard("example.")]);
     }
-    // After all names of the zone, and before the wildcard, and the wildcard itself.
+    // A name after all names of the zone and before the wildcard, and the wildcard itself.
     let last = format!("{}.example.", full(&[255]));
     let before = format!("{}.example.", full(&[&[255; 62][..], &[254]].concat()));
     assert_eq!(made(&last, Rtype::A), [format!("{before} example. RRSIG NSEC"), wildcard("example.")]);
     assert_eq!(made("*.example.", Rtype::A), [wildcard("example.")]);
     assert_eq!(made("q.*.example.", Rtype::A), [wildcard("example.")]);
-    // Neighbours of the wildcard: one record denies both, for neither may be an owner or a next name.
+    // Neighbours of the wildcard: one record denies both names, because neither may be an owner or
+    // a next name.
     let both = format!("{}.example. *\\000\\000.example. RRSIG NSEC", full(b")"));
     assert_eq!(made("*\\000.example.", Rtype::A), [both]);
     let before = full(&[&b")"[..], &[255; 61], &[254]].concat());
     let both = format!("{before}.example. *\\000.example. RRSIG NSEC");
     assert_eq!(made(&format!("{}.example.", full(b")")), Rtype::A), [both]);
-    // NODATA, at an empty non-terminal and at the apex too.
+    // NODATA, also at an empty non-terminal and at the apex.
     assert_eq!(made("b.a.a.example.", Rtype::A), ["b.a.a.example. \\000.b.a.a.example. TXT RRSIG NSEC"]);
     assert_eq!(made("y.ent.example.", Rtype::A), ["y.ent.example. \\000.y.ent.example. RRSIG NSEC"]);
     assert_eq!(made("example.", Rtype::A), ["example. \\000.example. NS SOA RRSIG NSEC"]);
     assert_eq!(made("n.example.", Rtype::A), ["n.example. \\000.n.example. DNAME RRSIG NSEC"]);
-    // Wildcards: one matches the sibling before too, so the owner is the last name that fits below that.
+    // Wildcards: one also matches the preceding sibling. The owner is therefore the last possible
+    // name below the sibling.
     let closer = |sibling: &str, next: &str| {
         format!("{} {next}.w.example. RRSIG NSEC", last_below(&format!("{sibling}.w.example.")))
     };
@@ -302,13 +312,14 @@ fn minimally_covering_records_of_every_case() {
     assert_eq!(made("*\\000.w.example.", Rtype::TXT), [matching, covering("w.example.")]);
     let matching = "*.star.example. \\000.*.star.example. RRSIG NSEC".to_owned();
     assert_eq!(made("*\\000.star.example.", Rtype::A), [matching, covering("star.example.")]);
-    // A zone cut: nothing below it is named.
+    // A zone cut: the record has no name below it.
     for question in ["d.example.", "ns.d.example."] {
         assert_eq!(made(question, Rtype::DS), ["d.example. d\\000.example. NS RRSIG NSEC"]);
     }
     assert_eq!(made("i.un.example.", Rtype::A), ["i.un.example. i\\000.un.example. NS RRSIG NSEC"]);
     assert_eq!(made("s.example.", Rtype::A), [""; 0]);
-    // The wildcard exists, as a zone cut: it is not denied. Its record may cover what is denied too.
+    // The wildcard exists as a zone cut and is not denied. Its record may also cover the denied
+    // name.
     let closer = format!("{}.v.example. q\\000.v.example. RRSIG NSEC", full(b"p"));
     let matching = "*.v.example. *\\000.v.example. NS RRSIG NSEC".to_owned();
     assert_eq!(made("q.v.example.", Rtype::A), [matching, closer]);
@@ -319,7 +330,7 @@ fn minimally_covering_records_of_every_case() {
 fn compact_records_of_every_case() {
     let zone = Zone::of(EVERY_CASE);
     let made = |question: &str, qtype| lines(&zone, Mechanism::Compact, question, qtype);
-    // RFC 9824 §3.1, with its example's form.
+    // RFC 9824 §3.1, in the form of its example.
     assert_eq!(made("zz.example.", Rtype::A), ["zz.example. \\000.zz.example. RRSIG NSEC NXNAME"]);
     assert_eq!(
         made("P.q.zz.example.", Rtype::A),
@@ -343,10 +354,12 @@ fn compact_records_of_every_case() {
 fn validators_conclude_what_they_are_to() {
     check_all(&Zone::of(EVERY_CASE));
     check_all(&Zone::of(""));
-    // A wildcard below nothing, a DNAME at the apex, a name that is its own wildcard's neighbour.
+    // A wildcard below a wildcard, a DNAME at the apex, a name that is a neighbour of its own
+    // wildcard.
     check_all(&Zone::of("*.*.* A 192.0.2.1\n*\\000.* A 192.0.2.1\n"));
     check_all(&Zone::of("@ DNAME target.test.\n"));
-    // The names that end in labels of 63 octets 255 are the last ones below others: data, a zone cut, a DNAME.
+    // Names that end in labels of 63 octets 255 are the last ones below other names: data, a zone
+    // cut, a DNAME.
     let last = name(&last_below("a.example.")).to_string();
     let cut = full(&[255]);
     for below in [
@@ -389,8 +402,9 @@ fn the_root_and_an_apex_of_the_greatest_length() {
     }
 }
 
-/// The records over a zone that `mechanism` has signed are those over the zone without signatures; with compact denial what
-/// is closer than a wildcard is denied by the record of minimally covering NSEC.
+/// Asserts that the records for a zone signed with `mechanism` equal those for the unsigned zone.
+/// With compact denial, the record of minimally covering NSEC denies closer matches than a
+/// wildcard.
 fn check_over_signed(records: &str, mechanism: Mechanism) {
     let (unsigned, keys) = (zone(records), csk_of("example."));
     let signed = sign(&unsigned, &keys, &options(mechanism)).unwrap();
@@ -414,7 +428,8 @@ fn check_over_signed(records: &str, mechanism: Mechanism) {
     }
 }
 
-/// On top of a signed zone the chain that it has does not show; a wildcard's signature does not tell what it expands to.
+/// Online denial for a signed zone ignores the chain of the zone. The signature of a wildcard does
+/// not disclose the names to which it expands.
 #[test]
 fn over_signed_zones() {
     ALL.into_iter().for_each(|mechanism| check_over_signed(EVERY_CASE, mechanism));

@@ -1,5 +1,5 @@
-//! NSEC5: the records and proofs of each answer are those of the table "What a signed response carries", and one round of
-//! proving is enough for all that is not stored.
+//! NSEC5: the records and proofs of each response are those of the table "What a signed response
+//! carries". One round of proving is sufficient for all names without a stored proof.
 
 use super::*;
 use crate::denial::nsec5::{Nsec5, OPT_OUT, WILDCARD, hash_of as hash_of_owner};
@@ -11,16 +11,16 @@ const QTYPES: [Rtype; 3] = [Rtype::A, Rtype::TXT, Rtype::DS];
 
 type Hash = [u8; 32];
 
-/// A signed zone, and hashes computed once.
+/// A signed zone, with hashes that are computed once.
 struct Served {
     zone: Zone,
     opt_out: bool,
-    /// The hashes of the names of the chain, which are stored beside the zone.
+    /// The hashes of the names of the chain, which are stored with the zone.
     stored: HashMap<Name, Hash>,
     all: HashMap<Name, Hash>,
 }
 
-/// An NSEC5 record of an answer.
+/// An NSEC5 record of a response.
 #[derive(Debug)]
 struct Record {
     owner: Hash,
@@ -50,8 +50,9 @@ impl Served {
         *self.all.entry(owner.to_canonical()).or_insert_with(prove)
     }
 
-    /// Puts the answer together twice: what the first attempt asks for is known to the second, which asks for nothing
-    /// more. The names asked for, the records, and the names proved.
+    /// Builds the response twice. The hashes that the first attempt requests are available to the
+    /// second, which requests no more. Returns the requested names, the records, and the proved
+    /// names.
     fn answer(
         &mut self,
         case: &Case,
@@ -135,7 +136,8 @@ impl Served {
                 (self.zone.wildcard(encloser.view()), Some(next_closer(qname, encloser)))
             }
         };
-        // A wildcard that is an insecure delegation cannot be told from one that answers: its flag is set.
+        // A wildcard that is an insecure delegation cannot be distinguished from one that answers:
+        // the wildcard flag is set.
         let expected: Vec<Name> = matched.iter().chain(&covered).cloned().collect();
         assert_eq!(proved, expected, "{qname} {qtype} {case:?}");
         let owners: BTreeSet<Hash> = records.iter().map(|record| record.owner).collect();
@@ -192,7 +194,7 @@ fn every_case() {
     check_all("", 100);
 }
 
-/// A query for the owner of a record is one for a name that does not exist (RFC 5155 §7.2.8).
+/// A query for the owner of an NSEC5 record is a query for a nonexistent name (RFC 5155 §7.2.8).
 #[test]
 fn owners_of_records_do_not_exist() {
     let mut served = Served::new(EVERY_CASE, Mechanism::Nsec5);
@@ -201,7 +203,8 @@ fn owners_of_records_do_not_exist() {
     served.check(owner.view(), Rtype::NSEC5, true);
 }
 
-/// One record may match the encloser and cover the next closer name: it stands there once, with two proofs.
+/// One record may match the encloser and cover the next closer name. The response has it once, with
+/// two proofs.
 #[test]
 fn a_record_stands_once() {
     let mut served = Served::new("", Mechanism::Nsec5);

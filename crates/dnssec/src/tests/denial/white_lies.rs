@@ -1,4 +1,5 @@
-//! NSEC3 white lies: each record spans one hash, and validators conclude what they are to (RFC 5155 §8).
+//! NSEC3 white lies: each record covers one hash, and validators draw the intended conclusions (RFC
+//! 5155 §8).
 
 use super::*;
 use crate::denial::nsec3::{self, Nsec3};
@@ -8,7 +9,7 @@ const QTYPES: [Rtype; 3] = [Rtype::A, Rtype::TXT, Rtype::DS];
 
 type Hash = [u8; 20];
 
-/// An NSEC3 record, read.
+/// A parsed NSEC3 record.
 #[derive(Debug)]
 struct Lie {
     owner: Hash,
@@ -30,7 +31,7 @@ impl Lie {
         }
     }
 
-    /// RFC 5155 §1.3, "covers".
+    /// Whether the record covers `hash` (RFC 5155 §1.3).
     fn covers(&self, hash: &Hash) -> bool {
         match self.owner < self.next {
             true => self.owner < *hash && *hash < self.next,
@@ -43,7 +44,7 @@ fn hash(owner: NameRef<'_>) -> Hash {
     nonesuch_crypto::nsec3_hash(owner.to_canonical().wire(), &[], 0)
 }
 
-/// The types that the record of a name that exists shows (RFC 5155 §7.1).
+/// The types in the bit map of the record of an existing name (RFC 5155 §7.1).
 fn shown(zone: &Zone, owner: NameRef<'_>) -> BTreeSet<Rtype> {
     let mut types = zone.types(owner).unwrap().clone();
     let is_signed = if zone.is_cut(owner) { types.contains(&Rtype::DS) } else { !types.is_empty() };
@@ -73,7 +74,7 @@ fn check(zone: &Zone, qname: NameRef<'_>, qtype: Rtype) {
             assert!(matches(encloser.view()) && covers(next_closer(encloser)));
             let is_cut = matches!(case, Case::CutWildcard { .. });
             assert!(if is_cut { matches(wildcard.view()) } else { covers(wildcard.view()) });
-            // One record for both where the next closer name is the wildcard.
+            // If the next closer name is the wildcard, one record covers both.
             3 - usize::from(next_closer(encloser) == wildcard.view())
         }
         // §8.5.
@@ -114,7 +115,8 @@ fn every_case() {
     check_all(&Zone::of(""));
 }
 
-/// The encloser's and the wildcard's records are the same for all names below: a cache has them.
+/// The records of the encloser and the wildcard are the same for all names below the encloser: a
+/// cache can reuse them.
 #[test]
 fn two_of_three_records_serve_again() {
     let zone = Zone::of(EVERY_CASE);
@@ -127,7 +129,8 @@ fn two_of_three_records_serve_again() {
     assert_ne!(first[1], second[1]);
 }
 
-/// RFC 5155, appendix A: the hash of `a.example` with its salt and iterations, from the zone's own chain.
+/// RFC 5155, appendix A: the hash of `a.example` with the salt and iterations of the zone, from its
+/// chain.
 #[test]
 fn the_parameters_of_a_chain_are_kept() {
     let params = Nsec3Params { salt: vec![0xaa, 0xbb, 0xcc, 0xdd], iterations: 12 };

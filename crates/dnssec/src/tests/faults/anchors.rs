@@ -1,4 +1,5 @@
-//! Trust anchors and DS records that do not lead into the zone (RFC 4035 §5.2, RFC 4509, RFC 5011 §2.1).
+//! Trust anchors and DS records that match no key of the zone (RFC 4035 §5.2, RFC 4509, RFC 5011
+//! §2.1).
 
 use super::*;
 use crate::keys::{REVOKE, ds_rdata};
@@ -28,7 +29,7 @@ fn ds(key: &KeyPair) -> Vec<u8> {
     ds_rdata(name("example.").view(), &key.dnskey_rdata(), DigestType::SHA256).unwrap()
 }
 
-/// The anchor matches nothing: a fault, and a warning that names it.
+/// The anchor matches no key: a fault, and a warning that names the anchor.
 fn not_led_by(_: &mut Bench, anchor: Anchor) -> Found {
     let (tag, algorithm) = match &anchor {
         Anchor::Dnskey(rdata) => (nonesuch_crypto::key_tag(rdata), rdata.get(3).copied().unwrap_or(0)),

@@ -1,4 +1,5 @@
-//! Faults of the chain that every mechanism can have (RFC 4035 §2.3, RFC 5155 §7.1), and those of NSEC alone.
+//! Faults of the chain that can occur with every mechanism (RFC 4035 §2.3, RFC 5155 §7.1), and
+//! faults of NSEC.
 
 use super::*;
 
@@ -56,11 +57,12 @@ fn faults_of_chains() {
     plant_all(ROWS);
 }
 
-/// The chain's record of `owner` lacks a type, written in its bit map as `word`.
+/// The chain record of `owner` lacks a type; `word` is its form in the bit map.
 fn lacks(bench: &mut Bench, owner: &str, word: &str, rtype: Rtype) -> Found {
     let chain_type = bench.chain_type();
     let taken_out = |rdata: &str| {
-        // The bit map is behind the last name, hash or salt; blanks around keep longer mnemonics apart.
+        // The bit map follows the last name, hash or salt. The spaces around the word exclude
+        // longer mnemonics.
         let text = format!("{rdata} ");
         text.replacen(&format!("{word} "), " ", 1).trim_end().to_owned()
     };
@@ -78,7 +80,7 @@ fn bitmap_too_much(bench: &mut Bench) -> Found {
     found(&at, Some(rtype), FaultReason::BitmapExtra(Rtype::MX))
 }
 
-/// A validator could take it for the child's apex.
+/// A validator could treat the record as that of the apex of the child zone.
 fn bitmap_of_a_delegation_shows_soa(bench: &mut Bench) -> Found {
     let rtype = bench.chain_type();
     let at = bench.edit_chain("s.example.", |rdata| rdata.replace(" NS DS ", " NS SOA DS "));
@@ -146,7 +148,7 @@ fn record_missing(bench: &mut Bench) -> Found {
     found("b.example.", NSEC, FaultReason::ChainMissing)
 }
 
-/// The record before denies a name that is there.
+/// The preceding record denies an existing name.
 fn name_left_out(bench: &mut Bench) -> Found {
     record_missing(bench);
     bench.edit_chain("a.example.", |rdata| rdata.replace("b.example.", "c.example."));
@@ -159,7 +161,7 @@ fn record_too_much(bench: &mut Bench) -> Found {
     found("bb.example.", NSEC, FaultReason::ChainExtra)
 }
 
-/// The name exists, but owns nothing that NSEC could show.
+/// The name exists, but has no types for an NSEC record.
 fn record_at_empty_non_terminal(bench: &mut Bench) -> Found {
     bench.add("ent.example. 900 IN NSEC x.ent.example. RRSIG NSEC");
     bench.sign_more("ent.example.", Rtype::NSEC, untouched);

@@ -48,7 +48,7 @@ fn stranger(bench: &Bench) -> KeyPair {
     key("example.", 257, key_of(bench).1, 3)
 }
 
-/// Signs the zone anew with these records in it.
+/// Signs the zone again with these records.
 fn with(bench: &mut Bench, records: &[&str]) {
     let contents = zone(&format!("{RECORDS}\n{}", records.join("\n")));
     bench.sign_anew(&contents);
@@ -78,7 +78,7 @@ fn cds_of_the_zsk(bench: &mut Bench) -> Found {
     breaks(Rtype::CDS)
 }
 
-/// Validators would look for signatures of that algorithm.
+/// Validators would require signatures of that algorithm.
 fn cds_of_an_algorithm_without_keys(bench: &mut Bench) -> Found {
     let other = key("example.", 257, bench.other_algorithm(), 3);
     let (ours, theirs) =
@@ -87,7 +87,7 @@ fn cds_of_an_algorithm_without_keys(bench: &mut Bench) -> Found {
     breaks(Rtype::CDS)
 }
 
-/// Each of them holds a key that signs, one of them another beside.
+/// Both RRsets have a key that signs; one of them has an additional key.
 fn cds_and_cdnskey_differ(bench: &mut Bench) -> Found {
     let cds = cds_text(&bench.keys.keys()[0], DigestType::SHA256);
     let (key, other) = (cdnskey_text(&bench.keys.keys()[0]), cdnskey_text(&stranger(bench)));

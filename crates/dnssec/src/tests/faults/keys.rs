@@ -1,4 +1,5 @@
-//! Faults of the DNSKEY RRset (RFC 4034 §2, RFC 4035 §2.1 and §2.2, RFC 5011) and of records of keys elsewhere.
+//! Faults of the DNSKEY RRset (RFC 4034 §2, RFC 4035 §2.1 and §2.2, RFC 5011) and of misplaced key
+//! records.
 
 use super::*;
 use crate::keys::{KeyTimes, REVOKE};
@@ -27,7 +28,7 @@ fn faults_of_keys() {
 
 const APEX: &str = "example.";
 
-/// Every RRset that is signed: owner and type.
+/// Owner and type of every signed RRset.
 fn signed_rrsets(contents: &Contents) -> Vec<(String, Rtype)> {
     let mut out = Vec::new();
     for node in contents.nodes() {
@@ -37,7 +38,7 @@ fn signed_rrsets(contents: &Contents) -> Vec<(String, Rtype)> {
     out
 }
 
-/// The fault `reason` at every signed RRset for which `which` holds.
+/// The fault `reason` at every signed RRset that `which` selects.
 fn found_at(contents: &Contents, reason: &FaultReason, which: impl Fn(Rtype) -> bool) -> Found {
     let rrsets = signed_rrsets(contents).into_iter().filter(|(_, rtype)| which(*rtype));
     rrsets.fold(Found::default(), |all, (owner, rtype)| all.and(&owner, Some(rtype), reason.clone()))
@@ -49,7 +50,7 @@ fn no_dnskey(bench: &mut Bench) -> Found {
     found(APEX, DNSKEY, FaultReason::NoDnskey)
 }
 
-/// The only key is of an algorithm that is not supported: so are all signatures, as far as anybody knows.
+/// The algorithm of the only key is not supported, and therefore no signature can be verified.
 fn no_usable_key(bench: &mut Bench) -> Found {
     let (_, algorithm) = key_of(bench);
     let (from, to) = (format!(" 3 {} ", algorithm.0), " 3 5 ");
@@ -84,13 +85,13 @@ fn malformed_key(bench: &mut Bench) -> Found {
     found(APEX, DNSKEY, FaultReason::MalformedKey { tag, algorithm, error })
 }
 
-/// Another key takes the place of the one that signed, under the same signature.
+/// Another key replaces the key that signed. The signature is unchanged.
 fn key_altered(bench: &mut Bench) -> Found {
     with_keys(bench, [257, 257]);
     let (tag, algorithm) = key_of(bench);
     let other = key(APEX, 256, algorithm, 3);
     let second = bench.keys.keys()[1].tag();
-    // Both keys sign everything; the second one is exchanged after signing.
+    // Both keys sign everything. The second key is replaced after signing.
     let line = other.key_file_text(&KeyTimes::default()).lines().last().unwrap().to_owned();
     let rdata = line.split_once("DNSKEY").unwrap().1.trim().to_owned();
     let public = rdatas(&bench.contents(), APEX, Rtype::DNSKEY);
@@ -126,7 +127,7 @@ fn key_withdrawn(bench: &mut Bench) -> Found {
     found_at(&bench.contents(), &FaultReason::UnknownKey { tag, algorithm }, |rtype| rtype != Rtype::DNSKEY)
 }
 
-/// A key is published before anything is signed with its algorithm.
+/// A key is published before any signature of its algorithm exists.
 fn algorithm_signs_nothing(bench: &mut Bench) -> Found {
     let algorithm = bench.other_algorithm();
     let text = text_of_key(&key(APEX, 256, algorithm, 3));
@@ -144,7 +145,7 @@ fn algorithm_signs_the_keys_alone(bench: &mut Bench) -> Found {
     found_at(&bench.contents(), &FaultReason::MissingAlgorithm { algorithm }, |rtype| rtype != Rtype::DNSKEY)
 }
 
-/// A key that may not sign is in the DNSKEY RRset and signs one RRset in place of the one that may.
+/// A key that must not sign is in the DNSKEY RRset and signs one RRset instead of the proper key.
 fn unfit_key_signs(bench: &mut Bench, head: [u8; 3], flags: u16) -> Found {
     let (_, algorithm) = key_of(bench);
     let unfit = key(APEX, flags, algorithm, 2);
@@ -170,7 +171,7 @@ fn other_protocol_signs(bench: &mut Bench) -> Found {
     unfit_key_signs(bench, [1, 0, 4], 256)
 }
 
-/// A zone whose key 1 is revoked, beside key 2.
+/// A zone with the revoked key 1 and with key 2.
 fn with_revoked_key(bench: &mut Bench) -> KeyPair {
     with_keys(bench, [257 | REVOKE, 257]);
     key(APEX, 257 | REVOKE, key_of(bench).1, 1)
@@ -190,7 +191,7 @@ fn revoked_key_signs_data(bench: &mut Bench) -> Found {
     found("b.example.", A, FaultReason::MissingAlgorithm { algorithm: revoked.algorithm() })
 }
 
-/// The zone with one more record, signed as a whole: only its place is wrong.
+/// The zone with one more record, completely signed: only the place of the record is wrong.
 fn misplaced(bench: &mut Bench, record: &str, owner: &str, rtype: Rtype) -> Found {
     let contents = zone(&format!("{RECORDS}\n{record}"));
     bench.sign_anew(&contents);

@@ -99,19 +99,19 @@ fn faults_of_nsec3() {
     plant_all(ROWS);
 }
 
-/// The hash that the NSEC3 record at `owner` points to.
+/// The next hash of the NSEC3 record at `owner`.
 fn next_of(bench: &Bench, owner: &str) -> String {
     rdatas(&bench.contents(), owner, Rtype::NSEC3)[0].split(' ').nth(4).unwrap().to_owned()
 }
 
-/// Owners of all NSEC3 records, by hash.
+/// Owners of all NSEC3 records, in the order of their hashes.
 fn hashes(bench: &Bench) -> Vec<String> {
     let contents = bench.contents();
     let nodes = contents.nodes().filter(|node| node.has(Rtype::NSEC3));
     nodes.map(|node| node.name().to_string()).collect()
 }
 
-/// The owner of the record before a hash: the last of those before it, or the last of all.
+/// The owner of the record that precedes a hash: the last one before it, or the last of all.
 fn before(bench: &Bench, hash: &str) -> String {
     let all = hashes(bench);
     all.iter().filter(|owner| owner.as_str() < hash).max().or_else(|| all.iter().max()).unwrap().clone()
@@ -121,7 +121,8 @@ fn first_label(owner: &str) -> String {
     owner.split('.').next().unwrap().to_owned()
 }
 
-/// The NSEC3 record of `owner`, its signature too, is taken out and the one before it linked to the one behind.
+/// Removes the NSEC3 record of `owner` with its signature, and links its predecessor to its
+/// successor.
 fn unlink(bench: &mut Bench, owner: &str) {
     let at = hashed(owner);
     let next = next_of(bench, &at);
@@ -151,7 +152,7 @@ fn link_broken(bench: &mut Bench) -> Found {
     found(&at, NSEC3, FaultReason::ChainBroken { expected: in_zone(&next), found: in_zone(&wrong) })
 }
 
-/// Every insecure delegation that the record without the flag covers is missed.
+/// Each insecure delegation that the record without the flag covers is reported.
 fn covered_without_opt_out(bench: &mut Bench) -> Found {
     let covering = before(bench, &hashed("d.example."));
     bench.edit(&covering, "NSEC3", |rdata| rdata.replacen("1 1 ", "1 0 ", 1));
@@ -163,7 +164,7 @@ fn covered_without_opt_out(bench: &mut Bench) -> Found {
     })
 }
 
-/// The record is not there, and the one before points to it still.
+/// The record is missing, and its predecessor still names it.
 fn record_missing(bench: &mut Bench) -> Found {
     let at = hashed("b.example.");
     let (next, previous) = (next_of(bench, &at), before(bench, &at));
@@ -181,7 +182,7 @@ fn record_missing(bench: &mut Bench) -> Found {
     )
 }
 
-/// Links a record at `at` into the chain, signed.
+/// Adds a signed record at `at` to the chain.
 fn link_in(bench: &mut Bench, at: &str, types: &str) {
     let previous = before(bench, at);
     let next = next_of(bench, &previous);
@@ -220,7 +221,7 @@ fn line_of(bench: &Bench, owner: &str) -> String {
     bench.lines.iter().find(|line| Bench::is(line, owner, "NSEC3")).unwrap().clone()
 }
 
-/// Two records of one chain at one name, which differ in their bit maps.
+/// Two records of one chain at one name, with different bit maps.
 fn records_twice(bench: &mut Bench) -> Found {
     let at = hashed("b.example.");
     let line = line_of(bench, &at).replace(" TXT ", " TXT AAAA ");
@@ -229,7 +230,7 @@ fn records_twice(bench: &mut Bench) -> Found {
     found(&at, NSEC3, FaultReason::MultipleRecords)
 }
 
-/// A record of another chain beside the right one.
+/// A record of another chain in addition to the correct one.
 fn mismatch(bench: &mut Bench, parameters: &str) -> Found {
     let at = hashed("b.example.");
     let flags = u8::from(bench.mechanism.is_opt_out());
@@ -239,7 +240,7 @@ fn mismatch(bench: &mut Bench, parameters: &str) -> Found {
     found(&at, NSEC3, FaultReason::Nsec3ParamMismatch)
 }
 
-/// A record that validators ignore is missing from the chain.
+/// Validators ignore the record. It is therefore missing in the chain.
 fn ignored(bench: &Bench, at: &str, reason: FaultReason) -> Found {
     let (next, previous) = (next_of(bench, at), before(bench, at));
     let hashed = name(at);
@@ -272,7 +273,7 @@ fn malformed(bench: &mut Bench) -> Found {
 fn hash_too_short(bench: &mut Bench) -> Found {
     let at = hashed("b.example.");
     let contents = damaged(bench, &at, Rtype::NSEC3, |rdata| {
-        // Algorithm, flags, iterations, no salt, and the length of the hash.
+        // Algorithm, flags, iterations, empty salt, and the length of the hash.
         rdata[5] = 19;
         rdata.remove(25);
     });
@@ -289,7 +290,7 @@ fn empty_non_terminal_shows(bench: &mut Bench) -> Found {
     found(&at, NSEC3, FaultReason::BitmapExtra(Rtype::A))
 }
 
-/// All records are of no chain that the apex speaks of.
+/// All records have parameters that no NSEC3PARAM record has.
 fn of_no_chain(bench: &Bench) -> Found {
     let all = found("example.", Some(Rtype::NSEC3PARAM), FaultReason::NoNsec3Param);
     hashes(bench).iter().fold(all, |all, owner| all.and(owner, NSEC3, FaultReason::Nsec3ParamMismatch))
@@ -316,7 +317,7 @@ fn param_of_another_algorithm(bench: &mut Bench) -> Found {
     changed_param(bench, 2, 0)
 }
 
-/// A server that picks this record for its answers has nothing to answer with.
+/// A server that selects this NSEC3PARAM record has no chain for its responses.
 fn param_without_chain(bench: &mut Bench) -> Found {
     bench.add("example. 0 IN NSEC3PARAM 1 0 1 -");
     bench.sign_again("example.", Rtype::NSEC3PARAM, untouched);

@@ -1,4 +1,5 @@
-//! Faults of NSEC5: its chain, its keys, its records away from their place, and numbers that resolvers without NSEC5 know.
+//! Faults of NSEC5: its chain, its keys, misplaced records, and algorithm numbers that resolvers
+//! without NSEC5 know.
 
 use super::*;
 use crate::denial::nsec5::chain::label;
@@ -11,7 +12,7 @@ pub(super) const NSEC5: Option<Rtype> = Some(Rtype::NSEC5);
 const NSEC5KEY: Option<Rtype> = Some(Rtype::NSEC5KEY);
 const APEX: &str = "example.";
 const B: &str = "b.example.";
-/// Most rules stand where zones are signed.
+/// The section about signing zones has most of the rules.
 const SIGNING: &str = "draft-vcelak-nsec5-07 §9.1";
 const RECORD: &str = "draft-vcelak-nsec5-07 §6";
 const KEY: &str = "draft-vcelak-nsec5-07 §5";
@@ -139,7 +140,7 @@ fn faults_of_nsec5() {
     plant_all(ROWS);
 }
 
-/// Without proofs, the numbers that are told are those of the chain and of the zone.
+/// Without stored proofs, the report has the numbers of records in the chain and names in the zone.
 #[test]
 fn numbers_of_records_are_told() {
     let algorithm = number_for(Algorithm::ED25519, Mechanism::Nsec5);
@@ -148,7 +149,8 @@ fn numbers_of_records_are_told() {
     take_out(&mut bench, B);
     let reason = FaultReason::ChainCount { records: names - 1, least: names, most: names };
     assert_eq!(report(&bench.contents()).faults, found(APEX, NSEC5, reason).faults);
-    // An insecure delegation in the place of a secure one makes up the number, not the kind.
+    // If an insecure delegation replaces a secure one, the total number is correct, and the numbers
+    // of the kinds are not.
     let mut bench = control(algorithm, Mechanism::Nsec5OptOut);
     take_out(&mut bench, "s.example.");
     record_too_much(&mut bench, "d.example.");
@@ -169,7 +171,7 @@ fn numbers_of_records_are_told() {
     assert_eq!(faults, expected.faults);
 }
 
-/// Tag of the chain's key.
+/// Tag of the key of the chain.
 fn tag() -> u16 {
     Nsec5Key::of(&vrf()).tag()
 }
@@ -196,7 +198,7 @@ fn hashed_owners(bench: &Bench) -> Vec<String> {
     nodes.map(|node| node.name().to_string()).collect()
 }
 
-/// Owner of the record before the hash that begins `hashed`.
+/// Owner of the record that precedes the hash in `hashed`.
 fn before(bench: &Bench, hashed: &str) -> String {
     let owners = hashed_owners(bench);
     owners.iter().rfind(|owner| owner.as_str() < hashed).or_else(|| owners.last()).unwrap().clone()
@@ -211,7 +213,7 @@ fn missing(bench: &Bench, owner: &str, hashed: &str) -> Found {
     found(owner, NSEC5, reason)
 }
 
-/// Takes the record of `owner` out of the chain, which closes over the gap.
+/// Removes the record of `owner` from the chain and closes the gap.
 pub(super) fn take_out(bench: &mut Bench, owner: &str) {
     let hashed = bench.chain_owner(owner);
     let (before, next) = (before(bench, &hashed), fields(bench, &hashed)[2].clone());
@@ -248,7 +250,7 @@ fn link_broken(bench: &mut Bench) -> Found {
     )
 }
 
-/// Puts a record for `owner` into the chain, with flags and types of that of `b`.
+/// Adds a record for `owner` to the chain, with the flags and types of the record of `b`.
 fn record_too_much(bench: &mut Bench, owner: &str) -> Found {
     let hashed = bench.chain_owner(owner);
     let before = before(bench, &hashed);
@@ -285,7 +287,7 @@ fn flag_changed(bench: &mut Bench, owner: &str, flag: u8, reason: FaultReason) -
     found(&at, NSEC5, reason)
 }
 
-/// Not on a record that covers an insecure delegation: that would be missed, too.
+/// Not on a record that covers an insecure delegation: its missing record would be another fault.
 fn opt_out_clear_on_one(bench: &mut Bench) -> Found {
     let insecure = ["d.example.", "g.example.", "i.un.example."];
     let covering = insecure.map(|owner| before(bench, &bench.chain_owner(owner)));
@@ -343,7 +345,7 @@ fn no_key(bench: &mut Bench) -> Found {
     found(APEX, NSEC5KEY, FaultReason::NoNsec5Key).warned(VerifyWarning::NamesNotMatched)
 }
 
-/// y = 2 is on no point of the curve.
+/// y = 2 is not the coordinate of a point of the curve.
 fn no_point(bench: &mut Bench) -> Found {
     let mut rdata = vec![3, 2];
     rdata.resize(33, 0);
@@ -363,7 +365,7 @@ fn unknown_vrf(bench: &mut Bench) -> Found {
         .warned(VerifyWarning::NamesNotMatched)
 }
 
-/// No zone key: it signs nothing, but the number stands there.
+/// The key is not a zone key and signs nothing, but its algorithm number is in the zone.
 fn plain_dnskey(bench: &mut Bench) -> Found {
     let algorithm = key_of(bench).1.without_alias();
     let public = [9; 32];
@@ -374,7 +376,7 @@ fn plain_dnskey(bench: &mut Bench) -> Found {
         .warned(VerifyWarning::NotAZoneKey { tag, flags: 0 })
 }
 
-/// Signatures by unknown keys are spare otherwise.
+/// Signatures by unknown keys are otherwise only warnings.
 fn plain_signature(bench: &mut Bench) -> Found {
     let (tag, alias) = key_of(bench);
     let algorithm = alias.without_alias();
@@ -409,7 +411,7 @@ fn beside(bench: &mut Bench, owner: &str, rtype: Rtype, rdata: &str) -> Found {
     found(owner, Some(rtype), FaultReason::MixedDenial)
 }
 
-/// A record at `b`, in signatures and chain as any other.
+/// A record at `b` that is signed and in the chain like any other record.
 fn misplaced(bench: &mut Bench, rtype: Rtype, rdata: &str, reason: FaultReason) -> Found {
     bench.add(&format!("{B} 900 IN {rtype} {rdata}"));
     bench.sign_more(B, rtype, untouched);

@@ -1,4 +1,4 @@
-//! Faults of the proofs that are stored beside a zone with NSEC5: the zone itself is sound.
+//! Faults of the stored proofs of a zone with NSEC5. The zone itself is sound.
 
 use super::nsec5::{NSEC5, take_out};
 use super::*;
@@ -8,7 +8,8 @@ use nonesuch_crypto::vrf::VrfAlgorithm;
 
 const PROOF: Option<Rtype> = Some(Rtype::NSEC5PROOF);
 const B: &str = "b.example.";
-/// Proofs are stored beside the zone ("Making NSEC5 Practical for DNSSEC", §5.4, names what is computed beforehand).
+/// Proofs are stored with the zone. "Making NSEC5 Practical for DNSSEC", §5.4, lists the values
+/// that can be computed in advance.
 const RULE: &str = "draft-vcelak-nsec5-07 §7";
 
 pub(super) const ROWS: &[Row] = &[
@@ -71,7 +72,8 @@ fn faults_of_stored_proofs() {
     plant_all(ROWS);
 }
 
-/// A proof that is of no use leaves the hash to the key; a key that is not the chain's tells nothing.
+/// If a proof is invalid, the key computes the hash. A key other than that of the chain is not
+/// used.
 #[test]
 fn proofs_and_keys_together() {
     let bench = control(number_for(Algorithm::ED25519, Mechanism::Nsec5), Mechanism::Nsec5);
@@ -95,7 +97,8 @@ fn proofs_of(bench: &Bench, records: &str) -> Proofs {
     prove(&zone(records), &vrf(), bench.mechanism)
 }
 
-/// The octets of the file changed: `change` gets the place of the name `b`, and each name's hash and proof.
+/// Modifies the file of proofs: `change` receives the index of the name `b`, and the hashes and
+/// proofs of all names.
 fn of_b(
     bench: &Bench,
     reason: FaultReason,
@@ -106,7 +109,8 @@ fn of_b(
     found(B, PROOF, reason).by(altered(proofs, |hashes, proofs| change(b, hashes, proofs)))
 }
 
-/// Missed by number: no hash tells. An opt-out chain may have as many records, but not of the kind.
+/// Only the number of records shows the fault, because the hash is unknown. In an opt-out chain the
+/// number of records may be correct, but the number of their kind is not.
 fn forgotten(bench: &mut Bench) -> Found {
     take_out(bench, B);
     let proofs = proofs_of(bench, &without_b());

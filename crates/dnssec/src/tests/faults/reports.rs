@@ -1,4 +1,4 @@
-//! What a report says beside single faults: warnings, modes, order, and zones that are not signed.
+//! Further properties of a report: warnings, modes, order, and unsigned zones.
 
 use super::*;
 use crate::keys::{KeyTimes, ds_rdata};
@@ -101,7 +101,8 @@ fn an_unknown_algorithm_beside_a_known_one_is_a_warning() {
     ));
 }
 
-/// RSA of 512 bits is as an algorithm that is not known: no fault beside a key that can be used.
+/// RSA keys of 512 bits are treated like an unknown algorithm: there is no fault if the zone also
+/// has a usable key.
 #[test]
 fn a_short_rsa_key_beside_a_good_one_is_a_warning() {
     let mut bench = bench(Mechanism::Nsec);
@@ -195,7 +196,7 @@ fn two_nsec3_chains_are_checked_each_by_itself() {
     bench.add("example. 0 IN NSEC3PARAM 1 0 2 AB");
     bench.sign_again("example.", Rtype::NSEC3PARAM, untouched);
     bench.assert_faults(&[]);
-    // A record of the second chain is missed though the first one is whole.
+    // A missing record of the second chain is reported, although the first chain is complete.
     let dropped = Bench::fields(&chain[0])[0].to_owned();
     bench.remove(&dropped, "NSEC3");
     bench.remove_signatures(&dropped, "NSEC3");

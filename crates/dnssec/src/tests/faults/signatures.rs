@@ -123,7 +123,7 @@ fn record_taken_out(bench: &mut Bench) -> Found {
     found(B, A, bad(bench))
 }
 
-/// The RRSIG records over A at `b` with their octets changed.
+/// The zone with changed octets in the RRSIG records over A at `b`.
 fn with_signature(bench: &Bench, change: impl Fn(&mut Vec<u8>)) -> Contents {
     rewrite(&bench.contents(), |node, rtype, covered, rdata| {
         if node.name() == name(B).view() && (rtype, covered) == (Rtype::RRSIG, Rtype::A) {
@@ -132,7 +132,7 @@ fn with_signature(bench: &Bench, change: impl Fn(&mut Vec<u8>)) -> Contents {
     })
 }
 
-/// Octets of the RDATA in front of the signature, of a signer `example.`.
+/// Number of octets of the RDATA before the signature, for the signer `example.`.
 const FIELDS: usize = 18 + 9;
 
 fn signature_altered(bench: &mut Bench) -> Found {
@@ -175,7 +175,7 @@ fn signature_by_another_key(bench: &mut Bench) -> Found {
 fn bad_beside_good(bench: &mut Bench) -> Found {
     bench.sign_more(B, Rtype::A, |fields| fields.expiration = EXPIRATION - 1);
     let line = bench.lines.pop().unwrap();
-    // The same signature for another expiration.
+    // The same signature with another expiration.
     let (earlier, later) = (timestamp_of(EXPIRATION - 1), timestamp_of(EXPIRATION - 2));
     bench.lines.push(line.replacen(&earlier, &later, 1));
     found(B, A, bad(bench))
@@ -211,7 +211,7 @@ fn empty_period(bench: &mut Bench) -> Found {
     found(B, A, FaultReason::EmptyPeriod { tag })
 }
 
-/// Signed rightly, but in the name of another zone.
+/// The signature is correct, but its signer is another zone.
 fn wrong_signer(bench: &mut Bench, wire: &'static [u8], signer: &str) -> Found {
     let (tag, _) = key_of(bench);
     bench.sign_again(B, Rtype::A, |fields| fields.signer = NameRef::from_checked(wire));
@@ -236,7 +236,7 @@ fn original_ttl_too_low(bench: &mut Bench) -> Found {
     found(B, A, FaultReason::TtlAboveOriginal { tag, original: 3599, ttl: 3600 })
 }
 
-/// The RRset and its signatures have another TTL than when they were made.
+/// The TTL of the RRset and its signatures differs from the TTL at signing.
 fn ttl_raised(bench: &mut Bench) -> Found {
     let (tag, _) = key_of(bench);
     let ours = |line: &String| Bench::is(line, B, "A") || Bench::is_signature(line, B, "A");
@@ -253,7 +253,7 @@ fn signature_ttl(bench: &mut Bench) -> Found {
     found(B, A, FaultReason::WrongSignatureTtl { expected: 3600, found: 60 })
 }
 
-/// The lowest TTL, which is taken, is that of the RRset.
+/// The lowest TTL, which is used, is that of the RRset.
 fn signatures_of_different_ttls(bench: &mut Bench) -> Found {
     bench.sign_more(B, Rtype::A, |fields| fields.inception -= 1);
     let more = bench.lines.last_mut().unwrap();
@@ -287,7 +287,7 @@ fn unknown_key(bench: &mut Bench) -> Found {
     found(B, A, FaultReason::UnknownKey { tag: tag ^ 1, algorithm })
 }
 
-/// The tag is that of the key, the algorithm is not.
+/// The tag is that of the key, and the algorithm is not.
 fn wrong_algorithm(bench: &mut Bench) -> Found {
     let (tag, algorithm) = key_of(bench);
     let other = bench.other_algorithm();
@@ -327,14 +327,15 @@ fn signature_signed(bench: &mut Bench) -> Found {
     found(B, Some(Rtype::RRSIG), FaultReason::UnexpectedSignature)
 }
 
-/// Who reads an unsigned zone is warned; it is served with the lowest TTL of each RRset. With a digest it is verified by that.
+/// An unsigned zone with different TTLs causes a warning and is served with the lowest TTL of each
+/// RRset. If the zone has a digest, the digest is verified.
 #[test]
 fn an_unsigned_zone_has_no_faults_but_those_of_its_digest() {
     let options = VerifyOptions::default();
     let text = "$ORIGIN example.\n$TTL 60\n@ SOA ns h 1 2 3 4 5\nm 30 A 192.0.2.1\nm 60 A 192.0.2.2\n";
     let contents = |text: &str| read_zone(text, &name("example."));
     assert!(crate::verify::into_verified(contents(text), &options).is_ok());
-    // A hash algorithm that is not known.
+    // An unknown hash algorithm.
     let with_digest = contents(&format!("{text}@ ZONEMD 1 1 241 000102030405060708090A0B\n"));
     let fault = |owner: &str, rtype, reason| Fault { owner: name(owner), rtype: Some(rtype), reason };
     let faults = [

@@ -1,5 +1,6 @@
-//! ZONEMD (RFC 8976): what signatures do not cover, glue and delegations, altered under a digest of the whole zone; and
-//! digests that are wrong themselves. The digest is made here, apart from the code under test.
+//! ZONEMD (RFC 8976): changes of glue and delegations, which signatures do not cover, in a zone
+//! with a digest; and wrong digests. These tests compute the digest independently of the code under
+//! test.
 
 use super::*;
 use nonesuch_crypto::DigestType;
@@ -84,7 +85,7 @@ fn behind_the_digest(bench: &mut Bench, change: impl Fn(&mut Bench)) -> Found {
     found(APEX, Some(ZONEMD), mismatch())
 }
 
-/// Two records of one scheme and hash algorithm: though one of them is right, neither is used.
+/// Two records of one scheme and hash algorithm: neither is used, although one is correct.
 fn digest_twice(bench: &mut Bench) -> Found {
     *bench = with_zonemd(bench);
     bench.add(&format!("example. 3600 IN ZONEMD 7 1 1 {}", "00".repeat(48)));
@@ -98,7 +99,8 @@ fn cut_off(bench: &mut Bench) -> Found {
     found(APEX, Some(ZONEMD), FaultReason::MalformedRecord).within(contents)
 }
 
-/// What an attacker would do who alters glue: the chain tells.
+/// An attacker who modifies glue could remove the ZONEMD record. The chain shows that it is
+/// missing.
 fn taken_out(bench: &mut Bench) -> Found {
     *bench = with_zonemd(bench);
     bench.remove(APEX, "ZONEMD");
@@ -106,7 +108,7 @@ fn taken_out(bench: &mut Bench) -> Found {
     found(&bench.chain_owner(APEX), Some(bench.chain_type()), FaultReason::BitmapExtra(ZONEMD))
 }
 
-/// The zone as RFC 8976 §3.3 digests it.
+/// The input of the digest according to RFC 8976 §3.3.
 fn digest_input(contents: &Contents) -> Vec<u8> {
     let mut out = Vec::new();
     for node in contents.nodes() {
@@ -129,7 +131,7 @@ fn digest_input(contents: &Contents) -> Vec<u8> {
     out
 }
 
-/// The zone of a cell with a right ZONEMD record (SHA-384).
+/// The zone of a cell with a correct ZONEMD record (SHA-384).
 fn with_zonemd(control: &Bench) -> Bench {
     let contents = zone(&format!("{RECORDS}\n@ ZONEMD 7 1 1 {}", "00".repeat(48)));
     let keys = Arc::clone(&control.keys);

@@ -1,4 +1,5 @@
-//! Random zones: the chain is the one that the definitions give, name by name; and what is dropped is missed.
+//! Random zones: the chain equals the chain that follows from the definitions, name by name, and
+//! verification detects every removed record.
 
 use super::*;
 use crate::tests::random::{any_zone, config};
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A name of the zone as the definitions have it.
+/// A name of the zone according to the definitions.
 #[derive(Default)]
 struct Known {
     types: BTreeSet<Rtype>,
@@ -25,7 +26,8 @@ fn ancestors<'n>(owner: NameRef<'n>, apex: &Name) -> Vec<NameRef<'n>> {
     list
 }
 
-/// The names of `contents`, unsigned, that are no glue and not occluded, empty non-terminals among them.
+/// The names of the unsigned zone `contents`, including empty non-terminals, without glue and
+/// occluded names.
 fn names(contents: &Contents) -> BTreeMap<Name, Known> {
     let apex = contents.apex();
     let has = |owner: NameRef<'_>, rtype| contents.find(owner).is_ok_and(|node| node.has(rtype));
@@ -126,7 +128,7 @@ proptest! {
         let protected: Vec<usize> = (0..lines.len()).filter(|place| {
             let fields = Bench::fields(lines[*place]);
             let rtype: Rtype = fields[3].parse().unwrap();
-            // Without its SOA record it is no zone, and is refused when it is read.
+            // A zone without its SOA record is rejected when it is read.
             rtype != Rtype::SOA && (rtype == Rtype::RRSIG || node(&signed, fields[0]).signatures(rtype).is_some())
         }).collect();
         let dropped = protected[which.index(protected.len())];

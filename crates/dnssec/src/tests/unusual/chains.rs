@@ -1,4 +1,4 @@
-//! Chains as they seldom are: several of them, opt-out in part, old TTLs, salts, odd cases.
+//! Unusual chains: several chains, partial opt-out, old TTLs, salts, unusual letter case.
 
 use super::*;
 use crate::denial::nsec3::MAX_ITERATIONS;
@@ -160,7 +160,7 @@ fn unusual_chains() {
     try_all(ROWS);
 }
 
-/// A zone with another NSEC5KEY record beside the one that the chain is of.
+/// A zone with another NSEC5KEY record in addition to that of the chain.
 fn beside_the_key(cell: Cell, rdata: &[u8]) -> Bench {
     cell.signed(&format!("{RECORDS}\n@ NSEC5KEY {}", key_text(rdata)), cell.csk())
 }
@@ -169,7 +169,8 @@ fn key_text(rdata: &[u8]) -> String {
     format!("{} {}", rdata[0], data_encoding::BASE64.encode(&rdata[1..]))
 }
 
-/// Signers from before RFC 9077 gave the chain the SOA minimum though the SOA's TTL was less.
+/// Signers before RFC 9077 gave chain records the SOA minimum, even if the TTL of the SOA record
+/// was lower.
 fn old_ttl(cell: Cell) -> Sound {
     let mut bench = cell.signed(RECORDS, cell.csk());
     let rtype = bench.chain_type();
@@ -200,7 +201,8 @@ fn parameters(cell: Cell, salt: Vec<u8>, iterations: u16) -> Sound {
     Sound::from(with_parameters(cell, salt, iterations)).warned(warning)
 }
 
-/// As while salt or iterations are changed: the apex has both NSEC3PARAM records, both chains are whole.
+/// The state during a change of salt or iterations: the apex has both NSEC3PARAM records, and both
+/// chains are complete.
 fn two_chains(cell: Cell, salt: Vec<u8>, iterations: u16) -> Sound {
     let octets = salt.len() as u8;
     let other = with_parameters(cell, salt, iterations);
@@ -212,7 +214,7 @@ fn two_chains(cell: Cell, salt: Vec<u8>, iterations: u16) -> Sound {
     Sound::from(bench).warned(VerifyWarning::Nsec3Parameters { iterations, salt: octets })
 }
 
-/// An NSEC3PARAM record that is not used, as while a chain is made or taken away (RFC 5155 §4.1.2).
+/// An unused NSEC3PARAM record, as during the addition or removal of a chain (RFC 5155 §4.1.2).
 fn param(cell: Cell, algorithm: u8, flags: u8) -> Sound {
     let mut bench = cell.signed(RECORDS, cell.csk());
     bench.add(&format!("example. 0 IN NSEC3PARAM {algorithm} {flags} 0 AB"));
@@ -226,7 +228,7 @@ fn hashes(bench: &Bench) -> Vec<String> {
     nodes.map(|node| node.name().to_string()).collect()
 }
 
-/// Owner of the record before a hash.
+/// Owner of the record that precedes a hash.
 fn before(bench: &Bench, hash: &str) -> String {
     let all = hashes(bench);
     all.iter().filter(|owner| owner.as_str() < hash).max().or_else(|| all.iter().max()).unwrap().clone()
@@ -254,7 +256,7 @@ fn opt_out_where_needed(cell: Cell) -> Sound {
     bench.into()
 }
 
-/// A whole chain may have the flag too.
+/// A complete chain may have the opt-out flag too.
 fn opt_out_over_nothing(cell: Cell) -> Sound {
     let whole = Cell { mechanism: Mechanism::Nsec3, ..cell };
     let mut bench = whole.signed(RECORDS, cell.csk());
@@ -265,7 +267,7 @@ fn opt_out_over_nothing(cell: Cell) -> Sound {
     bench.into()
 }
 
-/// Puts a record for `owner` into the chain.
+/// Adds a record for `owner` to the chain.
 fn link_in(bench: &mut Bench, owner: &str, types: &str) {
     let at = hashed(owner);
     let previous = before(bench, &at);

@@ -1,4 +1,5 @@
-//! Digests of zones as they seldom are (RFC 8976): several, of unknown kinds, wrong ones beside a good one.
+//! Unusual ZONEMD records (RFC 8976): several records, unknown schemes and algorithms, wrong
+//! records together with a correct one.
 
 use super::*;
 use nonesuch_zone::zonemd::ZonemdHash;
@@ -50,7 +51,7 @@ fn digested(cell: Cell, hashes: &[ZonemdHash]) -> Bench {
     cell.bench(&zone(RECORDS), cell.csk(), &options)
 }
 
-/// One more ZONEMD record, the RRset signed anew; the chain shows the type.
+/// Adds a ZONEMD record and signs the RRset again. The chain has the type.
 fn with_record(mut bench: Bench, rdata: &str) -> Bench {
     if !bench.lines.iter().any(|line| Bench::is(line, "example.", "ZONEMD")) {
         bench.edit_chain("example.", |rdata| format!("{rdata} ZONEMD"));
@@ -60,7 +61,7 @@ fn with_record(mut bench: Bench, rdata: &str) -> Bench {
     bench
 }
 
-/// A SHA-384 digest that fits beside a record that does not, which is told.
+/// A correct SHA-384 digest together with an incorrect record, which causes a warning.
 fn spare(cell: Cell, rdata: &str, reason: FaultReason) -> Sound {
     Sound::from(with_record(digested(cell, &[ZonemdHash::Sha384]), rdata))
         .warned(VerifyWarning::SpareZonemd { reason })

@@ -1,4 +1,4 @@
-//! Names as they seldom are: escapes, odd octets, lengths, wildcards that are none.
+//! Unusual names: escapes, special octets, lengths, names that look like wildcards.
 
 use super::*;
 

@@ -1,10 +1,11 @@
-//! Records of unusual zones, below the apex of a zone `example.`: case, rule that allows it, records. Each is signed
-//! as it stands and must be sound. Peers judge the same records in the tests of the command.
+//! Records of unusual zones, below the apex of a zone `example.`: case, rule that permits it,
+//! records. Each zone is signed without changes and must be sound. In the tests of the command,
+//! other implementations verify the same records.
 
 /// Case, rule, records.
 pub(super) type Plain = (&'static str, &'static str, &'static str);
 
-/// Names as they seldom are.
+/// Unusual names.
 pub(super) const NAMES: &[Plain] = &[
     ("escaped dot", "RFC 1035 §5.1", "a\\.b A 192.0.2.1"),
     ("escaped backslash", "RFC 1035 §5.1", "a\\\\b A 192.0.2.1"),
@@ -44,7 +45,7 @@ pub(super) const NAMES: &[Plain] = &[
     ("a name below a wildcard beside its data", "RFC 4592 §2.2.2", "*.w A 192.0.2.1\nx.*.w A 192.0.2.1"),
 ];
 
-/// Types, RDATA and TTLs as they seldom are.
+/// Unusual types, RDATA and TTLs.
 pub(super) const TYPES: &[Plain] = &[
     ("an unknown type", "RFC 3597 §4", "x TYPE65400 \\# 3 010203"),
     ("RDATA of no octets", "RFC 3597 §5", "x TYPE65400 \\# 0\ny APL"),
@@ -94,7 +95,7 @@ pub(super) const TYPES: &[Plain] = &[
     ),
 ];
 
-/// Trees as they seldom are.
+/// Unusual trees.
 pub(super) const STRUCTURES: &[Plain] = &[
     ("the apex alone", "RFC 4035 §2.3", ""),
     ("one name", "RFC 4035 §2.3", "a A 192.0.2.1"),

@@ -1,4 +1,5 @@
-//! Keys as roll-overs leave them, step by step (RFC 6781 §4.1, RFC 7583, RFC 5011), unused keys, DS records and CDS.
+//! Keys in each step of a rollover (RFC 6781 §4.1, RFC 7583, RFC 5011), unused keys, DS records and
+//! CDS.
 
 use super::*;
 use crate::keys::{REVOKE, ds_rdata};
@@ -126,13 +127,13 @@ fn keys(cell: Cell, plans: &[Plan]) -> Sound {
     cell.signed(RECORDS, made(cell, plans)).into()
 }
 
-/// Records of keys in front of those of the zone.
+/// Key records, followed by those of the zone.
 fn with_keys(records: &[&KeyPair]) -> String {
     let lines = records.iter().map(|key| format!("@ DNSKEY {}\n", text_of_key(key)));
     lines.chain([RECORDS.to_owned()]).collect()
 }
 
-/// `signing` sign, `silent` are in the DNSKEY RRset beside them.
+/// The keys `signing` sign; the keys `silent` are only in the DNSKEY RRset.
 fn published(cell: Cell, signing: &[Plan], silent: &[Plan]) -> Sound {
     let silent = made(cell, silent);
     cell.signed(&with_keys(&silent.iter().collect::<Vec<_>>()), made(cell, signing)).into()
@@ -148,7 +149,7 @@ fn zsk_in_part(cell: Cell) -> Sound {
     bench.into()
 }
 
-/// A signature by a key that is not in the DNSKEY RRset, beside a good one.
+/// A signature by a key that is not in the DNSKEY RRset, in addition to a valid one.
 fn spare(owner: &str, rtype: Rtype, key: &KeyPair) -> VerifyWarning {
     let reason = FaultReason::UnknownKey { tag: key.tag(), algorithm: key.algorithm() };
     VerifyWarning::SpareSignature { owner: name(owner), rtype, reason }
@@ -184,7 +185,7 @@ fn ksk_double(cell: Cell, of: &[u8]) -> Sound {
     keys(cell, &[(257, 1), (257, 3), (256, 2)]).against(anchors)
 }
 
-/// DS records of a key that is there and of one that is not.
+/// DS records of an existing and of a missing key.
 fn ksk_double_ds(cell: Cell, there: u8, absent: u8) -> Sound {
     let (there, absent) = (cell.key(257, there), cell.key(257, absent));
     let anchors = vec![ds(&there, DigestType::SHA256), ds(&absent, DigestType::SHA256)];
@@ -192,14 +193,14 @@ fn ksk_double_ds(cell: Cell, there: u8, absent: u8) -> Sound {
     Sound::from(cell.signed(RECORDS, vec![there])).against(anchors).warned(unused)
 }
 
-/// Nobody takes note of the revocation, which is told.
+/// Validators do not detect the revocation, which causes a warning.
 fn revoked_silently(cell: Cell) -> Sound {
     let revoked = cell.key(257 | REVOKE, 3);
     let bench = cell.signed(&with_keys(&[&revoked]), made(cell, &[(257, 1), (256, 2)]));
     Sound::from(bench).warned(VerifyWarning::RevokedNotSigning { tag: revoked.tag() })
 }
 
-/// All RRsets that the first of the keys does not sign are signed by it too.
+/// The key also signs all RRsets that the first key does not sign.
 fn signed_by_too(bench: &mut Bench, key: &KeyPair, which: impl Fn(Rtype) -> bool) {
     let contents = bench.contents();
     for node in contents.nodes() {
@@ -238,12 +239,12 @@ fn zsk_alone_signs_keys(cell: Cell) -> Sound {
     Sound::from(bench).against(vec![ds(&zsk, DigestType::SHA256)]).warned(silent)
 }
 
-/// A key of the algorithm that the zone rolls to.
+/// A key of the new algorithm in an algorithm rollover.
 fn other_key(cell: Cell) -> KeyPair {
     key("example.", 257, number_for(Algorithm::ECDSAP384SHA384, cell.mechanism), 3)
 }
 
-/// The zone of one key with spare signatures of another, which the DNSKEY RRset lacks.
+/// A zone with one key, and with spare signatures of another key that is not in the DNSKEY RRset.
 fn spare_signatures_of(cell: Cell, own: KeyPair, spare_key: &KeyPair) -> Sound {
     let mut bench = cell.signed(RECORDS, vec![own]);
     let contents = bench.contents();
@@ -300,7 +301,7 @@ fn short_key(cell: Cell) -> Sound {
     with_dnskey(bench, &rdata).warned(VerifyWarning::UnusableKey { tag: key_tag(&rdata), error })
 }
 
-/// One more DNSKEY record, the RRset signed anew.
+/// Adds a DNSKEY record and signs the RRset again.
 fn with_dnskey(mut bench: Bench, rdata: &[u8]) -> Sound {
     bench.add(&format!("example. 3600 IN DNSKEY {}", text_of(Rtype::DNSKEY, rdata)));
     bench.sign_again("example.", Rtype::DNSKEY, |_| {});
@@ -314,7 +315,7 @@ fn unfit(cell: Cell, head: [u8; 3], flags: u16) -> Sound {
     with_dnskey(cell.signed(RECORDS, cell.csk()), &rdata).warned(VerifyWarning::NotAZoneKey { tag, flags })
 }
 
-/// Bits that mean nothing yet are ignored: the key is as good as another.
+/// Reserved flags are ignored: the key is usable.
 fn reserved_flags(cell: Cell) -> Sound {
     keys(cell, &[(257 | 0xfe00, 1), (256 | 0x007e, 2)])
 }
@@ -342,7 +343,7 @@ fn cdnskey(cell: Cell, seed: u8) -> String {
     format!("@ CDNSKEY {}", text_of_key(&cell.key(257, seed)))
 }
 
-/// The zone of one key that tells its parent this.
+/// A zone with one key and with these CDS and CDNSKEY records.
 fn told(cell: Cell, records: &[&str]) -> Sound {
     cell.signed(&format!("{}\n{RECORDS}", records.join("\n")), cell.csk()).into()
 }
@@ -358,7 +359,7 @@ fn cds_with_two_digests(cell: Cell) -> Sound {
     told(cell, &[&cds(cell, 1), &format!("@ CDS {}", text_of(Rtype::CDS, &other)), &cdnskey(cell, 1)])
 }
 
-/// Whether that key signs cannot be judged here.
+/// It is unknown whether that key signs.
 fn cds_of_unknown_algorithm(cell: Cell) -> Sound {
     let rdata = [1, 1, 3, 5, 3, 1, 0, 1];
     let other = ds_rdata(name("example.").view(), &rdata, DigestType::SHA256).unwrap();

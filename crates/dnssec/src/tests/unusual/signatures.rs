@@ -1,4 +1,4 @@
-//! Signatures as they seldom are: times at their bounds, more than are needed, odd cases.
+//! Unusual signatures: times at the limits, more signatures than necessary, unusual letter case.
 
 use super::*;
 
@@ -109,7 +109,7 @@ fn fields(cell: Cell, change: impl Fn(&mut Rrsig<'_>)) -> Sound {
     bench.into()
 }
 
-/// One more signature over A at `a`.
+/// An additional signature over A at `a`.
 fn more(cell: Cell, change: impl Fn(&mut Rrsig<'_>)) -> Bench {
     let mut bench = cell.signed(RECORDS, cell.csk());
     bench.sign_more(A, Rtype::A, change);
@@ -120,7 +120,8 @@ fn spare(reason: FaultReason) -> VerifyWarning {
     VerifyWarning::SpareSignature { owner: name(A), rtype: Rtype::A, reason }
 }
 
-/// Signed shortly before the count of seconds begins anew, in 2106; verified `after` seconds later.
+/// Signed shortly before the 32-bit count of seconds overflows in 2106, and verified `after`
+/// seconds later.
 fn across(cell: Cell, after: u32) -> Sound {
     let options = SignOptions::new(cell.mechanism, u32::MAX - 500, 86_400);
     Sound::from(cell.bench(&zone(RECORDS), cell.csk(), &options)).at((u32::MAX - 500).wrapping_add(after))

@@ -1,4 +1,4 @@
-//! Trees as they seldom are: cuts, glue, occluded names, empty non-terminals, DNAME, DS records nobody can use.
+//! Unusual trees: zone cuts, glue, occluded names, empty non-terminals, DNAME, unusable DS records.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Types, RDATA, TTLs and RRsets as they seldom are.
+//! Unusual types, RDATA, TTLs and RRsets.
 
 use super::*;
 

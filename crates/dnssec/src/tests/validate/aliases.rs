@@ -1,4 +1,4 @@
-//! From question to answer: what is an answer at all, aliases, wildcards, referrals.
+//! From question to answer: checks of the message, aliases, wildcards, referrals.
 
 use super::*;
 use crate::validate::{Alias, RrsetStatus};
@@ -43,7 +43,7 @@ fn an_answer_with_the_code_of_a_denial_is_bogus() {
     Reply::to("host.example.", Rtype::A).rcode(YXDOMAIN).assert_bogus(BogusReason::RcodeNotProved(YXDOMAIN));
 }
 
-/// Nobody vouches for what the answer does not need, and it does no harm.
+/// RRsets that the answer does not need are not verified, and do not change the status.
 #[test]
 fn strays_are_not_looked_at() {
     let reply = Reply::to("host.example.", Rtype::A)
@@ -84,10 +84,10 @@ fn each_link_of_a_chain_of_aliases_is_verified() {
         let unsigned = reply.clone().without(is_signature(owner, rtype));
         unsigned.assert_bogus(BogusReason::NoSignature { owner: name(owner), rtype });
     }
-    // An alias is what was asked for.
+    // The query is for the alias itself.
     let itself = Reply { rtype: Rtype::CNAME, ..reply.clone() };
     assert_eq!(itself.assert_secure(&ProvedAnswer::Answer).aliases, []);
-    // What is left out is not proved, and not denied either.
+    // The omitted target is neither proved nor denied.
     let cut = reply.without(|record| record.owner == name("c.example."));
     cut.assert_secure(&ProvedAnswer::Alias { target: name("c.example.") });
 }
@@ -96,9 +96,9 @@ fn each_link_of_a_chain_of_aliases_is_verified() {
 fn an_alias_may_lead_out_of_the_zone_or_in_circles() {
     let out = Reply::to("a.example.", Rtype::A).answer("a.example.", Rtype::CNAME, "b.test.");
     out.assert_secure(&ProvedAnswer::Alias { target: name("b.test.") });
-    // Behind it the code is of another zone's name.
+    // After an alias to another zone, the response code applies to a name of that zone.
     out.clone().rcode(Rcode::NXDOMAIN).assert_secure(&ProvedAnswer::Alias { target: name("b.test.") });
-    // What stands there of other zones is not looked at.
+    // Records of other zones are ignored.
     let more = out.unsigned(Section::Answer, "b.test.", Rtype::A, "192.0.2.1");
     more.assert_secure(&ProvedAnswer::Alias { target: name("b.test.") });
     let circle = Reply::to("a.example.", Rtype::A).answer("a.example.", Rtype::CNAME, "b.example.").answer(
@@ -127,7 +127,7 @@ fn a_synthesised_alias_is_exactly_what_the_dname_makes() {
     assert_eq!(validation.aliases, [alias("x.y.d.example.", "x.y.t.example.", true)]);
     let synthesised = |rrset: &&crate::validate::RrsetOutcome| rrset.status == RrsetStatus::Synthesised;
     assert_eq!(validation.rrsets.iter().filter(synthesised).count(), 1);
-    // Whoever has the DNAME record can make the other.
+    // A resolver with the DNAME record can synthesise the CNAME record.
     end(base()).assert_secure(&ProvedAnswer::Answer);
     for forged in ["y.t.example.", "x.y.u.example.", "x.y.d.example.", "t.example."] {
         end(made(forged)).assert_bogus(BogusReason::ForgedAlias(name("x.y.d.example.")));
@@ -142,8 +142,9 @@ fn a_synthesised_alias_is_exactly_what_the_dname_makes() {
     itself.assert_secure(&ProvedAnswer::Alias { target: name("x.y.t.example.") });
 }
 
-/// RFC 6672 §3.1: the CNAME record has the TTL of the DNAME record. It is not signed, so that whoever sends it says what TTL
-/// he likes: it is kept as long as the DNAME record vouches for it, or less where it says so itself (RFC 2181 §5.2).
+/// RFC 6672 §3.1: the CNAME record has the TTL of the DNAME record. It is not signed, so its sender
+/// can choose any TTL. Its TTL is therefore limited by that of the DNAME record, or is its own if
+/// that is lower (RFC 2181 §5.2).
 #[test]
 fn a_synthesised_alias_is_kept_no_longer_than_its_dname() {
     let base = Reply::to("x.d.example.", Rtype::A)
@@ -158,13 +159,15 @@ fn a_synthesised_alias_is_kept_no_longer_than_its_dname() {
         let reply = base.clone().altered(is("x.d.example.", Rtype::CNAME), |record| record.ttl = said);
         assert_eq!(ttl_of(&reply, Rtype::CNAME), kept, "{said}");
     }
-    // The DNAME record's own TTL is bounded by its signature (RFC 4035 §5.3.3), and with it what it makes.
+    // The signature limits the TTL of the DNAME record (RFC 4035 §5.3.3) and therefore that of the
+    // synthesised record.
     let raised = base.altered(|record| record.owner == name("d.example."), |record| record.ttl = u32::MAX);
     let raised = raised.altered(is("x.d.example.", Rtype::CNAME), |record| record.ttl = u32::MAX);
     assert_eq!((ttl_of(&raised, Rtype::DNAME), ttl_of(&raised, Rtype::CNAME)), (TTL, TTL));
 }
 
-/// A DNAME record does not redirect its own name, and none that comes from a wildcard redirects anything (RFC 6672 §2.3, §3.3).
+/// A DNAME record does not redirect its own name, and a DNAME record from a wildcard does not
+/// redirect anything (RFC 6672 §2.3, §3.3).
 #[test]
 fn a_dname_redirects_what_is_below_it_alone() {
     let beside = Reply::to("d.example.", Rtype::A).answer("d.example.", Rtype::DNAME, "t.example.").unsigned(
@@ -183,12 +186,12 @@ fn a_dname_redirects_what_is_below_it_alone() {
 #[test]
 fn a_dname_may_make_too_long_a_name() {
     let label = "x".repeat(63);
-    // 3 × 64 + 48 octets, and 11 of "d.example."; "target" is five longer than "d".
+    // 3 × 64 + 48 octets, and 11 octets of "d.example."; "target" has five octets more than "d".
     let question = format!("{label}.{label}.{label}.{}.d.example.", "y".repeat(47));
     let reply = Reply::to(&question, Rtype::A).rcode(YXDOMAIN);
     let long = reply.clone().answer("d.example.", Rtype::DNAME, "target.example.");
     assert_eq!(long.assert_secure(&ProvedAnswer::DnameTooLong).rcode, YXDOMAIN);
-    // A code that nothing proves.
+    // A response code that no record proves.
     let short = reply.answer("d.example.", Rtype::DNAME, "t.example.");
     short.assert_bogus(BogusReason::RcodeNotProved(YXDOMAIN));
 }
@@ -203,21 +206,21 @@ fn a_signed_referral_has_a_ds_rrset() {
     assert_eq!(validation.rrsets[0].status, RrsetStatus::Unsigned);
     let unsigned = reply.clone().without(is_signature("s.example.", Rtype::DS));
     unsigned.assert_bogus(BogusReason::NoSignature { owner: child.clone(), rtype: Rtype::DS });
-    // A DS RRset of a wildcard says nothing of this delegation.
+    // A DS RRset of a wildcard proves nothing about this delegation.
     let expanded = Reply::to("www.s.example.", Rtype::A)
         .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
         .signed_as(Section::Authority, "s.example.", Rtype::DS, DS, |fields| fields.labels = 1);
     expanded.assert_bogus(BogusReason::Expanded { owner: child, rtype: Rtype::DS });
     let none = reply.without(|record| record.rtype != Rtype::NS);
     none.assert_bogus(BogusReason::NoDenial);
-    // A delegation elsewhere, and one of the zone itself, are no referrals.
+    // A delegation elsewhere and the NS RRset of the apex are not referrals.
     for cut in ["t.example.", "example.", "a.www.s.example."] {
         let stray = Reply::to("www.s.example.", Rtype::A)
             .unsigned(Section::Authority, cut, Rtype::NS, "ns.test.")
             .authority("s.example.", Rtype::DS, DS);
         stray.assert_bogus(BogusReason::NoDenial);
     }
-    // DS at the cut is the parent's to answer.
+    // The parent answers for DS at the zone cut.
     let question = Reply::to("s.example.", Rtype::DS)
         .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
         .authority("s.example.", Rtype::DS, DS);
@@ -233,7 +236,7 @@ fn an_alias_may_lead_to_a_referral() {
     reply.assert_secure(&ProvedAnswer::Referral { child: name("s.example."), signed: true });
 }
 
-/// The root has no parent: what it says of DS at its own name holds.
+/// The root has no parent: its own records deny DS at its name.
 #[test]
 fn the_root_zone_is_a_zone_as_any_other() {
     let signer = Arc::new(key(".", 257, Algorithm::ED25519, 1));

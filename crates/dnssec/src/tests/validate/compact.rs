@@ -1,4 +1,4 @@
-//! Compact denial (RFC 9824): what does not exist has an NSEC record of its own, which says so.
+//! Compact denial (RFC 9824): each nonexistent name has an NSEC record with NXNAME.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn reply(types: &str) -> Reply {
     Reply::to("m.example.", Rtype::A).soa().nsec("m.example.", "\\000.m.example.", types)
 }
 
-/// RFC 9824 §3.1, §5.1: with NOERROR, and with NXDOMAIN for who asked for it.
+/// RFC 9824 §3.1, §5.1: with NOERROR, and with NXDOMAIN for clients that set the CO flag.
 #[test]
 fn a_missing_name_has_nxname_and_nothing_else() {
     for rcode in [Rcode::NOERROR, Rcode::NXDOMAIN] {
@@ -39,7 +39,7 @@ fn types_and_empty_non_terminals_are_shown_as_ever() {
     reply("A RRSIG NSEC").assert_bogus(there);
 }
 
-/// RFC 9824 §3.3: what a wildcard would answer is signed as the name's own.
+/// RFC 9824 §3.3: a record that a wildcard provides is signed as a record of the name itself.
 #[test]
 fn wildcards_are_answered_as_exact_matches() {
     let exact = Reply::to("b.w.example.", Rtype::A).answer("b.w.example.", Rtype::A, "192.0.2.1");

@@ -1,6 +1,6 @@
-//! Random zones, and everything that anybody could say of their names: each claim comes with all the records that the zone
-//! has to deny with, and is Secure if it is true, and never if it is false. What is true is read off the unsigned zone, by
-//! RFC 1034 §4.3.2, RFC 4592 and RFC 6672, without any look at chains.
+//! Random zones and all possible claims about their names. Each claim comes with all denial records
+//! of the zone. A true claim is Secure, and a false claim never is. The truth is determined from
+//! the unsigned zone according to RFC 1034 §4.3.2, RFC 4592 and RFC 6672, without use of a chain.
 
 use super::*;
 use crate::denial::nsec5::Proofs;
@@ -13,13 +13,13 @@ use nonesuch_zone::{Contents, Node, Rrset};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What a zone says of a name and type.
+/// The true answer of a zone for a name and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Truth {
     Answer,
-    /// Answered by the records of this wildcard.
+    /// The records of this wildcard are the answer.
     Wildcard(Name),
-    /// An alias, of its own, of a wildcard or of a DNAME.
+    /// An alias from the name itself, a wildcard or a DNAME.
     Alias,
     NoData,
     WildcardNoData,
@@ -94,7 +94,7 @@ impl World {
         }
     }
 
-    /// A response with everything in the chain, and no proofs.
+    /// A response with all chain records and without proofs.
     fn reply(&self, owner: &Name, rtype: Rtype) -> Reply {
         let reply = Reply::to(&owner.to_string(), rtype);
         let chain = |rtype| matches!(rtype, Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5);
@@ -109,8 +109,8 @@ impl World {
         self.signed.find(owner.view()).unwrap_or_else(|_| panic!("{owner}"))
     }
 
-    /// The ways to choose NSEC5 proofs: none for other mechanisms; else those that the kinds of denial take, for each name
-    /// that may be the next closer one.
+    /// The possible selections of NSEC5 proofs. Other mechanisms have only the empty one. For
+    /// NSEC5, there is a selection for each kind of denial and each possible next closer name.
     fn proofs(&self, owner: &Name) -> Vec<Vec<Name>> {
         if self.mechanism.mapping() != Mapping::Vrf {
             return vec![vec![]];
@@ -139,7 +139,7 @@ impl World {
         reply
     }
 
-    /// What validators say to a claim, for each way to support it.
+    /// The results of the validation of a claim, for each selection of proofs.
     fn statuses(&self, reply: &Reply) -> Vec<(SecurityStatus, Option<ProvedAnswer>)> {
         let mut choices = self.proofs(&reply.name);
         choices.sort();
@@ -158,7 +158,8 @@ impl World {
         choices.into_iter().map(validate).collect()
     }
 
-    /// A claim is proved if it is true, and never if it is not. With opt-out it may be left insecure.
+    /// Asserts that a claim is proved if it is true, and never if it is false. With opt-out, a true
+    /// claim may be Insecure.
     fn judge(
         &self,
         reply: &Reply,
@@ -170,7 +171,7 @@ impl World {
         for (status, proved) in &statuses {
             let holds = proved.as_ref().is_some_and(&is_true);
             any_true |= holds;
-            // That a delegation is not signed is proved as well as anything that is Secure.
+            // The proof that a delegation is not signed is as good as one with status Secure.
             let says_so = matches!(
                 status,
                 SecurityStatus::Secure | SecurityStatus::Insecure(InsecureReason::UnsignedDelegation)
@@ -194,7 +195,8 @@ impl World {
         Ok(())
     }
 
-    /// What a true response to this question proves; something that no claim is, where the claim is another one.
+    /// The content that a true response to this question proves. If the claim differs from the
+    /// truth, a content that no claim has.
     fn claimed(&self, reply: &Reply, truth: &Truth) -> ProvedAnswer {
         match truth {
             Truth::NxDomain if reply.rcode == Rcode::NXDOMAIN => ProvedAnswer::NxDomain,
@@ -208,7 +210,8 @@ impl World {
         }
     }
 
-    /// Below an encloser that an opt-out chain leaves out, what is provable is another encloser, which may have a wildcard.
+    /// Whether the closest encloser is omitted in an opt-out chain. The closest provable encloser
+    /// is then another name, which may have a wildcard.
     fn is_unprovable(&self, owner: &Name) -> bool {
         let is_left_out = |above: &Name| {
             let mut below = self.plain.nodes().filter(|node| node.name().is_at_or_below(above.view()));
@@ -227,7 +230,7 @@ impl World {
     }
 }
 
-/// Copies an RRset of the zone with its signatures, as it stands or under another owner.
+/// Copies an RRset of the zone with its signatures, with its owner or another one.
 fn copy(reply: Reply, section: Section, owner: &Name, node: Node<'_>, rrset: Rrset<'_>) -> Reply {
     let own = |rrset: Rrset<'_>| rrset.rdatas().map(<[u8]>::to_vec).collect::<Vec<_>>();
     let reply = reply.raw(section, owner, rrset.rtype(), &own(rrset));
@@ -237,7 +240,7 @@ fn copy(reply: Reply, section: Section, owner: &Name, node: Node<'_>, rrset: Rrs
     }
 }
 
-/// The name does not exist; the type does not.
+/// Claims that the name does not exist, and that the type does not exist.
 fn judge_denials(world: &World, owner: &Name, rtype: Rtype, truth: &Truth) -> Result<(), TestCaseError> {
     let nodata = world.reply(owner, rtype);
     let nxdomain = nodata.clone().rcode(Rcode::NXDOMAIN);
@@ -253,7 +256,7 @@ fn judge_denials(world: &World, owner: &Name, rtype: Rtype, truth: &Truth) -> Re
     world.judge(&nodata, is_true, truth)
 }
 
-/// The records of each wildcard above are those of the name.
+/// Claims that the records of each wildcard above the name are the answer.
 fn judge_wildcards(world: &World, owner: &Name, rtype: Rtype, truth: &Truth) -> Result<(), TestCaseError> {
     for above in ancestors(owner) {
         let wildcard = Name::wildcard_below(above.view()).unwrap();
@@ -272,7 +275,7 @@ fn judge_wildcards(world: &World, owner: &Name, rtype: Rtype, truth: &Truth) -> 
     Ok(())
 }
 
-/// Each name above is an unsigned delegation, or a signed one.
+/// Claims that each ancestor is an unsigned delegation, and that it is a signed one.
 fn judge_referrals(world: &World, owner: &Name, rtype: Rtype, truth: &Truth) -> Result<(), TestCaseError> {
     for above in ancestors(owner).into_iter().skip(1) {
         if above == *owner && rtype == Rtype::DS {
@@ -335,7 +338,8 @@ fn data() -> impl Strategy<Value = Data> {
     ]
 }
 
-/// Records without those that no zone may hold, and without cuts and DNAMEs at wildcards.
+/// A zone with these records, without records that a zone must not contain, and without zone cuts
+/// and DNAMEs at wildcards.
 fn zone_of(records: &[(Vec<usize>, Data)]) -> Contents {
     let mut owners: BTreeMap<String, Vec<&Data>> = BTreeMap::new();
     for (labels, data) in records {
@@ -382,7 +386,7 @@ fn judge_zone(
     let world = World::new(zone_of(records), mechanism);
     for (labels, rtype) in questions {
         let (owner, rtype) = (name(&text_of(labels)), TYPES[*rtype]);
-        // DS at the apex is the parent's to answer.
+        // The parent answers for DS at the apex.
         if labels.is_empty() && rtype == Rtype::DS {
             continue;
         }

@@ -9,7 +9,7 @@ fn over(limit: Limit) -> SecurityStatus {
     SecurityStatus::Indeterminate(IndeterminateReason::Limit(limit))
 }
 
-/// An answer of so many RRsets, each of which takes one signature.
+/// An answer with `count` RRsets, each of which requires one signature verification.
 fn many(count: u16) -> Reply {
     let mut reply = Reply::to("a.example.", Rtype::ANY);
     for number in 0..count {
@@ -24,7 +24,7 @@ fn signatures_have_a_limit() {
     assert_eq!(many(64).assert_secure(&ProvedAnswer::Answer).work.signatures, 64);
     let validation = many(65).validate();
     assert_eq!((validation.status, validation.work.signatures), (over(Limit::Signatures), 64));
-    // One budget for all responses of a query.
+    // All responses of one query share one budget.
     let (keys, mut budget) = (trust(&many(0).signer), Budget::default());
     for _ in 0..2 {
         assert_eq!(many(32).validate_with(&keys, NOW, &mut budget).status, SecurityStatus::Secure);
@@ -50,7 +50,8 @@ fn signatures_that_fail_have_a_limit() {
     assert_eq!((validation.status, validation.work.signatures), (over(Limit::Failures), 16));
 }
 
-/// Keys that share one tag, each signature tried with two of them, eight signatures looked at.
+/// Keys with the same tag: two of them are tried for each signature, and eight signatures are
+/// tried.
 #[test]
 fn keys_of_one_tag_times_many_signatures_stay_cheap() {
     let reply =
@@ -83,7 +84,7 @@ fn keys_of_one_tag_times_many_signatures_stay_cheap() {
     assert_eq!((validation.work.signatures, validation.work.failures), (16, 16));
 }
 
-/// Adds a record that leads back to itself, and so covers everything else.
+/// Adds a record that names itself as the next one and therefore covers every other hash.
 fn nsec3(reply: Reply, hash: [u8; 20], iterations: u16) -> Reply {
     let owner = Name::prepend(&chain::label(&hash), name("example.").view()).unwrap();
     let [high, low] = iterations.to_be_bytes();
@@ -99,7 +100,8 @@ fn hashes_have_a_limit() {
         let apex = params.hash(name("example.").view(), &mut Vec::new());
         nsec3(Reply::to(&deep(labels), Rtype::A).rcode(Rcode::NXDOMAIN), apex, iterations).validate()
     };
-    // The whole chain is one record: names of 119 labels and their hashes, of two blocks where they have more than 55 octets.
+    // The chain is a single record. The names have 119 labels; the hash of a name of more than 55
+    // octets takes two blocks.
     let validation = with(119, 0);
     assert_eq!((&validation.status, validation.work.hashes), (&SecurityStatus::Secure, 121));
     let validation = with(119, 50);

@@ -1,4 +1,4 @@
-//! Denials by NSEC (RFC 4035 §5.4, RFC 6840 §4), minimally covering ones too (RFC 4470).
+//! Denials by NSEC (RFC 4035 §5.4, RFC 6840 §4), including minimally covering records (RFC 4470).
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn nodata(question: &str, rtype: Rtype) -> Reply {
     Reply::to(question, rtype).soa()
 }
 
-/// One record covers the name, one the wildcard; or one both.
+/// One record covers the name and one covers the wildcard, or one record covers both.
 #[test]
 fn a_name_and_its_wildcard_are_covered() {
     let cover = |reply: Reply| reply.nsec("a.example.", "c.example.", DATA);
@@ -40,20 +40,21 @@ fn a_name_and_its_wildcard_are_covered() {
     wildcard(b()).assert_bogus(BogusReason::NotCovered(name("b.example.")));
     cover(b()).assert_bogus(BogusReason::WildcardNotDenied(name("*.example.")));
     last.nsec("c.example.", "d.example.", DATA).assert_bogus(BogusReason::NotCovered(name("z.example.")));
-    // The wildcard exists; it is an empty non-terminal.
+    // The wildcard exists as an empty non-terminal.
     let wild = cover(b()).nsec("example.", "*.example.", APEX);
     wild.assert_bogus(BogusReason::WildcardNotDenied(name("*.example.")));
     wild.nsec("*.example.", "a.example.", DATA).assert_bogus(BogusReason::WildcardExists(name("*.example.")));
     let empty = cover(b()).nsec("example.", "x.*.example.", APEX);
     empty.assert_bogus(BogusReason::WildcardExists(name("*.example.")));
-    // The name exists; it is an empty non-terminal.
+    // The name exists as an empty non-terminal.
     let there = wildcard(b()).nsec("b.example.", "c.example.", DATA);
     there.assert_bogus(BogusReason::NameExists(name("b.example.")));
     let empty = wildcard(b()).nsec("a.example.", "x.b.example.", DATA);
     empty.assert_bogus(BogusReason::NameExists(name("b.example.")));
 }
 
-/// A denial needs no SOA RRset; one that is there tells how long it holds, and must be signed.
+/// A denial needs no SOA RRset. An SOA RRset limits the time for which the denial is valid, and
+/// must be signed.
 #[test]
 fn a_soa_rrset_beside_a_denial_is_verified() {
     let sound = nxdomain("b.example.").nsec("example.", "example.", APEX);
@@ -66,7 +67,7 @@ fn a_soa_rrset_beside_a_denial_is_verified() {
     forged.assert_bogus(BogusReason::BadSignature { covered: Rtype::SOA, tag });
 }
 
-/// The closest encloser is what the name has in common with an end of the span.
+/// The closest encloser is the longest common ancestor of the name and one end of the span.
 #[test]
 fn the_wildcard_is_that_of_the_closest_encloser() {
     let deep = || nxdomain("x.b.c.example.").nsec("a.b.c.example.", "d.example.", DATA);
@@ -77,7 +78,8 @@ fn the_wildcard_is_that_of_the_closest_encloser() {
         .assert_bogus(BogusReason::WildcardNotDenied(name("*.b.c.example.")));
 }
 
-/// RFC 6840 §4.1, RFC 6672 §5.3.4.1: below a cut or a DNAME the parent's records say nothing.
+/// RFC 6840 §4.1, RFC 6672 §5.3.4.1: records of the parent prove nothing about names below a zone
+/// cut or a DNAME.
 #[test]
 fn records_of_cuts_and_dnames_say_nothing_of_what_is_below() {
     let with = |types| nxdomain("b.a.example.").nsec("a.example.", "c.example.", types);
@@ -85,7 +87,7 @@ fn records_of_cuts_and_dnames_say_nothing_of_what_is_below() {
     with("NS SOA RRSIG NSEC").assert_secure(&ProvedAnswer::NxDomain);
     with(CUT).assert_bogus(BogusReason::ParentSide(name("a.example.")));
     with("A DNAME RRSIG NSEC").assert_bogus(BogusReason::BelowDname(name("a.example.")));
-    // The same of the wildcard alone.
+    // The same rule for the wildcard.
     let wildcard = |types| {
         nxdomain("b.a.example.").nsec("a.a.example.", "c.example.", DATA).nsec(
             "a.example.",
@@ -95,7 +97,7 @@ fn records_of_cuts_and_dnames_say_nothing_of_what_is_below() {
     };
     wildcard(DATA).assert_secure(&ProvedAnswer::NxDomain);
     wildcard(CUT).assert_bogus(BogusReason::ParentSide(name("a.example.")));
-    // The same of an empty non-terminal, and of what would be closer than a wildcard.
+    // The same rule for an empty non-terminal, and for a closer match than a wildcard.
     let empty = |types| nodata("e.a.example.", Rtype::A).nsec("a.example.", "x.e.a.example.", types);
     empty(DATA).assert_secure(&ProvedAnswer::NoData);
     empty(CUT).assert_bogus(BogusReason::ParentSide(name("a.example.")));
@@ -119,7 +121,7 @@ fn records_of_cuts_and_dnames_say_nothing_of_what_is_below() {
     under("A DNAME RRSIG NSEC").assert_bogus(BogusReason::BelowDname(name("a.example.")));
 }
 
-/// A record that does not count is why the proof is not complete.
+/// If the proof is incomplete, the reason is the fault of the ignored record.
 #[test]
 fn records_that_do_not_count_are_passed_over() {
     let base = || nxdomain("b.example.").nsec("example.", "a.example.", APEX);
@@ -149,7 +151,7 @@ fn records_that_do_not_count_are_passed_over() {
     elsewhere.assert_bogus(BogusReason::OutsideZone(name("a.")));
     let additional = sound().altered(|_| true, |record| record.section = Section::Additional);
     additional.assert_bogus(BogusReason::NoDenial);
-    // Beside a sound one it does no harm.
+    // Together with a valid record it has no effect.
     let beside = sound().nsec("aa.example.", "c.test.", DATA);
     beside.assert_secure(&ProvedAnswer::NxDomain);
 }
@@ -165,12 +167,12 @@ fn a_type_is_denied_by_the_record_of_the_name() {
     with(CUT).assert_bogus(BogusReason::ParentSide(a()));
     let other = nodata("a.example.", Rtype::AAAA).nsec("b.example.", "c.example.", DATA);
     other.assert_bogus(BogusReason::NotMatched(a()));
-    // The name is there: it is not denied.
+    // The name exists and is not denied.
     with(DATA).rcode(Rcode::NXDOMAIN).assert_bogus(BogusReason::NameExists(a()));
-    // CNAME is asked for.
+    // The query is for CNAME.
     let cname = Reply { rtype: Rtype::CNAME, ..with("CNAME RRSIG NSEC") };
     cname.assert_bogus(BogusReason::TypeExists { name: a(), rtype: Rtype::CNAME });
-    // RFC 6840 §4.2: everything is asked for.
+    // RFC 6840 §4.2: the query is for all types.
     let any = |types| Reply { rtype: Rtype::ANY, ..with(types) };
     any("RRSIG NSEC").assert_secure(&ProvedAnswer::NoData);
     any("TXT RRSIG NSEC").assert_bogus(BogusReason::TypeExists { name: a(), rtype: Rtype::TXT });
@@ -200,7 +202,7 @@ fn an_empty_non_terminal_is_shown_by_the_next_name() {
     ds.assert_secure(&ProvedAnswer::NoData);
 }
 
-/// RFC 4035 §5.3.4: nothing may be closer than the wildcard.
+/// RFC 4035 §5.3.4: the response must prove that no closer match than the wildcard exists.
 #[test]
 fn a_wildcard_answers_where_nothing_is_closer() {
     let reply = |question: &str| Reply::to(question, Rtype::A).expanded(question, Rtype::A, "192.0.2.1", 2);
@@ -211,14 +213,14 @@ fn a_wildcard_answers_where_nothing_is_closer() {
     b().nsec("a.example.", "w.example.", DATA).assert_bogus(BogusReason::NotCovered(next()));
     b().nsec("*.w.example.", "x.b.w.example.", DATA).assert_bogus(BogusReason::NameExists(next()));
     b().nsec("b.w.example.", "c.w.example.", DATA).assert_bogus(BogusReason::NotCovered(next()));
-    // The name itself does not exist, but one above it does.
+    // The name itself does not exist, but one of its ancestors does.
     let deep = || reply("y.b.w.example.");
     deep().nsec("a.b.w.example.", "c.w.example.", DATA).assert_bogus(BogusReason::NotCovered(next()));
     deep().nsec("*.w.example.", "c.w.example.", DATA).assert_secure(&ProvedAnswer::WildcardAnswer);
-    // Asked for by its own name it is no expansion.
+    // A query for the wildcard name itself is not an expansion.
     let itself = Reply::to("*.w.example.", Rtype::A).answer("*.w.example.", Rtype::A, "192.0.2.1");
     itself.assert_secure(&ProvedAnswer::Answer);
-    // An alias comes from a wildcard too.
+    // An alias can be expanded from a wildcard too.
     let alias = Reply::to("b.w.example.", Rtype::A)
         .expanded("b.w.example.", Rtype::CNAME, "h.example.", 2)
         .answer("h.example.", Rtype::A, "192.0.2.1");
@@ -237,12 +239,13 @@ fn a_wildcard_has_not_the_type() {
     let ds = |types| Reply { rtype: Rtype::DS, ..with(types) };
     ds(DATA).assert_secure(&ProvedAnswer::WildcardNoData);
     ds("NS SOA RRSIG NSEC").assert_bogus(BogusReason::ChildSide(wildcard()));
-    // The name exists, as an empty non-terminal or not; or nothing says that it does not.
+    // The name exists, with data or as an empty non-terminal; or no record proves that it does not
+    // exist.
     let empty = nodata("b.w.example.", Rtype::AAAA).nsec("*.w.example.", "x.b.w.example.", DATA);
     empty.assert_secure(&ProvedAnswer::NoData);
     let not_covered = nodata("b.w.example.", Rtype::AAAA).nsec("*.w.example.", "a.w.example.", DATA);
     not_covered.assert_bogus(BogusReason::NotMatched(name("b.w.example.")));
-    // A wildcard further away than the closest encloser matches nothing.
+    // Only the wildcard directly below the closest encloser matches.
     let further = nodata("b.w.example.", Rtype::AAAA).nsec("a.w.example.", "c.w.example.", DATA).nsec(
         "*.example.",
         "a.example.",
@@ -271,7 +274,7 @@ fn an_unsigned_delegation_is_shown_by_its_own_record() {
     with("c.example.", CUT).assert_bogus(BogusReason::NotMatched(d()));
 }
 
-/// RFC 4470: neighbours that do not exist are as good as those that do.
+/// RFC 4470: owners and next names that do not exist are as valid as existing ones.
 #[test]
 fn minimal_spans_are_as_good_as_wide_ones() {
     let wildcard = |reply: Reply| reply.nsec(")\\255.example.", "*\\000.example.", "RRSIG NSEC");

@@ -1,5 +1,5 @@
-//! Denials by NSEC3 (RFC 5155 §8, RFC 9276): records with the closest neighbours, as white lies have them (RFC 7129,
-//! appendix B), which are as good as those of a whole chain.
+//! Denials by NSEC3 (RFC 5155 §8, RFC 9276). The records span the closest neighbours, as in white
+//! lies (RFC 7129, appendix B), which are as valid as the records of a complete chain.
 
 use super::*;
 use crate::denial::Nsec3Params;
@@ -7,7 +7,7 @@ use crate::denial::nsec3::chain;
 
 const OPT_OUT: u8 = 1;
 
-/// What an NSEC3 record is made of.
+/// The fields of an NSEC3 record.
 #[derive(Clone)]
 pub(super) struct Made {
     pub(super) hash: [u8; 20],
@@ -18,7 +18,7 @@ pub(super) struct Made {
     pub(super) types: &'static str,
 }
 
-/// A hash and a step up or down the circle.
+/// The next or previous hash value; the values form a circle.
 fn stepped(hash: [u8; 20], up: bool) -> [u8; 20] {
     let mut out = hash;
     for octet in out.iter_mut().rev() {
@@ -97,7 +97,7 @@ fn a_name_is_denied_by_encloser_next_closer_and_wildcard() {
     let sound = base().matched("a.example.", DATA).covered("b.a.example.").covered("*.a.example.");
     let validation = sound.assert_secure(&ProvedAnswer::NxDomain);
     assert_eq!((validation.work.signatures, validation.work.hashes), (4, 3));
-    // Further below, the next closer name is the same.
+    // For a deeper name, the next closer name is the same.
     let deep = Reply { name: name("z.y.b.a.example."), ..sound };
     deep.assert_secure(&ProvedAnswer::NxDomain);
 
@@ -111,7 +111,7 @@ fn a_name_is_denied_by_encloser_next_closer_and_wildcard() {
     exists.assert_bogus(BogusReason::WildcardExists(name("*.a.example.")));
     let there = base().matched("b.a.example.", DATA).covered("*.a.example.");
     there.assert_bogus(BogusReason::NameExists(name("b.a.example.")));
-    // A closer encloser is there: its own next closer name and wildcard are what counts.
+    // A closer encloser exists: its next closer name and its wildcard must be denied.
     let closer = Reply { name: name("c.b.a.example."), ..base() };
     let closer = closer.matched("a.example.", DATA).matched("b.a.example.", DATA).covered("*.a.example.");
     closer.assert_bogus(BogusReason::NotCovered(name("c.b.a.example.")));
@@ -129,7 +129,8 @@ fn the_encloser_is_neither_a_cut_nor_a_dname() {
     with("DNAME RRSIG").assert_bogus(BogusReason::BelowDname(name("a.example.")));
 }
 
-/// The last record of a chain leads back to the first, and a record alone to itself.
+/// The next hash of the last record is the first one. If a chain has one record, its next hash is
+/// its own.
 #[test]
 fn spans_go_round() {
     let apex = Made::matching("example.", APEX);
@@ -145,7 +146,7 @@ fn spans_go_round() {
     let not_covered = || BogusReason::NotCovered(name("b.example."));
     let (low, high) = ([0; 20], [255; 20]);
     base().nsec3(&wide(low, high)).assert_secure(&ProvedAnswer::NxDomain);
-    // From behind the hash around to before it: everything but the hash.
+    // From directly after the hash around to directly before it: everything except the hash.
     base().nsec3(&wide(stepped(hash, true), stepped(hash, false))).assert_bogus(not_covered());
     base().nsec3(&wide(stepped(hash, true), hash)).assert_bogus(not_covered());
     base().nsec3(&wide(stepped(hash, false), low)).assert_secure(&ProvedAnswer::NxDomain);
@@ -196,7 +197,7 @@ fn a_wildcard_answers_where_the_next_closer_name_is_covered() {
     reply().matched("b.a.example.", "").assert_bogus(BogusReason::NotCovered(name("b.a.example.")));
 }
 
-/// RFC 5155 §6 and §9.2: where an unsigned delegation may be, nothing is Secure.
+/// RFC 5155 §6 and §9.2: if an unsigned delegation may exist at the name, the denial is not Secure.
 #[test]
 fn opt_out_makes_insecure() {
     let opt_out = InsecureReason::OptOut;
@@ -205,7 +206,7 @@ fn opt_out_makes_insecure() {
         .opted_out("b.a.example.")
         .covered("*.a.example.")
         .assert_insecure(opt_out, &ProvedAnswer::NxDomain);
-    // The flag counts on the record that covers the next closer name.
+    // Only the flag of the record that covers the next closer name is relevant.
     base().covered("b.a.example.").opted_out("*.a.example.").assert_secure(&ProvedAnswer::NxDomain);
     let flagged = Made::matching("a.example.", DATA).flags(OPT_OUT);
     nxdomain("b.a.example.")
@@ -213,7 +214,8 @@ fn opt_out_makes_insecure() {
         .covered("b.a.example.")
         .covered("*.a.example.")
         .assert_secure(&ProvedAnswer::NxDomain);
-    // A record that is not opt-out hides none that is.
+    // If a record with opt-out also covers the next closer name, the denial is Insecure, although
+    // another covering record has no opt-out.
     let wide = Made { hash: [0; 20], next: vec![255; 20], ..Made::covering("b.a.example.").flags(OPT_OUT) };
     base().covered("b.a.example.").nsec3(&wide).assert_insecure(opt_out, &ProvedAnswer::NxDomain);
 
@@ -222,7 +224,8 @@ fn opt_out_makes_insecure() {
     let nodata =
         Reply::to("b.a.example.", Rtype::AAAA).soa().matched("a.example.", DATA).opted_out("b.a.example.");
     nodata.assert_insecure(opt_out, &ProvedAnswer::NoData);
-    // A name that is left out of the chain is no match for a wildcard, whatever that has.
+    // A name that is omitted in the chain does not match the wildcard, whatever types the wildcard
+    // has.
     nodata.clone().matched("*.a.example.", "AAAA RRSIG").assert_insecure(opt_out, &ProvedAnswer::NoData);
     nodata.matched("*.a.example.", DATA).assert_insecure(opt_out, &ProvedAnswer::WildcardNoData);
 }
@@ -252,13 +255,13 @@ fn unsigned_delegations_are_matched_or_opted_out() {
     let ds = || Reply::to("d.example.", Rtype::DS).soa().matched("example.", APEX);
     ds().opted_out("d.example.").assert_insecure(InsecureReason::OptOut, &ProvedAnswer::NoData);
     ds().covered("d.example.").assert_bogus(BogusReason::NotMatched(d()));
-    // The encloser may not be another zone's cut.
+    // The encloser must not be a zone cut to another zone.
     let below =
         Reply::to("e.d.example.", Rtype::DS).soa().matched("d.example.", "NS").opted_out("e.d.example.");
     below.assert_bogus(BogusReason::ParentSide(d()));
 }
 
-/// A record that does not count is why the proof is not complete (RFC 5155 §8.1, §8.2).
+/// If the proof is incomplete, the reason is the fault of the ignored record (RFC 5155 §8.1, §8.2).
 #[test]
 fn records_that_do_not_count_are_passed_over() {
     let (rtype, base) =
@@ -290,7 +293,7 @@ fn records_that_do_not_count_are_passed_over() {
     let malformed = [[made().rdata(), vec![0, 0]].concat()];
     let malformed = base().raw_signed(Section::Authority, &owner, rtype, &malformed, |_| {});
     malformed.assert_bogus(BogusReason::MalformedDenial(rtype));
-    // Beside a sound one it does no harm.
+    // Together with a valid record it has no effect.
     let other = Made { algorithm: 2, ..Made::covering("z.example.") };
     base().nsec3(&made()).nsec3(&other).assert_secure(&ProvedAnswer::NxDomain);
 }
@@ -317,11 +320,12 @@ fn records_of_two_mechanisms_are_refused() {
     nsec3().assert_secure(&ProvedAnswer::NxDomain);
     let both = nsec3().nsec("example.", "example.", "NS SOA RRSIG NSEC");
     both.assert_bogus(BogusReason::MixedDenial);
-    // One that nobody signed is none.
+    // A record without a signature is ignored.
     both.without(is_signature("example.", Rtype::NSEC)).assert_secure(&ProvedAnswer::NxDomain);
 }
 
-/// RFC 9276 §3.2: beyond 50 insecure, beyond 500 bogus, once the signature over the record has been verified.
+/// RFC 9276 §3.2: Insecure above 50 iterations and Bogus above 500, after the signature over the
+/// record is verified.
 #[test]
 fn iterations_have_a_limit() {
     let with = |iterations| {
@@ -346,7 +350,7 @@ fn iterations_have_a_limit() {
         with(51).without(|record| record.rtype == Rtype::RRSIG && record.owner != name("example."));
     let status = unsigned.validate().status;
     assert!(matches!(status, SecurityStatus::Bogus(BogusReason::NoSignature { .. })), "{status:?}");
-    // What is bogus behind an insecure step is bogus.
+    // A Bogus step after an Insecure step makes the answer Bogus.
     let params = Nsec3Params { salt: vec![], iterations: 51 };
     let alias = Reply::to("b.w.example.", Rtype::A)
         .expanded("b.w.example.", Rtype::CNAME, "h.example.", 2)

@@ -1,4 +1,4 @@
-//! Denials by NSEC5: every check of its validator, each the only one that refuses.
+//! Denials by NSEC5: each test makes exactly one check of the validator fail.
 
 use super::*;
 use crate::denial::nsec5::chain;
@@ -12,13 +12,13 @@ const WILDCARD: u8 = 2;
 const APEX: &str = "NS SOA RRSIG DNSKEY NSEC5KEY";
 const DATA: &str = "A RRSIG";
 
-/// A VRF key with its record.
+/// A VRF key with its NSEC5KEY record.
 struct Vrf {
     key: VrfPrivateKey,
     record: Nsec5Key,
 }
 
-/// What an NSEC5 record is made of.
+/// The fields of an NSEC5 record.
 #[derive(Clone)]
 struct Made {
     tag: u16,
@@ -92,7 +92,7 @@ impl Made {
 }
 
 impl Reply {
-    /// A response of a zone with NSEC5 to whom `vrf` is known.
+    /// A response of a zone with NSEC5. The validator trusts the key `vrf`.
     fn of(vrf: &Vrf, question: &str, rtype: Rtype) -> Self {
         let nsec5_keys = vec![vrf.record.rdata().to_vec()];
         Self { nsec5_keys, ..Self::to(question, rtype).by(&signer(Algorithm(231))) }
@@ -106,12 +106,12 @@ impl Reply {
         self.raw(Section::Authority, &name(owner), Rtype::NSEC5PROOF, &[vrf.proof_rdata(owner)])
     }
 
-    /// Record and proof that match a name.
+    /// Adds a record and a proof that match a name.
     fn proved(self, vrf: &Vrf, owner: &str, types: &'static str) -> Self {
         self.nsec5(&vrf.matching(owner, types)).proof(vrf, owner)
     }
 
-    /// Record and proof that cover a name.
+    /// Adds a record and a proof that cover a name.
     fn covered_by(self, vrf: &Vrf, owner: &str, flags: u8) -> Self {
         self.nsec5(&vrf.covering(owner).flags(flags)).proof(vrf, owner)
     }
@@ -133,7 +133,7 @@ fn a_name_is_denied_with_every_vrf() {
         let reply = reply.covered_by(&vrf, "b.a.example.", 0);
         let validation = reply.assert_secure(&ProvedAnswer::NxDomain);
         assert_eq!((validation.work.proofs, validation.work.signatures), (2, 3), "{}", entry.name);
-        // One octet of a proof.
+        // A change of one octet of a proof.
         for place in [2, 40, 60, 81] {
             let forged = reply.clone().altered(proof_of("b.a.example."), |record| record.rdata[place] ^= 1);
             forged.assert_bogus(BogusReason::BadProof(name("b.a.example.")));
@@ -166,22 +166,22 @@ fn a_name_is_denied_by_encloser_and_next_closer_name() {
     no_record.assert_bogus(BogusReason::NotCovered(name("a.example.")));
     let there = base().proved(&vrf, "a.example.", DATA).proved(&vrf, "b.a.example.", DATA);
     there.assert_bogus(BogusReason::NameExists(name("b.a.example.")));
-    // The next closer name is one label below the encloser.
+    // The next closer name is one label longer than the encloser.
     let far = Reply { name: name("c.b.a.example."), ..base() };
     let far = far.proved(&vrf, "a.example.", DATA).covered_by(&vrf, "c.b.a.example.", 0);
     far.assert_bogus(BogusReason::NoProof(name("c.b.a.example.")));
-    // Names above the apex are another zone's.
+    // Names above the apex belong to another zone.
     let above = nxdomain(&vrf, "b.a.example.").proved(&vrf, ".", APEX).covered_by(&vrf, "example.", 0);
     above.assert_bogus(BogusReason::NoProof(name("b.a.example.")));
-    // Caches lower TTLs, each as it likes.
+    // Caches decrement TTLs, which can therefore differ.
     let lowered = sound.altered(proof_of("a.example."), |record| record.ttl = 1);
     lowered.assert_secure(&ProvedAnswer::NxDomain);
-    // An encloser that is none of the name's.
+    // An encloser that is not an ancestor of the name.
     let beside = base().proved(&vrf, "c.example.", DATA).covered_by(&vrf, "b.a.example.", 0);
     beside.assert_bogus(BogusReason::NoProof(name("b.a.example.")));
 }
 
-/// The encloser is no cut, has no DNAME record, and no wildcard below it.
+/// The encloser must not be a zone cut, have a DNAME record, or have a wildcard below it.
 #[test]
 fn what_the_enclosers_record_says() {
     let vrf = Vrf::first();
@@ -196,7 +196,7 @@ fn what_the_enclosers_record_says() {
     with("NS DS RRSIG", 0).assert_bogus(BogusReason::ParentSide(a()));
     with("DNAME RRSIG", 0).assert_bogus(BogusReason::BelowDname(a()));
     with(DATA, WILDCARD).assert_bogus(BogusReason::WildcardFlag(a()));
-    // Opt-Out counts on the record that covers.
+    // Only the Opt-Out flag of the covering record is relevant.
     with(DATA, OPT_OUT).assert_secure(&ProvedAnswer::NxDomain);
 }
 
@@ -218,11 +218,11 @@ fn a_type_is_denied_by_the_record_of_the_name() {
     with(Rtype::AAAA, DATA).without(proof_of("a.example.")).assert_bogus(BogusReason::NoProof(a()));
     let covered = Reply::of(&vrf, "a.example.", Rtype::A).soa().covered_by(&vrf, "a.example.", 0);
     covered.assert_bogus(BogusReason::NoProof(a()));
-    // The wildcard flag says nothing of types.
+    // The wildcard flag is irrelevant for the denial of a type.
     let flagged = vrf.matching("a.example.", DATA).flags(WILDCARD);
     let flagged = Reply::of(&vrf, "a.example.", Rtype::AAAA).soa().nsec5(&flagged).proof(&vrf, "a.example.");
     flagged.assert_secure(&ProvedAnswer::NoData);
-    // The apex's own record says nothing of DS; that of the root does, which has no parent.
+    // The record of the apex proves nothing about DS, except at the root, which has no parent.
     let apex = Reply::of(&vrf, "example.", Rtype::DS).soa().proved(&vrf, "example.", APEX);
     apex.assert_bogus(BogusReason::ChildSide(name("example.")));
     let root = Arc::new(key(".", 257, Algorithm(231), 1));
@@ -268,7 +268,7 @@ fn a_wildcard_has_not_the_type() {
     let ds = |types| Reply { rtype: Rtype::DS, ..with(types) };
     ds("NS").assert_secure(&ProvedAnswer::WildcardNoData);
     ds("NS SOA RRSIG").assert_bogus(BogusReason::ChildSide(wildcard()));
-    // The wildcard is the one beside the next closer name.
+    // The wildcard must be directly below the closest encloser, like the next closer name.
     for (next, wildcard) in [("b.a.example.", "*.b.a.example."), ("c.b.a.example.", "*.a.example.")] {
         let far = base().covered_by(&vrf, next, 0).proved(&vrf, wildcard, DATA);
         far.assert_bogus(BogusReason::NoProof(name("c.b.a.example.")));
@@ -279,7 +279,7 @@ fn a_wildcard_has_not_the_type() {
     there.assert_bogus(BogusReason::NameExists(name("b.a.example.")));
     let unmatched = base().covered_by(&vrf, "b.a.example.", 0).covered_by(&vrf, "*.a.example.", 0);
     unmatched.assert_bogus(BogusReason::NotMatched(wildcard()));
-    // A wildcard's types do not deny a name.
+    // The types of a wildcard do not deny a name.
     with(DATA).rcode(Rcode::NXDOMAIN).assert_bogus(BogusReason::NoProof(name("c.b.a.example.")));
 }
 
@@ -306,10 +306,10 @@ fn unsigned_delegations_are_matched_or_opted_out() {
     ds().covered_by(&vrf, "d.example.", OPT_OUT)
         .assert_insecure(InsecureReason::OptOut, &ProvedAnswer::NoData);
     ds().covered_by(&vrf, "d.example.", 0).assert_bogus(BogusReason::NotOptOut(d()));
-    // Of a span it is DS alone that is denied: everything else stands in the chain.
+    // An opt-out span denies only DS. All other types would be in the chain.
     let other = Reply { rtype: Rtype::A, ..ds().covered_by(&vrf, "d.example.", OPT_OUT) };
     other.assert_bogus(BogusReason::NotMatched(d()));
-    // The flag of the encloser's record is not the one that counts.
+    // The flag of the encloser's record is irrelevant.
     let flagged = vrf.matching("example.", APEX).flags(OPT_OUT);
     let flagged = Reply::of(&vrf, "d.example.", Rtype::DS).soa().nsec5(&flagged).proof(&vrf, "example.");
     flagged.covered_by(&vrf, "d.example.", 0).assert_bogus(BogusReason::NotOptOut(d()));
@@ -317,7 +317,7 @@ fn unsigned_delegations_are_matched_or_opted_out() {
     below.covered_by(&vrf, "e.d.example.", OPT_OUT).assert_bogus(BogusReason::ParentSide(d()));
 }
 
-/// RFC 5155 §9.2 holds of NSEC5 too.
+/// RFC 5155 §9.2 applies to NSEC5 too.
 #[test]
 fn opt_out_makes_insecure() {
     let (vrf, opt_out) = (Vrf::first(), InsecureReason::OptOut);
@@ -334,7 +334,7 @@ fn opt_out_makes_insecure() {
     nodata.covered_by(&vrf, "b.a.example.", OPT_OUT).assert_insecure(opt_out, &ProvedAnswer::WildcardNoData);
 }
 
-/// Step 2: what is not a record of a chain counts for nothing.
+/// Step 2: a record that is not a chain record is ignored.
 #[test]
 fn records_that_do_not_count_are_passed_over() {
     let (vrf, rtype) = (Vrf::first(), Rtype::NSEC5);
@@ -377,11 +377,11 @@ fn records_that_do_not_count_are_passed_over() {
     let malformed = [[made().rdata(), vec![0, 0]].concat()];
     let malformed = base().raw_signed(Section::Authority, &owner, rtype, &malformed, |_| {});
     malformed.assert_bogus(BogusReason::MalformedDenial(rtype));
-    // Beside a sound one it does no harm.
+    // Together with a valid record it has no effect.
     base().nsec5(&made()).nsec5(&vrf.covering("z.example.").flags(4)).assert_secure(&ProvedAnswer::NxDomain);
 }
 
-/// Step 3: the proof is of its owner, by a key of the zone.
+/// Step 3: the proof is for its owner and by a key of the zone.
 #[test]
 fn a_proof_is_of_its_owner() {
     let vrf = Vrf::first();
@@ -401,13 +401,13 @@ fn a_proof_is_of_its_owner() {
         let cut = sound.clone().altered(proof(), |record| record.rdata.resize(length, 0));
         cut.assert_bogus(BogusReason::BadProof(name("b.example.")));
     }
-    // Names are proved in canonical form, whatever their case.
+    // Names are proved in canonical form, regardless of their case.
     let upper = sound.altered(proof(), |record| record.owner = name("B.EXAMPLE."));
     Reply { name: name("b.ExAmPlE."), ..upper }.assert_secure(&ProvedAnswer::NxDomain);
 }
 
-/// Step 4: in the middle of a roll-over, a proof under one key falls at random into the chain of the other, and would deny
-/// names that exist.
+/// Step 4: during a rollover, a proof by one key gives a random position in the chain of the other
+/// key. Without this check, it would deny existing names.
 #[test]
 fn a_proof_is_used_with_records_of_its_own_key_alone() {
     let (one, two) = (Vrf::first(), Vrf::new(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, 8));
@@ -419,7 +419,7 @@ fn a_proof_is_used_with_records_of_its_own_key_alone() {
     apex().covered_by(&one, "b.example.", 0).assert_secure(&ProvedAnswer::NxDomain);
     // Each name by its own key, with records of that key.
     apex().covered_by(&two, "b.example.", 0).assert_secure(&ProvedAnswer::NxDomain);
-    // The record would cover the hash under the other key; that is all that is wrong.
+    // The record would cover the hash of the other key; this is the only error.
     let other = Made { tag: one.record.tag(), ..two.covering("b.example.") };
     apex()
         .nsec5(&other)
@@ -434,12 +434,12 @@ fn a_proof_is_used_with_records_of_its_own_key_alone() {
         .proof(&one, "b.example.")
         .assert_bogus(BogusReason::OtherProofKey(name("b.example.")));
     nodata().proved(&one, "b.example.", DATA).assert_secure(&ProvedAnswer::NoData);
-    // A proof for each chain: the one that leads to a record counts.
+    // One proof for each chain: the proof that leads to a record is used.
     let both = nodata().proof(&two, "b.example.").proved(&one, "b.example.", DATA);
     both.assert_secure(&ProvedAnswer::NoData);
 }
 
-/// RDATA of the same tag: the tag is a sum of words, in any order.
+/// RDATA with the same tag: the tag is a sum of words in any order.
 fn same_tag(rdata: &[u8]) -> Vec<u8> {
     let mut other = rdata.to_vec();
     other[2..6].rotate_left(2);
@@ -447,7 +447,8 @@ fn same_tag(rdata: &[u8]) -> Vec<u8> {
     other
 }
 
-/// Step 1, and the bound on keys: without a usable key denials are bogus, and answers as good as ever.
+/// Step 1 and the limit of keys: without a usable key, denials are Bogus, and answers are not
+/// affected.
 #[test]
 fn what_the_set_of_keys_must_be() {
     let vrf = Vrf::first();
@@ -503,7 +504,8 @@ fn keys_are_learnt_from_a_secure_answer_alone() {
     );
 }
 
-/// NSEC5 counts under the numbers alone that others do not know; under these the other mechanisms count as well.
+/// NSEC5 records are valid only under alias algorithm numbers. Under these numbers, other
+/// mechanisms are valid too.
 #[test]
 fn nsec5_is_signed_under_aliases() {
     let vrf = Vrf::first();
@@ -515,7 +517,7 @@ fn nsec5_is_signed_under_aliases() {
     };
     sound(&signer(Algorithm(231))).assert_secure(&ProvedAnswer::NxDomain);
     sound(&plain).assert_bogus(BogusReason::NotAnAlias(Algorithm::ED25519));
-    // Signed under both numbers, it is the alias that counts.
+    // If both numbers have signatures, the one with the alias number is used.
     let alias = signer(Algorithm(231));
     let mut both = sound(&plain);
     for record in both.records.clone().iter().filter(|record| record.rtype == Rtype::NSEC5) {
@@ -545,7 +547,7 @@ fn records_of_two_mechanisms_are_refused() {
     sound.nsec("example.", "example.", "NS SOA RRSIG NSEC").assert_bogus(BogusReason::MixedDenial);
 }
 
-/// Step 5: two proofs are looked at beyond those that are needed, four in one response.
+/// Step 5: the validator tries two more proofs than necessary, and at most four in one response.
 #[test]
 fn proofs_have_a_budget() {
     let vrf = Vrf::first();
@@ -555,7 +557,7 @@ fn proofs_have_a_budget() {
         rdata[2] ^= change;
         rdata
     };
-    // In canonical order the good one stands behind those whose first octet is less.
+    // In canonical order the valid proof follows those with a lower first octet.
     let good = forged(0);
     let beside = |count: usize| -> Vec<Vec<u8>> {
         let mut rdatas: Vec<Vec<u8>> = (1..=255).map(forged).filter(|rdata| *rdata < good).collect();
@@ -572,7 +574,7 @@ fn proofs_have_a_budget() {
     assert_eq!(reply(2).assert_secure(&ProvedAnswer::NxDomain).work.proofs, 4);
     reply(3).assert_bogus(BogusReason::BadProof(name(next)));
 
-    // Four wildcards on the way, each with a proof of its own; a fifth is too much.
+    // Four wildcards on the path, each with a separate proof. A fifth exceeds the limit.
     let chain = |count: usize| {
         let mut reply = Reply::of(&vrf, "x.w0.example.", Rtype::A);
         for step in 0..count {
@@ -584,7 +586,7 @@ fn proofs_have_a_budget() {
     };
     assert_eq!(chain(4).assert_secure(&ProvedAnswer::Answer).work.proofs, 4);
     chain(5).assert_undecided(IndeterminateReason::Limit(Limit::Proofs));
-    // Twelve for one query, whatever number of responses it takes.
+    // Twelve proofs for one query, regardless of the number of responses.
     let mut keys = trust(&chain(0).signer);
     keys.set_nsec5_keys([vrf.record.rdata()], &ValidationLimits::default());
     let mut budget = Budget::default();
@@ -606,7 +608,7 @@ fn proofs_that_were_used_are_told_from_those_that_were_not() {
         rrsets.map(|rrset| (rrset.owner.to_string(), rrset.status, rrset.ttl)).collect()
     };
     sound.assert_secure(&ProvedAnswer::NxDomain);
-    // The TTL of proofs is not signed; the records that they lead to say how long they are good.
+    // The TTL of proofs is not signed. The NSEC5 records that they lead to limit it.
     for (said, kept) in [(TTL, TTL), (5, 5), (u32::MAX, TTL)] {
         let is_proof = |record: &Record| record.rtype == Rtype::NSEC5PROOF;
         let reply = sound.clone().altered(is_proof, |record| record.ttl = said);
@@ -617,7 +619,7 @@ fn proofs_that_were_used_are_told_from_those_that_were_not() {
         ];
         assert_eq!(of_proofs(&reply), expected);
     }
-    // Where there is nothing that they could lead to, nobody looks at them.
+    // If the response has no NSEC5 records, the validator does not verify the proofs.
     let lone = sound.without(|record| record.rtype == Rtype::NSEC5);
     assert!(of_proofs(&lone).iter().all(|(_, status, _)| *status == RrsetStatus::Unused));
 }

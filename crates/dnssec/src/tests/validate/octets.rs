@@ -1,4 +1,4 @@
-//! Messages as they come over the wire: whatever an octet is changed to, nothing else becomes Secure.
+//! Messages in wire format: a change of any octet does not make anything else Secure.
 
 use super::*;
 use crate::validate::validate_octets;
@@ -32,7 +32,8 @@ fn replies() -> Vec<(Reply, ProvedAnswer)> {
     ]
 }
 
-/// Whether a Secure outcome for `octets` says what the sound message says: the same is proved, by the same records.
+/// Whether a Secure result for `octets` equals that of the unmodified message: the same content is
+/// proved by the same records.
 fn is_harmless(reply: &Reply, proved: &ProvedAnswer, octets: &[u8]) -> bool {
     let question = Question { name: reply.name.view(), rtype: reply.rtype };
     let validation = validate_octets(question, octets, &trust(&reply.signer), NOW, &mut Budget::default());

@@ -1,4 +1,4 @@
-//! The checks of signatures (RFC 4035 §5.3) and of the keys that they are by.
+//! The checks of signatures (RFC 4035 §5.3) and of their keys.
 
 use super::*;
 use crate::validate::RrsetStatus;
@@ -20,7 +20,7 @@ fn an_answer_with_a_good_signature_is_secure() {
     let validation = reply.assert_secure(&ProvedAnswer::Answer);
     assert_eq!((validation.work.signatures, validation.rrsets.len()), (1, 1));
     assert_eq!(validation.rrsets[0].status, RrsetStatus::Secure);
-    // Case, order and repetition are not signed.
+    // Letter case, order and repetition are not signed.
     let upper = reply.clone().altered(is(HOST, Rtype::A), |record| record.owner = name("HOST.Example."));
     upper
         .altered(|record| record.rtype == Rtype::RRSIG, |record| record.owner = name("hOSt.example."))
@@ -50,7 +50,7 @@ fn each_field_of_a_signature_is_checked() {
             .raw(Section::Answer, &name(HOST), Rtype::RRSIG, &[rdata])
             .assert_bogus(BogusReason::WrongSigner { covered, signer: wrong });
     }
-    // More labels than the owner has; the wildcard of a zone above.
+    // More labels than the owner has; the wildcard of a parent zone.
     for labels in [3, 0] {
         with(|fields| fields.labels = labels).assert_bogus(BogusReason::WrongLabels { covered, labels });
     }
@@ -60,7 +60,7 @@ fn each_field_of_a_signature_is_checked() {
         tag: tag.wrapping_add(1),
         algorithm: Algorithm::ED25519,
     });
-    // The algorithm of another key, of an alias, and one that nobody knows.
+    // The algorithm of another key, an alias number, and an unknown number.
     for algorithm in [Algorithm::ECDSAP256SHA256, Algorithm(231), Algorithm(99)] {
         with(|fields| fields.algorithm = algorithm).assert_bogus(BogusReason::UnknownKey {
             covered,
@@ -98,7 +98,7 @@ fn every_octet_of_records_and_signatures_counts() {
     }
     let signature = |record: &Record| record.rtype == Rtype::RRSIG;
     let length = reply.records[1].rdata.len();
-    // The times, still valid ones, the original TTL, and the signature itself.
+    // Changes of the times (still valid), of the original TTL, and of the signature itself.
     for place in [7, 11, 15, length - 64, length - 1] {
         reply.clone().altered(signature, |record| record.rdata[place] ^= 1).assert_bogus(bad());
     }
@@ -119,7 +119,7 @@ fn the_ttl_is_the_least_of_four() {
     assert_eq!(ttl(&with(|_| {}).altered(is(HOST, Rtype::RRSIG), |record| record.ttl = 20)), 20);
 }
 
-/// RFC 6840 §5.4 and §5.11: any good signature will do; eight are looked at.
+/// RFC 6840 §5.4 and §5.11: any valid signature is sufficient. The validator tries eight.
 #[test]
 fn one_good_signature_among_others_suffices() {
     let (covered, rdatas) = (Rtype::A, [octets(Rtype::A, ADDRESS)]);
@@ -136,7 +136,7 @@ fn one_good_signature_among_others_suffices() {
     behind(8).assert_bogus(BogusReason::Expired { covered, expiration: NOW - 1 });
 }
 
-/// DNSKEY RDATA of the same tag as `rdata`: the tag is a sum of words, in any order.
+/// DNSKEY RDATA with the same tag as `rdata`: the tag is a sum of words in any order.
 fn same_tag(rdata: &[u8], first: usize) -> Vec<u8> {
     let mut other = rdata.to_vec();
     let (a, b) = (4 + 2 * first, 6 + 2 * first);
@@ -150,7 +150,7 @@ fn status_with(reply: &Reply, keys: &[&[u8]]) -> SecurityStatus {
     reply.validate_with(&keys, NOW, &mut Budget::default()).status
 }
 
-/// KeyTrap: of keys with one tag, two are tried.
+/// KeyTrap: of keys with the same tag, the validator tries two.
 #[test]
 fn two_keys_of_one_tag_are_tried() {
     let reply = with(|_| {});
@@ -176,11 +176,11 @@ fn keys_that_may_not_be_used_are_not() {
         with(move |fields| fields.tag = tag)
     };
     assert_eq!(status_with(&reply, &[&real]), SecurityStatus::Secure);
-    // A ZSK, and a key with bits that mean nothing.
+    // A ZSK, and a key with reserved flags.
     for rdata in [altered(1, 0), altered(1, 0x03)] {
         assert_eq!(status_with(&signed_by(&rdata), &[&rdata]), SecurityStatus::Secure);
     }
-    // No zone key; revoked; another protocol.
+    // Not a zone key; revoked; another protocol.
     for rdata in [altered(0, 0), altered(1, 0x81), altered(2, 2)] {
         let reply = signed_by(&rdata);
         assert_eq!(status_with(&reply, &[&rdata]), SecurityStatus::Bogus(BogusReason::NoUsableKey));
@@ -207,7 +207,7 @@ fn a_zone_of_more_than_32_keys_is_bogus() {
     let mut keys: Vec<&[u8]> = others.iter().take(31).map(Vec::as_slice).collect();
     keys.push(&real);
     assert_eq!(status_with(&reply, &keys), SecurityStatus::Secure);
-    // One record that stands there twice is one record.
+    // A repeated record counts once.
     keys.push(&real);
     assert_eq!(status_with(&reply, &keys), SecurityStatus::Secure);
     keys.push(&others[31]);
@@ -225,7 +225,7 @@ fn every_algorithm_of_the_table_validates() {
     }
 }
 
-/// RFC 4035 §5.2: DS belongs to the parent's side of the cut; the root has no parent.
+/// RFC 4035 §5.2: DS belongs to the parent side of the zone cut. The root has no parent.
 #[test]
 fn a_ds_rrset_at_the_apex_is_not_the_zones_to_sign() {
     Reply::to("s.example.", Rtype::DS)
