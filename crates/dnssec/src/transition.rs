@@ -73,7 +73,7 @@ impl KeyState {
     }
 
     /// Returns the RDATA of the keys that may sign data, according to their roles. Some of them may
-    /// not sign.
+    /// be unused.
     #[must_use]
     pub fn data_keys(&self) -> Vec<Vec<u8>> {
         let keys = published_roles(&self.dnskeys).into_iter().filter(|key| key.role != Role::Ksk);

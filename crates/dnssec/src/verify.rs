@@ -74,7 +74,7 @@ impl Verified {
 pub struct FaultyZone {
     /// The zone.
     pub contents: Contents,
-    /// The faults.
+    /// The report with at least one fault.
     pub report: Report,
 }
 

@@ -20,7 +20,8 @@ pub struct Question<'q> {
 pub enum SecurityStatus {
     /// The trusted keys prove the answer.
     Secure,
-    /// The data are proved to be without a chain of trust: not signed, or in an opt-out span.
+    /// The data are proved to be outside the chain of trust, for example in an unsigned zone or in
+    /// an opt-out span.
     Insecure(InsecureReason),
     /// The trusted keys should prove the answer, and they do not.
     Bogus(BogusReason),

@@ -173,7 +173,7 @@ pub enum BogusReason {
     /// No record covers the name or the next closer name.
     #[error("no record covers {0}")]
     NotCovered(Name),
-    /// No record matches the name that is said to lack a type.
+    /// No record matches the name for which the response denies a type.
     #[error("no record matches {0}")]
     NotMatched(Name),
     /// No record matches an ancestor of the denied name (RFC 5155 §8.3).

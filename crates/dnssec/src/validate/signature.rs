@@ -30,8 +30,8 @@ pub(super) enum Numbers {
     Aliases,
 }
 
-/// Searches for one valid signature; any is sufficient (RFC 6840 §5.4, §5.11). If there is none,
-/// the error is that of the first signature.
+/// Searches for one valid signature; any is sufficient (RFC 6840 §5.4, §5.11). If no signature
+/// is valid, the error is that of the first one.
 pub(super) fn verify(
     rrset: &Rrset<'_>,
     numbers: Numbers,

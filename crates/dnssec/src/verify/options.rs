@@ -14,11 +14,11 @@ pub enum Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Mode {
-    /// Everything.
+    /// All checks.
     #[default]
     Full,
-    /// Everything except the mathematics of signatures: the presence and fields of the signatures,
-    /// the bit maps and the chain.
+    /// All checks except the mathematics of signatures and VRF proofs: the presence and fields of
+    /// the signatures, the bit maps and the chain.
     Structural,
 }
 
