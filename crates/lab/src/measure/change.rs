@@ -79,17 +79,22 @@ impl<'z> Changer<'z> {
         if self.chosen.contains_key(&place) {
             return;
         }
-        let (node, action) = (delegations[place], ACTIONS[self.chosen.len() % ACTIONS.len()]);
+        let node = delegations[place];
+        let mut action = ACTIONS[self.chosen.len() % ACTIONS.len()];
+        let new_name = if action == Action::AddBeside { self.name_beside(node) } else { None };
+        // Every call must make progress, also where no delegation can get a neighbour.
+        if action == Action::AddBeside && new_name.is_none() {
+            action = Action::Alter;
+        }
         match action {
             Action::Remove => {
                 self.done.removed_delegations += 1;
                 self.done.removed_records += records(node) + below(node).map(records).sum::<u64>();
             }
             Action::AddBeside => {
-                let Some(name) = self.name_beside(node) else { return };
                 self.done.added_delegations += 1;
                 self.done.added_records += records(node);
-                self.added.push((name, node));
+                self.added.extend(new_name.map(|name| (name, node)));
             }
             Action::Alter => {
                 let altered = records_of(node, altered_type(node));
@@ -221,6 +226,16 @@ mod tests {
         let mut text = Vec::new();
         write_zone(contents, &mut text).expect("written");
         String::from_utf8(text).expect("UTF-8").lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn delegations_without_room_for_a_neighbour_are_altered() {
+        // "-n" makes the label longer than 63 octets.
+        let label = |index: u32| format!("{index}{}", "x".repeat(61));
+        let delegations: String = (0..8).map(|index| format!("{} NS ns.test.\n", label(index))).collect();
+        let zone = read(format!("$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns.test.\n{delegations}").as_bytes());
+        let (_, done) = change(&zone, 1.0, 7);
+        assert_eq!((done.removed_delegations, done.added_delegations, done.altered_delegations), (2, 0, 2));
     }
 
     #[test]
