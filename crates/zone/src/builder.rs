@@ -1,5 +1,6 @@
-//! From records in any order to [`Contents`]: gathers them in parts (`part`), sorts the owners (`order`), and makes
-//! nodes of them, dropping duplicates and checking what a zone must hold (`assemble`).
+//! Builder of [`Contents`] from records in any order. `part` stores the records, `order` sorts
+//! their owners, and `assemble` creates the nodes, removes duplicates and checks the rules for a
+//! zone.
 
 mod assemble;
 mod fault;
@@ -14,19 +15,19 @@ use crate::contents::Contents;
 use gathered::GatheredParts;
 use nonesuch_proto::{Name, NameRef, Rtype};
 
-/// Octets from which on a part is closed.
+/// Size in octets at which a part is closed.
 pub(crate) const PART: usize = 1 << 20;
 
-/// A zone made of its records.
+/// A zone that was built from records.
 #[derive(Debug)]
 pub struct ParsedZone {
     /// The records.
     pub contents: Contents,
-    /// What is odd about them.
+    /// Warnings about the records.
     pub warnings: Vec<Warning>,
 }
 
-/// Gathers records in any order.
+/// Collects records in any order.
 #[derive(Default)]
 pub struct Builder {
     parts: Vec<Part>,
@@ -35,7 +36,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds one record; `write` appends its RDATA, names uncompressed. Nothing is added where it fails.
+    /// Adds one record. `write` appends its RDATA with uncompressed names. If `write` fails, no
+    /// record is added.
     pub fn push<E>(
         &mut self,
         owner: NameRef<'_>,
@@ -59,7 +61,7 @@ impl Builder {
         }
     }
 
-    /// Adds the records of `part` behind those added before.
+    /// Adds the records of `part` after the records added so far.
     pub(crate) fn add(&mut self, part: Part) {
         self.close();
         self.parts.push(part);
@@ -70,7 +72,7 @@ impl Builder {
         GatheredParts::new(self.parts)
     }
 
-    /// Owner, type and RDATA of the records, in the order in which they were added.
+    /// Returns owner, type and RDATA of the records in the order in which they were added.
     pub(crate) fn into_records(self) -> Vec<(Name, Rtype, Vec<u8>)> {
         let gathered = self.gather();
         let groups =
@@ -82,7 +84,8 @@ impl Builder {
             .collect()
     }
 
-    /// Sorts and checks the records. `origin` is the apex where it is known; otherwise the SOA record's owner is.
+    /// Sorts and checks the records. `origin` is the apex; if it is `None`, the owner of the first
+    /// SOA record is the apex.
     pub fn finish(self, origin: Option<&Name>) -> Result<ParsedZone, ZoneError> {
         let gathered = self.gather();
         let apex = gathered.find_apex(origin)?;

@@ -1,8 +1,9 @@
-//! Splits zone text into entries of tokens (RFC 1035 §5.1): comments, parentheses, quotes.
+//! Lexer for zone file text (RFC 1035 §5.1): splits it into entries of tokens and handles comments,
+//! parentheses and quoted strings.
 
 use nonesuch_proto::text::Token;
 
-/// Why an entry cannot be split.
+/// Error in the structure of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LexFault {
     UnclosedQuote,
@@ -11,36 +12,38 @@ pub(crate) enum LexFault {
     NestedParenthesis,
 }
 
-/// What comes next in a text.
+/// Result of [`Lexer::next_entry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// An entry, in the lexer's tokens.
+    /// An entry was read; its tokens are in [`Lexer::tokens`].
     Entry,
-    /// Nothing: the text ends.
+    /// The text has no further entry.
     End,
-    /// An entry whose end is not in this text, which is not its file's last.
+    /// The entry continues beyond the end of this text, and this text is not the last of its file.
     Cut,
 }
 
-/// One entry: its tokens, and whether it began with white space (so that the last owner is meant).
+/// Splits a text into entries and holds the current entry.
 ///
-/// The text is a whole file, or a block of one that begins where an entry begins.
+/// If the entry begins with white space (`begins_blank`), its record has the same owner as the
+/// previous record. The text is a whole file, or a block of a file that starts at the start of an
+/// entry.
 #[derive(Debug)]
 pub(crate) struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
-    /// Whether the file ends where the text ends.
+    /// Whether the end of the text is the end of the file.
     is_last: bool,
     lines: u32,
     /// Line on which the current entry begins, from 1.
     pub(crate) line: u32,
-    /// Offset at which the current entry begins.
+    /// Offset of the first octet of the current entry.
     pub(crate) start: usize,
     pub(crate) tokens: Vec<Token<'a>>,
     pub(crate) begins_blank: bool,
 }
 
-/// What an octet is to the lexer outside of quotes.
+/// Class of an octet outside of quotes.
 #[derive(Clone, Copy)]
 enum Kind {
     Plain,
@@ -69,36 +72,37 @@ const fn kinds() -> [Kind; 256] {
     kinds
 }
 
-/// How a quoted string ends.
+/// Result of the search for the closing quote.
 enum Quoted {
-    /// With a quote, behind which this is the offset.
+    /// The closing quote was found; the value is the offset directly after it.
     Closed(usize),
-    /// With its line.
+    /// The line ends before a closing quote.
     Open,
-    /// With the text.
+    /// The text ends before a closing quote.
     Cut,
 }
 
 impl<'a> Lexer<'a> {
-    /// Reads a text that ends its file if `is_last`.
+    /// Creates a lexer for `text`. `is_last` states that the end of `text` is the end of its file.
     pub(crate) fn new(text: &'a [u8], is_last: bool) -> Self {
         let tokens = Vec::with_capacity(32);
         Self { text, at: 0, is_last, lines: 1, line: 1, start: 0, tokens, begins_blank: false }
     }
 
-    /// Skips a byte order mark, which is not part of the first owner name: for the begin of a file.
+    /// Skips a byte order mark, which would otherwise become part of the first owner name. Call
+    /// this only at the start of a file.
     pub(crate) fn skip_byte_order_mark(&mut self) {
         if self.text.starts_with(b"\xef\xbb\xbf") {
             self.at = 3;
         }
     }
 
-    /// Number of newlines in front of the current place.
+    /// Number of newlines before the current position.
     pub(crate) const fn lines(&self) -> u32 {
         self.lines - 1
     }
 
-    /// Line and column, from 1, of an offset.
+    /// Returns the line and the column in octets, both from 1, of the offset `at`.
     pub(crate) fn position(&self, at: usize) -> (u32, u32) {
         let before = &self.text[..at.min(self.text.len())];
         let line_start = before.iter().rposition(|octet| *octet == b'\n').map_or(0, |newline| newline + 1);
@@ -168,7 +172,7 @@ impl<'a> Lexer<'a> {
         loop {
             self.at = skip_plain(self.text, self.at);
             match self.text.get(self.at) {
-                // A quoted value may follow directly on its key, as in alpn="h2,h3" (RFC 9460 §2.1).
+                // A quoted value may directly follow its key, as in alpn="h2,h3" (RFC 9460 §2.1).
                 Some(b'"') if self.at > start && self.text[self.at - 1] == b'=' => {
                     let Quoted::Closed(end) = self.find_quote(self.at + 1) else { break };
                     self.count_escaped_newlines(self.at, end);
@@ -198,7 +202,8 @@ impl<'a> Lexer<'a> {
                 self.at = self.text.len();
                 Ok(())
             }
-            // A quoted string may not run over the end of its line: a missing quote is found where it is missing.
+            // A quoted string must end on its line, so the error is reported where the quote is
+            // missing.
             Quoted::Cut | Quoted::Open => Err((LexFault::UnclosedQuote, open)),
         }
     }
@@ -215,20 +220,21 @@ impl<'a> Lexer<'a> {
         Quoted::Cut
     }
 
-    /// A backslash takes the newline behind it into the token; it still begins a line.
+    /// Counts the newlines in a token. A newline after a backslash belongs to the token, but it
+    /// also starts a new line.
     fn count_escaped_newlines(&mut self, from: usize, to: usize) {
         let octets = &self.text[from..to.min(self.text.len())];
         self.lines += octets.iter().filter(|octet| **octet == b'\n').count() as u32;
     }
 }
 
-/// Where the plain octets end that begin at `at`.
+/// Returns the offset of the first octet at or after `at` that is not plain.
 fn skip_plain(text: &[u8], mut at: usize) -> usize {
     while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let stops = find_stops(u64::from_le_bytes(*word));
         if stops != 0 {
             at += (stops.trailing_zeros() / 8) as usize;
-            // Control characters stop the word and are plain.
+            // `find_stops` also marks control characters, which are plain.
             if !matches!(KINDS[usize::from(text[at])], Kind::Plain) {
                 return at;
             }
@@ -243,8 +249,9 @@ fn skip_plain(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The highest bit of the first octet of `word` that may end a token: a blank or control character, `"`, `(`, `)`, `;`
-/// or `\`. Higher octets may be marked wrongly.
+/// Marks octets of `word` that may end a token: a blank, a control character, `"`, `(`, `)`, `;` or
+/// `\`. The mark is the highest bit of the octet. Only the lowest mark is exact; octets above it
+/// may be marked wrongly.
 const fn find_stops(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;

@@ -1,7 +1,7 @@
-//! Zone files, immutable zone contents, and the image that answers are made from.
+//! Zone files, immutable zone contents, and the zone image from which the server answers queries.
 //!
-//! [`read`] turns a zone file into [`Contents`]; signing makes new contents from them; [`Image`] is what the
-//! server answers from. Contents and images never change once built.
+//! [`read`] parses a zone file into [`Contents`]. Signing builds new [`Contents`] from existing
+//! ones. The server answers queries from an [`Image`]. Contents and images are immutable.
 //!
 //! # Reading a zone
 //!

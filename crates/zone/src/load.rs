@@ -1,5 +1,5 @@
-//! Zone files, compiled zones and image files (a compiled zone behind an image) alike: which of them a file is, its first
-//! octets say.
+//! Loads zone files, compiled zones and image files (an image followed by a compiled zone). The
+//! first octets of a file determine which of these it is.
 
 use crate::builder::{ParsedZone, Warning};
 use crate::compiled::{self, CompiledError, MAGIC_OCTETS, StoredZone, TextComparison, Verification};
@@ -12,18 +12,19 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
-/// A zone as it was found in a file.
+/// A zone that was loaded from a file.
 #[derive(Debug)]
 pub struct LoadedZone {
     /// The records.
     pub contents: Contents,
-    /// What is odd about them; of a compiled zone that was said when it was compiled.
+    /// Warnings about the records. For a compiled zone the list is empty: the warnings were
+    /// reported when the zone was compiled.
     pub warnings: Vec<Warning>,
-    /// For a compiled zone, what was verified before it was compiled.
+    /// For a compiled zone, the verification that was done before the zone was compiled.
     pub verification: Option<Verification>,
 }
 
-/// Why a file holds no zone.
+/// Reason why a file cannot be loaded as a zone.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -33,30 +34,32 @@ pub enum LoadError {
     /// A compiled zone cannot be used.
     #[error("{}: {source}", path.display())]
     Compiled {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         source: CompiledError,
     },
     /// An image file cannot be used.
     #[error("{}: {source}", path.display())]
     Image {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         source: ImageFileError,
     },
 }
 
-/// Reads the zone file or compiled zone at `path`, which may be a pipe. `origin` is the apex where it is known.
+/// Reads the zone file or compiled zone at `path`, which may be a pipe. `origin` is the apex, if
+/// the caller knows it.
 ///
 /// # Errors
-/// What keeps the file from being a zone, or one of that origin.
+/// The file cannot be read or has a fault, or it holds a zone with another apex than `origin`.
 pub fn load(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, LoadError> {
     load_by(path, origin, |path| File::open(path))
 }
 
-/// As [`load`], for those who must not wait: what is no regular file is refused, among the files that are included too.
+/// Same as [`load`], but without blocking: files that are not regular files are rejected, also as
+/// included files.
 ///
 /// # Errors
 /// As [`load`].
@@ -71,7 +74,7 @@ fn load_by(path: &Path, origin: Option<&Name>, open: OpenFile) -> Result<LoadedZ
     let mut file = open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
-        // A pipe is read once.
+        // A pipe can be read only once, so the whole input is read first.
         return load_octets(file, path, origin);
     }
     let before = image_octets(&mut file, path)?;
@@ -85,8 +88,8 @@ fn load_by(path: &Path, origin: Option<&Name>, open: OpenFile) -> Result<LoadedZ
     found.and_then(|(contents, verification)| of_compiled(contents, verification, origin)).map_err(compiled)
 }
 
-/// Reads the zone file or compiled zone that `input` holds, to its end; errors call it `path`, beside which included files
-/// are looked for.
+/// Reads a zone file or compiled zone from `input`, to its end. `path` is used in errors and to
+/// find included files.
 ///
 /// # Errors
 /// As [`load`].
@@ -111,11 +114,13 @@ pub fn load_octets(
         .map_err(|source| LoadError::Compiled { path: path.to_path_buf(), source })
 }
 
-/// Opens the compiled zone at `path` so that what is looked at is loaded; `None` where no regular file with one is there.
-/// `origin` is the apex where it is known.
+/// Opens the compiled zone at `path` without loading all of it; [`StoredZone`] loads chunks on
+/// demand. Returns `None` if `path` is not a regular file with a compiled zone. `origin` is the
+/// apex, if the caller knows it.
 ///
 /// # Errors
-/// What keeps the file from being a compiled zone, as far as it is looked at, or one of that origin.
+/// The parts of the file that are read here have a fault, or the zone has another apex than
+/// `origin`.
 pub fn open_compiled(path: &Path, origin: Option<&Name>) -> Result<Option<StoredZone>, LoadError> {
     let compiled = |source| LoadError::Compiled { path: path.to_path_buf(), source };
     let Some(mut file) = open_where_regular(path) else { return Ok(None) };
@@ -131,11 +136,12 @@ pub fn open_compiled(path: &Path, origin: Option<&Name>) -> Result<Option<Stored
     Ok(Some(zone))
 }
 
-/// Compares the zone file at `path`, which was signed last, with the data of the `new` zone; `None` where it cannot be
-/// compared without reading it as a zone file, or is none.
+/// Compares the signed zone file at `path`, the result of the last signing, with the data of the
+/// `new` zone. Returns `None` if the file does not have the form that such a comparison needs, or
+/// is not a zone file.
 ///
 /// # Errors
-/// Those of reading.
+/// The file cannot be read.
 pub fn compare_signed(path: &Path, new: &Contents) -> Result<Option<TextComparison>, LoadError> {
     let unreadable = |source| LoadError::Compiled { path: path.to_path_buf(), source };
     let Some(file) = open_where_regular(path) else { return Ok(None) };
@@ -143,14 +149,16 @@ pub fn compare_signed(path: &Path, new: &Contents) -> Result<Option<TextComparis
     compiled::compare_text(file, length, new).map_err(unreadable)
 }
 
-/// Opens a regular file: a pipe would wait for its writer. What cannot be opened is for the reader of zone files to complain
-/// of. A pipe is not even opened, which its writer would take for a reader.
+/// Opens `path` if it is a regular file. The type is checked before opening as well, because the
+/// writer of a pipe would take the opening for a reader. If the file cannot be opened, the reader
+/// of zone files reports the error.
 fn open_where_regular(path: &Path) -> Option<File> {
     std::fs::metadata(path).ok().filter(|metadata| metadata.is_file())?;
     open_regular(path).ok()
 }
 
-/// Octets of the image in front of the contents, in a file that begins with `head`; 0 where there is none.
+/// Returns the number of octets of the image that precedes the contents, in a file that begins with
+/// `head`; 0 if there is no image.
 fn skip_image(head: &[u8], path: &Path) -> Result<u64, LoadError> {
     if !is_image(head) {
         return Ok(0);
@@ -160,7 +168,7 @@ fn skip_image(head: &[u8], path: &Path) -> Result<u64, LoadError> {
     Ok(range.start)
 }
 
-/// As [`skip_image`], of a file.
+/// Same as [`skip_image`], for a file.
 fn image_octets(file: &mut File, path: &Path) -> Result<u64, LoadError> {
     let mut head = Vec::with_capacity(PAGE);
     let read = file.take(PAGE as u64).read_to_end(&mut head);
@@ -173,7 +181,7 @@ fn image_octets(file: &mut File, path: &Path) -> Result<u64, LoadError> {
     skip_image(&head, path)
 }
 
-/// Fills `octets` from the file; `false` where it has less.
+/// Fills `octets` from the file. Returns `false` if the file has fewer octets.
 fn fill(file: &mut File, octets: &mut [u8]) -> io::Result<bool> {
     match file.read_exact(octets) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),

@@ -1,8 +1,8 @@
-//! Reading zone files (RFC 1035 §5, RFC 2308 §4 for $TTL, RFC 3597 §5 for unknown types).
+//! Reader for zone files (RFC 1035 §5, RFC 2308 §4 for $TTL, RFC 3597 §5 for unknown types).
 //!
-//! Text is cut into blocks (`source`), which are read on all cores (`block`), entry by entry (`entry`), and put together
-//! in order (`reader`); the text is never held as a whole. The result, including faults and their places, is the same as
-//! that of reading from front to back.
+//! `source` splits the text into blocks. `block` reads the blocks on all cores, `entry` reads each
+//! entry, and `reader` joins the blocks in order. The whole text is never in memory at once. The
+//! result, including the errors and their positions, is the same as with sequential reading.
 
 mod block;
 mod entry;
@@ -24,13 +24,15 @@ use source::{BLOCK, Source};
 use std::fs::File;
 use std::path::Path;
 
-/// Reads the zone file at `path`, which may be a pipe. `origin` is the apex and the first $ORIGIN; without it the file
-/// must say it with $ORIGIN or absolute names, and the SOA record's owner is the apex.
+/// Reads the zone file at `path`, which may be a pipe.
+///
+/// `origin` is the apex and the initial $ORIGIN. If it is `None`, the file must give the origin
+/// with $ORIGIN or with absolute names, and the owner of the SOA record is the apex.
 pub fn read_file(path: &Path, origin: Option<&Name>) -> Result<ParsedZone, ReadError> {
     read_file_by(path, origin, |path| File::open(path))
 }
 
-/// As [`read_file`], files opened by `open`.
+/// Same as [`read_file`], but opens the zone file and the files that it includes with `open`.
 pub(crate) fn read_file_by(
     path: &Path,
     origin: Option<&Name>,
@@ -42,14 +44,15 @@ pub(crate) fn read_file_by(
     finish(reader, origin)
 }
 
-/// Reads a zone file's `text`; `path` is used in errors and to find included files.
+/// Reads the zone file `text`. `path` is used in errors and to find included files; for `origin`
+/// see [`read_file`].
 pub fn read_text(text: &[u8], path: &Path, origin: Option<&Name>) -> Result<ParsedZone, ReadError> {
     read_text_in_blocks(text, path, origin, BLOCK)
 }
 
-/// Reads as [`read_text`] does, the text cut into blocks of at least so many octets that are read side by side. What
-/// comes out is the same for every number, and with the text's length or more it is read from front to back: for tests and
-/// measurements.
+/// Same as [`read_text`], but with blocks of at least `octets` octets, for tests and measurements.
+/// The result does not depend on `octets`. If `octets` is at least the length of the text, the text
+/// is read sequentially.
 pub fn read_text_in_blocks(
     text: &[u8],
     path: &Path,
@@ -61,8 +64,9 @@ pub fn read_text_in_blocks(
     finish(reader, origin)
 }
 
-/// Reads records that need not be a zone, as DS and DNSKEY records in a file of trust anchors; a TTL may be
-/// missing. Returns owner, type and RDATA in the order of the file.
+/// Reads records that need not form a zone, for example DS and DNSKEY records in a file of trust
+/// anchors. The TTL is optional. Returns the owner, type and RDATA of each record in the order of
+/// the file.
 pub fn read_records(
     text: &[u8],
     path: &Path,

@@ -1,26 +1,27 @@
-//! Opening what is to be a regular file: who opens a pipe waits for its writer, and devices need not end.
+//! Opens regular files only. Opening a pipe would wait for a writer, and a device may have no end.
 
 use std::fs::{File, FileType};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// What stands where a regular file is to be.
+/// The path leads to a file that is not a regular file.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "it is {0}, and a server reads zones from regular files alone: write the zone to a file, and name that"
 )]
 struct NoRegularFile(&'static str);
 
-/// Opens the regular file at `path` for reading. It is looked at when it is open, so that nothing else can take its place, and
-/// opening waits for nobody.
+/// Opens the regular file at `path` for reading, without blocking. The type is checked on the open
+/// file, so that no other file can replace it in between.
 ///
 /// # Errors
-/// `InvalidInput` where something else is there; those of the system.
+/// `InvalidInput` if the file is not a regular file; otherwise the error of the system.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // For a regular file the flag means nothing (open(2)); one that another process has a lease of is refused.
+    // O_NONBLOCK has no effect on a regular file (open(2)), except that opening fails if another
+    // process holds a lease on the file.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
-    // A socket cannot be opened.
+    // Opening a socket fails, so its type comes from the path.
     let metadata = match &opened {
         Ok(file) => file.metadata(),
         Err(_) => std::fs::metadata(path),
@@ -53,7 +54,7 @@ mod tests {
     use crate::{load, load_regular};
     use std::process::Command;
 
-    /// What a server says of the zone file at `path`.
+    /// Returns the error for the zone file at `path` when only regular files are allowed.
     fn said(path: &Path) -> String {
         load_regular(path, None).unwrap_err().to_string()
     }
@@ -85,7 +86,7 @@ mod tests {
         std::fs::write(&zone, format!("{text}$INCLUDE pipe\n")).unwrap();
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         assert!(said(&zone).contains("it is a pipe"), "{}", said(&zone));
-        // Commands read pipes to their end.
+        // `load` reads a pipe to its end.
         let writer = std::thread::spawn(move || std::fs::write(pipe, "a 60 A 192.0.2.1\n").unwrap());
         assert_eq!(load(&zone, None).unwrap().contents.record_count(), 3);
         writer.join().unwrap();

@@ -1,5 +1,6 @@
-//! A zone put together of consecutive nodes of other zones. Nothing is copied before it is written: of a large zone that
-//! changes in few places a second copy would cost more than the changes.
+//! A zone that consists of consecutive nodes of other zones. The nodes are not copied before the
+//! zone is written, because a copy of a large zone with few changes would cost more than the
+//! changes.
 
 use crate::compiled::{CompiledError, StoredZone};
 use crate::contents::{Contents, NodesBuilder};
@@ -7,14 +8,14 @@ use crate::zone_ref::ZoneRef;
 use nonesuch_proto::Name;
 use std::ops::Range;
 
-/// Parts of zones that follow one another in canonical order and make a zone together.
+/// Parts of zones that together form a zone, in canonical order.
 #[derive(Clone, Debug)]
 pub struct Splice<'a> {
     apex: Name,
     parts: Vec<Part<'a>>,
 }
 
-/// Consecutive nodes of a zone, by their places there.
+/// Consecutive nodes of a zone, as a range of node indexes.
 #[derive(Clone, Debug)]
 pub(crate) enum Part<'a> {
     Nodes(&'a Contents, Range<usize>),
@@ -22,13 +23,13 @@ pub(crate) enum Part<'a> {
 }
 
 impl<'a> Splice<'a> {
-    /// No nodes yet of the zone at `apex`.
+    /// Creates a splice without nodes for the zone at `apex`.
     #[must_use]
     pub fn new(apex: &Name) -> Self {
         Self { apex: apex.clone(), parts: Vec::new() }
     }
 
-    /// The whole of a zone.
+    /// Creates a splice of all nodes of a zone.
     #[must_use]
     pub fn of(zone: impl Into<ZoneRef<'a>>) -> Self {
         let zone = zone.into();
@@ -37,13 +38,14 @@ impl<'a> Splice<'a> {
         splice
     }
 
-    /// The zone's apex.
+    /// The apex of the zone.
     #[must_use]
     pub const fn apex(&self) -> &Name {
         &self.apex
     }
 
-    /// Adds the nodes `range` of `zone`, which come after those that are there in canonical order.
+    /// Appends the nodes `range` of `zone`. They must follow the existing nodes in canonical order.
+    /// An empty range, or one beyond the end of `zone`, is ignored.
     pub fn push_nodes(&mut self, zone: impl Into<ZoneRef<'a>>, range: Range<usize>) {
         let zone = zone.into();
         if range.is_empty() || range.end > zone.node_count() {
@@ -65,10 +67,11 @@ impl<'a> Splice<'a> {
         }
     }
 
-    /// The zone as contents of its own. Records that were read with different TTLs have that of their RRset.
+    /// Copies the nodes into new contents. In an RRset that was read with different TTLs, all
+    /// records get the TTL of the RRset.
     ///
     /// # Errors
-    /// Where a part of a compiled zone cannot be loaded.
+    /// A part of a compiled zone cannot be loaded.
     pub fn to_contents(&self) -> Result<Contents, CompiledError> {
         let mut run = NodesBuilder::default();
         for part in &self.parts {
@@ -81,7 +84,7 @@ impl<'a> Splice<'a> {
         Ok(Contents::from_nodes(&self.apex, run))
     }
 
-    /// The first node alone, which is the apex.
+    /// Returns contents with only the first node, which is the apex.
     pub(crate) fn head(&self) -> Contents {
         let mut run = NodesBuilder::default();
         let first = self.parts.first().and_then(|part| match part {

@@ -1,4 +1,5 @@
-//! From sorted groups to nodes with their RRsets: pieces of the zone are made side by side and joined in order.
+//! Builds nodes with their RRsets from sorted groups. Pieces of the zone are built in parallel and
+//! joined in order.
 
 use super::ParsedZone;
 use super::fault::{SourceLocation, Warning, ZoneError, ZoneFault};
@@ -13,23 +14,24 @@ use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Octets of a record but its RDATA, where the owner is a pointer.
+/// Number of octets of a record without its RDATA, if the owner is a compression pointer.
 const RECORD: usize = 12;
-/// Groups in a piece.
+/// Number of groups in a piece.
 const PIECE: usize = 1024;
-/// Groups fetched from memory at once.
+/// Number of groups that are fetched from memory at once.
 const FETCH: usize = 64;
-/// Pieces in memory at once, for each thread.
+/// Number of pieces per thread that are in memory at once.
 const PIECES: usize = 4;
 
-/// Makes contents of the groups in `order`, and says what is odd about them.
+/// Builds contents from the groups in `order`, with warnings.
 pub(super) fn assemble(
     gathered: GatheredParts,
     apex: &Name,
     order: &[u128],
 ) -> Result<ParsedZone, ZoneError> {
     let counts = gathered.counts();
-    // Every record may be an RRset of its own: what is not used of that is given back, and was never touched.
+    // Each record may be a separate RRset. Unused capacity is released at the end and costs no
+    // memory, because it is never touched.
     let room = Capacity {
         names: counts.names,
         rdata: counts.rdata,
@@ -55,18 +57,19 @@ pub(super) fn assemble(
     joined.finish()
 }
 
-/// The pieces that are finished.
+/// The joined pieces.
 struct Joined {
     contents: Contents,
     outcome: PieceReport,
 }
 
-/// What is said about pieces.
+/// Warnings and deferred errors of pieces.
 #[derive(Default)]
 struct PieceReport {
     duplicates: u64,
     warnings: Vec<Warning>,
-    /// The first alias with other data: it is said only where nothing else is wrong.
+    /// The first CNAME record with other data at its owner. It is reported only if there is no
+    /// other error.
     alias: Option<ZoneError>,
 }
 
@@ -108,11 +111,11 @@ struct Group<'g> {
     records: GroupRecords<'g>,
 }
 
-/// A record of a node: what orders it, and its group.
+/// A record of a node, with its sort key and its group.
 struct Found<'g> {
-    /// Type covered, then whether it is a signature: signatures stand behind what they cover.
+    /// The covered type, then one bit for a signature: signatures follow the RRset that they cover.
     key: u32,
-    /// Index into the node's groups.
+    /// Index into the groups of the node.
     group: u32,
     record: Record<'g>,
 }
@@ -134,7 +137,7 @@ struct Assembler<'g> {
 }
 
 impl<'g> Assembler<'g> {
-    /// Cuts the order into pieces of whole nodes.
+    /// Splits the order into pieces of whole nodes.
     fn cut(&self, order: &[u128]) -> Vec<Range<usize>> {
         let mut pieces = Vec::with_capacity(order.len() / PIECE + 1);
         let mut start = 0;
@@ -146,7 +149,7 @@ impl<'g> Assembler<'g> {
         pieces
     }
 
-    /// Where the first node begins from `at` on.
+    /// Returns the position of the first start of a node at or after `at`.
     fn find_node(&self, order: &[u128], at: usize) -> usize {
         let name = |at: usize| self.gathered.name(order::number(order[at]));
         let mut at = at.min(order.len());
@@ -175,7 +178,7 @@ impl<'g> Assembler<'g> {
         Ok(piece)
     }
 
-    /// What `groups` groups take on the average, and a bit more.
+    /// Returns the average capacity that `groups` groups need, plus one eighth.
     fn share(&self, groups: usize) -> Capacity {
         let counts = self.gathered.counts();
         let of = |all: usize| {
@@ -190,8 +193,9 @@ impl<'g> Assembler<'g> {
         }
     }
 
-    /// Looks up groups. They lie far apart in memory: first an octet is read of each cache line of small ones, as the
-    /// processor waits for many at once where nothing else depends on them.
+    /// Collects the groups of the entries in `order`. The groups are far apart in memory. So the
+    /// function first reads one octet of each of the first cache lines of each group: the processor
+    /// waits for many independent reads at the same time.
     fn fetch(&self, order: &[u128], groups: &mut Vec<Group<'g>>) {
         let locate = |entry: &u128| self.gathered.locate(order::number(*entry));
         let octets = order.iter().map(locate).map(|(part, group)| part.touch(group));
@@ -244,14 +248,15 @@ impl<'g> Assembler<'g> {
         Ok(())
     }
 
-    /// A message has room for each RRset with its signatures; the place is that of its first record.
+    /// Checks that each RRset with its signatures fits in a message. An error has the source
+    /// location of the first record of the RRset.
     fn check_sizes(
         &self,
         owner: NameRef<'_>,
         groups: &[Group<'_>],
         records: &[Found<'_>],
     ) -> Result<(), ZoneError> {
-        // Most names have less than a message of records.
+        // Fast path: most names have fewer records than fit in a message.
         if records.iter().map(|found| found.record.rdata.len() + RECORD).sum::<usize>() <= MAX_MESSAGE / 2 {
             return Ok(());
         }
@@ -260,7 +265,7 @@ impl<'g> Assembler<'g> {
             unique.dedup_by(|a, b| a.cmp(b).is_eq());
             let split = unique.partition_point(|found| !found.is_signature());
             let (plain, signatures) = unique.split_at(split);
-            // Signatures whose RRset is missing are an RRset of their own.
+            // Signatures without their RRset form an RRset.
             let (plain, signatures) =
                 if plain.is_empty() { (signatures, plain) } else { (plain, signatures) };
             let Some(first) = plain.iter().min_by_key(|found| place(groups, found)) else { continue };
@@ -276,7 +281,7 @@ impl<'g> Assembler<'g> {
         Ok(())
     }
 
-    /// An SOA record stands at the apex alone.
+    /// Checks that an SOA record is at the apex.
     fn check_soa(&self, groups: &[Group<'_>], found: &Found<'_>) -> Result<(), ZoneError> {
         if found.record.rtype != Rtype::SOA {
             return Ok(());
@@ -289,7 +294,8 @@ impl<'g> Assembler<'g> {
     }
 }
 
-/// The records of a node in their order, those that are the same in the order in which they came.
+/// Collects the records of a node in sorted order. Equal records stay in the order in which they
+/// were added.
 fn collect_records<'g>(groups: &[Group<'g>], records: &mut Vec<Found<'g>>) {
     records.clear();
     for (index, group) in groups.iter().enumerate() {
@@ -308,7 +314,8 @@ fn place(groups: &[Group<'_>], found: &Found<'_>) -> SourceLocation {
     groups[found.group as usize].part.place(&found.record)
 }
 
-/// Types of which a name has at most one record.
+/// Checks types of which a name has at most one record. The caller has found a second record of
+/// this type.
 fn check_multiple(groups: &[Group<'_>], found: &Found<'_>) -> Result<(), ZoneError> {
     let owner = || groups[found.group as usize].name.to_name();
     let fault = match found.record.rtype {
@@ -319,7 +326,7 @@ fn check_multiple(groups: &[Group<'_>], found: &Found<'_>) -> Result<(), ZoneErr
     Err(ZoneError { fault, place: place(groups, found) })
 }
 
-/// CNAME beside other data than it may have.
+/// Finds a CNAME record with other data that may not exist at its owner.
 fn find_alias_with_data(groups: &[Group<'_>], records: &[Found<'_>]) -> Option<ZoneError> {
     let first = records.iter().find(|found| found.record.rtype == Rtype::CNAME)?;
     let other = records.iter().find(|found| !BESIDE_CNAME.contains(&found.record.rtype))?;
@@ -329,7 +336,7 @@ fn find_alias_with_data(groups: &[Group<'_>], records: &[Found<'_>]) -> Option<Z
 }
 
 impl NodesBuilder {
-    /// Lowers the current RRset's TTL to `ttl`; tells whether the two differed.
+    /// Lowers the TTL of the current RRset to `ttl`. Returns whether the two TTLs differed.
     fn lower_ttl(&mut self, ttl: u32) -> bool {
         let Some(rrset) = self.current_rrset() else { return false };
         let differed = rrset.ttl != ttl;

@@ -1,48 +1,49 @@
-//! What makes records no zone, what is odd about them, and where they were read.
+//! Faults of a zone, warnings about it, and source locations.
 
 use nonesuch_proto::{Name, Rtype};
 
-/// Where a record was read.
+/// Source location of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct SourceLocation {
-    /// Index of the file: 0 is the zone file, others are included files in order of inclusion.
+    /// Index of the file: 0 is the zone file, the others are included files in the order of
+    /// inclusion.
     pub file: u16,
-    /// Line, from 1; 0 where the record was not read from a file.
+    /// Line, from 1; 0 if the record was not read from a file.
     pub line: u32,
 }
 
-/// What makes records no zone.
+/// Reason why records do not form a valid zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZoneFault {
-    /// There is no record at all.
+    /// There are no records.
     #[error("there are no records in it: give the zone's own file, which begins with its SOA record")]
     Empty,
     /// There is no SOA record at the apex.
     #[error("the zone has no SOA record at its apex {0}: every zone has one, add it")]
     NoSoa(Name),
-    /// The SOA record is not where the origin says.
+    /// The owner of the SOA record is not the given origin.
     #[error(
         "the SOA record is at {found}, but the origin is {origin}: name the zone {found} (the origin, -o, on a command line), or give the file of {origin}"
     )]
     WrongOrigin {
         /// Owner of the SOA record.
         found: Name,
-        /// Origin given.
+        /// The given origin.
         origin: Name,
     },
-    /// There is a second SOA record.
+    /// There is a second SOA record, or an SOA record below the apex.
     #[error("a second SOA record, at {0}: a zone has exactly one, at its apex")]
     SecondSoa(Name),
-    /// A record's owner is not in the zone.
+    /// The owner of a record is outside the zone.
     #[error("{owner} is not in the zone {apex}: remove the record, or mend the origin")]
     OutOfZone {
         /// The owner.
         owner: Name,
-        /// The zone's apex.
+        /// Apex of the zone.
         apex: Name,
     },
-    /// CNAME stands beside other data (RFC 1034 §3.6.2, RFC 2181 §10.1).
+    /// A name has a CNAME record and other data (RFC 1034 §3.6.2, RFC 2181 §10.1).
     #[error("{owner} has a CNAME record and {other} too: an alias has no other data")]
     CnameAndOther {
         /// The owner.
@@ -50,7 +51,7 @@ pub enum ZoneFault {
         /// The other type.
         other: Rtype,
     },
-    /// More than one CNAME or DNAME (RFC 2181 §10.1, RFC 6672 §2.4).
+    /// A name has more than one CNAME or DNAME record (RFC 2181 §10.1, RFC 6672 §2.4).
     #[error("{owner} has more than one {rtype} record: at most one is allowed")]
     NotSingleton {
         /// The owner.
@@ -58,7 +59,7 @@ pub enum ZoneFault {
         /// CNAME or DNAME.
         rtype: Rtype,
     },
-    /// No message has room for an RRset with its signatures (RFC 1035 §4.2.2).
+    /// An RRset with its signatures does not fit in a message (RFC 1035 §4.2.2).
     #[error(
         "{owner}: the {rtype} records{} take a message of {octets} octets, and the largest has 65535 (RFC 1035 section 4.2.2): \
          remove some, or spread them over several names",
@@ -69,31 +70,32 @@ pub enum ZoneFault {
         owner: Name,
         /// The type.
         rtype: Rtype,
-        /// Octets of the smallest message that would have it: header, question, records and signatures.
+        /// Octets of the smallest message with this RRset: header, question, records and
+        /// signatures.
         octets: usize,
-        /// Whether signatures are counted.
+        /// Whether `octets` includes signatures.
         is_signed: bool,
     },
-    /// The zone holds more than can be addressed.
+    /// The zone exceeds the address range: the names take more than 4 GiB.
     #[error("the zone is too large: names take more than 4 GiB")]
     TooLarge,
 }
 
-/// A fault with the place of the record that has it.
+/// A fault with the source location of the record that causes it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct ZoneError {
-    /// What is wrong.
+    /// The fault.
     pub fault: ZoneFault,
-    /// Where.
+    /// Source location of the record.
     pub place: SourceLocation,
 }
 
-/// What is odd about a zone without making it unusable.
+/// Property of a zone that is unusual and does not prevent its use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
-    /// The records of an RRset have different TTLs; the least is used (RFC 2181 §5.2).
+    /// The records of an RRset have different TTLs; the lowest TTL is used (RFC 2181 §5.2).
     #[error("the {rtype} records of {owner} have different TTLs; the least is used")]
     MixedTtl {
         /// The owner.
@@ -101,10 +103,10 @@ pub enum Warning {
         /// The type.
         rtype: Rtype,
     },
-    /// The same record was given more than once and kept once (RFC 2181 §5).
+    /// Duplicate records; each record is stored once (RFC 2181 §5).
     #[error("{count} duplicate records were dropped")]
     Duplicates {
-        /// How many.
+        /// Number of dropped records.
         count: u64,
     },
     /// There is no NS record at the apex.

@@ -1,19 +1,19 @@
-//! The parts of a builder, whose groups are numbered through.
+//! The parts of a builder, with consecutive numbers for all groups.
 
 use super::fault::{SourceLocation, ZoneError, ZoneFault};
 use super::part::{Counts, Part};
 use nonesuch_proto::{Name, NameRef};
 use rayon::prelude::*;
 
-/// Groups of a page in the directory of parts.
+/// Number of groups in a page of the directory of parts.
 const PAGE: usize = 1024;
 
-/// All parts; groups are numbered through.
+/// All parts, with consecutive numbers for all groups.
 pub(super) struct GatheredParts {
     pub(super) parts: Vec<Part>,
-    /// For each part the number of its first group.
+    /// For each part, the number of its first group.
     firsts: Vec<u32>,
-    /// For each [`PAGE`] of groups the part that the first of them is in.
+    /// For each page of [`PAGE`] groups, the part of the first group of the page.
     directory: Vec<u32>,
     count: u64,
 }
@@ -42,7 +42,7 @@ impl GatheredParts {
         self.firsts[part]
     }
 
-    /// The part of a group, and the group's index in it.
+    /// Returns the part of a group, and the index of the group in this part.
     pub(super) fn locate(&self, number: u32) -> (&Part, usize) {
         let page = number as usize / PAGE;
         let from = self.directory[page] as usize;
@@ -64,7 +64,7 @@ impl GatheredParts {
         })
     }
 
-    /// The apex: the given origin, or else the owner of the first SOA record.
+    /// Determines the apex: the given origin, otherwise the owner of the first SOA record.
     pub(super) fn find_apex(&self, origin: Option<&Name>) -> Result<Name, ZoneError> {
         match (origin, self.parts.iter().find_map(Part::soa)) {
             (Some(origin), Some((found, place))) => {
@@ -85,7 +85,7 @@ impl GatheredParts {
         }
     }
 
-    /// Whether all owners are in the zone; the fault is that of the first record that is not.
+    /// Checks that all owners are in the zone. The error is for the first record outside it.
     pub(super) fn check_owners(&self, apex: &Name) -> Result<(), ZoneError> {
         let outside = self.parts.par_iter().find_map_first(|part| {
             let outside = |group: &usize| !part.name(*group).is_at_or_below(apex.view());

@@ -1,22 +1,25 @@
-//! Groups in the canonical order of their owners (RFC 4034 §6.1).
+//! Sorts groups by the canonical order of their owners (RFC 4034 §6.1).
 //!
-//! Below the apex, a name is a string of digits of six bits whose plain order is the canonical order: labels from
-//! right to left, one digit for a letter, figure, `-`, `_` or `*`, three for any other octet, 0 behind each label. Entries
-//! to be sorted hold sixteen digits and the number of the group, so that sorting mostly touches no name. Where the digits
-//! are the same, the next sixteen decide, and at last the number.
+//! The labels of a name below the apex are encoded, from right to left, as a string of 6-bit
+//! digits; the order of these strings is the canonical order. A letter, a decimal digit, `-`, `_`
+//! or `*` takes one digit, any other octet takes three, and a digit 0 follows each label. A sort
+//! entry holds sixteen digits and the number of the group, so most comparisons do not access the
+//! names. If all sixteen digits are equal, the next sixteen decide. If the names are equal, the
+//! number of the group decides.
 
 use super::gathered::GatheredParts;
 use nonesuch_proto::NameRef;
 use rayon::prelude::*;
 
-/// Digits in an entry.
+/// Number of digits in an entry.
 const DIGITS: usize = 16;
-/// Bits of an entry that number the group.
+/// Number of low bits of an entry that hold the number of the group.
 const NUMBER_BITS: u32 = 32;
-/// Groups that are sorted by one thread.
+/// Slices with fewer groups than this are sorted by one thread.
 const ALONE: usize = 4096;
 
-/// The digit of each octet that has one of its own, or else the digit that announces the octet, with [`ESCAPED`].
+/// For an octet with a one-digit code, this digit. For any other octet, the first of its three
+/// digits, together with [`ESCAPED`].
 static CODES: [u8; 256] = codes();
 const ESCAPED: u8 = 0x80;
 
@@ -26,7 +29,7 @@ const fn codes() -> [u8; 256] {
     let mut alone = true;
     let mut octet = 0;
     while octet < 256 {
-        // Upper-case letters stand with the lower-case ones.
+        // Upper-case letters have the codes of the lower-case letters.
         let is_upper = b'A' as usize <= octet && octet <= b'Z' as usize;
         if !is_upper {
             let own = matches!(octet as u8, b'*' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z');
@@ -46,7 +49,7 @@ const fn codes() -> [u8; 256] {
     codes
 }
 
-/// Collects digits `skip` to `skip + DIGITS` of a name.
+/// Collects the digits `skip..skip + DIGITS` of a name.
 struct Digits {
     skip: usize,
     room: usize,
@@ -79,7 +82,8 @@ impl Digits {
     }
 }
 
-/// Digits `skip` to `skip + DIGITS` of `name`, whose last `apex` octets are the zone's apex.
+/// Returns the digits `skip..skip + DIGITS` of `name`. The last `apex` octets of `name` are the
+/// apex and have no digits.
 fn digits(name: NameRef<'_>, apex: usize, skip: usize) -> u128 {
     let own = &name.wire()[..name.len() - apex];
     let (mut starts, mut count, mut at) = ([0u8; 128], 0, 0);
@@ -99,7 +103,7 @@ fn digits(name: NameRef<'_>, apex: usize, skip: usize) -> u128 {
     digits.value << (6 * digits.room)
 }
 
-/// The number of a group in an entry.
+/// Returns the number of the group of an entry.
 pub(super) const fn number(entry: u128) -> u32 {
     entry as u32
 }
@@ -108,8 +112,9 @@ const fn leading(entry: u128) -> u128 {
     entry >> NUMBER_BITS
 }
 
-/// The groups in canonical order of their owners, those of one name in the order in which they came. All owners are
-/// at or below the apex of `apex` octets; read each entry with [`number`].
+/// Sorts the groups by the canonical order of their owners. Groups with the same owner stay in the
+/// order in which they were added. All owners must be at or below the apex, whose wire format has
+/// `apex` octets. Use [`number`] to read the entries.
 pub(super) fn sort(gathered: &GatheredParts, apex: usize) -> Vec<u128> {
     let mut entries = vec![0; gathered.group_count()];
     let mut rest = entries.as_mut_slice();
@@ -138,7 +143,7 @@ fn sort_entries(entries: &mut [u128]) {
     if entries.len() < ALONE { entries.sort_unstable() } else { entries.par_sort_unstable() }
 }
 
-/// Sorts entries that agree in their digits by the next ones, those behind the first `depth`.
+/// Sorts entries with equal digits by their next digits, which follow the first `depth` digits.
 fn refine(entries: &mut [u128], gathered: &GatheredParts, apex: usize, depth: usize) {
     if entries.len() < ALONE {
         for same in entries.chunk_by_mut(|a, b| leading(*a) == leading(*b)) {
@@ -152,7 +157,8 @@ fn refine(entries: &mut [u128], gathered: &GatheredParts, apex: usize, depth: us
 }
 
 fn refine_same(same: &mut [u128], gathered: &GatheredParts, apex: usize, depth: usize) {
-    // No name has sixteen digits 0 in a row: where all are 0, the names have ended, and are one.
+    // No name has sixteen consecutive digits 0. So if all digits are 0, the names have ended and
+    // are equal.
     if same.len() < 2 || leading(same[0]) == 0 {
         return;
     }

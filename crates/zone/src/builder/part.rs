@@ -1,31 +1,32 @@
-//! Records in the order in which they came: names and RDATA of consecutive records in one arena.
+//! Storage for records in the order in which they were added. Names and RDATA of consecutive
+//! records are in one arena.
 //!
-//! Consecutive records of one owner are a group: the owner's name once, then the records. A part is written once and
-//! never changed, except that TTLs that its text left open are filled in.
+//! Consecutive records of one owner form a group: the name of the owner once, then the records. A
+//! part is written once and is immutable, except that TTLs missing in its text are filled in later.
 
 use super::fault::SourceLocation;
 use nonesuch_proto::{NameRef, Rtype};
 
-/// Octets in front of each RDATA: type 2, TTL 4, line 4, length 2.
+/// Size of the header before each RDATA, in octets: type 2, TTL 4, line 4, length 2.
 const HEADER: usize = 12;
 
 /// A part under construction.
 #[derive(Debug, Default)]
 pub(crate) struct OpenPart {
     data: Vec<u8>,
-    /// Where each group begins.
+    /// Offset of each group.
     groups: Vec<u32>,
     counts: Counts,
     soa: Option<Soa>,
 }
 
-/// What is in a part, for exact reservations.
+/// Sizes in a part, for exact reservation of memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) records: usize,
     /// Octets of the names of the groups.
     pub(super) names: usize,
-    /// Octets of RDATA with two octets of length each.
+    /// Octets of the RDATA, with two octets for the length of each.
     pub(super) rdata: usize,
 }
 
@@ -37,7 +38,7 @@ struct Soa {
 }
 
 impl OpenPart {
-    /// Adds one record; `write` appends its RDATA. Nothing is added where it fails.
+    /// Adds one record. `write` appends its RDATA. If `write` fails, no record is added.
     pub(crate) fn push<E>(
         &mut self,
         owner: NameRef<'_>,
@@ -78,12 +79,13 @@ impl OpenPart {
         self.groups.is_empty()
     }
 
-    /// Octets that the part takes.
+    /// Size of the stored records in octets.
     pub(crate) const fn len(&self) -> usize {
         self.data.len()
     }
 
-    /// Copies what was gathered into a part without slack, and begins anew in the same memory.
+    /// Moves the records into a part without spare capacity. `self` is then empty and keeps its
+    /// memory.
     pub(crate) fn close(&mut self) -> Part {
         let part = Part {
             data: self.data.as_slice().into(),
@@ -96,7 +98,7 @@ impl OpenPart {
         part
     }
 
-    /// Forgets what was gathered and keeps the memory.
+    /// Removes all records and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.data.clear();
         self.groups.clear();
@@ -120,7 +122,7 @@ pub(crate) struct Part {
     groups: Box<[u32]>,
     counts: Counts,
     soa: Option<Soa>,
-    /// The file, and how many lines of it are in front of the part's first one.
+    /// The file, and the number of its lines before the first line of the part.
     place: SourceLocation,
 }
 
@@ -134,7 +136,8 @@ pub(super) struct Record<'p> {
 }
 
 impl Record<'_> {
-    /// The type by which RRsets are formed: the type covered for an RRSIG, else the type itself.
+    /// The type that determines the RRset: the covered type for an RRSIG record, otherwise the type
+    /// itself.
     pub(super) const fn covered(&self) -> Rtype {
         match (self.rtype, self.rdata) {
             (Rtype::RRSIG, [high, low, ..]) => Rtype(u16::from_be_bytes([*high, *low])),
@@ -144,7 +147,7 @@ impl Record<'_> {
 }
 
 impl Part {
-    /// Says where the part was read: in `file`, behind `lines` lines.
+    /// Sets the source location of the part: in `file`, after `lines` lines.
     pub(crate) const fn set_place(&mut self, file: u16, lines: u32) {
         self.place = SourceLocation { file, line: lines };
     }
@@ -170,7 +173,7 @@ impl Part {
         self.counts
     }
 
-    /// Owner and place of the first SOA record.
+    /// Owner and source location of the first SOA record.
     pub(super) fn soa(&self) -> Option<(NameRef<'_>, SourceLocation)> {
         self.soa.map(|soa| (self.name(soa.group as usize), self.place_of(soa.line)))
     }
@@ -180,7 +183,8 @@ impl Part {
         name_at(&self.data, self.groups[group] as usize)
     }
 
-    /// Reads an octet of each of the first cache lines of a group, and says something of what they are.
+    /// Reads one octet of each of the first three cache lines of a group. Combines them in the
+    /// result, so that the compiler keeps the reads.
     pub(super) fn touch(&self, group: usize) -> u8 {
         const LINE: usize = 64;
         let start = self.groups[group] as usize;
@@ -197,7 +201,7 @@ impl Part {
         (name, GroupRecords(&octets[name.len()..]))
     }
 
-    /// Where a record of this part was read.
+    /// Source location of a record of this part.
     pub(super) fn place(&self, record: &Record<'_>) -> SourceLocation {
         self.place_of(record.line)
     }
@@ -215,7 +219,7 @@ fn name_at(data: &[u8], start: usize) -> NameRef<'_> {
     NameRef::from_checked(&data[start..=end])
 }
 
-/// The records of a group.
+/// Iterator over the records of a group.
 #[derive(Clone, Debug)]
 pub(super) struct GroupRecords<'p>(&'p [u8]);
 

@@ -1,4 +1,5 @@
-//! Applying a change set: what is removed must be there, what is added must not.
+//! Application of a change set to a zone: a removed record must exist, an added record must not
+//! exist.
 
 use super::{ChangeSet, rank};
 use crate::builder::ZoneFault;
@@ -6,34 +7,34 @@ use crate::contents::{Contents, Node, NodesBuilder, Rrset};
 use crate::node_checks;
 use nonesuch_proto::{NameRef, Rtype, rdata, text};
 
-/// Whether the serial of an SOA record that is removed must be the zone's.
+/// Whether the serial of a removed SOA record must be the serial of the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SerialRule {
-    /// It must: the change set is one of this very version.
+    /// The serials must be equal: the change set applies to exactly this version.
     #[default]
     Exact,
-    /// It need not: the zone was signed, and its serial moved then.
+    /// The serials may differ, because signing changed the serial of the zone.
     Any,
 }
 
-/// Why a change does not fit a zone.
+/// Reason why a change cannot be applied to a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeFault {
-    /// A record that is removed is not there.
+    /// A removed record does not exist.
     #[error(
         "the zone has no record '{0}' to remove: make the change set anew, from this version of the zone"
     )]
     Missing(String),
-    /// A record that is removed is there with another TTL.
+    /// A removed record exists with another TTL.
     #[error("the record '{record}' to remove has the TTL {found} in the zone: give that TTL")]
     OtherTtl {
-        /// The record, as the change set has it.
+        /// The record in the change set.
         record: String,
         /// The TTL in the zone.
         found: u32,
     },
-    /// A record that is added is there.
+    /// An added record already exists.
     #[error("the zone has the record '{0}' already: make the change set anew, from this version of the zone")]
     AlreadyThere(String),
     /// Records of one RRset would have different TTLs (RFC 2181 §5.2).
@@ -41,23 +42,24 @@ pub enum ChangeFault {
         "the record '{record}' comes to an RRset of TTL {found}: give that TTL, or remove and add the whole RRset"
     )]
     MixedTtl {
-        /// The record, as the change set has it.
+        /// The record in the change set.
         record: String,
         /// The TTL of the RRset.
         found: u32,
     },
-    /// The outcome would be no zone.
+    /// The result would not be a valid zone.
     #[error("with the changes, {0}")]
     Zone(ZoneFault),
 }
 
-/// Why a change set cannot be applied, with the line of the change where it was read from text.
+/// Error when a change set is applied, with the line of the change if the change set was read from
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct ChangeError {
-    /// Line of the change set's text, from 1; 0 where there is none.
+    /// Line in the text of the change set, from 1; 0 if the change set was not read from text.
     pub line: u32,
-    /// What does not fit.
+    /// The fault.
     pub fault: ChangeFault,
 }
 
@@ -70,10 +72,10 @@ pub struct TouchedName<'c> {
 }
 
 impl ChangeSet {
-    /// The zone with the changes made.
+    /// Applies the changes to `old` and returns the new zone.
     ///
     /// # Errors
-    /// The first change, in canonical order, that does not fit, or that leaves no zone.
+    /// The first change, in canonical order, that cannot be applied; or a fault in the new zone.
     pub fn apply(&self, old: &Contents, serial: SerialRule) -> Result<Contents, ChangeError> {
         let mut run = NodesBuilder::default();
         let mut at = 0;
@@ -97,7 +99,8 @@ impl ChangeSet {
         Ok(new)
     }
 
-    /// The rules of [`node_checks::check_node`] at the names that were touched, and that there is an SOA record.
+    /// Checks the new zone: the rules of [`node_checks::check_node`] at the changed names, and the
+    /// existence of an SOA record.
     fn check_zone(&self, new: &Contents) -> Result<(), ChangeError> {
         let error = |line, fault| Err(ChangeError { line, fault: ChangeFault::Zone(fault) });
         let mut at = 0;
@@ -120,7 +123,8 @@ impl ChangeSet {
         Ok(())
     }
 
-    /// Line of a record of one side; `record` counts the records of the node before it.
+    /// Returns the line of a record of one side. `record` is the number of records before it in the
+    /// node.
     fn line(&self, is_added: bool, node: Node<'_>, record: usize) -> u32 {
         let (side, lines) =
             if is_added { (&self.added, &self.added_lines) } else { (&self.removed, &self.removed_lines) };
@@ -134,25 +138,25 @@ impl ChangeSet {
 }
 
 impl<'c> TouchedName<'c> {
-    /// The name; in the case of the added records where there are some.
+    /// The name. If records are added, it has the letter case of the added records.
     #[must_use]
     pub fn name(&self) -> NameRef<'c> {
         self.added.or(self.removed).map_or(NameRef::ROOT, Node::name)
     }
 
-    /// What is removed there.
+    /// The records removed at this name.
     #[must_use]
     pub const fn removed(&self) -> Option<Node<'c>> {
         self.removed
     }
 
-    /// What is added there.
+    /// The records added at this name.
     #[must_use]
     pub const fn added(&self) -> Option<Node<'c>> {
         self.added
     }
 
-    /// Line of the first change at the name; 0 where the change set was not read from text.
+    /// Line of the first change at the name; 0 if the change set was not read from text.
     #[must_use]
     pub fn first_line(&self) -> u32 {
         let lines = [
@@ -162,10 +166,10 @@ impl<'c> TouchedName<'c> {
         lines.into_iter().flatten().min().unwrap_or(0)
     }
 
-    /// That the name is the apex or below it.
+    /// Checks that the name is at or below the apex.
     ///
     /// # Errors
-    /// [`ZoneFault::OutOfZone`].
+    /// [`ZoneFault::OutOfZone`] if it is not.
     pub fn check_in_zone(&self, apex: NameRef<'_>) -> Result<(), ChangeError> {
         if self.name().is_at_or_below(apex) {
             return Ok(());
@@ -174,12 +178,12 @@ impl<'c> TouchedName<'c> {
         Err(ChangeError { line: self.first_line(), fault: ChangeFault::Zone(fault) })
     }
 
-    /// Appends the node with the changes made to `run`; `old` is the node of the same name where the zone has one.
-    /// Tells whether anything is left of it. Rules that concern the zone, as CNAME beside other data, are not checked
-    /// here.
+    /// Applies the changes at this name and appends the resulting node to `run`. `old` is the node
+    /// of this name in the zone, if it exists. Returns whether the resulting node has records.
+    /// Rules for the whole zone, such as no other data at a CNAME record, are not checked here.
     ///
     /// # Errors
-    /// The first change that does not fit.
+    /// The first change that cannot be applied.
     pub fn apply_to(
         &self,
         old: Option<Node<'_>>,
@@ -216,7 +220,8 @@ impl<'c> TouchedName<'c> {
         Ok(begun)
     }
 
-    /// The name under which the node stands afterwards: a name keeps its case while records of it stay.
+    /// Owner name of the resulting node: the name in `old` if at least one of its records remains,
+    /// otherwise the name of the added records.
     fn name_over<'n>(&self, old: Option<Node<'n>>) -> NameRef<'n>
     where
         'c: 'n,
@@ -230,7 +235,7 @@ impl<'c> TouchedName<'c> {
         old.filter(stays).or(self.added).or(old).map_or(NameRef::ROOT, Node::name)
     }
 
-    /// The records of `old` that stay.
+    /// Removes the records of `removed` from `old` and returns the remaining ones.
     fn remove<'z>(
         &self,
         old: Option<Rrset<'z>>,
@@ -242,7 +247,7 @@ impl<'c> TouchedName<'c> {
         let Some(removed) = removed else { return Ok(records) };
         let any_serial = serial == SerialRule::Any && removed.rtype() == Rtype::SOA;
         for record in removed.rdatas() {
-            // Records stand in canonical order.
+            // Records are in canonical order.
             let found = if any_serial {
                 records.iter().position(|other| without_serial(other) == without_serial(record))
             } else {
@@ -260,7 +265,7 @@ impl<'c> TouchedName<'c> {
         Ok(left.into_iter().flatten().collect())
     }
 
-    /// That none of the `added` records is among those that stay, and that these have the same TTL.
+    /// Checks that no added record is among the remaining ones, and that both have the same TTL.
     fn check_added(
         &self,
         left: &[&[u8]],
@@ -306,7 +311,8 @@ fn find(node: Node<'_>, rtype: Rtype, covered: Rtype) -> Option<Rrset<'_>> {
     node.rrsets().find(|rrset| rrset.rtype() == rtype && rrset.covered() == covered)
 }
 
-/// RDATA of an SOA record in lower case without its serial (RFC 1035 §3.3.13: two names and five numbers).
+/// Returns the RDATA of an SOA record in lower case and without its serial (RFC 1035 §3.3.13: two
+/// names and five numbers).
 fn without_serial(rdata: &[u8]) -> (Vec<u8>, &[u8]) {
     let (names, numbers) = rdata.split_at(rdata.len().saturating_sub(20));
     (names.to_ascii_lowercase(), numbers.get(4..).unwrap_or_default())

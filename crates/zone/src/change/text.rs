@@ -1,5 +1,6 @@
-//! Change sets as text: one record a line, `- owner TTL IN type RDATA` for one that is removed and `+ …` for one that is
-//! added, `;` before a comment. Names may be relative to the zone's apex; TTLs are given.
+//! Text format of change sets: one record per line, `- owner TTL IN type RDATA` for a removed
+//! record and `+ …` for an added record. A `;` begins a comment. Names may be relative to the apex
+//! of the zone; the TTL is mandatory.
 
 use super::ChangeSet;
 use crate::contents::{Contents, Node, NodesBuilder, Rrset};
@@ -10,7 +11,7 @@ use nonesuch_proto::{Name, NameError, NameRef, Rtype, push_name_from_text, rdata
 use std::cmp::Ordering;
 use std::io::{self, Write};
 
-/// What is wrong with the text of a change set, with line and column from 1.
+/// Fault in the text of a change set. Lines and columns count from 1.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeReadError {
@@ -19,18 +20,18 @@ pub enum ChangeReadError {
     Malformed {
         /// Line.
         line: u32,
-        /// Column, in octets.
+        /// Column in octets.
         column: u32,
-        /// What is wrong.
+        /// The fault.
         fault: ReadFault,
     },
-    /// A line begins with neither sign.
+    /// A line begins with neither `-` nor `+`.
     #[error("{line}: a change begins with '- ' (record removed) or '+ ' (record added)")]
     NoSign {
         /// Line.
         line: u32,
     },
-    /// The same record is removed or added a second time.
+    /// The text removes or adds the same record twice.
     #[error("{line}: the same change stands in line {first} already: remove one")]
     Repeated {
         /// Line.
@@ -51,11 +52,11 @@ pub enum ChangeReadError {
 }
 
 impl ChangeSet {
-    /// Writes the change set, names in canonical order, the SOA record first as in zone files; at each RRset what is
-    /// removed stands before what is added.
+    /// Writes the change set as text: the names in canonical order, the SOA record first. Within
+    /// each RRset, removed records precede added records.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let mut lines = Vec::new();
         for touched in self.touched() {
@@ -69,10 +70,10 @@ impl ChangeSet {
         out.write_all(&lines)
     }
 
-    /// Reads a change set of the zone `apex`.
+    /// Parses a change set of the zone `apex`.
     ///
     /// # Errors
-    /// What is wrong with the first line that is not sound.
+    /// The fault in the text; if there are several, not necessarily the first one in the text.
     pub fn parse(octets: &[u8], apex: &Name) -> Result<Self, ChangeReadError> {
         let mut sides = [SideRecords::default(), SideRecords::default()];
         let mut lexer = Lexer::new(octets, true);
@@ -84,7 +85,7 @@ impl ChangeSet {
             };
             match lexer.next_entry() {
                 Ok(Step::Entry) => {}
-                // A text that ends its file is never cut.
+                // The lexer returns `Cut` only for a text that does not end its file.
                 Ok(Step::End | Step::Cut) => break,
                 Err((fault, offset)) => return Err(at((fault.into(), offset))),
             }
@@ -103,7 +104,8 @@ impl ChangeSet {
     }
 }
 
-/// Reads the records of a part of a zone file, each with its owner and TTL; `None` where it has anything else.
+/// Parses records of a zone file, each with its owner and TTL. Returns `None` if the text contains
+/// anything else.
 pub(crate) fn read_part(octets: &[u8], apex: &Name) -> Option<Contents> {
     let mut records = SideRecords::default();
     let mut lexer = Lexer::new(octets, true);
@@ -115,7 +117,8 @@ pub(crate) fn read_part(octets: &[u8], apex: &Name) -> Option<Contents> {
     Some(records.into_contents(apex).ok()?.0)
 }
 
-/// The RRsets of both sides in their order of types, SOA first at the apex.
+/// Writes the RRsets of both sides in the order of their types, with the SOA record first at the
+/// apex.
 fn push_node(removed: Option<Node<'_>>, added: Option<Node<'_>>, is_apex: bool, out: &mut Vec<u8>) {
     let signed = |sign: u8| {
         move |rrset: Rrset<'_>| {
@@ -126,7 +129,7 @@ fn push_node(removed: Option<Node<'_>>, added: Option<Node<'_>>, is_apex: bool, 
     let minus = removed.into_iter().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset, b'-')));
     let plus = added.into_iter().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset, b'+')));
     let mut all: Vec<_> = minus.chain(plus).collect();
-    // '+' is less than '-' in ASCII.
+    // Removed records come first; in ASCII, `+` is less than `-`.
     all.sort_by_key(|(_, rrset, sign)| signed(u8::MAX - sign)(*rrset));
     for (node, rrset, sign) in all {
         for record in rrset.rdatas() {
@@ -134,7 +137,7 @@ fn push_node(removed: Option<Node<'_>>, added: Option<Node<'_>>, is_apex: bool, 
             text::push_name(node.name(), out);
             out.push(b'\t');
             text::push_decimal(rrset.ttl(), out);
-            // Writing to a vector does not fail.
+            // Writing to a vector cannot fail.
             let _ = write!(out, "\tIN\t{}\t", rrset.rtype());
             rdata::push_text(rrset.rtype(), record, out);
             out.push(b'\n');
@@ -142,14 +145,14 @@ fn push_node(removed: Option<Node<'_>>, added: Option<Node<'_>>, is_apex: bool, 
     }
 }
 
-/// The records of one side as they come, in arenas.
+/// The records of one side in the order of the text. Their octets are in one arena.
 #[derive(Default)]
 struct SideRecords {
     octets: Vec<u8>,
     records: Vec<Record>,
 }
 
-/// Owner in wire form, sort key of the owner and RDATA stand one behind the other in the arena.
+/// Offsets of a record in the arena: owner in wire format, sort key of the owner, RDATA.
 #[derive(Clone, Copy)]
 struct Record {
     owner: usize,
@@ -208,7 +211,7 @@ impl SideRecords {
         key(a).cmp(key(b)).then_with(|| types(a).cmp(&types(b)))
     }
 
-    /// Sorts the records into nodes and RRsets; with them the line of each.
+    /// Sorts the records into nodes and RRsets. The result includes the line of each record.
     fn into_contents(self, apex: &Name) -> Result<(Contents, Vec<u32>), ChangeReadError> {
         let mut order = self.records.clone();
         let cmp_rdata = |a: &Record, b: &Record| rdata::cmp_canonical(a.rtype, self.rdata(a), self.rdata(b));

@@ -1,8 +1,10 @@
-//! Blocks that are read before what stands in front of them: on a guess of the state, side by side.
+//! Speculative reading of blocks: several blocks are read in parallel, each with an assumed state
+//! of the reader at its start.
 //!
-//! What a guess yields is taken where the guess was right, and else thrown away. A block that holds a fault, an
-//! $INCLUDE, an entry that does not end in it, or a record with the owner of the block in front yields nothing: it is read
-//! again in its turn, so that faults and what leads to them are those of reading from front to back.
+//! The result of a block is used if the assumption was correct, and is discarded otherwise. A block
+//! yields no result if it contains a fault, an $INCLUDE directive, or an entry that does not end in
+//! the block, or if its first record takes its owner from the block before it. Such a block is read
+//! again sequentially, so that faults are the same as with sequential reading.
 
 use super::entry::{EntryReader, State};
 use super::source::Block;
@@ -11,22 +13,22 @@ use crate::lexer::{Lexer, Step};
 use nonesuch_proto::Name;
 use nonesuch_proto::text::parse_ttl;
 
-/// Octets at the end of a block in which directives are looked for.
+/// Number of octets at the end of a block that are searched for directives.
 const TAIL: usize = 8 << 10;
 
-/// What a block yields on a guess.
+/// Result of the speculative reading of a block.
 pub(super) struct SpeculativeBlock {
-    /// The guess.
+    /// The assumed state before the block.
     before: AssumedState,
-    /// The records, their place not yet set.
+    /// The records of the block; their source location is not yet set.
     part: Part,
-    /// The state behind the block.
+    /// The state after the block.
     after: State,
     /// Number of newlines in the block.
     pub(super) lines: u32,
 }
 
-/// What is guessed about the text in front of a block.
+/// Assumed state of the reader at the start of a block.
 #[derive(Clone)]
 pub(super) struct AssumedState {
     origin: Option<Name>,
@@ -34,20 +36,22 @@ pub(super) struct AssumedState {
 }
 
 impl AssumedState {
-    /// Of entries behind those that led to `state`.
+    /// Assumes the directives in `state`.
     pub(super) fn from_state(state: &State) -> Self {
         Self { origin: state.origin.clone(), default_ttl: state.default_ttl }
     }
 
-    /// Whether entries behind `state` read as was guessed.
+    /// Whether `state` has the assumed directives, so that entries after it have the assumed
+    /// meaning.
     fn holds(&self, state: &State) -> bool {
-        // Names are kept in the case in which they are written: the origin's too.
+        // Owner names inherit the letter case of the origin, so the comparison is octet by octet.
         self.default_ttl == state.default_ttl
             && self.origin.as_ref().map(Name::wire) == state.origin.as_ref().map(Name::wire)
     }
 
-    /// Goes on behind `block`, with the last directives that stand at the begin of a line near its end, or anywhere
-    /// in the first block of a file.
+    /// Updates the assumption for the text after `block`. It searches for the last $ORIGIN and $TTL
+    /// directives at the start of a line, in the last [`TAIL`] octets of the block, or in the whole
+    /// block if it is the first of its file.
     pub(super) fn pass(&mut self, block: &Block<'_>) {
         let text = &block.text[..];
         let start = if block.is_first { 0 } else { text.len().saturating_sub(TAIL) };
@@ -75,13 +79,15 @@ impl AssumedState {
     }
 }
 
-/// Reads `block` as if `before` were what stands in front of it.
+/// Reads `block` with the assumed state `before`. Returns `None` if the block must be read
+/// sequentially.
 pub(super) fn read_speculatively(
     before: AssumedState,
     block: &Block<'_>,
     part: &mut OpenPart,
 ) -> Option<SpeculativeBlock> {
-    // A text without places to cut is one entry that never ends, or a name with very many records.
+    // A text that the splitter cannot split is one entry that never ends, or one name with very
+    // many records.
     if block.text.len() > 16 * PART {
         return None;
     }
@@ -116,7 +122,8 @@ pub(super) fn read_speculatively(
 }
 
 impl SpeculativeBlock {
-    /// The records, where `state` is what was guessed; it then moves behind the block.
+    /// Returns the records if `state` is the assumed state, and advances `state` to the end of the
+    /// block.
     pub(super) fn accept(self, state: &mut State) -> Option<Part> {
         let Self { before, mut part, after, .. } = self;
         if !before.holds(state) {

@@ -1,4 +1,4 @@
-//! One entry: a directive that changes the state, or a record for a part.
+//! Reads one entry: a directive, which changes the state, or a record, which is added to a part.
 
 use super::fault::ReadFault;
 use crate::builder::OpenPart;
@@ -7,20 +7,21 @@ use nonesuch_proto::rdata;
 use nonesuch_proto::text::{Token, parse_ttl};
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
 
-/// Fault and offset of the octet that has it.
+/// A fault and the offset of the octet that causes it.
 pub(crate) type Located = (ReadFault, usize);
 
-/// What entries leave to those behind them.
+/// State that entries pass on to the entries after them.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) origin: Option<Name>,
     pub(super) default_ttl: Option<u32>,
-    /// The TTL of the last record, for records that state none where there is no $TTL (RFC 1035 §5.1).
+    /// TTL of the last record. Records without a TTL use it if there is no $TTL (RFC 1035 §5.1).
     pub(super) last_ttl: Option<u32>,
-    /// Number of records that took the last TTL of the text in front, which is not known. They are the first ones: what
-    /// has a TTL leaves it to all behind it. `None` where the text in front is known.
+    /// Number of records that inherit the last TTL of the preceding text, which is unknown. These
+    /// are the first records of the text, because a record with a TTL sets it for all records after
+    /// it. `None` if the preceding text is known.
     pub(super) inherited: Option<usize>,
-    /// Wire form; empty before the first record.
+    /// Owner of the last record in wire format; empty before the first record.
     pub(super) owner: Vec<u8>,
 }
 
@@ -37,16 +38,16 @@ impl State {
 /// An $INCLUDE directive.
 #[derive(Debug)]
 pub(super) struct Include {
-    /// The file as written.
+    /// The path of the file as written in the directive.
     pub(super) path: Vec<u8>,
     pub(super) origin: Option<Name>,
     /// Offset of the directive.
     pub(super) at: usize,
 }
 
-/// Reads entries of one text.
+/// Reads the entries of one text.
 pub(super) struct EntryReader<'a> {
-    /// The owner as last written, for a text that writes it on each line.
+    /// Text of the last owner. If the next owner has the same text, it is not parsed again.
     owner_text: &'a [u8],
 }
 
@@ -55,7 +56,7 @@ impl<'a> EntryReader<'a> {
         Self { owner_text: &[] }
     }
 
-    /// Reads the entry that `lexer` stands at. An $INCLUDE is left to the caller.
+    /// Reads the current entry of `lexer`. Returns an $INCLUDE directive for the caller to process.
     pub(super) fn read(
         &mut self,
         lexer: &Lexer<'a>,
@@ -64,7 +65,7 @@ impl<'a> EntryReader<'a> {
     ) -> Result<Option<Include>, Located> {
         let first = lexer.tokens[0];
         if !lexer.begins_blank && !first.quoted && first.octets.first() == Some(&b'$') {
-            // Relative owners may be others behind a directive.
+            // After a directive, the same relative owner may be another name.
             self.owner_text = &[];
             return read_directive(&lexer.tokens, state);
         }
@@ -116,8 +117,9 @@ fn push_record(
     })
 }
 
-/// RFC 2308 §4 and RFC 1035 §5.1: the TTL stated, else that of $TTL, else the last one. A SOA record that comes first may
-/// take its own minimum, as BIND and Knot do.
+/// Determines the TTL of a record: the TTL of the record itself, otherwise that of $TTL (RFC 2308
+/// §4), otherwise that of the last record (RFC 1035 §5.1). An SOA record for which none of these
+/// exists uses its own minimum field, as in BIND and Knot DNS.
 fn settle_ttl(stated: Option<u32>, rtype: Rtype, rdata: &[Token<'_>], state: &mut State) -> Option<u32> {
     let mut ttl = stated.or(state.default_ttl).or(state.last_ttl);
     if ttl.is_none()
@@ -164,17 +166,19 @@ fn read_directive(tokens: &[Token<'_>], state: &mut State) -> Result<Option<Incl
     Ok(None)
 }
 
-/// What is wrong with octets that are no TTL: they are a time and too long, or else `other`.
+/// Returns the fault for a token that is not a valid TTL: [`ReadFault::LongTtl`] if the token has
+/// the form of a time, otherwise `other`.
 fn no_ttl(octets: &[u8], other: impl FnOnce(String) -> ReadFault) -> ReadFault {
     let is_unit = |octet: u8| b"smhdw".contains(&octet.to_ascii_lowercase());
-    // Each unit stands behind a number.
+    // Each unit follows a number.
     let is_time = octets.first().is_some_and(u8::is_ascii_digit)
         && octets.iter().all(|octet| octet.is_ascii_digit() || is_unit(*octet))
         && !octets.windows(2).any(|pair| is_unit(pair[0]) && is_unit(pair[1]));
     if is_time { ReadFault::LongTtl(printable(octets)) } else { other(printable(octets)) }
 }
 
-/// TTL and class in any order, then the type; returns how many tokens they took.
+/// Reads the TTL and class, in any order, and then the type. Returns the TTL, the type, and the
+/// number of tokens read.
 pub(crate) fn read_fixed_fields(
     tokens: &[Token<'_>],
     entry_at: usize,
@@ -187,7 +191,7 @@ pub(crate) fn read_fixed_fields(
             ttl = Some(value.ok_or_else(|| (no_ttl(token.octets, ReadFault::UnknownToken), token.at))?);
             continue;
         }
-        // No type has the mnemonic of the class that is on nearly every line.
+        // Fast path for the class that is on nearly every line; no type has this mnemonic.
         if class.is_none() && token.octets == b"IN" {
             class = Some(Class::IN);
             continue;

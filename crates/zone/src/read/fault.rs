@@ -1,4 +1,4 @@
-//! What is wrong with a zone file, and where.
+//! Errors of the zone file reader, with their positions.
 
 use crate::builder::ZoneFault;
 use crate::lexer::LexFault;
@@ -6,23 +6,23 @@ use nonesuch_proto::rdata::RdataFault;
 use nonesuch_proto::{Class, NameError, Rtype};
 use std::path::PathBuf;
 
-/// What is wrong with a zone file.
+/// Fault in a zone file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadFault {
     /// The file cannot be read.
     #[error("cannot be read: {error}{remedy}", error = .0, remedy = read_remedy(.0))]
     Io(#[from] std::io::Error),
-    /// A quote is not closed on its line.
+    /// A quoted string does not end on its line.
     #[error("a double quote is not closed on its line")]
     UnclosedQuote,
     /// A parenthesis is not closed.
     #[error("a parenthesis is not closed: the file ends inside an entry")]
     UnclosedParenthesis,
-    /// A closing parenthesis without an opening one.
+    /// A closing parenthesis has no opening parenthesis.
     #[error("a closing parenthesis without an opening one")]
     StrayParenthesis,
-    /// A parenthesis inside parentheses.
+    /// A parenthesis is opened inside parentheses.
     #[error("parentheses do not nest")]
     NestedParenthesis,
     /// The first record has no owner.
@@ -31,30 +31,30 @@ pub enum ReadFault {
     /// An owner name is malformed.
     #[error("bad owner name: {0}")]
     Owner(NameError),
-    /// Neither the record nor anything before it says a TTL.
+    /// Neither the record nor the text before it specifies a TTL.
     #[error("no TTL: give one in the record or with $TTL")]
     NoTtl,
     /// The type is missing.
     #[error("the record ends before its type")]
     NoType,
-    /// A token is neither TTL, class nor type.
+    /// A token is not a TTL, a class or a type.
     #[error("'{0}' is no TTL, class or type (unknown types are written TYPEn)")]
     UnknownToken(String),
-    /// A TTL is larger than any may be.
+    /// A TTL exceeds the maximum, 2147483647 seconds (RFC 2181 §8).
     #[error("{0} is more than a TTL may be: write 2147483647 s at most (RFC 2181, section 8)")]
     LongTtl(String),
     /// The class is not IN.
     #[error("class {0} is not served here: zones are of class IN")]
     Class(Class),
-    /// A meta type or query type stands as data.
+    /// The type is a meta type or query type and cannot be data.
     #[error("{0} is a query or meta type and cannot be data in a zone")]
     MetaType(Rtype),
-    /// RDATA is malformed.
+    /// The RDATA is malformed.
     #[error("{rtype}: {fault}")]
     Rdata {
-        /// The record's type.
+        /// Type of the record.
         rtype: Rtype,
-        /// What is wrong.
+        /// The fault in the RDATA.
         fault: RdataFault,
     },
     /// A directive is malformed.
@@ -63,24 +63,24 @@ pub enum ReadFault {
     /// A directive is unknown.
     #[error("unknown directive {0} (known: $ORIGIN, $TTL, $INCLUDE)")]
     UnknownDirective(String),
-    /// Included files nest too deeply.
+    /// The nesting of included files is too deep.
     #[error("$INCLUDE nests deeper than 10 files: does a file include itself?")]
     IncludeDepth,
-    /// The records are no zone.
+    /// The records do not form a zone.
     #[error("{0}")]
     Zone(ZoneFault),
 }
 
-/// A fault with file, line and column; line and column are 0 where the fault is the whole file's.
+/// A fault with file, line and column. Line and column are 0 if the fault concerns the whole file.
 #[derive(Debug)]
 pub struct ReadError {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
     /// Line, from 1.
     pub line: u32,
     /// Column in octets, from 1.
     pub column: u32,
-    /// What is wrong.
+    /// The fault.
     pub fault: ReadFault,
 }
 
@@ -107,7 +107,8 @@ impl From<LexFault> for ReadFault {
     }
 }
 
-/// What to do where a file cannot be read, to be put behind the error; empty where the error says all.
+/// Returns advice for an error of opening or reading a file, as a suffix for the message. The
+/// advice is empty if the error needs none.
 #[must_use]
 pub fn read_remedy(error: &std::io::Error) -> &'static str {
     match error.kind() {

@@ -1,4 +1,4 @@
-//! Reads files block by block: several side by side on a guess, and in its turn what was not guessed rightly.
+//! Reads files block by block: several blocks speculatively in parallel, and the rest sequentially.
 
 use super::block::{AssumedState, SpeculativeBlock, read_speculatively};
 use super::entry::{EntryReader, Include, Located, State};
@@ -13,30 +13,31 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Deepest nesting of $INCLUDE.
+/// Maximum depth of files: the zone file has depth 0, and a file at depth `MAX_INCLUDE` is an
+/// error.
 const MAX_INCLUDE: usize = 10;
-/// Blocks that are read side by side, for each thread.
+/// Number of blocks per thread that are read in parallel.
 const BLOCKS: usize = 4;
 
-/// How files are opened: a zone file, and those that it includes.
+/// Function that opens the zone file and the files that it includes.
 pub(crate) type OpenFile = fn(&Path) -> io::Result<File>;
 
-/// Reads a file and those that it includes.
+/// Reads a zone file and the files that it includes.
 pub(super) struct Reader {
     pub(super) builder: Builder,
     pub(super) files: Vec<PathBuf>,
-    /// Octets of a block, more or less.
+    /// Approximate size of a block in octets.
     pub(super) block_octets: usize,
     pub(super) open: OpenFile,
     part: OpenPart,
 }
 
-/// The file that is being read.
+/// State of reading one file.
 struct Current<'a> {
     file: u16,
     depth: usize,
     state: State,
-    /// Newlines in front of what comes next.
+    /// Number of newlines before the next block.
     lines: u32,
     queue: VecDeque<Job<'a>>,
     cutter: BlockSplitter<'a>,
@@ -47,10 +48,11 @@ struct Job<'a> {
     guessed: Option<SpeculativeBlock>,
 }
 
-/// How reading a block ends.
+/// Result of reading a block.
 enum BlockEnd {
     Whole,
-    /// The entry that begins at this offset, behind so many newlines, does not end in it.
+    /// The entry at this offset, after this number of newlines, continues beyond the end of the
+    /// block.
     Cut(usize, u32),
 }
 
@@ -60,13 +62,13 @@ impl Reader {
         Self { builder, files: vec![path.to_path_buf()], block_octets, open: |path| File::open(path), part }
     }
 
-    /// Reads the file `path`, which is 0 in `files`.
+    /// Reads the file `path`, which has index 0 in `files`.
     pub(super) fn read_file(&mut self, path: &Path, state: State) -> Result<State, ReadError> {
         let file = (self.open)(path).map_err(|error| at_file(path, error))?;
         self.read(Source::File(file), 0, 0, state)
     }
 
-    /// Reads `source`, which is number `file`; returns the state behind it.
+    /// Reads `source`, which has index `file` in `files`. Returns the state after it.
     pub(super) fn read(
         &mut self,
         source: Source<'_>,
@@ -93,7 +95,8 @@ impl Reader {
         }
     }
 
-    /// Reads the first `count` jobs of the queue, and those that an entry goes on into.
+    /// Reads the first `count` jobs of the queue. An entry that continues in later jobs takes these
+    /// from the queue too.
     fn read_jobs(&mut self, count: usize, current: &mut Current<'_>) -> Result<(), ReadError> {
         let left = current.queue.len() - count;
         while current.queue.len() > left
@@ -117,7 +120,8 @@ impl Reader {
             }
         }
         while let BlockEnd::Cut(start, lines) = self.read_block(&block, current)? {
-            // A byte order mark stays in front of the first line, for its columns.
+            // Keep a byte order mark in the text, so that the columns of the first line are
+            // correct.
             let start = if lines == 0 && block.is_first { 0 } else { start };
             current.lines += lines;
             current.extend(&mut block, start);
@@ -131,7 +135,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads a block whose state is known.
+    /// Reads a block sequentially, with the known state.
     fn read_block(&mut self, block: &Block<'_>, current: &mut Current<'_>) -> Result<BlockEnd, ReadError> {
         let mut lexer = Lexer::new(&block.text, block.is_last);
         if block.is_first {
@@ -177,8 +181,9 @@ impl Reader {
         }
     }
 
-    /// RFC 1035 §5.1: the included file's origin does not change the including file's. The inner fault is one of the
-    /// directive.
+    /// Reads an included file. Its $ORIGIN does not change the origin of the including file (RFC
+    /// 1035 §5.1). The inner `Result` is a fault of the directive; the outer one is a fault in the
+    /// included file.
     fn include(
         &mut self,
         include: Include,
@@ -206,9 +211,10 @@ impl<'a> Current<'a> {
         self.cutter.take_blocks(BLOCKS * rayon::current_num_threads())
     }
 
-    /// Puts `blocks` into the queue, read on a guess, and returns the blocks behind them.
+    /// Reads `blocks` speculatively and appends them to the queue. Returns the blocks after them,
+    /// which have not been read.
     fn guess_blocks(&mut self, blocks: Vec<Block<'a>>) -> Vec<Block<'a>> {
-        // What is small, or as large as one block, is not worth a guess.
+        // A text of one block does not benefit from speculative reading.
         if blocks.len() == 1 {
             self.queue.extend(blocks.into_iter().map(|block| Job { block, guessed: None }));
             return self.take_blocks();
@@ -219,7 +225,7 @@ impl<'a> Current<'a> {
         ahead
     }
 
-    /// What stands in front of each of `blocks`, as far as one can tell without reading them.
+    /// Assumes the state before each of `blocks`, without parsing their entries.
     fn guess(&self, blocks: &[Block<'a>]) -> Vec<AssumedState> {
         let mut inherited = AssumedState::from_state(&self.state);
         let mut guesses = Vec::with_capacity(blocks.len());
@@ -230,8 +236,9 @@ impl<'a> Current<'a> {
         guesses
     }
 
-    /// Makes `block` begin at `start` and appends the blocks behind it, as much again as it then holds: however long
-    /// an entry is, it is read a few times only. Where there is nothing behind it, its file ends with it.
+    /// Removes the text of `block` before `start` and appends the next blocks until the text has at
+    /// least doubled. The doubling limits how often a long entry is read. If no block follows,
+    /// `block` becomes the last of its file.
     fn extend(&mut self, block: &mut Block<'a>, start: usize) {
         let mut text = block.text[start..].to_vec();
         let wanted = 2 * text.len();

@@ -1,47 +1,47 @@
-//! Cuts text into blocks at places where an entry most likely begins.
+//! Splits text into blocks at positions where an entry probably begins.
 //!
-//! A block ends behind a newline that is followed by an octet which can begin an owner name. Inside parentheses and
-//! behind an escaped newline that is no begin of an entry: whoever reads blocks finds out, as the entry in front does not
-//! end with its block.
+//! A block ends after a newline that is followed by an octet which can begin an owner name. Inside
+//! parentheses and after an escaped newline, such a position is not the start of an entry. The
+//! reader detects this case, because an entry does not end with its block.
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Octets of a block: with what is made of it, it stays in a core's cache.
+/// Size of a block in octets. The block and the records from it fit in the cache of a core.
 pub(super) const BLOCK: usize = 256 << 10;
 
-/// Room in a block for what was read behind the one in front.
+/// Spare capacity of a block for the text carried over from the previous block.
 const SLACK: usize = 4096;
 
-/// Where text comes from.
+/// Source of the text.
 pub(super) enum Source<'a> {
     Text(&'a [u8]),
     File(File),
 }
 
-/// Some of the text of a file.
+/// Part of the text of a file.
 #[derive(Debug)]
 pub(super) struct Block<'a> {
     pub(super) text: Cow<'a, [u8]>,
-    /// Whether it begins where its file begins.
+    /// Whether the block is at the start of its file.
     pub(super) is_first: bool,
-    /// Whether its file is known to end where it ends.
+    /// Whether the block is known to end at the end of its file.
     pub(super) is_last: bool,
 }
 
-/// Cuts a source into blocks.
+/// Splits a source into blocks.
 pub(super) struct BlockSplitter<'a> {
     source: Source<'a>,
-    /// Octets of a block, more or less.
+    /// Approximate size of a block in octets.
     octets: usize,
-    /// Text that was read behind the last block.
+    /// Text that was read beyond the end of the last block.
     carry: Vec<u8>,
     is_first: bool,
     ended: bool,
-    /// Memory of blocks that are done with.
+    /// Memory of blocks that are no longer in use.
     spare: Vec<Vec<u8>>,
-    /// Why there is no more text.
+    /// The error that ended reading.
     pub(super) fault: Option<io::Error>,
 }
 
@@ -52,7 +52,8 @@ impl<'a> BlockSplitter<'a> {
         Self { source, octets, carry, is_first: true, ended: false, spare, fault: None }
     }
 
-    /// The next blocks, at most `count`; none where the text ends or cannot be read.
+    /// Returns the next blocks, at most `count`. The result is empty if the text has ended or
+    /// cannot be read.
     pub(super) fn take_blocks(&mut self, count: usize) -> Vec<Block<'a>> {
         let mut blocks = Vec::new();
         while blocks.len() < count {
@@ -69,7 +70,7 @@ impl<'a> BlockSplitter<'a> {
         blocks
     }
 
-    /// Takes back the memory of a block.
+    /// Takes the memory of a block for reuse.
     pub(super) fn recycle(&mut self, text: Cow<'a, [u8]>) {
         if let Cow::Owned(memory) = text {
             self.spare.push(memory);
@@ -95,7 +96,7 @@ impl<'a> BlockSplitter<'a> {
         Ok(Some(Block { text, is_first, is_last: self.ended }))
     }
 
-    /// Reads until there is a place to cut or the file ends.
+    /// Reads until the text has a split position or the file ends.
     fn fill(&mut self) -> io::Result<Vec<u8>> {
         let Source::File(file) = &mut self.source else { return Ok(Vec::new()) };
         let mut text = self.spare.pop().unwrap_or_default();
@@ -103,7 +104,7 @@ impl<'a> BlockSplitter<'a> {
         text.append(&mut self.carry);
         let mut searched = 0;
         loop {
-            // A block without a place to cut doubles, so that searching stays linear.
+            // A block without a split position doubles, so that the search takes linear time.
             let wanted = self.octets.max(text.len());
             if text.capacity() - text.len() < wanted {
                 text.reserve_exact(wanted + SLACK);
@@ -130,12 +131,12 @@ fn is_cut(text: &[u8], at: usize) -> bool {
         && !matches!(text.get(at), None | Some(b' ' | b'\t' | b'\r' | b'\n' | b';' | b'(' | b')' | b'"'))
 }
 
-/// The first place to cut from `octets` on.
+/// Returns the first split position at or after `octets`.
 fn find_cut_from(text: &[u8], octets: usize) -> Option<usize> {
     (octets.max(1)..text.len()).find(|at| is_cut(text, *at))
 }
 
-/// The last place to cut behind `searched`.
+/// Returns the last split position after `searched`.
 fn find_last_cut(text: &[u8], searched: usize) -> Option<usize> {
     (searched + 1..text.len()).rev().find(|at| is_cut(text, *at))
 }
