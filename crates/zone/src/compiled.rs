@@ -1,48 +1,63 @@
-//! Compiled zones: the contents of a zone, signed or not, in one file that is loaded without reading text.
+//! Compiled zones: the contents of a zone, signed or unsigned, in a binary file that is loaded
+//! without parsing text.
 //!
-//! All numbers are little-endian. The file is
+//! All numbers are little-endian. The file has this format:
 //!
-//! | octets | what |
+//! | octets | content |
 //! | --- | --- |
-//! | 8 | magic `89 4e 53 43 5a 0d 0a 1a`: no text begins so, and a transfer as text spoils it |
+//! | 8 | magic `89 4e 53 43 5a 0d 0a 1a`: no text begins with it, and a transfer in text mode alters it |
 //! | 4 | version of the format, 2 |
-//! | 4 | mark of the byte order, 0x01020304 |
-//! | 4 | flags: 1 the zone has a DNSKEY RRset at its apex, 2 it has RRsets whose records had different TTLs |
-//! | 4 | what was verified before the file was made: 0 nothing, 1 structure, 2 everything |
-//! | 4 | time at which that was valid, in seconds since 1970 modulo 2^32 |
+//! | 4 | byte order mark, 0x01020304 |
+//! | 4 | flags: 1 the zone has a DNSKEY RRset at its apex, 2 it has RRsets with records of different TTLs |
+//! | 4 | verification before the file was written: 0 none, 1 structural, 2 full |
+//! | 4 | time for which the verification is valid, in seconds since 1970 modulo 2^32 |
 //! | 4 | serial of the zone |
-//! | 4 | octets with which a chunk is ended |
+//! | 4 | octets at which a chunk ends |
 //! | 12 | 0 |
-//! | 256 | apex in wire form, filled up with zeros |
-//! | 16 | digest of the tables of algorithms that it was verified by ([`nonesuch_crypto::tables_digest`]); 0 in older files |
-//! | … | chunks, one behind the other |
+//! | 256 | apex in wire format, padded with zeros |
+//! | 16 | digest of the algorithm tables used for the verification ([`nonesuch_crypto::tables_digest`]); 0 in older files |
+//! | … | chunks, consecutive |
 //! | … | directory |
 //! | 8 | offset of the directory |
 //! | 8 | octets of the file |
 //! | 4 | number of chunks |
 //! | 4 | number of patterns |
-//! | 32 | BLAKE3 digest of the header, the directory and the 24 octets in front |
-//! | 8 | mark of the end `9a 4e 53 43 5a 0a 0d 1b` |
+//! | 32 | BLAKE3 digest of the header, the directory and the 24 octets before this digest |
+//! | 8 | end mark `9a 4e 53 43 5a 0a 0d 1b` |
 //!
-//! A chunk holds consecutive names with their RRsets, and nothing in it depends on what stands before it: for each name
-//! its length and, in the upper three octets, its number of RRsets (4 octets); for each RRset type and type covered in 2
-//! each, TTL, number of records and octets of the records in 4 each; the names in wire form; the records, each with its
-//! length in two octets (big-endian, as RDATA is) before it. The first bit of the number of records says that the records
-//! had different TTLs, of which this is the lowest; it is set where flag 2 is, and nowhere else.
+//! A chunk holds consecutive names with their RRsets and does not depend on the chunks before it:
 //!
-//! The directory has the patterns, each with its length in two octets before it, and an entry for each chunk: number of
-//! names and of RRsets, octets of names and of records; number of records, of RRSIG records, of RRsets that have some,
-//! and of NSEC and NSEC3 records; first and last expiration and inception of the signatures (all of these in 4 octets);
-//! numbers of the patterns of its signatures and of its chain (2 each); BLAKE3 digest of the chunk (32); its first name,
-//! with its length before it (1). A pattern says what is the same wherever there is any of it in the chunk: the keys by
-//! which an RRset is signed, or what a record of the chain begins with. 0xffff stands for none, 0xfffe for several.
+//! - For each name, 4 octets: its length in the lowest octet, its number of RRsets in the upper
+//!   three.
+//! - For each RRset: type and covered type (2 octets each), TTL, number of records, octets of the
+//!   records (4 octets each). The highest bit of the number of records states that the records had
+//!   different TTLs; the TTL here is the lowest of them. This bit is set only in a file with flag
+//!   2.
+//! - The names in wire format.
+//! - The records, each preceded by its length in two octets (big-endian, like RDATA).
 //!
-//! So a zone that was signed before and changes in a few places is signed again with a look at the chunks that the
-//! changes are in, and at the directory ([`StoredZone`]). All others are passed on as octets with the digest that they
-//! have; whoever reads them finds it right or not.
+//! The directory holds the patterns, each preceded by its length in two octets, and then an entry
+//! for each chunk:
 //!
-//! The digests tell that the file is as it was written. They do not tell who wrote it: whoever may write the file may
-//! say that it was verified. It deserves the trust, and the permissions, that the server's configuration has.
+//! - Number of names, number of RRsets, octets of names, octets of records (4 octets each).
+//! - Number of records, of RRSIG records, of RRsets with RRSIG records, and of NSEC and NSEC3
+//!   records (4 octets each).
+//! - First and last expiration and inception of the signatures (4 octets each).
+//! - Pattern number of its signatures and of its chain (2 octets each).
+//! - BLAKE3 digest of the chunk (32 octets).
+//! - Its first name, preceded by its length (1 octet).
+//!
+//! A pattern describes a property that all signatures, or all chain records, of a chunk share: the
+//! keys that sign an RRset, or the start of the RDATA of a chain record. The pattern number 0xffff
+//! means that the chunk has no such records, 0xfffe that it has several patterns.
+//!
+//! To re-sign a zone after a few changes, the signer reads only the directory and the chunks with
+//! changes ([`StoredZone`]). It copies all other chunks as octets with their digests; a reader of
+//! the new file verifies them.
+//!
+//! The digests show that the file is unaltered. They do not show who wrote it: a user with write
+//! permission can also state that the zone was verified. Therefore the file needs the same
+//! protection and permissions as the server's configuration.
 
 mod block;
 mod check;
@@ -71,53 +86,56 @@ const MAGIC: [u8; 8] = *b"\x89NSCZ\r\n\x1a";
 const END_MAGIC: [u8; 8] = *b"\x9aNSCZ\n\r\x1b";
 const VERSION: u32 = 2;
 const BYTE_ORDER: u32 = 0x0102_0304;
-/// Octets in front of the chunks.
+/// Octets before the chunks.
 const HEADER: usize = 320;
-/// Octets behind the directory.
+/// Octets after the directory.
 const TRAILER: usize = 64;
-/// Octets of the trailer that are digested.
+/// Octets of the trailer that the digest covers.
 const TRAILER_NUMBERS: usize = 24;
 /// Octets of a digest.
 const DIGEST: usize = 32;
-/// Octets of a name's and of an RRset's entry in a chunk.
+/// Octets of the entry of a name and of an RRset in a chunk.
 const NODE: usize = 4;
 const RRSET: usize = 16;
-/// Bit in the number of records of an RRset: its records had different TTLs (RFC 2181 §5.2). Each record takes two octets or more of
-/// less than 2^32, so that no number needs the bit.
+/// Bit in the number of records of an RRset: its records had different TTLs (RFC 2181 §5.2). No
+/// number needs this bit, because each record takes at least two octets, and the records of an
+/// RRset take less than 2^32 octets.
 const MIXED_TTLS: u32 = 1 << 31;
-/// A chunk is ended when it has so many octets. Short ones are sooner free of changes, long ones sooner hashed.
+/// Size in octets at which a chunk ends. A short chunk is less often affected by changes; a long
+/// chunk is hashed faster.
 pub const CHUNK: u32 = 2048;
 /// Flag: the zone has a DNSKEY RRset at its apex.
 const SIGNED: u32 = 1;
-/// Flag: there are RRsets with [`MIXED_TTLS`].
+/// Flag: the file has RRsets with [`MIXED_TTLS`].
 const HAS_MIXED_TTLS: u32 = 2;
 
-/// What was verified of a zone before it was compiled.
+/// Verification of a zone before it was compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Verification {
-    /// Nothing, as of an unsigned zone.
+    /// The zone was not verified, for example because it is unsigned.
     #[default]
     Nothing,
-    /// Everything but the mathematics of signatures.
+    /// Structural verification: everything except the mathematics of signatures.
     Structural {
-        /// When that was so, in seconds since 1970 modulo 2^32.
+        /// Time for which the verification is valid, in seconds since 1970 modulo 2^32.
         at: u32,
     },
-    /// Everything.
+    /// Full verification.
     Full {
-        /// When that was so, in seconds since 1970 modulo 2^32.
+        /// Time for which the verification is valid, in seconds since 1970 modulo 2^32.
         at: u32,
     },
-    /// Verified by a program with other tables of algorithms, or by one that did not record their digest: to be verified again. It
-    /// is written as [`Verification::Nothing`].
+    /// The zone was verified with other algorithm tables, or the file does not record the digest of
+    /// the tables. The zone must be verified again. This variant is written as
+    /// [`Verification::Nothing`].
     OtherTables {
-        /// When it was verified, in seconds since 1970 modulo 2^32.
+        /// Time for which the verification was valid, in seconds since 1970 modulo 2^32.
         at: u32,
     },
 }
 
 impl Verification {
-    /// The two words of a header: the kind, and the time.
+    /// Returns the two words for a header: the kind and the time.
     pub(crate) const fn to_words(self) -> [u32; 2] {
         match self {
             Self::Nothing | Self::OtherTables { .. } => [0, 0],
@@ -126,7 +144,8 @@ impl Verification {
         }
     }
 
-    /// Reads the two words of a header with the digest of the tables of algorithms; `None` for an unknown kind.
+    /// Parses the two words of a header, given the digest of the algorithm tables; `None` for an
+    /// unknown kind.
     pub(crate) fn from_words([kind, at]: [u32; 2], tables: [u8; TABLES_DIGEST]) -> Option<Self> {
         let is_ours = tables == tables_digest();
         match kind {
@@ -139,97 +158,99 @@ impl Verification {
     }
 }
 
-/// Why octets are not a compiled zone that can be used.
+/// Reason why a file is not a usable compiled zone.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompiledError {
     /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// It does not begin as a compiled zone does.
+    /// The file does not begin with the magic of a compiled zone.
     #[error("not a compiled zone")]
     NotCompiled,
-    /// It has the other byte order.
+    /// The file has the other byte order.
     #[error("compiled in another byte order: compile the zone with this program")]
     ByteOrder,
-    /// It is of a version that is not known.
+    /// The version of the format is unknown.
     #[error(
         "compiled in version {0} of the format, and this program knows version {VERSION}: compile the zone anew"
     )]
     Version(u32),
-    /// It does not end as a compiled zone does.
+    /// The file does not end like a compiled zone.
     #[error(
         "cut off: the end is missing, or something stands behind it ({found} octets): copy the file again, or compile the zone anew"
     )]
     Truncated {
-        /// Octets that there are.
+        /// Size of the file in octets.
         found: u64,
     },
-    /// The digest is not that of the octets.
+    /// A digest does not match.
     #[error(
         "altered since it was compiled (the digest does not fit): copy the file again, or compile the zone anew"
     )]
     Altered,
-    /// Header or directory contradict themselves or the chunks.
+    /// The header or the directory is inconsistent, or does not match the chunks.
     #[error("malformed {0}: compile the zone anew")]
     Layout(&'static str),
-    /// The digest fits, but the contents are not well formed.
+    /// The digest matches, but the contents are malformed.
     #[error("malformed contents at name {node}, counted from 0: {flaw}: compile the zone anew")]
     Malformed {
-        /// Place of the name in the file.
+        /// Index of the name in the file, from 0.
         node: usize,
-        /// What is wrong there.
+        /// The fault.
         flaw: Flaw,
     },
-    /// The records are no zone.
+    /// The records do not form a valid zone.
     #[error("{0}")]
     Zone(ZoneFault),
-    /// The zone is another one than was asked for.
+    /// The file holds another zone than the requested one.
     #[error(
         "compiled of the zone {found}, but the origin is {origin}: name the zone {found} (the origin, -o, on a command line), or give the file of {origin}"
     )]
     WrongOrigin {
         /// The zone of the file.
         found: Name,
-        /// The origin that was given.
+        /// The requested origin.
         origin: Name,
     },
 }
 
-/// What is wrong at a name of a compiled zone.
+/// Fault at a name of a compiled zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// A length leads beyond what is there, or something is left over.
+    /// A length exceeds the available octets, or octets are left over.
     #[error("a length does not fit")]
     Length,
     /// A name is malformed.
     #[error("the name is malformed")]
     Name,
-    /// The name does not come after the one before, or is not below the apex.
+    /// The name does not follow the previous name, or is not at or below the apex.
     #[error("the name is out of order or not in the zone")]
     NameOrder,
-    /// RRsets are not in the order of types, signatures behind what they cover.
+    /// RRsets are not in the order of their types, or signatures do not follow the RRset that they
+    /// cover.
     #[error("RRsets are out of order")]
     RrsetOrder,
-    /// A type is no type of data, a TTL too large, or the type covered is not that of the records.
+    /// A type is not a data type, a TTL exceeds the maximum, or the covered type differs from the
+    /// type in the records.
     #[error("type or TTL of an RRset is impossible")]
     Rrset,
     /// RDATA is malformed for its type.
     #[error("RDATA is malformed")]
     Rdata,
-    /// Records of an RRset are not in canonical order, or one stands twice.
+    /// The records of an RRset are not in canonical order, or contain a duplicate.
     #[error("records of an RRset are out of order")]
     RecordOrder,
 }
 
-/// Whether octets begin as a compiled zone does.
+/// Whether `octets` begin with the magic of a compiled zone.
 #[must_use]
 pub fn is_compiled(octets: &[u8]) -> bool {
     octets.starts_with(&MAGIC)
 }
 
-/// Octets of [`is_compiled`]'s magic.
+/// Length of the magic in octets, for [`is_compiled`].
 pub const MAGIC_OCTETS: usize = MAGIC.len();
 
 #[cfg(test)]

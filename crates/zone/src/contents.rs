@@ -1,19 +1,20 @@
 //! Immutable contents of a zone: nodes in canonical order, each with its RRsets.
 //!
-//! Owners and RDATA lie in two arenas; a node and an RRset are views into them. RRSIGs stand as RRsets of
-//! their own, one for each type covered, directly behind the RRset that they cover.
+//! Owner names and RDATA are stored in two arenas; nodes and RRsets are views into them. The RRSIG
+//! records that cover one type form an RRset, which directly follows the RRset that they cover.
 //!
-//! Contents are the input of the signer and the verifier; [`Image`](crate::Image) is compiled from them for answering.
+//! The signer and the verifier work on contents. [`Image`](crate::Image) is compiled from contents
+//! to answer queries.
 
 use nonesuch_proto::{Name, NameRef, Rtype};
 
-/// A zone's records: every name with its RRsets, in canonical order (RFC 4034 §6.1).
+/// The records of a zone: all names with their RRsets, in canonical order (RFC 4034 §6.1).
 #[derive(Clone, Debug)]
 pub struct Contents {
     pub(crate) apex: Name,
-    /// Wire-form names, in the order of the nodes.
+    /// Names in wire format, in the order of the nodes.
     pub(crate) names: Vec<u8>,
-    /// For each record: length in two octets, RDATA.
+    /// For each record, the length in two octets and the RDATA.
     pub(crate) rdata: Vec<u8>,
     pub(crate) nodes: Vec<NodeEntry>,
     pub(crate) rrsets: Vec<RrsetEntry>,
@@ -31,15 +32,15 @@ pub(crate) struct RrsetEntry {
     pub(crate) start: u64,
     pub(crate) ttl: u32,
     pub(crate) rtype: Rtype,
-    /// The type covered where `rtype` is RRSIG, else the type itself.
+    /// The covered type if `rtype` is RRSIG, otherwise `rtype`.
     pub(crate) covered: Rtype,
     pub(crate) count: u32,
-    /// Whether the records were read with different TTLs, of which `ttl` is the lowest.
+    /// Whether the records were read with different TTLs; `ttl` is then the lowest.
     pub(crate) mixed_ttls: bool,
 }
 
 impl Contents {
-    /// The zone's apex.
+    /// Apex of the zone.
     #[must_use]
     pub const fn apex(&self) -> &Name {
         &self.apex
@@ -57,47 +58,49 @@ impl Contents {
         self.rrsets.iter().map(|rrset| u64::from(rrset.count)).sum()
     }
 
-    /// Whether any RRset was read with different TTLs ([`Rrset::has_mixed_ttls`]).
+    /// Whether an RRset was read with different TTLs ([`Rrset::has_mixed_ttls`]).
     #[must_use]
     pub fn has_mixed_ttls(&self) -> bool {
         self.rrsets.iter().any(|rrset| rrset.mixed_ttls && rrset.count > 1)
     }
 
-    /// Octets of names and records: about as many as a transfer of all takes, uncompressed.
+    /// Octets of names and records: approximately the size of an uncompressed transfer of the zone.
     #[must_use]
     pub const fn octets(&self) -> u64 {
         (self.names.len() + self.rdata.len() + self.rrsets.len() * 10) as u64
     }
 
-    /// The node at `index` of the canonical order.
+    /// Returns the node at `index` in canonical order.
     #[must_use]
     pub const fn node(&self, index: usize) -> Node<'_> {
         Node { contents: self, index }
     }
 
-    /// All nodes in canonical order; the first is the apex.
+    /// Iterates over all nodes in canonical order. The first node is the apex.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node<'_>> + Clone {
         (0..self.nodes.len()).map(|index| self.node(index))
     }
 
-    /// Where the node at `index` begins in the arenas; of the one behind the last, where they end.
+    /// Returns the positions at which the node at `index` begins in the arenas. For the index after
+    /// the last node, returns the ends of the arenas.
     fn start_of(&self, index: usize) -> NodeEntry {
         let end = NodeEntry { name: self.names.len() as u32, first_rrset: self.rrsets.len() as u32 };
         self.nodes.get(index).copied().unwrap_or(end)
     }
 
-    /// Where the records of the node that begins so begin.
+    /// Returns the offset in the RDATA arena at which the records of `node` begin.
     fn rdata_start(&self, node: NodeEntry) -> usize {
         self.rrsets.get(node.first_rrset as usize).map_or(self.rdata.len(), |rrset| rrset.start as usize)
     }
 
-    /// The node of `name`, or where it would stand.
+    /// Finds the node of `name`. If it does not exist, returns the index at which it would be
+    /// inserted.
     pub fn find(&self, name: NameRef<'_>) -> Result<Node<'_>, usize> {
         self.find_within(0..self.nodes.len(), name)
     }
 
-    /// As [`Contents::find`], of a name that stands at or behind the node at `from`. In steps that double, so that both
-    /// many names side by side and a few far apart are found fast.
+    /// Same as [`Contents::find`], for a name that is not before the node at `from`. The search
+    /// uses doubling steps, so it is fast both for adjacent names and for names far apart.
     pub fn find_from(&self, from: usize, name: NameRef<'_>) -> Result<Node<'_>, usize> {
         let (mut low, mut high, mut step) = (from, from, 1);
         while high < self.nodes.len() {
@@ -112,7 +115,7 @@ impl Contents {
             high += step;
             step *= 2;
         }
-        // The last one looked at may be it, in other letter case.
+        // The node at `high` may be the name in another letter case.
         self.find_within(low..(high + 1).min(self.nodes.len()), name)
     }
 
@@ -129,13 +132,13 @@ impl Contents {
         Err(low)
     }
 
-    /// The RRset of `rtype` at the apex.
+    /// Returns the RRset of `rtype` at the apex.
     #[must_use]
     pub fn apex_rrset(&self, rtype: Rtype) -> Option<Rrset<'_>> {
         self.nodes().next().and_then(|apex| apex.rrset(rtype))
     }
 
-    /// The fields of the SOA record that signing and serving need.
+    /// Returns the fields of the SOA record that signing and serving need.
     #[must_use]
     pub fn soa(&self) -> Option<Soa> {
         let rrset = self.apex_rrset(Rtype::SOA)?;
@@ -153,33 +156,33 @@ impl Contents {
     }
 }
 
-/// What signing, serving and checks need of the SOA record; times in seconds.
+/// Fields of the SOA record that signing, serving and semantic checks need. Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Soa {
     /// TTL of the record.
     pub ttl: u32,
     /// Serial number.
     pub serial: u32,
-    /// Time after which a secondary looks for a new version.
+    /// Time after which a secondary checks for a new version.
     pub refresh: u32,
-    /// Time after which it tries again where it could not.
+    /// Time after which a secondary repeats a failed check.
     pub retry: u32,
-    /// Time after which it serves the zone no longer.
+    /// Time after which a secondary stops serving the zone if no check succeeds.
     pub expire: u32,
-    /// The minimum field: TTL of negative answers (RFC 2308 §4).
+    /// The minimum field, which limits the TTL of negative answers (RFC 2308 §4).
     pub minimum: u32,
 }
 
 impl Soa {
-    /// TTL of NSEC and NSEC3 records and of negative answers: the lesser of SOA TTL and SOA minimum
-    /// (RFC 9077 §3, RFC 2308 §5).
+    /// TTL of NSEC and NSEC3 records and of negative answers: the lower of the TTL and the minimum
+    /// field of the SOA record (RFC 9077 §3, RFC 2308 §5).
     #[must_use]
     pub fn negative_ttl(&self) -> u32 {
         self.ttl.min(self.minimum)
     }
 }
 
-/// One name of a zone with its RRsets.
+/// A name of a zone with its RRsets.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'z> {
     contents: &'z Contents,
@@ -187,13 +190,13 @@ pub struct Node<'z> {
 }
 
 impl<'z> Node<'z> {
-    /// Place in the canonical order.
+    /// Index of the node in canonical order.
     #[must_use]
     pub const fn index(self) -> usize {
         self.index
     }
 
-    /// The owner name, in the case of the zone file.
+    /// The owner name, in the letter case of the zone file.
     #[must_use]
     pub fn name(self) -> NameRef<'z> {
         let names = &self.contents.names;
@@ -202,7 +205,7 @@ impl<'z> Node<'z> {
         NameRef::from_checked(&names[start..end])
     }
 
-    /// The RRsets by type, each signature set behind the RRset that it covers.
+    /// Iterates over the RRsets by type. The signatures of an RRset directly follow it.
     pub fn rrsets(self) -> impl ExactSizeIterator<Item = Rrset<'z>> + Clone {
         let contents = self.contents;
         self.entries().iter().map(move |entry| Rrset { contents, entry })
@@ -218,7 +221,7 @@ impl<'z> Node<'z> {
         &contents.rrsets[start..end]
     }
 
-    /// Octets of the RDATA of all records, with two octets of length each.
+    /// Octets of the RDATA of all records, with two octets for the length of each.
     pub(crate) fn rdata_octets(self) -> usize {
         let start = |index| self.contents.rdata_start(self.contents.start_of(index));
         start(self.index + 1) - start(self.index)
@@ -229,32 +232,32 @@ impl<'z> Node<'z> {
         self.entries().iter().map(|entry| entry.count as usize).sum()
     }
 
-    /// The RRset of `rtype`; for RRSIGs use [`Node::signatures`].
+    /// Returns the RRset of `rtype`. For RRSIG records, use [`Node::signatures`].
     #[must_use]
     pub fn rrset(self, rtype: Rtype) -> Option<Rrset<'z>> {
         self.rrsets().find(|rrset| rrset.rtype() == rtype)
     }
 
-    /// The RRSIGs that cover `rtype`.
+    /// Returns the RRSIG records that cover `rtype`.
     #[must_use]
     pub fn signatures(self, rtype: Rtype) -> Option<Rrset<'z>> {
         self.rrsets().find(|rrset| rrset.rtype() == Rtype::RRSIG && rrset.covered() == rtype)
     }
 
-    /// Whether the node owns an RRset of `rtype`.
+    /// Whether the node has an RRset of `rtype`.
     #[must_use]
     pub fn has(self, rtype: Rtype) -> bool {
         self.rrset(rtype).is_some()
     }
 
-    /// The next node in canonical order.
+    /// Returns the next node in canonical order.
     #[must_use]
     pub fn next(self) -> Option<Self> {
         (self.index + 1 < self.contents.nodes.len()).then(|| self.contents.node(self.index + 1))
     }
 }
 
-/// One RRset: records of one owner and type; RRSIGs are grouped by the type they cover.
+/// An RRset: the records of one owner and type. RRSIG records are grouped by the covered type.
 #[derive(Clone, Copy, Debug)]
 pub struct Rrset<'z> {
     contents: &'z Contents,
@@ -262,26 +265,26 @@ pub struct Rrset<'z> {
 }
 
 impl<'z> Rrset<'z> {
-    /// The type.
+    /// Type of the RRset.
     #[must_use]
     pub const fn rtype(self) -> Rtype {
         self.entry.rtype
     }
 
-    /// The type covered, for RRSIGs; else the type itself.
+    /// The covered type for RRSIG records, otherwise the type itself.
     #[must_use]
     pub const fn covered(self) -> Rtype {
         self.entry.covered
     }
 
-    /// The TTL, in seconds.
+    /// TTL in seconds.
     #[must_use]
     pub const fn ttl(self) -> u32 {
         self.entry.ttl
     }
 
-    /// Whether the zone file or transfer gave records of the RRset different TTLs (RFC 2181 §5.2); [`Rrset::ttl`] is the
-    /// lowest of them.
+    /// Whether the zone file or transfer contains different TTLs for the records of this RRset (RFC
+    /// 2181 §5.2). [`Rrset::ttl`] is the lowest of them.
     #[must_use]
     pub const fn has_mixed_ttls(self) -> bool {
         self.entry.mixed_ttls && self.entry.count > 1
@@ -293,14 +296,15 @@ impl<'z> Rrset<'z> {
         self.entry.count as usize
     }
 
-    /// The records with their lengths, as they stand in the arena.
+    /// The records with their lengths, as stored in the arena.
     pub(crate) fn octets(self) -> &'z [u8] {
         let rdata = &self.contents.rdata[self.entry.start as usize..];
         let length = self.rdatas().map(|record| record.len() + 2).sum();
         &rdata[..length]
     }
 
-    /// The RDATA of the records, names uncompressed, in canonical order (RFC 4034 §6.3), without duplicates.
+    /// Iterates over the RDATA of the records, with uncompressed names, in canonical order (RFC
+    /// 4034 §6.3) and without duplicates.
     pub fn rdatas(self) -> impl Iterator<Item = &'z [u8]> + Clone {
         let mut rest = &self.contents.rdata[self.entry.start as usize..];
         (0..self.entry.count).map(move |_| {
@@ -312,7 +316,8 @@ impl<'z> Rrset<'z> {
     }
 }
 
-/// A run of consecutive nodes under construction; runs made side by side are joined into contents.
+/// Consecutive nodes under construction. Builders that are filled in parallel can be joined into
+/// contents.
 #[derive(Debug, Default)]
 pub struct NodesBuilder {
     names: Vec<u8>,
@@ -322,7 +327,7 @@ pub struct NodesBuilder {
 }
 
 impl NodesBuilder {
-    /// An empty run with room for so much.
+    /// Creates an empty builder with the capacity `room`.
     pub(crate) fn with_capacity(room: Capacity) -> Self {
         Self {
             names: Vec::with_capacity(room.names),
@@ -332,31 +337,34 @@ impl NodesBuilder {
         }
     }
 
-    /// Begins the next node, which must come after the last one in canonical order.
+    /// Begins the next node, which must follow the last one in canonical order.
     pub fn begin_node(&mut self, name: NameRef<'_>) {
         self.nodes.push(NodeEntry { name: self.names.len() as u32, first_rrset: self.rrsets.len() as u32 });
         self.names.extend_from_slice(name.wire());
     }
 
-    /// Begins the next RRset of the current node; within a node, RRsets come by type, signatures behind.
+    /// Begins the next RRset of the current node. The RRsets of a node must be in the order of
+    /// their types, each followed by its signatures.
     pub fn begin_rrset(&mut self, rtype: Rtype, covered: Rtype, ttl: u32) {
         let start = self.rdata.len() as u64;
         self.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count: 0, mixed_ttls: false });
     }
 
-    /// Notes that records of the current RRset were read with different TTLs ([`Rrset::has_mixed_ttls`]).
+    /// Sets whether the records of the current RRset were read with different TTLs
+    /// ([`Rrset::has_mixed_ttls`]).
     pub(crate) fn mark_mixed_ttls(&mut self, are_mixed: bool) {
         if let Some(rrset) = self.rrsets.last_mut() {
             rrset.mixed_ttls = are_mixed;
         }
     }
 
-    /// Forgets which RRsets were read with different TTLs: all their records have the one of the RRset from here on.
+    /// Clears the mark for different TTLs on all RRsets. All records then have the TTL of their
+    /// RRset.
     pub(crate) fn equalize_ttls(&mut self) {
         self.rrsets.iter_mut().for_each(|rrset| rrset.mixed_ttls = false);
     }
 
-    /// Adds a record to the current RRset: `write` appends its RDATA.
+    /// Adds a record to the current RRset. `write` appends its RDATA.
     pub fn push_record<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let start = self.rdata.len();
         self.rdata.extend_from_slice(&[0, 0]);
@@ -369,12 +377,13 @@ impl NodesBuilder {
         outcome
     }
 
-    /// The RRset begun last.
+    /// Returns the RRset that was begun last.
     pub(crate) fn current_rrset(&mut self) -> Option<&mut RrsetEntry> {
         self.rrsets.last_mut()
     }
 
-    /// Copies the nodes `range` of `contents` behind those that are there: their octets as a whole.
+    /// Appends a copy of the nodes `range` of `contents`. They must follow the existing nodes in
+    /// canonical order. An empty range, or one beyond the end of `contents`, is ignored.
     pub fn push_nodes(&mut self, contents: &Contents, range: std::ops::Range<usize>) {
         if range.is_empty() || range.end > contents.nodes.len() {
             return;
@@ -395,12 +404,12 @@ impl NodesBuilder {
         self.rdata.extend_from_slice(&contents.rdata[rdata]);
     }
 
-    /// Copies `node` with all its RRsets.
+    /// Appends a copy of `node` with all its RRsets.
     pub fn push_node(&mut self, node: Node<'_>) {
         self.push_nodes(node.contents, node.index..node.index + 1);
     }
 
-    /// Copies a whole RRset to the current node.
+    /// Appends a copy of an RRset to the current node.
     pub fn push_rrset(&mut self, rrset: Rrset<'_>) {
         self.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());
         self.mark_mixed_ttls(rrset.has_mixed_ttls());
@@ -410,19 +419,19 @@ impl NodesBuilder {
     }
 }
 
-/// How much contents or a run are to hold.
+/// Capacity of contents or of a builder.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Capacity {
     /// Octets of names.
     pub(crate) names: usize,
-    /// Octets of RDATA, with two octets of length for each record.
+    /// Octets of RDATA, with two octets for the length of each record.
     pub(crate) rdata: usize,
     pub(crate) nodes: usize,
     pub(crate) rrsets: usize,
 }
 
 impl Contents {
-    /// The contents of the zone at `apex` that are one run, which is not copied.
+    /// Creates the contents of the zone at `apex` from one builder, without a copy.
     #[must_use]
     pub fn from_nodes(apex: &Name, run: NodesBuilder) -> Self {
         let all = run.into_contents(apex);
@@ -430,8 +439,8 @@ impl Contents {
         all
     }
 
-    /// Joins runs, given in canonical order, into the contents of the zone at `apex`. Each run is freed once it is
-    /// copied.
+    /// Joins builders into the contents of the zone at `apex`. The builders must be in canonical
+    /// order. Each builder is freed after it is copied.
     #[must_use]
     pub fn from_parts(apex: &Name, mut runs: Vec<NodesBuilder>) -> Self {
         let only = if runs.len() == 1 { runs.pop() } else { None };
@@ -457,13 +466,13 @@ impl Contents {
         all
     }
 
-    /// No records yet, and room for so much.
+    /// Creates contents without records, with the capacity `room`.
     pub(crate) fn with_capacity(apex: &Name, room: Capacity) -> Self {
         let NodesBuilder { names, rdata, nodes, rrsets } = NodesBuilder::with_capacity(room);
         Self { apex: apex.clone(), names, rdata, nodes, rrsets }
     }
 
-    /// Adds a run whose nodes all come after the last one in canonical order.
+    /// Appends nodes that all follow the existing nodes in canonical order.
     pub(crate) fn append_nodes(&mut self, run: &NodesBuilder) {
         self.append_arenas(&run.names, &run.rdata, &run.nodes, &run.rrsets);
     }
@@ -480,20 +489,21 @@ impl Contents {
     }
 }
 
-/// Contents that are made and handed on piece by piece.
+/// Construction of contents piece by piece.
 impl Contents {
-    /// The zone at `apex` without any record, to be appended to.
+    /// Creates a zone without records at `apex`.
     #[must_use]
     pub fn empty(apex: &Name) -> Self {
         Self { apex: apex.clone(), names: vec![], rdata: vec![], nodes: vec![], rrsets: vec![] }
     }
 
-    /// Copies all nodes of `part`, which come after those that are here, to the end.
+    /// Appends a copy of all nodes of `part`, which must follow the existing nodes in canonical
+    /// order.
     pub fn append(&mut self, part: &Self) {
         self.append_arenas(&part.names, &part.rdata, &part.nodes, &part.rrsets);
     }
 
-    /// Gives back the room that appending took in advance.
+    /// Releases unused capacity.
     pub fn shrink_to_fit(&mut self) {
         self.names.shrink_to_fit();
         self.rdata.shrink_to_fit();
@@ -501,10 +511,12 @@ impl Contents {
         self.rrsets.shrink_to_fit();
     }
 
-    /// Writes the RDATA of `part`'s one node, the apex, over that of the same RRsets here.
+    /// Overwrites the RDATA of RRsets at the apex with that of the same RRsets in `part`, whose
+    /// only node is the apex.
     ///
     /// # Panics
-    /// Where a record has not the length of the one that it is written over: room for it must have been kept.
+    /// If a new record does not have the length of the record that it overwrites. The caller must
+    /// have reserved a record of this length.
     pub fn overwrite_apex(&mut self, part: &Self) {
         for of_part in &part.rrsets {
             let of_apex = self.nodes.get(1).map_or(self.rrsets.len(), |node| node.first_rrset as usize);
@@ -520,7 +532,7 @@ impl Contents {
         }
     }
 
-    /// The run that these contents are, emptied, to be filled anew in the same memory.
+    /// Removes all nodes and returns the memory as an empty builder.
     #[must_use]
     pub fn into_empty_builder(mut self) -> NodesBuilder {
         self.names.clear();
@@ -532,7 +544,8 @@ impl Contents {
 }
 
 impl NodesBuilder {
-    /// The run as contents of the zone at `apex`: a part of it, which need not have the apex.
+    /// Turns the builder into contents of the zone at `apex`. These may be a part of the zone
+    /// without the apex.
     #[must_use]
     pub fn into_contents(self, apex: &Name) -> Contents {
         Contents {

@@ -1,26 +1,28 @@
-//! Journals: the changes of a zone, one behind the other, in a file that survives a crash. Incremental transfers (RFC 1995)
-//! are made of them.
+//! Journals: files with the changes between the versions of a zone, from which the server answers
+//! incremental transfers (RFC 1995). A journal survives a crash.
 //!
-//! All numbers are little-endian. The file is
+//! All numbers are little-endian. The file has this format:
 //!
-//! | octets | what |
+//! | octets | content |
 //! | --- | --- |
-//! | 8 | magic `89 4e 53 43 4a 0d 0a 1a`: no text begins so, and a transfer as text spoils it |
+//! | 8 | magic `89 4e 53 43 4a 0d 0a 1a`: no text begins with it, and a transfer in text mode alters it |
 //! | 4 | version of the format, 1 |
-//! | 4 | mark of the byte order, 0x01020304 |
-//! | 256 | apex in wire form, filled up with zeros |
+//! | 4 | byte order mark, 0x01020304 |
+//! | 256 | apex in wire format, padded with zeros |
 //! | 16 | 0 |
-//! | 32 | BLAKE3 digest of all that |
-//! | … | entries (`entry`), each with the serial that it leads from and the one that it leads to, and a digest |
+//! | 32 | BLAKE3 digest of all fields above |
+//! | … | entries (`entry`), each with the serial before and after the change, and a digest |
 //!
-//! An entry is appended and synchronised before [`Journal::append`] returns. What a crash leaves of one that was being written
-//! is cut off when the journal is opened, and so is all from the first entry on that is not as it was written: what is left are the first
-//! of the changes that were appended. Where that is not enough for an incremental transfer, the zone is transferred whole.
+//! [`Journal::append`] synchronises the new entry before it returns. When a journal is opened,
+//! everything from the first invalid entry on is cut off, for example an entry that a crash
+//! interrupted. The remaining entries are the first of the appended changes. If they do not suffice
+//! for an incremental transfer, the server transfers the whole zone.
 //!
-//! A journal has a greatest size. When it is reached, the oldest changes are left out of a new file that takes the old one's
-//! place; readers of the old one go on reading it.
+//! A journal has a maximum size. If a change would exceed it, the journal is replaced by a new file
+//! without the oldest changes. Readers of the old file can continue.
 //!
-//! A server may have a hundred thousand journals: the file is open while changes are appended or read, and not in between.
+//! A server may have a hundred thousand journals. Therefore the file is open only while changes are
+//! appended or read.
 
 mod entry;
 mod reader;
@@ -40,88 +42,91 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 const MAGIC: [u8; 8] = *b"\x89NSCJ\r\n\x1a";
 const VERSION: u32 = 1;
 const BYTE_ORDER: u32 = 0x0102_0304;
-/// Octets of the header in front of its digest.
+/// Octets of the header before its digest.
 const SEALED: usize = 288;
 /// Octets of a BLAKE3 digest.
 const DIGEST: usize = 32;
-/// Octets in front of the entries.
+/// Octets of the file before the entries.
 const HEADER: usize = SEALED + DIGEST;
-/// Of the greatest size, so much is kept in quarters when a journal is written anew: not every change is to do that.
+/// When the journal reaches its maximum size, it is rewritten with at most this number of quarters
+/// of the maximum, unless the new change alone is larger. The free quarter avoids a rewrite for
+/// each change.
 const KEPT_QUARTERS: u64 = 3;
 
-/// What is wrong with a journal.
+/// Error of a journal.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// The file, or its folder, cannot be read or written.
+    /// The file or its directory cannot be read or written.
     #[error("{}: cannot {action} the journal: {source}: see to the folder's rights and to the room on its disk", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The file is no journal that can be used.
+    /// The file is not a journal, or its header is unusable.
     #[error("{}: {flaw}: remove the file, a new one is begun; until it has changes, the zone is transferred whole", path.display())]
     Broken {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         flaw: &'static str,
     },
-    /// The journal is that of another zone.
+    /// The journal belongs to another zone.
     #[error("{}: the journal of the zone {found}, and not of {wanted}: remove the file, or give each zone its own", path.display())]
     OtherZone {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The zone of the file.
         found: Name,
-        /// The zone that was asked for.
+        /// The zone that the caller requested.
         wanted: Name,
     },
-    /// A change does not lead from one serial to another.
+    /// A change does not replace one SOA record by another with a different serial, or belongs to
+    /// another zone.
     #[error(
         "the change of {0} does not remove one SOA record and add another: nothing can be transferred incrementally by it"
     )]
     NoSerials(Name),
-    /// An entry is not as it was written.
+    /// An entry was altered after it was written.
     #[error("{}: the change from serial {from} was altered since it was written: remove the file, a new one is begun", path.display())]
     Altered {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The serial that it leads from.
+        /// Serial before the change.
         from: u32,
     },
 }
 
-/// What was found when a journal was opened.
+/// Result of opening a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenOutcome {
-    /// Nothing: an empty one was made.
+    /// The file did not exist; an empty journal was created.
     New,
-    /// A whole journal.
+    /// The whole file is valid.
     Whole,
-    /// Entries that were not, or not wholly, as they were written: these octets were cut off.
+    /// The end of the file was invalid and was cut off.
     CutOff {
-        /// How many.
+        /// Number of octets that were cut off.
         octets: u64,
     },
 }
 
-/// What became of a change.
+/// Result of appending a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendOutcome {
-    /// It stands behind the others.
+    /// The change was appended. The oldest changes may have been removed.
     Appended,
-    /// It does not follow on the last one: it stands alone, the others are gone.
+    /// The change does not follow the last change in the journal. All earlier changes were removed.
     Restarted,
-    /// It is larger than the journal may be: the journal is empty.
+    /// The change exceeds the maximum size of the journal. The journal is now empty.
     TooLarge,
 }
 
-/// The journal of a zone. Several threads may use it at once.
+/// The journal of a zone. Several threads can use it concurrently.
 pub struct Journal {
     path: PathBuf,
     apex: Name,
@@ -130,9 +135,9 @@ pub struct Journal {
 }
 
 struct State {
-    /// The file, while somebody reads it.
+    /// The open file, while a reader or [`Journal::append_all`] uses it.
     open: Weak<File>,
-    /// Device and number of the file.
+    /// Device and inode number of the file.
     identity: (u64, u64),
     entries: Vec<Entry>,
     end: u64,
@@ -143,7 +148,7 @@ impl State {
         Ok(Self { open: Weak::new(), identity: identity_of(file)?, entries, end })
     }
 
-    /// Opens the file, which must be the one that the entries are of.
+    /// Opens the file and checks that it is the file that contains the entries.
     fn file(&mut self, path: &Path) -> io::Result<Arc<File>> {
         if let Some(file) = self.open.upgrade() {
             return Ok(file);
@@ -163,16 +168,18 @@ fn identity_of(file: &File) -> io::Result<(u64, u64)> {
 }
 
 impl Journal {
-    /// Whether octets begin as a journal does.
+    /// Whether `octets` begin with the magic of a journal.
     #[must_use]
     pub fn is_journal(octets: &[u8]) -> bool {
         octets.starts_with(&MAGIC)
     }
 
-    /// Opens the journal of the zone `apex` at `path`, or makes an empty one where there is none. It is kept to `most` octets.
+    /// Opens the journal of the zone `apex` at `path`, or creates an empty one if the file does not
+    /// exist. `most` is the maximum size in octets.
     ///
     /// # Errors
-    /// [`JournalError::Broken`] and [`JournalError::OtherZone`], where [`Journal::replace`] helps; those of the system.
+    /// [`JournalError::Broken`] and [`JournalError::OtherZone`], in which case the caller can use
+    /// [`Journal::replace`]; errors of the system.
     pub fn open(path: &Path, apex: &Name, most: u64) -> Result<(Self, OpenOutcome), JournalError> {
         let error = |action, source| JournalError::Io { path: path.to_owned(), action, source };
         let file = match OpenOptions::new().read(true).write(true).open(path) {
@@ -196,10 +203,10 @@ impl Journal {
         Ok((Self { path: path.to_owned(), apex: apex.clone(), most, state: Mutex::new(state) }, opened))
     }
 
-    /// Makes an empty journal in the place of whatever is there.
+    /// Creates an empty journal at `path` and replaces any existing file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub fn replace(path: &Path, apex: &Name, most: u64) -> Result<Self, JournalError> {
         let written = write_file(path, apex, &[]).and_then(Written::synchronised);
         let state = written.and_then(|(file, end)| State::new(&file, Vec::new(), end));
@@ -208,28 +215,31 @@ impl Journal {
         Ok(Self { path: path.to_owned(), apex: apex.clone(), most, state: Mutex::new(state) })
     }
 
-    /// Appends a change, which is on the disk when this returns. It has the SOA record that the zone had before and the one
-    /// that it has then.
+    /// Appends a change and synchronises it to disk. The change must remove the previous SOA record
+    /// and add the new one.
     ///
     /// # Errors
-    /// [`JournalError::NoSerials`]; those of the system, and then the journal is as it was before.
+    /// [`JournalError::NoSerials`]; errors of the system. After an error of the system, the journal
+    /// is unchanged.
     pub fn append(&self, change: &ChangeSet) -> Result<AppendOutcome, JournalError> {
         self.append_change(change, true)
     }
 
-    /// Appends changes that follow on each other, as [`append`](Self::append) each of them; they are on the disk when this returns,
-    /// and are synchronised once where there is room for all. A crash meanwhile leaves the first of them.
+    /// Appends consecutive changes, each as [`append`](Self::append) does, and synchronises them to
+    /// disk. If there is room for all of them, it synchronises once. A crash in between leaves the
+    /// first of them.
     ///
     /// # Errors
-    /// As [`append`](Self::append); changes in front of the faulty one may have been appended.
+    /// As for [`append`](Self::append). The changes before the faulty one may have been appended.
     pub fn append_all(&self, changes: &[ChangeSet]) -> Result<(), JournalError> {
-        // Open until the last of them is synchronised; where that fails, the first one says so.
+        // Keeps the file open until the last change is synchronised. An error of opening it is
+        // reported by the first append.
         let _open = self.state().file(&self.path);
         let last = changes.len();
         (1..).zip(changes).try_for_each(|(place, change)| self.append_change(change, place == last).map(drop))
     }
 
-    /// Appends a change, which is on the disk when this returns, or not yet, as `is_synchronised` has it.
+    /// Appends a change, and synchronises it to disk if `is_synchronised` is `true`.
     fn append_change(
         &self,
         change: &ChangeSet,
@@ -274,7 +284,8 @@ impl Journal {
         let synchronise = || if is_synchronised { file.sync_data() } else { Ok(()) };
         let written = file.write_all_at(octets, state.end).and_then(|()| synchronise());
         if let Err(error) = written {
-            // What is left of it is overwritten by the next one, or cut off when the journal is opened.
+            // If this fails too, the next entry overwrites the remains, or the next opening cuts
+            // them off.
             let _ = file.set_len(state.end);
             return Err(error);
         }
@@ -283,7 +294,8 @@ impl Journal {
         Ok(AppendOutcome::Appended)
     }
 
-    /// Writes the journal anew, without its first `dropped` entries and with a further one, and puts it in its place.
+    /// Replaces the file by a new one without the first `dropped` entries and with the entry `new`,
+    /// if given.
     fn rewrite(&self, state: &mut State, dropped: usize, new: Option<((u32, u32), &[u8])>) -> io::Result<()> {
         let start = state.entries.get(dropped).map_or(state.end, |entry| entry.offset);
         let mut octets = vec![0; (state.end - start) as usize];
@@ -299,13 +311,14 @@ impl Journal {
             octets.extend_from_slice(added);
         }
         let Written { file, end, synchronised } = write_file(&self.path, &self.apex, &octets)?;
-        // It is in its place, whether that lasts or not: what is appended to the old one is lost.
+        // The rename has happened, even if the directory was not synchronised. From now on the
+        // state must refer to the new file, because data appended to the old one would be lost.
         *state = State::new(&file, entries, end)?;
         synchronised
     }
 
-    /// The changes that lead from one serial to another; `None` where there are none, and where the file cannot be opened: then the zone is
-    /// transferred whole.
+    /// Returns the changes between two serials. Returns `None` if the journal does not contain them
+    /// or the file cannot be opened; the caller then transfers the whole zone.
     #[must_use]
     pub fn between(&self, from: u32, to: u32) -> Option<Changes> {
         let mut state = self.state();
@@ -319,17 +332,17 @@ impl Journal {
         })
     }
 
-    /// The serial that the first change leads from, and the one that the last one leads to.
+    /// Returns the serial before the first change and the serial after the last change.
     #[must_use]
     pub fn serials(&self) -> Option<(u32, u32)> {
         let state = self.state();
         state.entries.first().map(|entry| entry.from).zip(state.entries.last().map(|entry| entry.to))
     }
 
-    /// Takes all changes out.
+    /// Removes all changes.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub fn clear(&self) -> Result<(), JournalError> {
         let mut state = self.state();
         let all = state.entries.len();
@@ -337,7 +350,8 @@ impl Journal {
         outcome.map_err(|source| JournalError::Io { path: self.path.clone(), action: "write", source })
     }
 
-    /// The state is changed by plain assignments behind the last thing that can fail: it is whole after a panic too.
+    /// Locks the state. The state is modified only by plain assignments after the last step that
+    /// can fail, so it is consistent even after a panic.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -349,7 +363,8 @@ impl fmt::Debug for Journal {
     }
 }
 
-/// Changes that follow on each other, read one by one. They can be read whatever becomes of the journal.
+/// Consecutive changes that can be read one by one. They stay readable when the journal is modified
+/// or replaced.
 #[derive(Debug)]
 pub struct Changes {
     path: PathBuf,
@@ -359,7 +374,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Octets that they take in the journal: names and RDATA uncompressed, and a little for each name and RRset.
+    /// Size of the changes in the journal, in octets: uncompressed names and RDATA, and a small
+    /// overhead for each name and RRset.
     #[must_use]
     pub fn octets(&self) -> u64 {
         self.entries.iter().map(|entry| entry.octets).sum()
@@ -388,7 +404,7 @@ fn check_header(file: &File, octets: u64, path: &Path, apex: &Name) -> Result<()
         return broken("the journal's header was altered (its digest does not fit)");
     }
     match nonesuch_proto::NameRef::split_from(&header[16..272]) {
-        // The case of the apex may have changed.
+        // The letter case of the apex may have changed.
         Ok((found, _)) if found == apex.view() => Ok(()),
         Ok((found, _)) => Err(JournalError::OtherZone {
             path: path.to_owned(),
@@ -410,12 +426,12 @@ fn header_of(apex: &Name) -> [u8; HEADER] {
     header
 }
 
-/// A journal that was moved into its place.
+/// A new journal file that was renamed to its final name.
 struct Written {
     file: File,
-    /// Its octets.
+    /// Size of the file in octets.
     end: u64,
-    /// Whether the folder was made to last.
+    /// Result of synchronising the directory.
     synchronised: io::Result<()>,
 }
 
@@ -425,12 +441,13 @@ impl Written {
     }
 }
 
-/// Writes a journal with these entries beside `path`, synchronises it and moves it there.
+/// Writes a journal with these entries to a temporary file, synchronises it and renames it to
+/// `path`.
 fn write_file(path: &Path, apex: &Name, entries: &[u8]) -> io::Result<Written> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let mut options = OpenOptions::new();
-    // It holds records of the zone, which not everybody may transfer.
+    // The file contains records of the zone, which not every user may read.
     options.read(true).write(true).create(true).truncate(true).mode(0o640);
     let mut file = options.open(&beside)?;
     let written = file.write_all(&header_of(apex)).and_then(|()| file.write_all(entries));

@@ -1,37 +1,38 @@
-//! Where a name stands in its zone: authoritative, at a zone cut, or occluded below one (RFC 4035 §2.2).
+//! Status of names in their zone: authoritative, at a zone cut, or occluded (RFC 4035 §2.2).
 
 use crate::{Contents, Node};
 use nonesuch_proto::{NameRef, Rtype};
 
-/// What a name that owns records is to its zone.
+/// Status of a name that owns records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameStatus {
-    /// The apex, or a name whose records are the zone's own.
+    /// The apex, or a name with authoritative records.
     Authoritative,
-    /// A zone cut: the owner of an NS RRset other than the apex.
+    /// A zone cut: a name other than the apex with an NS RRset.
     Delegation,
     /// Below a zone cut: glue and occluded names.
     BelowCut,
-    /// Below a DNAME: occluded (RFC 6672 §2.3).
+    /// Below a DNAME record: occluded (RFC 6672 §2.3).
     BelowDname,
 }
 
 impl NameStatus {
-    /// Whether the name is in the chain of NSEC records and its RRsets are (in part) signed.
+    /// Whether the name has an NSEC record in a zone with NSEC, and at least a part of its RRsets
+    /// is signed.
     #[must_use]
     pub const fn is_in_chain(self) -> bool {
         matches!(self, Self::Authoritative | Self::Delegation)
     }
 }
 
-/// The standing of every node, in the nodes' order.
+/// Returns the status of each node, in the order of the nodes.
 #[must_use]
 pub fn name_statuses(contents: &Contents) -> Vec<NameStatus> {
     let mut covering: Option<(NameRef<'_>, NameStatus)> = None;
     contents
         .nodes()
         .map(|node| {
-            // Names below a name follow it directly in canonical order.
+            // In canonical order, the names below a name directly follow it.
             if let Some((above, standing)) = covering {
                 if node.name().is_below(above) {
                     return standing;

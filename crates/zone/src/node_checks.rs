@@ -1,16 +1,18 @@
-//! What the records of one name must keep to, wherever contents come from.
+//! Checks of the records at one name. They apply to contents from any source.
 
 use crate::builder::ZoneFault;
 use crate::contents::Node;
 use crate::size;
 use nonesuch_proto::{NameRef, Rtype};
 
-/// Types that may stand beside CNAME: those of DNSSEC (RFC 4034 §3 and §4, RFC 2535 §2.3.5).
+/// Types that may exist at the owner of a CNAME record: CNAME and DNSSEC types (RFC 4034 §3 and §4,
+/// RFC 2535 §2.3.5).
 pub(crate) const BESIDE_CNAME: [Rtype; 6] =
     [Rtype::CNAME, Rtype::RRSIG, Rtype::NSEC, Rtype::KEY, Rtype::SIG, Rtype::NXT];
 
-/// The first rule that the records of `node` break: SOA at the apex alone and once, one CNAME or DNAME at most
-/// (RFC 2181 §10.1, RFC 6672 §2.4), no other data beside CNAME (RFC 1034 §3.6.2), no RRset that is larger than a message.
+/// Returns the first violated rule at `node`: an SOA record only at the apex and only one, at most
+/// one CNAME or DNAME record (RFC 2181 §10.1, RFC 6672 §2.4), no other data at the owner of a CNAME
+/// record (RFC 1034 §3.6.2), no RRset that does not fit in a message.
 pub(crate) fn check_node(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> {
     let mut has_cname = false;
     let mut other = None;

@@ -1,22 +1,25 @@
-//! Work in numbered pieces: made side by side on rayon's pool, taken one after the other by the calling thread.
+//! Parallel production of numbered pieces in the rayon thread pool. The calling thread consumes the
+//! pieces in order.
 //!
-//! A bounded number of pieces is made or waiting at any time, so that memory does not grow with their number, and
-//! what a piece was made in is used again for a later one. A job on the pool never waits for another one: it makes
-//! its one piece and ends. The caller waits, and where it is itself a thread of the pool, it works on jobs meanwhile;
-//! so even a pool of one thread gets done.
+//! The number of pieces that are in production or waiting is bounded, so memory does not grow with
+//! the number of pieces. The memory of a consumed piece is reused for a later one. A job in the
+//! pool never waits for another job: it produces one piece and ends. The caller waits for pieces;
+//! if it is a thread of the pool, it executes jobs while it waits. So there is no deadlock, even in
+//! a pool with one thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Pieces being made or waiting, for each thread of the pool: enough that no thread runs dry while the caller takes.
+/// Number of pieces per thread of the pool that are in production or waiting. It is large enough
+/// that no thread becomes idle while the caller consumes a piece.
 const AHEAD: usize = 4;
 
-/// A place for one piece: piece `n` stands in slot `n % slots`.
+/// Holds one piece: piece `n` is in slot `n % slots`.
 enum Slot<T, E> {
     Empty,
     Made(T),
     Failed(E),
-    /// Its maker panicked; the panic goes on when the jobs have ended.
+    /// The job of this piece panicked. The panic propagates after all jobs have ended.
     Lost,
 }
 
@@ -24,9 +27,9 @@ struct PieceQueue<T, S, E> {
     slots: Mutex<Vec<Slot<T, E>>>,
     made: Condvar,
     stopped: AtomicBool,
-    /// Room of makers, for the next job that starts.
+    /// Scratch memory of ended jobs, for the next job that starts.
     rooms: Mutex<Vec<S>>,
-    /// Pieces that were taken, to be made anew.
+    /// Consumed pieces, for reuse.
     spent: Mutex<Vec<T>>,
 }
 
@@ -36,7 +39,7 @@ impl<T, S, E> PieceQueue<T, S, E> {
         self.made.notify_one();
     }
 
-    /// What stands in `slot`, where anything does.
+    /// Takes the content of `slot` if it is not empty.
     fn look(&self, slot: usize) -> Option<Slot<T, E>> {
         take_out(&mut lock(&self.slots)[slot])
     }
@@ -56,12 +59,13 @@ fn take_out<T, E>(slot: &mut Slot<T, E>) -> Option<Slot<T, E>> {
     (!matches!(slot, Slot::Empty)).then(|| std::mem::replace(slot, Slot::Empty))
 }
 
-/// No code of others runs under these locks: a poisoned one holds whole values.
+/// Locks a mutex. A poisoned lock is safe to use: no caller's code runs under these locks, so the
+/// value is complete.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says that a piece is lost, unless it was put in its place.
+/// Marks the piece as lost when dropped, unless the job has stored the piece.
 struct LostPieceGuard<'s, T, S, E> {
     shared: &'s PieceQueue<T, S, E>,
     slot: usize,
@@ -76,14 +80,15 @@ impl<T, S, E> Drop for LostPieceGuard<'_, T, S, E> {
     }
 }
 
-/// Makes pieces `0..count` on rayon's pool and hands them to `take` in this order, on the calling thread.
+/// Produces the pieces `0..count` in the rayon thread pool and passes them to `take` in this order,
+/// on the calling thread.
 ///
-/// `make` gets the piece's number, room that jobs use again one after the other, and a piece to make it in: a fresh
-/// one, or one that was taken before, as `take` left it.
+/// `make` receives the number of the piece, scratch memory that jobs reuse one after the other, and
+/// the piece to fill: a default value, or a consumed piece as `take` left it.
 ///
 /// # Errors
-/// The first error in the order of pieces, of `make` or `take`. No further piece is begun then, and all have ended on
-/// return.
+/// The first error of `make` or `take`, in the order of the pieces. After an error no further piece
+/// is started, and all jobs have ended when this function returns.
 pub fn for_each_ordered<T, S, E>(
     count: usize,
     make: impl Fn(usize, &mut S, &mut T) -> Result<(), E> + Sync,
@@ -116,7 +121,8 @@ where
     };
     let job = &job;
     rayon::in_place_scope_fifo(|scope| {
-        // However the caller leaves, by an error or a panic of `take`, jobs that have not begun do nothing.
+        // If the caller leaves with an error or a panic of `take`, jobs that have not started do
+        // nothing.
         let _stop = StopOnDrop(&shared.stopped);
         (0..ahead).for_each(|index| scope.spawn_fifo(move |_| job(index)));
         for index in 0..count {
@@ -143,8 +149,8 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// The piece in `slot`. A thread of the pool works on jobs until it is there; where nothing is left to begin, another
-/// thread is at it.
+/// Returns the piece in `slot`. A thread of the pool executes jobs until the piece is ready. If
+/// there is no job to start, another thread is producing the piece.
 fn next<T, S, E>(shared: &PieceQueue<T, S, E>, slot: usize) -> Slot<T, E> {
     loop {
         if let Some(outcome) = shared.look(slot) {
@@ -236,7 +242,7 @@ mod tests {
                     500,
                     |_, (): &mut (), (): &mut ()| {
                         let there = begun.fetch_add(1, Ordering::SeqCst) + 1 - taken.load(Ordering::SeqCst);
-                        // One is out of its slot while it is taken.
+                        // The piece that the caller consumes is not in a slot.
                         if there <= 2 * AHEAD + 1 { Ok(()) } else { Err(there) }
                     },
                     |()| {

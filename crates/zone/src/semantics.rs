@@ -1,7 +1,9 @@
-//! Semantic checks: they find records that are well formed, and that lead clients to nothing or are in no response.
+//! Semantic checks: they find well-formed records that lead clients to nonexistent data, or that
+//! are in no response.
 //!
-//! Faults that keep contents from being built (CNAME and other data at one name, a second SOA record, an owner outside the zone)
-//! are not looked for again. Verification checks signatures and chains of denial.
+//! Faults that prevent the construction of contents (CNAME and other data at one name, a second SOA
+//! record, an owner outside the zone) are not checked again. `zone verify` checks signatures and
+//! denial chains.
 
 mod apex;
 mod finding;
@@ -19,10 +21,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use targets::{Checker, Resolution, Target, Targets};
 
-/// Nodes that one thread checks at a time.
+/// Number of nodes that a thread checks at a time.
 const PIECE: usize = 16_384;
 
-/// Checks the records of a zone. Keeps at most `limit` findings of each kind, and counts all.
+/// Checks the records of a zone. Stores at most `limit` findings of each kind, and counts all
+/// findings.
 #[must_use]
 pub fn check(contents: &Contents, limit: usize) -> Findings {
     let standings = name_statuses(contents);
@@ -32,14 +35,14 @@ pub fn check(contents: &Contents, limit: usize) -> Findings {
     let mut findings = Findings::new(limit);
     apex::check(contents, &mut findings);
     findings.append(checker.in_pieces(Checker::check_node));
-    // Which addresses are glue is known when all delegations have been seen.
+    // The set of glue addresses is complete only after all delegations are checked.
     findings.append(checker.in_pieces(|checker, node, _, findings| checker.check_glue(node, findings)));
     findings.sort();
     findings
 }
 
 impl<'z> Checker<'z> {
-    /// Checks all nodes, on all threads; the findings come in the order of the nodes.
+    /// Checks all nodes in parallel. The findings are in the order of the nodes.
     fn in_pieces(&self, check: impl Fn(&Self, Node<'z>, &mut Targets<'z>, &mut Findings) + Sync) -> Findings {
         let count = self.contents.node_count();
         let pieces: Vec<Range<usize>> =
@@ -115,7 +118,7 @@ impl<'z> Checker<'z> {
         }
     }
 
-    /// Checks the names that records lead to.
+    /// Checks the target names of the records.
     fn check_targets(
         &self,
         node: Node<'z>,
@@ -125,7 +128,7 @@ impl<'z> Checker<'z> {
     ) {
         let (owner, rtype) = (node.name(), rrset.rtype());
         for name in rrset.rdatas().filter_map(|rdata| target_of(rtype, rdata)) {
-            // A null MX (RFC 7505), or an absent service (RFC 2782).
+            // The root is a null MX (RFC 7505) or an absent service (RFC 2782).
             if name.is_root() {
                 continue;
             }
@@ -145,7 +148,8 @@ impl<'z> Checker<'z> {
         }
     }
 
-    /// The problem of a target, if any. Marks its addresses as glue if they are.
+    /// Returns the problem of a target, if any. If the addresses of the target are glue, marks them
+    /// as used.
     fn problem_of(&self, owner: NameRef<'z>, rtype: Rtype, target: &Target<'z>) -> Option<Problem> {
         let name = || target.name.to_name();
         match target.resolution {
@@ -156,8 +160,8 @@ impl<'z> Checker<'z> {
                 }
                 None
             }
-            // What another zone has below its apex is not known here, and a referral needs glue for names in the delegated zone
-            // alone (RFC 9471 §2.1).
+            // The data of the delegated zone are unknown here. A referral needs glue only for names
+            // in the delegated zone (RFC 9471 §2.1).
             Resolution::Delegated => {
                 let is_missing = rtype == Rtype::NS && target.name.is_at_or_below(owner);
                 is_missing.then(|| Problem::MissingGlue { target: name() })
@@ -168,7 +172,8 @@ impl<'z> Checker<'z> {
         }
     }
 
-    /// Addresses at or below a zone cut that no NS record of the zone names are no glue, and in no response.
+    /// Reports addresses at or below a zone cut to which no NS record of the zone refers. They are
+    /// not glue and are in no response.
     fn check_glue(&self, node: Node<'z>, findings: &mut Findings) {
         let is_delegated =
             matches!(self.standings[node.index()], NameStatus::Delegation | NameStatus::BelowCut);
@@ -180,7 +185,7 @@ impl<'z> Checker<'z> {
         }
     }
 
-    /// The zone cut or owner of a DNAME record at or above a node.
+    /// Returns the zone cut or the owner of the DNAME record at or above a node.
     fn cover(&self, node: Node<'z>) -> nonesuch_proto::Name {
         let mut above = Some(node.name());
         while let Some(name) = above {
@@ -196,12 +201,12 @@ impl<'z> Checker<'z> {
     }
 }
 
-/// Types whose place verification checks.
+/// Types that signing generates. Verification checks these records.
 const fn is_made_by_signing(rtype: Rtype) -> bool {
     rtype.is_signature_or_chain() || matches!(rtype, Rtype::NSEC5)
 }
 
-/// Types whose owner is the name of a host (RFC 1123 §2.1).
+/// Types whose owner is a hostname (RFC 1123 §2.1).
 const fn has_host_owner(rtype: Rtype) -> bool {
     matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::MX)
 }
@@ -210,7 +215,7 @@ fn first_type(node: Node<'_>) -> Rtype {
     node.rrsets().next().map_or(Rtype::ANY, Rrset::rtype)
 }
 
-/// The name that an NS, PTR, MX or SRV record leads to.
+/// Returns the target name of an NS, PTR, MX or SRV record.
 fn target_of(rtype: Rtype, rdata: &[u8]) -> Option<NameRef<'_>> {
     let start = match rtype {
         Rtype::MX => 2,
@@ -220,7 +225,7 @@ fn target_of(rtype: Rtype, rdata: &[u8]) -> Option<NameRef<'_>> {
     NameRef::from_wire(rdata.get(start..)?).ok()
 }
 
-/// The digest of a DS record has the length that its digest type gives (RFC 4034 §5.1.4).
+/// Checks that the digest of each DS record has the length of its digest type (RFC 4034 §5.1.4).
 fn check_digests(owner: NameRef<'_>, rrset: Rrset<'_>, findings: &mut Findings) {
     for rdata in rrset.rdatas() {
         let [high, low, _, digest_type, digest @ ..] = rdata else { continue };

@@ -1,4 +1,4 @@
-//! Sizes of RRsets: what no message can hold is no zone.
+//! Size limits of RRsets: each RRset must fit in a message.
 
 use crate::builder::ZoneFault;
 use crate::contents::{Contents, Node, Rrset};
@@ -7,23 +7,25 @@ use nonesuch_proto::edns::OPT_OCTETS;
 use nonesuch_proto::message::HEADER;
 use nonesuch_proto::{NameRef, Rtype, rdata};
 
-/// Octets of the largest message (RFC 1035 §4.2.2).
+/// Maximum size of a message in octets (RFC 1035 §4.2.2).
 pub const MAX_MESSAGE: usize = 65_535;
-/// Octets of a record but its RDATA, where the owner is a pointer.
+/// Octets of a record without its RDATA, if the owner is a compression pointer.
 const RECORD: usize = 12;
-/// Octets of the type and the class of a question.
+/// Octets of the type and the class in the question section.
 const QUESTION: usize = 4;
 
-/// Octets of the smallest message with an RRset and its signatures, which has nothing else but the question for it and, where
-/// there are signatures, the OPT record that they are asked for with. `octets` are those of the records.
+/// Returns the size in octets of the smallest message with an RRset and its signatures. It contains
+/// the question and, if there are signatures, the OPT record with the DO flag, and no other record.
+/// `octets` is the size of the records.
 const fn message_octets(owner: NameRef<'_>, octets: usize, is_signed: bool) -> usize {
     HEADER + owner.len() + QUESTION + octets + if is_signed { OPT_OCTETS } else { 0 }
 }
 
-/// Whether an RRset, with `signatures` over it, fits a message: for RRsets that are in no contents yet.
+/// Checks that an RRset fits in a message together with the signatures over it. `signatures` are
+/// the lengths of their RDATA. For RRsets that are not part of contents.
 ///
 /// # Errors
-/// [`ZoneFault::RrsetTooLarge`].
+/// [`ZoneFault::RrsetTooLarge`] if it does not fit.
 pub fn check_rrset<'r>(
     owner: NameRef<'_>,
     apex: NameRef<'_>,
@@ -40,7 +42,7 @@ pub fn check_rrset<'r>(
     if message_octets(owner, plain + signed, is_signed) <= MAX_MESSAGE {
         return Ok(());
     }
-    // Names in RDATA of these types get shorter in a message (RFC 3597 §4).
+    // Names in the RDATA of these types are compressed in a message (RFC 3597 §4).
     let is_compressed =
         records.clone().next().is_some_and(|record| rdata::names(rtype, record).any(|name| name.compress));
     let octets = if is_compressed { rendered_octets(owner, apex, rtype, records) } else { plain };
@@ -51,14 +53,15 @@ pub fn check_rrset<'r>(
     Err(ZoneFault::RrsetTooLarge { owner: owner.to_name(), rtype, octets, is_signed })
 }
 
-/// The first RRset of `node` that no message can hold with its signatures.
+/// Returns the fault for the first RRset of `node` that does not fit in a message with its
+/// signatures.
 pub(crate) fn oversized(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> {
-    // Most names have less than a message of records.
+    // Fast path: most names have fewer records than fit in a message.
     if node.rdata_octets() + node.record_count() * RECORD <= MAX_MESSAGE / 2 {
         return None;
     }
     let is_signature = |rrset: &Rrset<'_>| rrset.rtype() == Rtype::RRSIG;
-    // Signatures count with what they cover, or alone where that type is missing.
+    // Signatures count with the RRset that they cover, or alone if this RRset does not exist.
     let is_covered = |rrset: &Rrset<'_>| rrset.covered() != Rtype::RRSIG && node.has(rrset.covered());
     let mut sets = node.rrsets().filter(|rrset| !(is_signature(rrset) && is_covered(rrset)));
     sets.find_map(|rrset| {
@@ -69,11 +72,11 @@ pub(crate) fn oversized(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> 
 }
 
 impl Contents {
-    /// Whether a message can hold each RRset with its signatures. Reading a zone checks this already; a caller that makes
-    /// contents checks them itself.
+    /// Checks that each RRset fits in a message with its signatures. The reader of zone files
+    /// checks this; code that builds contents in another way must call this function.
     ///
     /// # Errors
-    /// [`ZoneFault::RrsetTooLarge`] of the first that none can hold.
+    /// [`ZoneFault::RrsetTooLarge`] for the first RRset that does not fit.
     pub fn check_sizes(&self) -> Result<(), ZoneFault> {
         let fault = self.nodes().find_map(|node| oversized(node, self.apex().view()));
         fault.map_or(Ok(()), Err)
@@ -95,7 +98,8 @@ mod tests {
         read_text(text.as_bytes(), Path::new("big.zone"), None).map(|read| read.contents)
     }
 
-    /// TXT records of 12 + 1 + 244 octets in a message, and one of as many octets as are missing to `octets` of all.
+    /// Returns TXT records that take `octets` octets in a message: records with 12 + 1 + 244
+    /// octets, and one with the remaining octets.
     fn texts(owner: &str, octets: usize) -> String {
         let (mut text, mut left, mut number) = (String::new(), octets, 0);
         while left > 0 {
@@ -106,7 +110,7 @@ mod tests {
         text
     }
 
-    /// Header, question for t.example. and records.
+    /// Octets of the header and of the question for t.example.
     const AROUND: usize = 12 + 11 + 4;
 
     #[test]
@@ -126,7 +130,7 @@ mod tests {
     #[test]
     fn signatures_and_opt_count_and_duplicates_do_not() {
         let rrsig = "t RRSIG TXT 13 2 60 20300101000000 20200101000000 1 example. AAAA\n";
-        // 18 octets, the signer's name and the signature.
+        // RRSIG: 18 octets, the signer's name and the signature.
         let signature = 12 + 18 + 9 + 3;
         let room = 65_535 - AROUND - signature - 11;
         assert!(read(&format!("{}{rrsig}", texts("t", room))).is_ok());
@@ -149,7 +153,8 @@ mod tests {
         assert!(read(&format!("{}{}", set(13), set(14))).is_err());
     }
 
-    /// Names in NS records are compressed in a message: 2,500 of 60 octets each are 180,000 written out.
+    /// NS records have compressed names in a message. Each of these records takes 20 octets with
+    /// compression and 91 octets without: 3,000 records fit in a message, 4,000 do not.
     #[test]
     fn names_that_are_compressed_count_as_they_are_sent() {
         let names = |count: usize| -> String {

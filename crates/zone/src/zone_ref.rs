@@ -1,16 +1,18 @@
-//! A zone that changes start from: contents in memory, or a compiled zone of which is loaded what is looked at.
+//! Read access to a zone: contents in memory, or a compiled zone of which chunks are loaded on
+//! demand.
 
 use crate::compiled::{CompiledError, StoredZone};
 use crate::contents::{Contents, Node, Soa};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::ops::Range;
 
-/// A zone to be looked into, of which not all need be in memory.
+/// A zone that can be read; not all of it has to be in memory.
 #[derive(Clone, Copy, Debug)]
 pub enum ZoneRef<'a> {
-    /// It is.
+    /// The zone is in memory.
     Contents(&'a Contents),
-    /// What is looked at is loaded. What cannot be seems not to be there: see [`StoredZone::failure`].
+    /// Chunks are loaded on demand. A name in a chunk that cannot be loaded appears not to exist;
+    /// see [`StoredZone::failure`].
     Stored(&'a StoredZone),
 }
 
@@ -26,17 +28,18 @@ impl<'a> From<&'a StoredZone> for ZoneRef<'a> {
     }
 }
 
-/// A name of a zone.
+/// A name that was found in a zone.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundNode<'a> {
-    /// Its place in the canonical order of the whole zone; [`Node::index`] may be that in a part of it.
+    /// Index in the canonical order of the whole zone. [`Node::index`] may be the index in a part
+    /// of the zone.
     pub place: usize,
     /// The name with its records.
     pub node: Node<'a>,
 }
 
 impl<'a> ZoneRef<'a> {
-    /// The zone's apex.
+    /// Apex of the zone.
     #[must_use]
     pub const fn apex(self) -> &'a Name {
         match self {
@@ -45,7 +48,7 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// Contents that begin with the apex: all, or the first names.
+    /// Contents that begin with the apex: the whole zone, or its first names.
     #[must_use]
     pub fn head(self) -> &'a Contents {
         match self {
@@ -54,7 +57,7 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// The fields of the SOA record that signing needs.
+    /// Returns the fields of the SOA record that signing needs.
     #[must_use]
     pub fn soa(self) -> Option<Soa> {
         self.head().soa()
@@ -78,7 +81,7 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// The name at `place` of the canonical order.
+    /// Returns the node at index `place` in canonical order.
     #[must_use]
     pub fn node(self, place: usize) -> Option<Node<'a>> {
         match self {
@@ -87,12 +90,14 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// The names at `places`, as far as they are there.
+    /// Iterates over the nodes `places`; ends early at a node that does not exist or cannot be
+    /// loaded.
     pub fn nodes(self, places: Range<usize>) -> impl Iterator<Item = FoundNode<'a>> {
         places.map_while(move |place| Some(FoundNode { place, node: self.node(place)? }))
     }
 
-    /// The node of `name`, or the place where it would stand.
+    /// Finds the node of `name`. If it does not exist, returns the index at which it would be
+    /// inserted.
     pub fn find(self, name: NameRef<'_>) -> Result<FoundNode<'a>, usize> {
         match self {
             Self::Contents(contents) => {
@@ -102,7 +107,7 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// The first place among `places` whose name has an RRset of `rtype`, NSEC or NSEC3.
+    /// Returns the first index in `places` with an RRset of `rtype`, which must be NSEC or NSEC3.
     #[must_use]
     pub fn first_link(self, places: Range<usize>, rtype: Rtype) -> Option<usize> {
         let is_link = |place: &usize| self.node(*place).is_some_and(|node| node.has(rtype));
@@ -119,7 +124,7 @@ impl<'a> ZoneRef<'a> {
         None
     }
 
-    /// The last such place.
+    /// Returns the last index in `places` with an RRset of `rtype`, which must be NSEC or NSEC3.
     #[must_use]
     pub fn last_link(self, places: Range<usize>, rtype: Rtype) -> Option<usize> {
         let is_link = |place: &usize| self.node(*place).is_some_and(|node| node.has(rtype));
@@ -136,7 +141,7 @@ impl<'a> ZoneRef<'a> {
         None
     }
 
-    /// The places that are loaded with `place`.
+    /// Returns the range of nodes that are loaded together with `place`.
     fn part_from(self, place: usize) -> Range<usize> {
         match self {
             Self::Contents(contents) => 0..contents.node_count(),
@@ -144,7 +149,7 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// Whether a name that is loaded with `place` may have a record of the chain.
+    /// Whether a node that is loaded together with `place` may have an NSEC or NSEC3 record.
     fn may_link(self, place: usize) -> bool {
         match self {
             Self::Contents(_) => true,
@@ -152,10 +157,10 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// Whether all that was looked at was there to be seen.
+    /// Checks that all parts of the zone that were accessed could be loaded.
     ///
     /// # Errors
-    /// Why something could not be loaded.
+    /// The reason why a part could not be loaded.
     pub fn check_loaded(self) -> Result<(), CompiledError> {
         match self {
             Self::Contents(_) => Ok(()),

@@ -1,7 +1,8 @@
-//! Message digests for zones (RFC 8976): ZONEMD RDATA, and the digest of scheme SIMPLE over a zone's records.
+//! Message digests for zones (RFC 8976): ZONEMD RDATA, and the digest with scheme SIMPLE.
 //!
-//! The digest is over all records of the zone in canonical form and order, without duplicates, but the ZONEMD RRset
-//! at the apex and its signatures (§3.3.1, §3.4). Glue and occluded names are among them.
+//! The digest covers all records of the zone in canonical form and order, without duplicates, and
+//! without the ZONEMD RRset at the apex and its signatures (§3.3.1, §3.4). It includes glue and
+//! occluded names.
 
 use crate::contents::{Contents, Node, Rrset};
 use crate::ordered::for_each_ordered;
@@ -12,29 +13,29 @@ use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
-/// The scheme SIMPLE (RFC 8976 §2.2.2): one digest over the whole zone.
+/// Scheme SIMPLE (RFC 8976 §2.2.2): one digest over the whole zone.
 pub const SIMPLE: u8 = 1;
-/// Least octets of a digest, whatever its hash algorithm (RFC 8976 §2.2.4).
+/// Minimum length of a digest in octets, for any hash algorithm (RFC 8976 §2.2.4).
 pub const LEAST_DIGEST: usize = 12;
-/// Octets in front of the digest: serial, scheme, hash algorithm.
+/// Octets before the digest: serial, scheme, hash algorithm.
 const FIXED: usize = 6;
-/// Nodes put into canonical form at once by one thread.
+/// Number of nodes that a thread converts to canonical form at once.
 const CHUNK: usize = 2048;
 
-/// A hash algorithm of ZONEMD (RFC 8976 §2.2.3).
+/// A hash algorithm for ZONEMD (RFC 8976 §2.2.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ZonemdHash {
-    /// SHA-384, which verifiers must know.
+    /// SHA-384, mandatory for verifiers.
     Sha384,
     /// SHA-512.
     Sha512,
 }
 
 impl ZonemdHash {
-    /// All that are supported, by number.
+    /// All supported hash algorithms, in the order of their numbers.
     pub const ALL: [Self; 2] = [Self::Sha384, Self::Sha512];
 
-    /// The number on the wire.
+    /// Number of the algorithm in the record.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -43,7 +44,7 @@ impl ZonemdHash {
         }
     }
 
-    /// The algorithm of a number; `None` where it is not supported.
+    /// Returns the algorithm with this number; `None` if it is not supported.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|hash| hash.number() == number)
@@ -56,7 +57,7 @@ impl ZonemdHash {
         }
     }
 
-    /// Octets of a digest.
+    /// Length of a digest in octets.
     #[must_use]
     pub fn octets(self) -> usize {
         self.function().octets()
@@ -64,7 +65,7 @@ impl ZonemdHash {
 }
 
 impl fmt::Display for ZonemdHash {
-    /// The name on the command line.
+    /// Writes the name that the command line uses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Sha384 => "sha384",
@@ -73,7 +74,7 @@ impl fmt::Display for ZonemdHash {
     }
 }
 
-/// The text names no hash algorithm of ZONEMD.
+/// Error: the text is not the name of a supported ZONEMD hash algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown hash algorithm of ZONEMD (known: sha384, sha512)")]
 pub struct UnknownHash;
@@ -89,9 +90,9 @@ impl FromStr for ZonemdHash {
 /// The fields of a ZONEMD record (RFC 8976 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zonemd<'a> {
-    /// Serial of the zone that the digest is of.
+    /// Serial of the zone to which the digest applies.
     pub serial: u32,
-    /// How the zone's records are gathered; 1 is SIMPLE.
+    /// The scheme, which determines how the records are collated; 1 is SIMPLE.
     pub scheme: u8,
     /// Number of the hash algorithm.
     pub hash: u8,
@@ -100,20 +101,20 @@ pub struct Zonemd<'a> {
 }
 
 impl<'a> Zonemd<'a> {
-    /// Reads ZONEMD RDATA; `None` where it is cut off before the digest.
+    /// Parses ZONEMD RDATA; `None` if it ends before the digest.
     #[must_use]
     pub fn parse(rdata: &'a [u8]) -> Option<Self> {
         let ([a, b, c, d, scheme, hash], digest) = rdata.split_first_chunk::<FIXED>()?;
         Some(Self { serial: u32::from_be_bytes([*a, *b, *c, *d]), scheme: *scheme, hash: *hash, digest })
     }
 
-    /// The hash algorithm, where both it and the scheme are supported.
+    /// Returns the hash algorithm if both it and the scheme are supported.
     #[must_use]
     pub fn supported_hash(&self) -> Option<ZonemdHash> {
         ZonemdHash::from_number(self.hash).filter(|_| self.scheme == SIMPLE)
     }
 
-    /// Appends the RDATA.
+    /// Appends the RDATA to `out`.
     pub fn push_rdata(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.serial.to_be_bytes());
         out.extend_from_slice(&[self.scheme, self.hash]);
@@ -121,42 +122,44 @@ impl<'a> Zonemd<'a> {
     }
 }
 
-/// The ZONEMD records at the apex, without those that are cut off before the digest.
+/// Iterates over the ZONEMD records at the apex. Records that end before the digest are omitted.
 pub fn records(contents: &Contents) -> impl Iterator<Item = Zonemd<'_>> {
     let rdatas = contents.apex_rrset(Rtype::ZONEMD).into_iter().flat_map(|rrset| rrset.rdatas());
     rdatas.filter_map(Zonemd::parse)
 }
 
-/// The hash algorithms of the ZONEMD records at the apex, as far as they are supported, in the records' order.
+/// Returns the supported hash algorithms of the ZONEMD records at the apex, in the order of the
+/// records.
 #[must_use]
 pub fn hashes(contents: &Contents) -> Vec<ZonemdHash> {
     records(contents).filter_map(|record| record.supported_hash()).collect()
 }
 
-/// Digests of one zone by several hash algorithms, fed with its canonical octets in order.
+/// Computes digests of one zone with several hash algorithms. The caller supplies the canonical
+/// octets in order.
 #[derive(Clone, Debug)]
 pub struct Digester(Vec<(ZonemdHash, Hasher)>);
 
 impl Digester {
-    /// Begins digests by `hashes`.
+    /// Begins one digest for each algorithm in `hashes`.
     #[must_use]
     pub fn new(hashes: &[ZonemdHash]) -> Self {
         Self(hashes.iter().map(|hash| (*hash, hash.function().begin())).collect())
     }
 
-    /// Takes the next octets, those that [`push_canonical`] appends for the next part of the zone.
+    /// Adds the octets of the next part of the zone, as appended by [`push_canonical`].
     pub fn update(&mut self, octets: &[u8]) {
         self.0.iter_mut().for_each(|(_, hasher)| hasher.update(octets));
     }
 
-    /// The digests, in the order of the algorithms given.
+    /// Returns the digests in the order of the algorithms.
     #[must_use]
     pub fn finish(self) -> Vec<(ZonemdHash, Vec<u8>)> {
         self.0.into_iter().map(|(hash, hasher)| (hash, hasher.finish())).collect()
     }
 }
 
-/// The digests of a zone by `hashes`, in their order.
+/// Computes the digests of a zone with the algorithms in `hashes`, in this order.
 #[must_use]
 pub fn digest(contents: &Contents, hashes: &[ZonemdHash]) -> Vec<(ZonemdHash, Vec<u8>)> {
     let mut digester = Digester::new(hashes);
@@ -179,12 +182,13 @@ pub fn digest(contents: &Contents, hashes: &[ZonemdHash]) -> Vec<(ZonemdHash, Ve
     }
 }
 
-/// Appends the canonical octets of `part`: a zone, or consecutive nodes of one.
+/// Appends the canonical octets of `part`, which is a zone or consecutive nodes of one.
 pub fn push_canonical(part: &Contents, out: &mut Vec<u8>) {
     part.nodes().for_each(|node| push_node(part, node, out));
 }
 
-/// RFC 8976 §3.3.1: records of one owner by type, so that signatures of all types stand together as type 46.
+/// Appends the records of a node in the order of their types (RFC 8976 §3.3.1). All RRSIG records
+/// are together, as type 46.
 fn push_node(contents: &Contents, node: Node<'_>, out: &mut Vec<u8>) {
     let is_apex = node.name() == contents.apex().view();
     let covered = node.rrsets().filter(|rrset| !(is_apex && rrset.covered() == Rtype::ZONEMD));
@@ -206,8 +210,8 @@ fn push_rrset(head: &mut Vec<u8>, rrset: Rrset<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Signatures stand in sets, one for each type covered, which comes first in their RDATA; signers need not keep the
-/// order within a set.
+/// Appends the RRSIG records. The sets are ordered by the covered type, which is the first field of
+/// the RDATA, so sorting within each set is enough. Signers need not keep the order within a set.
 fn push_signatures<'z>(head: &mut Vec<u8>, sets: impl Iterator<Item = Rrset<'z>>, out: &mut Vec<u8>) {
     let mut sorted: Vec<&[u8]> = Vec::new();
     for set in sets {
@@ -222,7 +226,7 @@ fn push_signatures<'z>(head: &mut Vec<u8>, sets: impl Iterator<Item = Rrset<'z>>
     }
 }
 
-/// Canonical order; the octets before the signer's name mostly decide.
+/// Compares RRSIG RDATA in canonical order. Usually the 18 octets before the signer's name decide.
 fn cmp_signatures(a: &[u8], b: &[u8]) -> Ordering {
     match (a.first_chunk::<18>(), b.first_chunk::<18>()) {
         (Some(x), Some(y)) if x != y => x.cmp(y),
@@ -230,7 +234,8 @@ fn cmp_signatures(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// RFC 4034 §6.2: the owner in lower case, type, class, TTL, length and RDATA. `head` is the owner.
+/// Appends a record in canonical form (RFC 4034 §6.2): owner in lower case, type, class, TTL,
+/// length and RDATA. `head` contains the owner.
 fn push_record(head: &mut Vec<u8>, rtype: Rtype, ttl: u32, octets: &[u8], out: &mut Vec<u8>) {
     let owner = head.len();
     head.extend_from_slice(&rtype.0.to_be_bytes());
@@ -250,7 +255,7 @@ mod tests {
     use nonesuch_proto::Name;
     use std::path::Path;
 
-    /// RFC 8976, appendix A.1.
+    /// The example of RFC 8976 appendix A.1.
     const SIMPLE_ZONE: &str = "example. 86400 IN SOA ns1 admin 2018031900 1800 900 604800 86400
         86400 IN NS ns1
         86400 IN NS ns2
@@ -265,7 +270,7 @@ ns2 3600 IN AAAA 2001:db8::63
         read_text(text.as_bytes(), Path::new("test"), Some(&apex)).unwrap().contents
     }
 
-    /// That each digest in the zone is that of the zone; returns their hash algorithms.
+    /// Asserts that each digest in the zone is correct. Returns their hash algorithms.
     #[track_caller]
     fn assert_digests(contents: &Contents) -> Vec<ZonemdHash> {
         let checked = records(contents).filter_map(|record| {
@@ -283,7 +288,8 @@ ns2 3600 IN AAAA 2001:db8::63
         assert_eq!(assert_digests(&zone(SIMPLE_ZONE)), [ZonemdHash::Sha384]);
     }
 
-    /// Case of owners and names in RDATA, order and duplicates do not matter; the digest itself does not either.
+    /// The digest does not depend on the letter case of owners and of names in RDATA, the order of
+    /// records, duplicates, or the digest in the ZONEMD record.
     #[test]
     fn the_form_of_the_zone_does_not_matter_and_its_records_do() {
         let all = ZonemdHash::ALL;
@@ -310,7 +316,7 @@ ns2 3600 IN AAAA 2001:db8::63
         assert_ne!(digest(&ttl, &all), expected);
     }
 
-    /// Signatures of all types stand together, whatever covers them, and are sorted.
+    /// RRSIG records of all covered types are together and sorted.
     #[test]
     fn signatures_sort_as_one_type_between_ds_and_nsec() {
         let signature = |covered: &str, tag: u16| {
@@ -326,7 +332,7 @@ ns2 3600 IN AAAA 2001:db8::63
         let contents = zone(&text.concat());
         let mut octets = Vec::new();
         push_node(&contents, contents.node(1), &mut octets);
-        // Owner, type, covered type, tag of each record.
+        // Covers owner, type, covered type and key tag of each record.
         let owner = b"\x01a\x07example\0";
         let mut found = Vec::new();
         let mut rest = &octets[..];
@@ -391,7 +397,8 @@ ns2 3600 IN AAAA 2001:db8::63
             let reading = read_file(&folder.join(file), Some(&origin.parse().unwrap())).unwrap();
             assert_eq!(assert_digests(&reading.contents), expected, "{file}");
         }
-        // Records out of the zone are to be left out (§3.3.1); our reader refuses them.
+        // A digest must ignore records outside the zone (§3.3.1); the reader of zone files rejects
+        // them.
         let text = std::fs::read_to_string(folder.join("example.rfc8976-complex")).unwrap();
         let text: String = text
             .lines()

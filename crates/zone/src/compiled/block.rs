@@ -1,16 +1,16 @@
-//! Octets that are gathered in a block before they are written: those of many short pieces, and what is passed on from
-//! a file, which is never held as a whole.
+//! Buffered output in blocks, for many short pieces and for data that is copied from a file. Copied
+//! data is never in memory as a whole.
 
 use super::source::Source;
 use std::io::{self, Write};
 
-/// Octets that are written at once.
+/// Number of octets that are written at once.
 const BLOCK: usize = 1 << 20;
 
 pub(crate) struct Block<'o, W> {
     out: &'o mut W,
     octets: Vec<u8>,
-    /// So many of the octets are not written yet.
+    /// Number of octets in the buffer that are not written yet.
     filled: usize,
 }
 
@@ -31,7 +31,7 @@ impl<'o, W: Write> Block<'o, W> {
         Ok(())
     }
 
-    /// Passes on so many octets of `source` from `start` on.
+    /// Copies `octets` octets of `source` from the offset `start`.
     pub(super) fn copy_from(
         &mut self,
         source: &Source<'_>,
@@ -55,7 +55,7 @@ impl<'o, W: Write> Block<'o, W> {
         if self.filled == self.octets.len() { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is not written yet.
+    /// Writes the buffered octets.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.write_all(&self.octets[..self.filled])?;
         self.filled = 0;

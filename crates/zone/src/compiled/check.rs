@@ -1,5 +1,5 @@
-//! What contents must keep to so that nothing that is done with them later goes astray: whoever makes [`Contents`] from
-//! text or by signing keeps to it; whoever takes them from a file checks it here.
+//! Checks of the invariants of [`Contents`] for contents that are read from a file. Code that
+//! builds contents from text or by signing maintains these invariants itself.
 
 use super::{CompiledError, Flaw};
 use crate::builder::ZoneFault;
@@ -8,10 +8,10 @@ use crate::node_checks;
 use nonesuch_proto::{NameRef, Rtype, rdata};
 use rayon::prelude::*;
 
-/// Names that are checked by one thread at once.
+/// Number of names that a thread checks at once.
 const AT_ONCE: usize = 4096;
 
-/// Checks names, order, RRsets, RDATA, and the rules that make records a zone.
+/// Checks names, order, RRsets, RDATA, and the rules for a zone.
 pub(super) fn check(contents: &Contents) -> Result<(), CompiledError> {
     let starts: Vec<usize> = (0..contents.nodes.len()).step_by(AT_ONCE).collect();
     let first =
@@ -20,7 +20,7 @@ pub(super) fn check(contents: &Contents) -> Result<(), CompiledError> {
     check_apex(contents)
 }
 
-/// As [`check`], of one chunk whose first name is the one at `place`.
+/// Same as [`check`], for one chunk. `place` is the index of its first name in the zone.
 pub(super) fn check_chunk(contents: &Contents, place: usize) -> Result<(), CompiledError> {
     check_nodes(contents, 0, contents.nodes.len(), place)?;
     if place == 0 { check_apex(contents) } else { Ok(()) }
@@ -30,7 +30,7 @@ fn check_apex(contents: &Contents) -> Result<(), CompiledError> {
     let Some(first) = contents.nodes().next() else {
         return Err(CompiledError::Zone(ZoneFault::NoSoa(contents.apex.clone())));
     };
-    // The apex in the header and at its node may differ in case alone.
+    // The apex in the header and the name of the first node may differ only in letter case.
     if first.name() != contents.apex.view() {
         return Err(CompiledError::Malformed { node: 0, flaw: Flaw::NameOrder });
     }
@@ -40,7 +40,8 @@ fn check_apex(contents: &Contents) -> Result<(), CompiledError> {
     Ok(())
 }
 
-/// Checks `count` nodes from `start` on; in the zone they stand `place` nodes later.
+/// Checks `count` nodes from the index `start` on. In the zone, their indexes are higher by
+/// `place`.
 fn check_nodes(contents: &Contents, start: usize, count: usize, place: usize) -> Result<(), CompiledError> {
     let malformed = |node, flaw| CompiledError::Malformed { node: node + place, flaw };
     let apex = contents.apex.view();
@@ -61,8 +62,9 @@ fn check_nodes(contents: &Contents, start: usize, count: usize, place: usize) ->
     Ok(())
 }
 
-/// Whether a name is in the zone and comes after `previous`, which is in the zone, in canonical order. Most names have
-/// the parent of the one before, or are below it.
+/// Whether a name is in the zone and follows `previous` in canonical order. `previous` must be in
+/// the zone. There are fast paths, because most names have the same parent as the previous name or
+/// are below it.
 pub(super) fn follows(name: NameRef<'_>, previous: Option<NameRef<'_>>, apex: NameRef<'_>) -> bool {
     let Some(previous) = previous else { return name.is_at_or_below(apex) };
     let (Some(parent), Some(first)) = (name.parent(), name.labels().next()) else { return false };
@@ -78,14 +80,14 @@ pub(super) fn follows(name: NameRef<'_>, previous: Option<NameRef<'_>>, apex: Na
     previous.cmp_canonical(name).is_lt() && name.is_at_or_below(apex)
 }
 
-/// The name of a node, whose octets may be anything.
+/// Returns the name of a node, whose octets are not yet checked.
 fn name_of(contents: &Contents, index: usize) -> Result<NameRef<'_>, Flaw> {
     let start = contents.nodes[index].name as usize;
     let end = contents.nodes.get(index + 1).map_or(contents.names.len(), |next| next.name as usize);
     NameRef::from_wire(contents.names.get(start..end).ok_or(Flaw::Length)?).map_err(|_| Flaw::Name)
 }
 
-/// A node has RRsets, in the order of types, signatures behind what they cover.
+/// Checks that a node has RRsets in the order of their types, each followed by its signatures.
 fn check_rrsets(contents: &Contents, index: usize) -> Result<(), Flaw> {
     let start = contents.nodes[index].first_rrset as usize;
     let end = contents.nodes.get(index + 1).map_or(contents.rrsets.len(), |next| next.first_rrset as usize);
@@ -98,7 +100,7 @@ fn check_rrsets(contents: &Contents, index: usize) -> Result<(), Flaw> {
             return Err(Flaw::RrsetOrder);
         }
         previous = rank;
-        // RFC 2181 §8: TTLs have 31 bits.
+        // RFC 2181 §8: a TTL has 31 bits.
         let fits = is_signature || rrset.rtype == rrset.covered;
         if !fits || rrset.rtype.is_meta() || rrset.ttl > 0x7fff_ffff || rrset.count == 0 {
             return Err(Flaw::Rrset);
@@ -109,7 +111,8 @@ fn check_rrsets(contents: &Contents, index: usize) -> Result<(), Flaw> {
     Ok(())
 }
 
-/// The records of an RRset are well formed, in canonical order, and end where the next RRset's begin.
+/// Checks that the records of an RRset are well formed and in canonical order, and end at the start
+/// of the next RRset.
 fn check_records(contents: &Contents, rrset: &RrsetEntry, end: u64) -> Result<(), Flaw> {
     let range = usize::try_from(rrset.start).ok().zip(usize::try_from(end).ok());
     let mut rest = range.and_then(|(start, end)| contents.rdata.get(start..end)).ok_or(Flaw::Length)?;
@@ -133,8 +136,9 @@ fn check_records(contents: &Contents, rrset: &RrsetEntry, end: u64) -> Result<()
     if rest.is_empty() { Ok(()) } else { Err(Flaw::Length) }
 }
 
-/// Canonical order of records (RFC 4034 §6.3). Canonical form only lowers letters: where no octet up to the first that
-/// differs is a capital one, octets are compared as they are.
+/// Whether `a` precedes `b` in canonical order (RFC 4034 §6.3). Canonical form changes only
+/// upper-case letters. So the octets are compared directly if there is no upper-case letter up to
+/// the first difference.
 fn is_before(rtype: Rtype, a: &[u8], b: &[u8]) -> bool {
     let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     match (a.get(..=common), b.get(common)) {

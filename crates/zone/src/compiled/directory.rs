@@ -1,21 +1,23 @@
-//! The directory of a compiled zone: where each chunk is, what it holds, and what of it a signer must know to pass it by.
+//! The directory of a compiled zone: location and content of each chunk, and the properties that
+//! let a signer copy a chunk without reading it.
 
 use super::header::Frame;
 use super::source::{short, word};
 use super::*;
 use nonesuch_proto::{NameRef, Rtype};
 
-/// No pattern: there is nothing of the kind.
+/// Pattern number: the chunk has no such records.
 pub(super) const NONE: u16 = 0xffff;
-/// Several patterns, or none that can be told.
+/// Pattern number: the chunk has several patterns, or its pattern is unknown.
 pub(super) const MIXED: u16 = 0xfffe;
-/// Most patterns. A zone has a few; where there are more, what they tell is not worth the looking for them.
+/// Maximum number of patterns. A zone usually has a few. With more patterns, the search for a
+/// pattern would cost more than it saves.
 const MAX_PATTERNS: usize = 1024;
 /// Octets of an entry without its name.
 const ENTRY: usize = 85;
 
-/// Appends the pattern of RRsets that are signed by keys of these algorithms and tags, one signature of each, with the
-/// RRset's TTL for the original one.
+/// Appends the pattern of RRsets with exactly one signature by each key in `keys` (algorithm and
+/// key tag). The original TTL of the signatures must be the TTL of the RRset.
 pub fn signers_pattern(keys: &mut [(u8, u16)], out: &mut Vec<u8>) {
     keys.sort_unstable();
     for (algorithm, tag) in keys {
@@ -24,15 +26,16 @@ pub fn signers_pattern(keys: &mut [(u8, u16)], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the pattern of NSEC or NSEC3 records, one at each owner and signed, with this TTL and RDATA that begins with
-/// `fields`: for NSEC3 hash algorithm, flags, iterations and salt (RFC 5155 §3.2), for NSEC nothing.
+/// Appends the pattern of NSEC or NSEC3 records with this TTL, of which each owner has one, with
+/// signatures. `fields` is the start of their RDATA: for NSEC3, hash algorithm, flags, iterations
+/// and salt (RFC 5155 §3.2); for NSEC, nothing.
 pub fn chain_pattern(rtype: Rtype, ttl: u32, fields: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&rtype.0.to_be_bytes());
     out.extend_from_slice(&ttl.to_be_bytes());
     out.extend_from_slice(fields);
 }
 
-/// How much a chunk holds; the octets of names and records are those in the chunk.
+/// Sizes of a chunk. `names` and `rdata` are octets in the chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) nodes: u32,
@@ -49,7 +52,7 @@ impl Size {
     }
 }
 
-/// Records of a chunk.
+/// Numbers of records in a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) records: u32,
@@ -61,17 +64,17 @@ pub(super) struct Counts {
     pub(super) chain: u32,
 }
 
-/// The first and the last of some times; all others are in between (RFC 1982), and no more than 2^31 seconds lie between
-/// these two.
+/// The first and the last of several times in serial number arithmetic (RFC 1982). They are at most
+/// 2^31 seconds apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
-    /// The first.
+    /// The first time, in seconds since 1970 modulo 2^32.
     pub first: u32,
-    /// The last.
+    /// The last time, in seconds since 1970 modulo 2^32.
     pub last: u32,
 }
 
-/// What the directory says of a chunk.
+/// Properties of a chunk in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChunkProperties {
     pub(super) counts: Counts,
@@ -81,12 +84,13 @@ pub(super) struct ChunkProperties {
     pub(super) chain: u16,
 }
 
-/// Patterns, each once.
+/// Patterns, without duplicates.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Patterns(Vec<Vec<u8>>);
 
 impl Patterns {
-    /// The number of `pattern`, which is taken up where it is not there.
+    /// Returns the number of `pattern` and adds it if it is new. Returns [`MIXED`] if it cannot be
+    /// added.
     pub(super) fn intern(&mut self, pattern: &[u8]) -> u16 {
         let known = self.0.iter().position(|known| known == pattern);
         match known.unwrap_or(self.0.len()) {
@@ -109,31 +113,31 @@ impl Patterns {
     }
 }
 
-/// A chunk.
+/// A chunk in the directory.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) size: Size,
     pub(super) told: ChunkProperties,
     pub(super) digest: [u8; DIGEST],
-    /// Where the chunk begins in the file, and how long it is.
+    /// Offset of the chunk in the file, and its octets.
     pub(super) offset: u64,
     pub(super) octets: u64,
-    /// Place of its first name in the zone.
+    /// Index of its first name in the zone.
     pub(super) place: u32,
-    /// Where its first name is among the names of the directory.
+    /// Offset of its first name in `names` of the directory.
     name: u32,
     name_octets: u8,
 }
 
-/// All chunks, in their order.
+/// All chunks in order.
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) entries: Vec<Entry>,
     pub(super) patterns: Patterns,
     names: Vec<u8>,
-    /// All names of the zone, all their RRsets, and the octets of both; `u32` holds none but the last.
+    /// Totals over all chunks. A chunk that would exceed their range is an error.
     pub(super) total: Total,
-    /// Where the first chunk begins in the file.
+    /// Offset of the first chunk in the file.
     pub(super) start: u64,
 }
 
@@ -156,7 +160,7 @@ pub(super) struct Total {
 }
 
 impl Total {
-    /// With another chunk; `None` where contents cannot hold so much.
+    /// Returns the totals with another chunk; `None` if contents cannot hold so much data.
     fn with(&self, size: &Size, octets: u64, records: u32) -> Option<Self> {
         Some(Self {
             nodes: self.nodes.checked_add(size.nodes)?,
@@ -170,12 +174,12 @@ impl Total {
 }
 
 impl Directory {
-    /// That of a zone file, of which nothing but chunks is to be known.
+    /// Creates the directory of a zone file. Its entries have no digest and no exact sizes.
     pub(super) fn of_text() -> Self {
         Self { start: 0, ..Self::default() }
     }
 
-    /// Adds a chunk of a compiled zone, which stands behind those that are there.
+    /// Appends a chunk of a compiled zone.
     pub(super) fn push(
         &mut self,
         first_name: &[u8],
@@ -186,7 +190,7 @@ impl Directory {
         self.push_octets(first_name, size, size.octets(), told, digest)
     }
 
-    /// Adds a chunk of so many octets.
+    /// Appends a chunk with `octets` octets.
     pub(super) fn push_octets(
         &mut self,
         first_name: &[u8],
@@ -205,7 +209,7 @@ impl Directory {
         Some(())
     }
 
-    /// The first name of a chunk.
+    /// Returns the first name of a chunk.
     pub(super) fn name(&self, chunk: usize) -> NameRef<'_> {
         let Entry { name, name_octets, .. } = self.entries[chunk];
         NameRef::from_checked(&self.names[name as usize..][..usize::from(name_octets)])
@@ -215,12 +219,13 @@ impl Directory {
         ChunkSummary { entry: &self.entries[chunk], patterns: &self.patterns }
     }
 
-    /// The chunk that has the name at `place`, or the last one.
+    /// Returns the chunk that contains the name at index `place`, or the last chunk.
     pub(super) fn chunk_at(&self, place: usize) -> usize {
         self.entries.partition_point(|entry| entry.place as usize <= place).saturating_sub(1)
     }
 
-    /// The chunk that has `name` if there is one: the last one whose first name does not come after it.
+    /// Returns the chunk that contains `name` if the zone has it: the last chunk with a first name
+    /// at or before `name`.
     pub(super) fn chunk_of(&self, name: NameRef<'_>) -> usize {
         let (mut low, mut high) = (0, self.entries.len());
         while low < high {
@@ -254,7 +259,8 @@ impl Directory {
         out
     }
 
-    /// Reads a directory; the chunks must fill the file from the header up to it, and their first names be in order.
+    /// Reads a directory. The chunks must fill the file between the header and the directory, and
+    /// their first names must be in order.
     pub(super) fn read(frame: &Frame) -> Result<Self, CompiledError> {
         let wrong = || CompiledError::Layout("directory");
         let mut rest = &frame.directory[..];
@@ -306,18 +312,18 @@ fn read_entry(octets: &[u8; ENTRY], patterns: usize) -> Option<(Size, ChunkPrope
     ))
 }
 
-/// What is the same wherever there is any of it in a chunk.
+/// Property that the records of one kind in a chunk may share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uniformity<'a> {
-    /// There is none.
+    /// The chunk has no such records.
     Absent,
-    /// Always this pattern.
+    /// All such records have this pattern.
     Uniform(&'a [u8]),
-    /// It cannot be told without a look.
+    /// The records have different patterns, or only reading the chunk can tell.
     Mixed,
 }
 
-/// What the directory of a compiled zone says of some consecutive names.
+/// Summary of a chunk from the directory of a compiled zone.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkSummary<'a> {
     entry: &'a Entry,
@@ -325,7 +331,7 @@ pub struct ChunkSummary<'a> {
 }
 
 impl<'a> ChunkSummary<'a> {
-    /// Places of the names in the zone.
+    /// Indexes of the names in the zone.
     #[must_use]
     pub const fn places(self) -> std::ops::Range<usize> {
         let start = self.entry.place as usize;
@@ -356,26 +362,26 @@ impl<'a> ChunkSummary<'a> {
         self.entry.told.counts.chain.into()
     }
 
-    /// First and last expiration of the signatures: all others are in between in serial arithmetic. Not to be asked
-    /// where their signers are mixed.
+    /// First and last expiration of the signatures in serial number arithmetic. Not meaningful if
+    /// [`Self::signers`] is [`Uniformity::Mixed`].
     #[must_use]
     pub const fn expirations(self) -> TimeRange {
         self.entry.told.expirations
     }
 
-    /// First and last inception of the signatures, as [`Self::expirations`].
+    /// First and last inception of the signatures; see [`Self::expirations`].
     #[must_use]
     pub const fn inceptions(self) -> TimeRange {
         self.entry.told.inceptions
     }
 
-    /// Which keys sign RRsets, as [`signers_pattern`] has it.
+    /// The keys that sign the RRsets, as a [`signers_pattern`].
     #[must_use]
     pub fn signers(self) -> Uniformity<'a> {
         self.uniform(self.entry.told.signers)
     }
 
-    /// What records of the chain have in common, as [`chain_pattern`] has it.
+    /// The common properties of the NSEC or NSEC3 records, as a [`chain_pattern`].
     #[must_use]
     pub fn chain(self) -> Uniformity<'a> {
         self.uniform(self.entry.told.chain)

@@ -1,4 +1,4 @@
-//! Gathering names into a chunk, and what the directory says of it.
+//! Builder for chunks and their properties in the directory.
 
 use super::directory::{ChunkProperties, Counts, MIXED, NONE, Patterns, Size, TimeRange, chain_pattern};
 use super::{MIXED_TTLS, RRSET};
@@ -6,7 +6,7 @@ use crate::contents::{Node, Rrset};
 use nonesuch_proto::Rtype;
 use std::io;
 
-/// Times as differences from one of them.
+/// Range of times, as differences from one of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spread {
     from: u32,
@@ -25,7 +25,7 @@ impl Spread {
         self.most = self.most.max(difference);
     }
 
-    /// `None` where they are too far apart for an order.
+    /// Returns the range; `None` if the times are too far apart for an order.
     fn times(self) -> Option<TimeRange> {
         self.most.checked_sub(self.least)?;
         let at = |difference: i32| self.from.wrapping_add(difference.cast_unsigned());
@@ -33,7 +33,7 @@ impl Spread {
     }
 }
 
-/// What is the same wherever there is any of it.
+/// Pattern that the records of one kind may share.
 #[derive(Clone, Debug, Default)]
 enum Same {
     #[default]
@@ -68,18 +68,18 @@ impl Same {
     }
 }
 
-/// What the directory is to know of a signature.
+/// Fields of a signature that the directory needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SignatureFields {
     pub(super) algorithm: u8,
-    /// Whether the original TTL is the RRset's.
+    /// Whether the original TTL is the TTL of the RRset.
     pub(super) has_ttl: bool,
     pub(super) expiration: u32,
     pub(super) inception: u32,
     pub(super) tag: u16,
 }
 
-/// What the directory says of the names that were added.
+/// Properties of the names that were added.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     counts: Counts,
@@ -87,13 +87,13 @@ pub(super) struct Tally {
     inceptions: Option<Spread>,
     signers: Same,
     chain: Same,
-    /// Room for a pattern.
+    /// Buffer for a pattern.
     pattern: Vec<u8>,
 }
 
 impl Tally {
     pub(super) fn add(&mut self, node: Node<'_>) {
-        // The record of the chain whose signatures are still to come.
+        // Type of the last NSEC or NSEC3 RRset, until its signatures are found.
         let mut link = None;
         for rrset in node.rrsets() {
             self.counts.records += rrset.count() as u32;
@@ -139,7 +139,8 @@ impl Tally {
 
     fn add_signatures(&mut self, rrset: Rrset<'_>) {
         for rdata in rrset.rdatas() {
-            // Type covered, algorithm, labels, original TTL, expiration, inception, key tag (RFC 4034 §3.1).
+            // Covered type, algorithm, labels, original TTL, expiration, inception, key tag (RFC
+            // 4034 §3.1).
             let Some(fields) = rdata.first_chunk::<18>() else {
                 self.counts.signatures += 1;
                 self.signers = Same::Mixed;
@@ -158,7 +159,7 @@ impl Tally {
         self.end_signatures();
     }
 
-    /// Adds a signature of an RRset.
+    /// Adds a signature of the current RRset.
     pub(super) fn add_signature(&mut self, fields: &SignatureFields) {
         let SignatureFields { algorithm, has_ttl, expiration, inception, tag } = *fields;
         self.counts.signatures += 1;
@@ -171,10 +172,11 @@ impl Tally {
         self.pattern.extend_from_slice(&[algorithm, high, low]);
     }
 
-    /// Ends the signatures of an RRset.
+    /// Ends the signatures of the current RRset.
     pub(super) fn end_signatures(&mut self) {
         self.counts.signed += 1;
-        // Records of several keys stand in the order of their times too.
+        // The order of the signatures of several keys also depends on their times, so the pattern
+        // is sorted.
         if self.pattern.len() > 3 {
             self.pattern.as_chunks_mut::<3>().0.sort_unstable();
         }
@@ -182,23 +184,23 @@ impl Tally {
         self.pattern.clear();
     }
 
-    /// Counts records.
+    /// Adds to the number of records.
     pub(super) const fn add_records(&mut self, count: u32) {
         self.counts.records += count;
     }
 
-    /// Counts a record of the chain that is signed.
+    /// Adds a signed NSEC or NSEC3 record with this pattern.
     pub(super) fn add_link_pattern(&mut self, pattern: &[u8]) {
         self.counts.chain += 1;
         self.chain.add(pattern);
     }
 
-    /// Forgets what was added.
+    /// Resets all properties.
     pub(super) fn clear(&mut self) {
         *self = Self { pattern: std::mem::take(&mut self.pattern), ..Self::default() };
     }
 
-    /// The same in numbers; patterns that are not known yet get one.
+    /// Returns the properties for the directory. New patterns are added to `patterns`.
     pub(super) fn properties(&self, patterns: &mut Patterns) -> ChunkProperties {
         let times = |spread: Option<Spread>| spread.unwrap_or_default().times();
         let (expirations, inceptions) = (times(self.expirations), times(self.inceptions));
@@ -212,7 +214,8 @@ impl Tally {
         }
     }
 
-    /// Whether `told` is true of the names. To call what is the same mixed is no lie.
+    /// Whether `told` is correct for the names. It is also correct to declare a uniform pattern as
+    /// mixed.
     pub(super) fn fits(&self, told: &ChunkProperties, patterns: &Patterns) -> bool {
         let times = |spread: Option<Spread>| spread.unwrap_or_default().times();
         let (expirations, inceptions) = (times(self.expirations), times(self.inceptions));
@@ -226,7 +229,7 @@ impl Tally {
     }
 }
 
-/// Names that become a chunk.
+/// Collects names for a chunk.
 #[derive(Debug, Default)]
 pub(super) struct ChunkBuilder {
     tally: Tally,
@@ -237,9 +240,9 @@ pub(super) struct ChunkBuilder {
     rdata: Vec<u8>,
     /// Octets of the first name.
     first: usize,
-    /// Octets that a chunk is to have.
+    /// Target size of the chunk in octets.
     wanted: usize,
-    /// Whether RRsets are marked whose records had different TTLs.
+    /// Whether RRsets with records of different TTLs are marked.
     marks_ttls: bool,
 }
 
@@ -256,26 +259,27 @@ impl ChunkBuilder {
         self.nodes.len() + self.rrsets.len() + self.names.len() + self.rdata.len()
     }
 
-    /// Whether it is as long as a chunk is to be.
+    /// Whether the chunk has its target size.
     pub(super) fn is_full(&self) -> bool {
         self.octets() >= self.wanted
     }
 
-    /// Whether it is too long where chunks that need not be touched follow: what is left over of a full one would move
-    /// from chunk to chunk through all of them.
+    /// Whether the chunk is too large although unchanged chunks may follow. The limit is twice the
+    /// target size: with the target size, the rest of each full chunk would move into the next one,
+    /// through all chunks.
     pub(super) fn is_overfull(&self) -> bool {
         self.octets() >= self.wanted * 2
     }
 
-    /// Whether it is long enough in front of a chunk that need not be touched.
+    /// Whether the chunk is large enough to end before an unchanged chunk.
     pub(super) fn is_half_full(&self) -> bool {
         self.octets() >= self.wanted / 2
     }
 
-    /// Adds a node, which comes after those that are there.
+    /// Adds a node, which must follow the existing nodes in canonical order.
     ///
     /// # Errors
-    /// Where a name has records of 4 GiB or more.
+    /// A name has records of 4 GiB or more.
     pub(super) fn push(&mut self, node: Node<'_>) -> io::Result<()> {
         let (name, entries) = (node.name().wire(), node.entries());
         if self.is_empty() {
@@ -317,7 +321,7 @@ impl ChunkBuilder {
         self.tally.properties(patterns)
     }
 
-    /// Shows the octets of the chunk in their order and forgets them.
+    /// Passes the octets of the chunk to `put` in order, and resets the builder.
     pub(super) fn empty(&mut self, mut put: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         for part in [&mut self.nodes, &mut self.rrsets, &mut self.names, &mut self.rdata] {
             put(part)?;

@@ -5,39 +5,41 @@ use super::*;
 use crate::contents::Contents;
 use nonesuch_proto::{NameRef, Rtype};
 
-/// Where the header has the digest of the tables of algorithms, to its end.
+/// Offset in the header of the digest of the algorithm tables, which extends to the end of the
+/// header.
 const TABLES: usize = HEADER - TABLES_DIGEST;
 
-/// What the header says of the zone.
+/// Fields of the header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeaderFields {
     pub(super) flags: u32,
     pub(super) serial: u32,
     pub(super) verification: Verification,
-    /// Octets with which a chunk is ended.
+    /// Octets at which a chunk ends.
     pub(super) chunk: u32,
 }
 
 impl HeaderFields {
-    /// Those of a zone as it is: with this apex, and with RRsets of different TTLs where it has them.
+    /// Returns the fields for unchanged contents. Sets the flag for different TTLs if the contents
+    /// have such RRsets.
     pub(super) fn of_whole(contents: &Contents, verification: Verification, chunk: u32) -> Self {
         let mut facts = Self::of(contents, verification, chunk);
         facts.flags |= if contents.has_mixed_ttls() { HAS_MIXED_TTLS } else { 0 };
         facts
     }
 
-    /// Those of a zone with this apex, whose RRsets have one TTL each.
+    /// Returns the fields for a zone with this apex and with one TTL in each RRset.
     pub(super) fn of(apex: &Contents, verification: Verification, chunk: u32) -> Self {
         let flags = if apex.apex_rrset(Rtype::DNSKEY).is_some() { SIGNED } else { 0 };
         Self { flags, serial: apex.soa().map_or(0, |soa| soa.serial), verification, chunk }
     }
 
-    /// Whether there are RRsets whose records had different TTLs.
+    /// Whether there are RRsets with records of different TTLs.
     pub(super) const fn has_mixed_ttls(&self) -> bool {
         self.flags & HAS_MIXED_TTLS != 0
     }
 
-    /// Whether they are those of the zone with this apex.
+    /// Checks that the fields match the zone with this apex.
     pub(super) fn check(&self, apex: &Contents) -> Result<(), CompiledError> {
         let right = Self::of(apex, self.verification, self.chunk);
         if right.serial != self.serial {
@@ -60,7 +62,7 @@ pub(super) fn header(apex: &Name, facts: &HeaderFields) -> [u8; HEADER] {
     out
 }
 
-/// The trailer of a file in which the directory stands at `offset`.
+/// Returns the trailer of a file whose directory is at `offset`.
 pub(super) fn trailer(
     header: &[u8; HEADER],
     directory: &[u8],
@@ -84,12 +86,12 @@ pub(super) fn digest(header: &[u8], directory: &[u8], numbers: &[u8]) -> [u8; DI
     *blake3::Hasher::new().update(header).update(directory).update(numbers).finalize().as_bytes()
 }
 
-/// What stands around the chunks, with the octets of the directory, which fit the digest.
+/// Header, trailer, and the octets of the directory, with a verified digest.
 pub(super) struct Frame {
     pub(super) apex: Name,
     pub(super) facts: HeaderFields,
     pub(super) directory: Vec<u8>,
-    /// Where the directory begins and the chunks end.
+    /// Offset of the directory, and end of the chunks.
     pub(super) offset: u64,
     pub(super) chunks: u32,
     pub(super) patterns: u32,

@@ -1,5 +1,5 @@
-//! Reading compiled zones as a whole. Nothing of a zone is used before all digests are found right and the contents are
-//! checked.
+//! Reader for whole compiled zones. It returns a zone only after it has verified all digests and
+//! checked the contents.
 
 use super::directory::{Directory, Entry};
 use super::gather::Tally;
@@ -12,23 +12,23 @@ use rayon::prelude::*;
 use std::fs::File;
 use std::ops::Range;
 
-/// Octets of chunks that are read at once, or one chunk if that has more.
+/// Octets of chunks that are read at once. A larger chunk is read alone.
 const WINDOW: u64 = 4 << 20;
-/// Chunks of which digests and entries are checked by one thread at once.
+/// Number of chunks whose digests and entries a thread checks at once.
 const AT_ONCE: usize = 64;
 
-/// Takes a compiled zone from `octets`.
+/// Reads a compiled zone from `octets`.
 ///
 /// # Errors
-/// What keeps the octets from being a compiled zone.
+/// The octets are not a valid compiled zone.
 pub fn read(octets: &[u8]) -> Result<(Contents, Verification), CompiledError> {
     read_all(&Source::of_octets(octets))
 }
 
-/// Takes the compiled zone that are the `length` octets of `file` from `offset` on.
+/// Reads a compiled zone from `length` octets of `file` at `offset`.
 ///
 /// # Errors
-/// What keeps the octets from being a compiled zone, and those of reading.
+/// The octets are not a valid compiled zone, or the file cannot be read.
 pub fn read_file(file: &File, offset: u64, length: u64) -> Result<(Contents, Verification), CompiledError> {
     read_all(&Source::of_file(file.try_clone()?, offset, length))
 }
@@ -44,7 +44,7 @@ fn read_all(source: &Source<'_>) -> Result<(Contents, Verification), CompiledErr
     Ok((contents, frame.facts.verification))
 }
 
-/// All contents, checked.
+/// Reads and checks all contents.
 pub(super) fn read_contents(
     source: &Source<'_>,
     apex: &Name,
@@ -73,7 +73,7 @@ pub(super) fn read_contents(
     Ok(contents)
 }
 
-/// The chunks from `first` on that are read at once.
+/// Returns the chunks from `first` on that are read at once.
 fn window(directory: &Directory, first: usize) -> Range<usize> {
     let entries = &directory.entries[first..];
     let start = entries.first().map_or(0, |entry| entry.offset);
@@ -81,7 +81,7 @@ fn window(directory: &Directory, first: usize) -> Range<usize> {
     first..first + count.max(1)
 }
 
-/// Where the chunks begin, and their octets.
+/// Returns the offset of the chunks and their octets.
 pub(super) fn extent(directory: &Directory, chunks: Range<usize>) -> (u64, u64) {
     let entries = &directory.entries[chunks];
     let start = entries.first().map_or(0, |entry| entry.offset);
@@ -89,7 +89,7 @@ pub(super) fn extent(directory: &Directory, chunks: Range<usize>) -> (u64, u64) 
     (start, end - start)
 }
 
-/// Room for all; too much is an error, not an abort.
+/// Reserves memory for all contents. Too little memory is an error and does not abort the process.
 fn reserve(apex: &Name, directory: &Directory) -> Result<Contents, CompiledError> {
     let total = &directory.total;
     let mut contents = Contents::with_capacity(apex, Capacity::default());
@@ -105,7 +105,8 @@ pub(super) fn has_digest(octets: &[u8], entry: &Entry) -> bool {
     *blake3::hash(octets).as_bytes() == entry.digest
 }
 
-/// Adds the names of a chunk, whose length is right, to the end of `all`. What they are is to be checked then.
+/// Appends the names of a chunk to `all`. `octets` must have the length of the chunk. The caller
+/// must check the contents afterwards.
 pub(super) fn decode(entry: &Entry, octets: &[u8], all: &mut Contents) -> Result<(), CompiledError> {
     let size = &entry.size;
     let (nodes, rest) = octets.split_at(size.nodes as usize * NODE);
@@ -136,14 +137,15 @@ pub(super) fn decode(entry: &Entry, octets: &[u8], all: &mut Contents) -> Result
     Ok(())
 }
 
-/// The directory must tell the truth: what is signed later relies on it.
+/// Checks the directory entries. A later signing run relies on them.
 fn check_entries(contents: &Contents, directory: &Directory) -> Result<(), CompiledError> {
     let chunks: Vec<usize> = (0..directory.entries.len()).collect();
     let fit = |chunks: &[usize]| chunks.iter().all(|chunk| check_entry(contents, 0, directory, *chunk));
     if chunks.par_chunks(AT_ONCE).all(fit) { Ok(()) } else { Err(CompiledError::Layout("directory")) }
 }
 
-/// Whether the directory is right about a chunk, whose first node is at its place less `before` in `contents`.
+/// Whether the directory entry of a chunk is correct. The first node of the chunk has the index
+/// `place - before` in `contents`, where `place` is its index in the zone.
 pub(super) fn check_entry(contents: &Contents, before: usize, directory: &Directory, chunk: usize) -> bool {
     let places = directory.summary(chunk).places();
     let mut tally = Tally::default();

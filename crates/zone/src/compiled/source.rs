@@ -1,4 +1,4 @@
-//! Where the octets of a compiled zone are: in a file, or in memory.
+//! Source of the octets of a compiled zone: a file or memory.
 
 use super::CompiledError;
 use std::borrow::Cow;
@@ -7,19 +7,19 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::time::SystemTime;
 
-/// A range of octets that is read from anywhere.
+/// A range of octets with random access.
 #[derive(Debug)]
 pub(super) struct Source<'s> {
     place: Backing<'s>,
     length: u64,
-    /// When the file was written last.
+    /// Modification time of the file when it was opened.
     modified: Option<SystemTime>,
 }
 
 #[derive(Debug)]
 enum Backing<'s> {
     Octets(Cow<'s, [u8]>),
-    /// The range begins at this offset of the file.
+    /// The file, and the offset of the range in it.
     File(File, u64),
 }
 
@@ -33,7 +33,7 @@ impl<'s> Source<'s> {
         Self { modified: modified(&file), place: Backing::File(file, offset), length }
     }
 
-    /// Whether the file is still as it was, as far as its times tell.
+    /// Whether the file is unchanged, according to its modification time.
     pub(super) fn is_as_before(&self) -> bool {
         match &self.place {
             Backing::Octets(_) => true,
@@ -45,7 +45,7 @@ impl<'s> Source<'s> {
         self.length
     }
 
-    /// Fills `octets` with those from `at` on.
+    /// Fills `octets` with the octets at `at`.
     pub(super) fn read_at(&self, octets: &mut [u8], at: u64) -> io::Result<()> {
         match &self.place {
             Backing::File(file, offset) => file.read_exact_at(octets, offset + at),
@@ -57,7 +57,8 @@ impl<'s> Source<'s> {
         }
     }
 
-    /// The octets `at..at + length`; too many are an error, not an abort.
+    /// Returns the octets `at..at + length`. Too little memory is an error and does not abort the
+    /// process.
     pub(super) fn take(&self, at: u64, length: u64) -> Result<Vec<u8>, CompiledError> {
         if at.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(CompiledError::Truncated { found: self.length });
@@ -70,7 +71,8 @@ impl<'s> Source<'s> {
         Ok(octets)
     }
 
-    /// A file that has become shorter since it was opened is cut off.
+    /// Converts an error of reading. A file that has become shorter since it was opened is
+    /// truncated.
     pub(super) fn truncated_error(&self, error: io::Error) -> CompiledError {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => CompiledError::Truncated { found: self.length },

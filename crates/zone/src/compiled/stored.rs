@@ -1,5 +1,6 @@
-//! A zone in a file that is open: what is looked at of it is loaded then, chunk by chunk, and all else is known from its
-//! directory alone. A compiled zone has that; of a signed zone file it was made while comparing it (`text`).
+//! A zone in an open file. Chunks are loaded on demand; the directory has the properties of all
+//! other chunks. A compiled zone contains a directory. For a signed zone file, the comparison
+//! (`text`) builds it.
 
 use super::directory::{ChunkSummary, Directory, Entry};
 use super::header::{Frame, HeaderFields};
@@ -14,10 +15,10 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A zone in a file, compiled or text, of which chunks are loaded, and checked, as they are looked at.
+/// A zone in a file, compiled or text. Its chunks are loaded and checked on demand.
 ///
-/// A chunk that cannot be loaded seems not to be there; [`StoredZone::failure`] says why. Whoever makes anything of what
-/// was seen must ask for it first.
+/// A name in a chunk that cannot be loaded appears not to exist, and [`StoredZone::failure`]
+/// returns the reason. The caller must call it before it uses any result of reading the zone.
 #[derive(Debug)]
 pub struct StoredZone {
     pub(super) source: Source<'static>,
@@ -26,12 +27,12 @@ pub struct StoredZone {
     pub(super) directory: Directory,
     /// The first chunk.
     head: Contents,
-    /// The others; the first one's place stays empty.
+    /// The other chunks. The slot of the first chunk stays empty.
     chunks: Vec<OnceLock<Option<Box<Contents>>>>,
     failure: Mutex<Option<CompiledError>>,
 }
 
-/// What the chunks are.
+/// Format of the chunks.
 #[derive(Debug)]
 enum Form {
     Compiled(HeaderFields),
@@ -40,15 +41,15 @@ enum Form {
 }
 
 impl StoredZone {
-    /// Opens the compiled zone that are the `length` octets of `file` from `offset` on, and loads its apex.
+    /// Opens the compiled zone in `length` octets of `file` at `offset`, and loads its first chunk.
     ///
     /// # Errors
-    /// What keeps it from being a compiled zone, as far as header, directory and the first chunk tell.
+    /// The header, the directory or the first chunk is not valid.
     pub fn open(file: File, offset: u64, length: u64) -> Result<Self, CompiledError> {
         Self::of_source(Source::of_file(file, offset, length))
     }
 
-    /// As [`StoredZone::open`], of octets in memory.
+    /// Same as [`StoredZone::open`], for octets in memory.
     ///
     /// # Errors
     /// As [`StoredZone::open`].
@@ -62,7 +63,7 @@ impl StoredZone {
         Self::with_head(source, frame.apex, Form::Compiled(frame.facts), directory)
     }
 
-    /// A zone file of which this is the directory.
+    /// Creates a zone from a zone file with this directory.
     pub(super) fn of_text(
         source: Source<'static>,
         apex: Name,
@@ -92,29 +93,30 @@ impl StoredZone {
         if let Form::Compiled(facts) = &self.form { facts.check(head) } else { Ok(()) }
     }
 
-    /// Whether the chunks are those of a compiled zone.
+    /// Whether the chunks are in the format of compiled zones.
     pub(super) const fn is_compiled(&self) -> bool {
         matches!(self.form, Form::Compiled(_))
     }
 
-    /// Whether chunks may stand in another zone as they are: those with RRsets of different TTLs may not.
+    /// Whether chunks may be copied unchanged to another zone. RRsets with different TTLs do not
+    /// permit this.
     pub(super) const fn is_copyable(&self) -> bool {
         matches!(&self.form, Form::Compiled(facts) if !facts.has_mixed_ttls())
     }
 
-    /// The zone's apex.
+    /// Apex of the zone.
     #[must_use]
     pub const fn apex(&self) -> &Name {
         &self.apex
     }
 
-    /// The first names of the zone: contents that have the apex with all its records, and not much else.
+    /// The first names of the zone, including the apex with all its records.
     #[must_use]
     pub const fn head(&self) -> &Contents {
         &self.head
     }
 
-    /// Octets with which a chunk is ended.
+    /// Octets at which a chunk ends.
     pub(super) const fn chunk_octets(&self) -> u32 {
         if let Form::Compiled(facts) = &self.form { facts.chunk } else { CHUNK }
     }
@@ -131,22 +133,23 @@ impl StoredZone {
         self.directory.total.records
     }
 
-    /// What the directory says of a chunk, for all chunks in their order.
+    /// Iterates over the summaries of all chunks, in order.
     pub fn chunks(&self) -> impl ExactSizeIterator<Item = ChunkSummary<'_>> + DoubleEndedIterator {
         (0..self.chunks.len()).map(|chunk| self.directory.summary(chunk))
     }
 
-    /// The chunk that has the name at `place` of the canonical order.
+    /// Returns the chunk that contains the name at index `place` in canonical order.
     pub(crate) fn chunk_at(&self, place: usize) -> usize {
         self.directory.chunk_at(place)
     }
 
-    /// What the directory says of `chunk`.
+    /// Returns the summary of `chunk`.
     pub(crate) fn chunk_summary(&self, chunk: usize) -> ChunkSummary<'_> {
         self.directory.summary(chunk)
     }
 
-    /// The name at `place` of the canonical order.
+    /// Returns the node at index `place` in canonical order; `None` if it does not exist or cannot
+    /// be loaded.
     #[must_use]
     pub fn node(&self, place: usize) -> Option<Node<'_>> {
         let chunk = self.directory.chunk_at(place);
@@ -155,11 +158,12 @@ impl StoredZone {
         (inside < contents.node_count()).then(|| contents.node(inside))
     }
 
-    /// The place of `name` and its node, or where it would stand.
+    /// Finds the index and the node of `name`. If it does not exist, returns the index at which it
+    /// would be inserted.
     pub fn find(&self, name: NameRef<'_>) -> Result<(usize, Node<'_>), usize> {
         let chunk = self.directory.chunk_of(name);
         let places = self.directory.summary(chunk).places();
-        // Names stay in order even where a chunk is not there.
+        // The index after the chunk keeps the names in order, even if the chunk cannot be loaded.
         let Some(contents) = self.chunk(chunk) else { return Err(places.end) };
         let start = places.start;
         match contents.find(name) {
@@ -168,7 +172,7 @@ impl StoredZone {
         }
     }
 
-    /// The names of a chunk; `None` where they cannot be loaded.
+    /// Returns the names of a chunk; `None` if it cannot be loaded.
     pub(crate) fn chunk(&self, chunk: usize) -> Option<&Contents> {
         if chunk == 0 {
             return Some(&self.head);
@@ -184,8 +188,9 @@ impl StoredZone {
         loaded.as_deref()
     }
 
-    /// Passes on the lines of a zone file, from the first one at `places` on, as far as chunks are whole; the place behind
-    /// them, or `None` where nothing can be passed on so.
+    /// Copies the lines of a zone file for the nodes `places`, from the first one on, as far as
+    /// they are whole chunks. Returns the index after the copied nodes, or `None` if nothing can be
+    /// copied.
     pub(crate) fn pass_on_text<W: Write>(
         &self,
         places: Range<usize>,
@@ -205,10 +210,11 @@ impl StoredZone {
         Ok(Some(next))
     }
 
-    /// That the file was not written to since it was opened: what is passed on of a zone file has no digest.
+    /// Checks that a zone file was not modified since it was opened. Its lines are copied without a
+    /// digest.
     ///
     /// # Errors
-    /// Where it was.
+    /// The file was modified.
     pub(crate) fn check_as_before(&self) -> io::Result<()> {
         if self.is_compiled() || self.source.is_as_before() {
             return Ok(());
@@ -216,12 +222,12 @@ impl StoredZone {
         Err(io::Error::other("the zone that was signed last was written to meanwhile: sign again"))
     }
 
-    /// The first reason for which a chunk was not loaded, if any; it is told once.
+    /// Returns the first error of loading a chunk, if any, and clears it.
     pub fn failure(&self) -> Option<CompiledError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Loads a chunk that is there, and does not keep it.
+    /// Loads an existing chunk without storing it in `self`.
     pub(crate) fn load(&self, chunk: usize) -> Result<Contents, CompiledError> {
         let entry = &self.directory.entries[chunk];
         let place = entry.place as usize;
@@ -236,7 +242,7 @@ impl StoredZone {
         if !read::check_entry(&contents, place, &self.directory, chunk) {
             return Err(CompiledError::Layout("directory"));
         }
-        // What comes behind is in the next chunk.
+        // The names after the last name of this chunk must be in the next chunk.
         let last = contents.nodes().last().map(Node::name);
         let next = (chunk + 1 < self.directory.entries.len()).then(|| self.directory.name(chunk + 1));
         if last.zip(next).is_some_and(|(last, next)| last.cmp_canonical(next).is_ge()) {

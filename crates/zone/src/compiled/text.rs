@@ -1,9 +1,10 @@
-//! A signed zone file beside the new unsigned zone: what differs, and a directory of the file's lines. So a zone file that
-//! was written here is signed again without reading more of its records than those that change; all other lines are
-//! passed on as they are.
+//! Comparison of a signed zone file with the new unsigned zone. The result is the changes and a
+//! directory of the lines of the file. So a zone file that this program has written can be signed
+//! again without parsing records other than those that change. All other lines are copied.
 //!
-//! The file must be as it is written here: one record a line with owner, TTL, class and type, names absolute and in
-//! canonical order, signatures behind what they cover. Any other file is for the reader of zone files.
+//! The file must have the format that this program writes: one record per line with owner, TTL,
+//! class and type; absolute names in canonical order; signatures after the RRset that they cover.
+//! The reader of zone files processes all other files.
 
 use super::directory::Size;
 use super::directory::{Directory, chain_pattern};
@@ -18,27 +19,29 @@ use nonesuch_proto::{NameRef, Rtype, push_name_from_text, text, timestamp};
 use std::fs::File;
 use std::ops::Range;
 
-/// Octets that are read at once; the lines of a name that has more are read at once too.
+/// Number of octets that are read at once. The window grows if the lines of a name take more.
 const WINDOW: usize = 1 << 20;
-/// A file with more lines of one name, in octets, is read as other zone files are.
+/// Maximum octets of the window. A file in which the lines of one name take more is processed by
+/// the reader of zone files.
 const MAX_WINDOW: usize = 64 << 20;
-/// Octets of lines with which a chunk is ended: reading records takes long, so chunks are short.
+/// Octets of lines at which a chunk ends. Chunks are short, because parsing records is slow.
 const CHUNK: u64 = 2048;
 
-/// What [`compare_text`] found.
+/// Result of [`compare_text`].
 #[derive(Debug)]
 pub struct TextComparison {
     /// The signed zone.
     pub previous: StoredZone,
-    /// What makes the new zone of its data.
+    /// The changes from the data of the signed zone to the new zone.
     pub changes: ChangeSet,
 }
 
-/// Compares the signed zone file, which has `length` octets, with the data of the `new` zone. `None` where it is not in
-/// the form in which signed zones are written here, or has faults.
+/// Compares the signed zone file, which has `length` octets, with the data of the `new` zone.
+/// Returns `None` if the file is not in the format in which this program writes signed zones, or
+/// has faults.
 ///
 /// # Errors
-/// Those of reading.
+/// The file cannot be read.
 pub fn compare_text(
     file: File,
     length: u64,
@@ -47,7 +50,7 @@ pub fn compare_text(
     compare(Source::of_file(file, 0, length), new)
 }
 
-/// As [`compare_text`], of octets in memory.
+/// Same as [`compare_text`], for octets in memory.
 ///
 /// # Errors
 /// None.
@@ -67,18 +70,18 @@ fn compare(source: Source<'static>, new: &Contents) -> Result<Option<TextCompari
     Ok(Some(TextComparison { previous, changes }))
 }
 
-/// A line of the file; offsets are those in the lines of its name.
+/// A line of the file. Offsets are relative to the first line of its owner.
 struct Line {
-    /// Up to the newline.
+    /// The line without its newline.
     octets: Range<usize>,
     ttl: Range<usize>,
     rtype: Range<usize>,
-    /// RDATA begins here.
+    /// Offset of the RDATA.
     rdata: usize,
 }
 
 impl Line {
-    /// Finds the fields of a line behind its owner, which has so many octets.
+    /// Splits a line into fields. `owner` is the number of octets of its owner.
     fn split(text: &[u8], octets: Range<usize>, owner: usize) -> Option<Self> {
         let line = &text[..octets.end];
         let ttl = octets.start + owner + 1;
@@ -92,36 +95,37 @@ impl Line {
     }
 }
 
-/// The last name of the file that was looked at.
+/// The last processed name of the file.
 enum Last {
-    /// It is this one of the new zone.
+    /// The name is this node of the new zone.
     New(usize),
-    /// The new zone does not have it.
+    /// The new zone does not have the name.
     Gone(Vec<u8>),
 }
 
 struct Comparison<'n> {
     new: &'n Contents,
-    /// The node of the new zone that comes next, its owner with a tab behind it and the lines of its data.
+    /// The next node of the new zone, its owner followed by a tab, and the lines of its data.
     next: usize,
     owner: Vec<u8>,
     expected: Vec<u8>,
     rendering: Rendering,
     last: Last,
     signer: Vec<u8>,
-    /// The names that differ, in the file and in the new zone.
+    /// The names that differ: records in the file, and records in the new zone.
     old: NodesBuilder,
     fresh: NodesBuilder,
     directory: Directory,
     tally: Tally,
-    /// Names, octets and first name of the chunk.
+    /// Number of names, octets and first name of the current chunk.
     names: u32,
     octets: u64,
     first: Vec<u8>,
-    /// A record of the chain up to what differs from one to the next, and its pattern.
+    /// Start of the last NSEC or NSEC3 record, up to the fields that differ between records, and
+    /// its pattern.
     link: Vec<u8>,
     link_pattern: Vec<u8>,
-    /// The name in wire form, if it is not the one that comes next.
+    /// The current name in wire format, if it is not written like the next name of the new zone.
     wire: Vec<u8>,
 }
 
@@ -152,7 +156,7 @@ impl<'n> Comparison<'n> {
         all
     }
 
-    /// Reads the file; `false` where it is not in the form that is wanted.
+    /// Reads the file. Returns `false` if it does not have the required format.
     fn read(&mut self, source: &Source<'_>) -> Result<bool, CompiledError> {
         let mut room = vec![0; WINDOW];
         let (mut offset, mut filled) = (0, 0);
@@ -179,7 +183,8 @@ impl<'n> Comparison<'n> {
         }
     }
 
-    /// Takes all lines of `text` but those of the last name, of which there may be more; returns their octets.
+    /// Processes all lines of `text` except those of the last name, which may continue after
+    /// `text`. Returns the number of processed octets.
     fn take_lines(&mut self, text: &[u8], is_last: bool) -> Option<usize> {
         let mut lines: Vec<Line> = Vec::new();
         let (mut at, mut start, mut owner) = (0, 0, 0);
@@ -207,7 +212,7 @@ impl<'n> Comparison<'n> {
         (at == text.len()).then_some(at)
     }
 
-    /// Compares the lines of a name.
+    /// Processes the lines of a name.
     fn take_name(&mut self, text: &[u8], owner: usize, lines: &[Line]) -> Option<()> {
         let is_apex = self.directory.entries.is_empty() && self.names == 0;
         let is_written_so = text[..=owner] == self.owner;
@@ -218,7 +223,7 @@ impl<'n> Comparison<'n> {
             self.first.extend_from_slice(name);
         }
         if is_apex {
-            // Signing prepares the apex, so there is always something to compare.
+            // Signing changes the records at the apex, so the apex always needs a comparison.
             let part = read_part(text, self.new.apex()).filter(|part| part.node_count() == 1 && is_next)?;
             self.tally.add(part.node(0));
             self.old.push_node(part.node(0));
@@ -231,8 +236,9 @@ impl<'n> Comparison<'n> {
         if self.octets >= CHUNK { self.end_chunk() } else { Some(()) }
     }
 
-    /// Moves to the node of the new zone that has or comes behind the name of this text, which is not the next one as it
-    /// is written; whether it has it. The name must come behind the last one.
+    /// Moves to the first node of the new zone at or after the name `owner`, and returns whether it
+    /// has this name. The text of the name differs from that of the next node. Returns `None` if
+    /// the name does not follow the last one.
     fn seek(&mut self, owner: &[u8]) -> Option<bool> {
         self.wire.clear();
         push_name_from_text(owner, None, &mut self.wire).ok()?;
@@ -256,7 +262,7 @@ impl<'n> Comparison<'n> {
         Some(is_next)
     }
 
-    /// Takes the next name of the new zone as one that differs.
+    /// Adds the next name of the new zone to the names that differ.
     fn push_next(&mut self) {
         self.fresh.push_node(self.new.node(self.next));
         self.last = Last::New(self.next);
@@ -273,11 +279,11 @@ impl<'n> Comparison<'n> {
         }
     }
 
-    /// Compares the data with that of the next name of the new zone, if that has the name, and looks at signatures and
-    /// the chain.
+    /// Compares the data with those of the next node of the new zone, if `is_next` states that it
+    /// has the same name. Also checks the signatures and the denial records.
     fn compare(&mut self, text: &[u8], lines: &[Line], is_next: bool) -> Option<()> {
         let (mut is_same, mut has_data, mut at) = (true, false, 0);
-        // The type of the records that signatures cover, and whether they must come.
+        // The type that the next signatures must cover, and whether a signature is required.
         let (mut covered, mut is_open) = (&[][..], false);
         let mut signatures = 0;
         for line in lines {
@@ -331,7 +337,7 @@ impl<'n> Comparison<'n> {
         Some(())
     }
 
-    /// The fields of a signature, which must cover the records in front of it.
+    /// Returns the fields of a signature, which must cover the records before it.
     fn signature(&self, text: &[u8], line: &Line, covered: &[u8]) -> Option<SignatureFields> {
         let mut fields = text[line.rdata..line.octets.end].splitn(9, |octet| *octet == b' ');
         let mut next = || fields.next();
@@ -355,7 +361,7 @@ impl<'n> Comparison<'n> {
     fn add_link(&mut self, text: &[u8], line: &Line) -> Option<()> {
         let rdata = &text[line.rdata..line.octets.end];
         let is_nsec3 = &text[line.rtype.clone()] == b"NSEC3";
-        // Hash algorithm, flags, iterations and salt of NSEC3 are the same from one record to the next.
+        // Hash algorithm, flags, iterations and salt are usually equal in all NSEC3 records.
         let mut blanks = rdata.iter().enumerate().filter(|(_, octet)| **octet == b' ');
         let end = if is_nsec3 { blanks.nth(3)?.0 } else { 0 };
         let head = &text[line.ttl.start..line.rdata + end];
@@ -384,7 +390,7 @@ impl<'n> Comparison<'n> {
         Some(())
     }
 
-    /// The rest of the new zone's names comes behind all of the file.
+    /// Ends the comparison. The remaining names of the new zone follow the last name of the file.
     fn end(&mut self) -> Option<()> {
         while self.next < self.new.node_count() {
             self.push_next();
@@ -393,7 +399,7 @@ impl<'n> Comparison<'n> {
     }
 }
 
-/// A number of digits alone.
+/// Parses a number that consists only of digits.
 fn number(text: &[u8]) -> Option<u32> {
     let digit = |octet: &u8| octet.is_ascii_digit().then(|| u32::from(octet - b'0'));
     let add = |sum: u32, octet: &u8| sum.checked_mul(10)?.checked_add(digit(octet)?);
@@ -401,13 +407,14 @@ fn number(text: &[u8]) -> Option<u32> {
     text.iter().try_fold(0, add)
 }
 
-/// Whether all octets are of base64; padding may stand anywhere.
+/// Whether all octets are base64 characters. Padding may be at any position.
 fn is_base64(text: &[u8]) -> bool {
     let is_wrong = |octet: &u8| !(octet.is_ascii_alphanumeric() | matches!(octet, b'+' | b'/' | b'='));
     !text.is_empty() && !text.iter().fold(false, |wrong, octet| wrong | is_wrong(octet))
 }
 
-/// Hash algorithm, flags, iterations and salt in wire form (RFC 5155 §3.2) of their text (§3.3).
+/// Converts hash algorithm, flags, iterations and salt from text (RFC 5155 §3.3) to wire format
+/// (§3.2).
 fn nsec3_fields(text: &[u8]) -> Option<Vec<u8>> {
     let mut fields = text.split(|octet| *octet == b' ');
     let mut next = || fields.next();

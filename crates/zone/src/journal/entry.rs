@@ -1,18 +1,27 @@
 //! The entries of a journal.
 //!
-//! | octets | what |
+//! | octets | content |
 //! | --- | --- |
 //! | 4 | mark `NSCE` |
-//! | 4, 4 | serial that the change leads from, serial that it leads to |
+//! | 4, 4 | serial before the change, serial after the change |
 //! | 4 | 0 |
-//! | 8 | octets of what stands behind this head |
-//! | 32 | BLAKE3 digest of all that and of what stands behind |
-//! | … | what is removed, then what is added |
+//! | 8 | octets of the two sides |
+//! | 32 | BLAKE3 digest of all fields above and of the two sides |
+//! | … | side with the removed records, side with the added records |
 //!
-//! A side has its numbers of names and RRsets, and its octets of names and of records (4 each, the last in 8); then, as the
-//! chunks of [`compiled`](crate::compiled) zones have them: for each name its length and, in the upper three octets, its number of RRsets; for
-//! each RRset type and type covered in 2 each, TTL, number of records and octets of the records in 4 each; the names; the
-//! records, each with its length in two octets (big-endian) before it.
+//! A side has this format:
+//!
+//! - Number of names, number of RRsets, octets of the names (4 octets each), octets of the records
+//!   (8 octets).
+//! - For each name, 4 octets: its length in the lowest octet, its number of RRsets in the upper
+//!   three.
+//! - For each RRset: type and covered type (2 octets each), TTL, number of records, octets of the
+//!   records (4 octets each).
+//! - The names.
+//! - The records, each preceded by its length in two octets (big-endian).
+//!
+//! The names and RRsets have the same format as in the chunks of [`compiled`](crate::compiled)
+//! zones.
 
 use crate::change::ChangeSet;
 use crate::contents::Contents;
@@ -21,24 +30,24 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 const MARK: [u8; 4] = *b"NSCE";
-/// Octets of an entry's head in front of its digest.
+/// Octets of the head of an entry before the digest.
 pub(super) const SEALED: usize = 24;
-/// Octets of an entry's head.
+/// Octets of the head of an entry.
 pub(super) const HEAD: usize = SEALED + 32;
-/// Octets of the numbers in front of a side.
+/// Octets of the numbers at the start of a side.
 pub(super) const SIZES: usize = 20;
 pub(super) const NODE: usize = 4;
 pub(super) const RRSET: usize = 16;
-/// Octets that are read at once when a journal is opened.
+/// Number of octets that are read at once when a journal is opened.
 const WINDOW: usize = 1 << 20;
 
-/// Where an entry is.
+/// Location of an entry in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) offset: u64,
-    /// Its octets, the head included.
+    /// Size of the entry in octets, including the head.
     pub(super) octets: u64,
 }
 
@@ -48,7 +57,7 @@ impl Entry {
     }
 }
 
-/// The octets of an entry.
+/// Encodes a change as an entry.
 pub(super) fn encode(change: &ChangeSet, from: u32, to: u32) -> Vec<u8> {
     let mut out = vec![0; HEAD];
     push_side(change.removed(), &mut out);
@@ -60,7 +69,7 @@ pub(super) fn encode(change: &ChangeSet, from: u32, to: u32) -> Vec<u8> {
     out
 }
 
-/// Writes length and digest of an entry into its head.
+/// Writes the length and the digest of an entry into its head.
 pub(super) fn finish_entry(out: &mut [u8]) {
     let body = (out.len() - HEAD) as u64;
     out[16..SEALED].copy_from_slice(&body.to_le_bytes());
@@ -89,7 +98,8 @@ fn push_side(side: &Contents, out: &mut Vec<u8>) {
     out.extend_from_slice(&side.rdata);
 }
 
-/// The entries that follow on each other from `start` on, up to the first that is not as it was written; and where they end.
+/// Returns the consecutive valid entries from `start` on, and the offset of their end. An entry is
+/// invalid if its digest is wrong or it does not continue from the serial of the previous entry.
 pub(super) fn scan(file: &File, start: u64, octets: u64) -> io::Result<(Vec<Entry>, u64)> {
     let (mut entries, mut at) = (Vec::<Entry>::new(), start);
     let mut window = Vec::new();
@@ -125,7 +135,7 @@ fn scan_entry(file: &File, at: u64, octets: u64, window: &mut Vec<u8>) -> io::Re
     Ok(is_whole.then_some(Entry { from, to, offset: at, octets: HEAD as u64 + body }))
 }
 
-/// The serials and the octets behind the head.
+/// Returns the two serials, and the number of octets after the head.
 pub(super) fn read_head(head: &[u8; HEAD]) -> Option<(u32, u32, u64)> {
     let body: [u8; 8] = head[16..SEALED].try_into().ok()?;
     (head[..4] == MARK).then(|| (word(head, 4), word(head, 8), u64::from_le_bytes(body)))

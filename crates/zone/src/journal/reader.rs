@@ -1,8 +1,9 @@
-//! Reading a change record by record, in bounded memory: of each part of its entry (heads of names, heads of RRsets, names,
-//! records) a window is held.
+//! Reader for the records of a change. It uses bounded memory: a window of each part of the entry
+//! (heads of names, heads of RRsets, names, records).
 //!
-//! As much as is read of the parts is hashed from the entry's front, so that no step takes long and the digest is there with
-//! the last record. Whether the entry is as it was written shows at its end alone: until then what was read is not to be relied on.
+//! With each read of a part, the same number of octets is hashed, from the start of the entry on.
+//! So no step takes long, and the digest is complete with the last record. Only the end shows
+//! whether the entry is valid, so a caller must not rely on the records before that.
 
 use super::entry::{self, Entry, HEAD, NODE, RRSET, SEALED, SIZES, word};
 use super::{Changes, JournalError};
@@ -14,30 +15,32 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Octets of a part that are read at once; what one record needs may be as many again.
+/// Number of octets of a part that are read at once. One record may need the same number of octets
+/// again.
 const WINDOW: usize = 1 << 16;
-/// Octets of a record at most, its length included.
+/// Maximum octets of a record, including its length.
 const RECORD_MOST: u32 = 2 + u16::MAX as u32;
 
 /// A record that a change removes or adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeRecord<'r> {
-    /// Its owner.
+    /// Owner of the record.
     pub owner: NameRef<'r>,
-    /// Its type.
+    /// Type of the record.
     pub rtype: Rtype,
-    /// Its TTL.
+    /// TTL in seconds.
     pub ttl: u32,
-    /// Its RDATA, uncompressed.
+    /// RDATA with uncompressed names.
     pub rdata: &'r [u8],
-    /// Whether it is added; it is removed else.
+    /// Whether the record is added; otherwise it is removed.
     pub is_added: bool,
-    /// Whether it is the first one of its owner. The SOA record, which comes before all others of its side, is one apart.
+    /// Whether it is the first record of its owner. The SOA record, which is the first record of
+    /// its side, and the first record after it both count as the first.
     pub begins_owner: bool,
 }
 
-/// Reads the records of a change in the order of an incremental transfer (RFC 1995 §4): the SOA record that is removed, what
-/// else is, the SOA record that is added, what else is.
+/// Reads the records of a change in the order of an incremental transfer (RFC 1995 §4): the removed
+/// SOA record, the other removed records, the added SOA record, the other added records.
 #[derive(Debug)]
 pub struct ChangeReader {
     path: PathBuf,
@@ -50,16 +53,16 @@ pub struct ChangeReader {
 }
 
 impl Changes {
-    /// Begins to read the change at `index`, record by record; `None` behind the last.
+    /// Starts to read the change at `index`. Returns `None` if there is no such change.
     ///
     /// # Errors
-    /// [`JournalError::Altered`]; those of the system.
+    /// [`JournalError::Altered`]; errors of the system.
     pub fn open(&self, index: usize) -> Option<Result<ChangeReader, JournalError>> {
         self.entries.get(index).map(|entry| ChangeReader::new(self, *entry))
     }
 }
 
-/// Why reading goes no further.
+/// Reason why reading stops.
 enum Stop {
     Altered,
     System(io::Error),
@@ -84,10 +87,11 @@ impl ChangeReader {
         Ok(Self { path, apex, entry, source, side, is_added: false, is_over: false })
     }
 
-    /// Goes on to the next record, at first to the first one; false behind the last, when all was as it was written.
+    /// Moves to the next record; the first call moves to the first record. Returns `false` after
+    /// the last record if the digest of the entry is correct.
     ///
     /// # Errors
-    /// [`JournalError::Altered`], at the latest in place of the end; those of the system.
+    /// [`JournalError::Altered`], at the latest after the last record; errors of the system.
     pub fn advance(&mut self) -> Result<bool, JournalError> {
         self.try_advance().map_err(|stop| error_of(stop, &self.path, self.entry))
     }
@@ -114,7 +118,7 @@ impl ChangeReader {
         }
     }
 
-    /// The record that [`ChangeReader::advance`] has gone on to.
+    /// Returns the current record.
     #[must_use]
     pub fn record(&self) -> ChangeRecord<'_> {
         let side = &self.side;
@@ -124,7 +128,7 @@ impl ChangeReader {
         ChangeRecord { owner, rtype, ttl, rdata, is_added: self.is_added, begins_owner: side.begins_owner }
     }
 
-    /// Octets that are held of the entry.
+    /// Octets of memory that the reader uses for the entry.
     #[must_use]
     pub fn held(&self) -> usize {
         let side = &self.side;
@@ -140,7 +144,7 @@ fn error_of(stop: Stop, path: &std::path::Path, entry: Entry) -> JournalError {
     }
 }
 
-/// The file, and how far the entry is hashed.
+/// The file, and the range of the entry that is not hashed yet.
 #[derive(Debug)]
 struct Source {
     file: Arc<File>,
@@ -165,7 +169,8 @@ impl Source {
         Ok(Self { file, hasher, expected, hashed, window: Vec::new() })
     }
 
-    /// Reads `buffer` from `at` on, and hashes as much from where hashing has come to.
+    /// Fills `buffer` with the octets at `at`. Hashes the same number of octets from the end of the
+    /// hashed range.
     fn read(&mut self, buffer: &mut [u8], at: u64) -> Result<(), Stop> {
         self.file.read_exact_at(buffer, at)?;
         self.hash(buffer.len() as u64)
@@ -182,20 +187,21 @@ impl Source {
         Ok(())
     }
 
-    /// Hashes the rest, which are a few numbers where all parts were read.
+    /// Hashes the rest and compares the digest. If all parts were read, the rest is only a few
+    /// numbers.
     fn finish(&mut self) -> Result<(), Stop> {
         self.hash(self.hashed.end - self.hashed.start)?;
         if *self.hasher.finalize().as_bytes() == self.expected { Ok(()) } else { Err(Stop::Altered) }
     }
 }
 
-/// A part of a side, of which a window is held.
+/// A part of a side, with a window of it in memory.
 #[derive(Debug)]
 struct Part {
-    /// What of it has not been read, in the file.
+    /// Range in the file that has not been read.
     unread: Range<u64>,
     buffer: Vec<u8>,
-    /// Octets of the window that have been taken.
+    /// Octets of the window that have been consumed.
     taken: usize,
 }
 
@@ -204,7 +210,8 @@ impl Part {
         Self { unread: start..start.saturating_add(octets), buffer: Vec::new(), taken: 0 }
     }
 
-    /// Takes `octets`: where they are in the window, until more are taken.
+    /// Consumes `octets` octets. Returns their range in the window, which is valid until the next
+    /// call.
     fn take(&mut self, octets: usize, source: &mut Source) -> Result<Range<usize>, Stop> {
         if self.buffer.len() - self.taken < octets {
             self.buffer.drain(..self.taken);
@@ -222,18 +229,18 @@ impl Part {
         Ok(self.taken - octets..self.taken)
     }
 
-    /// Whether all of it was taken.
+    /// Whether the part is completely consumed.
     fn is_over(&self) -> bool {
         self.unread.is_empty() && self.taken == self.buffer.len()
     }
 }
 
-/// The RRset whose records are read.
+/// The rest of the current RRset.
 #[derive(Clone, Copy, Debug)]
 struct RrsetLeft {
     rtype: Rtype,
     ttl: u32,
-    /// Records and octets that are left.
+    /// Number of remaining records, and of their octets.
     count: u32,
     octets: u32,
 }
@@ -247,28 +254,28 @@ impl RrsetLeft {
     }
 }
 
-/// One side of the change, in the form that [`entry`] describes.
+/// One side of a change, in the format that [`entry`] describes.
 #[derive(Debug)]
 struct Side {
     nodes: Part,
     rrsets: Part,
     names: Part,
     records: Part,
-    /// Where it ends in the file.
+    /// Offset of the end of the side in the file.
     end: u64,
-    /// RDATA of the SOA record: what is read is in front of it, or it.
+    /// RDATA of the SOA record; `None` after the reader has moved beyond this record.
     soa: Option<Vec<u8>>,
     is_begun: bool,
     owner: Vec<u8>,
     begins_owner: bool,
     rrsets_left: u32,
     rrset: RrsetLeft,
-    /// Where the RDATA of the record is in the window.
+    /// Range of the RDATA of the current record in the window.
     record: Range<usize>,
 }
 
 impl Side {
-    /// The side that begins at `start`; its SOA record has this serial.
+    /// Opens the side that begins at `start`. Its SOA record must have this serial.
     fn open(source: &mut Source, start: u64, serial: u32, apex: NameRef<'_>) -> Result<Self, Stop> {
         let mut sizes = [0; SIZES];
         if source.hashed.end.saturating_sub(start) < SIZES as u64 {
@@ -307,12 +314,13 @@ impl Side {
             rrset,
             record: 0..0,
         };
-        // The SOA record is the apex's, which is the first name.
+        // The first name must be the apex, which owns the SOA record.
         side.next_owner(source, apex)?;
         if NameRef::from_checked(&side.owner) == apex { Ok(side) } else { Err(Stop::Altered) }
     }
 
-    /// Goes on to the next record, at first to the SOA record; false behind the last.
+    /// Moves to the next record; the first call moves to the SOA record. Returns `false` after the
+    /// last record.
     fn advance(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<bool, Stop> {
         if !self.is_begun {
             self.is_begun = true;
@@ -336,7 +344,7 @@ impl Side {
         Ok(true)
     }
 
-    /// Goes on to the next RRset that is not the SOA record, of the same owner or of the next.
+    /// Moves to the next RRset of the same owner or of the next one. Skips the SOA record.
     fn next_rrset(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<bool, Stop> {
         if self.rrsets_left == 0 {
             if self.nodes.is_over() {
@@ -386,7 +394,7 @@ impl Side {
     }
 }
 
-/// The SOA record with `serial`, which is among the RRsets of the first name.
+/// Finds the SOA record with `serial` among the RRsets of the first name.
 fn find_soa(
     [nodes, rrsets, records]: [&Part; 3],
     serial: u32,

@@ -1,14 +1,14 @@
-//! Checks of the records at the apex: the times of the SOA record, CDS and CDNSKEY.
+//! Checks of the records at the apex: SOA record, CDS and CDNSKEY.
 
 use super::finding::{Findings, Problem};
 use super::hostname;
 use crate::contents::{Contents, Soa};
 use nonesuch_proto::{NameRef, Rtype};
 
-/// Longest time that negative answers should be cached, in seconds (RFC 2308 §5).
+/// Recommended maximum TTL of negative answers in caches, in seconds (RFC 2308 §5).
 const NEGATIVE_TTL: u32 = 86_400;
 
-/// Checks what the apex alone has.
+/// Checks records that exist only at the apex.
 pub(super) fn check(contents: &Contents, findings: &mut Findings) {
     check_times(contents, findings);
     check_primary(contents, findings);

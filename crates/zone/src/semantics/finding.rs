@@ -1,10 +1,10 @@
-//! What semantic checks find: where, and what.
+//! Results of the semantic checks.
 
 use nonesuch_crypto::DigestType;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::collections::BTreeMap;
 
-/// Records with a problem.
+/// A problem of an RRset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{owner} {rtype}: {problem}")]
 pub struct Finding {
@@ -16,11 +16,12 @@ pub struct Finding {
     pub problem: Problem,
 }
 
-/// A problem of an RRset. The zone can be served with it.
+/// A problem of an RRset. It does not prevent serving the zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The target of an NS, MX or SRV record is a name of the zone that has no address (RFC 1912 §2.4, §2.8).
+    /// The target of an NS, MX or SRV record is a name in the zone without an address (RFC 1912
+    /// §2.4, §2.8).
     #[error("{target} has no A or AAAA record in this zone: add one, or correct the name")]
     TargetHasNoAddress {
         /// The target.
@@ -32,40 +33,43 @@ pub enum Problem {
         /// The target.
         target: Name,
     },
-    /// The target of an NS, MX or SRV record is below a DNAME record, which makes an alias of it (RFC 6672 §2.3).
+    /// The target of an NS, MX or SRV record is below a DNAME record and therefore an alias (RFC
+    /// 6672 §2.3).
     #[error("{target} is below a DNAME record, and so an alias: give a name with addresses")]
     TargetBelowDname {
         /// The target.
         target: Name,
     },
-    /// The target of an NS, MX or SRV record looks like an IPv4 address.
+    /// The target of an NS, MX, SRV or PTR record has the form of an IPv4 address.
     #[error("{target} is an address and no name: give the name of the host")]
     TargetIsAddress {
         /// The target.
         target: Name,
     },
-    /// The target of an NS, MX, SRV or PTR record, or the primary server of the SOA record, is no hostname (RFC 1123 §2.1).
+    /// The target of an NS, MX, SRV or PTR record, or the primary server in the SOA record, is not
+    /// a hostname (RFC 1123 §2.1).
     #[error("{target} is no hostname: labels have letters, digits and inner hyphens (RFC 1123 section 2.1)")]
     TargetNotHostname {
         /// The target.
         target: Name,
     },
-    /// The owner of an A, AAAA or MX record is no hostname (RFC 1123 §2.1).
+    /// The owner of an A, AAAA or MX record is not a hostname (RFC 1123 §2.1).
     #[error("the owner is no hostname: labels have letters, digits and inner hyphens (RFC 1123 section 2.1)")]
     OwnerNotHostname,
-    /// A delegation has a name server in the delegated zone, without an address: resolvers cannot reach it (RFC 9471 §2.1).
+    /// A name server of a delegation is in the delegated zone and has no address in this zone, so
+    /// resolvers cannot reach it (RFC 9471 §2.1).
     #[error("glue is missing: {target} has no A or AAAA record; add one, or remove the name server")]
     MissingGlue {
         /// The name server.
         target: Name,
     },
-    /// An address at or below a zone cut that no NS record of the zone names.
+    /// An address at or below a zone cut to which no NS record of the zone refers.
     #[error("occluded by the delegation of {cut}, and no NS record names it as a server: remove it")]
     UnusedGlue {
         /// The zone cut.
         cut: Name,
     },
-    /// Records at or below a zone cut that belong to the delegated zone (RFC 1034 §4.2.1).
+    /// Records at or below a zone cut that belong in the delegated zone (RFC 1034 §4.2.1).
     #[error("occluded by the delegation of {cut}: move it to that zone, or remove it")]
     BelowCut {
         /// The zone cut.
@@ -85,38 +89,40 @@ pub enum Problem {
         "the name has a DS record and no NS record: it is no delegation; remove the DS record (RFC 4035 section 2.4)"
     )]
     DsWithoutNs,
-    /// The digest type of a DS record is unknown: validators ignore the record (RFC 4509 §3).
+    /// The digest type of a DS record is unknown. Validators ignore the record (RFC 4509 §3).
     #[error("DS {tag} has the unknown digest type {}: validators ignore it", digest_type.0)]
     UnknownDigestType {
-        /// Tag in the record.
+        /// Key tag in the DS record.
         tag: u16,
-        /// Its digest type.
+        /// Digest type in the DS record.
         digest_type: DigestType,
     },
-    /// The digest of a DS record has another length than its digest type gives.
+    /// The length of the digest in a DS record is wrong for its digest type.
     #[error("DS {tag} has a {digest_type} digest of {found} octets, not {expected}: it matches no key")]
     DigestLength {
-        /// Tag in the record.
+        /// Key tag in the DS record.
         tag: u16,
-        /// Its digest type.
+        /// Digest type in the DS record.
         digest_type: DigestType,
-        /// Octets of such digests.
+        /// Length for this digest type, in octets.
         expected: usize,
-        /// Octets of this digest.
+        /// Length in the DS record, in octets.
         found: usize,
     },
-    /// CDS records without CDNSKEY records, or the reverse: some parents read CDS, some CDNSKEY (RFC 7344 §4).
+    /// CDS records without CDNSKEY records, or the reverse. Some parents read CDS, others CDNSKEY
+    /// (RFC 7344 §4).
     #[error(
         "there are no {missing} records: publish both types, parents read one or the other (RFC 7344 section 4)"
     )]
     OneOfCdsAndCdnskey {
-        /// The type without records.
+        /// The missing type.
         missing: Rtype,
     },
-    /// A label `*` other than the first: it is no wildcard (RFC 4592 §2.1.1).
+    /// A label `*` that is not the first label. The name is not a wildcard (RFC 4592 §2.1.1).
     #[error("the label * is not the first label: the name is no wildcard (RFC 4592 section 2.1.1)")]
     InternalWildcard,
-    /// The TTL is above the expire time of the SOA record: caches have the records longer than secondaries that lose the primary.
+    /// The TTL exceeds the expire time of the SOA record. Caches can then use the records for a
+    /// longer time than a secondary that has lost its primary.
     #[error("the TTL {ttl} s is above the SOA expire time {expire} s: lower it, or raise the expire time")]
     TtlAboveExpire {
         /// TTL of the RRset, in seconds.
@@ -124,7 +130,7 @@ pub enum Problem {
         /// Expire time, in seconds.
         expire: u32,
     },
-    /// The retry time of the SOA record is above its refresh time (RFC 1912 §2.2).
+    /// The retry time of the SOA record exceeds its refresh time (RFC 1912 §2.2).
     #[error("the retry time {retry} s is above the refresh time {refresh} s (RFC 1912 section 2.2)")]
     RetryAboveRefresh {
         /// Retry time, in seconds.
@@ -132,7 +138,8 @@ pub enum Problem {
         /// Refresh time, in seconds.
         refresh: u32,
     },
-    /// The expire time of the SOA record leaves secondaries no time for a second attempt (RFC 1912 §2.2).
+    /// The expire time of the SOA record is so short that a secondary has no time for a second
+    /// attempt (RFC 1912 §2.2).
     #[error(
         "the expire time {expire} s is below refresh time plus retry time, {least} s: one failed refresh makes secondaries drop the \
          zone (RFC 1912 section 2.2)"
@@ -143,16 +150,16 @@ pub enum Problem {
         /// Refresh time plus retry time, in seconds.
         least: u64,
     },
-    /// Caches keep negative answers for more than a day (RFC 2308 §5).
+    /// Caches store negative answers for more than one day (RFC 2308 §5).
     #[error("resolvers cache negative answers for {ttl} s: more than a day is too long (RFC 2308 section 5)")]
     LongNegativeTtl {
-        /// The lesser of TTL and minimum field of the SOA record, in seconds.
+        /// The lower of the TTL and the minimum field of the SOA record, in seconds.
         ttl: u32,
     },
 }
 
 impl Problem {
-    /// The kind of problem, for programs: words with hyphens.
+    /// Returns a stable identifier of the kind of problem: words joined with hyphens.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -179,7 +186,7 @@ impl Problem {
         }
     }
 
-    /// The name that the records lead to, or that occludes them.
+    /// Returns the target name of the records, or the name that occludes them.
     #[must_use]
     pub const fn target(&self) -> Option<&Name> {
         match self {
@@ -196,12 +203,12 @@ impl Problem {
     }
 }
 
-/// All findings in a zone: the first of each kind, and how many there are.
+/// The findings in a zone: the first ones of each kind, and their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     limit: usize,
     list: Vec<Finding>,
-    /// By [`Problem::code`].
+    /// Number of findings for each [`Problem::code`].
     counts: BTreeMap<&'static str, usize>,
 }
 
@@ -210,25 +217,26 @@ impl Findings {
         Self { limit, ..Self::default() }
     }
 
-    /// The first findings of each kind, in canonical order of owners, then by type.
+    /// The first findings of each kind, in canonical order of the owners, then by type.
     #[must_use]
     pub fn list(&self) -> &[Finding] {
         &self.list
     }
 
-    /// How many there are of each kind, by [`Problem::code`].
+    /// Number of findings for each [`Problem::code`].
     #[must_use]
     pub const fn counts(&self) -> &BTreeMap<&'static str, usize> {
         &self.counts
     }
 
-    /// How many there are.
+    /// Total number of findings.
     #[must_use]
     pub fn total(&self) -> usize {
         self.counts.values().sum()
     }
 
-    /// For a log: a line with all counts, and the first findings, `most` of them; none where there are no findings.
+    /// Returns lines for the log: a summary with all counts, then the first findings, at most
+    /// `most`. Without findings the list is empty.
     #[must_use]
     pub fn lines(&self, most: usize) -> Vec<String> {
         let total = self.total();
@@ -253,7 +261,7 @@ impl Findings {
         }
     }
 
-    /// Appends the findings of other nodes, with the same limit.
+    /// Appends the findings of other nodes. The limit applies to the sum.
     pub(super) fn append(&mut self, other: Self) {
         let mut counts = self.counts.clone();
         for finding in other.list {

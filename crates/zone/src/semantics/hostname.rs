@@ -1,8 +1,8 @@
-//! Names of hosts (RFC 952, RFC 1123 §2.1), and names that are something else by mistake.
+//! Hostnames (RFC 952, RFC 1123 §2.1), and names that are probably mistakes.
 
 use nonesuch_proto::NameRef;
 
-/// Which octets a label of a hostname may have.
+/// Octets that are allowed in a label of a hostname.
 const INNER: [bool; 256] = {
     let mut inner = [false; 256];
     let mut octet = 0u8;
@@ -13,7 +13,7 @@ const INNER: [bool; 256] = {
     inner
 };
 
-/// Whether all labels have letters, digits and inner hyphens alone.
+/// Whether all labels consist of letters, digits and inner hyphens.
 pub(super) fn is_hostname(name: NameRef<'_>) -> bool {
     name.labels().all(|label| {
         label.first() != Some(&b'-')
@@ -22,18 +22,18 @@ pub(super) fn is_hostname(name: NameRef<'_>) -> bool {
     })
 }
 
-/// Whether hosts can have the name: a hostname, or a wildcard that stands for some.
+/// Whether the name can be the owner of host records: a hostname, or a wildcard below one.
 pub(super) fn is_host_owner(name: NameRef<'_>) -> bool {
     is_hostname(name) || name.is_wildcard() && name.parent().is_some_and(is_hostname)
 }
 
 /// Whether a label other than the first is `*`.
 pub(super) fn has_internal_wildcard(name: NameRef<'_>) -> bool {
-    // Most names have no such octet at all.
+    // Fast path: most names contain no `*`.
     memchr::memchr(b'*', name.wire()).is_some() && name.labels().skip(1).any(|label| label == b"*")
 }
 
-/// Whether PTR records at the name lead from addresses to hosts.
+/// Whether the name is in the reverse tree (in-addr.arpa or ip6.arpa).
 pub(super) fn is_reverse(name: NameRef<'_>) -> bool {
     let mut labels = name.labels().collect::<Vec<_>>().into_iter().rev();
     let (top, second) = (labels.next().unwrap_or_default(), labels.next().unwrap_or_default());
@@ -41,7 +41,8 @@ pub(super) fn is_reverse(name: NameRef<'_>) -> bool {
         && [&b"in-addr"[..], b"ip6"].iter().any(|zone| second.eq_ignore_ascii_case(zone))
 }
 
-/// Whether an IPv4 address was written for a name: four numbers, with or without the apex behind them.
+/// Whether the name has the form of an IPv4 address: four numbers, either alone or followed by the
+/// apex.
 pub(super) fn is_address(name: NameRef<'_>, apex: NameRef<'_>) -> bool {
     let is_number = |label: &[u8]| std::str::from_utf8(label).is_ok_and(|text| text.parse::<u8>().is_ok());
     let is_bare =

@@ -1,4 +1,4 @@
-//! What the zone has at the target of an NS, MX or SRV record.
+//! Lookup of the targets of NS, MX, SRV and PTR records in the zone.
 
 use super::hostname;
 use crate::contents::{Contents, Node};
@@ -6,37 +6,37 @@ use crate::name_status::NameStatus;
 use nonesuch_proto::{MAX_NAME, NameRef, Rtype, WildcardRoom};
 use std::sync::atomic::AtomicBool;
 
-/// A zone while it is checked.
+/// State of the semantic checks of a zone.
 pub(super) struct Checker<'z> {
     pub(super) contents: &'z Contents,
     pub(super) standings: Vec<NameStatus>,
-    /// For each node at or below a zone cut, whether an NS record names it.
+    /// For each node at or below a zone cut, whether an NS record refers to it.
     pub(super) is_glue: Vec<AtomicBool>,
     /// Expire field of the SOA record, in seconds.
     pub(super) expire: u32,
     pub(super) limit: usize,
 }
 
-/// What the zone has at a name.
+/// Result of the lookup of a name in the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolution {
     /// The name is not in the zone.
     OutOfZone,
-    /// Addresses of the zone's own.
+    /// The name has authoritative addresses.
     Address,
-    /// Addresses at or below a zone cut, at the node with this index.
+    /// The name has addresses at or below a zone cut, at the node with this index.
     Glue(usize),
-    /// The name is at or below a zone cut, and the zone has no address of it.
+    /// The name is at or below a zone cut, and the zone has no address for it.
     Delegated,
-    /// A CNAME record.
+    /// The name has a CNAME record.
     Alias,
     /// The name is below a DNAME record.
     BelowDname,
-    /// Neither addresses nor an alias.
+    /// The name has neither addresses nor an alias.
     NoAddress,
 }
 
-/// Facts of a target that hold for each record with it.
+/// Properties of a target. They are the same for all records with this target.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target<'z> {
     pub(super) name: NameRef<'z>,
@@ -45,11 +45,11 @@ pub(super) struct Target<'z> {
     pub(super) resolution: Resolution,
 }
 
-/// Targets that were looked up last. Most delegations have one of few sets of name servers.
+/// Cache of recent lookups. Most delegations use one of a few sets of name servers.
 pub(super) struct Targets<'z>(Vec<Option<Target<'z>>>);
 
 const TARGETS: usize = 8192;
-/// Names behind that of a record where its target is looked for first.
+/// Number of nodes, from the owner of the record on, that are searched first for the target.
 const NEAR: usize = 4;
 
 impl<'z> Targets<'z> {
@@ -57,7 +57,7 @@ impl<'z> Targets<'z> {
         Self(vec![None; TARGETS])
     }
 
-    /// The facts of `name`, a target in the records of `node`.
+    /// Looks up `name`, a target in the records of `node`.
     pub(super) fn find(&mut self, checker: &Checker<'z>, node: Node<'z>, name: NameRef<'z>) -> Target<'z> {
         if !name.is_at_or_below(checker.contents.apex().view()) {
             return checker.target(name, Resolution::OutOfZone);
@@ -80,7 +80,8 @@ impl<'z> Checker<'z> {
         Target { name, is_address, is_hostname: hostname::is_hostname(name), resolution }
     }
 
-    /// Resolves a name of the zone; `found` is its node, or its place in the order.
+    /// Resolves a name in the zone. `found` is its node, or the index at which it would be
+    /// inserted.
     fn resolve(&self, name: NameRef<'_>, found: Result<Node<'z>, usize>) -> Resolution {
         match found {
             Ok(node) => self.resolve_node(node),
@@ -88,7 +89,8 @@ impl<'z> Checker<'z> {
         }
     }
 
-    /// Finds a name below that of `node`: glue of a delegation comes right behind its name servers.
+    /// Finds a name below the name of `node`. The glue of a delegation usually follows its NS
+    /// records directly.
     fn find_near(&self, node: Node<'z>, name: NameRef<'_>) -> Result<Node<'z>, usize> {
         let near = (node.index()..self.contents.node_count()).take(NEAR);
         let found = near.map(|index| self.contents.node(index)).find(|near| near.name() == name);
@@ -107,8 +109,9 @@ impl<'z> Checker<'z> {
         }
     }
 
-    /// Resolves a name without records; `at` is its place in the order. Looks for a zone cut or DNAME record above it, from the
-    /// apex down, and else for the wildcard at its closest encloser (RFC 4592 §3.3.1).
+    /// Resolves a name without records; `at` is the index at which it would be inserted. Searches,
+    /// from the apex down, for a zone cut or a DNAME record above the name, and then for the
+    /// wildcard at its closest encloser (RFC 4592 §3.3.1).
     fn resolve_missing(&self, at: usize, target: NameRef<'_>) -> Resolution {
         let apex = self.contents.apex().view();
         let mut encloser = apex;
@@ -133,7 +136,8 @@ impl<'z> Checker<'z> {
         wildcard.map_or(Resolution::NoAddress, |wildcard| self.resolve_node(wildcard))
     }
 
-    /// Whether there are names below `name`, which owns no records; `at` is its place in the order.
+    /// Whether a name exists below `name`, which owns no records; `at` is the index at which `name`
+    /// would be inserted.
     fn is_empty_non_terminal(&self, at: usize, name: NameRef<'_>) -> bool {
         at < self.contents.node_count() && self.contents.node(at).name().is_below(name)
     }
