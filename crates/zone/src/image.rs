@@ -1,29 +1,36 @@
-//! The compiled image of a zone: every RRset rendered as it goes into a response, and the indexes that find it.
+//! The image of a zone: the RRsets in the form in which responses contain them, and indexes to find
+//! them.
 //!
-//! An image never changes once made; the server swaps whole images.
+//! An image is immutable. To publish a new version of a zone, the server replaces the whole image.
 //!
 //! # Templates
-//! A *template* is an RRset with its RRSIGs in wire form. It is rendered for one base case: the question is
-//! the owner name itself (records of a chain of denial: the apex), and the template stands directly behind the question.
-//! Every compression pointer is right in the base case. Elsewhere a pointer needs one addition, since each
-//! leads either into a suffix of the question name (it moves with the length of the question name) or into
-//! the template itself (it moves with the template). `template::Patch` lists them. So adding an RRset to a response is one
-//! copy and a few additions. Where a pointer would lead nowhere (behind an alias to a name with other suffixes, or beyond
-//! offset 2^14), the name is written out in full.
 //!
-//! Templates are in this crate rather than in `proto`, because the base case depends on the zone: who owns the RRset, what
-//! occludes it, which glue belongs to it.
+//! A *template* is an RRset with its RRSIG records in wire format. It is rendered for one base
+//! case: the question name is the owner name (for NSEC, NSEC3 and NSEC5 records: the apex), and the
+//! template directly follows the question. Every compression pointer is correct in the base case.
+//! In any other case, a pointer needs one addition: a pointer to a suffix of the question name
+//! moves with the length of the question name, and a pointer into the template moves with the
+//! template. `template::Patch` lists the pointers. So to add an RRset to a response takes one copy
+//! and a few additions. Where a pointer would be wrong (after an alias to a name with other
+//! suffixes, or with an offset of 2^14 or more), the name is written in full.
+//!
+//! Templates are in this crate and not in `proto`, because the base case depends on the zone: the
+//! owner of the RRset, the names that occlude it, and the glue that belongs to it.
 //!
 //! # Sections
-//! An image is a few runs of octets (`Sections`), the same in memory and in a file ([`mod@file`]): a file is mapped and
-//! answered from as it is. Numbers in them are little-endian and need no alignment. The largest section has a *block*
-//! for each name, in canonical order (`node`); the others are indexes of blocks. Names that a zone cut or a DNAME occludes
-//! have none: queries for them find what occludes them. A generated zone of 100,000 delegations with NSEC and P-256 takes
-//! 342 octets for each delegation.
 //!
-//! Names are found by a hash table and predecessors (for NSEC) by the first octets of a sort key whose octet order is the
-//! canonical order (`index`); owners of hashes (NSEC3, NSEC5) by interpolation among the first octets of the hashes
-//! (`chain`). Compiling also determines which addresses belong to a referral, and which of them it needs (RFC 9471).
+//! An image consists of a few sections (`Sections`), which have the same format in memory and in a
+//! file ([`mod@file`]). So the server maps a file and answers from it directly. Numbers in the
+//! sections are little-endian and unaligned. The largest section has a *block* for each name, in
+//! canonical order (`node`); the other sections are indexes of blocks. Names that a zone cut or a
+//! DNAME record occludes have no block: the lookup finds the cut or the DNAME record. A generated
+//! zone of 100,000 delegations with NSEC and P-256 takes 342 octets for each delegation.
+//!
+//! A hash table finds names (`index`). For NSEC, predecessors are found by the first octets of a
+//! sort key whose octet order is the canonical order (`index`). The owners of NSEC3 and NSEC5
+//! records are found by interpolation on the first octets of the hashes (`chain`). The compilation
+//! also determines the addresses that a referral contains, and which of them it requires (RFC
+//! 9471).
 
 mod chain;
 mod check;
@@ -50,32 +57,33 @@ use nonesuch_proto::{Name, NameRef, Rtype};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A zone compiled for answering.
+/// A zone compiled for answering queries.
 #[derive(Clone)]
 pub struct Image {
     facts: ZoneSummary,
     sections: Sections,
-    /// Whether verification found the chain of denial to fit the zone; in no file.
+    /// Whether the denial chain was verified to match the zone. Image files do not store this.
     is_chain_verified: bool,
 }
 
-/// What an image says of the whole zone.
+/// Properties of the whole zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ZoneSummary {
-    /// In lower case.
+    /// Apex in lower case.
     apex: Name,
     serial: u32,
     is_signed: bool,
-    /// Place of the SOA RRset with the TTL of negative answers, among the RRsets of the apex.
+    /// Index of the SOA RRset with the TTL of negative answers, among the RRsets of the apex.
     negative_soa: u16,
     nsec3: Option<Nsec3Facts>,
     nsec5: Option<Nsec5Key>,
-    /// When all signatures are valid; `None` where there are none.
+    /// Period in which each RRset has a valid signature; `None` if there are no signatures.
     period: Option<ValidityPeriod>,
     signatures: u64,
 }
 
-/// Most NSEC3 iterations of a chain that is signed, verified or answered from; RFC 9276 §3.1 wants none at all.
+/// Maximum number of NSEC3 iterations of a chain that is signed, verified or used for answers. RFC
+/// 9276 §3.1 requires 0.
 pub const MAX_NSEC3_ITERATIONS: u16 = 500;
 
 /// Parameters of the NSEC3 chain (RFC 5155 §4.1).
@@ -85,33 +93,33 @@ struct Nsec3Facts {
     salt: Vec<u8>,
 }
 
-/// The key that the names of the NSEC5 chain are hashed with.
+/// Key with which the names of the NSEC5 chain are hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Nsec5Key {
     tag: u16,
     algorithm: u8,
 }
 
-/// The octets of an image.
+/// The sections of an image.
 #[derive(Clone, Default)]
 struct Sections {
-    /// A block for each name (`node`), each from a multiple of [`node::UNIT`] on.
+    /// A block for each name (`node`). The offset of each block is a multiple of [`node::UNIT`].
     blocks: Bytes,
-    /// The table of names (`index`).
+    /// The hash table of names (`index`).
     table: Bytes,
-    /// Names that own records, where the zone has an NSEC chain, or all names where it has no chain of denial, in canonical order: the first
-    /// octets of their sort keys, 8 each ...
+    /// First octets of the sort keys of names in canonical order, 8 octets each. With an NSEC
+    /// chain: the names that own records. Without any denial chain: all names.
     order_keys: Bytes,
-    /// ... and where their blocks are, 4 octets each.
+    /// Offsets of the blocks of these names, 4 octets each.
     order_nodes: Bytes,
-    /// Owners of the NSEC3 chain, in the order of hashes: 20 octets of each hash ...
+    /// Hashes of the owners in the NSEC3 chain, in order, 20 octets each.
     nsec3_hashes: Bytes,
-    /// ... and where their blocks are, 4 octets each.
+    /// Offsets of the blocks of these owners, 4 octets each.
     nsec3_nodes: Bytes,
-    /// The same of the NSEC5 chain, whose hashes have 32 octets.
+    /// The same for the NSEC5 chain, whose hashes have 32 octets.
     nsec5_hashes: Bytes,
     nsec5_nodes: Bytes,
-    /// What RRSIG records have in common ([`signature`]).
+    /// Forms: the common parts of RRSIG records ([`signature`]).
     forms: Bytes,
 }
 
@@ -159,59 +167,61 @@ impl Sections {
     }
 }
 
-/// What a look-up found.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub enum Lookup<'i> {
-    /// The name exists, or is an empty non-terminal.
+    /// The name exists, possibly as an empty non-terminal.
     Exact(ImageNode<'i>),
-    /// It does not, or is occluded; this is its closest encloser (RFC 4592 §3.3.1), or the zone cut or DNAME above it.
+    /// The name does not exist or is occluded. The node is the closest encloser (RFC 4592 §3.3.1),
+    /// or the zone cut or DNAME owner above the name.
     Encloser(ImageNode<'i>),
 }
 
 impl Image {
-    /// The zone's apex, in lower case.
+    /// Apex of the zone, in lower case.
     #[must_use]
     pub const fn apex(&self) -> NameRef<'_> {
         self.facts.apex.view()
     }
 
-    /// The SOA serial.
+    /// Serial in the SOA record.
     #[must_use]
     pub const fn serial(&self) -> u32 {
         self.facts.serial
     }
 
-    /// Whether there is a DNSKEY RRset at the apex and denial records to go with it.
+    /// Whether the apex has a DNSKEY RRset and the zone has a denial chain.
     #[must_use]
     pub const fn is_signed(&self) -> bool {
         self.facts.is_signed
     }
 
-    /// The image of a zone whose chain of denial was verified: its records prove what they are used for.
+    /// Marks the denial chain as verified: its records prove what the server uses them for.
     #[must_use]
     pub fn with_verified_chain(self) -> Self {
         Self { is_chain_verified: true, ..self }
     }
 
-    /// Whether the chain of denial was verified ([`Image::with_verified_chain`]).
+    /// Whether the denial chain was verified ([`Image::with_verified_chain`]).
     #[must_use]
     pub const fn is_chain_verified(&self) -> bool {
         self.is_chain_verified
     }
 
-    /// Octets of the image.
+    /// Octets of all sections.
     #[must_use]
     pub fn octets(&self) -> usize {
         self.sections.all().iter().map(|section| section.len()).sum()
     }
 
-    /// Whether both images have the same octets, and so give the same answers.
+    /// Whether both images have the same zone properties and the same sections, and therefore give the
+    /// same answers.
     #[must_use]
     pub fn has_octets_of(&self, other: &Self) -> bool {
         self.facts == other.facts && self.sections.all() == other.sections.all()
     }
 
-    /// When all signatures are valid, so that for every RRset one is; `None` where there are none.
+    /// Period in which each RRset has a valid signature; `None` if there are no signatures.
     #[must_use]
     pub const fn period(&self) -> Option<ValidityPeriod> {
         self.facts.period
@@ -223,14 +233,14 @@ impl Image {
         self.facts.signatures
     }
 
-    /// RDATA of the records of `rtype` at the apex; none where there is no such RRset.
+    /// Returns the RDATA of the records of `rtype` at the apex; empty if this RRset does not exist.
     #[must_use]
     pub fn apex_rdatas(&self, rtype: Rtype) -> Vec<Vec<u8>> {
         let records = self.node(0).template(rtype).map(Template::expand).unwrap_or_default();
         records.into_iter().filter(|record| record.rtype == rtype).map(|record| record.rdata).collect()
     }
 
-    /// Finds `name`, given in lower case and at or below the apex, or its closest encloser.
+    /// Finds `name` or its closest encloser. `name` must be in lower case and at or below the apex.
     #[must_use]
     pub fn find(&self, name: NameRef<'_>) -> Lookup<'_> {
         if let Some(node) = self.find_exact(name) {
@@ -249,7 +259,7 @@ impl Image {
         Lookup::Encloser(self.node(0))
     }
 
-    /// The node of `name`, given in lower case.
+    /// Returns the node of `name`, which must be in lower case.
     #[must_use]
     pub fn find_exact(&self, name: NameRef<'_>) -> Option<ImageNode<'_>> {
         debug_assert!(!name.wire().iter().any(u8::is_ascii_uppercase), "names are looked up in lower case");
@@ -263,17 +273,18 @@ impl Image {
         self.node(0).template_at(self.facts.negative_soa)
     }
 
-    /// The NSEC RRset that matches `name` or covers it: its owner is the last one at or before `name` in
-    /// canonical order. `None` where the zone has no NSEC chain, or that owner no NSEC record. `name` is in lower case and in the
-    /// zone.
+    /// Returns the NSEC RRset that matches or covers `name`: its owner is the last one at or before
+    /// `name` in canonical order. Returns `None` if the zone has no NSEC chain, or if this owner
+    /// has no NSEC record. `name` must be in lower case and in the zone.
     #[must_use]
     pub fn nsec_at_or_before(&self, name: NameRef<'_>) -> Option<Template<'_>> {
         let last = self.first_after(name).checked_sub(1)?;
         self.ordered(last)?.template(Rtype::NSEC)
     }
 
-    /// The last name from `from` on and before `before`, in canonical order, in the image of a zone that has no chain of
-    /// denial; both are names of the zone in lower case. Occluded names do not count.
+    /// Returns the last name in the range from `from` (included) to `before` (excluded), in
+    /// canonical order. Only for the image of a zone without a denial chain. Both names must be in
+    /// the zone and in lower case. Occluded names are ignored.
     #[must_use]
     pub fn last_name_in(&self, from: NameRef<'_>, before: NameRef<'_>) -> Option<ImageNode<'_>> {
         let after = self.first_after(before);
@@ -282,59 +293,62 @@ impl Image {
         (last.name().cmp_canonical(from) != Ordering::Less).then_some(last)
     }
 
-    /// The name at `place` of those that are listed in canonical order.
+    /// Returns the name at index `place` of the list in canonical order.
     fn ordered(&self, place: usize) -> Option<ImageNode<'_>> {
         let at = self.sections.order_nodes.as_chunks::<4>().0.get(place)?;
         Some(self.node(u32::from_le_bytes(*at)))
     }
 
-    /// Place of the first name after `name` among those that are listed in canonical order.
+    /// Returns the index of the first name after `name` in the list in canonical order.
     fn first_after(&self, name: NameRef<'_>) -> usize {
         let prefix = index::key_prefix(name, self.apex());
         let keys = self.sections.order_keys.as_chunks::<8>().0;
         let nodes = self.sections.order_nodes.as_chunks::<4>().0;
         let low = keys.partition_point(|key| u64::from_le_bytes(*key) < prefix);
         let is_tie = |key: &[u8; 8]| u64::from_le_bytes(*key) == prefix;
-        // Mostly there is none, which one look tells.
+        // Usually there are no ties, and one comparison shows it.
         let ties = if keys.get(low).is_some_and(is_tie) { keys[low..].partition_point(is_tie) } else { 0 };
         let at_or_before =
             |at: &[u8; 4]| self.node(u32::from_le_bytes(*at)).name().cmp_canonical(name) != Ordering::Greater;
         low + nodes.get(low..low + ties).map_or(0, |ties| ties.partition_point(at_or_before))
     }
 
-    /// Salt and iterations of the NSEC3 chain, where there is one that can be answered from: more than
-    /// [`MAX_NSEC3_ITERATIONS`] would let each query cost milliseconds.
+    /// Salt and iterations of the NSEC3 chain; `None` if there is no chain that the server can use.
+    /// With more than [`MAX_NSEC3_ITERATIONS`] iterations, each query would cost milliseconds.
     #[must_use]
     pub fn nsec3_parameters(&self) -> Option<(&[u8], u16)> {
         let facts = self.facts.nsec3.as_ref()?;
         (facts.iterations <= MAX_NSEC3_ITERATIONS).then_some((&facts.salt, facts.iterations))
     }
 
-    /// The NSEC3 RRset whose owner is `hash`.
+    /// Returns the NSEC3 RRset whose owner is `hash`.
     #[must_use]
     pub fn nsec3_matching(&self, hash: &[u8; 20]) -> Option<Template<'_>> {
         self.nsec3_chain().matching(hash)?.template(Rtype::NSEC3)
     }
 
-    /// The NSEC3 RRset that covers `hash`, which no owner equals; the last one covers what wraps around.
+    /// Returns the NSEC3 RRset that covers `hash`; `None` if an owner matches `hash`. The last
+    /// RRset covers the hashes that wrap around.
     #[must_use]
     pub fn nsec3_covering(&self, hash: &[u8; 20]) -> Option<Template<'_>> {
         self.nsec3_chain().covering(hash)?.template(Rtype::NSEC3)
     }
 
-    /// Key tag and algorithm of the VRF key that the names of the NSEC5 chain are hashed with, where there is one.
+    /// Key tag and algorithm of the VRF key with which the names of the NSEC5 chain are hashed;
+    /// `None` if there is no chain.
     #[must_use]
     pub fn nsec5_key(&self) -> Option<(u16, u8)> {
         self.facts.nsec5.map(|key| (key.tag, key.algorithm))
     }
 
-    /// The NSEC5 RRset whose owner is `hash`.
+    /// Returns the NSEC5 RRset whose owner is `hash`.
     #[must_use]
     pub fn nsec5_matching(&self, hash: &[u8; 32]) -> Option<Template<'_>> {
         self.nsec5_chain().matching(hash)?.template(Rtype::NSEC5)
     }
 
-    /// The NSEC5 RRset that covers `hash`, which no owner equals; the last one covers what wraps around.
+    /// Returns the NSEC5 RRset that covers `hash`; `None` if an owner matches `hash`. The last
+    /// RRset covers the hashes that wrap around.
     #[must_use]
     pub fn nsec5_covering(&self, hash: &[u8; 32]) -> Option<Template<'_>> {
         self.nsec5_chain().covering(hash)?.template(Rtype::NSEC5)

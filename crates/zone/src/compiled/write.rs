@@ -1,4 +1,5 @@
-//! Writing compiled zones, from front to end: nothing need be known beforehand, and there is no place to seek in.
+//! Writer for compiled zones. It writes from start to end, so it needs no totals in advance and no
+//! seeking in the output.
 
 use super::block::Block;
 use super::directory::{Directory, Entry, MIXED};
@@ -12,19 +13,20 @@ use crate::splice::{Part, Splice};
 use std::io::Write;
 use std::ops::Range;
 
-/// Writes `contents` as a compiled zone; `verification` says what was verified of them.
+/// Writes `contents` as a compiled zone. `verification` is written to the header.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(contents: &Contents, verification: Verification, out: &mut impl Write) -> io::Result<()> {
     write_in_chunks(contents, verification, CHUNK, out)
 }
 
-/// As [`write()`], in chunks that are ended when they have so many octets. Where a part of a zone stays, it is passed on in
-/// chunks: short ones are sooner free of changes, long ones take a shorter directory.
+/// Same as [`write()`], but a chunk ends when it has at least `octets` octets. When a zone changes,
+/// unchanged chunks are copied: a short chunk is less often affected by a change, and long chunks
+/// make the directory smaller.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_in_chunks(
     contents: &Contents,
     verification: Verification,
@@ -37,11 +39,12 @@ pub fn write_in_chunks(
     writer.finish()
 }
 
-/// Writes `splice` as a compiled zone, without a copy of it; otherwise as [`write()`]. Chunks of a compiled zone that stay
-/// whole are passed on as they are. Records that were read with different TTLs have that of their RRset.
+/// Same as [`write()`], for a splice, which is not copied first. Whole chunks of a compiled zone
+/// are copied unchanged. In an RRset that was read with different TTLs, all records get the TTL of
+/// the RRset.
 ///
 /// # Errors
-/// Those of `out`, and of reading what is passed on.
+/// Errors of `out`, and errors of reading the copied parts.
 pub fn write_splice(splice: &Splice<'_>, verification: Verification, out: &mut impl Write) -> io::Result<()> {
     let octets = splice.parts().iter().find_map(|part| match part {
         Part::Nodes(..) => None,
@@ -65,13 +68,13 @@ struct Writer<'o, 'z, W> {
     block: Block<'o, W>,
     header: [u8; HEADER],
     directory: Directory,
-    /// Whether there are chunks that are passed on.
+    /// Whether unchanged chunks are copied.
     passes_on: bool,
-    /// Names that are to become the next chunk.
+    /// Names for the next chunk.
     gathering: ChunkBuilder,
-    /// For the patterns of the zone that chunks are passed on from their numbers here.
+    /// For each pattern number of `numbered`, the pattern number in the new file.
     numbers: Vec<u16>,
-    /// That zone.
+    /// The zone whose pattern numbers are in `numbers`.
     numbered: Option<&'z StoredZone>,
 }
 
@@ -97,7 +100,7 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
         if ends { self.end_chunk() } else { Ok(()) }
     }
 
-    /// Ends the chunk that is gathered, if there is any.
+    /// Writes the current chunk if it is not empty.
     fn end_chunk(&mut self) -> io::Result<()> {
         if self.gathering.is_empty() {
             return Ok(());
@@ -116,7 +119,7 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
         pushed.ok_or_else(too_large)
     }
 
-    /// Writes the names at `places` of a compiled zone.
+    /// Writes the nodes `places` of a compiled zone.
     fn put_places(&mut self, zone: &'z StoredZone, places: Range<usize>) -> io::Result<()> {
         let mut at = places.start;
         while at < places.end {
@@ -143,7 +146,7 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
         Ok(())
     }
 
-    /// Writes chunks as they are.
+    /// Copies chunks unchanged.
     fn pass_on(&mut self, zone: &'z StoredZone, chunks: Range<usize>) -> io::Result<()> {
         if !self.numbered.is_some_and(|numbered| std::ptr::eq(numbered, zone)) {
             self.numbers.clear();

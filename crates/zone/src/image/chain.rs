@@ -1,13 +1,13 @@
-//! Chains of hashes: the owners of NSEC3 records (RFC 5155) and of NSEC5 records (draft-vcelak-nsec5), in the order of
-//! their hashes.
+//! Hash chains: the owners of NSEC3 records (RFC 5155) and of NSEC5 records (draft-vcelak-nsec5),
+//! in the order of their hashes.
 
 use super::Image;
 use super::node::ImageNode;
 
-/// Octets of the greatest hash, that of NSEC5, as a label (base32hex without padding).
+/// Octets of the label of an NSEC5 hash, the longest hash (base32hex without padding).
 const LABEL: usize = 52;
 
-/// The owners of one chain of hashes of `N` octets.
+/// The owners of a chain with hashes of `N` octets.
 pub(super) struct HashChain<'i, const N: usize> {
     image: &'i Image,
     hashes: &'i [[u8; N]],
@@ -15,18 +15,19 @@ pub(super) struct HashChain<'i, const N: usize> {
 }
 
 impl<'i, const N: usize> HashChain<'i, N> {
-    /// A chain of owners with these hashes, whose blocks are at `nodes`.
+    /// Creates a chain. `hashes` are the hashes of the owners, `nodes` the positions of their
+    /// blocks.
     pub(super) fn new(image: &'i Image, hashes: &'i [u8], nodes: &'i [u8]) -> Self {
         Self { image, hashes: hashes.as_chunks().0, nodes: nodes.as_chunks().0 }
     }
 
-    /// The owner whose hash is `hash`.
+    /// Returns the owner with the hash `hash`.
     pub(super) fn matching(&self, hash: &[u8; N]) -> Option<ImageNode<'i>> {
         let position = self.position_at_or_before(hash)?;
         (self.hashes[position] == *hash).then(|| self.node(position))
     }
 
-    /// The owner of the record that covers `hash`; none where it matches.
+    /// Returns the owner of the record that covers `hash`; `None` if an owner matches it.
     pub(super) fn covering(&self, hash: &[u8; N]) -> Option<ImageNode<'i>> {
         let last = self.hashes.len().checked_sub(1)?;
         let position = self.position_at_or_before(hash).unwrap_or(last);
@@ -41,7 +42,7 @@ impl<'i, const N: usize> HashChain<'i, N> {
         head(&self.hashes[position])
     }
 
-    /// The last owner at or before `hash`.
+    /// Returns the position of the last owner at or before `hash`.
     fn position_at_or_before(&self, hash: &[u8; N]) -> Option<usize> {
         let head = head(hash);
         let after = self.first_after(head);
@@ -49,17 +50,20 @@ impl<'i, const N: usize> HashChain<'i, N> {
         if self.hashes[last] <= *hash {
             return Some(last);
         }
-        // Hashes of the same first octets: nearly never more than one, but a hostile zone may have any number.
+        // Several hashes with the same first octets are very rare, but a malicious zone may have
+        // any number of them.
         self.hashes[..last].partition_point(|other| other <= hash).checked_sub(1)
     }
 
-    /// Hashes are spread evenly, so the place of one is guessed from its first octets and then sought nearby.
+    /// Returns the position of the first hash after `wanted`. Hashes are evenly distributed, so the
+    /// search starts at an estimate from the first octets.
     fn first_after(&self, wanted: u64) -> usize {
         let count = self.hashes.len();
         let guess = ((u128::from(wanted) * count as u128) >> 64) as usize;
         let (mut low, mut high) = (0, count);
         let mut step = 8;
-        // Invariant: everything before `low` is at or before `wanted`, everything from `high` on is after it.
+        // Invariant: each hash before `low` is at or before `wanted`, and each hash from `high` on
+        // is after `wanted`.
         if count > 0 && self.head(guess) <= wanted {
             low = guess + 1;
             while low < count && self.head((low + step).min(count) - 1) <= wanted {
@@ -79,12 +83,12 @@ impl<'i, const N: usize> HashChain<'i, N> {
     }
 }
 
-/// The first octets of a hash.
+/// Returns the first octets of a hash as a number.
 fn head(hash: &[u8]) -> u64 {
     hash.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
 }
 
-/// The hash that an owner's first label stands for, where it is one of `N` octets.
+/// Decodes the hash from the first label of an owner; `None` if it is not a hash of `N` octets.
 pub(super) fn decode<const N: usize>(label: &[u8]) -> Option<[u8; N]> {
     let mut hash = [0; N];
     let mut room = [0; LABEL];
@@ -113,7 +117,7 @@ mod tests {
             tails in proptest::collection::btree_set(any::<(u8, u8)>(), 0..40),
             wanted in any::<(u8, u8)>(),
         ) {
-            // Some with the first octets in common, which the guess does not tell apart.
+            // Some hashes have the same first octets, which the estimate cannot distinguish.
             let hash = |(first, last): &(u8, u8)| {
                 let mut hash = [0; 20];
                 (hash[0], hash[19]) = (first & 0xf0, *last);

@@ -1,8 +1,9 @@
-//! What the octets of an image must keep to so that nothing that is done with them later goes astray: whoever compiles an
-//! image keeps to it; whoever takes one from a file checks it here.
+//! Checks of the invariants of an image that is read from a file. The compiler of images maintains
+//! these invariants itself.
 //!
-//! Offsets and counts are followed once from end to end. Whether what is found there is true, nobody can tell but by making
-//! the image anew: names out of order, records that are malformed or of another type make wrong answers, no more.
+//! All offsets and counts are followed once, from start to end. The correctness of the data is not
+//! checked, because this requires a new compilation. Names out of order, or records that are
+//! malformed or of another type, cause wrong answers but no other harm.
 
 use super::file::ImageFileError::{self, Malformed};
 use super::node::{BLOCK_HEAD, HEAD, Head, NodeKind, UNIT, bounds, split_block};
@@ -13,11 +14,11 @@ use crate::size::MAX_MESSAGE;
 use nonesuch_proto::NameRef;
 use std::collections::HashMap;
 
-/// Octets of a record's owner, at least, and of its type, class, TTL and length.
+/// Minimum octets of the owner of a record, and octets of its type, class, TTL and length.
 const POINTER_OCTETS: usize = 2;
 const FIXED: usize = 10;
 
-/// Checks an image.
+/// Checks the sections of an image.
 pub(super) fn check(image: &Image) -> Result<(), ImageFileError> {
     let forms = check_forms(&image.sections.forms).ok_or(Malformed("forms of signatures"))?;
     let starts = check_blocks(image, &forms)?;
@@ -33,7 +34,7 @@ pub(super) fn check(image: &Image) -> Result<(), ImageFileError> {
     }
 }
 
-/// A bit for each place that a block can begin at.
+/// Bit set of the positions at which blocks begin, in units of [`UNIT`] octets.
 struct Starts(Vec<u64>);
 
 impl Starts {
@@ -46,7 +47,7 @@ impl Starts {
     }
 }
 
-/// Follows the blocks from the first to the last; returns where they begin.
+/// Checks the blocks from the first to the last. Returns the positions at which they begin.
 fn check_blocks(image: &Image, forms: &HashMap<u32, usize>) -> Result<Starts, ImageFileError> {
     let blocks = &image.sections.blocks;
     let units = blocks.len() / UNIT;
@@ -62,14 +63,14 @@ fn check_blocks(image: &Image, forms: &HashMap<u32, usize>) -> Result<Starts, Im
     Ok(starts)
 }
 
-/// Octets of the block that `octets` begin with; `None` where it is malformed.
+/// Returns the octets of the block at the start of `octets`; `None` if it is malformed.
 fn check_block(image: &Image, octets: &[u8], forms: &HashMap<u32, usize>) -> Option<usize> {
     let [kind, name_length, low, high, rest @ ..] = octets else { return None };
     NodeKind::of_code(*kind)?;
     let heads = usize::from(u16::from_le_bytes([*low, *high])) * HEAD;
     let before = usize::from(*name_length) + heads;
     let name = NameRef::from_wire(rest.get(..usize::from(*name_length))?).ok()?;
-    // Names are looked up in lower case. No octet of a length is a capital letter.
+    // Lookups use lower case. A length octet is never an upper-case letter.
     let has_capitals = name.wire().iter().any(u8::is_ascii_uppercase);
     if rest.len() < before || has_capitals || !name.is_at_or_below(image.apex()) {
         return None;
@@ -85,8 +86,9 @@ fn check_block(image: &Image, octets: &[u8], forms: &HashMap<u32, usize>) -> Opt
     (length <= octets.len()).then_some(length)
 }
 
-/// Patches, records and signatures of an RRset fill its octets, a message has room for them, and patches lead to octets of the
-/// records. A response goes without addresses that it has no room for, so glue may have any size.
+/// Checks an RRset: patches, records and signatures fill its octets exactly and fit in a message,
+/// and each patch refers to octets of the records. Glue may have any size, because a response omits
+/// addresses that do not fit.
 fn check_rrset(head: &[u8; HEAD], body: &[u8], forms: &HashMap<u32, usize>) -> Option<()> {
     let (head, body) = Head::read(head, body)?;
     let (patches, rest) = body.split_at_checked(head.patches.checked_mul(2)?)?;
@@ -109,10 +111,10 @@ fn check_rrset(head: &[u8; HEAD], body: &[u8], forms: &HashMap<u32, usize>) -> O
     (rest.is_empty() && signatures.is_empty()).then_some(())
 }
 
-/// What is behind the record that `octets` begin with.
+/// Returns the octets after the record at the start of `octets`.
 fn check_record(octets: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
-    // An owner ends in the root's label or in a pointer.
+    // An owner ends with the root label or with a pointer.
     let owner = loop {
         match *octets.get(at)? {
             0 => break at + 1,
@@ -125,7 +127,7 @@ fn check_record(octets: &[u8]) -> Option<&[u8]> {
     octets.get(owner + FIXED + usize::from(u16::from_be_bytes([fixed[8], fixed[9]]))..)
 }
 
-/// Every entry of an index is where a block begins.
+/// Checks that each entry of an index is the position of a block.
 fn check_indexes(image: &Image, starts: &Starts) -> Result<(), ImageFileError> {
     let sections = &image.sections;
     let is_odd = |octets: &[u8], each: usize| !octets.len().is_multiple_of(each);

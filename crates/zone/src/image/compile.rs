@@ -1,4 +1,4 @@
-//! Compiling contents into an image.
+//! Compiler from contents to an image.
 
 use super::node::{UNIT, word};
 use super::part::{ImageName, Index, Part, Room, Zone, is_nsec5};
@@ -13,20 +13,20 @@ use nonesuch_crypto::key_tag;
 use nonesuch_proto::{NameRef, Rtype};
 use std::collections::HashMap;
 
-/// Names rendered at once by one thread.
+/// Number of names that a thread renders at once.
 const CHUNK: usize = 4096;
 
-/// Why contents cannot be compiled.
+/// Reason why contents cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
     /// There is no SOA record.
     #[error("the zone has no SOA record at its apex")]
     NoSoa,
-    /// An RRset fits no message.
+    /// An RRset does not fit in a message.
     #[error(transparent)]
     Zone(#[from] ZoneFault),
-    /// Templates or names exceed what the image can address.
+    /// Templates or names exceed the address range of an image.
     #[error("the zone is too large for one image")]
     TooLarge,
 }
@@ -35,13 +35,14 @@ impl Image {
     /// Compiles `contents`.
     ///
     /// # Errors
-    /// What keeps a zone from being served.
+    /// The zone has no SOA record, an RRset does not fit in a message, or the zone is too large for
+    /// an image.
     pub fn compile(contents: &Contents) -> Result<Self, CompileError> {
         contents.check_sizes()?;
         Self::compile_any(contents)
     }
 
-    /// As [`compile`](Self::compile), of RRsets of any size.
+    /// Same as [`compile`](Self::compile), but with RRsets of any size.
     pub(super) fn compile_any(contents: &Contents) -> Result<Self, CompileError> {
         let soa = contents.soa().ok_or(CompileError::NoSoa)?;
         let (nsec3, nsec5) = (nsec3_facts(contents), nsec5_key(contents));
@@ -65,7 +66,7 @@ impl Image {
     }
 }
 
-/// The image so far.
+/// The image under construction.
 #[derive(Default)]
 struct Whole {
     blocks: Vec<u8>,
@@ -74,11 +75,11 @@ struct Whole {
     nsec3: Index,
     nsec5: Index,
     forms: Vec<u8>,
-    /// Where each form is in them.
+    /// Offset of each form in `forms`.
     form_places: HashMap<Vec<u8>, u32>,
     period: Option<ValidityPeriod>,
     signatures: u64,
-    /// That of the first part, which has the apex.
+    /// Index from the first part, which contains the apex.
     negative_soa: Option<u16>,
 }
 
@@ -86,7 +87,7 @@ impl Whole {
     fn join(&mut self, part: &mut Part) -> Result<(), CompileError> {
         let base = u32::try_from(self.blocks.len() / UNIT).map_err(|_| CompileError::TooLarge)?;
         let end = (self.blocks.len() + part.blocks.len()) / UNIT;
-        // The greatest number marks an empty slot of the table.
+        // The highest number marks an empty slot of the hash table.
         if end >= u32::MAX as usize {
             return Err(CompileError::TooLarge);
         }
@@ -112,7 +113,8 @@ impl Whole {
         Ok(())
     }
 
-    /// Where the form is, entered if it is not there. Should there be more than 32 bits can tell, the image is not made.
+    /// Returns the offset of the form and adds it if it is new. If the offsets exceed 32 bits,
+    /// `into_image` fails.
     fn place_of(&mut self, form: Vec<u8>) -> u32 {
         if let Some(place) = self.form_places.get(&form) {
             return *place;
@@ -124,7 +126,8 @@ impl Whole {
     }
 
     fn into_image(self, zone: &Zone<'_>, serial: u32) -> Result<Image, CompileError> {
-        // Base32hex keeps the order of octets (RFC 4648 §7), so the canonical order of owners is that of hashes.
+        // Base32hex preserves the order of octets (RFC 4648 §7), so the canonical order of the
+        // owners is the order of the hashes.
         debug_assert!(self.nsec3.keys.as_chunks::<20>().0.is_sorted());
         debug_assert!(self.nsec5.keys.as_chunks::<32>().0.is_sorted());
         let mut facts = ZoneSummary {
@@ -156,14 +159,14 @@ impl Whole {
     }
 }
 
-/// The key of the table of names: a digest, so that the same zone gives the same image, and whoever chooses a name changes the
-/// key with it.
+/// Returns the key of the hash table. It is a digest, so the same zone gives the same image, and a
+/// change of any name changes the key.
 fn table_key(blocks: &[u8]) -> [u8; index::SLOT] {
     let digest = blake3::Hasher::new().update_rayon(blocks).finalize();
     digest.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
-/// The octets without the room behind them.
+/// Converts the octets without their spare capacity.
 fn into_bytes(mut octets: Vec<u8>) -> Bytes {
     octets.shrink_to_fit();
     octets.into()
@@ -174,10 +177,12 @@ fn split_index(index: Index) -> (Bytes, Bytes) {
     (into_bytes(index.keys), into_bytes(nodes))
 }
 
-/// Parameters of the NSEC3 chain that is answered from; `None` where no NSEC3PARAM record names one that can be used. The chain
-/// is whole as long as the record is there (RFC 5155 §7.3, §10.4, §10.5). Of several, the first that has NSEC3 records.
+/// Returns the parameters of the NSEC3 chain that the server uses; `None` if there is no usable
+/// NSEC3PARAM record. The chain is complete while this record exists (RFC 5155 §7.3, §10.4, §10.5).
+/// If there are several, the first one with NSEC3 records is used.
 fn nsec3_facts(contents: &Contents) -> Option<Nsec3Facts> {
-    // RFC 5155 §4.1.2: records with flags other than zero are ignored. §11: SHA-1 is the only hash algorithm.
+    // RFC 5155 §4.1.2: records with flags other than zero are ignored. §11: SHA-1 is the only hash
+    // algorithm.
     let parameters = contents.apex_rrset(Rtype::NSEC3PARAM)?.rdatas().filter_map(|rdata| match rdata {
         [1, 0, high, low, _, salt @ ..] => {
             Some(Nsec3Facts { salt: salt.to_vec(), iterations: u16::from_be_bytes([*high, *low]) })
@@ -202,8 +207,8 @@ fn has_nsec3(contents: &Contents, facts: &Nsec3Facts) -> bool {
     })
 }
 
-/// The NSEC5KEY record that a chain of the zone names, where there is one. A chain is replaced as a whole when the key
-/// changes, so that the first record of one tells.
+/// Returns the NSEC5KEY record to which the NSEC5 chain refers, if there is one. A key change
+/// replaces the whole chain, so the first record of the chain is sufficient.
 fn nsec5_key(contents: &Contents) -> Option<Nsec5Key> {
     let keys = contents.apex_rrset(Rtype::NSEC5KEY)?;
     let keys: Vec<Nsec5Key> = keys
@@ -215,15 +220,16 @@ fn nsec5_key(contents: &Contents) -> Option<Nsec5Key> {
     records.find_map(|rdata| keys.iter().find(|key| is_nsec5(key.tag, rdata)).copied())
 }
 
-/// The names that an image has a block of, in canonical order: those of the zone's own data and of its cuts, with the empty
-/// non-terminals between them.
+/// Returns the names that have a block in the image, in canonical order: authoritative names, zone
+/// cuts, and the empty non-terminals between them.
 fn places<'z>(zone: &Zone<'z>) -> Vec<ImageName<'z>> {
     let contents = zone.contents;
     let mut places: Vec<ImageName<'z>> = Vec::with_capacity(contents.node_count());
     let mut previous = contents.apex().view();
     for (node, &standing) in contents.nodes().zip(&name_statuses(contents)) {
         let name = node.name();
-        // A DNAME at the apex occludes every name but those of a chain of hashes, which are no names of queries.
+        // A DNAME record at the apex occludes all names except the owners in a hash chain, which
+        // are not query names.
         let is_chain = standing == NameStatus::BelowDname
             && name.parent().is_some_and(|parent| parent == contents.apex().view())
             && zone.is_hash(node);
@@ -238,7 +244,8 @@ fn places<'z>(zone: &Zone<'z>) -> Vec<ImageName<'z>> {
     places
 }
 
-/// Adds the ancestors of `name` that do not yet exist: those that the name before it is not below.
+/// Adds the ancestors of `name` that do not exist yet. These are the ancestors that are not at or
+/// above the previous name.
 fn push_missing<'z>(previous: NameRef<'z>, name: NameRef<'z>, places: &mut Vec<ImageName<'z>>) {
     let first = places.len();
     let mut ancestor = name.parent();

@@ -1,21 +1,22 @@
-//! How many records of one type, and how many types, a name of an image has at most.
+//! Maximum number of records of one type, and of types, at a name of an image.
 
 use super::Image;
 use super::node::{ImageNode, UNIT, block_octets};
 use nonesuch_proto::{NameRef, Rtype};
 
-/// The largest numbers of records and of types at a name, with the first name that has them.
+/// The largest numbers of records and of types at a name, each with the first name that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Largest<'i> {
-    /// Owner and type of the RRset with the most records, and how many; signatures over one RRset are an RRset.
+    /// Owner, type and number of records of the largest RRset. The signatures over one RRset count
+    /// as an RRset.
     pub records: (NameRef<'i>, Rtype, usize),
-    /// The name with the most types, RRSIG not counted, and how many.
+    /// Name with the most types, and their number without RRSIG.
     pub types: (NameRef<'i>, usize),
 }
 
 impl Image {
-    /// Searches all names for the largest RRset and for the name with the most types. Addresses that are in a referral alone do
-    /// not count.
+    /// Searches all names for the largest RRset and for the name with the most types. Addresses
+    /// that only referrals contain are ignored.
     #[must_use]
     pub fn largest(&self) -> Largest<'_> {
         let mut largest = Largest { records: (self.apex(), Rtype::SOA, 0), types: (self.apex(), 0) };
@@ -37,7 +38,7 @@ impl Image {
         largest
     }
 
-    /// All nodes in canonical order.
+    /// Iterates over all nodes in canonical order.
     pub fn nodes(&self) -> impl Iterator<Item = ImageNode<'_>> {
         let blocks = &self.sections.blocks;
         let mut at = 0;
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!((owner.to_string(), rtype, count), ("big.example.".to_owned(), Rtype::TXT, 700));
         let (owner, count) = largest.types;
         assert_eq!((owner.to_string(), count), ("many.example.".to_owned(), 300));
-        // Without that RRset the signatures over another one are the most.
+        // Without this RRset, the signatures over another RRset are the largest RRset.
         let lines = text.lines().filter(|line| !line.starts_with("big"));
         let without: String = lines.map(|line| format!("{line}\n")).collect();
         let contents = read_text(without.as_bytes(), Path::new("zone"), None).unwrap().contents;

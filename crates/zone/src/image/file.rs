@@ -1,37 +1,38 @@
-//! Image files: what `zone compile` writes and the server maps.
+//! Image files, which `zone compile` writes and the server maps into memory.
 //!
-//! All numbers are little-endian. The file is
+//! All numbers are little-endian. The file has this format:
 //!
-//! | octets | what |
+//! | octets | content |
 //! | --- | --- |
-//! | 8 | magic `89 4e 53 43 49 0d 0a 1a`: no text begins so, and a transfer as text spoils it |
+//! | 8 | magic `89 4e 53 43 49 0d 0a 1a`: no text begins with it, and a transfer in text mode alters it |
 //! | 4 | version of the format, 2 |
-//! | 4 | mark of the byte order, 0x01020304 |
-//! | 8 | octets of the image, this page included |
+//! | 4 | byte order mark, 0x01020304 |
+//! | 8 | octets of the image, including this page |
 //! | 8 | octets of the file |
 //! | 4 | serial of the zone |
-//! | 4 | flags: 1 signed, 2 there is an NSEC3 chain, 4 there is an NSEC5 chain, 8 there are signatures |
-//! | 4 | what was verified before the image was made: 0 nothing, 1 structure, 2 everything |
-//! | 4 | time at which that was valid, in seconds since 1970 modulo 2^32 |
+//! | 4 | flags: 1 the zone is signed, 2 it has an NSEC3 chain, 4 it has an NSEC5 chain, 8 it has signatures |
+//! | 4 | verification before the image was compiled: 0 none, 1 structural, 2 full |
+//! | 4 | time for which the verification is valid, in seconds since 1970 modulo 2^32 |
 //! | 4, 4 | latest inception and earliest expiration of the signatures |
 //! | 8 | number of signatures |
-//! | 2 | place of the SOA RRset of negative answers among the RRsets of the apex |
+//! | 2 | index of the SOA RRset of negative answers among the RRsets of the apex |
 //! | 2, 2 | NSEC3 iterations, octets of the salt |
 //! | 2, 2 | key tag and algorithm of the NSEC5 chain |
 //! | 6 | 0 |
-//! | 32 | BLAKE3 digest of the contents that were verified, as they stand behind the image |
+//! | 32 | BLAKE3 digest of the verified contents, in the form in which they follow the image |
 //! | 32 | BLAKE3 digest of the image without this page |
 //! | 16 each | offset and octets of each section (`super::Sections`), at multiples of 4096 |
-//! | 256, 256 | apex in wire form, salt, each filled up with zeros |
-//! | 16 | digest of the tables of algorithms that it was verified by ([`nonesuch_crypto::tables_digest`]); 0 in older files |
+//! | 256, 256 | apex in wire format, salt, each padded with zeros |
+//! | 16 | digest of the algorithm tables used for the verification ([`nonesuch_crypto::tables_digest`]); 0 in older files |
 //! | … | 0 up to 4064 |
 //! | 32 | BLAKE3 digest of these 4064 octets |
 //! | … | the sections |
-//! | … | the contents of the zone as [`crate::compiled`] has them, to the end of the file |
+//! | … | the contents of the zone in the format of [`crate::compiled`], to the end of the file |
 //!
-//! The digests tell that the file is as it was written, not who wrote it: whoever may write the file may say that it was
-//! verified. It deserves the trust, and the permissions, that the server's configuration has. Nonetheless every offset in it
-//! is checked (`super::check`): a file that lies makes wrong answers, and neither a panic nor an endless loop.
+//! The digests show that the file is unaltered. They do not show who wrote it: a user with write
+//! permission can also state that the zone was verified. Therefore the file needs the same
+//! protection and permissions as the server's configuration. All offsets are checked nevertheless
+//! (`super::check`): a forged file can cause wrong answers, but no panic and no endless loop.
 
 use super::signature::ValidityPeriod;
 use super::{Image, Nsec3Facts, Nsec5Key, SECTIONS, Sections, ZoneSummary, check};
@@ -44,52 +45,53 @@ use std::ops::{Range, RangeInclusive};
 
 const MAGIC: [u8; 8] = *b"\x89NSCI\r\n\x1a";
 const VERSION: u32 = 2;
-/// The first page of images in all of these versions tells in the same places where the contents are.
+/// Versions whose first page has the location of the contents at the same place.
 const VERSIONS: RangeInclusive<u32> = 1..=VERSION;
 const BYTE_ORDER: u32 = 0x0102_0304;
-/// Octets of the first page, and what the offsets of sections are multiples of.
+/// Octets of the first page. The offsets of sections are multiples of this number.
 pub const PAGE: usize = 4096;
-/// Octets up to which an image is copied out of its file: what fills up its pages would take several times the memory, and
-/// the system has a bound on the number of maps of a process (65,530), which zones may exceed.
+/// Maximum octets of an image that is copied out of its file. For a small image, a map would take
+/// several times the memory because of the padding of its pages. The system also limits the number
+/// of maps of a process (65,530), and a server may have more zones.
 const SMALL: u64 = 64 * PAGE as u64;
 /// Octets of a BLAKE3 digest.
 const DIGEST: usize = 32;
 /// Octets of the page that its digest covers.
 const SEALED: usize = PAGE - DIGEST;
-/// Octets of the room for the apex and for the salt.
+/// Octets of the fields for the apex and for the salt.
 const ROOM: usize = 256;
 const SIGNED: u32 = 1;
 const NSEC3: u32 = 2;
 const NSEC5: u32 = 4;
 const SIGNATURES: u32 = 8;
 
-/// What was verified of a zone before its image was made.
+/// Verification of a zone before its image was compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerificationRecord {
-    /// How much, and when.
+    /// Extent and time of the verification.
     pub verification: Verification,
-    /// BLAKE3 digest of the compiled contents that were verified and stand behind the image.
+    /// BLAKE3 digest of the verified compiled contents, which follow the image.
     pub contents: [u8; DIGEST],
 }
 
-/// An image from a file, with what the file says of it.
+/// An image from a file, with the verification that the file records.
 #[derive(Debug)]
 pub struct ImageFile {
     image: Image,
     record: VerificationRecord,
 }
 
-/// Why octets are not an image that can be served.
+/// Reason why a file is not a usable image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageFileError {
-    /// They do not begin as an image does.
+    /// The file does not begin with the magic of an image.
     #[error("not an image of a zone")]
     NotImage,
-    /// They have the other byte order.
+    /// The file has the other byte order.
     #[error("made in another byte order: compile the zone with this program")]
     ByteOrder,
-    /// They are of a version that is not known.
+    /// The version of the format is unknown.
     #[error(
         "an image in version {0} of the format, and this program knows version {VERSION}: compile the zone anew"
     )]
@@ -97,43 +99,44 @@ pub enum ImageFileError {
     /// Octets are missing at the end.
     #[error("cut off: {found} of {expected} octets: copy the file again, or compile the zone anew")]
     Truncated {
-        /// Octets that there should be.
+        /// Expected number of octets.
         expected: u64,
-        /// Octets that there are.
+        /// Number of octets in the file.
         found: u64,
     },
-    /// A digest is not that of the octets.
+    /// A digest does not match.
     #[error(
         "altered since it was made (the digest does not fit): copy the file again, or compile the zone anew"
     )]
     Altered,
-    /// The digests fit, but something leads astray.
+    /// The digests match, but the image is malformed.
     #[error("malformed {0}: compile the zone anew")]
     Malformed(&'static str),
 }
 
-/// Whether octets begin as an image file does.
+/// Whether `octets` begin with the magic of an image file.
 #[must_use]
 pub fn is_image(octets: &[u8]) -> bool {
     octets.starts_with(&MAGIC)
 }
 
-/// Where the contents of the zone are in the file that begins with `page`, its first [`PAGE`] octets; they end where the
-/// file does. The image in front of them may be in an older version of the format.
+/// Returns the range of the contents of the zone in an image file, up to the end of the file.
+/// `page` is the start of the file with at least [`PAGE`] octets. The image before the contents may
+/// have an older version of the format.
 ///
 /// # Errors
-/// What keeps it from being an image file.
+/// The file is not an image file.
 pub fn contents_range(page: &[u8]) -> Result<Range<u64>, ImageFileError> {
     let page = read_page(page, VERSIONS)?;
     Ok(page.length..page.file_length)
 }
 
 impl ImageFile {
-    /// Opens the image that `octets` begin with; they are checked by their digests and answered from where they are. A small
-    /// image is copied, and `octets` are given up.
+    /// Opens the image at the start of `octets`. Verifies its digests and uses the octets in place,
+    /// without a copy. A small image is copied, and `octets` is dropped.
     ///
     /// # Errors
-    /// What keeps the octets from being an image.
+    /// The octets are not a valid image.
     pub fn open(octets: impl AsRef<[u8]> + Send + 'static) -> Result<Self, ImageFileError> {
         let octets = Bytes::from_owner(octets);
         let page = read_page(&octets, VERSION..=VERSION)?;
@@ -157,7 +160,7 @@ impl ImageFile {
         Ok(Self { image, record: page.record })
     }
 
-    /// What was verified of the zone.
+    /// The verification of the zone.
     #[must_use]
     pub const fn record(&self) -> &VerificationRecord {
         &self.record
@@ -169,7 +172,7 @@ impl ImageFile {
         &self.image
     }
 
-    /// When all signatures are valid, so that for every RRset one is; `None` where there are none.
+    /// Period in which each RRset has a valid signature; `None` if there are no signatures.
     #[must_use]
     pub const fn period(&self) -> Option<ValidityPeriod> {
         self.image.period()
@@ -181,19 +184,19 @@ impl ImageFile {
         self.image.signatures()
     }
 
-    /// The image, without what the file says of it.
+    /// Returns the image without the verification record.
     #[must_use]
     pub fn into_image(self) -> Image {
         self.image
     }
 }
 
-/// Writes an image file: the image of `contents`, with what was verified of them, and the contents behind it.
+/// Writes an image file: the image of `contents` with `verification`, followed by the contents.
 ///
-/// `of_contents` is what their own header says ([`compiled::write`]).
+/// `of_contents` is the verification in the header of the contents ([`compiled::write`]).
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(
     image: &Image,
     verification: Verification,
@@ -209,7 +212,8 @@ pub fn write(
 }
 
 impl Image {
-    /// Writes the first page and the sections; `behind` is the octets of what will stand behind them.
+    /// Writes the first page and the sections. `behind` is the number of octets that will follow
+    /// them.
     fn write(&self, record: &VerificationRecord, behind: u64, out: &mut impl Write) -> io::Result<()> {
         let mut hasher = blake3::Hasher::new();
         for section in self.sections.all() {
@@ -276,23 +280,24 @@ const fn padded(length: usize) -> usize {
     length.next_multiple_of(PAGE)
 }
 
-/// Zeros up to the next section.
+/// Returns the zeros between a section and the next one.
 fn padding(length: usize) -> &'static [u8] {
     &[0; PAGE][..padded(length) - length]
 }
 
-/// What the first page says.
+/// Content of the first page.
 struct Page {
     length: u64,
     file_length: u64,
     facts: ZoneSummary,
     record: VerificationRecord,
     digest: [u8; DIGEST],
-    /// Offset and octets of each, within `length`.
+    /// Offset and octets of each section, within `length`.
     sections: [(usize, usize); SECTIONS],
 }
 
-/// Takes numbers from the front of the page; there are always enough, since it has a constant size.
+/// Takes fields from the start of the page. There are always enough octets, because the page has a
+/// constant size.
 struct Fields<'p>(&'p [u8]);
 
 impl<'p> Fields<'p> {
@@ -338,7 +343,7 @@ fn read_page(octets: &[u8], versions: RangeInclusive<u32>) -> Result<Page, Image
     read_fields(fields)
 }
 
-/// Reads what stands behind the mark of the byte order.
+/// Reads the fields after the byte order mark.
 fn read_fields(mut fields: Fields<'_>) -> Result<Page, ImageFileError> {
     let (length, file_length) = (fields.long(), fields.long());
     let [serial, flags, kind, at, inception, expiration] = std::array::from_fn(|_| fields.word());
@@ -377,7 +382,8 @@ fn read_fields(mut fields: Fields<'_>) -> Result<Page, ImageFileError> {
     })
 }
 
-/// Sections follow one another from the first page on, each at the next multiple of [`PAGE`], and end where the image does.
+/// Reads the table of sections. The sections must be consecutive from the first page on, each at
+/// the next multiple of [`PAGE`], and end at the end of the image.
 fn read_table(fields: &mut Fields<'_>, length: u64) -> Result<[(usize, usize); SECTIONS], ImageFileError> {
     let mut sections = [(0, 0); SECTIONS];
     let mut end = PAGE as u64;
@@ -387,7 +393,8 @@ fn read_table(fields: &mut Fields<'_>, length: u64) -> Result<[(usize, usize); S
             octets.checked_next_multiple_of(PAGE as u64).and_then(|octets| offset.checked_add(octets));
         let behind = behind.filter(|behind| offset == end && *behind <= length);
         end = behind.ok_or(ImageFileError::Malformed("table of sections"))?;
-        // They end before `length`, which is not believed before there are so many octets.
+        // The offsets are less than `length`. The caller compares `length` with the number of
+        // available octets before it uses them.
         *section = (offset as usize, octets as usize);
     }
     if end == length { Ok(sections) } else { Err(ImageFileError::Malformed("table of sections")) }

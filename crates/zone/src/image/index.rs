@@ -1,8 +1,9 @@
-//! Finding a node: an open-addressed table of names, and sort-key prefixes for predecessors.
+//! Indexes to find a node: a hash table of names with open addressing, and prefixes of sort keys to
+//! find predecessors.
 //!
-//! A slot of the table has 8 octets: lower half of the name's hash, so that most misses need no look at the name, and
-//! where the block is. The upper half of the hash says where in the table a name is first looked for. Before the slots is the
-//! key of the hash.
+//! A slot of the table has 8 octets: the lower half of the hash of the name, and the position of
+//! its block. With the hash, most failed lookups need not compare names. The upper half of the hash
+//! determines the first slot of the search. The key of the hash function precedes the slots.
 
 use nonesuch_proto::NameRef;
 
@@ -10,7 +11,8 @@ use nonesuch_proto::NameRef;
 pub(super) const SLOT: usize = 8;
 const EMPTY: u32 = u32::MAX;
 
-/// A table of names, each in lower case, with their blocks: at most two thirds full.
+/// Builds a table of names with the positions of their blocks. The names must be in lower case. The
+/// table is at most two thirds full.
 pub(super) fn build_table<'n>(
     key: [u8; SLOT],
     names: impl ExactSizeIterator<Item = (u32, &'n [u8])>,
@@ -32,19 +34,19 @@ pub(super) fn build_table<'n>(
     table.into_flattened()
 }
 
-/// The block of `name`; `name_of` gives the name of a block.
+/// Finds the block of `name`. `name_of` returns the name of a block.
 #[inline]
 pub(super) fn find<'n>(table: &[u8], name: &[u8], name_of: impl Fn(u32) -> &'n [u8]) -> Option<u32> {
     let (key, slots) = table.as_chunks::<SLOT>().0.split_first()?;
     let hash = hash(*key, name);
     let tag = hash as u32;
     let (before, behind) = slots.split_at_checked(first_slot(hash, slots.len()))?;
-    // A table is never full; one from a file that is must not be looked through for ever.
+    // `build_table` never fills a table. The search must also end for a full table from a file.
     let mut taken = behind.iter().chain(before).take_while(|slot| node_of(slot) != EMPTY);
     taken.find(|slot| tag_of(slot) == tag && name_of(node_of(slot)) == name).map(node_of)
 }
 
-/// The block of each slot that is taken.
+/// Iterates over the block positions in all used slots.
 pub(super) fn nodes(table: &[u8]) -> impl Iterator<Item = u32> {
     table.as_chunks::<SLOT>().0.iter().skip(1).map(node_of).filter(|node| *node != EMPTY)
 }
@@ -61,7 +63,8 @@ const fn node_of(slot: &[u8; SLOT]) -> u32 {
     u32::from_le_bytes([slot[4], slot[5], slot[6], slot[7]])
 }
 
-/// A hash of the octets, eight at a time. The key keeps the author of a zone from choosing names that all have the same hash.
+/// Hashes the octets, eight at a time. The key prevents the author of a zone from choosing names
+/// with equal hashes.
 fn hash(key: [u8; SLOT], octets: &[u8]) -> u64 {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
     const B: u64 = 0xd6e8_feb8_6659_fd93;
@@ -73,8 +76,9 @@ fn hash(key: [u8; SLOT], octets: &[u8]) -> u64 {
     fold(fold(state ^ last_word(octets, rest.len()), B), A)
 }
 
-/// The last `count` octets, fewer than eight, as a little-endian number.
-// A copy of so few octets would be a call, which takes longer than all else here.
+/// Returns the last `count` octets, fewer than eight, as a little-endian number. It does not copy
+/// them, because the copy would be a function call that takes longer than the rest of this
+/// function.
 fn last_word(octets: &[u8], count: usize) -> u64 {
     match octets.last_chunk() {
         Some(last) => u64::from_le_bytes(*last).checked_shr(64 - 8 * count as u32).unwrap_or(0),
@@ -82,14 +86,14 @@ fn last_word(octets: &[u8], count: usize) -> u64 {
     }
 }
 
-/// Both halves of a 128-bit product, mixed.
+/// Mixes both halves of a 128-bit product.
 const fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The first eight octets of `name`'s sort key behind the key of `apex`: comparing them agrees with canonical
-/// order wherever they differ.
+/// Returns the first eight octets of the sort key of `name` after the key of `apex`. If two
+/// prefixes differ, their order is the canonical order.
 pub(super) fn key_prefix(name: NameRef<'_>, apex: NameRef<'_>) -> u64 {
     let mut starts = [0u8; 128];
     let mut count = 0;
@@ -113,7 +117,7 @@ pub(super) fn key_prefix(name: NameRef<'_>, apex: NameRef<'_>) -> u64 {
     'labels: for start in starts[..count].iter().rev() {
         let start = usize::from(*start);
         for &octet in &wire[start + 1..=start + usize::from(wire[start])] {
-            // The same escapes as in `NameRef::push_sort_key`.
+            // These are the escapes of `NameRef::push_sort_key`.
             let more = match octet {
                 0 => push(1) && push(1),
                 1 => push(1) && push(2),

@@ -1,56 +1,58 @@
-//! The block of a name: what the name is, and the templates of its RRsets.
+//! The block of a name: the kind of the name, and the templates of its RRsets.
 //!
-//! | octets | what |
+//! | octets | content |
 //! | --- | --- |
 //! | 1 | kind: 0 authoritative, 1 delegation, 2 hash |
 //! | 1 | octets of the name |
 //! | 2 | number of RRsets |
-//! | … | the name in wire form, lower case |
-//! | 12 each | heads of the RRsets: type (2), role (1), records (1), signatures (1), patches (1), octets of the records (2), where the RRset's octets end (4), counted from the end of the heads |
+//! | … | the name in wire format, lower case |
+//! | 12 each | heads of the RRsets: type (2), role (1), records (1), signatures (1), patches (1), octets of the records (2), end of the RRset's octets (4), counted from the end of the heads |
 //! | … | for each RRset: patches (2 each), records, signatures |
 //! | 0 to 3 | zeros up to the next multiple of 4 |
 //!
-//! Where a number of an RRset does not fit its field, the role says so, and the RRset's octets begin with four numbers of 4
-//! octets: records, signatures, patches, octets of the records.
+//! If a number of an RRset does not fit in its field, a bit of the role is set, and the RRset's
+//! octets begin with four numbers of 4 octets each: records, signatures, patches, octets of the
+//! records.
 
 use super::Image;
 use nonesuch_proto::{NameRef, Rtype};
 use std::fmt;
 
-/// Blocks begin at multiples of so many octets: 32 bits reach 16 GiB.
+/// The offset of a block is a multiple of this number, so 32 bits address 16 GiB.
 pub(super) const UNIT: usize = 4;
-/// Octets before a block's name.
+/// Octets before the name in a block.
 pub(super) const BLOCK_HEAD: usize = 4;
-/// Octets of an RRset's head.
+/// Octets of the head of an RRset.
 pub(super) const HEAD: usize = 12;
-/// Records of which more are counted as so many: no message has room for them, and a few such numbers can be added.
+/// Upper limit of the counts of records and of signatures. No message has room for more records,
+/// and the sum of a few such counts does not overflow.
 const MOST: usize = 8192;
-/// Octets of the numbers of an RRset whose head has no room for them.
+/// Octets of the numbers of an RRset that do not fit in its head.
 pub(super) const WIDE: usize = 16;
 
-/// What a node is to an answer.
+/// Meaning of a node for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Its records are answers; an empty non-terminal has none.
+    /// The records of the node are answers. An empty non-terminal has no records.
     Authoritative,
     /// A zone cut.
     Delegation,
-    /// Owns records of a chain of hashes only: to queries it does not exist (RFC 5155 §7.2.8).
+    /// The node owns only records of a hash chain. For queries it does not exist (RFC 5155 §7.2.8).
     Hash,
 }
 
-/// What a template is for.
+/// Use of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// An RRset of the node.
     Data,
-    /// A record of a chain of denial: it proves things about other names, so its owner is written out.
+    /// A denial record. It proves something about other names, so its owner is written in full.
     Chain,
-    /// The addresses that belong to the NS RRset before it, in a referral.
+    /// Addresses of a server in the NS RRset of the node, for a referral.
     Glue,
-    /// Addresses in a referral of servers below the cut itself, which the referral is useless without.
+    /// Addresses of a server at or below the zone cut, without which the referral is useless.
     RequiredGlue,
-    /// The apex's SOA RRset with the TTL of negative answers.
+    /// The SOA RRset of the apex with the TTL of negative answers.
     NegativeSoa,
 }
 
@@ -61,14 +63,14 @@ const REQUIRED_GLUE: u8 = Role::RequiredGlue.code();
 const NEGATIVE_SOA: u8 = Role::NegativeSoa.code();
 
 impl Role {
-    /// Set where the numbers of an RRset stand before its octets.
+    /// Flag: the numbers of the RRset precede its octets.
     const WIDE: u8 = 0x80;
 
     const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The role that the third octet of a head tells.
+    /// Returns the role for the third octet of a head.
     const fn of_code(code: u8) -> Option<Self> {
         match code & !Self::WIDE {
             DATA => Some(Self::Data),
@@ -100,7 +102,7 @@ impl NodeKind {
 #[derive(Clone, Copy)]
 pub struct ImageNode<'i> {
     image: &'i Image,
-    /// The node's block and all behind it.
+    /// The block of the node and all following octets.
     block: &'i [u8],
 }
 
@@ -108,7 +110,7 @@ pub struct ImageNode<'i> {
 #[derive(Clone, Copy)]
 pub struct Template<'i> {
     pub(super) image: &'i Image,
-    /// The block that it stands in and all behind it.
+    /// The block that contains the template, and all following octets.
     block: &'i [u8],
     head: &'i [u8; HEAD],
     /// The octets of the RRset.
@@ -123,11 +125,11 @@ pub(super) struct Parts<'i> {
     pub(super) signature_count: u16,
     pub(super) patches: &'i [[u8; 2]],
     pub(super) records: &'i [u8],
-    /// As [`super::signature`] has them.
+    /// The signatures in the format of [`super::signature`].
     pub(super) signatures: &'i [u8],
 }
 
-/// What stands in the head of an RRset, or before its octets where that has no room for it.
+/// Content of the head of an RRset, including numbers that precede its octets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) rtype: Rtype,
@@ -140,7 +142,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Appends the head to `heads`, for octets that are put at the end of `bodies` by `write`.
+    /// Appends the head to `heads`. `write` appends the octets of the RRset to `bodies`.
     pub(super) fn push(self, heads: &mut Vec<u8>, bodies: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         let numbers = [self.records, self.signatures, self.patches];
         let fits = numbers.iter().all(|number| *number <= 0xff) && self.length <= 0xffff;
@@ -158,8 +160,8 @@ impl Head {
         heads.extend_from_slice(&(bodies.len() as u32).to_le_bytes());
     }
 
-    /// Reads a head and the octets behind it, which begin with its numbers where it has no room for them; returns the
-    /// octets without these.
+    /// Reads a head, and the numbers at the start of `body` if they do not fit in the head. Returns
+    /// the rest of `body` without these numbers.
     #[inline]
     pub(super) fn read<'i>(head: &[u8; HEAD], body: &'i [u8]) -> Option<(Self, &'i [u8])> {
         let [t, u, role, records, signatures, patches, l, m, ..] = *head;
@@ -183,8 +185,8 @@ impl Head {
     }
 }
 
-/// Appends a block to `blocks`, which end at a multiple of [`UNIT`] before and after; `name` is put in lower case. Returns
-/// where `bodies` begin.
+/// Appends a block to `blocks`, whose length is a multiple of [`UNIT`] before and after. Converts
+/// `name` to lower case. Returns the offset of `bodies` in `blocks`.
 pub(super) fn push_block(
     kind: NodeKind,
     name: NameRef<'_>,
@@ -203,12 +205,13 @@ pub(super) fn push_block(
     start
 }
 
-/// The 32-bit number at `at`.
+/// Returns the 32-bit number at `at`.
 pub(super) fn word(octets: &[u8], at: usize) -> u32 {
     octets.get(at..).and_then(|octets| octets.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
 }
 
-/// Name, heads of RRsets, and all behind them, of the block that `block` begins with.
+/// Splits the block at the start of `block` into name, heads of the RRsets, and all following
+/// octets.
 #[inline]
 pub(super) fn split_block(block: &[u8]) -> (&[u8], &[[u8; HEAD]], &[u8]) {
     let count = usize::from(u16::from_le_bytes([block[2], block[3]]));
@@ -217,7 +220,7 @@ pub(super) fn split_block(block: &[u8]) -> (&[u8], &[[u8; HEAD]], &[u8]) {
     (name, heads.as_chunks().0, bodies)
 }
 
-/// Where the octets of the RRset at `place` begin and end.
+/// Returns the start and the end of the octets of the RRset at index `place`.
 #[inline]
 pub(super) fn bounds(heads: &[[u8; HEAD]], place: usize) -> (usize, usize) {
     let end = |head: &[u8; HEAD]| u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
@@ -225,7 +228,7 @@ pub(super) fn bounds(heads: &[[u8; HEAD]], place: usize) -> (usize, usize) {
     (start, end(&heads[place]))
 }
 
-/// Octets of the block that `block` begins with.
+/// Returns the octets of the block at the start of `block`.
 pub(super) fn block_octets(block: &[u8]) -> usize {
     let (name, heads, _) = split_block(block);
     let bodies = heads.len().checked_sub(1).map_or(0, |last| bounds(heads, last).1);
@@ -236,7 +239,7 @@ const fn rtype_of(head: &[u8; HEAD]) -> Rtype {
     Rtype(u16::from_le_bytes([head[0], head[1]]))
 }
 
-/// Whether the RRset is one that the node owns.
+/// Whether the node owns the RRset.
 const fn is_own(head: &[u8; HEAD]) -> bool {
     matches!(head[2] & !Role::WIDE, DATA | CHAIN)
 }
@@ -246,7 +249,7 @@ const fn is_glue(head: &[u8; HEAD]) -> bool {
 }
 
 impl Image {
-    /// The node whose block is at `at`, in units of [`UNIT`] octets.
+    /// Returns the node whose block is at `at`, in units of [`UNIT`] octets.
     #[inline]
     pub(super) fn node(&self, at: u32) -> ImageNode<'_> {
         ImageNode { image: self, block: &self.sections.blocks[at as usize * UNIT..] }
@@ -270,10 +273,10 @@ impl<'i> ImageNode<'i> {
         NameRef::from_checked(&self.block[BLOCK_HEAD..BLOCK_HEAD + usize::from(self.block[1])])
     }
 
-    /// What the node is to an answer.
+    /// The meaning of the node for an answer.
     #[must_use]
     pub fn kind(self) -> NodeKind {
-        // The kinds of all blocks were checked when the image was made or opened.
+        // The kinds of all blocks were checked when the image was compiled or opened.
         NodeKind::of_code(self.block[0]).unwrap_or(NodeKind::Hash)
     }
 
@@ -283,7 +286,7 @@ impl<'i> ImageNode<'i> {
         self.block.len() == self.image.sections.blocks.len()
     }
 
-    /// The template at `place`, where `heads` and `bodies` are those of the block.
+    /// Returns the template at index `place`. `heads` and `bodies` must be those of the block.
     #[inline]
     fn make(self, heads: &'i [[u8; HEAD]], bodies: &'i [u8], place: usize) -> Template<'i> {
         let (start, end) = bounds(heads, place);
@@ -297,13 +300,14 @@ impl<'i> ImageNode<'i> {
         places.map(move |place| self.make(heads, bodies, place))
     }
 
-    /// The templates of the node's RRsets, by type; none for an empty non-terminal.
+    /// Iterates over the templates of the RRsets that the node owns, by type. An empty non-terminal
+    /// has none.
     #[inline]
     pub fn templates(self) -> impl Iterator<Item = Template<'i>> + Clone {
         self.filtered(is_own)
     }
 
-    /// The template of the RRset of `rtype`.
+    /// Returns the template of the RRset of `rtype`.
     #[must_use]
     #[inline]
     pub fn template(self, rtype: Rtype) -> Option<Template<'i>> {
@@ -312,23 +316,24 @@ impl<'i> ImageNode<'i> {
         Some(self.make(heads, bodies, place))
     }
 
-    /// The template at `place`.
+    /// Returns the template at index `place`.
     pub(super) fn template_at(self, place: u16) -> Template<'i> {
         let (_, heads, bodies) = split_block(self.block);
         self.make(heads, bodies, usize::from(place))
     }
 
-    /// Addresses for a referral: those that it is useless without (RFC 9471 §3.1), then the others.
+    /// Iterates over the addresses for a referral: first the required ones (RFC 9471 §3.1), then
+    /// the others.
     #[inline]
     pub fn glue(self) -> impl Iterator<Item = Glue<'i>> {
-        // They stand in this order.
+        // The block contains them in this order.
         self.filtered(is_glue).map(|addresses| {
             let is_required = addresses.head[2] & !Role::WIDE == REQUIRED_GLUE;
             Glue { addresses, is_required }
         })
     }
 
-    /// The NSEC RRset that matches this node or, at an empty non-terminal, covers it.
+    /// Returns the NSEC RRset that matches this node or, for an empty non-terminal, covers it.
     #[must_use]
     pub fn nsec(self) -> Option<Template<'i>> {
         self.template(Rtype::NSEC).or_else(|| self.image.nsec_at_or_before(self.name()))
@@ -336,25 +341,25 @@ impl<'i> ImageNode<'i> {
 }
 
 impl<'i> Template<'i> {
-    /// The RRset's type.
+    /// Type of the RRset.
     #[must_use]
     pub const fn rtype(self) -> Rtype {
         rtype_of(self.head)
     }
 
-    /// Number of records without signatures.
+    /// Number of records without signatures, at most 8192.
     #[must_use]
     pub fn record_count(self) -> u16 {
         self.parts().record_count
     }
 
-    /// Number of signatures.
+    /// Number of signatures, at most 8192.
     #[must_use]
     pub fn signature_count(self) -> u16 {
         self.parts().signature_count
     }
 
-    /// Numbers of records and of signatures, however many they are.
+    /// Number of records and of signatures, without an upper limit.
     pub(super) fn counts(self) -> (usize, usize) {
         Head::read(self.head, self.body).map_or((0, 0), |(head, _)| (head.records, head.signatures))
     }
@@ -365,18 +370,18 @@ impl<'i> Template<'i> {
         std::ptr::eq(self.head, other.head)
     }
 
-    /// A number that no other template of the image has.
+    /// A number that is unique among the templates of the image.
     #[must_use]
     pub fn number(self) -> u64 {
         let blocks = self.image.sections.blocks.as_ptr().addr();
         (self.head.as_ptr().addr() - blocks) as u64
     }
 
-    /// The TTL of the RRset in seconds.
+    /// TTL of the RRset in seconds.
     #[must_use]
     pub fn ttl(self) -> u32 {
         let mut octets = self.parts().records;
-        // Behind the owner, which ends in a pointer or in the root, stand type and class.
+        // The owner ends with a pointer or with the root label; type and class follow.
         while let [length @ 1..=63, rest @ ..] = octets {
             octets = rest.get(usize::from(*length)..).unwrap_or_default();
         }
@@ -385,12 +390,12 @@ impl<'i> Template<'i> {
         ttl.map_or(0, |ttl| u32::from_be_bytes(*ttl))
     }
 
-    /// The node whose block the template stands in.
+    /// Returns the node whose block contains the template.
     pub(super) const fn node(self) -> ImageNode<'i> {
         ImageNode { image: self.image, block: self.block }
     }
 
-    /// Octets of the name of that node.
+    /// Octets of the name of this node.
     #[inline]
     pub(super) fn name_length(self) -> usize {
         usize::from(self.block[1])
@@ -398,7 +403,7 @@ impl<'i> Template<'i> {
 
     #[inline]
     pub(super) fn parts(self) -> Parts<'i> {
-        // Every head was checked when the image was made or opened.
+        // All heads were checked when the image was compiled or opened.
         let Some((head, body)) = Head::read(self.head, self.body) else { return Parts::NONE };
         let (patches, rest) = body.split_at(head.patches * 2);
         let (records, signatures) = rest.split_at(head.length);
@@ -414,10 +419,12 @@ impl<'i> Template<'i> {
 }
 
 impl Parts<'_> {
-    /// Minimum octets of the records, and of their signatures with `with_signatures`, in a response with the rendered owner.
+    /// Minimum octets of the records in a response with the owner as rendered, including their
+    /// signatures if `with_signatures` is set.
     #[inline]
     pub(super) fn least_octets(&self, with_signatures: bool) -> usize {
-        // Written out, names are longer than rendered; a signature gets type, class, TTL, length and signer.
+        // Names in full are longer than rendered names. A signature also gets type, class, TTL,
+        // length and signer.
         self.records.len() + if with_signatures { self.signatures.len() } else { 0 }
     }
 

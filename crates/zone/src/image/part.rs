@@ -1,4 +1,4 @@
-//! Rendering the blocks of consecutive names.
+//! Rendering of the blocks of consecutive names.
 
 use super::chain::decode;
 use super::index::key_prefix;
@@ -11,33 +11,34 @@ use crate::{Contents, Node, Rrset};
 use nonesuch_proto::{NameRef, Rtype};
 use std::collections::HashMap;
 
-/// Most templates of glue at a zone cut. Each takes at least 16 octets, so that more fit no message.
+/// Maximum number of glue templates at a zone cut. Each takes at least 16 octets, so more do not
+/// fit in a message.
 const MOST_GLUE: usize = 4096;
-/// Octets of a hash in an NSEC5 record; they stand behind key tag, flags and this length.
+/// Octets of the hash in an NSEC5 record. The hash follows key tag, flags and this length.
 const NSEC5_HASH: u8 = 32;
 
-/// A name in the order of the image: one of the contents', or an empty non-terminal.
+/// A name of the image: a name in the contents, or an empty non-terminal.
 pub(super) struct ImageName<'z> {
     pub(super) name: NameRef<'z>,
     pub(super) node: Option<Node<'z>>,
     pub(super) standing: NameStatus,
 }
 
-/// The zone that is rendered, and its chains of hashes.
+/// The zone to render, and the parameters of its hash chains.
 pub(super) struct Zone<'z> {
     pub(super) contents: &'z Contents,
     pub(super) negative_ttl: u32,
     pub(super) nsec3: Option<Nsec3Facts>,
     pub(super) nsec5: Option<Nsec5Key>,
-    /// Whether there is an NSEC record at the apex. Signers add that one last and remove it first, so that a chain is whole
-    /// where it is.
+    /// Whether there is an NSEC record at the apex. Signers add this record last and remove it
+    /// first, so the chain is complete while it exists.
     pub(super) has_nsec: bool,
-    /// Whether the zone has no chain of denial: all its names are listed in canonical order then, for the mechanisms that
-    /// make their records when asked.
+    /// Whether the zone has no denial chain. Then the image lists all names in canonical order, for
+    /// denial records that are generated online.
     pub(super) is_unchained: bool,
 }
 
-/// An index: the keys that blocks are sorted by, and where the blocks are, in units of [`UNIT`] octets.
+/// An index: the sort keys of blocks, and the positions of the blocks in units of [`UNIT`] octets.
 #[derive(Default)]
 pub(super) struct Index {
     pub(super) keys: Vec<u8>,
@@ -56,7 +57,7 @@ impl Index {
     }
 }
 
-/// The blocks of consecutive names, and which indexes they are in.
+/// The blocks of consecutive names, and their entries in the indexes.
 #[derive(Default)]
 pub(super) struct Part {
     pub(super) blocks: Vec<u8>,
@@ -65,30 +66,30 @@ pub(super) struct Part {
     pub(super) order: Index,
     pub(super) nsec3: Index,
     pub(super) nsec5: Index,
-    /// Forms of RRSIG records in this part, and where their numbers here stand in the blocks, in place of where they will
-    /// be in the image.
+    /// Forms of the RRSIG records in this part, and the offsets in `blocks` at which the number of
+    /// a form must be replaced by its offset in the image.
     pub(super) forms: Vec<Vec<u8>>,
     pub(super) form_places: Vec<usize>,
-    /// When all signatures of this part are valid, and how many there are.
+    /// Period in which each RRset of this part has a valid signature, and the number of signatures.
     pub(super) period: Option<ValidityPeriod>,
     pub(super) signatures: u64,
-    /// Place of that RRset at the apex, in the part that has it.
+    /// Index of the SOA RRset of negative answers, in the part with the apex.
     pub(super) negative_soa: u16,
 }
 
-/// Room that is used again for one block after the other.
+/// Buffers that are reused for each block.
 #[derive(Default)]
 pub(super) struct Room {
     rendered: Rendered,
     heads: Vec<u8>,
     bodies: Vec<u8>,
-    /// Where the numbers of forms stand in `bodies`.
+    /// Offsets of form numbers in `bodies`.
     form_places: Vec<usize>,
     numbers: HashMap<Vec<u8>, u32>,
 }
 
 impl Zone<'_> {
-    /// Whether the record is of the NSEC3 chain, with the hash that its owner stands for.
+    /// Returns the hash of the owner if the record belongs to the NSEC3 chain.
     fn nsec3_hash(&self, owner: NameRef<'_>, rdata: &[u8]) -> Option<[u8; 20]> {
         let facts = self.nsec3.as_ref()?;
         let [1, _, high, low, length, rest @ ..] = rdata else { return None };
@@ -98,7 +99,7 @@ impl Zone<'_> {
         is_of_chain.then(|| self.hash_of(owner)).flatten()
     }
 
-    /// As [`Zone::nsec3_hash`], of the NSEC5 chain.
+    /// Returns the hash of the owner if the record belongs to the NSEC5 chain.
     fn nsec5_hash(&self, owner: NameRef<'_>, rdata: &[u8]) -> Option<[u8; 32]> {
         let key = self.nsec5?;
         is_nsec5(key.tag, rdata).then(|| self.hash_of(owner)).flatten()
@@ -109,8 +110,8 @@ impl Zone<'_> {
         is_below_apex.then(|| decode(owner.labels().next().unwrap_or_default())).flatten()
     }
 
-    /// Whether an RRset is one of a chain of denial: NSEC and NSEC3 always, NSEC5 where it is no data under a number of
-    /// private use.
+    /// Whether an RRset belongs to a denial chain. NSEC and NSEC3 always do. NSEC5 does if the
+    /// records belong to the NSEC5 chain and are not other data with this private-use type number.
     fn is_chain(&self, node: Node<'_>, rrset: Rrset<'_>) -> bool {
         match rrset.rtype() {
             Rtype::NSEC | Rtype::NSEC3 => true,
@@ -119,7 +120,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Whether the node owns records of a chain of hashes and their signatures alone.
+    /// Whether the node owns only records of a hash chain and their signatures.
     pub(super) fn is_hash(&self, node: Node<'_>) -> bool {
         let is_nsec5 =
             |node: Node<'_>| node.rrset(Rtype::NSEC5).is_some_and(|rrset| self.is_chain(node, rrset));
@@ -132,18 +133,18 @@ impl Zone<'_> {
     }
 }
 
-/// Whether the RDATA is that of an NSEC5 record of the chain of `tag`.
+/// Whether the RDATA is that of an NSEC5 record in the chain of the key with the tag `tag`.
 pub(super) fn is_nsec5(tag: u16, rdata: &[u8]) -> bool {
     matches!(rdata, [high, low, _, NSEC5_HASH, ..] if u16::from_be_bytes([*high, *low]) == tag)
 }
 
-/// What [`Index`] sorts a name by.
+/// Returns the sort key of a name in [`Index`].
 fn sort_key(zone: &Zone<'_>, name: NameRef<'_>) -> [u8; 8] {
     key_prefix(name, zone.contents.apex().view()).to_le_bytes()
 }
 
 impl Part {
-    /// Makes the part empty, to be made anew.
+    /// Empties the part for reuse.
     fn clear(&mut self) {
         let Self { blocks, names, order, nsec3, nsec5, forms, form_places, period, .. } = self;
         blocks.clear();
@@ -173,7 +174,7 @@ impl Part {
         room.form_places.clear();
         if let Some(node) = place.node {
             if kind == NodeKind::Delegation {
-                // RFC 4035 §2.2: of the records at a cut only DS and the denial records are the zone's own.
+                // RFC 4035 §2.2: at a zone cut, only the DS and denial records are authoritative.
                 self.add_referral(zone, node, room);
                 self.add_data(zone, node, room, |rtype| matches!(rtype, Rtype::DS | Rtype::NSEC));
             } else {
@@ -194,10 +195,11 @@ impl Part {
         self.form_places.extend(room.form_places.iter().map(|place| bodies + place));
     }
 
-    /// Enters the node at `at` into the indexes of the chains that it is in.
+    /// Adds the node at `at` to the indexes of its chains.
     fn list(&mut self, zone: &Zone<'_>, node: Node<'_>, kind: NodeKind, at: u32) {
         let name = node.name();
-        // A name whose NSEC record is missing is listed too: the record of its predecessor does not cover what follows.
+        // A name without an NSEC record is also listed: the NSEC record of its predecessor does not
+        // cover the names after it.
         if zone.has_nsec && kind != NodeKind::Hash {
             self.order.push(&sort_key(zone, name), at);
         }
@@ -223,7 +225,7 @@ impl Part {
         }
     }
 
-    /// An RRset whose records point to the question name as their owner.
+    /// Adds an RRset. The owner of its records is a pointer to the question name.
     fn add_rrset(&mut self, renderer: &mut Renderer, node: Node<'_>, rrset: Rrset<'_>, room: &mut Room) {
         renderer.begin(&mut room.rendered);
         for rdata in rrset.rdatas() {
@@ -232,8 +234,8 @@ impl Part {
         self.end(Role::Data, rrset, signatures(node, rrset), room);
     }
 
-    /// Records of a chain prove things about other names, so their owner is written out and their signatures point to
-    /// that.
+    /// Adds denial records. They prove something about other names, so their owner is written in
+    /// full, and their signatures point to it.
     fn add_chain_record(&mut self, apex: NameRef<'_>, node: Node<'_>, rrset: Rrset<'_>, room: &mut Room) {
         let mut renderer = Renderer::new(apex, apex, false);
         renderer.begin(&mut room.rendered);
@@ -244,7 +246,7 @@ impl Part {
         self.end(Role::Chain, rrset, signatures, room);
     }
 
-    /// The SOA RRset with the TTL of negative answers (RFC 2308 §5).
+    /// Adds the SOA RRset with the TTL of negative answers (RFC 2308 §5).
     fn add_negative_soa(&mut self, zone: &Zone<'_>, apex: Node<'_>, room: &mut Room) {
         let Some(soa) = apex.rrset(Rtype::SOA) else { return };
         self.negative_soa = (room.heads.len() / HEAD) as u16;
@@ -257,7 +259,7 @@ impl Part {
         self.end(Role::NegativeSoa, soa, signatures, room);
     }
 
-    /// The NS RRset of a cut and the addresses of the servers that it names, as far as the zone has them.
+    /// Adds the NS RRset of a zone cut, and the addresses of its servers that the zone has.
     fn add_referral(&mut self, zone: &Zone<'_>, cut: Node<'_>, room: &mut Room) {
         let Some(servers) = cut.rrset(Rtype::NS) else { return };
         let mut renderer = Renderer::new(cut.name(), zone.contents.apex().view(), true);
@@ -297,12 +299,13 @@ impl Part {
             for rdata in addresses.rdatas() {
                 renderer.push_record_of(server, rtype, addresses.ttl(), rdata, &mut room.rendered);
             }
-            // RFC 4035 §3.1.1: addresses that are the zone's own carry their signatures; glue has none.
+            // RFC 4035 §3.1.1: authoritative addresses have signatures; glue has none.
             self.end(role, addresses, signatures(host, addresses), room);
         }
     }
 
-    /// Ends the template of `rrset`, whose records are rendered, with its signatures, which have a TTL.
+    /// Ends the template of `rrset`, whose records are rendered. Adds its signatures, which have
+    /// their own TTL.
     fn end(&mut self, role: Role, rrset: Rrset<'_>, signatures: Option<(Rrset<'_>, u32)>, room: &mut Room) {
         let splits = signatures.iter().flat_map(|(signatures, ttl)| {
             signatures.rdatas().filter_map(|rdata| signature::split(*ttl, rdata))
@@ -312,7 +315,8 @@ impl Part {
         if let Some(period) = period {
             self.period = Some(self.period.map_or(period, |whole| whole.and(period)));
         }
-        // Those of the negative SOA RRset and of addresses beside a referral are counted where they belong.
+        // The signatures of the negative SOA RRset and of addresses in a referral are counted at
+        // their own RRset.
         if matches!(role, Role::Data | Role::Chain) {
             self.signatures += splits.len() as u64;
         }
@@ -339,12 +343,13 @@ impl Part {
     }
 }
 
-/// The signatures of an RRset, and their TTL.
+/// Returns the signatures of an RRset, and their TTL.
 fn signatures<'z>(node: Node<'z>, rrset: Rrset<'z>) -> Option<(Rrset<'z>, u32)> {
     node.signatures(rrset.rtype()).map(|signatures| (signatures, signatures.ttl()))
 }
 
-/// The number of a form in `forms`, where it is entered if it is not there; `numbers` has those that are.
+/// Returns the number of a form in `forms` and adds it if it is new. `numbers` contains the known
+/// forms.
 fn number_of(form: Vec<u8>, forms: &mut Vec<Vec<u8>>, numbers: &mut HashMap<Vec<u8>, u32>) -> u32 {
     if let Some(number) = numbers.get(&form) {
         return *number;

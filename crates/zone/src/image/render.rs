@@ -1,20 +1,21 @@
-//! Rendering the records of templates, with compression pointers that are right in the base case.
+//! Rendering of the records of templates. The compression pointers are correct in the base case.
 
 use super::template::{POINTER, Patch, REACH, TO_QUESTION, push_fixed};
 use nonesuch_proto::message::HEADER;
 use nonesuch_proto::{NameRef, Rtype, rdata};
 
-/// Suffixes of one template that its later names can point to; more would make large RRsets quadratic.
+/// Maximum number of suffixes of a template to which later names can point. Without a limit,
+/// rendering a large RRset would take quadratic time.
 const MAX_SUFFIXES: usize = 64;
-/// Octets of the longest question name (RFC 1035 section 2.3.4).
+/// Maximum octets of a question name (RFC 1035 §2.3.4).
 const MAX_QUESTION: usize = 255;
 
-/// A name that later names can end in a pointer to.
+/// A name to which later names can point.
 struct Suffix {
-    /// Lower case.
+    /// The name in lower case.
     wire: Vec<u8>,
     pointer: u16,
-    /// Whether it lies in the template being rendered.
+    /// Whether the name is in the current template.
     is_own: bool,
 }
 
@@ -23,7 +24,7 @@ struct Suffix {
 pub(super) struct Rendered {
     pub(super) records: Vec<u8>,
     pub(super) patches: Vec<Patch>,
-    /// Place of the last patch; 0 before the first one.
+    /// Offset of the last patch; 0 before the first patch.
     patched: usize,
 }
 
@@ -31,13 +32,14 @@ pub(super) struct Rendered {
 pub(super) struct Renderer {
     /// Octets of the question name in the base case.
     base: usize,
-    /// First the suffixes of the question name and of the templates before, then those of the template being rendered.
+    /// Suffixes: first those of the question name and of previous templates, then those of the
+    /// current template.
     suffixes: Vec<Suffix>,
-    /// Number of suffixes of the question name and of the templates before.
+    /// Number of suffixes of the question name and of previous templates.
     shared: usize,
 }
 
-/// Octets of the records of an RRset as they are rendered, names compressed.
+/// Returns the octets of the records of an RRset as rendered, with compressed names.
 pub(crate) fn rendered_octets<'r>(
     owner: NameRef<'_>,
     apex: NameRef<'_>,
@@ -50,9 +52,10 @@ pub(crate) fn rendered_octets<'r>(
 }
 
 impl Renderer {
-    /// For templates whose base question is `question` in the zone `apex`. With `all_suffixes`, names may
-    /// point to every suffix of the question name, not to the apex alone: right where the template is only
-    /// used with question names below `question`.
+    /// Creates a renderer for templates with the base question `question` in the zone `apex`. If
+    /// `all_suffixes` is set, names may point to every suffix of the question name; otherwise only
+    /// to the apex. `all_suffixes` is correct only for templates that are used with question names
+    /// at or below `question`.
     pub(super) fn new(question: NameRef<'_>, apex: NameRef<'_>, all_suffixes: bool) -> Self {
         let mut renderer = Self { base: question.len(), suffixes: Vec::new(), shared: 0 };
         let mut name = question;
@@ -69,7 +72,7 @@ impl Renderer {
         renderer
     }
 
-    /// Begins a template in `out`: what the one before wrote cannot be pointed to.
+    /// Begins a template in `out`. Its names cannot point to names in the previous template.
     pub(super) fn begin(&mut self, out: &mut Rendered) {
         out.records.clear();
         out.patches.clear();
@@ -78,19 +81,19 @@ impl Renderer {
         self.shared = self.suffixes.len();
     }
 
-    /// What the last template wrote can be pointed to from all that follow: it always stands directly behind the
-    /// question, as the NS RRset of a referral does before its glue.
+    /// Lets all following templates point to names in the last template. This template must always
+    /// directly follow the question, like the NS RRset of a referral, which precedes its glue.
     pub(super) fn keep_suffixes(&mut self) {
         self.suffixes.iter_mut().for_each(|suffix| suffix.is_own = false);
     }
 
-    /// Appends one record of the question name.
+    /// Appends a record whose owner is the question name.
     pub(super) fn push_record(&mut self, rtype: Rtype, ttl: u32, rdata: &[u8], out: &mut Rendered) {
         out.records.extend_from_slice(&TO_QUESTION.to_be_bytes());
         self.push_body(rtype, ttl, rdata, out);
     }
 
-    /// Appends one record whose owner is written out or pointed to.
+    /// Appends a record whose owner is written in full or with a pointer.
     pub(super) fn push_record_of(
         &mut self,
         owner: NameRef<'_>,
@@ -107,7 +110,7 @@ impl Renderer {
         push_fixed(rtype, ttl, 0, &mut out.records);
         let start = out.records.len();
         let mut done = 0;
-        // Only the types of RFC 1035 have names that may be compressed (RFC 3597 §4).
+        // Only names in the types of RFC 1035 may be compressed (RFC 3597 §4).
         for name in rdata::names(rtype, octets).filter(|name| name.compress) {
             out.records.extend_from_slice(&octets[done..name.range.start]);
             done = name.range.end;
@@ -143,7 +146,8 @@ impl Renderer {
     }
 
     fn remember(&mut self, name: NameRef<'_>, at: usize) {
-        // Directly behind the question, the pointer reaches its target whatever the question name is.
+        // If the template directly follows the question, the pointer reaches its target for any
+        // question name.
         let is_in_reach = HEADER + MAX_QUESTION + 4 + at <= REACH;
         if is_in_reach && self.suffixes.len() - self.shared < MAX_SUFFIXES {
             let place = HEADER + self.base + 4 + at;

@@ -1,46 +1,48 @@
-//! RRSIG records in an image. Those of a zone have all but two times and the signature itself in common with many others:
-//! type, TTL, length, type covered, algorithm, labels, original TTL, key tag, signer. Such a *form* stands in the image
-//! once. A signature is
+//! RRSIG records in an image. Most fields of an RRSIG record are equal in many records of a zone:
+//! type, TTL, length, covered type, algorithm, labels, original TTL, key tag, signer. The image
+//! stores each combination of these fields, a *form*, once. The record-specific fields are the two
+//! times and the signature. A signature has this format:
 //!
-//! | octets | what |
+//! | octets | content |
 //! | --- | --- |
-//! | 4 | where the form is |
+//! | 4 | offset of the form |
 //! | 8 | expiration and inception, as on the wire |
 //! | … | the signature |
 //!
-//! and a form is its octets (2), the octets of a signature (2), and the record in wire form up to the signer's name, with
-//! zeros for the owner (2 octets) and the times.
+//! A form consists of its length (2 octets), the length of a signature (2 octets), and the record
+//! in wire format up to the signer's name. The owner (2 octets) and the times are zeros.
 
 use super::{Image, Template};
 use nonesuch_proto::{Class, NameRef, Rtype, serial};
 use std::collections::HashMap;
 
-/// Octets of a signature before the signature itself.
+/// Octets before the signature value.
 pub(super) const SIGNATURE_HEAD: usize = 12;
-/// Where the RDATA length and the times stand in a form.
+/// Positions of the RDATA length and of the times in a form.
 const LENGTH: std::ops::Range<usize> = 10..12;
 const TIMES: std::ops::Range<usize> = 20..28;
-/// Places of the algorithm and of the key tag in a form.
+/// Positions of the algorithm and of the key tag in a form.
 const ALGORITHM: usize = 14;
 const TAG: std::ops::Range<usize> = 28..30;
 /// Octets of a form without the signer's name.
 const FORM: usize = 30;
-/// Octets of the two lengths before it.
+/// Octets of the two lengths before a form.
 const FORM_HEAD: usize = 4;
 /// Octets of RRSIG RDATA before the signer's name (RFC 4034 §3.1).
 const FIXED: usize = 18;
 
-/// When all signatures of a zone are valid: for every RRset one is.
+/// Period in which each RRset of a zone has a valid signature. Times are in seconds since 1970
+/// modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidityPeriod {
-    /// The latest inception, in seconds since 1970 modulo 2^32.
+    /// The latest inception.
     pub inception: u32,
     /// The earliest expiration.
     pub expiration: u32,
 }
 
 impl ValidityPeriod {
-    /// The period of `self` and `other` at once.
+    /// Returns the intersection of `self` and `other`.
     pub(super) const fn and(self, other: Self) -> Self {
         Self {
             inception: later(self.inception, other.inception),
@@ -48,8 +50,8 @@ impl ValidityPeriod {
         }
     }
 
-    /// From the beginning of the one to the end of the other: of two signatures of one RRset. Where time is left between
-    /// them, that of `self`.
+    /// Returns the union of `self` and `other`, for two signatures of one RRset. If there is a gap
+    /// between them, returns `self`.
     pub(super) const fn or(self, other: Self) -> Self {
         if serial::is_before(self.expiration, other.inception)
             || serial::is_before(other.expiration, self.inception)
@@ -71,7 +73,7 @@ const fn earlier(a: u32, b: u32) -> u32 {
     if serial::is_before(b, a) { b } else { a }
 }
 
-/// Signer and expiration of an RRSIG record of an image (RFC 4034 §3.1).
+/// Signer and expiration of an RRSIG record in an image (RFC 4034 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignatureFields {
     /// Key tag.
@@ -82,14 +84,14 @@ pub struct SignatureFields {
     pub expiration: u32,
 }
 
-/// The parts of an RRSIG record: its form, its times, the signature.
+/// The parts of an RRSIG record: form, times, signature.
 pub(super) struct Split<'z> {
     pub(super) form: Vec<u8>,
     pub(super) times: [u8; 8],
     pub(super) signature: &'z [u8],
 }
 
-/// Splits the RDATA of an RRSIG record; `None` where it is malformed.
+/// Splits the RDATA of an RRSIG record; `None` if it is malformed.
 pub(super) fn split(ttl: u32, rdata: &[u8]) -> Option<Split<'_>> {
     let (fixed, rest) = rdata.split_first_chunk::<FIXED>()?;
     let (signer, signature) = NameRef::split_from(rest).ok()?;
@@ -110,7 +112,7 @@ pub(super) fn split(ttl: u32, rdata: &[u8]) -> Option<Split<'_>> {
     Some(Split { form, times, signature })
 }
 
-/// When a signature is valid.
+/// Returns the validity period of a signature.
 pub(super) const fn period(times: [u8; 8]) -> ValidityPeriod {
     let [a, b, c, d, e, f, g, h] = times;
     ValidityPeriod {
@@ -119,7 +121,8 @@ pub(super) const fn period(times: [u8; 8]) -> ValidityPeriod {
     }
 }
 
-/// The form that `forms` begin with, and the octets of its signatures; `None` where there is none.
+/// Returns the form at the start of `forms`, and the octets of its signatures; `None` if there is
+/// no form.
 #[inline]
 fn read_form(forms: &[u8]) -> Option<(&[u8], usize)> {
     let ([a, b, c, d], rest) = forms.split_first_chunk::<FORM_HEAD>()?;
@@ -127,7 +130,8 @@ fn read_form(forms: &[u8]) -> Option<(&[u8], usize)> {
     Some((form, usize::from(u16::from_le_bytes([*c, *d]))))
 }
 
-/// Where each form begins, with the octets of its signatures; `None` where one is malformed.
+/// Returns the offset of each form, with the octets of its signatures; `None` if a form is
+/// malformed.
 pub(super) fn check_forms(forms: &[u8]) -> Option<HashMap<u32, usize>> {
     let mut lengths = HashMap::new();
     let mut at = 0;
@@ -144,7 +148,7 @@ pub(super) fn check_forms(forms: &[u8]) -> Option<HashMap<u32, usize>> {
 }
 
 impl Image {
-    /// Appends `count` RRSIG records with `owner`, a compression pointer, to a message.
+    /// Appends `count` RRSIG records to a message. `owner` is a compression pointer.
     pub(super) fn append_signatures(&self, count: u16, octets: &[u8], owner: u16, out: &mut Vec<u8>) {
         let mut rest = octets;
         for _ in 0..count {
@@ -167,7 +171,7 @@ impl Image {
 }
 
 impl<'i> Template<'i> {
-    /// The fields of the RRSIG records over the RRset.
+    /// Iterates over the fields of the RRSIG records over the RRset.
     pub fn signatures(self) -> impl Iterator<Item = SignatureFields> + use<'i> {
         let mut rest = self.parts().signatures;
         std::iter::from_fn(move || {
@@ -195,7 +199,7 @@ mod tests {
         assert_eq!(late.and(early), early.and(late));
         assert_eq!(early.or(late), ValidityPeriod { inception: u32::MAX - 9, expiration: 200 });
         assert_eq!(late.or(early), early.or(late));
-        // Between them no signature would be valid.
+        // There is a gap between the two periods in which no signature is valid.
         let far = ValidityPeriod { inception: 300, expiration: 400 };
         assert_eq!((late.or(far), far.or(late)), (late, far));
     }

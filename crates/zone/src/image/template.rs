@@ -1,32 +1,34 @@
-//! Putting templates into a response.
+//! Insertion of templates into a response.
 
 use super::node::{Parts, Role, Template};
 use nonesuch_proto::message::{HEADER, Message, Record};
 use nonesuch_proto::{Class, Rtype};
 
-/// Bits of a compression pointer (RFC 1035 §4.1.4).
+/// The two high bits of a compression pointer (RFC 1035 §4.1.4).
 pub(super) const POINTER: u16 = 0xc000;
-/// Greatest offset that a pointer can lead to.
+/// Maximum offset of a compression pointer.
 pub(super) const REACH: usize = 0x3fff;
 /// Pointer to the question name.
 pub const TO_QUESTION: u16 = POINTER | HEADER as u16;
 
-/// Place of a compression pointer in a template modulo [`Patch::LIMIT`], and what moves it; 2 octets in an image. [`places`] has
-/// the places themselves.
+/// Position of a compression pointer in a template modulo [`Patch::LIMIT`], and the reason for
+/// which it moves. A patch has 2 octets in an image. [`places`] computes the complete positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Patch(u16);
 
 impl Patch {
-    /// A patch is fewer octets than these behind the previous patch, or behind the beginning of the template.
+    /// Exclusive upper limit of the distance between a patch and the previous patch, or the start
+    /// of the template, in octets.
     pub(super) const LIMIT: usize = 0x8000;
     const OWN: u16 = 0x8000;
 
-    /// A pointer into the question name: it moves with the length of the question name.
+    /// Creates a patch for a pointer into the question name, which moves with the length of the
+    /// question name.
     pub(super) const fn to_question(at: usize) -> Self {
         Self((at % Self::LIMIT) as u16)
     }
 
-    /// A pointer into the template: it moves with the template.
+    /// Creates a patch for a pointer into the template, which moves with the template.
     pub(super) const fn to_template(at: usize) -> Self {
         Self((at % Self::LIMIT) as u16 | Self::OWN)
     }
@@ -39,7 +41,7 @@ impl Patch {
         Self(u16::from_le_bytes(octets))
     }
 
-    /// The place, in templates of at most [`Patch::LIMIT`] octets.
+    /// The position, for a template of at most [`Patch::LIMIT`] octets.
     const fn at(self) -> usize {
         (self.0 & !Self::OWN) as usize
     }
@@ -49,8 +51,8 @@ impl Patch {
     }
 }
 
-/// The places of all patches of a template, with the patches. Places ascend, so a lower number is one of the next
-/// [`Patch::LIMIT`] octets.
+/// Iterates over the patches of a template with their complete positions. Positions ascend, so a
+/// lower number belongs to the next range of [`Patch::LIMIT`] octets.
 pub(super) fn places(patches: &[[u8; 2]]) -> impl Iterator<Item = (usize, Patch)> {
     let mut before = 0;
     patches.iter().map(move |octets| {
@@ -61,30 +63,32 @@ pub(super) fn places(patches: &[[u8; 2]]) -> impl Iterator<Item = (usize, Patch)
     })
 }
 
-/// Where a template goes in a response.
+/// Position of a template in a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
     /// Octets of the question name.
     pub question: usize,
-    /// How the owner is written.
+    /// Form of the owner.
     pub owner: OwnerForm,
 }
 
-/// How a template's records name their owner.
+/// Form of the owner name in the records of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerForm {
-    /// As rendered: a pointer to the question name, or for records of a chain and glue the name itself.
+    /// The rendered form: a pointer to the question name; for denial records and glue, the name
+    /// itself.
     AsRendered,
-    /// A pointer to a place in the response.
+    /// This pointer to a position in the response.
     At(u16),
-    /// In full.
+    /// The name in full.
     WrittenOut,
 }
 
 impl Template<'_> {
-    /// Appends the RRset to the response in `out`, and its signatures with `with_signatures`; returns the number of records.
-    /// Returns `None`, and copies nothing, where its rendered octets alone are more than `room`. The signer's names and owners
-    /// that are written out come to them, so that `out` may grow by more than `room`: the caller checks its length.
+    /// Appends the RRset to the response in `out`, with its signatures if `with_signatures` is set.
+    /// Returns the number of records. Returns `None` and appends nothing if the rendered octets
+    /// exceed `room`. The rendered octets do not include the names of signers, nor owners in full,
+    /// so `out` may grow by more than `room`; the caller must check its length.
     #[inline]
     pub fn append(
         self,
@@ -94,7 +98,7 @@ impl Template<'_> {
         out: &mut Vec<u8>,
     ) -> Option<u16> {
         let parts = self.parts();
-        // Records of a chain have no owner of two octets that a pointer could take the place of.
+        // Denial records have no two-octet owner that a pointer could replace.
         let is_renamed = parts.role == Role::Chain && position.owner != OwnerForm::AsRendered;
         if parts.least_octets(with_signatures) > room && !is_renamed {
             return None;
@@ -109,8 +113,9 @@ impl Template<'_> {
         Some(self.append_rendered(&parts, position, with_signatures, out))
     }
 
-    /// Whether a pointer of the template leads beyond the reach of pointers when the template begins at `start` and the question
-    /// name has `question` octets. The NS RRset that glue points into begins directly behind the question, where all pointers reach.
+    /// Whether a pointer of the template exceeds the maximum offset if the template begins at
+    /// `start` and the question name has `question` octets. The NS RRset into which glue points
+    /// directly follows the question, where all offsets are in range.
     #[cold]
     fn is_beyond_reach(self, parts: &Parts<'_>, question: usize, start: usize) -> bool {
         let base = self.base(parts.role);
@@ -123,11 +128,11 @@ impl Template<'_> {
                 (target + question).saturating_sub(base)
             }
         };
-        // The records of a chain and of glue begin with their owner, which their signatures point to.
+        // Denial records and glue begin with their owner, and their signatures point to it.
         start > REACH || places(parts.patches).map(target).any(|target| target > REACH)
     }
 
-    /// Appends the template as it was rendered, with its pointers moved.
+    /// Appends the template as rendered, with adjusted pointers.
     #[inline(always)]
     fn append_rendered(
         self,
@@ -155,7 +160,7 @@ impl Template<'_> {
         parts.record_count + parts.signature_count
     }
 
-    /// Moves the pointers of `records`, which stand at `start`.
+    /// Adjusts the pointers of `records`, which begin at `start` in the message.
     #[inline]
     fn move_pointers(self, parts: &Parts<'_>, position: Position, records: &mut [u8], start: usize) {
         if parts.patches.is_empty() {
@@ -166,7 +171,7 @@ impl Template<'_> {
         let by_place = (start as u16).wrapping_sub((HEADER + base + 4) as u16);
         let mut add = |at: usize, patch: Patch| {
             let by = if patch.is_own() { by_place } else { by_question };
-            // Patches were checked when the image was made or opened.
+            // Patches were checked when the image was compiled or opened.
             if let Some(pointer) = records.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
                 *pointer = u16::from_be_bytes(*pointer).wrapping_add(by).to_be_bytes();
             }
@@ -181,8 +186,8 @@ impl Template<'_> {
         }
     }
 
-    /// Appends the signatures alone, as an answer to a query for RRSIG. Returns `None` and leaves `out` as it was where they
-    /// take more than `room` octets.
+    /// Appends only the signatures, for an answer to a query for RRSIG. Returns the number of
+    /// signatures. Returns `None` and leaves `out` unchanged if they take more than `room` octets.
     pub fn append_signatures(self, position: Position, room: usize, out: &mut Vec<u8>) -> Option<u16> {
         let parts = self.parts();
         if parts.signatures.len() > room {
@@ -191,7 +196,8 @@ impl Template<'_> {
         let owner = match position.owner {
             OwnerForm::At(pointer) => pointer,
             OwnerForm::AsRendered if points_to_question(parts.role) => TO_QUESTION,
-            // The signatures of records of a chain point to the owner in the record before them, which is left out.
+            // The signatures of denial records point to the owner in the record before them, which
+            // is omitted here.
             owner => return self.append_parsed(owner, |rtype| rtype == Rtype::RRSIG, room, out),
         };
         let start = out.len();
@@ -205,9 +211,10 @@ impl Template<'_> {
         if role == Role::Chain { self.image.apex().len() } else { self.name_length() }
     }
 
-    /// Appends the records with every name written out, which is right anywhere in any response: where the
-    /// question name is not below the name that the template was made for, and beyond the reach of pointers.
-    /// Returns `None` and leaves `out` as it was where they take more than `room` octets.
+    /// Appends the records with all names in full, which is correct at any position in any
+    /// response: if the question name is not at or below the name of the template, or if a pointer
+    /// would exceed the maximum offset. Returns the number of records. Returns `None` and leaves
+    /// `out` unchanged if they take more than `room` octets.
     #[cold]
     #[inline(never)]
     pub fn append_uncompressed(
@@ -252,12 +259,13 @@ impl Template<'_> {
         Some(count)
     }
 
-    /// The records with names written out. In the base case the template behind a
-    /// question for its base name is a well-formed message; that message is read.
+    /// Returns the records with all names in full. In the base case, a question with the base name
+    /// followed by the template is a well-formed message; this function builds and parses that
+    /// message.
     #[must_use]
     pub fn expand(self) -> Vec<Record> {
         let parts = self.parts();
-        // Glue points into the NS RRset, which stands before it in a referral.
+        // Glue points into the NS RRset, which precedes it in a referral.
         let before = if is_glue(parts.role) { self.node().template(Rtype::NS) } else { None };
         let base = if parts.role == Role::Chain { self.image.apex() } else { self.node().name() };
         let position = Position { question: base.len(), owner: OwnerForm::AsRendered };
@@ -274,7 +282,8 @@ impl Template<'_> {
     }
 }
 
-/// Whether the octets from `start` on are at most `room`; truncates `out` to `start` where they are more.
+/// Whether the octets of `out` from `start` on are at most `room`. If not, truncates `out` to
+/// `start`.
 #[inline]
 fn fits(start: usize, room: usize, out: &mut Vec<u8>) -> bool {
     let fits = out.len() - start <= room;
@@ -284,7 +293,7 @@ fn fits(start: usize, room: usize, out: &mut Vec<u8>) -> bool {
     fits
 }
 
-/// Whether the records point to the question name as their owner.
+/// Whether the owner of the records is a pointer to the question name.
 const fn points_to_question(role: Role) -> bool {
     matches!(role, Role::Data | Role::NegativeSoa)
 }
@@ -294,7 +303,8 @@ pub(super) const fn is_glue(role: Role) -> bool {
     matches!(role, Role::Glue | Role::RequiredGlue)
 }
 
-/// A pointer to the owner of the record at `start`, which is itself a pointer or a name in reach.
+/// Returns a pointer to the owner of the record at `start`. The owner is a pointer, or a name
+/// within the maximum offset.
 #[inline]
 fn first_owner(out: &[u8], start: usize) -> u16 {
     match out.get(start..) {
@@ -303,7 +313,7 @@ fn first_owner(out: &[u8], start: usize) -> u16 {
     }
 }
 
-/// Overwrites the two-octet owner of every record in `records`.
+/// Overwrites the two-octet owner of each record in `records`.
 fn replace_owners(records: &mut [u8], owner: u16) {
     let mut rest = records;
     while let [a, b, _, _, _, _, _, _, _, _, high, low, ..] = rest {
