@@ -1,4 +1,5 @@
-//! Time of the semantic checks of a zone file, and of reading and compiling it: `check_speed FILE`.
+//! Measures the time of reading and compiling a zone file and of the semantic checks: `check_speed
+//! FILE`.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,15 +1,16 @@
-//! What reading a zone file costs: records, wall and CPU seconds, peak memory.
+//! Measures the cost of reading a zone file: records, wall and CPU seconds, peak memory.
 //!
 //!     cargo run --release -p nonesuch-zone --example read_speed -- FILE [ORIGIN] [RUNS]
 //!
-//! CPU seconds are those of all threads, from the counters of Linux in /proc; elsewhere they are missing.
+//! CPU seconds include all threads. They come from Linux counters in /proc and are missing on other
+//! systems.
 
 use nonesuch_proto::Name;
 use nonesuch_zone::read::read_file;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Ticks a second of the CPU counters in /proc (the kernel's USER_HZ, 100 everywhere).
+/// Ticks per second of the CPU counters in /proc (USER_HZ of the kernel, 100 on all systems).
 const TICKS: f64 = 100.0;
 
 fn main() {
@@ -43,16 +44,17 @@ fn main() {
     );
 }
 
-/// CPU seconds of this process, user and system.
+/// Returns the CPU seconds of this process, user and system.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name in parentheses may hold blanks; utime and stime are the 12th and 13th fields behind it.
+    // The name in parentheses may contain blanks. utime and stime are the 12th and 13th field after
+    // it.
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
     ticks.sum::<f64>() / TICKS
 }
 
-/// VmHWM, in thousands of octets.
+/// Returns VmHWM in units of 1,000 bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

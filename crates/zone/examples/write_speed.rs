@@ -1,13 +1,15 @@
-//! What writing a zone costs: `cargo run --release -p nonesuch-zone --example write_speed -- FILE [ORIGIN]`.
+//! Measures the cost of writing a zone: `cargo run --release -p nonesuch-zone --example write_speed
+//! -- FILE [ORIGIN]`.
 //!
-//! Renders the zone to text on one thread, seven times, and prints the median of the CPU time of that thread (Linux).
+//! Converts the zone to text, and to canonical form for ZONEMD, on one thread, seven times each, and
+//! prints the median CPU time of this thread (Linux).
 
 use nonesuch_zone::{read, write, zonemd};
 use std::path::Path;
 
 const RUNS: usize = 7;
 
-/// Nanoseconds that this thread has been on a CPU.
+/// Returns the CPU time of this thread in nanoseconds.
 fn on_cpu() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Reading, writing and compiling, from the text of zone files.
+//! Tests that read, write and compile zones from the text of zone files.
 
 use crate::read::{ReadError, read_text};
 use crate::write::write_zone;
@@ -123,7 +123,7 @@ fn duplicates_go_and_mixed_ttls_are_said() {
     assert!(reading.warnings.iter().any(|w| matches!(w, Warning::MixedTtl { rtype: Rtype::MX, .. })));
 }
 
-/// RRSIG records form RRsets by the type that they cover; the same record twice is one record.
+/// RRSIG records form RRsets by the covered type. A duplicate record is one record.
 #[test]
 fn ttls_are_mixed_within_one_rrset_alone() {
     let signature = |covered: &str, ttl: u32, tag: u16| {
@@ -158,7 +158,8 @@ fn which_ttls_are_mixed_is_known_after_changes() {
         change.apply(&old, crate::change::SerialRule::Any).unwrap()
     };
     assert!(is_mixed(&old));
-    // Records stay, all but one go, others take their place.
+    // In the first change a record remains, in the second a single record remains, in the third all
+    // records are replaced.
     assert!(is_mixed(&changed(&with("w 30 A 192.0.2.1\nw 30 A 192.0.2.2\n"))));
     assert!(!is_mixed(&changed(&with("w 30 A 192.0.2.2\n"))));
     assert!(!is_mixed(&changed(&with("w 20 A 192.0.2.1\nw 20 A 192.0.2.2\n"))));
@@ -198,7 +199,7 @@ fn templates_read_back_as_the_records_that_they_were_made_of() {
     let image = Image::compile(&zone).unwrap();
     for node in zone.nodes() {
         let compiled = image.find_exact(node.name().to_canonical().view());
-        // Glue below a cut is no name of the image.
+        // Glue below a zone cut has no node in the image.
         assert_eq!(compiled.is_none(), node.name().to_string() == "ns.cut.example.", "{}", node.name());
         let Some(compiled) = compiled else { continue };
         for template in compiled.templates() {
@@ -228,7 +229,8 @@ fn large_rrsets_are_written_out_beyond_the_reach_of_pointers() {
     let image = Image::compile(&zone).unwrap();
     let name: Name = "big.example.".parse().unwrap();
     let template = image.find_exact(name.view()).unwrap().template(Rtype::MX).unwrap();
-    // Behind 20,000 octets of something else no pointer reaches the template's own names.
+    // After 20,000 octets of other data, no compression pointer can refer to the names of the
+    // template.
     let mut out = vec![0; 12];
     out[5] = 1;
     out.extend_from_slice(name.wire());
@@ -293,8 +295,8 @@ proptest! {
     }
 }
 
-/// From whatever place at or in front of it, a name is found as from the first, in any letter case, and so is the place of
-/// one that is not there.
+/// A search from any node at or before the name finds the same node or index as a search from the
+/// first node, in any letter case, also for a name that does not exist.
 #[test]
 fn names_are_found_from_a_place_on() {
     let names: String = (0..40).map(|number| format!("n{number:02} A 192.0.2.1\n")).collect();

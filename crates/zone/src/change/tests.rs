@@ -1,4 +1,4 @@
-//! Change sets: between two zones, as text, and applied.
+//! Tests of change sets: between two zones, as text, and applied to a zone.
 
 use super::{ChangeError, ChangeSet, SerialRule, is_data};
 use crate::Contents;
@@ -165,7 +165,7 @@ fn a_name_keeps_its_case_while_records_of_it_stay() {
     assert!(new.contains("wWw.example.\t60\tIN\tTXT"), "{new}");
 }
 
-/// Zones of few names and records, so that two of them have much in common.
+/// Generates zones with few names and records, so that two zones have much in common.
 pub(crate) fn zones() -> impl Strategy<Value = Contents> {
     let owners = ["@", "a", "A", "b.a", "B.a", "*.a", "c", "d\\.e", "\\000", "x.y.z", "\\255"];
     let rdatas = [
@@ -204,7 +204,7 @@ proptest! {
         let read = parse(&text(&set));
         prop_assert_eq!(text(&read), text(&set));
         prop_assert_eq!(written(&read.apply(&old, SerialRule::Exact).unwrap()), written(&new));
-        // Nothing stands on both sides, and a second time nothing fits.
+        // No record is on both sides, so the change set cannot be applied twice.
         prop_assert!(set.is_empty() || set.apply(&new, SerialRule::Exact).is_err());
     }
 

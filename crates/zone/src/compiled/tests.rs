@@ -1,4 +1,4 @@
-//! Compiled zones: what is written is read back, and nothing else is.
+//! Tests of compiled zones: a written zone is read back, and any other input is rejected.
 
 use super::directory::Directory;
 use super::directory::{ChunkProperties, Size};
@@ -86,7 +86,8 @@ impl Raw {
     }
 }
 
-/// What `change` makes of the sample, in one chunk below the sample's own header and directory.
+/// Returns a file with the sample as altered by `change`, in one chunk, with the header and the
+/// directory of the unaltered sample.
 fn flawed(change: impl FnOnce(&mut Raw)) -> Vec<u8> {
     flawed_zone(&sample(), change)
 }
@@ -105,7 +106,7 @@ fn flawed_zone(contents: &Contents, change: impl FnOnce(&mut Raw)) -> Vec<u8> {
     assemble(contents, &chunk, &directory)
 }
 
-/// A file of these chunks.
+/// Returns a file with these chunks.
 fn assemble(contents: &Contents, chunks: &[u8], directory: &Directory) -> Vec<u8> {
     let header = header(contents.apex(), &HeaderFields::of(contents, Verification::Nothing, CHUNK));
     let (entries, patterns) = (directory.entries.len() as u32, directory.patterns.count() as u32);
@@ -114,7 +115,7 @@ fn assemble(contents: &Contents, chunks: &[u8], directory: &Directory) -> Vec<u8
     [&header[..], chunks, &octets, &trailer].concat()
 }
 
-/// Makes the digests fit again, as far as there is a directory.
+/// Recomputes the digests, as far as the directory can be read.
 fn seal(octets: &mut [u8]) {
     let end = octets.len() - TRAILER;
     let (offset, chunks, patterns) = (long(octets, end), word(octets, end + 16), word(octets, end + 20));
@@ -166,8 +167,8 @@ fn what_was_verified_is_kept() {
     }
 }
 
-/// Older files have zeros in the place of the digest: they are read as ever, and verified again.
-/// Whether steps may change a part of an RRset, and whether a ZONEMD digest can be computed, depends on it after a restart too.
+/// The mark for different TTLs must survive a restart: it determines whether a change may modify
+/// part of an RRset, and whether a ZONEMD digest can be computed.
 #[test]
 fn which_rrsets_had_different_ttls_is_kept() {
     let text =
@@ -186,7 +187,7 @@ fn which_rrsets_had_different_ttls_is_kept() {
     unmarked[16] = 0;
     seal(&mut unmarked);
     assert!(error_of(&unmarked).starts_with("malformed flags"));
-    // What is put together of zones has one TTL in each RRset.
+    // A splice has one TTL in each RRset.
     let stored = StoredZone::of_octets(octets).unwrap();
     for splice in [Splice::of(&zone), Splice::of(&stored)] {
         let mut octets = Vec::new();
@@ -196,6 +197,8 @@ fn which_rrsets_had_different_ttls_is_kept() {
     }
 }
 
+/// Older files have zeros as the digest of the algorithm tables. They can be read, and are verified
+/// again.
 #[test]
 fn what_other_tables_of_algorithms_verified_is_not_relied_on() {
     let tables = HEADER - TABLES_DIGEST..HEADER;
@@ -268,12 +271,12 @@ fn faults_of_the_header_are_told_apart() {
     assert!(with(end, &[255; 8]).starts_with("malformed place of the directory"));
     assert!(with(end, &[1]).starts_with("malformed directory"));
     assert!(with(end + 8, &[1]).starts_with("cut off: "));
-    // Another number of chunks, and of patterns.
+    // Wrong numbers of chunks, then wrong numbers of patterns.
     assert!(with(end + 16, &[0]).starts_with("malformed directory"));
     assert!(with(end + 16, &[255; 4]).starts_with("malformed directory"));
     assert!(with(end + 20, &[9]).starts_with("malformed directory"));
     assert!(with(end + 20, &[255; 4]).starts_with("malformed directory"));
-    // A pattern's length.
+    // Wrong length of a pattern.
     assert!(with(directory, &[255; 2]).starts_with("malformed directory"));
 }
 
@@ -296,7 +299,7 @@ fn a_directory_that_tells_untruths_is_refused() {
         Some(a.to_string())
     };
     assert_eq!(told(|_| ()), None);
-    // To call something mixed that is not leads to a closer look, no more.
+    // A uniform pattern that is declared as mixed only causes more chunks to be read.
     assert_eq!(told(|told| told.chain = directory::MIXED), None);
     let changes: [fn(&mut ChunkProperties); 9] = [
         |told| told.counts.records += 1,
@@ -426,7 +429,8 @@ proptest! {
         prop_assert_eq!(compiled(&again), octets);
     }
 
-    /// A zone of which is loaded what is looked at is the zone that is read as a whole; written again it is the same file.
+    /// A zone whose chunks are loaded on demand equals the zone that is read as a whole. Written
+    /// again, it gives the same file.
     #[test]
     fn what_is_looked_at_is_what_is_there(zone in zones(), octets in 1_u32..300) {
         let file = in_chunks(&zone, octets);
@@ -459,7 +463,7 @@ proptest! {
         prop_assert_eq!(again(&StoredZone::of_octets(file.clone()).unwrap()), file);
     }
 
-    /// Nodes of other contents in between move no octet but their own.
+    /// Replacing nodes with equal nodes of other contents does not change the zone.
     #[test]
     fn what_stays_between_changes_is_passed_on(
         zone in zones(),
@@ -480,12 +484,12 @@ proptest! {
         prop_assert_eq!(written(&read(&out).unwrap().0), written(&zone));
         prop_assert_eq!(written(&splice.to_contents().unwrap()), written(&zone));
         let open = StoredZone::of_octets(out).unwrap();
-        // However often a zone is mended, its chunks do not become ever shorter.
+        // Repeated changes do not make the chunks ever shorter.
         let (_, before) = open.directory.entries.split_last().unwrap();
         prop_assert!(before.iter().all(|entry| entry.octets >= u64::from(octets) / 2));
     }
 
-    /// Octets altered under a digest that fits are refused, or are another zone that can be used.
+    /// Altered octets with matching digests are rejected, or give another usable zone.
     #[test]
     fn nothing_that_is_taken_goes_astray(
         zone in zones(),

@@ -1,4 +1,5 @@
-//! Images in files: what is written is answered from as it is in memory; what is damaged is refused.
+//! Tests of image files: a written image gives the same answers as the image in memory; a damaged
+//! file is rejected.
 
 use super::file::{self, PAGE, contents_range};
 use super::{Image, ImageFile, ImageFileError, Lookup, OwnerForm, Position};
@@ -11,7 +12,8 @@ use std::path::Path;
 const VRF_TAG: u16 = 0x0704;
 const FULL: Verification = Verification::Full { at: 1_700_000_000 };
 
-/// A zone with all that an image can hold: a referral with glue, a chain of each kind, signatures, a large RRset.
+/// Returns a zone with everything that an image can contain: a referral with glue, a chain of each
+/// kind, signatures, a large RRset.
 fn contents() -> Contents {
     let signature = |covered: &str, labels: u8, times: &str| {
         format!("RRSIG {covered} 13 {labels} 60 {times} 4711 example. AAECAwQFBgc=\n")
@@ -45,7 +47,7 @@ fn written(contents: &Contents) -> (Image, Vec<u8>) {
     (image, octets)
 }
 
-/// All that can be had of an image, in a few ways of asking.
+/// Returns the results of all kinds of lookups in an image.
 fn walk(image: &Image) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let names = ["@", "ns", "a", "w", "x.w", "*.w", "cut", "ns.cut", "d", "x.d", "many", "none", "zzz"];
@@ -107,14 +109,15 @@ fn chains_and_periods_are_those_of_the_zone() {
     assert_eq!(image.nsec5_matching(&[0; 32]).unwrap().rtype(), Rtype::NSEC5);
     assert!(image.nsec5_covering(&[9; 32]).is_some() && image.nsec5_covering(&[0; 32]).is_none());
     let period = ImageFile::open(octets).unwrap().period().unwrap();
-    // The latest inception and the earliest expiration of all.
+    // The period has the latest inception and the earliest expiration of all signatures.
     assert_eq!((period.inception, period.expiration), (1_609_459_200, 1_861_920_000));
 }
 
 #[test]
 fn each_signature_is_counted_once() {
     let contents = contents();
-    // That of the SOA RRset stands in negative answers too, that of a server's address in a referral.
+    // Negative answers also contain the signature of the SOA RRset, and referrals that of a
+    // server's address.
     let signatures =
         contents.nodes().flat_map(|node| node.rrset(Rtype::RRSIG)).map(|rrset| rrset.count()).sum::<usize>();
     assert_eq!((signatures, written(&contents).0.signatures()), (4, 4));
@@ -188,7 +191,8 @@ fn another_version_or_byte_order_says_the_remedy() {
     }
 }
 
-/// The records behind an image of an older program are read, and the image is made anew of them.
+/// The server can read the contents after an image of an older version, and compile the image
+/// again.
 #[test]
 fn the_contents_behind_an_image_of_version_1_are_found() {
     let (_, mut octets) = written(&contents());
@@ -204,7 +208,7 @@ fn the_contents_behind_an_image_of_version_1_are_found() {
     }
 }
 
-/// Makes the digests fit again.
+/// Recomputes the digests.
 pub(super) fn seal(octets: &mut [u8]) {
     let length = u64::from_le_bytes(octets[16..24].try_into().unwrap()).min(octets.len() as u64) as usize;
     if length >= PAGE {
@@ -220,7 +224,8 @@ fn a_file_that_lies_makes_no_panic() {
     let (_, octets) = written(&contents());
     let length = contents_range(&octets[..PAGE]).unwrap().start as usize;
     let (mut taken, mut refused) = (0, 0);
-    // Every octet of the first page that means anything, and a share of the others that are not padding.
+    // Alters octets of all fields of the first page, and some of the other octets that are not
+    // padding.
     let used = (PAGE..length).filter(|at| octets[*at] != 0).step_by(5);
     for (turn, at) in (16..830).step_by(3).chain(used).enumerate() {
         let mut lying = octets[..length].to_vec();
@@ -271,7 +276,7 @@ fn names_of_every_length_are_found_again() {
     assert!(image.find_exact(NameRef::ROOT).is_none());
 }
 
-/// A denial without proof is better sent without one than with a record that covers something else.
+/// A negative answer without a proof is better than one with a record that covers another range.
 #[test]
 fn a_name_without_its_nsec_record_is_not_covered_by_the_one_before_it() {
     let text = "$ORIGIN example.\n$TTL 60\n@ SOA ns h 7 1 1 1 30\n@ NS ns.other.\n@ DNSKEY 257 3 13 AAAA\n\
@@ -287,7 +292,8 @@ fn a_name_without_its_nsec_record_is_not_covered_by_the_one_before_it() {
     assert_eq!([owner("b.example."), owner("bb.example.")], [None, None]);
 }
 
-/// RFC 5155 §4.1.2, §7.3, §11: records with flags, and hash algorithms that are not known, name no chain.
+/// RFC 5155 §4.1.2, §7.3, §11: NSEC3PARAM records with flags or with an unknown hash algorithm are
+/// ignored.
 #[test]
 fn the_chain_that_an_nsec3param_record_names_is_answered_from() {
     let hash = "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom";
@@ -297,9 +303,9 @@ fn the_chain_that_an_nsec3param_record_names_is_answered_from() {
         ("@ NSEC3PARAM 1 1 0 AB\n", None),
         ("@ NSEC3PARAM 2 0 0 AB\n", None),
         ("@ NSEC3PARAM 1 0 0 AB\n@ NSEC3PARAM 2 0 0 AB\n@ NSEC3PARAM 1 1 0 CD\n", Some(0)),
-        // No record of it is there.
+        // The zone has no NSEC3 records with these parameters.
         ("@ NSEC3PARAM 1 0 5 AB\n", None),
-        // Of two chains, the one that is there.
+        // Of two NSEC3PARAM records, the one with NSEC3 records is used.
         ("@ NSEC3PARAM 1 0 0 AA\n@ NSEC3PARAM 1 0 0 AB\n", Some(0)),
         ("@ NSEC3PARAM 1 0 0 AB\n@ NSEC3PARAM 1 0 5 AB\n", Some(0)),
     ] {
@@ -329,7 +335,7 @@ fn a_chain_with_too_many_iterations_is_not_answered_from() {
     }
 }
 
-/// A response goes without addresses that it has no room for: they do not make an image malformed.
+/// A response omits addresses that do not fit, so such addresses do not make an image malformed.
 #[test]
 fn glue_that_fits_no_message_makes_no_malformed_image() {
     let apex: Name = "example.".parse().unwrap();
@@ -351,7 +357,8 @@ fn glue_that_fits_no_message_makes_no_malformed_image() {
     assert_eq!(cut.glue().map(|glue| glue.addresses.counts().0).collect::<Vec<_>>(), [5000]);
 }
 
-/// Whoever builds contents record by record is held to it, and so is a file that was written before the rule.
+/// The size limit also applies to contents that are built record by record, and to files that were
+/// written before the limit existed.
 #[test]
 fn an_rrset_that_fits_no_message_is_in_no_image() {
     let apex: Name = "example.".parse().unwrap();

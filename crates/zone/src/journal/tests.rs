@@ -1,4 +1,4 @@
-//! Journals: appended to, opened again, cut off, altered, bounded.
+//! Tests of journals: append, reopen, truncation, alteration, size limit.
 
 use super::*;
 use crate::read::read_text;
@@ -13,7 +13,7 @@ fn apex() -> Name {
     "Example.".parse().unwrap()
 }
 
-/// A version of a zone: its serial, and which of the names n0 to n63 there are.
+/// Returns a version of a zone with this serial. The bits of `names` select the names n0 to n63.
 fn version(serial: u32, names: u64) -> Contents {
     let mut text = format!("$TTL 60\n@ SOA ns h {serial} 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n");
     for name in (0..64).filter(|name| names >> name & 1 == 1) {
@@ -26,12 +26,13 @@ fn change(old: &Contents, new: &Contents) -> ChangeSet {
     ChangeSet::between(old, new, |_| true)
 }
 
-/// From serial 1 on, each version with other names.
+/// Returns versions with the serials from 1 on, each with its own set of names.
 fn versions(names: &[u64]) -> Vec<Contents> {
     names.iter().enumerate().map(|(at, names)| version(at as u32 + 1, *names)).collect()
 }
 
-/// A journal of all changes from the first version on, and where each of them ends in the file.
+/// Creates a journal with all changes from the first version on. Returns its path and the offset of
+/// the end of each change.
 fn journal_of(folder: &Path, versions: &[Contents]) -> (PathBuf, Vec<u64>) {
     let path = folder.join("example.journal");
     let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
@@ -58,7 +59,7 @@ fn records(zone: &Contents) -> BTreeSet<Plain> {
     plain(zone, true).into_iter().collect()
 }
 
-/// The records of `old` with the changes up to serial `to`.
+/// Returns the records of `old` after the changes up to the serial `to`.
 fn replay(journal: &Journal, old: &Contents, to: u32) -> BTreeSet<Plain> {
     let changes = journal.between(old.soa().unwrap().serial, to).unwrap();
     let mut zone = records(old);
@@ -75,7 +76,7 @@ fn read_change(changes: &Changes, at: usize) -> Result<Vec<Plain>, JournalError>
     read_through(changes.open(at).unwrap()).0
 }
 
-/// What `change` is read as.
+/// Returns the records that a reader of `change` should return.
 fn records_of(change: &ChangeSet) -> Vec<Plain> {
     [plain(change.removed(), false), plain(change.added(), true)].concat()
 }
@@ -102,7 +103,7 @@ fn changes_lead_from_every_version_to_every_later_one() {
     assert_eq!((changes.entries.len(), changes.octets()), (3, ends[4] - ends[1]));
     journal.clear().unwrap();
     assert!(journal.serials().is_none() && journal.between(1, 5).is_none());
-    // Who has begun to read goes on.
+    // A reader that was created earlier can continue.
     assert!(read_change(&changes, 2).is_ok());
 }
 
@@ -117,12 +118,12 @@ fn many_changes_are_appended_as_one_after_the_other_is() {
         journal.append_all(part).unwrap();
     }
     assert_eq!(fs::read(&journal.path).unwrap(), fs::read(path).unwrap());
-    // Where there is no room for all, the newest are kept.
+    // If there is no room for all changes, the newest remain.
     let most = ends[4] - 1;
     let (small, _) = Journal::open(&all.path().join("small"), &apex(), most).unwrap();
     small.append_all(&changes).unwrap();
     assert!(small.octets() <= most && small.serials().is_some_and(|(from, to)| from > 1 && to == 5));
-    // Two that do not follow on each other: the first is left out.
+    // Two changes that are not consecutive: the first is removed.
     small.append_all(&[changes[0].clone(), changes[2].clone()]).unwrap();
     assert_eq!(small.serials(), Some((3, 4)));
 }
@@ -136,7 +137,7 @@ fn serials_may_wrap_and_come_again() {
     for pair in zones.windows(2) {
         assert_eq!(journal.append(&change(&pair[0], &pair[1])).unwrap(), AppendOutcome::Appended);
     }
-    // From the later 7.
+    // The changes start at the later version with serial 7.
     assert_eq!(journal.between(7, 9).unwrap().entries.len(), 1);
     assert_eq!(replay(&journal, &zones[1], 9), records(&zones[4]));
 }
@@ -190,7 +191,7 @@ fn it_keeps_to_its_size_and_keeps_the_newest() {
         assert_eq!(replay(&journal, &version(first, 0xf << first), serial + 1), records(&new));
     }
     assert!(journal.len() > 3 && rewritten > 3, "{} {rewritten}", journal.len());
-    // Not each change writes it anew.
+    // Not every change rewrites the journal.
     assert!(rewritten < 30, "{rewritten}");
     let (again, opened) = Journal::open(&path, &apex(), most).unwrap();
     assert_eq!((opened, again.serials()), (OpenOutcome::Whole, journal.serials()));
@@ -234,7 +235,7 @@ fn files_that_are_no_journal_of_the_zone_are_refused_and_can_be_replaced() {
 /// Side, owner, type, TTL and RDATA of a record.
 type Plain = (bool, Vec<u8>, u16, u32, Vec<u8>);
 
-/// The records of a side of a change as they are transferred.
+/// Returns the records of a side of a change in transfer order.
 fn plain(side: &Contents, is_added: bool) -> Vec<Plain> {
     let all = side.nodes().flat_map(|node| {
         node.rrsets().flat_map(move |rrset| {
@@ -247,7 +248,7 @@ fn plain(side: &Contents, is_added: bool) -> Vec<Plain> {
     soa.into_iter().chain(others).collect()
 }
 
-/// The records that a reader gives, until its end or its error; and the most that it holds meanwhile.
+/// Returns the records of a reader until its end or its error, and the maximum memory that it uses.
 fn read_through(reader: Result<ChangeReader, JournalError>) -> (Result<Vec<Plain>, JournalError>, usize) {
     let mut most = 0;
     let read = || {
@@ -279,7 +280,7 @@ fn a_change_is_read_record_by_record() {
     assert!(changes.open(4).is_none());
 }
 
-/// A change of many megabytes, with records of every length: what is held of it is bounded.
+/// A change of many megabytes, with records of every length, is read in bounded memory.
 #[test]
 fn a_large_change_is_read_in_bounded_memory() {
     let zone = |serial: u32, letter: char| {
@@ -308,7 +309,7 @@ fn a_large_change_is_read_in_bounded_memory() {
     assert!(most <= 1 << 20, "{most}");
 }
 
-/// Each octet of an entry, altered: at the latest in place of the end that is said.
+/// An alteration of any octet of an entry is reported, at the latest instead of the end.
 #[test]
 fn what_was_altered_is_never_read_to_its_end() {
     let folder = TempDir::new().unwrap();
@@ -322,7 +323,7 @@ fn what_was_altered_is_never_read_to_its_end() {
         file.read_exact_at(&mut octet, place).unwrap();
         for changed in [octet[0] ^ 1, octet[0] ^ 0x80, 0xff - octet[0]] {
             file.write_all_at(&[changed], place).unwrap();
-            // Four octets of the head are zero, and are part of the digest too.
+            // Four octets of the head are zero; the digest covers them too.
             let outcome = read_through(changes.open(0).unwrap()).0;
             assert!(matches!(outcome, Err(JournalError::Altered { from: 1, .. })), "{place}");
         }
@@ -345,7 +346,7 @@ fn an_entry_that_is_altered_under_way_is_refused() {
     assert!(matches!(read_change(&changes, 1), Err(JournalError::Altered { from: 2, .. })));
 }
 
-/// How many open files of this process are the one at `path`.
+/// Returns the number of open file descriptors of this process for `path`.
 fn open_files(path: &Path) -> usize {
     let files = fs::read_dir("/proc/self/fd").expect("a folder").flatten();
     files.filter(|file| fs::read_link(file.path()).is_ok_and(|target| target == path)).count()
@@ -404,7 +405,8 @@ fn what_a_crash_leaves_beside_it_does_no_harm() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Cut anywhere, or with octets that are not as they were written: what is opened are the first of the changes.
+    /// If the file is truncated at any position or its end is altered, the first changes remain
+    /// when it is opened.
     #[test]
     fn whatever_becomes_of_the_end_the_first_changes_are_left(
         names in proptest::collection::vec(any::<u64>(), 2..6),
@@ -424,7 +426,7 @@ proptest! {
         file.write_all_at(&garbage, place).unwrap();
         let whole = ends.iter().rposition(|end| *end <= place).unwrap();
         let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
-        // Garbage may be what was there.
+        // The garbage may be equal to the original octets.
         prop_assert!(journal.len() == whole || garbage.len() < 3 && journal.len() >= whole);
         prop_assert_eq!(journal.octets(), ends[journal.len()]);
         prop_assert_eq!(fs::metadata(&path).unwrap().len(), ends[journal.len()]);
@@ -433,14 +435,14 @@ proptest! {
         for at in 0..journal.len() {
             prop_assert_eq!(replay(&journal, &versions[at], at as u32 + 2), records(&versions[at + 1]));
         }
-        // It goes on from there.
+        // The journal accepts the next change.
         let last = journal.len() as u32 + 1;
         let next = change(&versions[journal.len()], &version(last + 1, 5));
         prop_assert_eq!(journal.append(&next).unwrap(), AppendOutcome::Appended);
         prop_assert_eq!(Journal::open(&path, &apex(), ROOMY).unwrap().0.serials(), Some((1, last + 1)));
     }
 
-    /// An entry whose digest fits, of any octets, is refused or read to its end.
+    /// An entry with arbitrary octets and a matching digest is rejected or read to its end.
     #[test]
     fn arbitrary_entries_never_panic(place in 0usize..400, octet: u8, tail in proptest::collection::vec(any::<u8>(), 0..40)) {
         let versions = versions(&[0x0f, 0xf1]);

@@ -1,4 +1,4 @@
-//! Reading in blocks is reading from front to back.
+//! Tests that reading in blocks gives the same result as sequential reading.
 
 use super::block::{AssumedState, read_speculatively};
 use super::reader::Reader;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 const HEAD: &str = "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 1 2 3 4 300\n@ NS ns\nns A 192.0.2.1\n";
 
-/// All that reading says: the zone file, the apex and the warnings, or the error.
+/// Returns the complete result of reading: the zone file, the apex and the warnings, or the error.
 fn outcome(read: Result<ParsedZone, ReadError>) -> String {
     let reading = match read {
         Ok(reading) => reading,
@@ -28,7 +28,7 @@ fn in_blocks(text: &[u8], octets: usize) -> String {
     outcome(read_text_in_blocks(text, Path::new("zone"), None, octets))
 }
 
-/// As [`in_blocks`], from a file.
+/// Same as [`in_blocks`], from a file.
 fn file_in_blocks(text: &[u8], octets: usize) -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("zone");
@@ -170,7 +170,8 @@ fn included_files_share_ttls_and_lines_stay_right() {
     }
 }
 
-/// Lines that make sense and lines that do not: most texts hold several faults, of which the first is to be told.
+/// Generates valid and invalid lines. Most texts have several faults, of which the first must be
+/// reported.
 fn any_line() -> impl Strategy<Value = &'static str> {
     prop_oneof![
         20 => proptest::sample::select(vec![
@@ -211,7 +212,7 @@ fn any_text() -> impl Strategy<Value = String> {
     })
 }
 
-/// The same cases in every run.
+/// Configuration with the same cases in every run.
 fn seeded(cases: u32) -> ProptestConfig {
     ProptestConfig { rng_seed: RngSeed::Fixed(1), cases, ..ProptestConfig::default() }
 }

@@ -11,7 +11,7 @@ fn contents(rest: &str) -> Contents {
     read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents
 }
 
-/// The findings in a zone with these records too: owner, type, kind and target.
+/// Returns the findings in a zone with these additional records: owner, type, kind and target.
 fn found(rest: &str) -> Vec<String> {
     let findings = check(&contents(rest), usize::MAX);
     let line = |finding: &Finding| {
@@ -47,7 +47,7 @@ fn targets_in_the_zone_have_addresses() {
             ("", "gone.example."),
             ("text TXT x\n", "text.example."),
             ("a.hollow TXT x\n", "hollow.example."),
-            // RFC 4592 §2.2.1: a wildcard stands for no name that exists, and none below one.
+            // RFC 4592 §2.2.1: a wildcard does not match a name that exists, nor a name below one.
             ("*.w A 192.0.2.2\na.w TXT x\n", "b.a.w.example."),
             ("*.w A 192.0.2.2\na.w TXT x\n", "a.w.example."),
             ("*.w TXT x\n", "a.w.example."),
@@ -80,7 +80,7 @@ fn delegations_have_their_glue() {
     expect("d NS d\n", &["d.example. NS missing-glue d.example."]);
     expect("d NS a.d\nd NS b.d\na.d A 192.0.2.2\n", &["d.example. NS missing-glue b.d.example."]);
     expect("@ NS ns.d\nd NS ns.other.\n", &["example. NS missing-glue ns.d.example."]);
-    // RFC 9471 §2.2: glue of another delegation is of use, and its lack no fault.
+    // RFC 9471 §2.2: glue of another delegation is useful, and its absence is not a fault.
     expect("d NS ns.other.\nx NS ns.d\n", &[]);
     expect("x MX 1 mail.d\nd NS ns.other.\n", &[]);
 }
@@ -91,7 +91,7 @@ fn addresses_that_no_delegation_names_are_no_glue() {
     let unused = ["old.d.example. A unused-glue d.example.", "old.d.example. AAAA unused-glue d.example."];
     expect(rest, &unused);
     expect(&format!("{rest}x NS old.d\n"), &[]);
-    // A mail server's address is asked for at the delegated zone.
+    // Clients query the delegated zone for the address of a mail server.
     expect(&format!("{rest}x MX 1 old.d\n"), &unused);
     expect("d NS ns.other.\nd A 192.0.2.2\n", &["d.example. A unused-glue d.example."]);
 }
