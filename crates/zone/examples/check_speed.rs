@@ -1,5 +1,5 @@
-//! Measures the time of reading and compiling a zone file and of the semantic checks: `check_speed
-//! FILE`.
+//! Measures the time of reading and compiling a zone file and of the semantic checks:
+//! `check_speed FILE`.
 
 use std::path::Path;
 use std::time::Instant;

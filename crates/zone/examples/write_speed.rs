@@ -1,8 +1,8 @@
-//! Measures the cost of writing a zone: `cargo run --release -p nonesuch-zone --example write_speed
-//! -- FILE [ORIGIN]`.
+//! Measures the cost of writing a zone:
+//! `cargo run --release -p nonesuch-zone --example write_speed -- FILE [ORIGIN]`.
 //!
-//! Converts the zone to text, and to canonical form for ZONEMD, on one thread, seven times each, and
-//! prints the median CPU time of this thread (Linux).
+//! Converts the zone to text, and to canonical form for ZONEMD, on one thread, seven times each.
+//! Prints the median CPU time of this thread (Linux).
 
 use nonesuch_zone::{read, write, zonemd};
 use std::path::Path;

@@ -101,8 +101,8 @@ const RRSET: usize = 16;
 /// number needs this bit, because each record takes at least two octets, and the records of an
 /// RRset take less than 2^32 octets.
 const MIXED_TTLS: u32 = 1 << 31;
-/// Size in octets at which a chunk ends. A short chunk is less often affected by changes; a long
-/// chunk is hashed faster.
+/// Size in octets at which a chunk ends. Short chunks are less often affected by a change; long
+/// chunks are hashed faster.
 pub const CHUNK: u32 = 2048;
 /// Flag: the zone has a DNSKEY RRset at its apex.
 const SIGNED: u32 = 1;

@@ -283,8 +283,8 @@ impl<'z> Rrset<'z> {
         self.entry.ttl
     }
 
-    /// Whether the zone file or transfer contains different TTLs for the records of this RRset (RFC
-    /// 2181 §5.2). [`Rrset::ttl`] is the lowest of them.
+    /// Whether the zone file or transfer contains different TTLs for the records of this RRset
+    /// (RFC 2181 §5.2). [`Rrset::ttl`] is the lowest of them.
     #[must_use]
     pub const fn has_mixed_ttls(self) -> bool {
         self.entry.mixed_ttls && self.entry.count > 1
@@ -303,8 +303,8 @@ impl<'z> Rrset<'z> {
         &rdata[..length]
     }
 
-    /// Iterates over the RDATA of the records, with uncompressed names, in canonical order (RFC
-    /// 4034 §6.3) and without duplicates.
+    /// Iterates over the RDATA of the records, with uncompressed names, in canonical order
+    /// (RFC 4034 §6.3) and without duplicates.
     pub fn rdatas(self) -> impl Iterator<Item = &'z [u8]> + Clone {
         let mut rest = &self.contents.rdata[self.entry.start as usize..];
         (0..self.entry.count).map(move |_| {

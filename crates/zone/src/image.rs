@@ -29,8 +29,8 @@
 //! A hash table finds names (`index`). For NSEC, predecessors are found by the first octets of a
 //! sort key whose octet order is the canonical order (`index`). The owners of NSEC3 and NSEC5
 //! records are found by interpolation on the first octets of the hashes (`chain`). The compilation
-//! also determines the addresses that a referral contains, and which of them it requires (RFC
-//! 9471).
+//! also determines the addresses that a referral contains, and which of them it requires
+//! (RFC 9471).
 
 mod chain;
 mod check;
@@ -82,8 +82,8 @@ struct ZoneSummary {
     signatures: u64,
 }
 
-/// Maximum number of NSEC3 iterations of a chain that is signed, verified or used for answers. RFC
-/// 9276 §3.1 requires 0.
+/// Maximum number of NSEC3 iterations of a chain that is signed, verified or used for answers.
+/// RFC 9276 §3.1 requires 0.
 pub const MAX_NSEC3_ITERATIONS: u16 = 500;
 
 /// Parameters of the NSEC3 chain (RFC 5155 §4.1).
@@ -214,8 +214,8 @@ impl Image {
         self.sections.all().iter().map(|section| section.len()).sum()
     }
 
-    /// Whether both images have the same zone properties and the same sections, and therefore give the
-    /// same answers.
+    /// Whether both images have the same zone properties and the same sections, and therefore give
+    /// the same answers.
     #[must_use]
     pub fn has_octets_of(&self, other: &Self) -> bool {
         self.facts == other.facts && self.sections.all() == other.sections.all()

@@ -17,8 +17,7 @@ pub enum NameStatus {
 }
 
 impl NameStatus {
-    /// Whether the name has an NSEC record in a zone with NSEC, and at least a part of its RRsets
-    /// is signed.
+    /// Whether the name is in the NSEC chain and its RRsets are signed, at least in part.
     #[must_use]
     pub const fn is_in_chain(self) -> bool {
         matches!(self, Self::Authoritative | Self::Delegation)

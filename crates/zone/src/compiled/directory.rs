@@ -174,7 +174,8 @@ impl Total {
 }
 
 impl Directory {
-    /// Creates the directory of a zone file. Its entries have no digest and no exact sizes.
+    /// Creates the directory of a zone file. Its entries have no digests, and of their sizes only
+    /// the number of names.
     pub(super) fn of_text() -> Self {
         Self { start: 0, ..Self::default() }
     }

@@ -139,8 +139,8 @@ impl Tally {
 
     fn add_signatures(&mut self, rrset: Rrset<'_>) {
         for rdata in rrset.rdatas() {
-            // Covered type, algorithm, labels, original TTL, expiration, inception, key tag (RFC
-            // 4034 §3.1).
+            // Covered type, algorithm, labels, original TTL, expiration, inception, key tag
+            // (RFC 4034 §3.1).
             let Some(fields) = rdata.first_chunk::<18>() else {
                 self.counts.signatures += 1;
                 self.signers = Same::Mixed;
@@ -264,9 +264,9 @@ impl ChunkBuilder {
         self.octets() >= self.wanted
     }
 
-    /// Whether the chunk is too large although unchanged chunks may follow. The limit is twice the
-    /// target size: with the target size, the rest of each full chunk would move into the next one,
-    /// through all chunks.
+    /// Whether the chunk must end in a file with copied chunks. The limit is twice the target size,
+    /// so that a chunk can absorb a few additional names. With a lower limit, the rest of a full
+    /// chunk would move into the next chunk, and so on through all chunks.
     pub(super) fn is_overfull(&self) -> bool {
         self.octets() >= self.wanted * 2
     }

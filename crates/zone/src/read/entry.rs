@@ -117,9 +117,9 @@ fn push_record(
     })
 }
 
-/// Determines the TTL of a record: the TTL of the record itself, otherwise that of $TTL (RFC 2308
-/// §4), otherwise that of the last record (RFC 1035 §5.1). An SOA record for which none of these
-/// exists uses its own minimum field, as in BIND and Knot DNS.
+/// Determines the TTL of a record: the TTL of the record itself, otherwise that of $TTL
+/// (RFC 2308 §4), otherwise that of the last record (RFC 1035 §5.1). An SOA record for which none
+/// of these exists uses its own minimum field, as in BIND and Knot DNS.
 fn settle_ttl(stated: Option<u32>, rtype: Rtype, rdata: &[Token<'_>], state: &mut State) -> Option<u32> {
     let mut ttl = stated.or(state.default_ttl).or(state.last_ttl);
     if ttl.is_none()

@@ -181,9 +181,9 @@ impl Reader {
         }
     }
 
-    /// Reads an included file. Its $ORIGIN does not change the origin of the including file (RFC
-    /// 1035 §5.1). The inner `Result` is a fault of the directive; the outer one is a fault in the
-    /// included file.
+    /// Reads an included file. Its $ORIGIN does not change the origin of the including file
+    /// (RFC 1035 §5.1). The inner `Result` is a fault of the directive; the outer one is a fault in
+    /// the included file.
     fn include(
         &mut self,
         include: Include,

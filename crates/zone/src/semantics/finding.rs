@@ -20,8 +20,8 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The target of an NS, MX or SRV record is a name in the zone without an address (RFC 1912
-    /// §2.4, §2.8).
+    /// The target of an NS, MX or SRV record is a name in the zone without an address
+    /// (RFC 1912 §2.4, §2.8).
     #[error("{target} has no A or AAAA record in this zone: add one, or correct the name")]
     TargetHasNoAddress {
         /// The target.
@@ -33,8 +33,8 @@ pub enum Problem {
         /// The target.
         target: Name,
     },
-    /// The target of an NS, MX or SRV record is below a DNAME record and therefore an alias (RFC
-    /// 6672 §2.3).
+    /// The target of an NS, MX or SRV record is below a DNAME record and therefore an alias
+    /// (RFC 6672 §2.3).
     #[error("{target} is below a DNAME record, and so an alias: give a name with addresses")]
     TargetBelowDname {
         /// The target.
