@@ -22,9 +22,10 @@
 //! An image consists of a few sections (`Sections`), which have the same format in memory and in a
 //! file ([`mod@file`]). So the server maps a file and answers from it directly. Numbers in the
 //! sections are little-endian and unaligned. The largest section has a *block* for each name, in
-//! canonical order (`node`); the other sections are indexes of blocks. Names that a zone cut or a
-//! DNAME record occludes have no block: the lookup finds the cut or the DNAME record. A generated
-//! zone of 100,000 delegations with NSEC and P-256 takes 342 octets for each delegation.
+//! canonical order (`node`). One section has the common parts of RRSIG records (`signature`). The
+//! other sections are indexes of blocks. Names that a zone cut or a DNAME record occludes have no
+//! block: the lookup finds the cut or the DNAME record. A generated zone of 100,000 delegations with
+//! NSEC and P-256 takes 342 octets for each delegation.
 //!
 //! A hash table finds names (`index`). For NSEC, predecessors are found by the first octets of a
 //! sort key whose octet order is the canonical order (`index`). The owners of NSEC3 and NSEC5

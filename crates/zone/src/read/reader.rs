@@ -13,8 +13,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Maximum depth of files: the zone file has depth 0, and a file at depth `MAX_INCLUDE` is an
-/// error.
+/// Limit of the nesting of $INCLUDE: the zone file has depth 0, and a file at depth `MAX_INCLUDE` is
+/// an error.
 const MAX_INCLUDE: usize = 10;
 /// Number of blocks per thread that are read in parallel.
 const BLOCKS: usize = 4;
