@@ -1,27 +1,33 @@
-//! Denial of existence: the mechanisms whose chain stands in the zone ([`nsec`], [`nsec3`], [`nsec5`]), and those whose
-//! records are generated online ([`minimal_nsec`], [`compact`], [`white_lies`]).
+//! Denial of existence. The records of [`nsec`], [`nsec3`] and [`nsec5`] form a chain in the zone.
+//! The records of [`minimal_nsec`], [`compact`] and [`white_lies`] are generated online.
 //!
-//! Two questions tell the mechanisms apart: what a name is mapped to ([`Mapping`]), and who generates the records, the signer
-//! or the server ([`DenialGeneration`]). [`MECHANISMS`] is the table of the answers. Each mechanism has a folder with a file for
-//! each caller:
+//! Two properties distinguish the mechanisms: the value that represents a name in a record
+//! ([`Mapping`]), and whether the signer or the server generates the records
+//! ([`DenialGeneration`]). The table [`MECHANISMS`] lists both. Each mechanism has a directory with
+//! a file for each caller:
 //!
-//! - `chain` makes the records, for the signer;
-//! - `check` checks the chain, for the verifier;
-//! - `prove` finds or generates the records of an answer, for the server;
-//! - `validate` says what the records of a response deny, for the validator.
+//! - `chain` generates the records, for the signer.
+//! - `check` checks the chain, for the verifier.
+//! - `prove` finds or generates the records of a response, for the server.
+//! - `validate` determines what the records of a response deny, for the validator.
 //!
-//! A mechanism with records generated online has `prove` alone: they are NSEC or NSEC3 records, which `nsec::validate` and
-//! `nsec3::validate` read. The types that a record shows for a name are the same for all mechanisms, and computed here.
+//! A mechanism with records generated online has only `prove`: its records are NSEC or NSEC3
+//! records, which `nsec::validate` and `nsec3::validate` read. The types in the bit map for a name
+//! are the same for all mechanisms, and this module computes them.
 //!
-//! The server does not know which mechanism a zone has. It says what is denied ([`prove::DenialTarget`]: a name, a type, a closer
-//! match than the wildcard, a type at a wildcard, a DS RRset) and gets a [`prove::Proof`]: templates of the image, or pieces
-//! ([`proof_piece::ProofPiece`]: an RRset of the image, a record to be signed, a name to be proved with NSEC5). `prove` is a pure
-//! function of the image, the question and, for NSEC5, the VRF hashes known so far: it does not sign, evaluate a VRF or read
-//! the time.
+//! The server does not know the mechanism of a zone. It passes a [`prove::DenialTarget`] (a name, a
+//! type, a closer match than the wildcard, a type at a wildcard, or a DS RRset) and gets a
+//! [`prove::Proof`]. The proof has templates of the image, or pieces ([`proof_piece::ProofPiece`]:
+//! an RRset of the image, a record to be signed, or a name to be proved with NSEC5). `prove` is a
+//! pure function of the image, the target and, for NSEC5, the VRF hashes known so far: it does not
+//! sign, evaluate a VRF or read the time.
 //!
-//! To add a mechanism, add a variant of [`Mechanism`], a row to [`MECHANISMS`] and a folder. Command line, comparison and
-//! reports read the table. Whether its records stand at names or at hashes decides where the image indexes them
-//! ([`nonesuch_zone::image`]). Records generated online need a row in [`prove::prove_online`]; signing, caching and counting
+//! To add a mechanism, add a variant of [`Mechanism`], a row to [`MECHANISMS`] and a directory. The
+//! command line, comparisons and reports read the table. The image indexes records by the owner
+//! name or by the hash in it, depending on the mechanism ([`nonesuch_zone::image`]). Records
+//! generated online need a row in [`prove::prove_online`]; all mechanisms share the code that
+//! signs, caches and counts them. `tests/faults/` has a table of general faults, and one file for
+//! each mechanism with the faults of this mechanism.
 //! them are common to all. `tests/faults/` plants general faults by a table, and those of one mechanism in a file of its own.
 
 pub mod compact;
@@ -41,45 +47,48 @@ use nonesuch_zone::NameStatus;
 use std::fmt;
 use std::str::FromStr;
 
-/// How a zone denies that a name or type exists.
+/// The denial mechanism of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Mechanism {
-    /// NSEC (RFC 4034 §4): the names themselves.
+    /// NSEC (RFC 4034 §4): the records contain names.
     Nsec,
-    /// NSEC3 (RFC 5155): hashes of the names.
+    /// NSEC3 (RFC 5155): the records contain hashes of names.
     Nsec3,
-    /// NSEC3 that leaves insecure delegations out (RFC 5155 §6).
+    /// NSEC3 with opt-out: the chain omits insecure delegations (RFC 5155 §6).
     Nsec3OptOut,
-    /// NSEC5 (draft-vcelak-nsec5): hashes that only the holder of a key can compute, and everyone can verify.
+    /// NSEC5 (draft-vcelak-nsec5): the records contain VRF outputs. Only the holder of the VRF key
+    /// can compute them, and everyone can verify them.
     Nsec5,
-    /// NSEC5 that leaves insecure delegations out.
+    /// NSEC5 with opt-out: the chain omits insecure delegations.
     Nsec5OptOut,
-    /// NSEC records made when asked, each over one name (RFC 4470).
+    /// Minimally covering NSEC (RFC 4470): the server generates NSEC records that each cover one
+    /// name.
     MinimalNsec,
-    /// Compact denial (RFC 9824): one NSEC record made when asked, at the name itself.
+    /// Compact denial (RFC 9824): the server generates one NSEC record at the query name.
     Compact,
-    /// NSEC3 white lies (RFC 7129, appendix B): NSEC3 records made when asked, each over one hash.
+    /// NSEC3 white lies (RFC 7129, appendix B): the server generates NSEC3 records that each cover
+    /// one hash.
     WhiteLies,
 }
 
-/// When the records of a mechanism are made.
+/// Whether the signer or the server generates the records of a mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DenialGeneration {
-    /// By the signer: the zone holds a chain of them.
+    /// The signer generates a chain of records, which is part of the zone.
     Offline,
-    /// By the nameserver, with the zone's ZSK, for each answer.
+    /// The server generates the records for each response and signs them with the ZSK of the zone.
     Online,
 }
 
-/// What stands in the chain for a name.
+/// The value that represents a name in the records of a mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mapping {
     /// The name itself.
     Itself,
-    /// Its salted SHA-1 hash (RFC 5155 §5).
+    /// The salted SHA-1 hash of the name (RFC 5155 §5).
     Sha1,
-    /// The output of a verifiable random function.
+    /// The output of a verifiable random function (RFC 9381) for the name.
     Vrf,
 }
 
@@ -88,21 +97,21 @@ pub enum Mapping {
 pub struct MechanismEntry {
     /// The mechanism.
     pub mechanism: Mechanism,
-    /// Its name on the command line.
+    /// The name on the command line and in the configuration.
     pub name: &'static str,
-    /// Other names that the command line takes.
+    /// Other names that the command line accepts.
     pub aliases: &'static [&'static str],
-    /// Its name in tables and reports.
+    /// The name in tables and reports.
     pub title: &'static str,
-    /// What stands in its records for a name.
+    /// The value that represents a name in its records.
     pub mapping: Mapping,
-    /// When its records are made.
+    /// Whether the signer or the server generates its records.
     pub generation: DenialGeneration,
-    /// Whether insecure delegations are left out of its chain.
+    /// Whether its chain omits insecure delegations.
     pub opt_out: bool,
 }
 
-/// Every mechanism; adding one is a row here, a variant above and a folder beside this file.
+/// All mechanisms, in the order of the variants of [`Mechanism`].
 pub static MECHANISMS: &[MechanismEntry] = &[
     MechanismEntry {
         mechanism: Mechanism::Nsec,
@@ -179,7 +188,8 @@ pub static MECHANISMS: &[MechanismEntry] = &[
 ];
 
 impl MechanismEntry {
-    /// Whether a nameserver answers from the signed zone alone, without a key to make records or proofs with.
+    /// Whether a server answers from the signed zone alone, without a private key for records or
+    /// proofs.
     #[must_use]
     pub const fn is_served_without_keys(&self) -> bool {
         matches!(self.generation, DenialGeneration::Offline) && !matches!(self.mapping, Mapping::Vrf)
@@ -187,26 +197,26 @@ impl MechanismEntry {
 }
 
 impl Mechanism {
-    /// The row of the table.
+    /// The row of [`MECHANISMS`].
     #[must_use]
     pub fn entry(self) -> &'static MechanismEntry {
-        // The rows stand in the order of the variants, which a test checks.
+        // A test checks that the rows have the order of the variants.
         &MECHANISMS[self as usize]
     }
 
-    /// Whether insecure delegations are left out of the chain.
+    /// Whether the chain omits insecure delegations.
     #[must_use]
     pub fn is_opt_out(self) -> bool {
         self.entry().opt_out
     }
 
-    /// When its records are made.
+    /// Whether the signer or the server generates the records.
     #[must_use]
     pub fn generation(self) -> DenialGeneration {
         self.entry().generation
     }
 
-    /// What stands in the chain for a name.
+    /// The value that represents a name in the records.
     #[must_use]
     pub fn mapping(self) -> Mapping {
         self.entry().mapping
@@ -214,13 +224,13 @@ impl Mechanism {
 }
 
 impl fmt::Display for Mechanism {
-    /// The name on the command line.
+    /// Writes the name on the command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.entry().name)
     }
 }
 
-/// The text names no mechanism.
+/// The text is not the name of a mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown denial mechanism (known: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out; made by the nameserver when asked: \
@@ -241,34 +251,40 @@ impl FromStr for Mechanism {
     }
 }
 
-/// Whether records of `rtype` at a name of `standing` are the zone's own, to be signed and shown in the chain.
+/// Whether an RRset of `rtype` at a name with this status is authoritative data of the zone: it is
+/// signed, and the bit map of the chain record lists it.
 ///
-/// RFC 4035 §2.2: at a delegation the zone has authority over the DS RRset and the chain's records alone; glue and
-/// the NS RRset of the child are not signed.
+/// RFC 4035 §2.2: at a delegation, the zone has authority only over the DS RRset and the records of
+/// the chain. Glue and the NS RRset of the child are not signed.
 #[must_use]
 pub const fn is_signed(rtype: Rtype, standing: NameStatus) -> bool {
     match standing {
         NameStatus::Authoritative => rtype.0 != Rtype::RRSIG.0,
         NameStatus::Delegation => matches!(rtype, Rtype::DS | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5),
-        // A DNAME at the apex occludes all names but the hashed ones, which stand directly below it.
+        // A DNAME record at the apex occludes all names below it except the hashed owner names,
+        // which are directly below the apex.
         NameStatus::BelowDname => matches!(rtype, Rtype::NSEC3 | Rtype::NSEC5),
         NameStatus::BelowCut => false,
     }
 }
 
-/// Whether an RRset of `rtype` at `owner` is made by signing the zone at `apex`, and is no data of the zone.
+/// Whether the signer generates RRsets of `rtype` at `owner` in the zone at `apex`; other RRsets
+/// are data of the zone.
 ///
-/// The number of NSEC5 is of private use: what does not stand where the records of a chain do is the zone's own.
+/// The type number of NSEC5 is for private use: an RRset of this type whose owner cannot be the
+/// owner of a chain record is data of the zone.
 #[must_use]
 pub fn is_generated_by_signing(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
     rtype.is_signature_or_chain() || rtype == Rtype::NSEC5 && nsec5::is_chain_owner(owner, apex)
 }
 
-/// Appends the types of a name's own records that its chain record shows, ascending; `rtypes` come ascending.
+/// Appends the types of a name that its chain record lists, in ascending order. `rtypes` must be
+/// ascending.
 ///
-/// RFC 4035 §2.3: at a delegation the NS bit is set and no other bit but those of what the parent has authority
-/// over. RFC 5155 §7.1: RRSIG, NSEC and NSEC3 are not among them: the mechanism adds what belongs there. The caller leaves
-/// out the NSEC5 records of a chain ([`is_generated_by_signing`]).
+/// RFC 4035 §2.3: at a delegation, the bit map has NS and the types over which the parent has
+/// authority, and no others. RFC 5155 §7.1: the result omits RRSIG, NSEC and NSEC3; each mechanism
+/// adds those that it needs. The caller omits the NSEC5 records of a chain
+/// ([`is_generated_by_signing`]).
 pub(crate) fn push_shown_types(
     rtypes: impl Iterator<Item = Rtype>,
     standing: NameStatus,
@@ -282,7 +298,7 @@ pub(crate) fn push_shown_types(
     out.extend(rtypes.filter(shown));
 }
 
-/// Adds `rtype` to `types`, which stay ascending.
+/// Adds `rtype` to `types`, which is and remains in ascending order.
 pub(crate) fn insert_type(types: &mut Vec<Rtype>, rtype: Rtype) {
     if let Err(place) = types.binary_search(&rtype) {
         types.insert(place, rtype);

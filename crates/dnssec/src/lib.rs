@@ -1,11 +1,13 @@
-//! Signing and verifying zones, denial of existence, and the keys for it (RFC 4033, 4034, 4035, 5155).
+//! DNSSEC signing and verification of zones, denial of existence, validation of responses, and keys
+//! (RFC 4033, 4034, 4035, 5155).
 //!
-//! Everything here is pure: no I/O, no clock; the time is passed in. The order of life of a zone is in the types:
-//! [`sign::sign`] makes a [`Signed`] zone of contents, [`verify::into_verified`] a [`Verified`] one.
+//! The crate does no I/O and does not read the clock: the caller passes the time. The types show
+//! the state of a zone: [`sign::sign`] returns a [`Signed`] zone, and [`verify::into_verified`]
+//! returns a [`Verified`] zone.
 //!
 //! # Signing a zone
 //!
-//! `zone` is what [`nonesuch_zone::read`] makes of a zone file.
+//! `zone` is the [`nonesuch_zone::Contents`] of a zone file ([`nonesuch_zone::read`]).
 //!
 //! ```
 //! # let text = b"$ORIGIN example.\n@ 3600 SOA ns h 1 7200 3600 1209600 3600\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n";
@@ -43,7 +45,8 @@
 //!
 //! # Validating a response
 //!
-//! `response` answers the query for the address of `ns.example.`, whose zone has the trusted `dnskeys`.
+//! `response` answers the query for the A records of `ns.example.`. `dnskeys` are the trusted
+//! DNSKEY records of its zone.
 //!
 //! ```
 //! # let text = b"$ORIGIN example.\n@ 3600 SOA ns h 1 7200 3600 1209600 3600\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n";

@@ -1,4 +1,5 @@
-//! Compact denial of existence (RFC 9824): one NSEC record made when asked, which says that the name exists without the
-//! type. A name that does not exist is told by the type NXNAME.
+//! Compact denial of existence (RFC 9824): the server generates one NSEC record, which states that
+//! the name exists without the type. The type NXNAME in its bit map marks a name that does not
+//! exist.
 
 pub(in crate::denial) mod prove;

@@ -1,4 +1,5 @@
-//! Minimally covering NSEC (RFC 4470): records made when asked, which deny a name and as little else as can be, so that
-//! nobody walks the zone by them. The names beside a name are derived by RFC 4471.
+//! Minimally covering NSEC (RFC 4470): the server generates records that deny a name and as few
+//! other names as possible, so they do not enumerate the zone. RFC 4471 defines the predecessor and
+//! the successor of a name.
 
 pub(in crate::denial) mod prove;

@@ -1,21 +1,23 @@
-//! The names of a chain of hashes, empty non-terminals among them, and the types that it shows of them (RFC 5155 §7.1;
-//! draft-vcelak-nsec5 takes the same).
+//! The names in a chain of hashes, including empty non-terminals, and the types in the bit maps
+//! (RFC 5155 §7.1; draft-vcelak-nsec5 uses the same rules).
 
 use super::{insert_type, is_generated_by_signing};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::{Contents, NameStatus, Node};
 
-/// A name that a chain of hashes shows: a node, or an empty non-terminal above one.
+/// A name in a chain of hashes: a node or an empty non-terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChainName {
-    /// The node; for an empty non-terminal the first node below it.
+    /// The node; for an empty non-terminal, the first node below it.
     pub(crate) node: u32,
-    /// Labels of an empty non-terminal; 0 for a node itself.
+    /// The number of labels of an empty non-terminal; 0 for a node.
     pub(crate) empty_labels: u8,
-    /// Whether an NSEC3 opt-out chain must have it too: it is no insecure delegation, and not there for such alone
+    /// Whether an NSEC3 opt-out chain must contain the name too: the name is not an insecure
+    /// delegation, and not an empty non-terminal that exists only because of insecure delegations
     /// (RFC 5155 §7.1).
     pub(crate) required: bool,
-    /// Whether a wildcard stands directly below it, be it an empty non-terminal.
+    /// Whether a wildcard exists directly below the name; the wildcard may be an empty
+    /// non-terminal.
     pub(crate) has_wildcard: bool,
 }
 
@@ -25,30 +27,30 @@ impl ChainName {
         if self.is_empty() { name.suffix(usize::from(self.empty_labels)) } else { name }
     }
 
-    /// Whether it is an empty non-terminal.
     pub(crate) const fn is_empty(&self) -> bool {
         self.empty_labels > 0
     }
 }
 
-/// Whether anything is left of a node without what signing makes. The apex always stays.
+/// Whether the node has records that the signer does not generate. Always true for the apex.
 pub(crate) fn is_kept(contents: &Contents, node: Node<'_>) -> bool {
     let made = |rtype| is_generated_by_signing(rtype, node.name(), contents.apex().view());
     node.index() == 0 || node.rrsets().any(|rrset| !made(rrset.rtype()))
 }
 
-/// Whether `hash` lies between `owner` and `next` of a record (RFC 5155 §1.3); the last record leads back to the first.
+/// Whether `hash` is between the hashes `owner` and `next` of a record (RFC 5155 §1.3). The next
+/// hash of the last record is the first hash.
 pub(crate) fn covers<H: Ord>(owner: &H, next: &H, hash: &H) -> bool {
     if owner < next { owner < hash && hash < next } else { hash > owner || hash < next }
 }
 
-/// A delegation without DS (RFC 5155 §6).
+/// Whether the node is a delegation without DS records (RFC 5155 §6).
 pub(crate) fn is_insecure_delegation(node: Node<'_>, standing: NameStatus) -> bool {
     standing == NameStatus::Delegation && !node.has(Rtype::DS)
 }
 
-/// The names of a chain over `nodes` (of the zone, in canonical order, the apex first) and the empty non-terminals
-/// between them, in canonical order.
+/// The names of a chain over `nodes` and the empty non-terminals between them, in canonical order.
+/// `nodes` are indexes of nodes of the zone in canonical order and begin with the apex.
 pub(crate) fn chain_names(contents: &Contents, standings: &[NameStatus], nodes: &[u32]) -> Vec<ChainName> {
     let mut names = Names { list: Vec::with_capacity(nodes.len()), above: Vec::new() };
     let apex_labels = contents.apex().view().label_count();
@@ -63,8 +65,9 @@ pub(crate) fn chain_names(contents: &Contents, standings: &[NameStatus], nodes: 
             common_labels(previous, name).max(apex_labels)
         };
         names.above.retain(|(depth, _)| *depth <= common);
-        // A node above this one stands before it, with nothing but names below that node between: an ancestor that is
-        // not one of the previous name is empty.
+        // A node that is an ancestor of this node precedes it, and only names below the ancestor
+        // are between them. An ancestor that is not also an ancestor of the previous name is
+        // therefore empty.
         for depth in common + 1..labels {
             let empty_labels = depth as u8;
             names.push(index, empty_labels, false, name.suffix(depth), depth);
@@ -76,10 +79,11 @@ pub(crate) fn chain_names(contents: &Contents, standings: &[NameStatus], nodes: 
     names.list
 }
 
-/// Names in the making.
+/// The list of names under construction.
 struct Names {
     list: Vec<ChainName>,
-    /// The names above the current one, from the apex on: labels, and place in `list`.
+    /// The ancestors of the current name, from the apex down: number of labels, and index in
+    /// `list`.
     above: Vec<(usize, usize)>,
 }
 
@@ -98,7 +102,7 @@ impl Names {
     }
 }
 
-/// How many labels two names share, from the right.
+/// The number of labels that two names have in common, counted from the right.
 pub(crate) fn common_labels(a: NameRef<'_>, b: NameRef<'_>) -> usize {
     let (a_labels, b_labels) = (a.label_count(), b.label_count());
     let mut common = a_labels.min(b_labels);
@@ -111,8 +115,8 @@ pub(crate) fn common_labels(a: NameRef<'_>, b: NameRef<'_>) -> usize {
     common
 }
 
-/// Adds RRSIG to the `types` shown of a name, where anything is signed there: an insecure delegation has no
-/// signature, and an empty non-terminal nothing at all (RFC 5155 §7.1).
+/// Adds RRSIG to the `types` of a name if the name has signatures. An insecure delegation and an
+/// empty non-terminal have none (RFC 5155 §7.1).
 pub(crate) fn complete_types(types: &mut Vec<Rtype>, standing: NameStatus) {
     let signed = match standing {
         NameStatus::Delegation => types.contains(&Rtype::DS),
@@ -123,7 +127,8 @@ pub(crate) fn complete_types(types: &mut Vec<Rtype>, standing: NameStatus) {
     }
 }
 
-/// The name one label below `encloser` that `name` is or is below (RFC 5155 §1.3).
+/// The next closer name: the name one label longer than `encloser` that is `name` or an ancestor of
+/// it (RFC 5155 §1.3).
 pub(crate) fn next_closer<'q>(name: NameRef<'q>, encloser: NameRef<'_>) -> NameRef<'q> {
     let mut next = name;
     while let Some(parent) = next.parent() {
@@ -135,7 +140,7 @@ pub(crate) fn next_closer<'q>(name: NameRef<'q>, encloser: NameRef<'_>) -> NameR
     next
 }
 
-/// `*.encloser`, where that is a name: below an encloser of more than 253 octets nothing stands.
+/// The name `*.encloser`, or `None` if `encloser` has more than 253 octets: no name fits below it.
 pub(crate) fn wildcard_below(encloser: NameRef<'_>) -> Option<Name> {
     Name::wildcard_below(encloser).ok()
 }

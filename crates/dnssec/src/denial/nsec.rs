@@ -1,4 +1,4 @@
-//! NSEC (RFC 4034 §4, RFC 4035 §2.3): each name points to the next one in canonical order.
+//! NSEC (RFC 4034 §4, RFC 4035 §2.3): each record contains the next name in canonical order.
 
 pub(crate) mod chain;
 pub(crate) mod check;

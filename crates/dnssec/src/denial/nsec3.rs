@@ -1,4 +1,4 @@
-//! NSEC3 (RFC 5155): each name's hash points to the next hash; opt-out leaves insecure delegations out (§6).
+//! NSEC3 (RFC 5155): each record contains the next hash; opt-out omits insecure delegations (§6).
 
 pub(crate) mod chain;
 pub(crate) mod check;
@@ -8,17 +8,18 @@ pub(crate) mod validate;
 use nonesuch_proto::NameRef;
 pub use nonesuch_zone::MAX_NSEC3_ITERATIONS as MAX_ITERATIONS;
 
-/// The one hash algorithm that is defined: SHA-1 (RFC 5155 §11).
+/// SHA-1, the only hash algorithm that is defined (RFC 5155 §11).
 pub(crate) const SHA1: u8 = 1;
 /// The opt-out flag (RFC 5155 §3.1.2.1).
 pub(crate) const OPT_OUT: u8 = 1;
-/// Octets of a hashed owner label: 20 octets in base32hex.
+/// Length of the first label of a hashed owner name: 20 octets in base32hex.
 pub(crate) const LABEL: usize = 32;
 
-/// A hashed name.
+/// The hash of a name.
 pub(crate) type Hash = [u8; 20];
 
-/// Salt and iterations of an NSEC3 chain (RFC 5155 §3.1); the default is what RFC 9276 §3.1 wants: none.
+/// Salt and iterations of an NSEC3 chain (RFC 5155 §3.1). The default is no salt and no additional
+/// iterations (RFC 9276 §3.1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Nsec3Params {
     /// The salt, 0 to 255 octets.
@@ -33,7 +34,7 @@ impl Nsec3Params {
         self.push_fields(0, out);
     }
 
-    /// Appends the fields that NSEC3 and NSEC3PARAM share.
+    /// Appends the fields that NSEC3 and NSEC3PARAM have in common.
     pub(crate) fn push_fields(&self, flags: u8, out: &mut Vec<u8>) {
         out.extend_from_slice(&[SHA1, flags]);
         out.extend_from_slice(&self.iterations.to_be_bytes());
@@ -41,7 +42,7 @@ impl Nsec3Params {
         out.extend_from_slice(&self.salt);
     }
 
-    /// The hash of `name`; `canonical` is room for its canonical form.
+    /// The hash of `name`. `canonical` is a buffer for its canonical form.
     pub(crate) fn hash(&self, name: NameRef<'_>, canonical: &mut Vec<u8>) -> Hash {
         canonical.clear();
         name.push_canonical(canonical);
@@ -49,7 +50,8 @@ impl Nsec3Params {
     }
 }
 
-/// The fields of NSEC3 RDATA (RFC 5155 §3.2), and of NSEC3PARAM in front of the next hashed owner name.
+/// The fields of NSEC3 RDATA (RFC 5155 §3.2). Those before `next` are also the fields of
+/// NSEC3PARAM.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nsec3<'a> {
     pub(crate) algorithm: u8,
@@ -68,7 +70,7 @@ impl<'a> Nsec3<'a> {
         Some(Self { next, bitmap, ..fields })
     }
 
-    /// The fields that NSEC3PARAM has too, and what is behind them.
+    /// Parses the fields that NSEC3PARAM also has; returns them and the rest of the RDATA.
     pub(crate) fn parse_param(rdata: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let [algorithm, flags, high, low, length, rest @ ..] = rdata else { return None };
         let (salt, rest) = rest.split_at_checked(usize::from(*length))?;

@@ -1,9 +1,11 @@
-//! NSEC5 (draft-vcelak-nsec5; "Making NSEC5 Practical for DNSSEC"): a chain over the outputs of a verifiable random
-//! function (RFC 9381), which only the holder of the VRF key can compute, so that nobody enumerates the zone; and which
-//! does not sign, so that nobody who steals it forges.
+//! NSEC5 (draft-vcelak-nsec5; "Making NSEC5 Practical for DNSSEC"): a chain over the outputs of a
+//! verifiable random function (VRF, RFC 9381). Only the holder of the VRF key can compute the
+//! outputs, so nobody else can enumerate the zone offline. The VRF key does not sign, so a thief of
+//! the key cannot forge records.
 //!
-//! Proofs come first ([`prove_chain`]), for every name of the chain; signing makes the chain of their hashes, so that the
-//! signer never sees the VRF key, and whoever serves the zone keeps them ([`Proofs`]) beside it.
+//! [`prove_chain`] first generates the proofs for all names of the chain. The signer then generates
+//! the chain from the hashes in the proofs, so it never needs the VRF key. The server of the zone
+//! stores the proofs ([`Proofs`]) with the zone.
 
 pub(crate) mod chain;
 pub(crate) mod check;
@@ -30,22 +32,22 @@ use nonesuch_proto::{MAX_NAME, NameRef};
 
 /// The opt-out flag: set on every record of an opt-out chain.
 pub(crate) const OPT_OUT: u8 = 1;
-/// The wildcard flag: a wildcard stands directly below the name that the record is of.
+/// The Wildcard flag: a wildcard exists directly below the name of the record.
 pub(crate) const WILDCARD: u8 = 2;
-/// Octets of a hashed owner label: 32 octets in base32hex.
+/// Length of the first label of a hashed owner name: 32 octets in base32hex.
 pub(crate) const LABEL: usize = 52;
-/// Most octets of the name of an apex, on the wire, that the owner of an NSEC5 record can stand below.
+/// Maximum length in octets, in wire format, of an apex below which an NSEC5 owner name fits.
 pub const LONGEST_APEX: usize = MAX_NAME - 1 - LABEL;
 
-/// A hashed name.
+/// The VRF output of a name.
 pub(crate) type Hash = [u8; VRF_HASH_OCTETS];
 
-/// What a zone with NSEC5 is verified with beside what is public.
+/// Private data for the verification of a zone with NSEC5, in addition to its records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nsec5Evidence<'a> {
-    /// The proofs stored for it.
+    /// The proofs stored for the zone.
     pub proofs: Option<&'a Proofs>,
-    /// The VRF key: names without stored proofs are hashed with it.
+    /// The VRF key, for the hashes of names without stored proofs.
     pub key: Option<&'a VrfPrivateKey>,
 }
 
@@ -66,12 +68,13 @@ impl<'a> Nsec5<'a> {
     }
 }
 
-/// Whether `owner` is that of a record of a chain: one label, that of a hash, below the apex.
+/// Whether `owner` can own a record of a chain: one label, which encodes a hash, below the apex.
 pub(crate) fn is_chain_owner(owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
     hash_of(owner, apex).is_some()
 }
 
-/// The hash that the owner of a record of the chain is made of.
+/// The hash that the first label of an NSEC5 owner name encodes; `None` if the owner is no such
+/// name.
 pub(crate) fn hash_of(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
     let label = owner.labels().next().filter(|label| label.len() == LABEL)?;
     if owner.parent()? != apex {

@@ -1,4 +1,5 @@
-//! What a proof of denial is made of where not all of it stands in the zone: records made when asked, and NSEC5 proofs.
+//! The pieces of a proof of denial that are not all in the zone: records generated online, and
+//! NSEC5 proofs.
 
 use super::{insert_type, nsec, push_shown_types};
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
@@ -8,21 +9,23 @@ use nonesuch_zone::{Image, NameStatus};
 /// One piece of a proof of denial.
 #[derive(Clone, Debug)]
 pub enum ProofPiece<'i> {
-    /// An RRset of the image with its signatures, or to be signed when asked where the zone has none.
+    /// An RRset of the image with its signatures. If the zone has no signatures, the RRset is
+    /// signed online.
     Stored(Template<'i>),
-    /// An NSEC or NSEC3 RRset of one record that is made for this answer; to be signed with the zone's ZSKs.
+    /// An NSEC or NSEC3 RRset with one record, generated for this response. The server signs it
+    /// with the ZSKs of the zone.
     Generated(GeneratedRecord),
-    /// An NSEC5PROOF record. The proofs that match names of the chain are stored beside the zone; others are to be
-    /// made when asked.
+    /// An NSEC5PROOF record. The proofs of the names of the chain are stored with the zone; the
+    /// server generates other proofs online.
     Proven {
-        /// The name that the proof speaks of, the owner of the record, in canonical form.
+        /// The name that the proof is for, which is the owner of the record, in canonical form.
         name: Name,
-        /// TTL in seconds: that of the NSEC5 record that it goes with.
+        /// TTL in seconds, equal to the TTL of the NSEC5 record that the proof accompanies.
         ttl: u32,
     },
 }
 
-/// A record made when asked.
+/// A record generated online.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GeneratedRecord {
     /// The owner, in canonical form.
@@ -36,7 +39,7 @@ pub struct GeneratedRecord {
 }
 
 impl ProofPiece<'_> {
-    /// Merges `other` into this piece if both are one RRset; returns whether they are.
+    /// Merges `other` into this piece if both are the same RRset; returns whether they are.
     fn merge(&mut self, other: &ProofPiece<'_>) -> bool {
         match (self, other) {
             (Self::Stored(own), ProofPiece::Stored(other)) => own.is(*other),
@@ -47,7 +50,7 @@ impl ProofPiece<'_> {
     }
 }
 
-/// Adds a piece to those of one response, which has each RRset once (RFC 2181 §5).
+/// Adds a piece to the pieces of one response. A response contains each RRset once (RFC 2181 §5).
 pub fn push<'i>(pieces: &mut Vec<ProofPiece<'i>>, piece: ProofPiece<'i>) {
     if !pieces.iter_mut().any(|present| present.merge(&piece)) {
         pieces.push(piece);
@@ -55,11 +58,13 @@ pub fn push<'i>(pieces: &mut Vec<ProofPiece<'i>>, piece: ProofPiece<'i>) {
 }
 
 impl GeneratedRecord {
-    /// Merges `other` into this record if both have one owner and type; returns whether they have.
+    /// Merges `other` into this record if both have the same owner and type; returns whether they
+    /// have.
     ///
-    /// Of two NSEC records the later next name stays: neither record covers a name that exists, and so that one covers
-    /// all that is denied. The types stay too: those of a name that exists are the same in both, and of one that does not
-    /// (RFC 9824 §3) one record has them and the other none.
+    /// Of two NSEC records, the result has the later next name. Neither record covers an existing
+    /// name, so the record with the later next name covers all denied names. The result has the
+    /// types of both. For an existing name the types are equal; for a name that does not exist (RFC
+    /// 9824 §3), one record has the types and the other has none.
     pub fn merge(&mut self, other: &Self) -> bool {
         if self == other {
             return true;
@@ -72,7 +77,7 @@ impl GeneratedRecord {
         else {
             return false;
         };
-        // The last record of a zone leads back to the apex.
+        // The next name of the last record of a zone is the apex.
         let order = |next: NameRef<'_>| next <= self.owner.view();
         let later = if (order(own), own) < (order(next), next) { next } else { own };
         let mut types: Vec<Rtype> = bitmap::types(map).collect();
@@ -84,13 +89,14 @@ impl GeneratedRecord {
     }
 }
 
-/// TTL in seconds of records of denial: the lesser of the SOA record's TTL and its last field (RFC 9077 §3).
+/// TTL in seconds of denial records: the minimum of the TTL of the SOA record and its MINIMUM field
+/// (RFC 9077 §3).
 pub(super) fn denial_ttl(image: &Image) -> u32 {
     image.negative_soa().ttl()
 }
 
-/// An NSEC record (RFC 4034 §4) whose `types` are completed with RRSIG and NSEC, which stand at its owner by its being
-/// there.
+/// Generates an NSEC record (RFC 4034 §4). Adds RRSIG and NSEC to `types`: the owner has both
+/// because of this record.
 pub(super) fn make_nsec(
     image: &Image,
     owner: Name,
@@ -102,15 +108,16 @@ pub(super) fn make_nsec(
     GeneratedRecord { owner, rtype: Rtype::NSEC, ttl: denial_ttl(image), rdata }
 }
 
-/// The types that a record of a chain shows of a node, ascending, as the signer would have them: none for an empty
-/// non-terminal, those of the parent's side for a zone cut. The mechanism adds what belongs to it.
+/// The types that a chain record lists for a node, in ascending order, as the signer lists them:
+/// none for an empty non-terminal, those on the parent side for a zone cut. The mechanism adds its
+/// own types.
 pub(super) fn bitmap_types(node: ImageNode<'_>) -> Vec<Rtype> {
     let mut types = Vec::with_capacity(12);
     push_shown_types(node.templates().map(Template::rtype), name_status(node), &mut types);
     types
 }
 
-/// Where a node of the image stands in its zone.
+/// The status of a node of the image in its zone.
 pub(super) fn name_status(node: ImageNode<'_>) -> NameStatus {
     if node.kind() == NodeKind::Delegation { NameStatus::Delegation } else { NameStatus::Authoritative }
 }

@@ -1,6 +1,7 @@
-//! Proving denial: which records of an image show that something does not exist.
+//! Proof of denial: selects the records of an image that prove that a name or type does not exist.
 //!
-//! The questions are the same for every mechanism; the folder of each mechanism answers them.
+//! The targets are the same for all mechanisms. The directory of each mechanism has the code that
+//! proves them.
 
 use super::nsec::validate::{Nsec, NsecRecords};
 use super::nsec3::validate::{Nsec3Record, Nsec3Records};
@@ -12,10 +13,12 @@ use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, Template};
 
-/// Most RRsets that one proof takes: closest encloser, next closer name, wildcard (RFC 5155 §7.2.2).
+/// Maximum number of RRsets in one proof: closest encloser, next closer name, wildcard (RFC 5155
+/// §7.2.2).
 const MOST: usize = 3;
 
-/// The RRsets that prove a denial, each once: those of the image alone, or pieces of which some are made when asked.
+/// The RRsets that prove a denial, each once. They are RRsets of the image, or pieces some of which
+/// are generated online.
 #[derive(Clone, Debug, Default)]
 pub struct Proof<'i> {
     templates: [Option<Template<'i>>; MOST],
@@ -23,7 +26,7 @@ pub struct Proof<'i> {
 }
 
 impl<'i> Proof<'i> {
-    /// Adds an RRset unless the proof has it already: one record may prove several things.
+    /// Adds an RRset if the proof does not have it yet: one record may prove several facts.
     pub(crate) fn add(&mut self, template: Option<Template<'i>>) {
         let Some(template) = template else { return };
         for slot in &mut self.templates {
@@ -38,48 +41,49 @@ impl<'i> Proof<'i> {
         }
     }
 
-    /// Adds a piece unless the proof has it already.
+    /// Adds a piece if the proof does not have it yet.
     pub(crate) fn push(&mut self, piece: ProofPiece<'i>) {
         proof_piece::push(&mut self.pieces, piece);
     }
 
-    /// The RRsets.
+    /// The RRsets of the image.
     pub fn templates(&self) -> impl Iterator<Item = Template<'i>> + '_ {
         self.templates.iter().filter_map(|template| *template)
     }
 
-    /// The pieces, where some are generated online.
+    /// The pieces of a proof with records generated online.
     #[must_use]
     pub fn into_pieces(self) -> Vec<ProofPiece<'i>> {
         self.pieces
     }
 }
 
-/// What is denied.
+/// The fact that a proof shows.
 #[derive(Clone, Copy, Debug)]
 pub enum DenialTarget<'i, 'q> {
-    /// The name does not exist, nor a wildcard that would match it (NXDOMAIN).
+    /// The name does not exist, and no wildcard matches it (NXDOMAIN).
     Name {
-        /// The question name.
+        /// The query name.
         name: NameRef<'q>,
         /// Its closest encloser.
         encloser: ImageNode<'i>,
     },
-    /// The name exists, or is an empty non-terminal, without the type asked for (NODATA).
+    /// The name exists, possibly as an empty non-terminal, without the queried type (NODATA).
     Type {
         /// The name's node.
         node: ImageNode<'i>,
     },
-    /// The name does not exist, so that a wildcard's records answer.
+    /// The name does not exist, and the records of a wildcard answer the query.
     CloserMatch {
-        /// The question name.
+        /// The query name.
         name: NameRef<'q>,
         /// Its closest encloser, the parent of the wildcard.
         encloser: ImageNode<'i>,
     },
-    /// The name does not exist, and the wildcard that matches lacks the type asked for (wildcard NODATA).
+    /// The name does not exist, and the wildcard that matches it lacks the queried type (wildcard
+    /// NODATA).
     WildcardType {
-        /// The question name.
+        /// The query name.
         name: NameRef<'q>,
         /// Its closest encloser, the parent of the wildcard.
         encloser: ImageNode<'i>,
@@ -93,7 +97,7 @@ pub enum DenialTarget<'i, 'q> {
     },
 }
 
-/// Proves a denial with the records that the zone holds; empty where the zone has none.
+/// Proves a denial with records of the zone. The proof is empty if the zone is unsigned.
 #[must_use]
 pub fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     if !image.is_signed() {
@@ -107,10 +111,11 @@ pub fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     }
 }
 
-/// Whether a validator accepts `proof` as the denial in a response to a query of type `qtype`: its records are signed, and match
-/// or cover what they must (RFC 4035 §5.4, RFC 5155 §8). Signatures are not verified.
+/// Whether a validator accepts `proof` as the denial in a response to a query of type `qtype`: its
+/// records are signed, and match or cover the required names (RFC 4035 §5.4, RFC 5155 §8). Does not
+/// verify the signatures.
 ///
-/// For zones whose chain was not verified: a record may be stale, or the chain may have a gap.
+/// For zones with an unverified chain: a record may be stale, or the chain may have a gap.
 #[must_use]
 pub fn is_accepted(image: &Image, proof: &Proof<'_>, denied: DenialTarget<'_, '_>, qtype: Rtype) -> bool {
     let is_signed = |template: Template<'_>| template.signature_count() > 0 && template.record_count() == 1;
@@ -134,28 +139,29 @@ pub fn is_accepted(image: &Image, proof: &Proof<'_>, denied: DenialTarget<'_, '_
 }
 
 fn denies_by_hashes(records: &mut Nsec3Records<'_>, denied: DenialTarget<'_, '_>, claim: Claim<'_>) -> bool {
-    // Iterations that validators do not compute are no fault of the chain.
+    // Iterations above the limit of validators are no fault of the chain.
     let limits = ValidationLimits { tolerated_iterations: u16::MAX, ..ValidationLimits::default() };
     let mut deny = |claim| records.deny(claim, &mut Budget::new(limits));
     let is_left_out = |denial: Denial| denial.weakness == Some(InsecureReason::OptOut);
     match (deny(claim), denied) {
         (Ok(_), _) => true,
-        // An opt-out chain may leave out an empty non-terminal (RFC 5155, erratum 3441). Its names are denied insecurely, even where
-        // a wildcard exists at the closest provable encloser.
+        // An opt-out chain may omit an empty non-terminal (RFC 5155, erratum 3441). The denial of
+        // names below it is insecure, even if a wildcard exists at the closest provable encloser.
         (Err(Refusal::Bogus(_)), DenialTarget::Name { encloser, .. }) => {
             deny(Claim::Type(encloser.name(), Rtype(0))).is_ok_and(is_left_out)
         }
-        // A bound on the work of validators was reached.
+        // The proof reached a limit for the work of validators.
         (Err(Refusal::Undecided(_)), _) => true,
         (Err(Refusal::Bogus(_)), _) => false,
     }
 }
 
-/// What a validator takes a denial for.
+/// The claim that a validator derives from a denial.
 fn claim_of<'q>(denied: DenialTarget<'q, 'q>, qtype: Rtype) -> Claim<'q> {
     match denied {
         DenialTarget::Name { name, .. } => Claim::Name(name),
-        // The child side of a cut denies its own DS RRset: no validator asks it for a proof, and the types must not have DS.
+        // The child side of a zone cut denies its own DS RRset. No validator requires a proof of
+        // this, but the bit map must not contain DS.
         DenialTarget::Type { node } if node.is_apex() && qtype == Rtype::DS => {
             Claim::Type(node.name(), Rtype(0))
         }
@@ -166,7 +172,8 @@ fn claim_of<'q>(denied: DenialTarget<'q, 'q>, qtype: Rtype) -> Claim<'q> {
     }
 }
 
-/// Proves a denial with records made when asked; empty for mechanisms whose records the zone holds.
+/// Proves a denial with records generated online. The proof is empty for a mechanism with a chain
+/// in the zone.
 #[must_use]
 pub fn prove_online<'i>(image: &'i Image, mechanism: Mechanism, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     match mechanism {
@@ -177,7 +184,8 @@ pub fn prove_online<'i>(image: &'i Image, mechanism: Mechanism, denied: DenialTa
     }
 }
 
-/// Proves a denial with the records of an NSEC5 chain; `hash_of` tells the VRF hash of a name, or asks for it.
+/// Proves a denial with the records of an NSEC5 chain. `hash_of` returns the VRF hash of a name, or
+/// `None` after it has requested the hash.
 #[must_use]
 pub fn prove_nsec5<'i>(
     image: &'i Image,

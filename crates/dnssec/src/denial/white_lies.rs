@@ -1,10 +1,10 @@
-//! NSEC3 white lies (RFC 7129, appendix B): NSEC3 records made when asked, each of which spans one hash and no more, so that
-//! nobody learns the hashes of names that exist.
+//! NSEC3 white lies (RFC 7129, appendix B): the server generates NSEC3 records that each cover one
+//! hash, so clients do not learn the hashes of existing names.
 
 pub(in crate::denial) mod prove;
 
 use super::nsec3::LABEL;
 use nonesuch_proto::MAX_NAME;
 
-/// Most octets of the name of an apex, on the wire, that the owner of an NSEC3 record can stand below.
+/// Maximum length in octets, in wire format, of an apex below which an NSEC3 owner name fits.
 pub const LONGEST_APEX: usize = MAX_NAME - 1 - LABEL;

@@ -1,4 +1,4 @@
-//! Making the NSEC record of a compact denial (RFC 9824 §3).
+//! Generates the NSEC record of compact denial (RFC 9824 §3).
 
 use crate::denial::minimal_nsec::prove::{Wildcard, record_at, record_over};
 use crate::denial::names::next_closer;
@@ -8,19 +8,21 @@ use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::ImageNode;
 
-/// Makes the NSEC record for a denial; nothing for a wildcard answer that is signed when asked.
+/// Generates the NSEC record for a denial. Generates none for a wildcard answer that is signed
+/// online.
 pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     let mut proof = Proof::default();
     let record = match denied {
-        // RFC 9824 §3.1: the owner is the question name itself, not the next closer name.
+        // RFC 9824 §3.1: the owner is the query name, not the next closer name.
         DenialTarget::Name { name, .. } => Some(record_of_absent(image, name)),
-        // RFC 9824 §3.2 (empty non-terminals too: RRSIG and NSEC alone) and §3.4.
+        // RFC 9824 §3.2 and §3.4. An empty non-terminal has only RRSIG and NSEC in the bit map.
         DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => Some(record_at(image, node)),
-        // RFC 9824 §3.3: the answer's signature is that of an exact match, and proves itself. A signature that was made
-        // for the wildcard does not: what is closer must be denied as ever (RFC 4035 §3.1.3.3).
+        // RFC 9824 §3.3: a signature generated online is the signature of an exact match, and needs
+        // no further proof. A stored signature is for the wildcard, so the response must deny a
+        // closer match (RFC 4035 §3.1.3.3).
         DenialTarget::CloserMatch { name, encloser } => has_signed_wildcard(image, encloser)
             .then(|| record_over(image, next_closer(name, encloser.name()), Wildcard::Matches)),
-        // RFC 9824 §3.3: the question name with the types of the wildcard.
+        // RFC 9824 §3.3: the owner is the query name, with the types of the wildcard.
         DenialTarget::WildcardType { name, wildcard, .. } => {
             let next = name.successor(image.apex());
             Some(make_nsec(image, name.to_canonical(), next.view(), &mut bitmap_types(wildcard)))
@@ -32,13 +34,13 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_
     proof
 }
 
-/// The record of a name that does not exist (RFC 9824 §3.1).
+/// The record for a name that does not exist (RFC 9824 §3.1).
 fn record_of_absent(image: &Image, name: NameRef<'_>) -> GeneratedRecord {
     let mut types = vec![Rtype::NXNAME];
     make_nsec(image, name.to_canonical(), name.successor(image.apex()).view(), &mut types)
 }
 
-/// Whether the wildcard below `encloser` has signatures in the image.
+/// Whether the image has signatures of the wildcard below `encloser`.
 fn has_signed_wildcard(image: &Image, encloser: ImageNode<'_>) -> bool {
     let mut room = [0; MAX_NAME + 2];
     let wildcard = image.find_exact(encloser.name().write_wildcard(&mut room));

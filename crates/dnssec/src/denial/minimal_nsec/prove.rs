@@ -3,25 +3,31 @@
 //! A record generated online must not deny an existing name, must not reveal one, and must let every validator find the
 //! closest encloser of the denied name.
 //!
-//! A validator finds the closest encloser of a denied name from the NSEC record that covers it, and some validators from any
-//! NSEC record of the response: the longest ancestor that the name shares with the record's owner or its next name. It takes a
-//! next name below the denied one for the sign of an empty non-terminal. So the record spans the next closer name *with all
-//! names below it*, from a name before it to the sibling after it: both share with the denied name its closest encloser and
-//! no more. RFC 4470 §4 would have the next name directly below the denied one; validators reject that. The next name
-//! follows from the question alone.
+//! A validator finds the closest encloser of a denied name from the NSEC record that covers it, and
+//! some validators from any NSEC record of the response: it is the longest ancestor that the name
+//! shares with the owner or the next name of the record. A next name below the denied name
+//! indicates an empty non-terminal. So the record covers the next closer name *and all names below
+//! it*: its owner precedes the next closer name, and its next name is the sibling after it. Owner
+//! and next name both share exactly the closest encloser with the denied name. RFC 4470 §4 proposes
+//! a next name directly below the denied name; validators reject that. The next name depends only
+//! on the query.
 //!
-//! A resolver that uses NSEC records again (RFC 8198) takes an owner that does not exist for a name without data, and
-//! derives from the record that names below it do not exist either, nor the records of a wildcard at the owner or below it.
-//! So the owner is:
+//! A resolver that makes aggressive use of NSEC records (RFC 8198) treats an owner that does not
+//! exist as a name without data. It concludes from the record that no names below the owner exist,
+//! and no wildcard at or below the owner. So the owner is one of these names:
 //!
-//! - the sibling before the next closer name, where neither it exists nor a wildcard matches it (RFC 4470 §4): the resolver
-//!   answers NODATA for that name of 63 octets, where the server would answer NXDOMAIN;
-//! - else the predecessor (RFC 4471 §3.1.1), the last name below that sibling, of 255 octets: no name fits below it. A shorter
-//!   owner would have to be the last existing name below the sibling, and would reveal it;
-//! - else, where the predecessor exists or is below a zone cut or a DNAME, that name with its own record: a record at a name
-//!   before would deny that it exists, and none can stand below it (RFC 4470 §3, RFC 6840 §4.1).
+//! - The sibling before the next closer name, if it does not exist and no wildcard matches it (RFC
+//!   4470 §4). The resolver then answers NODATA for this name with a label of 63 octets, for which
+//!   the server answers NXDOMAIN.
+//! - Otherwise the predecessor (RFC 4471 §3.1.1): the last name below that sibling. It has 255
+//!   octets, so no name fits below it. A shorter owner would have to be the last existing name
+//!   below the sibling, and would reveal it.
+//! - If the predecessor exists or is below a zone cut or a DNAME record: this existing name or cut,
+//!   with its own record. A record at an earlier name would deny that it exists, and an NSEC record
+//!   below the cut or DNAME record is not permitted (RFC 4470 §3, RFC 6840 §4.1).
 //!
-//! Where the next closer name has no sibling before it, the closest encloser takes the sibling's place.
+//! If no sibling precedes the next closer name, the closest encloser takes the place of the
+//! sibling.
 
 use crate::denial::names::next_closer;
 use crate::denial::proof_piece::{GeneratedRecord, ProofPiece, bitmap_types, make_nsec};
@@ -31,7 +37,8 @@ use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, NodeKind};
 use std::cmp::Ordering;
 
-/// Makes the NSEC records for a denial: what RFC 4035 §3.1.3 asks for, each as small as it can be.
+/// Generates the NSEC records that RFC 4035 §3.1.3 requires for a denial, each with the smallest
+/// possible span.
 pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     let mut proof = Proof::default();
     match denied {
@@ -41,7 +48,7 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_
             let next_closer = next_closer(name, encloser.name());
             match image.find_exact(wildcard) {
                 None => push_name_error(image, next_closer, wildcard, &mut proof),
-                // A wildcard that is a zone cut matches nothing (RFC 4592 §4.2), but it exists.
+                // A wildcard at a zone cut matches nothing (RFC 4592 §4.2), but it exists.
                 Some(cut) => push_match_and_cover(image, cut, next_closer, &mut proof),
             }
         }
@@ -59,11 +66,12 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_
     proof
 }
 
-/// The record at a name that exists. It shows the name's types and spans no name at all: the next name is the
-/// immediate successor, but at a zone cut, where that would be the child zone's, the first name beside (RFC 9824 §3.4).
+/// The record at an existing name. It lists the types of the name and covers no name: the next name
+/// is the immediate successor. At a zone cut the successor would belong to the child zone, so the
+/// next name is the first name after the child zone (RFC 9824 §3.4).
 ///
-/// An empty non-terminal gets a record too, without types of its own: RFC 4470 §3 allows owners that were no owners
-/// before, and validators read it as they read any record that matches.
+/// An empty non-terminal also gets a record, without types of its own. RFC 4470 §3 allows owners
+/// that own no other records, and validators handle the record like any record that matches.
 pub(in crate::denial) fn record_at(image: &Image, node: ImageNode<'_>) -> GeneratedRecord {
     let (name, apex) = (node.name(), image.apex());
     let next = match node.kind() {
@@ -73,7 +81,7 @@ pub(in crate::denial) fn record_at(image: &Image, node: ImageNode<'_>) -> Genera
     make_nsec(image, name.to_name(), next.view(), &mut bitmap_types(node))
 }
 
-/// RFC 4035 §3.1.3.2: one record denies the next closer name, one the wildcard.
+/// RFC 4035 §3.1.3.2: one record denies the next closer name, and one denies the wildcard.
 fn push_name_error<'i>(
     image: &'i Image,
     next_closer: NameRef<'_>,
@@ -84,7 +92,8 @@ fn push_name_error<'i>(
         Ordering::Less | Ordering::Equal => (next_closer, wildcard),
         Ordering::Greater => (wildcard, next_closer),
     };
-    // Neighbours share a record: two would have the denied name for owner or next name, which says that it exists.
+    // Adjacent names share one record. With two records, the denied name would be the owner or next
+    // name of one of them, which states that it exists.
     if first == last || first.successor_of_subtree(image.apex()).view() == last {
         return proof.push(ProofPiece::Generated(record_spanning(image, first, last, Wildcard::None)));
     }
@@ -92,8 +101,9 @@ fn push_name_error<'i>(
     proof.push(ProofPiece::Generated(record_over(image, wildcard, Wildcard::None)));
 }
 
-/// One record at the wildcard, which exists, and one over the next closer name (RFC 4035 §3.1.3.4). For the name directly
-/// behind a wildcard that is a zone cut both are one record.
+/// Adds one record at the wildcard, which exists, and one that covers the next closer name (RFC
+/// 4035 §3.1.3.4). If the next closer name directly follows a wildcard at a zone cut, both are the
+/// same record.
 fn push_match_and_cover<'i>(
     image: &'i Image,
     wildcard: ImageNode<'i>,
@@ -108,17 +118,18 @@ fn push_match_and_cover<'i>(
     proof.push(ProofPiece::Generated(record_over(image, next_closer, matches)));
 }
 
-/// Whether a wildcard matches the names below the closest encloser that do not exist; one that is a zone cut does not
-/// (RFC 4592 §4.2).
+/// Whether a wildcard matches the names below the closest encloser that do not exist. A wildcard at
+/// a zone cut does not (RFC 4592 §4.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::denial) enum Wildcard {
-    /// None does: they do not exist.
+    /// No wildcard matches: the names do not exist.
     None,
-    /// One does.
+    /// A wildcard matches.
     Matches,
 }
 
-/// The record that covers `denied` and all names below it. Its parent exists and it does not.
+/// The record that covers `denied` and all names below it. The parent of `denied` exists, and
+/// `denied` does not.
 pub(in crate::denial) fn record_over(
     image: &Image,
     denied: NameRef<'_>,
@@ -127,8 +138,9 @@ pub(in crate::denial) fn record_over(
     record_spanning(image, denied, denied, wildcard)
 }
 
-/// The record that covers two names of one parent, equal or neighbours, and all names below them. The parent exists and
-/// they do not. The owner is chosen as the module's description has it.
+/// The record that covers two names with the same parent and all names below them. The names are
+/// equal or adjacent. The parent exists, and the names do not. The module documentation describes
+/// the choice of the owner.
 fn record_spanning(
     image: &Image,
     first: NameRef<'_>,
@@ -148,7 +160,8 @@ fn record_spanning(
     }
 }
 
-/// Whether `last`, the last existing name up to `predecessor`, must be the owner instead of it.
+/// Whether the owner must be `last`, the last existing name up to `predecessor`, instead of
+/// `predecessor`.
 fn must_own(last: ImageNode<'_>, predecessor: NameRef<'_>) -> bool {
     let hides = last.kind() == NodeKind::Delegation || last.template(Rtype::DNAME).is_some();
     predecessor == last.name() || hides && predecessor.is_below(last.name())

@@ -1,12 +1,13 @@
-//! Making NSEC records.
+//! Generates NSEC records.
 
 use crate::denial::insert_type;
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 
-/// Appends NSEC RDATA (RFC 4034 §4.1): the next name, and the `types` shown at this one with RRSIG and NSEC.
+/// Appends NSEC RDATA (RFC 4034 §4.1): the next name, and the `types` of this name with RRSIG and
+/// NSEC.
 ///
-/// The next name is written in lower case: verifiers from before RFC 6840 §5.1 lower it, later ones do not, and so
-/// the signature suits both.
+/// The next name is in lower case. Verifiers that predate RFC 6840 §5.1 convert it to lower case,
+/// and later ones do not, so both verify the signature.
 pub(crate) fn push_rdata(next: NameRef<'_>, types: &mut Vec<Rtype>, out: &mut Vec<u8>) {
     insert_type(types, Rtype::RRSIG);
     insert_type(types, Rtype::NSEC);
