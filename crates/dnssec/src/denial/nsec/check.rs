@@ -1,18 +1,19 @@
-//! Checking the NSEC chain of a signed zone (RFC 4035 §2.3).
+//! Checks the NSEC chain of a signed zone (RFC 4035 §2.3).
 
 use crate::denial::{insert_type, push_shown_types};
 use crate::verify::{FaultReason, Findings, Zone, check_bitmap};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Node;
 
-/// Checks that each name of the zone has one NSEC record, which points to the next and shows its types.
+/// Checks that each name of the zone has one NSEC record with the next name and the types of the
+/// name.
 pub(crate) fn check(zone: &Zone<'_>, findings: &mut Findings) {
     check_extra(zone, findings);
     let chained = zone.chain_nodes();
     let mut types = Vec::new();
     for (place, &index) in chained.iter().enumerate() {
         let node = zone.contents.node(index as usize);
-        // The last name points to the apex.
+        // The next name of the last name is the apex.
         let next = chained.get(place + 1).map_or(0, |next| *next as usize);
         check_node(zone, node, zone.contents.node(next).name(), &mut types, findings);
     }
@@ -50,7 +51,7 @@ fn check_node(
     }
 }
 
-/// An NSEC record at a name without other data would deny what nobody asked (RFC 4035 §2.3).
+/// Reports NSEC records at names without other data; RFC 4035 §2.3 forbids them.
 fn check_extra(zone: &Zone<'_>, findings: &mut Findings) {
     for (node, standing) in zone.contents.nodes().zip(&zone.standings) {
         if standing.is_in_chain() && node.has(Rtype::NSEC) && !zone.owns_data(node) {

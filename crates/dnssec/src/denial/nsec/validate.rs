@@ -1,5 +1,5 @@
-//! What NSEC records of a response deny (RFC 4035 §5.4, RFC 6840 §4), minimally covering ones (RFC 4470) and compact denial
-//! (RFC 9824) included.
+//! Determines what the NSEC records of a response deny (RFC 4035 §5.4, RFC 6840 §4), including
+//! minimally covering NSEC (RFC 4470) and compact denial (RFC 9824).
 
 use crate::denial::names::{common_labels, next_closer, wildcard_below};
 use crate::validate::BogusReason;
@@ -12,12 +12,12 @@ pub(crate) struct Nsec<'m> {
     owner: NameRef<'m>,
     next: NameRef<'m>,
     map: &'m [u8],
-    /// The last record of a chain leads back to the apex.
+    /// Whether the next name is the apex, as in the last record of a chain.
     is_last: bool,
 }
 
 impl<'m> Nsec<'m> {
-    /// Reads a record of the zone at `apex`. Its next name must come after its owner, or be the apex.
+    /// Reads a record of the zone at `apex`. Its next name must follow its owner, or be the apex.
     pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, BogusReason> {
         let malformed = BogusReason::MalformedDenial(Rtype::NSEC);
         let Ok((next, map)) = NameRef::split_from(rdata) else { return Err(malformed) };
@@ -31,22 +31,24 @@ impl<'m> Nsec<'m> {
         Ok(Self { owner, next, map, is_last })
     }
 
-    /// Whether `name` lies between owner and next name.
+    /// Whether `name` is between the owner and the next name.
     fn spans(&self, name: NameRef<'_>) -> bool {
         self.owner < name && (self.is_last || name < self.next)
     }
 
-    /// Whether `name` lies in the span and is nothing but there for a name below it (RFC 4592 §2.2.2).
+    /// Whether `name` is in the span and is an empty non-terminal (RFC 4592 §2.2.2): the next name
+    /// is below it.
     fn shows_empty(&self, name: NameRef<'_>) -> bool {
         self.spans(name) && self.next.is_below(name)
     }
 
-    /// RFC 6840 §4.1: at a zone cut, and with a DNAME, the record says nothing of what is below its owner.
+    /// RFC 6840 §4.1: a record at a zone cut or with a DNAME record denies nothing below its owner.
     fn check_below(&self, name: NameRef<'_>) -> Result<(), BogusReason> {
         if name.is_below(self.owner) { check_encloser(self.owner, self.map) } else { Ok(()) }
     }
 
-    /// The labels of the closest encloser of a name in the span: what it has in common with one end.
+    /// The number of labels of the closest encloser of a name in the span: the labels that the name
+    /// shares with the owner or the next name.
     fn encloser_labels(&self, name: NameRef<'_>) -> usize {
         common_labels(name, self.owner).max(common_labels(name, self.next))
     }
@@ -56,7 +58,7 @@ impl<'m> Nsec<'m> {
     }
 }
 
-/// The NSEC records of a response that count.
+/// The usable NSEC records of a response.
 #[derive(Debug)]
 pub(crate) struct NsecRecords<'m> {
     list: Vec<Nsec<'m>>,
@@ -67,13 +69,14 @@ impl<'m> NsecRecords<'m> {
         Self { list }
     }
 
-    /// Whether a claim holds.
+    /// Verifies that the records prove the claim.
     pub(crate) fn deny(&self, claim: Claim<'_>) -> Result<Denial, BogusReason> {
         let kind = match claim {
             Claim::Name(name) => self.deny_name(name)?,
             Claim::Type(name, rtype) => self.deny_type(name, rtype)?,
             Claim::Closer(name, labels) => {
-                // What is below the next closer name is not there either: it would sort before the next name.
+                // No name below the next closer name exists either: it would precede the next name
+                // of the record.
                 self.covering(next_closer(name, name.suffix(labels)))?;
                 Kind::Closer
             }
@@ -90,7 +93,7 @@ impl<'m> NsecRecords<'m> {
         self.list.iter().find(|record| record.owner == name)
     }
 
-    /// A record that shows that `name` does not exist, nor anything below it.
+    /// A record that proves that `name` and all names below it do not exist.
     fn covering(&self, name: NameRef<'_>) -> Result<&Nsec<'m>, BogusReason> {
         let mut first = None;
         for record in self.list.iter().filter(|record| record.spans(name)) {
@@ -106,8 +109,8 @@ impl<'m> NsecRecords<'m> {
         Err(first.unwrap_or_else(|| BogusReason::NotCovered(name.to_name())))
     }
 
-    /// RFC 4035 §5.4: one record covers the name, one the wildcard at the closest encloser. Compact denial has one that
-    /// matches (RFC 9824 §3.1).
+    /// RFC 4035 §5.4: one record covers the name, and one covers the wildcard at the closest
+    /// encloser. In compact denial, one record matches the name (RFC 9824 §3.1).
     fn deny_name(&self, name: NameRef<'_>) -> Result<Kind, BogusReason> {
         if let Some(record) = self.matching(name) {
             return match nxname(name, record)? {
@@ -162,7 +165,8 @@ impl<'m> NsecRecords<'m> {
     }
 }
 
-/// RFC 9824 §3.1: a name that does not exist has NXNAME beside RRSIG and NSEC, and nothing else.
+/// RFC 9824 §3.1: a name that does not exist has NXNAME, RRSIG and NSEC in the bit map, and no
+/// other types.
 fn nxname(name: NameRef<'_>, record: &Nsec<'_>) -> Result<bool, BogusReason> {
     if !record.has(Rtype::NXNAME) {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! The hashes of the names of an NSEC3 chain, and the records.
+//! The hashes of the names in an NSEC3 chain, and the records of the chain.
 
 use super::{Hash, LABEL, Nsec3Params, OPT_OUT};
 pub(crate) use crate::denial::names::{ChainName, chain_names, complete_types};
@@ -7,7 +7,7 @@ use nonesuch_proto::{NameRef, Rtype, bitmap};
 use nonesuch_zone::Contents;
 use rayon::prelude::*;
 
-/// Names hashed at once by one thread.
+/// Number of names that a thread hashes as one unit of work.
 const CHUNK: usize = 2048;
 
 /// A name of the chain with its hash.
@@ -39,7 +39,8 @@ pub(crate) fn label(hash: &Hash) -> [u8; LABEL] {
     label
 }
 
-/// The hash that the owner of an NSEC3 record is made of; `None` where it is no hash directly below the apex.
+/// The hash that the owner of an NSEC3 record encodes; `None` if the owner is not a hash label
+/// directly below the apex.
 pub(crate) fn hash_of(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
     let label = owner.labels().next().filter(|label| label.len() == LABEL)?;
     if owner.parent()? != apex {
@@ -50,14 +51,14 @@ pub(crate) fn hash_of(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
     Some(hash)
 }
 
-/// Appends the owner of an NSEC3 record (RFC 5155 §3): the hash's label in front of the apex.
+/// Appends the owner of an NSEC3 record (RFC 5155 §3): the label of the hash, then the apex.
 pub(crate) fn push_owner(hash: &Hash, apex: NameRef<'_>, out: &mut Vec<u8>) {
     out.push(LABEL as u8);
     out.extend_from_slice(&label(hash));
     out.extend_from_slice(apex.wire());
 }
 
-/// Appends NSEC3 RDATA (RFC 5155 §3.2) for a name of complete `types`.
+/// Appends NSEC3 RDATA (RFC 5155 §3.2). `types` is the complete list of the bit map.
 pub(crate) fn push_rdata(
     params: &Nsec3Params,
     opt_out: bool,

@@ -1,4 +1,4 @@
-//! Checking the NSEC3 chains of a signed zone (RFC 5155 §7.1).
+//! Checks the NSEC3 chains of a signed zone (RFC 5155 §7.1).
 
 use super::chain::{self, ChainName, HashedName};
 use super::{Hash, MAX_ITERATIONS, Nsec3, Nsec3Params, OPT_OUT, SHA1};
@@ -39,7 +39,7 @@ pub(crate) fn check(zone: &Zone<'_>, findings: &mut Findings) -> Mechanism {
     if opt_out { Mechanism::Nsec3OptOut } else { Mechanism::Nsec3 }
 }
 
-/// The parameters of the chains; RFC 5155 §4.1.2: records with flags are not used.
+/// The parameters of the chains. RFC 5155 §4.1.2: NSEC3PARAM records with flags are ignored.
 fn read_params(zone: &Zone<'_>, findings: &mut Findings) -> Vec<Nsec3Params> {
     let mut chains = Vec::new();
     let rrset = zone.contents.apex_rrset(Rtype::NSEC3PARAM);
@@ -65,7 +65,7 @@ fn read_params(zone: &Zone<'_>, findings: &mut Findings) -> Vec<Nsec3Params> {
     chains
 }
 
-/// All NSEC3 records of the zone, by hash; reports those that belong to no chain.
+/// All NSEC3 records of the zone, sorted by hash. Reports records that belong to no chain.
 fn read_records<'z>(zone: &Zone<'z>, chains: &[Nsec3Params], findings: &mut Findings) -> Vec<Record<'z>> {
     let mut records = Vec::new();
     for node in zone.contents.nodes() {
@@ -82,7 +82,8 @@ fn read_records<'z>(zone: &Zone<'z>, chains: &[Nsec3Params], findings: &mut Find
             }
         }
     }
-    // Hashed names keep their order in base32hex: the records are already sorted, but for the order of cases.
+    // Base32hex keeps the order of the hashes, so the records are already sorted, except where the
+    // order of upper and lower case differs.
     records.sort_by_key(|record| record.hash);
     records
 }
@@ -101,7 +102,8 @@ fn check_record<'z>(rdata: &'z [u8], chains: &[Nsec3Params]) -> Result<Nsec3<'z>
     Ok(fields)
 }
 
-/// Checks that each record points to the next hash, the last to the first; returns one record for each hash.
+/// Checks that each record has the next hash, and that the last record has the first hash. Returns
+/// one record for each hash.
 fn check_links<'r, 'z>(
     zone: &Zone<'z>,
     records: Vec<&'r Record<'z>>,
@@ -118,7 +120,7 @@ fn check_links<'r, 'z>(
     for (place, record) in unique.iter().enumerate() {
         let next = unique[(place + 1) % unique.len()].hash;
         if record.fields.next != next {
-            // The length was checked when the record was read.
+            // An earlier check has verified the length.
             let found = record.fields.next.try_into().unwrap_or_default();
             let reason = FaultReason::ChainBroken {
                 expected: hashed_name(zone, &next),
@@ -130,13 +132,14 @@ fn check_links<'r, 'z>(
     unique
 }
 
-/// The owner of the NSEC3 record of `hash`. An apex too long for it has no NSEC3 record at all: the apex stands in.
+/// The owner of the NSEC3 record for `hash`. If the apex is too long for NSEC3 records, the result
+/// is the apex.
 fn hashed_name(zone: &Zone<'_>, hash: &Hash) -> Name {
     let apex = zone.contents.apex();
     Name::prepend(&chain::label(hash), apex.view()).unwrap_or_else(|_| apex.clone())
 }
 
-/// Walks the names that should be in the chain and the records that are, both by hash.
+/// Compares the names that should be in the chain with its records; both are sorted by hash.
 fn compare(zone: &Zone<'_>, expected: &[HashedName], records: &[&Record<'_>], findings: &mut Findings) {
     let (mut name, mut place) = (0, 0);
     let mut types = Vec::new();
@@ -149,7 +152,8 @@ fn compare(zone: &Zone<'_>, expected: &[HashedName], records: &[&Record<'_>], fi
         };
         match order {
             Ordering::Less => {
-                // Names are covered by the record before them, those before the first by the last.
+                // The preceding record covers a name; the last record covers a name before the
+                // first record.
                 let covering =
                     place.checked_sub(1).map_or_else(|| records.last(), |before| records.get(before));
                 report_missing(zone, &expected[name], covering.copied(), findings);
@@ -168,8 +172,9 @@ fn compare(zone: &Zone<'_>, expected: &[HashedName], records: &[&Record<'_>], fi
     }
 }
 
-/// RFC 5155 §7.1: only insecure delegations, and what is there for them alone, may be left out, and only where an
-/// opt-out record covers them.
+/// Reports a name without a record. RFC 5155 §7.1: a chain may omit only insecure delegations and
+/// the empty non-terminals that exist only because of them, and only if an opt-out record covers
+/// them.
 fn report_missing(
     zone: &Zone<'_>,
     missing: &HashedName,

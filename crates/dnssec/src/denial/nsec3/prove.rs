@@ -1,4 +1,4 @@
-//! Proofs from NSEC3 records (RFC 5155 §7.2).
+//! Selects NSEC3 records for proofs of denial (RFC 5155 §7.2).
 
 use crate::denial::names::next_closer;
 use crate::denial::prove::{DenialTarget, Proof};
@@ -7,8 +7,9 @@ use nonesuch_proto::{MAX_NAME, NameRef};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{Lookup, Template};
 
-/// Most applications of SHA-1 in search of the closest provable encloser: every ancestor of the longest name in a chain without
-/// iterations, 8 in one with most of them.
+/// Maximum number of SHA-1 computations in the search for the closest provable encloser. It is
+/// sufficient for all ancestors of the longest name in a chain without iterations, and for 8
+/// ancestors in a chain with the maximum number of iterations.
 const MAX_ROUNDS: u32 = 4096;
 
 /// The parameters of the chain.
@@ -24,7 +25,7 @@ impl Hash<'_> {
     }
 }
 
-/// Picks the NSEC3 RRsets for a denial.
+/// Selects the NSEC3 RRsets for a denial.
 pub(in crate::denial) fn prove<'i>(
     image: &'i Image,
     hash: Hash<'_>,
@@ -38,7 +39,7 @@ pub(in crate::denial) fn prove<'i>(
             let mut room = [0; MAX_NAME + 2];
             proof.add(image.nsec3_covering(&hash.of(provable.write_wildcard(&mut room))));
         }
-        // RFC 5155 §7.2.3 and §7.2.4: without a match the name lies in an opt-out span.
+        // RFC 5155 §7.2.3 and §7.2.4: a name without a matching record is in an opt-out span.
         DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => {
             match image.nsec3_matching(&hash.of(node.name())) {
                 Some(template) => proof.add(Some(template)),
@@ -61,9 +62,10 @@ pub(in crate::denial) fn prove<'i>(
     proof
 }
 
-/// The closest encloser proof of RFC 5155 §7.2.1: one record matches the encloser, one covers the next
-/// closer name. An encloser that is only there because of insecure delegations has no record in an opt-out
-/// chain; then the closest provable encloser takes its place. Returns the encloser proved.
+/// Adds the closest encloser proof (RFC 5155 §7.2.1): one record matches the encloser, and one
+/// covers the next closer name. An opt-out chain has no record for an encloser that exists only
+/// because of insecure delegations; the closest provable encloser then takes its place. Returns the
+/// proved encloser.
 fn prove_encloser<'i, 'n>(
     image: &'i Image,
     hash: Hash<'_>,
@@ -81,8 +83,9 @@ fn prove_encloser<'i, 'n>(
     }
 }
 
-/// The closest provable encloser proof (RFC 5155 §7.2.1, §12.2): the nearest ancestor that has a record, and
-/// the name below it covered. In a broken chain many ancestors may have none, so that hashing stops at [`MAX_ROUNDS`].
+/// Adds the closest provable encloser proof (RFC 5155 §7.2.1, §12.2): a record matches the nearest
+/// ancestor that has one, and a record covers the next closer name. Many ancestors may have no
+/// record in a broken chain, so hashing stops at [`MAX_ROUNDS`].
 fn prove_provable_encloser<'i, 'n>(
     image: &'i Image,
     hash: Hash<'_>,
@@ -92,7 +95,7 @@ fn prove_provable_encloser<'i, 'n>(
     let mut next = name;
     let mut rounds = 0;
     while let Some(parent) = next.parent().filter(|parent| parent.len() >= image.apex().len()) {
-        // Names that exist are the only ones with records, so others need not be hashed.
+        // Only existing names have records; other names need no hash.
         let exists = matches!(image.find(parent), Lookup::Exact(_)) && rounds < MAX_ROUNDS;
         rounds += if exists { 1 + u32::from(hash.iterations) } else { 0 };
         let matching: Option<Template<'_>> = exists.then(|| image.nsec3_matching(&hash.of(parent))).flatten();
@@ -112,7 +115,7 @@ mod tests {
     use nonesuch_zone::read::read_text;
     use std::path::Path;
 
-    /// A broken chain of which only the apex has a record, over a name of 100 labels.
+    /// Only the apex of this broken chain has a record. The name has 100 labels.
     #[test]
     fn hashing_of_many_ancestors_has_a_bound() {
         let deep = "a.".repeat(100);

@@ -1,5 +1,5 @@
-//! What NSEC3 records of a response deny (RFC 5155 §8, RFC 9276 §3.2, RFC 6840 §4), opt-out and records made when
-//! asked (RFC 7129, appendix B) included.
+//! Determines what the NSEC3 records of a response deny (RFC 5155 §8, RFC 9276 §3.2, RFC 6840 §4),
+//! including opt-out and records generated online (RFC 7129, appendix B).
 
 use super::{Hash, Nsec3, Nsec3Params, OPT_OUT, SHA1, chain};
 use crate::denial::names::{covers, next_closer, wildcard_below};
@@ -8,7 +8,8 @@ use crate::validate::{BogusReason, Budget, InsecureReason, Refusal};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 use std::collections::HashMap;
 
-/// Octets of a block of SHA-1, and of the padding and length behind a message (FIPS 180-4 §5.1.1).
+/// Octets in a block of SHA-1, and octets of padding and length after a message (FIPS 180-4
+/// §5.1.1).
 const BLOCK: usize = 64;
 const PADDING: usize = 9;
 
@@ -21,8 +22,8 @@ pub(crate) struct Nsec3Record<'m> {
 }
 
 impl<'m> Nsec3Record<'m> {
-    /// Reads a record of the zone at `apex`. RFC 5155 §8.1 and §8.2: with an unknown hash algorithm or unknown flags it counts
-    /// for nothing.
+    /// Reads a record of the zone at `apex`. RFC 5155 §8.1 and §8.2: a validator ignores a record
+    /// with an unknown hash algorithm or unknown flags; the result is then an error.
     pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, BogusReason> {
         let rtype = Rtype::NSEC3;
         let fields = Nsec3::parse(rdata).filter(|fields| bitmap::is_valid(fields.bitmap));
@@ -48,24 +49,26 @@ impl<'m> Nsec3Record<'m> {
     }
 }
 
-/// The NSEC3 records of a response that count, all of one set of parameters.
+/// The usable NSEC3 records of a response, all with the same parameters.
 #[derive(Debug)]
 pub(crate) struct Nsec3Records<'m> {
     apex: NameRef<'m>,
     params: Nsec3Params,
     list: Vec<Nsec3Record<'m>>,
-    /// Hashes of names in canonical form.
+    /// The hashes computed so far; the key is a name in canonical form.
     hashes: HashMap<Vec<u8>, Hash>,
 }
 
-/// The closest encloser that is proved, and what covers the next closer name (RFC 5155 §7.2.1).
+/// The proved closest encloser, and whether the record that covers the next closer name is opt-out
+/// (RFC 5155 §7.2.1).
 struct Encloser<'q> {
     name: NameRef<'q>,
     opt_out: bool,
 }
 
 impl<'m> Nsec3Records<'m> {
-    /// Takes one record or more. RFC 5155 §8.2: those of a response have the same parameters.
+    /// Takes at least one record. RFC 5155 §8.2: all records of a response must have the same
+    /// parameters.
     pub(crate) fn new(apex: NameRef<'m>, list: Vec<Nsec3Record<'m>>) -> Result<Self, BogusReason> {
         let first = list.first().ok_or(BogusReason::NoDenial)?.fields;
         let params = Nsec3Params { salt: first.salt.to_vec(), iterations: first.iterations };
@@ -75,14 +78,14 @@ impl<'m> Nsec3Records<'m> {
         Ok(Self { apex, params, list, hashes: HashMap::new() })
     }
 
-    /// Whether a claim holds.
+    /// Verifies that the records prove the claim.
     pub(crate) fn deny(&mut self, claim: Claim<'_>, budget: &mut Budget) -> Result<Denial, Refusal> {
         let (iterations, limits) = (self.params.iterations, budget.limits());
         if iterations > limits.tolerated_iterations {
             return Err(BogusReason::Iterations(iterations).into());
         }
         if iterations > limits.iterations {
-            // RFC 9276 §3.2: nothing is hashed; the records themselves are Secure.
+            // RFC 9276 §3.2: the validator hashes no names; the records themselves are secure.
             return Ok(Denial { kind: claim.kind(), weakness: Some(InsecureReason::Iterations(iterations)) });
         }
         match claim {
@@ -122,15 +125,16 @@ impl<'m> Nsec3Records<'m> {
         let encloser = self.prove_encloser(name, budget)?;
         match self.check_wildcard_type(encloser.name, rtype, budget) {
             Ok(true) => Ok(Denial::covered(Kind::WildcardType, encloser.opt_out)),
-            // §8.6 for DS. Empty non-terminals that are there for unsigned delegations alone are left out of an opt-out chain
-            // too (errata 3441), so that any type may be denied this way, insecurely; a wildcard does not match them.
+            // §8.6 for DS. An opt-out chain may also omit empty non-terminals that exist only
+            // because of unsigned delegations (errata 3441). So the records may deny any type in
+            // this way, with the status insecure. A wildcard does not match such names.
             Ok(false) | Err(Refusal::Bogus(_)) if encloser.opt_out => Ok(Denial::covered(Kind::Type, true)),
             Ok(false) => Err(BogusReason::NotMatched(name.to_name()).into()),
             Err(refusal) => Err(refusal),
         }
     }
 
-    /// Whether a record matches the wildcard below `encloser`; it must then show that the type is not there.
+    /// Whether a record matches the wildcard below `encloser`. This record must deny the type.
     fn check_wildcard_type(
         &mut self,
         encloser: NameRef<'_>,
@@ -156,8 +160,8 @@ impl<'m> Nsec3Records<'m> {
         Err(BogusReason::NotOptOut(next_closer(cut, encloser.name).to_name()).into())
     }
 
-    /// The closest encloser proof (RFC 5155 §8.3): the longest ancestor that a record matches, and a record that covers the
-    /// next closer name.
+    /// Verifies the closest encloser proof (RFC 5155 §8.3): a record matches the longest possible
+    /// ancestor, and a record covers the next closer name.
     fn prove_encloser<'q>(
         &mut self,
         name: NameRef<'q>,
@@ -187,8 +191,8 @@ impl<'m> Nsec3Records<'m> {
         Ok(self.list.iter().find(|record| record.hash == hash).copied())
     }
 
-    /// Whether the record that covers `name` is opt-out. Where several cover it, none that is opt-out may be hidden behind
-    /// another.
+    /// Whether a record that covers `name` is opt-out. If several records cover the name, one with
+    /// opt-out is sufficient: another record must not hide it.
     fn cover(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<bool, Refusal> {
         let hash = self.hash(name, budget)?;
         let mut covering = self.list.iter().filter(|record| record.covers(&hash)).peekable();
@@ -198,7 +202,7 @@ impl<'m> Nsec3Records<'m> {
         Ok(covering.any(Nsec3Record::is_opt_out))
     }
 
-    /// The hash of `name`, paid for once.
+    /// The hash of `name`. Deducts the work from the budget once for each name.
     fn hash(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<Hash, Refusal> {
         let mut canonical = Vec::with_capacity(name.len());
         name.push_canonical(&mut canonical);
@@ -211,7 +215,7 @@ impl<'m> Nsec3Records<'m> {
         Ok(hash)
     }
 
-    /// Blocks of SHA-1 that a name of so many octets takes.
+    /// The number of SHA-1 blocks for the hash of a name with this number of octets.
     fn blocks(&self, octets: usize) -> u32 {
         let of = |octets: usize| (octets + self.params.salt.len() + PADDING).div_ceil(BLOCK) as u32;
         of(octets) + u32::from(self.params.iterations) * of(size_of::<Hash>())

@@ -14,7 +14,8 @@ pub(crate) struct HashedName {
     pub(crate) name: ChainName,
 }
 
-/// The chain of `names`, which come in canonical order, by hash; `None` where the proofs are not theirs, one for each.
+/// The chain of `names`, sorted by hash. `names` must be in canonical order. `None` if `proofs`
+/// does not have exactly one proof for each name.
 pub(crate) fn link(contents: &Contents, names: &[ChainName], proofs: &Proofs) -> Option<Vec<HashedName>> {
     if names.len() != proofs.len() || proofs.zone() != contents.apex() {
         return None;
@@ -29,7 +30,7 @@ pub(crate) fn link(contents: &Contents, names: &[ChainName], proofs: &Proofs) ->
         chain.push(HashedName { hash: *entry.hash, name: *name });
     }
     chain.par_sort_unstable_by_key(|entry| entry.hash);
-    // Two names with one hash would need 2^128 names.
+    // Equal hashes of two names are expected only with about 2^128 names.
     chain.is_sorted_by(|a, b| a.hash < b.hash).then_some(chain)
 }
 
@@ -41,14 +42,14 @@ pub(crate) fn label(hash: &Hash) -> [u8; LABEL] {
     label
 }
 
-/// Appends the owner of a record: the hash's label in front of the apex.
+/// Appends the owner of a record: the label of the hash, then the apex.
 pub(crate) fn push_owner(hash: &Hash, apex: NameRef<'_>, out: &mut Vec<u8>) {
     out.push(LABEL as u8);
     out.extend_from_slice(&label(hash));
     out.extend_from_slice(apex.wire());
 }
 
-/// Appends NSEC5 RDATA for a name of complete `types`.
+/// Appends NSEC5 RDATA. `types` is the complete list of the bit map.
 pub(crate) fn push_rdata(
     tag: u16,
     opt_out: bool,

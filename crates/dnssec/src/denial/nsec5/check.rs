@@ -1,5 +1,6 @@
-//! Checking the NSEC5 chain of a signed zone: its keys, its records, its links, and that no number in the zone is one that
-//! resolvers without NSEC5 know. `matching` finds the records of names.
+//! Checks the NSEC5 chain of a signed zone: its keys, records and links. Also checks that the zone
+//! has no algorithm number that resolvers without NSEC5 know. `matching` matches names with
+//! records.
 
 use super::matching::{self, Chain, Record, ZoneKey, hashed_name};
 use super::requirements::{is_alias, named_algorithm};
@@ -13,7 +14,7 @@ use nonesuch_proto::{Rtype, bitmap};
 use nonesuch_zone::{Contents, Node};
 use std::collections::BTreeMap;
 
-/// Checks the chain; `mode` says whether stored proofs are verified.
+/// Checks the chain. `mode` determines whether stored proofs are verified.
 pub(crate) fn check(
     zone: &Zone<'_>,
     evidence: &Nsec5Evidence<'_>,
@@ -32,7 +33,8 @@ pub(crate) fn check(
     if opt_out { Mechanism::Nsec5OptOut } else { Mechanism::Nsec5 }
 }
 
-/// Every DNSKEY, CDS, CDNSKEY and RRSIG has the number of an alias. One fault for each type and number, at the first.
+/// Checks that every DNSKEY, CDS, CDNSKEY and RRSIG record has an alias algorithm number. Reports
+/// one fault for each type and number, at the first node.
 fn check_numbers(zone: &Zone<'_>, findings: &mut Findings) {
     let mut plain: BTreeMap<(Rtype, Algorithm), (u64, Node<'_>)> = BTreeMap::new();
     for node in zone.contents.nodes() {
@@ -55,7 +57,8 @@ fn check_numbers(zone: &Zone<'_>, findings: &mut Findings) {
     }
 }
 
-/// Records of NSEC5 away from their place. What has not their form may be the zone's own: the numbers are of private use.
+/// Reports NSEC5 records at the wrong place. The type numbers are for private use, so records with
+/// another form may be data of the zone.
 pub(crate) fn check_strays(contents: &Contents, findings: &mut Findings) {
     let apex = contents.apex().view();
     let is_key = |rdata: &[u8]| Nsec5Key::from_rdata(rdata).is_some_and(|key| key.public_key().is_ok());
@@ -74,7 +77,7 @@ pub(crate) fn check_strays(contents: &Contents, findings: &mut Findings) {
                 Rtype::NSEC5KEY if node.index() > 0 && rrset.rdatas().any(is_key) => {
                     FaultReason::UnexpectedRecords
                 }
-                // Proofs are in answers alone.
+                // Proofs occur only in responses.
                 Rtype::NSEC5PROOF if rrset.rdatas().any(|rdata| lengths.contains(&rdata.len())) => {
                     FaultReason::UnexpectedRecords
                 }
@@ -85,7 +88,8 @@ pub(crate) fn check_strays(contents: &Contents, findings: &mut Findings) {
     }
 }
 
-/// The keys that can be used. Two keys of one tag make every denial of the zone bogus, whether they are known or not.
+/// The usable keys. If two keys have the same tag, every denial of the zone is bogus, even if one
+/// of the keys is unknown.
 fn read_keys(zone: &Zone<'_>, findings: &mut Findings) -> Vec<ZoneKey> {
     let apex = zone.contents.apex().view();
     let Some(rrset) = zone.contents.apex_rrset(Rtype::NSEC5KEY) else {
@@ -121,7 +125,7 @@ fn read_keys(zone: &Zone<'_>, findings: &mut Findings) -> Vec<ZoneKey> {
     keys
 }
 
-/// The records of the chain by hash, one for each owner.
+/// The records of the chain, sorted by hash, one for each owner.
 fn read_records<'z>(zone: &Zone<'z>, findings: &mut Findings) -> Vec<Record<'z>> {
     let mut records = Vec::new();
     for node in zone.contents.nodes() {
@@ -148,12 +152,14 @@ fn read_records<'z>(zone: &Zone<'z>, findings: &mut Findings) -> Vec<Record<'z>>
         }
         records.push(Record { hash, node, fields });
     }
-    // Base32hex keeps the order of octets (RFC 4648 §7): they are sorted already, but for the order of cases.
+    // Base32hex keeps the order of octets (RFC 4648 §7), so the records are already sorted, except
+    // where the order of upper and lower case differs.
     records.sort_by_key(|record| record.hash);
     records
 }
 
-/// Checks that all records are of one key, that of most of them, and that the zone has it; returns its tag.
+/// Checks that all records have the key of the majority and that the zone has this key; returns its
+/// tag.
 fn check_tags(records: &[Record<'_>], keys: &[ZoneKey], findings: &mut Findings) -> Option<u16> {
     let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
     let tags = || records.iter().filter_map(|record| Some((record, record.fields?.tag)));
@@ -163,7 +169,7 @@ fn check_tags(records: &[Record<'_>], keys: &[ZoneKey], findings: &mut Findings)
     let known = |tag: u16| keys.iter().any(|key| key.key.tag() == tag);
     let chain = counts.iter().filter(|(tag, _)| known(**tag)).max_by_key(|(_, count)| **count);
     let chain = chain.map(|(tag, _)| *tag);
-    // Without any usable key, that was said.
+    // If the zone has no usable key, another fault already reports this.
     for (record, tag) in tags().filter(|(_, tag)| !keys.is_empty() && Some(*tag) != chain) {
         let reason = match chain.filter(|_| known(tag)) {
             Some(chain) => FaultReason::OtherNsec5Key { tag, chain },
@@ -174,7 +180,8 @@ fn check_tags(records: &[Record<'_>], keys: &[ZoneKey], findings: &mut Findings)
     chain
 }
 
-/// The opt-out flag is set on all records of a chain or on none; returns which it is for most of them.
+/// Checks that all records of the chain or none have the opt-out flag; returns the value of the
+/// majority.
 fn check_opt_out(records: &[Record<'_>], findings: &mut Findings) -> bool {
     let set = records.iter().filter(|record| record.has_flag(OPT_OUT)).count();
     let readable = records.iter().filter(|record| record.fields.is_some());
@@ -185,7 +192,7 @@ fn check_opt_out(records: &[Record<'_>], findings: &mut Findings) -> bool {
     opt_out
 }
 
-/// Each record points to the next hash, the last to the first.
+/// Checks that each record has the next hash, and that the last record has the first hash.
 fn check_links(zone: &Zone<'_>, records: &[Record<'_>], findings: &mut Findings) {
     let nexts = records.iter().cycle().skip(1);
     for (record, next) in records.iter().zip(nexts) {

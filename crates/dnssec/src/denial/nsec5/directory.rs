@@ -1,5 +1,5 @@
-//! The directory of a zone with NSEC5, as names and contents that the caller has read: VRF keys in files
-//! `N<zone>+<algorithm>+<tag>.private`, and the stored proofs.
+//! Reads the files of a zone with NSEC5 from file names and contents that the caller passes: VRF
+//! keys in files `N<zone>+<algorithm>+<tag>.private`, and stored proofs.
 
 use super::{Proofs, ProofsFileError};
 use crate::keys::Nsec5Key;
@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Why the files in the directory of a zone with NSEC5 cannot be used.
+/// Error of the files in the directory of a zone with NSEC5.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Nsec5DirectoryError {
@@ -20,10 +20,10 @@ pub enum Nsec5DirectoryError {
     Read {
         /// The file or the directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file holds no usable VRF key.
+    /// A file has no usable VRF key.
     #[error("{}: {source}", path.display())]
     Key {
         /// The file.
@@ -31,12 +31,12 @@ pub enum Nsec5DirectoryError {
         /// The fault.
         source: VrfKeyError,
     },
-    /// A file's name says another key.
+    /// The file has another key than its name states.
     #[error("{}: the file holds another key than its name says: it should be named {expected}.private", path.display())]
     KeyName {
         /// The file.
         path: PathBuf,
-        /// Base name of the key that the file holds.
+        /// Base name of the key in the file.
         expected: String,
     },
     /// The file of proofs is malformed.
@@ -58,17 +58,17 @@ pub struct StoredVrfKey {
     pub key: VrfPrivateKey,
 }
 
-/// Whether the base name of a file is that of a VRF key of `zone`.
+/// Whether the base name of a file is the name of a VRF key of `zone`.
 #[must_use]
 pub fn is_vrf_key_of(base: &str, zone: &Name) -> bool {
     zone_of(base, 'N').is_some_and(|owner| owner == *zone)
 }
 
 impl StoredVrfKey {
-    /// Reads the text of the file at `path`, which must be named as a key of `zone` is.
+    /// Reads the text of the file at `path`. The file name must be the name of a key of `zone`.
     ///
     /// # Errors
-    /// Where the file could not be read, holds no VRF key, or another one than its name says.
+    /// If the file cannot be read, has no VRF key, or has another key than its name states.
     pub fn parse(
         path: PathBuf,
         zone: &Name,
@@ -94,7 +94,7 @@ impl StoredVrfKey {
 /// Reads the octets of the file of proofs at `path`.
 ///
 /// # Errors
-/// Where the file could not be read or is malformed.
+/// If the file cannot be read or is malformed.
 pub fn parse_proofs(path: &Path, octets: io::Result<Vec<u8>>) -> Result<Proofs, Nsec5DirectoryError> {
     let octets = octets.map_err(|source| Nsec5DirectoryError::Read { path: path.to_path_buf(), source })?;
     Proofs::read(&octets).map_err(|source| Nsec5DirectoryError::Proofs { path: path.to_path_buf(), source })

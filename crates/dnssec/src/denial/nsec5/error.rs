@@ -1,17 +1,17 @@
-//! Why a zone cannot be signed with NSEC5.
+//! Errors of signing with NSEC5.
 
 use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::ProveError;
 use nonesuch_proto::{Name, Rtype};
 
-/// Why a zone cannot be signed with NSEC5.
+/// The reason why a zone cannot be signed with NSEC5.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Nsec5Error {
-    /// There are no proofs to make the chain of.
+    /// The caller passed no proofs for the chain.
     #[error("NSEC5 needs the proofs of the zone's names: prove them with the VRF key first")]
     NoProofs,
-    /// The proofs are not those of the names of this zone's chain.
+    /// The proofs are not for the names of the chain of this zone.
     #[error(
         "the proofs are not those of the names of {zone}: prove the chain of this very zone, and nothing else"
     )]
@@ -25,7 +25,8 @@ pub enum Nsec5Error {
         /// The zone.
         zone: Name,
     },
-    /// A key or record has an algorithm number that resolvers without NSEC5 know: they would take the zone for bogus.
+    /// A key or record has an algorithm number that resolvers without NSEC5 know; they would treat
+    /// the zone as bogus.
     #[error(
         "the {rtype} {tag} of {zone} has algorithm {algorithm}, but with NSEC5 all keys have the numbers of their own that \
          resolvers without NSEC5 do not know: make keys with `nonesuch key generate {zone} --nsec5`, and give those alone"
@@ -40,7 +41,7 @@ pub enum Nsec5Error {
         /// Its algorithm.
         algorithm: Algorithm,
     },
-    /// A VRF key is a key of the zone that signs.
+    /// A VRF key equals a DNSKEY or CDNSKEY of the zone.
     #[error(
         "the VRF key {tag} of {zone} is also its DNSKEY {dnskey}: a thief of the server's VRF key could sign the zone; make another \
          VRF key, or sign with another key"
@@ -53,7 +54,7 @@ pub enum Nsec5Error {
         /// Tag of the DNSKEY or CDNSKEY record.
         dnskey: u16,
     },
-    /// The zone publishes another NSEC5KEY with the tag of the key that signs.
+    /// The zone has another NSEC5KEY record with the tag of the VRF key of the chain.
     #[error(
         "the zone holds another NSEC5KEY with tag {tag}, and two with one tag prove nothing: make another VRF key"
     )]
@@ -61,10 +62,10 @@ pub enum Nsec5Error {
         /// The tag.
         tag: u16,
     },
-    /// There is no SOA record.
+    /// The zone has no well-formed SOA record.
     #[error("the zone {0} has no well-formed SOA record at its apex")]
     NoSoa(Name),
-    /// A proof could not be made.
+    /// The generation of a proof failed.
     #[error(transparent)]
     Prove(#[from] ProveError),
 }

@@ -1,27 +1,29 @@
-//! The file of proofs, which a server finds beside the zone: octets in, octets out.
+//! Format of the file of NSEC5 proofs, which a server reads with the zone. Encodes and decodes
+//! octets.
 //!
 //! All numbers are big-endian. `n` is the number of names.
 //!
-//! | octets | what |
+//! | octets | content |
 //! | --- | --- |
 //! | 8 | `NSEC5PRF` |
 //! | 2 | version, 1 |
-//! | 1 + length | name of the zone, in wire form and lower case, behind its length |
-//! | 2 + length | RDATA of the NSEC5KEY record, behind their length |
+//! | 1 + length | length of the zone name; the name in wire format and lower case |
+//! | 2 + length | length of the RDATA of the NSEC5KEY record; the RDATA |
 //! | 4 | serial of the signed zone |
 //! | 2 | octets of each proof |
 //! | 4 | `n` |
 //! | 8 | octets of all names |
-//! | | the names in canonical order, each in wire form and lower case as if the apex were the root |
+//! | | the names in canonical order, each in wire format and lower case, with the root in place of the apex |
 //! | 32 `n` | their hashes, in the same order |
 //! | octets of a proof × `n` | their proofs, in the same order |
-//! | 1 | algorithm of the signing key that sealed the file; 0 where none did |
+//! | 1 | algorithm of the signing key that sealed the file; 0 without a seal |
 //! | 2 | its key tag |
-//! | 2 + length | the seal: its signature over the SHA-256 digest of all before these fields, behind its length |
-//! | 32 | SHA-256 of all that stands before |
+//! | 2 + length | length of the seal; the seal: the signature over the SHA-256 digest of all preceding fields up to the proofs |
+//! | 32 | SHA-256 digest of all preceding octets |
 //!
-//! The digest tells damage. The seal tells the next signing that the hashes are those that the signer stored: whoever may
-//! write the folder without having a signing key could otherwise have a name signed that does not belong to its hash.
+//! The digest detects damage. The seal shows at the next signing that the hashes are those that the
+//! signer stored. Without a seal, a user with write access to the directory and without a signing
+//! key could make the signer sign a name with a hash that is not its own.
 
 use super::Hash;
 use super::proofs::{Proofs, ProofsSignature};
@@ -34,24 +36,24 @@ use std::io::{self, Write};
 const MAGIC: &[u8; 8] = b"NSEC5PRF";
 const VERSION: u16 = 1;
 const DIGEST: usize = 32;
-/// What is signed begins so. Signed data of RRsets begin with the type covered, and there is no type 0: no seal can be
-/// taken for the signature of an RRset.
+/// Prefix of the sealed message. The signed data of an RRset begin with the type covered, and no
+/// RRset has type 0, so nobody can present a seal as the signature of an RRset.
 const SEALED: &[u8] = b"\0\0Nonesuch NSEC5 proofs";
 
-/// Why octets are no file of proofs that can be used.
+/// Error of reading a file of proofs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofsFileError {
-    /// The octets do not begin as such a file does.
+    /// The octets do not begin with the magic number of the format.
     #[error("this is no file of NSEC5 proofs")]
     NotProofs,
-    /// Another version of the format.
+    /// The file has another version of the format.
     #[error("the file of proofs has format {0}, and 1 is known: sign the zone again to make it anew")]
     Version(u16),
-    /// The NSEC5 algorithm is unknown, or its proofs have another length.
+    /// The NSEC5 algorithm is unknown, or its proofs do not have the length in the file.
     #[error("the proofs are of NSEC5 algorithm {0}, which is unknown or has proofs of another length")]
     Algorithm(VrfAlgorithm),
-    /// The digest does not fit, or the parts do not fit together.
+    /// The digest does not match, or the parts are inconsistent.
     #[error("the file of proofs is damaged: sign the zone again to make it anew")]
     Damaged,
 }
@@ -60,7 +62,7 @@ impl Proofs {
     /// Writes the file.
     ///
     /// # Errors
-    /// As `out`; where the zone has more names than the format can count.
+    /// If `out` fails, or if the zone has more names than the format can count.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let head = self.head().ok_or_else(|| io::Error::other("too many names for a file of proofs"))?;
         let seal = self.seal_octets();
@@ -69,10 +71,11 @@ impl Proofs {
         out.write_all(&digest(&parts))
     }
 
-    /// Seals the proofs, with their serial, with the first of `keys` that signs data.
+    /// Seals the proofs and their serial with the first of `keys` that signs data. Does nothing if
+    /// no key signs data.
     ///
     /// # Errors
-    /// Where the library fails.
+    /// If the cryptographic library fails.
     pub fn sign(&mut self, keys: &KeySet) -> Result<(), SignError> {
         let Some(key) = keys.signers(Rtype::A).first().map(|place| &keys.keys()[*place]) else {
             return Ok(());
@@ -83,7 +86,7 @@ impl Proofs {
         Ok(())
     }
 
-    /// Whether one of `keys` has sealed the proofs as they are.
+    /// Whether one of `keys` has sealed the proofs in their present form.
     #[must_use]
     pub fn is_signed_by(&self, keys: &KeySet) -> bool {
         let Some(seal) = &self.seal else { return false };
@@ -105,7 +108,7 @@ impl Proofs {
         let Some(ProofsSignature { algorithm, tag, signature }) = &self.seal else { return vec![0; 5] };
         let mut octets = vec![algorithm.0];
         octets.extend_from_slice(&tag.to_be_bytes());
-        // The longest signature has some thousand octets.
+        // The longest signature has a few thousand octets.
         octets.extend_from_slice(&(signature.len() as u16).to_be_bytes());
         octets.extend_from_slice(signature);
         octets
@@ -127,10 +130,11 @@ impl Proofs {
         Some(head)
     }
 
-    /// Reads the octets of a file. What is taken of memory is bounded by their number.
+    /// Decodes the octets of a file. Memory use is bounded by the number of octets.
     ///
     /// # Errors
-    /// Where they are no such file, of another version, or damaged.
+    /// If the octets are not a file of proofs, have another version or an unknown algorithm, or are
+    /// damaged.
     pub fn read(octets: &[u8]) -> Result<Self, ProofsFileError> {
         let mut rest = octets.strip_prefix(MAGIC).ok_or(ProofsFileError::NotProofs)?;
         let version = take_number::<2>(&mut rest).ok_or(ProofsFileError::Damaged)? as u16;
@@ -181,7 +185,7 @@ fn read_body(mut rest: &[u8]) -> Option<Proofs> {
     })
 }
 
-/// The seal, or that there is none.
+/// Reads the seal; the inner value is `None` if the file has no seal.
 fn read_seal(rest: &mut &[u8]) -> Option<Option<ProofsSignature>> {
     let algorithm = Algorithm(take_number::<1>(rest)? as u8);
     let tag = take_number::<2>(rest)? as u16;
@@ -190,7 +194,8 @@ fn read_seal(rest: &mut &[u8]) -> Option<Option<ProofsSignature>> {
     Some((algorithm.0 != 0).then_some(ProofsSignature { algorithm, tag, signature }))
 }
 
-/// Whether `names` are `count` canonical names in canonical order, each once, that fit below an apex.
+/// Whether `names` consists of `count` canonical names, in canonical order, without duplicates,
+/// that fit below an apex of `apex_octets`.
 fn has_names(names: &[u8], count: u64, apex_octets: usize) -> bool {
     let mut rest = names;
     let mut previous: Option<NameRef<'_>> = None;

@@ -1,5 +1,6 @@
-//! Matching the names of a zone with the records of its NSEC5 chain: by stored proofs, which are verified, or with the VRF
-//! key; without either, by how many there are of each kind.
+//! Matches the names of a zone with the records of its NSEC5 chain: with stored proofs, which are
+//! verified, or with the VRF key. Without either, it compares the number of names and records of
+//! each kind.
 
 use super::proofs::find_stored;
 use super::{Hash, Nsec5, Nsec5Evidence, OPT_OUT, Proofs, WILDCARD, chain};
@@ -13,20 +14,20 @@ use nonesuch_zone::Node;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names looked at at once by one thread.
+/// Number of names that a thread handles as one unit of work.
 const CHUNK: usize = 256;
 
-/// A key of the zone that proofs can be verified with.
+/// A key of the zone that can verify proofs.
 pub(super) struct ZoneKey {
     pub(super) key: Nsec5Key,
     pub(super) public: VrfPublicKey,
 }
 
-/// A record of the chain, one for each owner.
+/// A record of the chain; each owner has one.
 pub(super) struct Record<'z> {
     pub(super) hash: Hash,
     pub(super) node: Node<'z>,
-    /// `None` where the record is malformed.
+    /// `None` if the record is malformed.
     pub(super) fields: Option<Nsec5<'z>>,
 }
 
@@ -36,29 +37,30 @@ impl Record<'_> {
     }
 }
 
-/// A chain whose records and links were checked.
+/// A chain after the check of its records and links.
 pub(super) struct Chain<'c, 'z> {
     pub(super) zone: &'c Zone<'z>,
-    /// By hash.
+    /// The records, sorted by hash.
     pub(super) records: &'c [Record<'z>],
-    /// The key that the chain is of, where the zone has it.
+    /// The key of the chain, if the zone has it.
     pub(super) key: Option<&'c ZoneKey>,
     pub(super) opt_out: bool,
     pub(super) mode: Mode,
 }
 
-/// What is known of the hash of a name.
+/// The known hash of a name.
 #[derive(Clone, Copy)]
 enum Known {
-    /// Nothing: there is no proof, or none that can be trusted.
+    /// Unknown: no proof exists, or none is trusted.
     Nothing,
-    /// It is that of a stored proof.
+    /// The hash of a stored proof.
     Stored(Hash),
-    /// It was computed with the VRF key.
+    /// The hash computed with the VRF key.
     Computed(Hash),
 }
 
-/// Checks that each name has its record, which shows what the name has, and that there are no others.
+/// Checks that each name has a record with the properties of the name, and that no other records
+/// exist.
 pub(super) fn check(chain: &Chain<'_, '_>, evidence: &Nsec5Evidence<'_>, findings: &mut Findings) {
     let zone = chain.zone;
     let names = chain_names(zone.contents, &zone.standings, &zone.chain_nodes());
@@ -91,7 +93,8 @@ pub(super) fn check(chain: &Chain<'_, '_>, evidence: &Nsec5Evidence<'_>, finding
 }
 
 impl Chain<'_, '_> {
-    /// Whether the name must be in the chain: an opt-out chain may leave insecure delegations out, nothing else.
+    /// Whether the chain must contain the name. An opt-out chain may omit only insecure
+    /// delegations.
     fn requires(&self, name: &ChainName) -> bool {
         !self.opt_out || name.is_empty() || name.required
     }
@@ -104,7 +107,7 @@ impl Chain<'_, '_> {
         self.records.binary_search_by(|record| record.hash.cmp(hash))
     }
 
-    /// The types that the record of a name must show.
+    /// The types that the record of a name must list.
     fn shown_types(&self, name: &ChainName, types: &mut Vec<Rtype>) {
         types.clear();
         if name.is_empty() {
@@ -160,18 +163,19 @@ fn verify_stored(
     }
 }
 
-/// Why a stored proof is of no use.
+/// The reason why a stored proof is unusable.
 enum Unproved {
-    /// It does not fit the name. It carries a hash all the same, perhaps that of the name that it is of.
+    /// The proof is not valid for the name. The hash in it may be the hash of another name.
     Proof(Option<Hash>),
-    /// It proves another hash than the one that is stored beside it.
+    /// The proof is valid, but its hash differs from the stored hash.
     StoredHash,
 }
 
-/// The hash that a stored proof proves.
+/// The hash that a stored proof proves, or the fault of the proof.
 type ProofOutcome = Result<Hash, Unproved>;
 
-/// Verifies the stored proofs of names, which stand at these places, together; `None` for those that have none.
+/// Verifies the stored proofs of names in batches. `places` has the index of the proof of each
+/// name. The result is `None` for a name without a proof.
 fn verify_proofs(
     chain: &Chain<'_, '_>,
     names: &[ChainName],
@@ -202,7 +206,8 @@ fn verify_proofs(
     found.into_iter().map(|found| found.and_then(&mut judge)).collect()
 }
 
-/// Computes the hashes of the names that no proof tells. Where the library fails, they stay unknown.
+/// Computes the hashes of the names without a usable proof. If the cryptographic library fails,
+/// they remain unknown.
 fn compute_unknown(chain: &Chain<'_, '_>, names: &[ChainName], private: &VrfPrivateKey, known: &mut [Known]) {
     names.par_chunks(CHUNK).zip(known.par_chunks_mut(CHUNK)).for_each(|(names, known)| {
         let is_unknown = |known: &Known| matches!(known, Known::Nothing);
@@ -222,7 +227,7 @@ fn compute_unknown(chain: &Chain<'_, '_>, names: &[ChainName], private: &VrfPriv
     });
 }
 
-/// Looks the record of each name up, and tells which records are nobody's.
+/// Finds the record of each name, and reports records that belong to no name.
 fn match_records(chain: &Chain<'_, '_>, names: &[ChainName], known: &[Known], findings: &mut Findings) {
     let mut used = vec![false; chain.records.len()];
     let mut types = Vec::new();
@@ -279,7 +284,8 @@ fn check_record(
     check_bitmap(record.node, Rtype::NSEC5, types, fields.bitmap, findings);
 }
 
-/// A name whose record is not there; it would stand at `place`, behind the record that covers it.
+/// Reports a name without a record. The record would be at index `place`, after the record that
+/// covers the name.
 fn report_missing(
     chain: &Chain<'_, '_>,
     name: &ChainName,
@@ -312,7 +318,7 @@ fn report_count(chain: &Chain<'_, '_>, names: &[ChainName], findings: &mut Findi
     fits
 }
 
-/// Names and records of one kind: what records show is the same.
+/// Numbers of names and records with the same bit map and Wildcard flag.
 #[derive(Clone, Copy, Default)]
 struct Kind {
     records: u64,
@@ -320,7 +326,8 @@ struct Kind {
     most: u64,
 }
 
-/// Without proofs nobody can tell which record is whose; but of each kind there must be as many as there are names of it.
+/// Without proofs, the verifier cannot assign records to names. It checks that the number of
+/// records of each kind agrees with the number of names.
 fn count_kinds(chain: &Chain<'_, '_>, names: &[ChainName], findings: &mut Findings) {
     if !report_count(chain, names, findings) || chain.records.iter().any(|record| record.fields.is_none()) {
         return;
@@ -353,7 +360,8 @@ fn kind_of<'k>(kinds: &'k mut BTreeMap<(Vec<u8>, bool), Kind>, map: &[u8], wildc
     kinds.entry((map.to_vec(), wildcard)).or_default()
 }
 
-/// The owner of the record of `hash`. An apex too long for it has no such record at all: the apex stands in.
+/// The owner of the record for `hash`. If the apex is too long for NSEC5 records, the result is the
+/// apex.
 pub(super) fn hashed_name(zone: &Zone<'_>, hash: &Hash) -> Name {
     let apex = zone.contents.apex();
     Name::prepend(&chain::label(hash), apex.view()).unwrap_or_else(|_| apex.clone())

@@ -1,6 +1,6 @@
-//! The proofs of the names of a chain: made in parallel, kept compactly, taken over where they are there already.
+//! The proofs of the names of a chain: generated in parallel, stored compactly, and reused.
 //!
-//! A proof depends on key and name alone, so that those of an earlier signing serve again.
+//! A proof depends only on the key and the name, so later signings reuse proofs of earlier ones.
 
 use super::{Hash, Nsec5Error};
 use crate::denial::Mechanism;
@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use std::fmt;
 use std::sync::atomic::{self, AtomicU64};
 
-/// The signature of a signing key over a file of proofs.
+/// The seal: the signature of a signing key over a file of proofs.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct ProofsSignature {
     pub(super) algorithm: Algorithm,
@@ -22,41 +22,42 @@ pub(super) struct ProofsSignature {
     pub(super) signature: Vec<u8>,
 }
 
-/// Names proved at once by one thread.
+/// Number of names that a thread proves as one unit of work.
 const CHUNK: usize = 256;
-/// A name of which there is no proof yet.
+/// The place of a name without a stored proof.
 const NONE: u32 = u32::MAX;
 
-/// The proofs of the names of one chain, by name in canonical order. Whoever has them can tell which names exist.
+/// The proofs of the names of one chain, by name in canonical order. They reveal which names exist.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proofs {
     /// In lower case.
     pub(super) zone: Name,
     pub(super) serial: u32,
     pub(super) key: Nsec5Key,
-    /// The part of each name in front of the apex, in canonical wire form, as if the apex were the root.
+    /// The part of each name before the apex, in canonical wire form, with the root in place of the
+    /// apex.
     pub(super) names: Vec<u8>,
     pub(super) hashes: Vec<Hash>,
-    /// One proof after the other, all of `proof_octets`.
+    /// The proofs one after the other, each with `proof_octets` octets.
     pub(super) proofs: Vec<u8>,
     pub(super) proof_octets: usize,
-    /// `None` where no signing key has sealed them.
+    /// `None` if no signing key has sealed the proofs.
     pub(super) seal: Option<ProofsSignature>,
 }
 
-/// A name with its proof.
+/// A name with its hash and proof.
 #[derive(Clone, Copy, Debug)]
 pub struct ProofEntry<'p> {
-    /// The part of the name in front of the apex, in canonical form, as if the apex were the root.
+    /// The part of the name before the apex, in canonical form, with the root in place of the apex.
     pub name: NameRef<'p>,
     /// The hash that the proof proves.
     pub hash: &'p [u8; VRF_HASH_OCTETS],
-    /// The proof, as an NSEC5PROOF record carries it.
+    /// The proof as in an NSEC5PROOF record, without the key tag.
     pub proof: &'p [u8],
 }
 
 impl ProofEntry<'_> {
-    /// The whole name, below `apex`.
+    /// The complete name below `apex`.
     #[must_use]
     pub fn full_name(&self, apex: NameRef<'_>) -> Name {
         let mut wire = self.name.wire().to_vec();
@@ -73,19 +74,19 @@ impl Proofs {
         &self.zone
     }
 
-    /// The key that proved.
+    /// The VRF public key of the proofs.
     #[must_use]
     pub const fn key(&self) -> &Nsec5Key {
         &self.key
     }
 
-    /// Serial of the signed zone that the proofs were last made for.
+    /// Serial of the signed zone for which the proofs were last generated.
     #[must_use]
     pub const fn serial(&self) -> u32 {
         self.serial
     }
 
-    /// Says which signed zone the proofs are for.
+    /// Sets the serial of the signed zone for which the proofs are.
     pub const fn set_serial(&mut self, serial: u32) {
         self.serial = serial;
     }
@@ -96,13 +97,13 @@ impl Proofs {
         self.hashes.len()
     }
 
-    /// Whether there is no name; the proofs of a chain have one at least, the apex.
+    /// Whether there are no names. The proofs of a chain have at least one name, the apex.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// The names in canonical order, with hash and proof.
+    /// The names in canonical order, each with hash and proof.
     pub fn entries(&self) -> impl Iterator<Item = ProofEntry<'_>> {
         let mut rest = self.names.as_slice();
         let names = std::iter::from_fn(move || {
@@ -115,56 +116,57 @@ impl Proofs {
     }
 }
 
-/// Proofs tell which names exist: only their number is shown.
+/// Shows only the number of names, because the proofs reveal which names exist.
 impl fmt::Debug for Proofs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proofs").field("zone", &self.zone).field("names", &self.len()).finish_non_exhaustive()
     }
 }
 
-/// What a zone is signed with NSEC5 by.
+/// Input for signing a zone with NSEC5.
 #[derive(Clone, Copy, Debug)]
 pub struct Nsec5Chain<'a> {
-    /// The proofs of exactly the names of the chain, as [`prove_chain`] makes them.
+    /// The proofs of exactly the names of the chain, from [`prove_chain`].
     pub proofs: &'a Proofs,
-    /// Whether NSEC5KEY records of other keys that the zone holds stay beside that of the chain, as a roll-over needs;
-    /// else they are dropped.
+    /// Whether NSEC5KEY records of other keys in the zone remain, as a rollover requires; otherwise
+    /// the signer removes them.
     pub keep_keys: bool,
 }
 
-/// How the names of a chain are to be proved.
+/// Options of [`prove_chain`].
 #[derive(Clone, Copy, Default)]
 pub struct ProveOptions<'a> {
-    /// Whether the chain leaves insecure delegations out.
+    /// Whether the chain omits insecure delegations.
     pub opt_out: bool,
-    /// Proofs of before: those of the same zone and key serve again. Their hashes are trusted: see
+    /// Earlier proofs. Those of the same zone and key are reused. Their hashes are trusted: see
     /// [`Proofs::is_signed_by`].
     pub stored: Option<&'a Proofs>,
-    /// Called now and then, from any thread, with the number of names done so far and that of all.
+    /// Called repeatedly, from any thread, with the number of names completed and the number of all
+    /// names.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
 
 impl ProveOptions<'_> {
-    /// Options for the chain of `mechanism`: nothing stored, no progress.
+    /// Options for the chain of `mechanism`, without stored proofs and progress reports.
     #[must_use]
     pub fn new(mechanism: Mechanism) -> Self {
         Self { opt_out: mechanism.is_opt_out(), ..Self::default() }
     }
 }
 
-/// What proving did.
+/// Numbers of proofs that [`prove_chain`] generated and reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProveStatistics {
-    /// Proofs made.
+    /// Number of generated proofs.
     pub made: u64,
-    /// Stored proofs that served again.
+    /// Number of reused proofs.
     pub kept: u64,
 }
 
-/// Proves every name of the chain of `contents`, signed or not, on all cores.
+/// Generates the proofs for all names of the chain of `contents`, signed or unsigned, on all cores.
 ///
 /// # Errors
-/// Where there is no SOA record, or the library fails.
+/// If the zone has no SOA record, or if the cryptographic library fails.
 pub fn prove_chain(
     contents: &Contents,
     key: &VrfPrivateKey,
@@ -202,8 +204,8 @@ pub fn prove_chain(
     Ok((Proofs { zone, serial, key: public, names, hashes, proofs, proof_octets: octets, seal }, statistics))
 }
 
-/// The names of the chain in canonical order. Empty non-terminals always stand in it; an opt-out chain leaves insecure
-/// delegations out, and nothing else.
+/// The names of the chain in canonical order. All empty non-terminals are in it. An opt-out chain
+/// omits only insecure delegations.
 pub(crate) fn names_of_chain(mut names: Vec<ChainName>, opt_out: bool) -> Vec<ChainName> {
     if opt_out {
         names.retain(|name| name.is_empty() || name.required);
@@ -218,8 +220,8 @@ fn names_to_prove(contents: &Contents, opt_out: bool) -> Vec<ChainName> {
     names_of_chain(chain_names(contents, &standings, &nodes), opt_out)
 }
 
-/// For each name its place among the stored ones, and the stored names that are not among `names`. Both come in canonical
-/// order.
+/// For each name the index of its stored proof ([`NONE`] if it has none), and the stored names that
+/// are not in `names`. Both inputs are in canonical order.
 pub(super) fn find_stored(
     contents: &Contents,
     names: &[ChainName],
@@ -242,7 +244,7 @@ pub(super) fn find_stored(
     (places, extra)
 }
 
-/// Room that is used again for every run of names.
+/// Buffers that are reused for each chunk of names.
 #[derive(Default)]
 struct Prover {
     canonical: Vec<u8>,
@@ -252,7 +254,7 @@ struct Prover {
 }
 
 impl Prover {
-    /// Proves those of `names` that are not `known`.
+    /// Generates proofs for those of `names` without a proof in `known`.
     fn prove_missing(
         &mut self,
         contents: &Contents,
@@ -274,7 +276,7 @@ impl Prover {
         key.prove_batch(&inputs, &mut self.proofs, &mut self.hashes)
     }
 
-    /// Writes known proofs and those just made where they belong.
+    /// Writes stored and new hashes and proofs to their places in the output.
     fn place(
         &self,
         stored: Option<&Proofs>,
@@ -298,7 +300,7 @@ impl Prover {
 }
 
 impl Proofs {
-    /// The names, one behind the other, each as in [`ProofEntry::name`].
+    /// The names, one after the other, each as in [`ProofEntry::name`].
     pub(crate) fn names(&self) -> &[u8] {
         &self.names
     }
@@ -320,11 +322,12 @@ fn relative_names(contents: &Contents, names: &[ChainName]) -> Vec<u8> {
     all
 }
 
-/// Writes the part of `name` in front of `apex` into `out`, in canonical form and as if the apex were the root.
+/// Writes the part of `name` before `apex` to `out`, in canonical form, with the root in place of
+/// the apex.
 pub(super) fn relative_name(name: NameRef<'_>, apex: NameRef<'_>, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&name.wire()[..name.len() - apex.len()]);
-    // Octets of labels' lengths, at most 63, are no letters.
+    // Length octets of labels are at most 63 and are not letters.
     out.make_ascii_lowercase();
     out.push(0);
 }

@@ -1,7 +1,9 @@
-//! Proofs from NSEC5 records and VRF proofs (draft-vcelak-nsec5 §8; "Making NSEC5 Practical for DNSSEC" §5).
+//! Selects NSEC5 records and VRF proofs for proofs of denial (draft-vcelak-nsec5 §8; "Making NSEC5
+//! Practical for DNSSEC" §5).
 //!
-//! Which record matches or covers a name is known only when the VRF has been computed for it. What is not known yet is
-//! asked for all at once, so that one batch makes it; then the proof is put together again.
+//! The record that matches or covers a name is known only after the evaluation of the VRF for this
+//! name. The first pass requests all unknown hashes, so the server computes them in one batch; then
+//! the server repeats the selection.
 
 use super::Hash;
 use crate::denial::names::next_closer;
@@ -11,10 +13,10 @@ use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, NodeKind, Template};
 
-/// Picks the NSEC5 RRsets for a denial, each once, and the names to be proved.
+/// Selects the NSEC5 RRsets for a denial, each once, and the names to prove.
 ///
-/// `hash_of` tells the VRF hash of a name in lower case; `None` says that it is not known yet and has been asked for. The
-/// proof is whole where `hash_of` knew all names.
+/// `hash_of` returns the VRF hash of a name in lower case, or `None` if the hash is unknown and has
+/// been requested. The proof is complete if `hash_of` returned all hashes.
 pub(in crate::denial) fn prove<'i>(
     image: &'i Image,
     denied: DenialTarget<'i, '_>,
@@ -22,10 +24,10 @@ pub(in crate::denial) fn prove<'i>(
 ) -> Proof<'i> {
     let mut prover = Prover { image, hash_of, proof: Proof::default() };
     match denied {
-        // That no wildcard stands below the encloser is the clear Wildcard flag of its record.
+        // The clear Wildcard flag of the encloser's record proves that no wildcard exists below it.
         DenialTarget::Name { name, encloser } => prover.prove_encloser(name, encloser.name()),
         DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => prover.prove_node(node),
-        // The closest encloser follows from the Labels field of the answer's signature.
+        // The Labels field of the signature in the answer determines the closest encloser.
         DenialTarget::CloserMatch { name, encloser } => prover.cover(next_closer(name, encloser.name())),
         DenialTarget::WildcardType { name, encloser, wildcard } => {
             prover.find_match(wildcard.name());
@@ -44,22 +46,22 @@ struct Prover<'i, 'h> {
 /// Whether a name has a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Match {
-    /// Yes; it is in the proof.
+    /// The name has a record, which is now in the proof.
     Found,
-    /// No.
+    /// The name has no record.
     Missing,
-    /// Its hash is not known yet.
+    /// The hash of the name is unknown.
     Unknown,
 }
 
 impl<'i> Prover<'i, '_> {
-    /// The record that matches a node. In an opt-out chain an insecure delegation has none; then the closest provable
-    /// encloser is proved.
+    /// Proves the record that matches a node. In an opt-out chain an insecure delegation may have
+    /// none; the closest provable encloser is proved instead.
     fn prove_node(&mut self, node: ImageNode<'i>) {
         let is_missing = match self.find_match(node.name()) {
             Match::Found => false,
             Match::Missing => true,
-            // What an encloser needs is asked for at once.
+            // The same pass also requests the hashes for the encloser.
             Match::Unknown => may_be_left_out(node),
         };
         if let Some(parent) = node.name().parent().filter(|_| is_missing && !node.is_apex()) {
@@ -67,9 +69,10 @@ impl<'i> Prover<'i, '_> {
         }
     }
 
-    /// The encloser of `name` matched, and the name below it covered. In chains of ours every encloser has a record. In
-    /// others, empty non-terminals above nothing but insecure delegations may have none (RFC 5155, erratum 3441): the
-    /// next one above takes their place.
+    /// Proves that a record matches the encloser of `name` and that a record covers the next closer
+    /// name. In chains of this project, every encloser has a record. In other chains, empty
+    /// non-terminals above only insecure delegations may have none (RFC 5155, erratum 3441); the
+    /// next higher ancestor takes their place.
     fn prove_encloser(&mut self, name: NameRef<'_>, encloser: NameRef<'_>) {
         let apex = self.image.apex();
         let mut encloser = encloser;
@@ -106,7 +109,7 @@ impl<'i> Prover<'i, '_> {
     }
 }
 
-/// Whether an opt-out chain does without a name: an insecure delegation.
+/// Whether an opt-out chain may omit the name: it is an insecure delegation.
 fn may_be_left_out(node: ImageNode<'_>) -> bool {
     node.kind() == NodeKind::Delegation && node.template(Rtype::DS).is_none()
 }

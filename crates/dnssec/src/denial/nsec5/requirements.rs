@@ -1,16 +1,17 @@
-//! What a zone must be like before it is signed with NSEC5, and its NSEC5KEY RRset.
+//! Requirements for signing a zone with NSEC5, and the NSEC5KEY RRset of the zone.
 
 use super::{LONGEST_APEX, Nsec5Chain, Nsec5Error};
 use crate::keys::{KeySet, Nsec5Key};
 use nonesuch_crypto::{Algorithm, key_tag};
 use nonesuch_proto::{Name, Rtype};
 
-/// Whether the number is an alias: one that resolvers without NSEC5 do not know.
+/// Whether the algorithm number is an alias, which resolvers without NSEC5 do not know.
 pub(super) fn is_alias(algorithm: Algorithm) -> bool {
     algorithm.without_alias() != algorithm
 }
 
-/// Checks what can be checked before anything is proved: that hashes fit below the apex, and that all keys have aliases.
+/// Checks, before the generation of proofs, that hashed owner names fit below the apex and that all
+/// keys have alias algorithm numbers.
 ///
 /// # Errors
 /// [`Nsec5Error::ApexTooLong`], [`Nsec5Error::NotAnAlias`].
@@ -25,8 +26,9 @@ pub fn check_signing(zone: &Name, keys: &KeySet) -> Result<(), Nsec5Error> {
     })
 }
 
-/// Checks that the VRF key `key` differs from all `dnskeys`, RDATA of DNSKEY or CDNSKEY records: a server has the private half of
-/// the VRF key, and must not be able to sign ("Making NSEC5 Practical for DNSSEC" §3.3).
+/// Checks that the VRF key `key` differs from all `dnskeys` (RDATA of DNSKEY or CDNSKEY records). A
+/// server has the VRF private key and must not be able to sign ("Making NSEC5 Practical for DNSSEC"
+/// §3.3).
 ///
 /// # Errors
 /// [`Nsec5Error::SigningKey`].
@@ -39,8 +41,9 @@ pub fn check_separate<'r>(
     key.find_signing_key(dnskeys).map_or(Ok(()), |dnskey| Err(error(dnskey)))
 }
 
-/// Tag and algorithm that RDATA of DNSKEY, CDS or CDNSKEY names; `None` for other types, malformed RDATA, and the
-/// algorithm 0 that asks the parent to delete the DS records (RFC 8078 §4).
+/// Key tag and algorithm in RDATA of a DNSKEY, CDS or CDNSKEY record. `None` for other types, for
+/// malformed RDATA, and for algorithm 0 in CDS and CDNSKEY, which requests the deletion of the DS
+/// records (RFC 8078 §4).
 pub(super) fn named_algorithm(rtype: Rtype, rdata: &[u8]) -> Option<(u16, Algorithm)> {
     let found = match (rtype, rdata) {
         (Rtype::DNSKEY | Rtype::CDNSKEY, [_, _, _, algorithm, ..]) => (key_tag(rdata), *algorithm),
@@ -50,8 +53,9 @@ pub(super) fn named_algorithm(rtype: Rtype, rdata: &[u8]) -> Option<(u16, Algori
     (found.1 != 0 || rtype == Rtype::DNSKEY).then_some((found.0, Algorithm(found.1)))
 }
 
-/// The NSEC5KEY RRset of a zone that is signed with `chain`, after a look at the other keys of its apex, `rrsets`:
-/// those of DNSKEY, CDS and CDNSKEY, as they will be signed, and of NSEC5KEY as it stood in the zone.
+/// The NSEC5KEY RRset of a zone that is signed with `chain`. Checks the other keys at the apex:
+/// `rrsets` has the DNSKEY, CDS and CDNSKEY records as they will be signed, and the present
+/// NSEC5KEY records.
 ///
 /// # Errors
 /// [`Nsec5Error::NotAnAlias`], [`Nsec5Error::SameTag`], [`Nsec5Error::SigningKey`].
@@ -70,7 +74,7 @@ pub(crate) fn prepare_apex<'r>(
             signing_keys.push(rdata);
         }
         if rtype == Rtype::NSEC5KEY && chain.keep_keys && rdata != key.rdata() {
-            // Not two keys of one tag, be they kept both.
+            // Two keys with the same tag are not permitted, even if both records are existing ones.
             let tag = Nsec5Key::from_rdata(rdata).map(|other| other.tag());
             let same = |other: &Vec<u8>| Some(key_tag(other)) == tag;
             if let Some(tag) = tag.filter(|_| keys.iter().any(same)) {

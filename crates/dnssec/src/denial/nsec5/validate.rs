@@ -1,5 +1,5 @@
-//! What NSEC5 records and proofs of a response deny (draft-vcelak-nsec5, section 8; docs/nsec5.md): one proof for each name, at
-//! the hash of which a record stands or is missing.
+//! Determines what the NSEC5 records and proofs of a response deny (draft-vcelak-nsec5, section 8;
+//! docs/nsec5.md). Each name has one proof; a record matches or covers the hash in it.
 
 use super::{Hash, Nsec5, OPT_OUT, WILDCARD, hash_of};
 use crate::denial::names::{covers, next_closer, wildcard_below};
@@ -18,7 +18,8 @@ pub(crate) struct Nsec5Record<'m> {
 }
 
 impl<'m> Nsec5Record<'m> {
-    /// Reads a record of the zone at `apex`: one label below it, a next hash of 32 octets, known flags.
+    /// Reads a record of the zone at `apex`: the owner has one label below the apex, the next hash
+    /// has 32 octets, and all flags are known.
     pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, BogusReason> {
         let rtype = Rtype::NSEC5;
         let fields = Nsec5::parse(rdata).filter(|fields| bitmap::is_valid(fields.bitmap));
@@ -41,30 +42,30 @@ impl<'m> Nsec5Record<'m> {
     }
 }
 
-/// Where a proved name stands in the chain.
+/// The position of a proved name in the chain: the record that matches or covers it.
 #[derive(Clone, Copy, Debug)]
 enum ChainPosition<'m> {
     Matched(Nsec5Record<'m>),
     Covered(Nsec5Record<'m>),
 }
 
-/// The keys that proofs are verified with, by tag.
+/// The keys that verify proofs, with their key tags.
 type Keys<'k> = &'k [(u16, VrfPublicKey)];
 
-/// The NSEC5 records of a response that count, and its proofs.
+/// The usable NSEC5 records of a response, and its proofs.
 #[derive(Debug)]
 pub(crate) struct Nsec5Records<'m> {
     apex: NameRef<'m>,
     list: Vec<Nsec5Record<'m>>,
     proofs: HashMap<NameRef<'m>, Vec<&'m [u8]>>,
-    /// Where names stand whose proofs were verified.
+    /// The positions of the names with verified proofs.
     places: Vec<(Name, Result<ChainPosition<'m>, BogusReason>)>,
-    /// Proofs that were looked at in vain.
+    /// Number of unusable proofs so far.
     spare: u32,
 }
 
 impl<'m> Nsec5Records<'m> {
-    /// Takes one record or more, and the RDATA of NSEC5PROOF records with their owners.
+    /// Takes at least one record, and the RDATA of NSEC5PROOF records with their owners.
     pub(crate) fn new(
         apex: NameRef<'m>,
         list: Vec<Nsec5Record<'m>>,
@@ -77,12 +78,12 @@ impl<'m> Nsec5Records<'m> {
         Self { apex, list, proofs: by_owner, places: Vec::new(), spare: 0 }
     }
 
-    /// The names whose proofs were verified and lead to a record.
+    /// The names with a verified proof that leads to a record.
     pub(crate) fn proved_names(&self) -> impl Iterator<Item = NameRef<'_>> {
         self.places.iter().filter(|(_, place)| place.is_ok()).map(|(name, _)| name.view())
     }
 
-    /// Whether a claim holds.
+    /// Verifies that records and proofs prove the claim.
     pub(crate) fn deny(
         &mut self,
         claim: Claim<'_>,
@@ -100,7 +101,8 @@ impl<'m> Nsec5Records<'m> {
         }
     }
 
-    /// The closest encloser is matched and has no wildcard below it; the next closer name is covered.
+    /// A record matches the closest encloser and has no Wildcard flag; a record covers the next
+    /// closer name.
     fn deny_name(
         &mut self,
         name: NameRef<'_>,
@@ -135,8 +137,8 @@ impl<'m> Nsec5Records<'m> {
             return Err(BogusReason::NoProof(name.to_name()).into());
         }
         let (encloser, _, opt_out) = self.prove_encloser(name, keys, budget)?;
-        // Empty non-terminals always stand in the chain, and delegations alone are left out: of their types the zone has
-        // DS alone to deny.
+        // An opt-out chain contains all empty non-terminals and omits only delegations. DS is the
+        // only type of a delegation that the zone can deny.
         if rtype != Rtype::DS {
             return Err(BogusReason::NotMatched(name.to_name()).into());
         }
@@ -146,7 +148,8 @@ impl<'m> Nsec5Records<'m> {
         Ok(Denial::covered(Kind::Type, true))
     }
 
-    /// The wildcard beside the next closer name is matched, the next closer name is covered.
+    /// A record matches the wildcard below the parent of the next closer name; a record covers the
+    /// next closer name.
     fn deny_wildcard_type(
         &mut self,
         next: NameRef<'_>,
@@ -181,7 +184,7 @@ impl<'m> Nsec5Records<'m> {
         Ok(Denial::covered(Kind::Cut, true))
     }
 
-    /// A name that is proved to be in the chain exists.
+    /// Fails if the proof of `name` leads to a matching record: the name exists.
     fn refuse_matched(
         &mut self,
         name: NameRef<'_>,
@@ -196,7 +199,8 @@ impl<'m> Nsec5Records<'m> {
         Ok(())
     }
 
-    /// The closest (provable) encloser with its record, and whether what covers the next closer name is opt-out.
+    /// The closest (provable) encloser, its record, and whether the record that covers the next
+    /// closer name is opt-out.
     fn prove_encloser<'q>(
         &mut self,
         name: NameRef<'q>,
@@ -211,15 +215,17 @@ impl<'m> Nsec5Records<'m> {
         Ok((encloser, record, covering.has_flag(OPT_OUT)))
     }
 
-    /// The longest name at or above `name` that has a proof, and whose parent has one.
+    /// The longest name at or above `name` that has a proof and has a parent with a proof.
     fn next_closer_of_encloser<'q>(&self, name: NameRef<'q>) -> Option<NameRef<'q>> {
         self.longest(name, |next| next.parent().is_some_and(|parent| self.proofs.contains_key(&parent)))
     }
 
-    /// The longest name at or above `name` that has a proof, and beside which the wildcard has one.
+    /// The longest name at or above `name` that has a proof and has a sibling wildcard with a
+    /// proof.
     fn next_closer_of_wildcard<'q>(&self, name: NameRef<'q>) -> Option<NameRef<'q>> {
         let has_proof = |wildcard: Name| self.proofs.contains_key(&wildcard.view());
-        // The wildcard is no next closer name of itself: who asks for it meets its own records.
+        // A wildcard is not its own next closer name: for a query for the wildcard itself, a record
+        // matches.
         self.longest(name, |next| {
             !next.is_wildcard() && next.parent().and_then(wildcard_below).is_some_and(has_proof)
         })
@@ -260,7 +266,7 @@ impl<'m> Nsec5Records<'m> {
         }
     }
 
-    /// Verifies the proof of `name`, once, and finds where it stands.
+    /// Verifies the proof of `name` once, and finds its position in the chain.
     fn place(
         &mut self,
         name: NameRef<'_>,
@@ -278,7 +284,7 @@ impl<'m> Nsec5Records<'m> {
         Ok(place?)
     }
 
-    /// Takes the first proof that fits and leads to a record of its own key.
+    /// Uses the first valid proof that leads to a record of the same key.
     fn find_place(
         &mut self,
         name: NameRef<'_>,
@@ -304,7 +310,7 @@ impl<'m> Nsec5Records<'m> {
         Ok(Err(first.unwrap_or_else(|| BogusReason::NoProof(name.to_name()))))
     }
 
-    /// Tag and hash of a proof that fits.
+    /// Verifies a proof; returns the key tag and the hash.
     fn verify_proof(
         &self,
         name: NameRef<'_>,
@@ -326,14 +332,14 @@ impl<'m> Nsec5Records<'m> {
         Ok(hash.map(|hash| (tag, hash)).map_err(|_| BogusReason::BadProof(name.to_name())))
     }
 
-    /// A proof leads to records of the same key alone: by another one's chain it would deny names at random, some of which
-    /// exist.
+    /// Finds the record for a hash. A proof leads only to records of the same key: in the chain of
+    /// another key, the hash is random and could deny existing names.
     fn locate(&self, name: NameRef<'_>, tag: u16, hash: &Hash) -> Result<ChainPosition<'m>, BogusReason> {
         let own = || self.list.iter().filter(|record| record.fields.tag == tag);
         if let Some(record) = own().find(|record| record.hash == *hash) {
             return Ok(ChainPosition::Matched(*record));
         }
-        // Of several that cover it, one that is opt-out may not be hidden behind another.
+        // If several records cover the hash, another record must not hide one with opt-out.
         let covering = || own().filter(|record| record.covers(hash));
         if let Some(record) = covering().find(|record| record.has_flag(OPT_OUT)).or_else(|| covering().next())
         {

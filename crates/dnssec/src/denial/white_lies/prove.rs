@@ -1,8 +1,10 @@
-//! Making NSEC3 records that span one hash (RFC 7129, appendix B; what is to be proved: RFC 5155 §7.2).
+//! Generates NSEC3 records that cover one hash (RFC 7129, appendix B). RFC 5155 §7.2 defines the
+//! required proofs.
 //!
-//! A record that matches a name goes from its hash to the next number; one that covers a name goes from the number before
-//! its hash to the number behind. That a name of the zone has one of these neighbours for its hash would need 2^160 tries,
-//! so nothing is looked up. Opt-out is never set: spans this small leave nothing out.
+//! A matching record extends from the hash of the name to the next number. A covering record
+//! extends from the number before the hash to the number after it. To find a name with a hash
+//! adjacent to another, an attacker would need 2^160 attempts, so the server does not look up the
+//! adjacent hashes. The opt-out flag is never set, because such small spans omit no names.
 
 use crate::denial::names::complete_types;
 use crate::denial::names::next_closer;
@@ -13,7 +15,7 @@ use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::ImageNode;
 
-/// Makes the NSEC3 records for a denial; none where the apex is too long for owners below it
+/// Generates the NSEC3 records for a denial; none if the apex is too long for NSEC3 owner names
 /// ([`super::LONGEST_APEX`]).
 pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_>) -> Proof<'i> {
     let maker = Maker::new(image);
@@ -36,7 +38,7 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_
                 Some(cut) => maker.matching(cut),
             });
         }
-        // RFC 5155 §7.2.3, §7.2.4 and §7.2.7: without opt-out every name has a record.
+        // RFC 5155 §7.2.3, §7.2.4 and §7.2.7: without opt-out, every name has a record.
         DenialTarget::Type { node } | DenialTarget::Ds { cut: node } => push(maker.matching(node)),
         // RFC 5155 §7.2.6.
         DenialTarget::CloserMatch { name, encloser } => {
@@ -52,11 +54,12 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_
     proof
 }
 
-/// Makes records below one apex.
+/// Generates records below one apex.
 struct Maker<'i> {
     image: &'i Image,
-    /// No salt and no iterations (RFC 9276 §3.1), unless the zone has a chain with others. Validators take them from
-    /// the records (RFC 5155 §8.2); an NSEC3PARAM record is for servers alone (§4) and not made.
+    /// Without salt and iterations (RFC 9276 §3.1), unless the zone has a chain with other
+    /// parameters. Validators read the parameters from the NSEC3 records (RFC 5155 §8.2). Only
+    /// servers use NSEC3PARAM records (§4), so none is generated.
     params: Nsec3Params,
 }
 
@@ -72,7 +75,7 @@ impl<'i> Maker<'i> {
         nonesuch_crypto::nsec3_hash(name.wire(), &self.params.salt, self.params.iterations)
     }
 
-    /// The record of a name that exists.
+    /// The record that matches an existing name.
     fn matching(&self, node: ImageNode<'_>) -> Option<GeneratedRecord> {
         let hash = self.hash(node.name());
         let mut types = bitmap_types(node);
@@ -80,8 +83,8 @@ impl<'i> Maker<'i> {
         self.record(&hash, &hash_after(hash), &types)
     }
 
-    /// A record over a name that does not exist. What its owner would be the hash of does not exist either: it has no
-    /// types.
+    /// A record that covers a name that does not exist. No name has the owner of this record as its
+    /// hash, so the record has no types.
     fn covering(&self, name: NameRef<'_>) -> Option<GeneratedRecord> {
         let hash = self.hash(name);
         self.record(&hash_before(hash), &hash_after(hash), &[])
@@ -95,7 +98,7 @@ impl<'i> Maker<'i> {
     }
 }
 
-/// The hash before this one; before the first comes the last.
+/// The preceding hash; the hash before the first is the last.
 fn hash_before(mut hash: Hash) -> Hash {
     for octet in hash.iter_mut().rev() {
         let borrowed;
@@ -107,7 +110,7 @@ fn hash_before(mut hash: Hash) -> Hash {
     hash
 }
 
-/// The hash after this one; after the last comes the first.
+/// The next hash; the hash after the last is the first.
 fn hash_after(mut hash: Hash) -> Hash {
     for octet in hash.iter_mut().rev() {
         let carried;
