@@ -1,5 +1,5 @@
-//! What of DNSSEC differs between two versions of a zone, in numbers: a zone that was signed again differs in every
-//! RRSIG record, and nobody wants to read them.
+//! Counts the DNSSEC differences between two versions of a zone. Two versions that were signed
+//! separately differ in every RRSIG record, so a list of the records would be too long to read.
 
 use crate::inspect::{self, DenialInfo, KEPT_BY_SIGNER, KeyInfo};
 use crate::rrsig::Rrsig;
@@ -8,62 +8,62 @@ use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::change::{ChangeSet, pairs};
 use nonesuch_zone::{Contents, Node, Rrset};
 
-/// What differs in signatures, chain and keys.
+/// The differences in signatures, chain and keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Serials of the old and the new version, where there is an SOA record.
+    /// Serials of the old and the new version; `None` for a version without an SOA record.
     pub serials: [Option<u32>; 2],
-    /// Whether they are signed.
+    /// Whether the old and the new version are signed.
     pub signed: [bool; 2],
     /// Keys that only the old version has.
     pub keys_removed: Vec<KeyInfo>,
     /// Keys that only the new version has.
     pub keys_added: Vec<KeyInfo>,
-    /// How they deny existence.
+    /// The denial mechanism of the old and the new version.
     pub denial: [Option<DenialInfo>; 2],
-    /// RRsets of the chain.
+    /// Numbers of RRsets of the chain.
     pub chain: Counts,
-    /// RRSIG records.
+    /// Numbers of RRSIG records.
     pub signatures: SignatureCounts,
-    /// CDS, CDNSKEY, ZONEMD and NSEC5KEY, where they differ.
+    /// Those of the types CDS, CDNSKEY, ZONEMD and NSEC5KEY whose RRsets differ.
     pub apex_types: Vec<Rtype>,
-    /// What breaks validators that hold the old version's keys.
+    /// The faults of the transition for validators that have the keys of the old version.
     pub unsafe_transition: Vec<TransitionFault>,
 }
 
 /// Numbers of RRsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// In the old version alone.
+    /// Only in the old version.
     pub removed: u64,
-    /// In the new version alone.
+    /// Only in the new version.
     pub added: u64,
-    /// In both, and different.
+    /// In both versions, but not identical.
     pub changed: u64,
 }
 
-/// Numbers of RRSIG records. Two of the same owner, type covered, key tag and algorithm are one signature and its
-/// successor.
+/// Numbers of RRSIG records. A signature replaces another one if both have the same owner, type
+/// covered, key tag and algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignatureCounts {
-    /// In both versions, octet by octet.
+    /// Identical in both versions.
     pub kept: u64,
     /// Replaced by a signature of the same key over the same records.
     pub renewed: u64,
     /// Replaced by a signature of the same key over other records.
     pub changed: u64,
-    /// Of those replaced: with a later expiration.
+    /// Number of replaced signatures with a later expiration.
     pub later: u64,
-    /// Of those replaced: with an earlier expiration.
+    /// Number of replaced signatures with an earlier expiration.
     pub earlier: u64,
-    /// Without successor.
+    /// Removed without a replacement.
     pub removed: u64,
-    /// Without predecessor.
+    /// Added, and replaces no signature.
     pub added: u64,
 }
 
 impl Difference {
-    /// Whether anything of DNSSEC differs.
+    /// Whether the DNSSEC records of the versions are the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let SignatureCounts { renewed, changed, removed, added, .. } = self.signatures;
@@ -76,7 +76,7 @@ impl Difference {
     }
 }
 
-/// Compares the DNSSEC side of two versions of a zone.
+/// Compares the DNSSEC records of two versions of a zone.
 #[must_use]
 pub fn difference(old: &Contents, new: &Contents) -> Difference {
     let (old_keys, new_keys) = (inspect::keys(old), inspect::keys(new));
@@ -94,7 +94,7 @@ pub fn difference(old: &Contents, new: &Contents) -> Difference {
     };
     let apex = |zone| Contents::nodes(zone).next();
     let of_parent = KEPT_BY_SIGNER.into_iter().filter(|rtype| *rtype != Rtype::DNSKEY);
-    // What is under these types and no signer's is compared with the data.
+    // Records of these types that the signer did not generate are compared with the data.
     let of_signer = |zone, rtype| {
         let node = apex(zone)?;
         node.rrset(rtype).filter(|rrset| inspect::is_of_signer(node, *rrset, old.apex().view(), true))
@@ -108,8 +108,8 @@ pub fn difference(old: &Contents, new: &Contents) -> Difference {
     found
 }
 
-/// The change of data: without what signing makes, and without the types at the apex that a signer keeps where either
-/// version is signed.
+/// The differences of the data: without the RRsets that the signer generates, and, if either
+/// version is signed, without the types at the apex that the signer keeps.
 #[must_use]
 pub fn data_changes(old: &Contents, new: &Contents) -> ChangeSet {
     let is_signed = inspect::is_signed(old) || inspect::is_signed(new);
@@ -188,7 +188,7 @@ fn compare_signature_sets(old: Rrset<'_>, new: Rrset<'_>, same_data: bool, count
             continue;
         };
         *(if same_data { &mut counts.renewed } else { &mut counts.changed }) += 1;
-        // RFC 4034 §3.1.5: times are compared in serial arithmetic.
+        // RFC 4034 §3.1.5: times are compared in serial number arithmetic.
         match after.expiration.wrapping_sub(before.expiration).cast_signed() {
             0 => {}
             1.. => counts.later += 1,

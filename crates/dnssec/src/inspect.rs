@@ -1,4 +1,5 @@
-//! What can be read off a zone without verifying it: its keys, how it denies existence, its signatures' fields.
+//! Reads the properties of a zone without verification: its keys, its denial mechanism, and the
+//! fields of its signatures.
 
 mod expiry;
 
@@ -15,9 +16,9 @@ use nonesuch_zone::compiled::Uniformity;
 use nonesuch_zone::{Contents, Node, Rrset, StoredZone};
 use std::fmt;
 
-/// The types at the apex that a key-signing key signs.
+/// The types at the apex that a KSK signs.
 pub(crate) const KEY_SET: [Rtype; 3] = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
-/// The types that tell the parent of keys (RFC 7344).
+/// The types that inform the parent about keys (RFC 7344).
 pub(crate) const SYNC: [Rtype; 2] = [Rtype::CDS, Rtype::CDNSKEY];
 
 /// A DNSKEY record.
@@ -25,18 +26,18 @@ pub(crate) const SYNC: [Rtype; 2] = [Rtype::CDS, Rtype::CDNSKEY];
 pub struct KeyInfo {
     /// Key tag (RFC 4034, appendix B).
     pub tag: u16,
-    /// Algorithm; perhaps an unknown one.
+    /// Algorithm number, which may be unknown.
     pub algorithm: Algorithm,
     /// Flags.
     pub flags: u16,
-    /// Length in bits, where the key can be used.
+    /// Length in bits; `None` if the key cannot be used.
     pub bits: Option<u32>,
     /// RDATA.
     pub rdata: Vec<u8>,
 }
 
 impl KeyInfo {
-    /// Reads DNSKEY RDATA; `None` where it is cut off.
+    /// Reads DNSKEY RDATA; `None` if they are truncated.
     #[must_use]
     pub fn read(rdata: &[u8]) -> Option<Self> {
         let [high, low, _protocol, algorithm, public @ ..] = rdata else { return None };
@@ -50,7 +51,8 @@ impl KeyInfo {
         })
     }
 
-    /// `KSK` with the SEP flag, else `ZSK`; whether it is revoked (RFC 5011 §2.1).
+    /// `KSK` for a key with the SEP flag, otherwise `ZSK`; `revoked` follows for a revoked key (RFC
+    /// 5011 §2.1).
     #[must_use]
     pub const fn role(&self) -> &'static str {
         match (self.flags & SEP != 0, self.flags & REVOKE != 0) {
@@ -69,7 +71,7 @@ impl fmt::Display for KeyInfo {
     }
 }
 
-/// The DNSKEY records at the apex, by tag.
+/// The DNSKEY records at the apex, sorted by key tag.
 #[must_use]
 pub fn keys(contents: &Contents) -> Vec<KeyInfo> {
     let rrset = contents.apex_rrset(Rtype::DNSKEY);
@@ -84,9 +86,9 @@ pub fn keys(contents: &Contents) -> Vec<KeyInfo> {
 pub struct VrfKeyInfo {
     /// Key tag.
     pub tag: u16,
-    /// The verifiable random function; perhaps an unknown one.
+    /// The VRF algorithm number, which may be unknown.
     pub algorithm: VrfAlgorithm,
-    /// NSEC5 records of this tag.
+    /// Number of NSEC5 records with this tag.
     pub records: u64,
 }
 
@@ -96,20 +98,20 @@ impl fmt::Display for VrfKeyInfo {
     }
 }
 
-/// How a zone denies existence, as its records look.
+/// The denial mechanism of a zone according to its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenialInfo {
-    /// The mechanism; opt-out where any record has that flag.
+    /// The mechanism, with opt-out if any record has the opt-out flag.
     pub mechanism: Mechanism,
-    /// Salt and iterations, for NSEC3.
+    /// Salt and iterations of an NSEC3 chain.
     pub parameters: Option<Nsec3Params>,
-    /// The NSEC5KEY records at the apex, by tag; for NSEC5.
+    /// The NSEC5KEY records at the apex of a zone with NSEC5, sorted by key tag.
     pub vrf_keys: Vec<VrfKeyInfo>,
-    /// Records of the chain.
+    /// Number of records in the chain.
     pub records: u64,
-    /// Records with the opt-out flag.
+    /// Number of records with the opt-out flag.
     pub opt_out_records: u64,
-    /// Records with the wildcard flag, which NSEC5 has.
+    /// Number of NSEC5 records with the Wildcard flag.
     pub wildcard_records: u64,
 }
 
@@ -119,7 +121,7 @@ impl DenialInfo {
         Self { mechanism, parameters: None, vrf_keys: Vec::new(), records, opt_out_records, wildcard_records }
     }
 
-    /// The key that most records of an NSEC5 chain are of.
+    /// The key of the majority of the records of an NSEC5 chain.
     #[must_use]
     pub fn vrf_key(&self) -> Option<&VrfKeyInfo> {
         self.vrf_keys.iter().filter(|key| key.records > 0).max_by_key(|key| key.records)
@@ -139,8 +141,9 @@ impl fmt::Display for DenialInfo {
     }
 }
 
-/// How the zone denies existence; `None` where it has no such records. NSEC5 with a key at the apex comes before NSEC3
-/// with parameters there, and that before NSEC, as servers choose (RFC 5155 §7.2).
+/// The denial mechanism of the zone; `None` if it has no denial records. NSEC5 with a key at the
+/// apex takes precedence over NSEC3 with parameters at the apex, and NSEC3 over NSEC, as in the
+/// server (RFC 5155 §7.2).
 #[must_use]
 pub fn denial(contents: &Contents) -> Option<DenialInfo> {
     let has_key = contents.apex_rrset(Rtype::NSEC5KEY).is_some();
@@ -148,8 +151,8 @@ pub fn denial(contents: &Contents) -> Option<DenialInfo> {
     if has_key || other.is_none() { nsec5_denial(contents).or(other) } else { other }
 }
 
-/// How a compiled zone denies existence by NSEC or NSEC3, without a look at more than its directory and its apex; `None`
-/// where these do not tell, or there is an NSEC5 key at the apex.
+/// The denial mechanism, NSEC or NSEC3, of a compiled zone. Reads only the directory of the file
+/// and the apex. `None` if they are not sufficient, or if the apex has an NSEC5 key.
 #[must_use]
 pub fn denial_by_directory(zone: &StoredZone) -> Option<DenialInfo> {
     let apex = zone.head();
@@ -158,7 +161,7 @@ pub fn denial_by_directory(zone: &StoredZone) -> Option<DenialInfo> {
     }
     let (mut nsec, mut nsec3, mut opt_out) = (0, 0, 0);
     for chunk in zone.chunks() {
-        // Type, TTL and, for NSEC3, hash algorithm and flags.
+        // The octets are type and TTL and, for NSEC3, hash algorithm and flags.
         match chunk.chain() {
             Uniformity::Absent => {}
             Uniformity::Uniform([high, low, tail @ ..])
@@ -239,28 +242,28 @@ fn denial_without_vrf(contents: &Contents) -> Option<DenialInfo> {
     Some(DenialInfo { parameters, opt_out_records: opt_out, ..DenialInfo::new(mechanism, nsec3) })
 }
 
-/// Whether an RRset of `rtype` at `owner` belongs to a chain of denial of the zone at `apex`. The number of NSEC5 is of
-/// private use: away from the owners of a chain it is data.
+/// Whether an RRset of `rtype` at `owner` is part of a denial chain of the zone at `apex`. The type
+/// number of NSEC5 is for private use: at an owner that cannot be in a chain, it is data.
 #[must_use]
 pub fn is_chain(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
     rtype != Rtype::RRSIG && is_generated_by_signing(rtype, owner, apex)
 }
 
-/// Whether the zone is signed: there is a signature at its apex.
+/// Whether the zone is signed, that is, has a signature of its SOA record.
 #[must_use]
 pub fn is_signed(contents: &Contents) -> bool {
     contents.nodes().next().is_some_and(|apex| apex.signatures(Rtype::SOA).is_some())
 }
 
-/// Whether nothing of DNSSEC is in the zone but keys at its apex, signed, as
-/// [`sign_key_set`](crate::online::sign_key_set) leaves them: for a server that signs all else when asked.
+/// Whether the only DNSSEC records of the zone are the key set at its apex and its signatures, as
+/// [`sign_key_set`](crate::online::sign_key_set) generates them. A server signs such a zone online.
 #[must_use]
 pub fn is_key_set(contents: &Contents) -> bool {
     let is_signed = contents.nodes().next().is_some_and(|apex| apex.signatures(Rtype::DNSKEY).is_some());
     is_signed && has_only_key_set(contents)
 }
 
-/// Whether nothing of DNSSEC is in the zone but keys at its apex and signatures over them.
+/// Whether the only DNSSEC records of the zone are keys at its apex and signatures of them.
 pub(crate) fn has_only_key_set(contents: &Contents) -> bool {
     let apex = contents.apex().view();
     let is_other = |node: Node<'_>, rrset: Rrset<'_>| match rrset.rtype() {
@@ -270,20 +273,22 @@ pub(crate) fn has_only_key_set(contents: &Contents) -> bool {
     !contents.nodes().any(|node| node.rrsets().any(|rrset| is_other(node, rrset)))
 }
 
-/// Of the zone keys with this DNSKEY RDATA, those whose algorithm has a number that only zones with NSEC5 use: validators
-/// that do not know NSEC5 take a zone with them for insecure.
+/// The zone keys in this DNSKEY RDATA that have an alias algorithm number. Validators without NSEC5
+/// treat a zone that has only such keys as insecure.
 pub fn alias_keys<'r>(dnskeys: impl IntoIterator<Item = &'r [u8]>) -> Vec<KeyInfo> {
     let is_alias = |key: &KeyInfo| key.algorithm != key.algorithm.without_alias();
     dnskeys.into_iter().filter_map(KeyInfo::read).filter(is_alias).collect()
 }
 
-/// Types at the apex of a signed zone that its signer makes or keeps: keys, what it tells the parent of them (RFC 7344),
-/// the zone's digest (RFC 8976), and NSEC5 keys.
+/// Types at the apex of a signed zone that its signer generates or keeps: keys, records for the
+/// parent (RFC 7344), the digest of the zone (RFC 8976), and NSEC5 keys.
 pub const KEPT_BY_SIGNER: [Rtype; 5] =
     [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY, Rtype::ZONEMD, Rtype::NSEC5KEY];
 
-/// Whether an RRset of the zone at `apex` is its signer's and no data: made by signing or, in a `signed` zone, of the
-/// [types](KEPT_BY_SIGNER) at the apex that are. Under the number of NSEC5KEY, of private use, only what is such a key.
+/// Whether an RRset of the zone at `apex` belongs to the signer and is not data: the signer
+/// generates it, or, in a `signed` zone, it has one of the [types](KEPT_BY_SIGNER) at the apex that
+/// the signer keeps. NSEC5KEY has a private-use type number, so its records must be valid NSEC5
+/// keys.
 #[must_use]
 pub fn is_of_signer(node: Node<'_>, rrset: Rrset<'_>, apex: NameRef<'_>, signed: bool) -> bool {
     let is_key = |rdata: &[u8]| Nsec5Key::from_rdata(rdata).is_some_and(|key| key.public_key().is_ok());

@@ -1,5 +1,5 @@
-//! Key pairs of a zone: DNSKEY, DS, CDS and CDNSKEY RDATA (RFC 4034 §2 and §5, RFC 7344), key files, and which key
-//! signs what ([`KeySet`]).
+//! Key pairs of a zone: DNSKEY, DS, CDS and CDNSKEY RDATA (RFC 4034 §2 and §5, RFC 7344), key
+//! files, and the assignment of keys to RRsets ([`KeySet`]).
 
 pub mod directory;
 mod ds;
@@ -27,13 +27,13 @@ use nonesuch_crypto::{Algorithm, KeyError, PrivateKey, key_tag};
 use nonesuch_proto::{Name, NameRef};
 use std::fmt::Write as _;
 
-/// DNSKEY flag of a key that signs zone data (RFC 4034 §2.1.1).
+/// DNSKEY flag of a zone key (RFC 4034 §2.1.1).
 pub const ZONE_KEY: u16 = 0x0100;
 /// DNSKEY flag of a revoked key (RFC 5011 §2.1).
 pub const REVOKE: u16 = 0x0080;
-/// DNSKEY flag of a secure entry point, the mark of a KSK or CSK (RFC 3757).
+/// DNSKEY flag of a secure entry point, that is, of a KSK or CSK (RFC 3757).
 pub const SEP: u16 = 0x0001;
-/// The protocol field of every DNSKEY (RFC 4034 §2.1.2).
+/// The protocol field of every DNSKEY record (RFC 4034 §2.1.2).
 pub const PROTOCOL: u8 = 3;
 
 /// A key pair of one zone.
@@ -47,13 +47,14 @@ pub struct KeyPair {
 }
 
 impl KeyPair {
-    /// Puts a private key into the service of the zone at `owner`.
+    /// The key pair of `private` for the zone at `owner`.
     #[must_use]
     pub const fn new(owner: Name, flags: u16, private: PrivateKey) -> Self {
         Self { owner, flags, private }
     }
 
-    /// Makes a key pair. `bits` is the length of an RSA key; the default of the algorithm where `None`.
+    /// Generates a key pair. `bits` is the length of an RSA key; `None` selects the default of the
+    /// algorithm.
     ///
     /// # Errors
     /// As [`PrivateKey::generate`].
@@ -66,7 +67,7 @@ impl KeyPair {
         Ok(Self::new(owner.clone(), flags, PrivateKey::generate(algorithm, bits)?))
     }
 
-    /// As [`KeyPair::generate`], and makes keys of lengths that are known to be weak too.
+    /// As [`KeyPair::generate`], but also generates keys with weak lengths.
     ///
     /// # Errors
     /// As [`PrivateKey::generate_forced`].
@@ -79,12 +80,12 @@ impl KeyPair {
         Ok(Self::new(owner.clone(), flags, PrivateKey::generate_forced(algorithm, bits)?))
     }
 
-    /// Draws fresh randomness for every signature from here on, as [`PrivateKey::hedge`].
+    /// Makes all further signatures hedged, with fresh randomness, as [`PrivateKey::hedge`].
     pub fn hedge(&mut self) {
         self.private.hedge();
     }
 
-    /// Revokes the key (RFC 5011 §2.1): its key tag becomes another one.
+    /// Revokes the key (RFC 5011 §2.1). This changes its key tag.
     pub const fn revoke(&mut self) {
         self.flags |= REVOKE;
     }
@@ -118,7 +119,7 @@ impl KeyPair {
         key_tag(&self.dnskey_rdata())
     }
 
-    /// Whether the SEP flag is set: a KSK or CSK.
+    /// Whether the key has the SEP flag, that is, is a KSK or CSK.
     #[must_use]
     pub const fn is_sep(&self) -> bool {
         self.flags & SEP != 0
@@ -130,14 +131,15 @@ impl KeyPair {
         self.flags & REVOKE != 0
     }
 
-    /// Name of the key's two files without `.key` and `.private`: `Kexample.+013+12345`, as BIND names them.
+    /// Name of the two files of the key without `.key` and `.private`, as in BIND:
+    /// `Kexample.+013+12345`.
     #[must_use]
     pub fn base_name(&self) -> String {
         base_name(&self.owner, self.algorithm(), self.tag())
     }
 }
 
-/// Keys by their tags: `key 7`, `keys 7, 8`.
+/// Lists keys by their tags: `key 7`, `keys 7, 8`.
 pub(crate) fn describe_keys(tags: &[u16]) -> String {
     let list: Vec<String> = tags.iter().map(u16::to_string).collect();
     format!("{} {}", if tags.len() == 1 { "key" } else { "keys" }, list.join(", "))
@@ -146,12 +148,12 @@ pub(crate) fn describe_keys(tags: &[u16]) -> String {
 fn base_name(owner: &Name, algorithm: Algorithm, tag: u16) -> String {
     let mut text = String::from("K");
     push_file_name(owner.view(), &mut text);
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(text, "+{:03}+{tag:05}", algorithm.0);
     text
 }
 
-/// Names of files are compared without regard to case, as domain names are.
+/// Compares file names without regard to case, as for domain names.
 fn check_base_name(expected: String, found: &str) -> Result<(), KeyFileError> {
     if expected.eq_ignore_ascii_case(found) {
         return Ok(());
@@ -159,7 +161,8 @@ fn check_base_name(expected: String, found: &str) -> Result<(), KeyFileError> {
     Err(KeyFileError::BaseName { expected, found: found.to_owned() })
 }
 
-/// A name as BIND writes it in file names: in lower case, anything but letters, digits, `-` and `_` as `%XX`.
+/// Writes a name as BIND writes it in file names: in lower case, with all octets except letters,
+/// digits, `-` and `_` as `%XX`.
 fn push_file_name(name: NameRef<'_>, text: &mut String) {
     if name.is_root() {
         text.push('.');

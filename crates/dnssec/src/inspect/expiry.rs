@@ -1,5 +1,5 @@
-//! When signatures come to their end, and when to say so: a zone whose signatures have expired is bogus, and whoever runs its
-//! server should hear of it while there is time to sign.
+//! Determines when the signatures of a zone expire and when to warn. A zone with expired signatures
+//! is bogus, so the operator must be warned early enough to sign it again.
 
 use nonesuch_proto::serial;
 use nonesuch_proto::timestamp::Rfc3339;
@@ -7,20 +7,21 @@ use nonesuch_zone::image::ValidityPeriod;
 use std::fmt;
 
 const DAY: u32 = 86_400;
-/// Seconds before the end at which it is near, however long signatures are valid: a weekend.
+/// Maximum time before the expiration, in seconds, at which a warning begins: a weekend.
 const NEAR: u32 = 3 * DAY;
-/// What is near of a shorter validity: its last quarter.
+/// For a validity period of less than 12 days, the warning begins in its last quarter.
 const QUARTERS: u32 = 4;
 
-/// How far the end of a zone's signatures is, at some time.
+/// The time until the signatures of a zone expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// Far.
+    /// No signature expires soon.
     Far {
-        /// Seconds until it is near.
+        /// Seconds until a warning is due.
         seconds: u32,
     },
-    /// Near: less than three days and less than a quarter of the validity are left.
+    /// Signatures expire soon: at most three days and at most a quarter of the validity period are
+    /// left.
     Near {
         /// The earliest expiration, in seconds since 1970 modulo 2^32.
         expiration: u32,
@@ -29,7 +30,7 @@ pub enum Expiry {
     },
     /// Signatures have expired.
     Expired {
-        /// The earliest expiration.
+        /// The earliest expiration, in seconds since 1970 modulo 2^32.
         expiration: u32,
         /// Seconds since then.
         seconds: u32,
@@ -37,8 +38,9 @@ pub enum Expiry {
 }
 
 impl Expiry {
-    /// How far the end of signatures is at `now`; `period` is when all of the zone's are valid
-    /// ([`Image::period`](nonesuch_zone::Image::period)). Times are in seconds since 1970 modulo 2^32.
+    /// The state of the signatures at `now`. `period` is the time in which all signatures of the
+    /// zone are valid ([`Image::period`](nonesuch_zone::Image::period)). Times are in seconds since
+    /// 1970 modulo 2^32.
     #[must_use]
     pub const fn of(period: ValidityPeriod, now: u32) -> Self {
         let ValidityPeriod { inception, expiration } = period;
@@ -46,7 +48,7 @@ impl Expiry {
             return Self::Expired { expiration, seconds: now.wrapping_sub(expiration) };
         }
         let left = expiration.wrapping_sub(now);
-        // Where no time is common to all signatures, only the days count.
+        // If no time is common to all signatures, only the three days apply.
         let validity = if serial::is_before(inception, expiration) {
             expiration.wrapping_sub(inception)
         } else {
@@ -61,13 +63,13 @@ impl Expiry {
         }
     }
 
-    /// Whether there is nothing to say.
+    /// Whether no warning is due.
     #[must_use]
     pub const fn is_far(self) -> bool {
         matches!(self, Self::Far { .. })
     }
 
-    /// Seconds after which it is another one: at least 1, at most a day.
+    /// Seconds until the state changes or is due again: at least 1, at most a day.
     #[must_use]
     pub fn next_look(self) -> u32 {
         match self {
@@ -98,7 +100,7 @@ impl fmt::Display for Expiry {
     }
 }
 
-/// A span of time in its largest unit of which there are two at least.
+/// A time span, shown in the largest unit of which it has at least two.
 struct Span(u32);
 
 impl fmt::Display for Span {
@@ -112,15 +114,16 @@ impl fmt::Display for Span {
     }
 }
 
-/// Says of one zone when its signatures come near their end, when they expire, and each day again.
+/// Warns about one zone when its signatures expire soon, when they have expired, and again each
+/// day.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExpiryWatch {
-    /// What was said last, and when.
+    /// The last warning and its time.
     said: Option<(Expiry, u32)>,
 }
 
 impl ExpiryWatch {
-    /// What is to be said at `now`, if anything.
+    /// The warning that is due at `now`; `None` if there is none.
     pub fn look(&mut self, period: ValidityPeriod, now: u32) -> Option<Expiry> {
         let expiry = Expiry::of(period, now);
         if expiry.is_far() {
@@ -156,7 +159,8 @@ mod tests {
             assert_eq!(Expiry::of(period, end), Expiry::Near { expiration: end, seconds: 0 });
             assert_eq!(Expiry::of(period, end + 1), Expiry::Expired { expiration: end, seconds: 1 });
         }
-        // Times go round, and signatures that have no time in common are near their end for three days.
+        // Times wrap around. If the signatures have no common time, the warning begins three days
+        // before the expiration.
         let wrapped = ValidityPeriod { inception: u32::MAX - DAY, expiration: 13 * DAY };
         assert_eq!(Expiry::of(wrapped, u32::MAX), Expiry::Far { seconds: 10 * DAY + 1 });
         let apart = ValidityPeriod { inception: NOON, expiration: NOON - 1 };

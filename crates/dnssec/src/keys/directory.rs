@@ -1,7 +1,9 @@
-//! The key files of a zone in a directory, as [`KeyFiles`]: names and texts that the caller has read.
+//! The key files of a zone in a directory, as [`KeyFiles`] with file names and texts that the
+//! caller passes.
 //!
-//! A key has two files, `K<zone>+<algorithm>+<tag>.key` and `.private`, as BIND names them. The names say which files are of a
-//! zone; the times in the private files say what each key does ([`KeyDirectory::zone_keys`]).
+//! A key has two files, `K<zone>+<algorithm>+<tag>.key` and `.private`, as in BIND. The file names
+//! determine the zone; the times in the private files determine the phase of each key
+//! ([`KeyDirectory::zone_keys`]).
 
 mod error;
 mod name;
@@ -18,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// The text of a file, or why it cannot be read; `None` where there is no such file.
+/// The text of a file, or the error of reading it; `None` if the file does not exist.
 pub type FileText = Option<io::Result<Zeroizing<String>>>;
 
 /// The two files of a key.
@@ -37,11 +39,11 @@ pub struct KeyFiles {
 pub struct KeyDirectory {
     path: PathBuf,
     zone: Name,
-    /// In the order of their names.
+    /// Sorted by name.
     files: Vec<KeyFiles>,
 }
 
-/// A key whose private file is not in the directory.
+/// A key without a private file in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfflineKey {
     /// The DNSKEY record.
@@ -50,14 +52,14 @@ pub struct OfflineKey {
     pub path: PathBuf,
 }
 
-/// The keys of a zone, by the times in their files.
+/// The keys of a zone, classified by the times in their files.
 #[derive(Debug, Default)]
 pub struct ZoneKeys {
-    /// The pairs that sign.
+    /// The key pairs that sign.
     pub pairs: Vec<KeyPair>,
     /// The keys without a private file.
     pub offline: Vec<OfflineKey>,
-    /// What the times say of the other keys, and of CDS and CDNSKEY records.
+    /// The other keys and the CDS and CDNSKEY records, according to the times.
     pub timing: Timing,
 }
 
@@ -72,10 +74,10 @@ impl ZoneKeys {
 }
 
 impl KeyDirectory {
-    /// Takes the files of the directory at `path`; those of other zones than `zone` are ignored.
+    /// The key files of `zone` in the directory at `path`. Ignores files of other zones.
     ///
     /// # Errors
-    /// [`KeyDirectoryError::NoKeys`] where `zone` has no `.key` file.
+    /// [`KeyDirectoryError::NoKeys`] if `zone` has no `.key` file.
     pub fn new(path: &Path, zone: &Name, mut files: Vec<KeyFiles>) -> Result<Self, KeyDirectoryError> {
         files.retain(|files| is_of_zone(&files.base, zone));
         if files.iter().all(|files| files.public.is_none()) {
@@ -85,10 +87,11 @@ impl KeyDirectory {
         Ok(Self { path: path.to_path_buf(), zone: zone.clone(), files })
     }
 
-    /// The keys by the times in their files at the time `at` (seconds since 1970); `None` ignores the times.
+    /// The keys, classified by the times in their files at `at` (seconds since 1970). `None`
+    /// ignores the times.
     ///
     /// # Errors
-    /// Where a file cannot be read or is malformed, or no key with a private file is active.
+    /// If a file cannot be read or is malformed, or if no key with a private file is active.
     pub fn zone_keys(self, at: Option<u32>) -> Result<ZoneKeys, KeyDirectoryError> {
         let mut reader = Reader::default();
         for files in self.files {
@@ -101,19 +104,20 @@ impl KeyDirectory {
         }
     }
 
-    /// The keys for signing a zone, as [`KeyDirectory::zone_keys`]. The `.key` files of key-signing keys are enough.
+    /// The keys for signing a zone, classified as in [`KeyDirectory::zone_keys`]. KSKs need only
+    /// their `.key` files.
     ///
     /// # Errors
-    /// As [`KeyDirectory::zone_keys`] and [`KeySet::new`], and where a file of a pair is missing.
+    /// As [`KeyDirectory::zone_keys`] and [`KeySet::new`], and if a file of a key pair is missing.
     pub fn key_set(self, at: Option<u32>) -> Result<KeySet, KeyDirectoryError> {
         if let Some(lone) = self.files.iter().find(|files| files.public.is_none()) {
-            // Without its public half the key would silently drop out of the zone.
+            // Without its `.key` file, the key would disappear from the zone without a message.
             let [_, path] = file_paths(&self.path, &lone.base);
             return Err(KeyDirectoryError::NoPublicFile { path });
         }
         let zone = self.zone.clone();
         let ZoneKeys { pairs, offline, timing } = self.zone_keys(at)?;
-        // The signatures of key-signing keys may come with the zone, which the signer checks.
+        // The signatures of KSKs may be part of the zone, which the signer checks.
         if let Some(key) = offline.iter().find(|key| pairs.is_empty() || !key.record.is_sep()) {
             return Err(KeyDirectoryError::NoPrivateFile { path: key.path.clone() });
         }
@@ -121,7 +125,8 @@ impl KeyDirectory {
         Ok(KeySet::new(&zone, pairs)?.with_offline(offline)?.with_timing(timing)?)
     }
 
-    /// The first time after `now` at which the times in the files change what a key does. Files that cannot be read have none.
+    /// The first time after `now` at which the phase of a key changes according to the times in the
+    /// files. Ignores files that cannot be read.
     #[must_use]
     pub fn next_event(&self, now: u32) -> Option<u32> {
         let keys = self.files.iter().filter(|files| files.public.is_some());
@@ -133,20 +138,20 @@ impl KeyDirectory {
     }
 }
 
-/// Reads the files of one key after the other.
+/// Reads the files of the keys one after another.
 #[derive(Default)]
 struct Reader {
     keys: ZoneKeys,
-    /// Whether there is a private file.
+    /// Whether a private file exists.
     has_private: bool,
-    /// The next key to become active, and when.
+    /// Base name of the next key that becomes active, and the time.
     next: Option<(String, u32)>,
 }
 
 impl Reader {
     fn read(&mut self, dir: &Path, files: KeyFiles, at: Option<u32>) -> Result<(), KeyDirectoryError> {
         let [key_path, private_path] = file_paths(dir, &files.base);
-        // A `.private` file alone is no key of the zone's DNSKEY RRset.
+        // Without a `.key` file, the key is not part of the DNSKEY RRset.
         let Some(public) = files.public else { return Ok(()) };
         let text = public.map_err(unreadable(&key_path))?;
         let record = read_record(&text, &files.base).map_err(in_file(&key_path))?;
@@ -171,7 +176,8 @@ impl Reader {
         let now = at.unwrap_or_default();
         let phase = times.phase(now);
         let timing = &mut self.keys.timing;
-        // The zone may have the form that the `.key` file has not: the file stays as it is when the key is revoked.
+        // The zone may have the record in the other form than the `.key` file: the revocation of a
+        // key does not change the file.
         let [usual, revoked] = record.both_forms();
         if phase == KeyPhase::Deleted {
             timing.sync.add(&usual, SyncPhase::Deleted);
@@ -199,7 +205,7 @@ impl Reader {
     }
 }
 
-/// The record of a `.key` file, which must be usable and the one that the file's name says.
+/// Reads the record of a `.key` file. The key must be usable and match the file name.
 fn read_record(text: &str, base: &str) -> Result<KeyRecord, KeyFileError> {
     let record = KeyRecord::parse(text)?;
     record.check_public()?;

@@ -1,25 +1,25 @@
-//! What is wrong with key files.
+//! Errors of key files.
 
 use nonesuch_crypto::{Algorithm, KeyError};
 use nonesuch_proto::{NameError, rdata};
 
-/// Why two files are no key pair.
+/// The reason why two files are not a key pair.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFileError {
-    /// The `.key` file holds no DNSKEY record.
+    /// The `.key` file has no DNSKEY record.
     #[error("the .key file holds no DNSKEY record (expected: \"example. IN DNSKEY 257 3 13 BASE64\")")]
     NoRecord,
-    /// The `.key` file holds more than one record.
+    /// The `.key` file has more than one record.
     #[error("the .key file holds more than one record: write each key to files of its own")]
     SecondRecord,
-    /// The owner is no name.
+    /// The owner is not a valid name.
     #[error("the owner in the .key file is no domain name: {0}")]
     Owner(NameError),
     /// The fields of the DNSKEY record are malformed.
     #[error("the DNSKEY record in the .key file is malformed: {0}")]
     Record(rdata::RdataFault),
-    /// The flags or the protocol are not those of a zone's key.
+    /// The flags or the protocol are not those of a zone key.
     #[error(
         "the .key file has flags {flags} and protocol {protocol}: a zone key has flags 256 or 257 and protocol 3"
     )]
@@ -29,13 +29,13 @@ pub enum KeyFileError {
         /// The protocol.
         protocol: u8,
     },
-    /// The public key is malformed, or of a kind that is not used.
+    /// The public key is malformed, or of an unsupported kind.
     #[error("the public key in the .key file: {0}; restore the file from a copy, or make another key")]
     Public(KeyError),
     /// The private key is unusable.
     #[error("the .private file: {0}; restore it from a copy")]
     Private(#[from] KeyError),
-    /// The two files are of different algorithms.
+    /// The two files have different algorithms.
     #[error(
         "the .key file is of algorithm {public}, the .private file of {private}: they are not of one key; restore the .key or .private file that belongs to the other"
     )]
@@ -45,32 +45,32 @@ pub enum KeyFileError {
         /// In the `.private` file.
         private: Algorithm,
     },
-    /// The two files hold different public keys.
+    /// The two files have different public keys.
     #[error(
         "the .key file holds the public key {public}, but the .private file belongs to {private}: they are not of one key; restore the .key or .private file that belongs to the other"
     )]
     PublicKey {
         /// Tag of the key in the `.key` file.
         public: u16,
-        /// Tag of the public key that belongs to the `.private` file.
+        /// Tag of the public key of the private key in the `.private` file.
         private: u16,
     },
-    /// A time of the key's life is malformed.
+    /// A time in the file is malformed.
     #[error(
         "the .private file has a malformed time, \"{event}: {value}\": expected YYYYMMDDHHmmSS; set it with dnssec-settime, or remove the line"
     )]
     Time {
         /// The event.
         event: &'static str,
-        /// The time as the file has it.
+        /// The text in the file.
         value: String,
     },
-    /// The files' name says another key.
+    /// The file name is the name of another key.
     #[error(
         "the files are named {found}, but hold the key {expected}: rename them, or restore the .key file if it was altered"
     )]
     BaseName {
-        /// Base name of the key that the files hold.
+        /// Base name of the key in the files.
         expected: String,
         /// Base name of the files.
         found: String,

@@ -1,11 +1,11 @@
-//! The DNSKEY record of a `.key` file by itself: all that a DS record needs (RFC 4034 §2 and §5).
+//! The DNSKEY record of a `.key` file, which is sufficient for a DS record (RFC 4034 §2 and §5).
 
 use super::{KeyFileError, KeyPair, PROTOCOL, REVOKE, SEP, ZONE_KEY, base_name, check_base_name, ds_rdata};
 use nonesuch_crypto::{Algorithm, DigestType, PrivateKey, PublicKey, key_tag};
 use nonesuch_proto::text::{Token, parse_ttl};
 use nonesuch_proto::{Class, Name, NameRef, Rtype, rdata};
 
-/// A DNSKEY record of a zone key, of any algorithm number.
+/// A DNSKEY record of a zone key, with any algorithm number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
     owner: Name,
@@ -15,10 +15,10 @@ pub struct KeyRecord {
 }
 
 impl KeyRecord {
-    /// Reads the text of a `.key` file.
+    /// Parses the text of a `.key` file.
     ///
     /// # Errors
-    /// Where there is not exactly one well-formed DNSKEY record of a zone key.
+    /// If the text is not exactly one well-formed DNSKEY record of a zone key.
     pub fn parse(key_file: &str) -> Result<Self, KeyFileError> {
         let (owner, rdata) = read_key_file(key_file.as_bytes())?;
         let [high, low, protocol, algorithm, ..] = *rdata.as_slice() else {
@@ -31,7 +31,7 @@ impl KeyRecord {
         Ok(Self { owner, flags, algorithm: Algorithm(algorithm), rdata })
     }
 
-    /// The record of a key pair.
+    /// The DNSKEY record of a key pair.
     #[must_use]
     pub fn of(pair: &KeyPair) -> Self {
         let (owner, flags, algorithm) = (pair.owner.clone(), pair.flags, pair.algorithm());
@@ -50,7 +50,7 @@ impl KeyRecord {
         self.flags
     }
 
-    /// The algorithm; perhaps an unknown one.
+    /// The algorithm number, which may be unknown.
     #[must_use]
     pub const fn algorithm(&self) -> Algorithm {
         self.algorithm
@@ -68,13 +68,13 @@ impl KeyRecord {
         self.rdata.get(4..).unwrap_or_default()
     }
 
-    /// Length of the key in bits, as [`PublicKey::bits`]; `None` where the key cannot be used.
+    /// Length of the key in bits, as [`PublicKey::bits`]; `None` if the key cannot be used.
     #[must_use]
     pub fn bits(&self) -> Option<u32> {
         PublicKey::parse(self.algorithm, self.public_key()).ok().map(|key| key.bits())
     }
 
-    /// Checks that signatures can be verified with the public key, as [`PublicKey::parse`].
+    /// Checks that the public key can verify signatures, as [`PublicKey::parse`].
     ///
     /// # Errors
     /// [`KeyFileError::Public`] with the reason.
@@ -88,7 +88,7 @@ impl KeyRecord {
         key_tag(&self.rdata)
     }
 
-    /// Whether the SEP flag is set: a KSK or CSK.
+    /// Whether the key has the SEP flag, that is, is a KSK or CSK.
     #[must_use]
     pub const fn is_sep(&self) -> bool {
         self.flags & SEP != 0
@@ -129,21 +129,21 @@ impl KeyRecord {
     /// As [`KeyPair::check_base_name`].
     ///
     /// # Errors
-    /// [`KeyFileError::BaseName`] where the files belong to another key.
+    /// [`KeyFileError::BaseName`] if `found` is the name of another key.
     pub fn check_base_name(&self, found: &str) -> Result<(), KeyFileError> {
         check_base_name(self.base_name(), found)
     }
 
-    /// RDATA of the key's DS record; `None` where the digest type is unknown.
+    /// RDATA of the DS record of the key; `None` if the digest type is unknown.
     #[must_use]
     pub fn ds_rdata(&self, digest_type: DigestType) -> Option<Vec<u8>> {
         ds_rdata(self.owner.view(), &self.rdata, digest_type)
     }
 
-    /// The pair of this record and the private key that belongs to it.
+    /// The key pair of this record and its private key.
     ///
     /// # Errors
-    /// Where the private key is another one's.
+    /// If `private` is not the private key of this record.
     pub fn join(self, private: PrivateKey) -> Result<KeyPair, KeyFileError> {
         if self.algorithm != private.algorithm() {
             return Err(KeyFileError::Algorithm { public: self.algorithm, private: private.algorithm() });
@@ -157,11 +157,12 @@ impl KeyRecord {
     }
 }
 
-/// Owner and RDATA of the one DNSKEY record; TTL and class may be missing, in either order.
+/// Owner and RDATA of the only DNSKEY record. TTL and class are optional and in any order.
 fn read_key_file(text: &[u8]) -> Result<(Name, Vec<u8>), KeyFileError> {
     let tokens = tokenize(text);
     let (owner, mut rest) = tokens.split_first().ok_or(KeyFileError::NoRecord)?;
-    // A tool may write a relative owner without the final dot: key files have no origin other than the root.
+    // Some tools write an owner without the final dot. A key file has no origin, so the owner is
+    // absolute.
     let owner = Name::from_text(owner.octets, Some(NameRef::ROOT)).map_err(KeyFileError::Owner)?;
     while let [token, tail @ ..] = rest {
         rest = tail;
@@ -177,7 +178,7 @@ fn read_key_file(text: &[u8]) -> Result<(Name, Vec<u8>), KeyFileError> {
 }
 
 fn read_rdata(tokens: &[Token<'_>]) -> Result<Vec<u8>, KeyFileError> {
-    // Base64 has no such word: a second record begins here.
+    // `DNSKEY` as a token cannot be part of the Base64 text: a second record begins here.
     if tokens.iter().any(|token| token.octets.eq_ignore_ascii_case(b"DNSKEY")) {
         return Err(KeyFileError::SecondRecord);
     }
@@ -187,7 +188,8 @@ fn read_rdata(tokens: &[Token<'_>]) -> Result<Vec<u8>, KeyFileError> {
     Ok(out)
 }
 
-/// Splits at blanks, line ends and parentheses; leaves comments out. A backslash takes the next octet's meaning.
+/// Splits the text at blanks, line ends and parentheses, and omits comments. A backslash makes the
+/// next octet part of the token.
 fn tokenize(text: &[u8]) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut at = 0;

@@ -1,17 +1,17 @@
-//! What a key is used for, by the other keys of its zone.
+//! The role of a key, which depends on the other keys of its zone.
 
 use super::{REVOKE, SEP, ZONE_KEY};
 use nonesuch_crypto::Algorithm;
 use std::fmt;
 
-/// Which RRsets a key signs (RFC 9499 §10).
+/// The RRsets that a key signs (RFC 9499 §10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// DNSKEY, CDS and CDNSKEY alone: a key-signing key.
+    /// Key-signing key: signs only DNSKEY, CDS and CDNSKEY.
     Ksk,
-    /// All others: a zone-signing key.
+    /// Zone-signing key: signs all other RRsets.
     Zsk,
-    /// All of them: a combined signing key.
+    /// Combined signing key: signs all RRsets.
     Csk,
 }
 
@@ -25,10 +25,11 @@ impl fmt::Display for Role {
     }
 }
 
-/// The role of each key of one zone, given as algorithm and DNSKEY flags.
+/// The role of each key of one zone. Each key is a pair of algorithm and DNSKEY flags.
 ///
-/// For each algorithm: a SEP key signs the keys and another key the data; where an algorithm has keys of one kind only,
-/// they sign both. A revoked key signs the keys alone (RFC 5011 §2.1).
+/// For each algorithm, a key with the SEP flag signs the key set, and a key without it signs the
+/// data. If all keys of an algorithm are of the same kind, they sign both. A revoked key signs only
+/// the key set (RFC 5011 §2.1).
 #[must_use]
 pub fn roles(keys: &[(Algorithm, u16)]) -> Vec<Role> {
     let is_revoked = |flags: u16| flags & REVOKE != 0;
@@ -56,7 +57,7 @@ pub(crate) struct PublishedKey<'k> {
     pub(crate) role: Role,
 }
 
-/// The zone keys among DNSKEY RDATA; others have no role (RFC 4034 §2.1.1).
+/// The zone keys in DNSKEY RDATA, with their roles; other keys have no role (RFC 4034 §2.1.1).
 pub(crate) fn published_roles(dnskeys: &[Vec<u8>]) -> Vec<PublishedKey<'_>> {
     let read = |rdata: &'_ [u8]| match rdata {
         [high, low, _, algorithm, _, ..] => Some((Algorithm(*algorithm), u16::from_be_bytes([*high, *low]))),

@@ -1,17 +1,17 @@
-//! The keys of one zone and which of them signs what.
+//! The keys of one zone, and the RRsets that each of them signs.
 
 use super::{KeyPair, KeyPhase, KeyRecord, Role, SEP, SyncKeys, ZONE_KEY, describe_keys, roles};
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Name, Rtype};
 
-/// Why keys cannot sign a zone.
+/// The reason why keys cannot sign a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeySetError {
-    /// There is no key.
+    /// The set has no key.
     #[error("there is no key for the zone {0}: make one with `nonesuch key generate {0}`")]
     NoKey(Name),
-    /// A key is another zone's.
+    /// A key belongs to another zone.
     #[error("key {tag} belongs to the zone {owner}, not to {zone}: give the keys of {zone} only")]
     WrongZone {
         /// The zone to be signed.
@@ -21,7 +21,7 @@ pub enum KeySetError {
         /// The key's tag.
         tag: u16,
     },
-    /// A key has not the zone key flag (RFC 4034 §2.1.1).
+    /// A key does not have the Zone Key flag (RFC 4034 §2.1.1).
     #[error("key {tag} of {zone} is no zone key (flags {flags}): its flags must be 256 or 257")]
     NotAZoneKey {
         /// The zone.
@@ -39,7 +39,7 @@ pub enum KeySetError {
         /// The algorithm.
         algorithm: Algorithm,
     },
-    /// One key stands there under two algorithm numbers, an algorithm and its alias.
+    /// The same key has two algorithm numbers, those of an algorithm and of its alias.
     #[error(
         "one key of {zone} has two algorithm numbers, {first} and {second}: make another key for one of them"
     )]
@@ -51,7 +51,7 @@ pub enum KeySetError {
         /// The higher number.
         second: Algorithm,
     },
-    /// Keys are published whose work no active key does.
+    /// Keys are published, and no active key signs the RRsets that these keys would sign.
     #[error(
         "{} of {zone}, of algorithm {algorithm}, {} published but not active at this time, and no active key of the \
          algorithm {work} (`nonesuch key list` shows the times): activate a key with dnssec-settime, make one with `nonesuch key \
@@ -65,10 +65,10 @@ pub enum KeySetError {
         algorithm: Algorithm,
         /// Tags of the keys.
         tags: Vec<u16>,
-        /// What the keys would do: `signs the DNSKEY RRset`.
+        /// The function of the keys: `signs the DNSKEY RRset` or `signs the zone`.
         work: &'static str,
     },
-    /// Two keys have one algorithm and tag.
+    /// Two keys have the same algorithm and key tag.
     #[error("two keys of {zone} have algorithm {algorithm} and tag {tag}: remove one of them")]
     SameTag {
         /// The zone.
@@ -83,29 +83,31 @@ pub enum KeySetError {
 /// A key that is published and does not sign.
 #[derive(Clone, Debug)]
 pub struct PassiveKey {
-    /// Its record.
+    /// Its DNSKEY record.
     pub record: KeyRecord,
     /// Its phase.
     pub phase: KeyPhase,
 }
 
-/// What the times in key files say of the keys that do not sign, and of CDS and CDNSKEY records.
+/// The keys that do not sign and the CDS and CDNSKEY records, according to the times in key files.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
     /// Keys that are published and do not sign.
     pub passive: Vec<PassiveKey>,
-    /// RDATA of DNSKEY records that are not published: of deleted keys, and of revoked keys without the REVOKE flag.
+    /// RDATA of DNSKEY records that are not published: those of deleted keys, and those of revoked
+    /// keys without the REVOKE flag.
     pub withdrawn: Vec<Vec<u8>>,
-    /// Keys whose CDS and CDNSKEY records are published or withdrawn.
+    /// Keys with times for the publication or withdrawal of their CDS and CDNSKEY records.
     pub sync: SyncKeys,
 }
 
-/// The keys that sign one zone, at least one, by algorithm, KSKs first, and tag.
+/// The keys that sign one zone, at least one, sorted by algorithm, then KSKs first, then by key
+/// tag.
 #[derive(Debug)]
 pub struct KeySet {
     zone: Name,
     keys: Vec<KeyPair>,
-    /// Keys that are published and whose private halves are elsewhere.
+    /// Keys that are published and have their private keys elsewhere.
     offline: Vec<KeyRecord>,
     timing: Timing,
     /// Indices of the keys that sign DNSKEY, CDS and CDNSKEY RRsets.
@@ -115,11 +117,12 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// Gathers the keys of `zone`.
+    /// The key set of `zone`.
     ///
     /// # Errors
-    /// Where there is no key, one is of another zone or no zone key, an algorithm has revoked keys only, two keys
-    /// cannot be told apart in an RRSIG, or one key stands there under two numbers.
+    /// If there is no key, a key belongs to another zone or is not a zone key, all keys of an
+    /// algorithm are revoked, two keys have the same algorithm and key tag, or the same key has two
+    /// algorithm numbers.
     pub fn new(zone: &Name, mut keys: Vec<KeyPair>) -> Result<Self, KeySetError> {
         if keys.is_empty() {
             return Err(KeySetError::NoKey(zone.clone()));
@@ -141,11 +144,11 @@ impl KeySet {
         })
     }
 
-    /// Adds keys that are published and whose private halves are elsewhere: a key-signing key whose signatures come with the
-    /// zone.
+    /// Adds keys that are published and have their private keys elsewhere: KSKs whose signatures
+    /// are part of the zone.
     ///
     /// # Errors
-    /// Where one is of another zone.
+    /// If a key belongs to another zone.
     pub fn with_offline(mut self, records: Vec<KeyRecord>) -> Result<Self, KeySetError> {
         if let Some(record) = records.iter().find(|record| *record.owner() != self.zone) {
             let (zone, owner, tag) = (self.zone, record.owner().clone(), record.tag());
@@ -155,10 +158,12 @@ impl KeySet {
         Ok(self)
     }
 
-    /// Adds what the times in the key files say. Call it after [`KeySet::with_offline`].
+    /// Adds the classification by the times in the key files. Call it after
+    /// [`KeySet::with_offline`].
     ///
     /// # Errors
-    /// [`KeySetError::NotActive`] where keys are published and none does their work: the zone would not validate.
+    /// [`KeySetError::NotActive`] if keys are published and no active key signs in their place; the
+    /// zone would be bogus.
     pub fn with_timing(mut self, timing: Timing) -> Result<Self, KeySetError> {
         for key in &timing.passive {
             self.check_passive(key.record.algorithm(), &timing)?;
@@ -167,13 +172,13 @@ impl KeySet {
         Ok(self)
     }
 
-    /// Checks that active keys of `algorithm` do the work of the passive ones.
+    /// Checks that active keys of `algorithm` sign in place of the passive ones.
     fn check_passive(&self, algorithm: Algorithm, timing: &Timing) -> Result<(), KeySetError> {
         let active = || self.keys.iter().filter(|key| key.algorithm() == algorithm && !key.is_revoked());
         let offline = || self.offline.iter().filter(|key| key.algorithm() == algorithm);
         let passive = || timing.passive.iter().filter(|key| key.record.algorithm() == algorithm);
         let sep = passive().filter(|key| key.record.flags() & SEP != 0);
-        // Keys that have not begun to sign take nothing from a combined signing key.
+        // Keys that do not sign yet do not change the role of a combined signing key.
         let others = passive().filter(|key| {
             key.record.flags() & SEP == 0 && (key.phase == KeyPhase::Inactive || active().next().is_none())
         });
@@ -194,19 +199,19 @@ impl KeySet {
         }
     }
 
-    /// What the times in the key files say.
+    /// The classification by the times in the key files.
     #[must_use]
     pub const fn timing(&self) -> &Timing {
         &self.timing
     }
 
-    /// The keys that are published and whose private halves are elsewhere.
+    /// The keys that are published and have their private keys elsewhere.
     #[must_use]
     pub fn offline(&self) -> &[KeyRecord] {
         &self.offline
     }
 
-    /// Has all keys draw fresh randomness for every signature, as [`KeyPair::hedge`].
+    /// Makes all further signatures hedged, with fresh randomness, as [`KeyPair::hedge`].
     pub fn hedge(&mut self) {
         self.keys.iter_mut().for_each(KeyPair::hedge);
     }
@@ -223,8 +228,8 @@ impl KeySet {
         &self.keys
     }
 
-    /// Indices into [`KeySet::keys`] of the keys that sign RRsets of `rtype`, at least one of each algorithm
-    /// (RFC 4035 §2.2, RFC 7344 §4.1 for CDS and CDNSKEY).
+    /// Indexes in [`KeySet::keys`] of the keys that sign RRsets of `rtype`, at least one for each
+    /// algorithm (RFC 4035 §2.2; RFC 7344 §4.1 for CDS and CDNSKEY).
     #[must_use]
     pub fn signers(&self, rtype: Rtype) -> &[usize] {
         match rtype {
@@ -233,7 +238,8 @@ impl KeySet {
         }
     }
 
-    /// The keys that the parent's DS RRset should name: those that sign the DNSKEY RRset, without revoked ones.
+    /// The keys for the DS RRset in the parent: those that sign the DNSKEY RRset, without revoked
+    /// ones.
     pub fn secure_entry_points(&self) -> impl Iterator<Item = &KeyPair> {
         self.for_keys.iter().map(|index| &self.keys[*index]).filter(|key| !key.is_revoked())
     }
@@ -245,7 +251,8 @@ impl KeySet {
     }
 }
 
-/// A key is never used under two numbers: an alias marks zones whose keys nobody may take for others.
+/// Checks that no key has two algorithm numbers. A key with an alias number must not also occur
+/// with the original number.
 fn check_numbers(zone: &Name, keys: &[KeyPair]) -> Result<(), KeySetError> {
     for (place, key) in keys.iter().enumerate() {
         let (first, public) = (key.algorithm(), key.private().public_key());
@@ -282,7 +289,7 @@ fn check_tags(zone: &Name, keys: &[KeyPair]) -> Result<(), KeySetError> {
     Ok(())
 }
 
-/// Indices of the keys that sign DNSKEY, CDS and CDNSKEY RRsets, and of those that sign all others.
+/// Indexes of the keys that sign DNSKEY, CDS and CDNSKEY RRsets, and of those that sign all others.
 fn assign_roles(zone: &Name, keys: &[KeyPair]) -> Result<(Vec<usize>, Vec<usize>), KeySetError> {
     for key in keys {
         let algorithm = key.algorithm();

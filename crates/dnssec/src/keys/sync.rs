@@ -1,20 +1,22 @@
-//! CDS and CDNSKEY records (RFC 7344) by the times in key files.
+//! CDS and CDNSKEY records (RFC 7344) according to the times in key files.
 
 use super::{REVOKE, SyncPhase, ds_rdata};
 use nonesuch_crypto::DigestType;
 use nonesuch_proto::NameRef;
 
-/// RDATA of the CDS record that asks for the removal of all DS records (RFC 8078 §4).
+/// RDATA of the CDS record that requests the deletion of all DS records (RFC 8078 §4).
 pub(crate) const DELETE_CDS: [u8; 5] = [0, 0, 0, 0, 0];
-/// RDATA of the CDNSKEY record that does.
+/// RDATA of the CDNSKEY record that requests the deletion of all DS records (RFC 8078 §4).
 pub(crate) const DELETE_CDNSKEY: [u8; 5] = [0, 0, 3, 0, 0];
 
-/// The keys whose files say when their CDS and CDNSKEY records are published and withdrawn, as DNSKEY RDATA.
+/// The keys (DNSKEY RDATA) with times for the publication or withdrawal of their CDS and CDNSKEY
+/// records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncKeys(Vec<(Vec<u8>, SyncPhase)>);
 
 impl SyncKeys {
-    /// Adds a key, if its times say anything and it is not revoked: the parent drops the DS records of revoked keys.
+    /// Adds a key with its phase; does nothing for [`SyncPhase::Unset`]. A revoked key counts as
+    /// [`SyncPhase::Deleted`], because the parent removes the DS records of revoked keys.
     pub fn add(&mut self, dnskey: &[u8], phase: SyncPhase) {
         let flags = dnskey.first_chunk().map_or(0, |flags| u16::from_be_bytes(*flags));
         let phase = if flags & REVOKE == 0 { phase } else { SyncPhase::Deleted };
@@ -29,17 +31,18 @@ impl SyncKeys {
         !self.0.iter().any(|(_, phase)| matches!(phase, SyncPhase::Published | SyncPhase::Deleted))
     }
 
-    /// The keys, and what their times say.
+    /// The keys and their phases.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], SyncPhase)> {
         self.0.iter().map(|(key, phase)| (key.as_slice(), *phase))
     }
 
     /// RDATA of the CDS RRset and of the CDNSKEY RRset of the zone at `apex`.
     ///
-    /// With `entry_points` (DNSKEY RDATA), the records of these keys replace those of the zone, `present`. Records of keys whose
-    /// time of withdrawal has passed are removed, and records of keys in their time of publication are added. A key of
-    /// `entry_points` whose time of publication has not come is left out. Where `present` asks for the removal of all DS records and is
-    /// not replaced, it has no other record.
+    /// `present` has the CDS and CDNSKEY records of the zone. With `entry_points` (DNSKEY RDATA),
+    /// the records of these keys replace them. The result omits the records of keys after their
+    /// withdrawal time, and has the records of keys after their publication time. It omits a key of
+    /// `entry_points` before its publication time. If `present` requests the deletion of all DS
+    /// records and is not replaced, the result has no other record.
     #[must_use]
     pub fn records(
         &self,
@@ -49,7 +52,7 @@ impl SyncKeys {
     ) -> [Vec<Vec<u8>>; 2] {
         let [mut cds, mut cdnskeys] =
             if entry_points.is_some() { <[Vec<Vec<u8>>; 2]>::default() } else { present };
-        // RFC 8078 §4: such a record is the only one of its RRset.
+        // RFC 8078 §4: a deletion record is the only record of its RRset.
         if cds.iter().any(|rdata| *rdata == DELETE_CDS)
             || cdnskeys.iter().any(|rdata| *rdata == DELETE_CDNSKEY)
         {
@@ -65,7 +68,7 @@ impl SyncKeys {
         let is_timed = |key: &[u8]| self.0.iter().any(|(timed, _)| timed == key);
         let usual = entry_points.unwrap_or_default().iter().map(Vec::as_slice).filter(|key| !is_timed(key));
         for key in usual.chain(of(SyncPhase::Published)) {
-            // The one digest that every validator knows (RFC 8624 §3.3).
+            // All validators support this digest type (RFC 8624 §3.3).
             let ds = ds_rdata(apex, key, DigestType::SHA256);
             cds.extend(ds.filter(|ds| !cds.contains(ds)));
             if !cdnskeys.iter().any(|rdata| rdata == key) {
@@ -76,7 +79,7 @@ impl SyncKeys {
     }
 }
 
-/// Whether CDS RDATA is that of `dnskey`, by whatever digest.
+/// Whether the CDS RDATA are a digest of `dnskey`, with any digest type.
 fn is_ds_of(apex: NameRef<'_>, cds: &[u8], dnskey: &[u8]) -> bool {
     cds.get(3).is_some_and(|digest| ds_rdata(apex, dnskey, DigestType(*digest)).as_deref() == Some(cds))
 }
@@ -105,7 +108,7 @@ mod tests {
         let expected = [vec![ds(&key(4)), ds(&key(1))], vec![key(4), key(1)]];
         assert_eq!(keys.records(apex.view(), present.clone(), Some(&entry_points)), expected);
         assert!(!keys.is_empty());
-        // RFC 8078 §4: the request to remove all DS records stands alone.
+        // RFC 8078 §4: the deletion record is the only record.
         let removal = [vec![DELETE_CDS.to_vec()], vec![DELETE_CDNSKEY.to_vec()]];
         assert_eq!(keys.records(apex.view(), removal.clone(), None), removal);
         let by_cds = [vec![DELETE_CDS.to_vec(), ds(&key(9))], vec![key(9)]];

@@ -1,36 +1,37 @@
-//! Timing metadata of key files: when a key is published, signs, is revoked and is withdrawn, as BIND's tools write it
-//! (`dnssec-keygen`, `dnssec-settime`) and `dnssec-signzone -S` follows it. The `.private` file has the times; what the `.key`
-//! file repeats in comments is for people.
+//! Timing metadata in key files: when a key is published, signs, is revoked and is withdrawn. The
+//! format is that of BIND's tools (`dnssec-keygen`, `dnssec-settime`), and the rules are those of
+//! `dnssec-signzone -S`. The times are in the `.private` file; the comments in the `.key` file
+//! repeat them for human readers.
 
 use super::KeyFileError;
 use nonesuch_proto::timestamp;
 use std::fmt;
 use std::fmt::Write as _;
 
-/// An event in the life of a key.
+/// An event in the lifetime of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyEvent {
     /// The key was generated.
     Created,
-    /// Its DNSKEY record is published from here on.
+    /// Start of the publication of the DNSKEY record.
     Publish,
-    /// It signs from here on.
+    /// The key starts to sign.
     Activate,
-    /// It is revoked (RFC 5011 §2.1) from here on.
+    /// The key is revoked (RFC 5011 §2.1).
     Revoke,
-    /// It signs until here.
+    /// The key stops signing.
     Inactive,
-    /// Its DNSKEY record is published until here.
+    /// End of the publication of the DNSKEY record.
     Delete,
     /// The parent publishes its DS record.
     DsPublish,
-    /// Its CDS and CDNSKEY records (RFC 7344) are published from here on.
+    /// Start of the publication of the CDS and CDNSKEY records (RFC 7344).
     SyncPublish,
-    /// They are published until here.
+    /// End of the publication of the CDS and CDNSKEY records.
     SyncDelete,
 }
 
-/// All events, in the order in which BIND writes them.
+/// All events, in the order of BIND's files.
 const EVENTS: [KeyEvent; 9] = [
     KeyEvent::Created,
     KeyEvent::Publish,
@@ -43,7 +44,7 @@ const EVENTS: [KeyEvent; 9] = [
     KeyEvent::SyncDelete,
 ];
 
-/// The events whose times decide what a key does.
+/// The events that determine the phase of a key.
 const DECISIVE: [KeyEvent; 7] = [
     KeyEvent::Publish,
     KeyEvent::Activate,
@@ -72,20 +73,20 @@ impl KeyEvent {
     }
 }
 
-/// What a key does at one time.
+/// The phase of a key at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyPhase {
-    /// It is not published yet.
+    /// The key is not published yet.
     Future,
-    /// It is published and does not sign yet.
+    /// The key is published and does not sign yet.
     Published,
-    /// It is published and signs.
+    /// The key is published and signs.
     Active,
-    /// It is published and does not sign any longer.
+    /// The key is published and no longer signs.
     Inactive,
-    /// It is published with the REVOKE flag, and signs the DNSKEY RRset (RFC 5011 §2.1).
+    /// The key is published with the REVOKE flag, and signs the DNSKEY RRset (RFC 5011 §2.1).
     Revoked,
-    /// It is not published any longer.
+    /// The key is no longer published.
     Deleted,
 }
 
@@ -116,25 +117,25 @@ impl fmt::Display for KeyPhase {
     }
 }
 
-/// What the times of a key say of its CDS and CDNSKEY records at one time.
+/// The phase of the CDS and CDNSKEY records of a key at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPhase {
-    /// Nothing.
+    /// The file has no times for these records.
     Unset,
-    /// They are not published yet.
+    /// The records are not published yet.
     Future,
-    /// They are published.
+    /// The records are published.
     Published,
-    /// They are withdrawn.
+    /// The records are withdrawn.
     Deleted,
 }
 
-/// The times of a key's life, in seconds since 1970.
+/// The times of the events of a key, in seconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyTimes([Option<u32>; EVENTS.len()]);
 
 impl KeyTimes {
-    /// The times of a key that is published and signs from `since` on.
+    /// The times of a key that is published and signs since `since` (seconds since 1970).
     #[must_use]
     pub fn active_since(since: u32) -> Self {
         let mut times = Self::default();
@@ -144,15 +145,15 @@ impl KeyTimes {
         times
     }
 
-    /// The times in a `.private` file; `None` where it has none, as ldns and PowerDNS write it.
+    /// The times in a `.private` file; `None` if it has none, as in files of ldns and PowerDNS.
     ///
     /// # Errors
-    /// [`KeyFileError::Time`] where a time is malformed.
+    /// [`KeyFileError::Time`] if a time is malformed.
     pub fn of_file(private_file: &str) -> Result<Option<Self>, KeyFileError> {
         let mut times = Self::default();
         for (name, value) in private_file.lines().filter_map(|line| line.split_once(':')) {
             let Some(event) = EVENTS.into_iter().find(|event| event.name() == name.trim()) else { continue };
-            // BIND may add the date in words behind it.
+            // BIND may add the date as text after the digits.
             let digits = value.split_whitespace().next();
             let time = digits.and_then(|digits| timestamp::parse_absolute(digits.as_bytes()));
             let malformed = || KeyFileError::Time { event: event.name(), value: value.trim().to_owned() };
@@ -161,14 +162,15 @@ impl KeyTimes {
         Ok((times != Self::default()).then_some(times))
     }
 
-    /// The time of an event; `None` where it is not set.
+    /// The time of an event; `None` if it is not set.
     #[must_use]
     pub const fn get(&self, event: KeyEvent) -> Option<u32> {
         self.0[event as usize]
     }
 
-    /// What the key does at `now`, by the rules of dnssec-signzone(1), option -S. A key with none of the times is published and
-    /// signs; one that is not published never signs, since no validator could verify its signatures.
+    /// The phase of the key at `now`, according to the rules of dnssec-signzone(1), option -S. A
+    /// key without any of the times is published and signs. A key that is not published never
+    /// signs, because no validator could verify its signatures.
     #[must_use]
     pub fn phase(&self, now: u32) -> KeyPhase {
         use KeyEvent::{Activate, Delete, Inactive, Publish, Revoke};
@@ -176,7 +178,7 @@ impl KeyTimes {
             return KeyPhase::Active;
         }
         let is_past = |event| self.get(event).is_some_and(|time| time <= now);
-        // A time of activation alone means: publish now.
+        // A key with an activation time and no publication time is published at once.
         let is_published = match self.get(Publish) {
             Some(publish) => publish <= now,
             None => self.get(Activate).is_some(),
@@ -191,7 +193,8 @@ impl KeyTimes {
         }
     }
 
-    /// What the times say of the key's CDS and CDNSKEY records at `now`. Those of a deleted key are withdrawn.
+    /// The phase of the CDS and CDNSKEY records of the key at `now`. Those of a deleted key are
+    /// withdrawn.
     #[must_use]
     pub fn sync_phase(&self, now: u32) -> SyncPhase {
         let (publish, delete) = (self.get(KeyEvent::SyncPublish), self.get(KeyEvent::SyncDelete));
@@ -204,14 +207,14 @@ impl KeyTimes {
         }
     }
 
-    /// The first event after `now` that changes what the key does, and its time.
+    /// The first event after `now` that changes the phase of the key, and its time.
     #[must_use]
     pub fn next_event(&self, now: u32) -> Option<(KeyEvent, u32)> {
         let times = DECISIVE.iter().filter_map(|event| Some((*event, self.get(*event)?)));
         times.filter(|(_, time)| *time > now).min_by_key(|(_, time)| *time)
     }
 
-    /// Appends the lines of a `.private` file.
+    /// Appends the lines for a `.private` file.
     pub(super) fn push_private(&self, text: &mut String) {
         for (event, seconds) in self.set() {
             push_time(event, seconds, text);
@@ -219,24 +222,24 @@ impl KeyTimes {
         }
     }
 
-    /// The comments of a `.key` file, which say the date in words too.
+    /// The comments for a `.key` file, which also have the date as text.
     pub(super) fn comments(&self) -> String {
         let mut text = String::new();
         for (event, seconds) in self.set() {
             text.push_str("; ");
             push_time(event, seconds, &mut text);
-            // Writing to a string does not fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, " ({})", Words(seconds));
         }
         text
     }
 
-    /// The events whose times are set, in the order in which BIND writes them, and the times.
+    /// The events with a time, in the order of BIND's files, and their times.
     pub fn set(&self) -> impl Iterator<Item = (KeyEvent, u32)> + '_ {
         EVENTS.into_iter().filter_map(|event| Some((event, self.get(event)?)))
     }
 
-    /// Number of the times that are set.
+    /// The number of events with a time.
     pub(super) fn len(&self) -> usize {
         self.set().count()
     }
@@ -250,7 +253,7 @@ fn push_time(event: KeyEvent, seconds: u32, text: &mut String) {
     }
 }
 
-/// A time in UTC as BIND writes it behind the digits: `Thu Jan  1 00:00:00 2026`.
+/// A time in UTC in the text form of BIND's files: `Thu Jan  1 00:00:00 2026`.
 struct Words(u32);
 
 impl fmt::Display for Words {
@@ -262,7 +265,7 @@ impl fmt::Display for Words {
         timestamp::push(self.0, &mut digits);
         let field =
             |from: usize, to: usize| digits[from..to].iter().fold(0, |n, d| n * 10 + usize::from(d - b'0'));
-        // 1970 began on a Thursday.
+        // 1 January 1970 was a Thursday.
         let (weekday, month) = (DAYS[(self.0 / 86_400 % 7) as usize], MONTHS[(field(4, 6) - 1) % 12]);
         let (day, hour, minute, second) = (field(6, 8), field(8, 10), field(10, 12), field(12, 14));
         write!(f, "{weekday} {month} {day:2} {hour:02}:{minute:02}:{second:02} {:04}", field(0, 4))
@@ -293,7 +296,7 @@ mod tests {
             (&[(Publish, 0), (Activate, 1)], KeyPhase::Published),
             (&[(Publish, 0)], KeyPhase::Published),
             (&[(Publish, 1), (Activate, 2)], KeyPhase::Future),
-            // No validator could verify what an unpublished key signs.
+            // No validator could verify signatures of an unpublished key.
             (&[(Publish, 1), (Activate, -1)], KeyPhase::Future),
             (&[(Activate, 1)], KeyPhase::Published),
             (&[(Activate, -1)], KeyPhase::Active),
@@ -347,7 +350,7 @@ mod tests {
         let file = "Private-key-format: v1.3\nPublish: 20260101000000 (Thu Jan  1 00:00:00 2026)\nInactive: tomorrow\n";
         let error = KeyTimes::of_file(file).unwrap_err();
         assert_eq!(error, KeyFileError::Time { event: "Inactive", value: "tomorrow".to_owned() });
-        // Taken for seconds, or modulo 2^32, these would be long past.
+        // As a number of seconds, or modulo 2^32, these times would be in the distant past.
         for value in ["20271231", "1830211200", "21070101000000", "19691231235959"] {
             let error = KeyTimes::of_file(&format!("Inactive: {value}\n")).unwrap_err();
             assert_eq!(error, KeyFileError::Time { event: "Inactive", value: value.to_owned() });

@@ -1,5 +1,5 @@
-//! The public half of an NSEC5 key: the NSEC5KEY record (draft-vcelak-nsec5, section 5), and the names of the files of
-//! the private half.
+//! The NSEC5KEY record with the public key of a VRF key (draft-vcelak-nsec5, section 5), and the
+//! names of the files with the private key and with the proofs.
 
 use super::push_file_name;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError, VrfPrivateKey, VrfPublicKey};
@@ -7,7 +7,7 @@ use nonesuch_crypto::{Algorithm, key_tag};
 use nonesuch_proto::Name;
 use std::fmt::Write as _;
 
-/// An NSEC5KEY record: NSEC5 algorithm and public key, of any algorithm number.
+/// An NSEC5KEY record: NSEC5 algorithm and public key, with any algorithm number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Nsec5Key {
     /// At least one octet.
@@ -15,7 +15,7 @@ pub struct Nsec5Key {
 }
 
 impl Nsec5Key {
-    /// The record of a private key.
+    /// The NSEC5KEY record for a private key.
     #[must_use]
     pub fn of(key: &VrfPrivateKey) -> Self {
         let mut rdata = vec![key.algorithm().0];
@@ -23,13 +23,13 @@ impl Nsec5Key {
         Self { rdata }
     }
 
-    /// Takes the RDATA of an NSEC5KEY record; `None` where they are empty.
+    /// The record with this RDATA; `None` if they are empty.
     #[must_use]
     pub fn from_rdata(rdata: &[u8]) -> Option<Self> {
         (!rdata.is_empty()).then(|| Self { rdata: rdata.to_vec() })
     }
 
-    /// The RDATA: algorithm in one octet, public key.
+    /// The RDATA: one octet with the algorithm, then the public key.
     #[must_use]
     pub fn rdata(&self) -> &[u8] {
         &self.rdata
@@ -41,8 +41,9 @@ impl Nsec5Key {
         VrfAlgorithm(self.rdata[0])
     }
 
-    /// The key tag: the sum of RFC 4034 appendix B over the RDATA, for every algorithm number. The exception of appendix
-    /// B.1 is for DNSSEC's algorithm 1; NSEC5's is another one.
+    /// The key tag: the sum of RFC 4034 appendix B over the RDATA, for all algorithm numbers. The
+    /// exception of appendix B.1 applies only to DNSSEC algorithm 1; algorithm 1 of NSEC5 is
+    /// another one.
     #[must_use]
     pub fn tag(&self) -> u16 {
         key_tag(&self.rdata)
@@ -56,8 +57,9 @@ impl Nsec5Key {
         VrfPublicKey::parse(self.algorithm(), &self.rdata[1..])
     }
 
-    /// Tag of the first of the DNSKEY (or CDNSKEY) RDATA for which the private half of this key can sign
-    /// ([`VrfAlgorithm::is_signing_key`]), whatever their flags; `None` if the VRF key signs for none of them, as required.
+    /// Key tag of the first of the DNSKEY or CDNSKEY RDATA for which the private key of this VRF
+    /// key can sign ([`VrfAlgorithm::is_signing_key`]), with any flags. It must be `None` in a zone
+    /// with NSEC5.
     pub fn find_signing_key<'r>(&self, dnskeys: impl IntoIterator<Item = &'r [u8]>) -> Option<u16> {
         let is_same = |rdata: &&[u8]| match rdata {
             [_, _, _, algorithm, key @ ..] => {
@@ -68,19 +70,19 @@ impl Nsec5Key {
         dnskeys.into_iter().find(is_same).map(key_tag)
     }
 
-    /// Name of the file of the private key without `.private`: `Nexample.+001+12345`. It is never taken for that of a
-    /// signing key, whose names begin with `K`.
+    /// Name of the private key file without `.private`: `Nexample.+001+12345`. The names of signing
+    /// keys begin with `K`, so the two kinds are distinct.
     #[must_use]
     pub fn base_name(&self, zone: &Name) -> String {
         let mut text = String::from("N");
         push_file_name(zone.view(), &mut text);
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "+{:03}+{:05}", self.algorithm().0, self.tag());
         text
     }
 }
 
-/// Name of the file of the proofs of a zone: `example.proofs`.
+/// Name of the file with the NSEC5 proofs of a zone: `example.proofs`.
 #[must_use]
 pub fn proofs_file_name(zone: &Name) -> String {
     let mut text = String::new();
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn records_tags_and_names_of_files() {
-        // The sum of RFC 4034 appendix B by hand: 0x0102 + 0x0304 + 0x0500.
+        // The sum of RFC 4034 appendix B, computed by hand: 0x0102 + 0x0304 + 0x0500.
         let key = Nsec5Key::from_rdata(&[1, 2, 3, 4, 5]).unwrap();
         assert_eq!((key.tag(), key.algorithm()), (0x0906, VrfAlgorithm::P256_SHA256_TAI));
         assert_eq!(key.base_name(&"Example.".parse().unwrap()), "Nexample.+001+02310");

@@ -18,7 +18,7 @@
 //! | octets of a proof × `n` | their proofs, in the same order |
 //! | 1 | algorithm of the signing key that sealed the file; 0 without a seal |
 //! | 2 | its key tag |
-//! | 2 + length | length of the seal; the seal: the signature over the SHA-256 digest of all preceding fields up to the proofs |
+//! | 2 + length | length of the seal; the seal: the signature over the SHA-256 digest of the fields before the algorithm |
 //! | 32 | SHA-256 digest of all preceding octets |
 //!
 //! The digest detects damage. The seal shows at the next signing that the hashes are those that the

@@ -1,4 +1,4 @@
-//! Why the key files in a directory cannot be used.
+//! Errors of the key files in a directory.
 
 use crate::keys::{KeyFileError, KeySetError};
 use nonesuch_proto::Name;
@@ -7,7 +7,7 @@ use nonesuch_zone::read::read_remedy;
 use std::io;
 use std::path::PathBuf;
 
-/// Why the key files in a directory cannot be used.
+/// The reason why the key files in a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyDirectoryError {
@@ -16,10 +16,10 @@ pub enum KeyDirectoryError {
     Read {
         /// The file or the directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file is malformed, or of another key than it should be.
+    /// A file is malformed, or has another key than expected.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
@@ -27,7 +27,7 @@ pub enum KeyDirectoryError {
         /// The fault.
         source: KeyFileError,
     },
-    /// There is no `.key` file of the zone.
+    /// The directory has no `.key` file of the zone.
     #[error(
         "{}: no key files of {zone} (K*.key beside K*.private); make them with `nonesuch key generate {zone} --dir DIR`",
         dir.display()
@@ -38,7 +38,7 @@ pub enum KeyDirectoryError {
         /// The zone.
         zone: Name,
     },
-    /// A `.key` file has no `.private` file beside it.
+    /// A `.key` file without a `.private` file.
     #[error(
         "{}: there is no private key file beside it: restore it from a copy, or move this file away; a key that is to be published \
          and not to sign stands in the zone file, as DNSKEY record",
@@ -48,7 +48,7 @@ pub enum KeyDirectoryError {
         /// The `.key` file.
         path: PathBuf,
     },
-    /// A `.private` file has no `.key` file beside it.
+    /// A `.private` file without a `.key` file.
     #[error(
         "{}: there is no public key file (.key) beside it: restore it from a copy, or move this file away if the key is no longer \
          used",
@@ -58,7 +58,7 @@ pub enum KeyDirectoryError {
         /// The `.private` file.
         path: PathBuf,
     },
-    /// By the times in the files, no key signs.
+    /// No key signs at this time according to the times in the files.
     #[error(
         "{}: no key of {zone} is active at {}{}: activate one with dnssec-settime, make one with `nonesuch key generate {zone}`, \
          or ignore the times with --ignore-key-times; `nonesuch key list` shows them",
@@ -71,12 +71,12 @@ pub enum KeyDirectoryError {
         dir: PathBuf,
         /// The zone.
         zone: Name,
-        /// The time that the keys are wanted for, in seconds since 1970.
+        /// The time for which the caller requested keys, in seconds since 1970.
         now: u32,
-        /// Base name of the next key to become active, and when.
+        /// Base name of the next key that becomes active, and the time.
         next: Option<(String, u32)>,
     },
-    /// The keys do not sign a zone together.
+    /// The keys cannot sign a zone together.
     #[error(transparent)]
     KeySet(#[from] KeySetError),
 }

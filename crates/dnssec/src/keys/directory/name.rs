@@ -1,4 +1,5 @@
-//! Names of key files: `K<zone>+<algorithm>+<tag>.key` and `.private` (dnssec-keygen(1)), and what else is a private key.
+//! Names of key files, `K<zone>+<algorithm>+<tag>.key` and `.private` (dnssec-keygen(1)), and the
+//! recognition of other private keys.
 
 use nonesuch_crypto::{decode_pem, pkcs8_algorithms};
 use nonesuch_proto::Name;
@@ -6,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Ends of the names of the two files of a key.
+/// File name suffixes of the two files of a key.
 pub const SUFFIXES: [&str; 2] = [".key", ".private"];
 
 /// Paths of the two files of a key in `dir`, `.key` first.
@@ -15,8 +16,8 @@ pub fn file_paths(dir: &Path, base: &str) -> [PathBuf; 2] {
     SUFFIXES.map(|suffix| dir.join(format!("{base}{suffix}")))
 }
 
-/// The owner in the base name of a file, as it is written there: `example.` of `Kexample.+013+12345`, where `kind` is `K`. `None`
-/// where it is not the name of a file of that kind.
+/// The owner in the base name of a file, in file name syntax: `example.` for `Kexample.+013+12345`,
+/// where `kind` is `K`. `None` if the base name does not have this form.
 #[must_use]
 pub fn owner_of(base: &str, kind: char) -> Option<&str> {
     let mut parts = base.rsplitn(3, '+');
@@ -24,35 +25,35 @@ pub fn owner_of(base: &str, kind: char) -> Option<&str> {
     owner.strip_prefix(kind)
 }
 
-/// The zone that the base name of a file says, as [`owner_of`].
+/// The zone in the base name of a file, as [`owner_of`], as a domain name.
 #[must_use]
 pub fn zone_of(base: &str, kind: char) -> Option<Name> {
-    // Octets as `%XX` in names of files are `\DDD` in domain names.
+    // File names have octets as `%XX`, domain names as `\DDD`.
     let mut pieces = owner_of(base, kind)?.split('%');
     let mut name = pieces.next()?.to_owned();
     for piece in pieces {
         let (digits, rest) = piece.split_at_checked(2)?;
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(name, "\\{:03}{rest}", u8::from_str_radix(digits, 16).ok()?);
     }
     name.parse().ok()
 }
 
-/// Whether the base name of a file is that of a signing key of `zone`.
+/// Whether the base name of a file is the name of a signing key of `zone`.
 #[must_use]
 pub fn is_of_zone(base: &str, zone: &Name) -> bool {
     zone_of(base, 'K').is_some_and(|owner| owner == *zone)
 }
 
-/// Whether octets are a private key in BIND's format, in PEM or in DER, whatever the name of their file.
+/// Whether the octets are a private key in BIND's format, in PEM or in DER, with any file name.
 #[must_use]
 pub fn is_private_key(octets: &[u8]) -> bool {
     if pkcs8_algorithms(octets).is_ok() {
         return true;
     }
-    // A copy where the file is not UTF-8.
+    // The text is a copy of the key, so it is zeroized.
     let text = Zeroizing::new(String::from_utf8_lossy(octets).into_owned());
-    // Keys that are encrypted, or of a form that is not read here, count too.
+    // Encrypted keys and keys in unsupported forms also count.
     text.contains("Private-key-format:") || text.contains("PRIVATE KEY-----") || decode_pem(&text).is_ok()
 }
 
