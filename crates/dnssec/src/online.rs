@@ -1,8 +1,10 @@
-//! Online signing and online denial: what a server needs whose zone denies by records that the server generates, or by NSEC5.
+//! Online signing and online denial, for a server of a zone with records generated online or with
+//! NSEC5.
 //!
-//! [`prepare()`] makes what can be served from a zone and its keys ([`OnlineKeys`]); [`Nsec5Prover`] holds the VRF key of a zone
-//! with NSEC5. Each thread of the server has a [`OnlineSigner`], with a bounded cache of signatures and proofs and without locks,
-//! and counts in [`SignerCounters`]. All of it is pure: the time is passed in.
+//! [`prepare()`] prepares a zone for serving with its keys ([`OnlineKeys`]). [`Nsec5Prover`] has
+//! the VRF key of a zone with NSEC5. Each thread of the server has its own [`OnlineSigner`], with a
+//! bounded cache of signatures and proofs and without locks; it counts in [`SignerCounters`]. The
+//! module does no I/O and does not read the clock: the caller passes the time.
 
 mod cache;
 mod counters;

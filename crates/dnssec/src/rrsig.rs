@@ -1,38 +1,39 @@
-//! RRSIG RDATA and the octets that a signature covers (RFC 4034 §3.1).
+//! RRSIG RDATA and the signed data (RFC 4034 §3.1).
 //!
-//! Signer and verifier make the signed data with one function, [`push_signed_data`].
+//! The signer and the verifier use the same function for the signed data, [`push_signed_data`].
 
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Class, NameRef, Rtype, rdata};
 
-/// Octets of RRSIG RDATA in front of the signer's name.
+/// Octets of RRSIG RDATA before the signer's name.
 const FIXED: usize = 18;
 
 /// The fields of an RRSIG record (RFC 4034 §3.1).
 #[derive(Clone, Copy, Debug)]
 pub struct Rrsig<'a> {
-    /// The type of the RRset that is signed.
+    /// The type of the signed RRset.
     pub covered: Rtype,
     /// The algorithm of the key.
     pub algorithm: Algorithm,
-    /// Labels of the owner, without root and a leading `*`; fewer where an answer comes from a wildcard.
+    /// Number of labels of the owner, without the root and a leading `*`. In a response from a
+    /// wildcard, the owner has more labels.
     pub labels: u8,
     /// TTL of the RRset in the zone, in seconds.
     pub original_ttl: u32,
-    /// Last second of validity, in serial arithmetic (RFC 4034 §3.1.5).
+    /// Last second of validity, in serial number arithmetic (RFC 4034 §3.1.5).
     pub expiration: u32,
-    /// First second of validity, in serial arithmetic.
+    /// First second of validity, in serial number arithmetic.
     pub inception: u32,
     /// Tag of the key.
     pub tag: u16,
-    /// The zone that signs.
+    /// The apex of the zone of the key.
     pub signer: NameRef<'a>,
-    /// The signature; empty while there is none.
+    /// The signature; empty before signing.
     pub signature: &'a [u8],
 }
 
 impl<'a> Rrsig<'a> {
-    /// Reads RRSIG RDATA; `None` where it is cut off or the signer is no name.
+    /// Parses RRSIG RDATA; `None` if they are truncated or the signer's name is invalid.
     #[must_use]
     pub fn parse(rdata: &'a [u8]) -> Option<Self> {
         let (fixed, rest) = rdata.split_first_chunk::<FIXED>()?;
@@ -52,13 +53,14 @@ impl<'a> Rrsig<'a> {
         })
     }
 
-    /// Octets of the RDATA without the signature.
+    /// Length in octets of the RDATA without the signature.
     #[must_use]
     pub const fn fields_len(&self) -> usize {
         FIXED + self.signer.len()
     }
 
-    /// Appends the RDATA without the signature, the signer's name in canonical form (RFC 4034 §3.1.8.1).
+    /// Appends the RDATA without the signature, with the signer's name in canonical form (RFC 4034
+    /// §3.1.8.1).
     pub fn push_fields(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.covered.0.to_be_bytes());
         out.extend_from_slice(&[self.algorithm.0, self.labels]);
@@ -70,8 +72,9 @@ impl<'a> Rrsig<'a> {
     }
 }
 
-/// Appends what a signature is made over (RFC 4034 §3.1.8.1): the fields of the RRSIG, and each record in
-/// canonical form with the original TTL. `rdatas` come in canonical order without duplicates (§6.3).
+/// Appends the signed data (RFC 4034 §3.1.8.1): the fields of the RRSIG, and each record in
+/// canonical form with the original TTL. `rdatas` must be in canonical order without duplicates
+/// (§6.3).
 pub fn push_signed_data<'r>(
     fields: &Rrsig<'_>,
     owner: NameRef<'_>,
@@ -91,14 +94,16 @@ pub fn push_signed_data<'r>(
     }
 }
 
-/// Owner, type, class and original TTL, the same for every record of the RRset; returns how many octets they take.
+/// Writes owner, type, class and original TTL, which are the same for every record of the RRset;
+/// returns the number of octets.
 fn write_head(fields: &Rrsig<'_>, owner: NameRef<'_>, head: &mut [u8; 263]) -> usize {
     let mut length = 0;
     let mut put = |octets: &[u8]| {
         head[length..length + octets.len()].copy_from_slice(octets);
         length += octets.len();
     };
-    // RFC 4034 §3.1.8.1: an owner with more labels than the RRSIG says came from the wildcard above it.
+    // RFC 4034 §3.1.8.1: if the owner has more labels than the RRSIG states, the record is from the
+    // wildcard above it.
     if fields.labels < owner.rrsig_labels() {
         put(b"\x01*");
         put(owner.suffix(usize::from(fields.labels)).wire());

@@ -1,25 +1,29 @@
-//! A bounded cache of octets by octets, for one thread.
+//! A bounded cache for one thread; keys and values are octets.
 //!
-//! Three queues, first in, first out, after S3-FIFO (Yang and others, SOSP 2023). What is new stands in a small *probation*
-//! queue of a tenth of the room, and leaves it for the *main* queue if it was used meanwhile, or for nothing. So a flood of
-//! names that are asked for once passes through probation and takes nothing of the main queue. Of what left probation
-//! unused, a *ghost* queue remembers the hashes alone: what comes again soon goes to the main queue at once. An entry at the
-//! head of the main queue that was used goes round once more for each of its last uses.
+//! It has three FIFO queues, as in S3-FIFO (Yang et al., SOSP 2023). A new entry enters a small
+//! *probation* queue, which has a tenth of the capacity. When an entry leaves probation, it moves
+//! to the *main* queue if it was used, and otherwise it is evicted. So a flood of names that are
+//! queried once does not evict entries of the main queue. A *ghost* queue stores the hashes of the
+//! entries evicted from probation: if such an entry soon returns, it enters the main queue
+//! directly. A used entry at the head of the main queue returns to its tail once for each counted
+//! use.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
 
-/// Octets that an entry takes beside those of its key and value: slots of table and queue, and the allocator's own.
+/// Memory of an entry in bytes, in addition to its key and value: in the map, the queue and the
+/// allocator.
 const OVERHEAD: usize = 128;
-/// The part of the room that is for probation.
+/// One part in this number of the capacity is for probation.
 const PROBATION: usize = 10;
-/// Uses of an entry that are counted, and so rounds that it stays in the main queue unused.
+/// Maximum count of uses of an entry, and so the maximum number of passes through the main queue
+/// without further use.
 const MOST_USES: u8 = 3;
-/// Octets that a hash in the ghost queue takes, in queue and set.
+/// Memory of a hash in the ghost queue and its set, in bytes.
 const GHOST: usize = 32;
 
-/// A hasher for hashes of keys, which are keyed and spread evenly already: each is its own hash.
+/// A hasher for values that are already keyed and evenly distributed hashes: returns the value.
 #[derive(Debug, Default)]
 pub(super) struct IdentityHasher(u64);
 
@@ -37,15 +41,15 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// A set of hashes of keys.
+/// A set of key hashes.
 pub(super) type Hashes = HashSet<u64, BuildHasherDefault<IdentityHasher>>;
 
-/// The entries, with the bound on what they take.
+/// The entries of the cache and its limit.
 #[derive(Debug)]
 pub(super) struct Cache {
-    /// Keyed, so that no sender of queries can choose names whose hashes meet.
+    /// Keyed, so that clients cannot choose names with equal hashes.
     hasher: RandomState,
-    /// Place of each entry by the hash of its key.
+    /// Index of each entry, by the hash of its key.
     places: HashMap<u64, u32, BuildHasherDefault<IdentityHasher>>,
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
@@ -53,7 +57,7 @@ pub(super) struct Cache {
     main: VecDeque<u32>,
     ghosts: VecDeque<u64>,
     is_ghost: Hashes,
-    /// Octets in probation, and in all.
+    /// Bytes in probation and in total.
     in_probation: usize,
     octets: usize,
     bound: usize,
@@ -64,9 +68,10 @@ struct Entry {
     hash: u64,
     key: Box<[u8]>,
     value: Box<[u8]>,
-    /// When the value is to be made anew, in seconds, serial arithmetic.
+    /// Time from which the value must be replaced, in seconds, serial number arithmetic.
     stale_from: u32,
-    /// The batch that put it in: until the next one it is not driven out, and its uses do not count.
+    /// The batch that inserted the entry. During this batch the entry is not evicted, and its uses
+    /// are not counted.
     batch: u32,
     uses: u8,
     is_main: bool,
@@ -79,7 +84,8 @@ impl Entry {
 }
 
 impl Cache {
-    /// A cache that takes at most `bound` octets; a batch that is larger than that is held whole until the next one.
+    /// A cache of at most `bound` bytes. If a batch exceeds the bound, its entries remain until the
+    /// next batch.
     pub(super) fn new(bound: usize) -> Self {
         Self {
             hasher: RandomState::new(),
@@ -96,12 +102,12 @@ impl Cache {
         }
     }
 
-    /// The hash of a key, by which all else here goes.
+    /// The hash of a key; the other functions take it as argument.
     pub(super) fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash_one(key)
     }
 
-    /// Octets that the entries take.
+    /// Memory of the entries in bytes.
     pub(super) const fn octets(&self) -> usize {
         self.octets
     }
@@ -112,7 +118,7 @@ impl Cache {
         self.places.len()
     }
 
-    /// The value of `key`, whose hash is `hash`, and from when on it is to be made anew.
+    /// The value of `key`, which has the hash `hash`, and the time from which it must be replaced.
     pub(super) fn find(&mut self, hash: u64, key: &[u8], batch: u32) -> Option<(&[u8], u32)> {
         let place = *self.places.get(&hash)?;
         let entry = self.entries[place as usize].as_mut().filter(|entry| *entry.key == *key)?;
@@ -122,13 +128,13 @@ impl Cache {
         Some((&entry.value, entry.stale_from))
     }
 
-    /// The value of the entry that was just found under `hash`.
+    /// The value of the entry with `hash`, after a successful [`Cache::find`].
     pub(super) fn peek(&self, hash: u64) -> Option<&[u8]> {
         let place = *self.places.get(&hash)?;
         self.entries[place as usize].as_ref().map(|entry| &*entry.value)
     }
 
-    /// Puts an entry in, over the one that has the same hash.
+    /// Inserts an entry; replaces an entry with the same hash.
     pub(super) fn insert(
         &mut self,
         hash: u64,
@@ -172,7 +178,7 @@ impl Cache {
         self.make_room(batch);
     }
 
-    /// Drives entries out until the bound holds, or nothing but those of this batch is left.
+    /// Evicts entries until the cache is within its bound or has only entries of this batch.
     fn make_room(&mut self, batch: u32) {
         while self.octets > self.bound {
             let from_probation = self.in_probation > self.bound / PROBATION;
@@ -184,7 +190,8 @@ impl Cache {
         }
     }
 
-    /// Takes the oldest entry out of probation; `false` where it is of this batch, as all behind it are.
+    /// Removes the oldest entry from probation. `false` if it and thus all later ones are of this
+    /// batch.
     fn shrink_probation(&mut self, batch: u32) -> bool {
         let Some(place) = self.probation.front().copied() else { return false };
         let Some(entry) = self.entries[place as usize].as_mut() else { return false };
@@ -204,9 +211,9 @@ impl Cache {
         true
     }
 
-    /// Takes an unused entry out of the main queue; `false` where all are of this batch.
+    /// Evicts an unused entry of the main queue; `false` if all entries are of this batch.
     fn shrink_main(&mut self, batch: u32) -> bool {
-        // Each entry goes round at most once for each use that is counted.
+        // Each entry returns to the tail at most once for each counted use.
         for _ in 0..self.main.len() * (usize::from(MOST_USES) + 1) {
             let Some(place) = self.main.pop_front() else { return false };
             let Some(entry) = self.entries[place as usize].as_mut() else { continue };
@@ -228,7 +235,8 @@ impl Cache {
         }
     }
 
-    /// Remembers the hash of what left probation unused; as many as take a tenth of the room.
+    /// Stores the hash of an entry that was evicted from probation. The ghost queue has at most a
+    /// tenth of the capacity.
     fn remember(&mut self, hash: u64) {
         if self.is_ghost.insert(hash) {
             self.ghosts.push_back(hash);
@@ -294,7 +302,8 @@ mod tests {
     fn what_comes_again_soon_is_kept_longer() {
         let mut cache = Cache::new(64 << 10);
         put(&mut cache, 1, 0);
-        // As many as push it out, and fewer than make it forgotten.
+        // Enough entries to evict the first one, and not enough to remove its hash from the ghost
+        // queue.
         for key in 100..300 {
             put(&mut cache, key, key);
         }

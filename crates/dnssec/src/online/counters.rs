@@ -1,4 +1,4 @@
-//! What workshops have done: numbers that operators look at, readable from any thread.
+//! Counters of the online signers, readable from any thread.
 
 use crate::denial::{MECHANISMS, Mechanism};
 use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
@@ -13,14 +13,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum Operation {
     /// A signature over an RRset of the zone.
     SignData(Algorithm),
-    /// A signature over a record made for a denial.
+    /// A signature over a record that was generated for a denial.
     SignDenial(Mechanism, Algorithm),
     /// An NSEC5 proof.
     Prove(VrfAlgorithm),
 }
 
 impl Operation {
-    /// A signature over a record that was made for a denial by this mechanism, or over the zone's own.
+    /// A signature over a record that this mechanism generated, or, for `None`, over an RRset of
+    /// the zone.
     pub(super) fn signing(made_for: Option<Mechanism>, algorithm: Algorithm) -> Self {
         made_for.map_or(Self::SignData(algorithm), |mechanism| Self::SignDenial(mechanism, algorithm))
     }
@@ -36,7 +37,8 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Hits and misses of the cache for each kind of operation, at fixed places: they are counted several times for each answer.
+/// Cache hits and misses for each kind of operation. The array has fixed indexes, because each
+/// response counts several times.
 #[derive(Debug)]
 struct Lookups(Box<[[AtomicU64; 2]]>);
 
@@ -48,12 +50,12 @@ impl Default for Lookups {
 }
 
 impl Lookups {
-    /// The place of signatures by the algorithm in this row of [`ALGORITHMS`].
+    /// The index for signatures by the algorithm in this row of [`ALGORITHMS`].
     fn signature_place(made_for: Option<Mechanism>, row: usize) -> usize {
         made_for.map_or(0, |mechanism| 1 + mechanism as usize) * ALGORITHMS.len() + row
     }
 
-    /// The place of proofs by the VRF in this row of [`VRF_ALGORITHMS`].
+    /// The index for proofs by the VRF in this row of [`VRF_ALGORITHMS`].
     fn proof_place(row: usize) -> usize {
         (1 + MECHANISMS.len()) * ALGORITHMS.len() + row
     }
@@ -64,7 +66,7 @@ impl Lookups {
         }
     }
 
-    /// All kinds of operations with their places.
+    /// All kinds of operations with their indexes.
     fn places() -> impl Iterator<Item = (Operation, usize)> {
         let made_for = std::iter::once(None).chain(MECHANISMS.iter().map(|entry| Some(entry.mechanism)));
         let signatures = made_for.flat_map(|made_for| {
@@ -78,7 +80,7 @@ impl Lookups {
             .chain(proofs.map(|(row, entry)| (Operation::Prove(entry.algorithm), Self::proof_place(row))))
     }
 
-    /// The hits, or the misses, of each kind that there were any of.
+    /// The numbers of hits, or of misses, above zero.
     fn read(&self, found: bool) -> BTreeMap<Operation, u64> {
         let times = |place: usize| self.0[place][usize::from(!found)].load(Relaxed);
         let all = Self::places().map(|(operation, place)| (operation, times(place)));
@@ -86,7 +88,7 @@ impl Lookups {
     }
 }
 
-/// The counters of one workshop.
+/// The counters of one [`OnlineSigner`](super::OnlineSigner).
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct SignerCounters {
@@ -104,27 +106,27 @@ pub struct SignerCounters {
 }
 
 impl SignerCounters {
-    /// Counts a search for signatures by the algorithm in this row of [`ALGORITHMS`].
+    /// Counts a lookup of signatures by the algorithm in this row of [`ALGORITHMS`].
     pub(super) fn count_signature(&self, made_for: Option<Mechanism>, row: usize, found: bool) {
         let counter = if found { &self.signature_hits } else { &self.signature_misses };
         counter.fetch_add(1, Relaxed);
         self.lookups.count(Lookups::signature_place(made_for, row), found);
     }
 
-    /// Counts a search for a proof by the VRF in this row of [`VRF_ALGORITHMS`].
+    /// Counts a lookup of a proof by the VRF in this row of [`VRF_ALGORITHMS`].
     pub(super) fn count_proof(&self, row: usize, found: bool) {
         let counter = if found { &self.proof_hits } else { &self.proof_misses };
         counter.fetch_add(1, Relaxed);
         self.lookups.count(Lookups::proof_place(row), found);
     }
 
-    /// Counts operations; a few times for each batch.
+    /// Counts operations. Called a few times for each batch, so a lock is acceptable.
     pub(super) fn count(&self, operation: Operation, times: u64) {
         let mut operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
         *operations.entry(operation).or_default() += times;
     }
 
-    /// The numbers as they are now.
+    /// The present values.
     #[must_use]
     pub fn read(&self) -> OnlineCounters {
         let operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -144,40 +146,40 @@ impl SignerCounters {
         }
     }
 
-    /// The sums over the counters of several workshops.
+    /// The sums of the counters of several signers.
     #[must_use]
     pub fn sum(counters: &[Arc<Self>]) -> OnlineCounters {
         counters.iter().map(|counters| counters.read()).fold(OnlineCounters::default(), OnlineCounters::add)
     }
 }
 
-/// What workshops have done since they were set up.
+/// The counts of one or more signers since their creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnlineCounters {
-    /// Signatures asked for that were in the cache.
+    /// Signature lookups that found the signatures in the cache.
     pub signature_hits: u64,
-    /// Signatures asked for that had to be made.
+    /// Signature lookups that did not find valid signatures in the cache.
     pub signature_misses: u64,
-    /// NSEC5 proofs asked for that were in the cache.
+    /// NSEC5 proof lookups that found the proof in the cache.
     pub proof_hits: u64,
-    /// NSEC5 proofs asked for that had to be made.
+    /// NSEC5 proof lookups that did not find the proof in the cache.
     pub proof_misses: u64,
-    /// NSEC5 proofs asked for that were stored beside the zone.
+    /// NSEC5 proof lookups that found the proof among the proofs stored with the zone.
     pub proofs_stored: u64,
-    /// Times that what was wanted was made, all of it together.
+    /// Number of batches of online work.
     pub batches: u64,
-    /// What was wanted and not made, since the batch was full.
+    /// Requested signatures and proofs that were not generated, because the batch was full.
     pub refused: u64,
-    /// What the library failed to make.
+    /// Signatures and proofs that the cryptographic library failed to generate.
     pub failed: u64,
-    /// Octets that the caches take.
+    /// Memory of the caches in bytes.
     pub cache_octets: u64,
-    /// Private-key operations by kind.
+    /// Number of private-key operations of each kind.
     pub operations: BTreeMap<Operation, u64>,
-    /// Signatures and proofs asked for that were in the cache, by what makes them; with keys of several algorithms, by the
-    /// first that signs data.
+    /// Cache hits for each kind of operation. With keys of several algorithms, a hit counts for the
+    /// algorithm of the first key that signs data.
     pub hits: BTreeMap<Operation, u64>,
-    /// The same for those that had to be made.
+    /// Cache misses for each kind of operation, counted in the same way.
     pub misses: BTreeMap<Operation, u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Signing the key set of a zone alone: DNSKEY, CDS and CDNSKEY at the apex, where the key-signing key is. The server that
-//! signs all else when asked needs no key-signing key then.
+//! Signs only the key set of a zone: DNSKEY, CDS and CDNSKEY at the apex. Run it where the KSK is:
+//! the server that signs all other RRsets online then needs no KSK.
 
 use super::prepare::replace_apex;
 use super::signer::{RrsetToSign as Unsigned, SigningJob, sign_rrsets};
@@ -11,40 +11,41 @@ use nonesuch_proto::{Name, Rtype, rdata, serial};
 use nonesuch_zone::{Contents, NodesBuilder, Rrset};
 use std::collections::BTreeMap;
 
-/// What is published and signed.
+/// The records and keys of a key set, and the options for its signatures.
 #[derive(Debug)]
 pub struct KeySetOptions {
-    /// All of the zone's DNSKEY records, those of keys whose private halves are elsewhere too.
+    /// All DNSKEY records of the zone, including those of keys with their private keys elsewhere.
     pub records: Vec<KeyRecord>,
-    /// The private keys that are at hand; at least a key-signing key of each algorithm.
+    /// The available private keys, with at least a KSK of each algorithm.
     pub pairs: Vec<KeyPair>,
-    /// First second of validity.
+    /// First second of validity, in seconds since 1970 modulo 2^32.
     pub inception: u32,
-    /// Last second of validity.
+    /// Last second of validity, in seconds since 1970 modulo 2^32.
     pub expiration: u32,
-    /// TTL of the three RRsets; that of the zone's own, or else of its SOA record, where `None`.
+    /// TTL of the three RRsets in seconds. `None` selects the TTL of the existing RRset, or of the
+    /// SOA record.
     pub ttl: Option<u32>,
-    /// Whether CDS and CDNSKEY records of the keys that sign are published (RFC 7344).
+    /// Whether to publish CDS and CDNSKEY records of the keys that sign (RFC 7344).
     pub publish_cds: bool,
-    /// Whether DNSKEY records of the zone that are not among `records` are dropped.
+    /// Whether to remove DNSKEY records of the zone that are not in `records`.
     pub drop_foreign: bool,
-    /// RDATA of DNSKEY records of the zone that are withdrawn, by the times in the key files.
+    /// RDATA of DNSKEY records of the zone that the times in the key files withdraw.
     pub withdrawn: Vec<Vec<u8>>,
-    /// Keys whose CDS and CDNSKEY records are published or withdrawn, by the times in the key files.
+    /// Keys with CDS and CDNSKEY records that the times in the key files publish or withdraw.
     pub sync: SyncKeys,
 }
 
-/// Why a key set cannot be signed.
+/// The reason why a key set cannot be signed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeySetSignError {
-    /// There is no SOA record.
+    /// The zone has no well-formed SOA record.
     #[error("the zone {0} has no well-formed SOA record at its apex")]
     NoSoa(Name),
-    /// There is no key.
+    /// The zone would have no DNSKEY record.
     #[error("there is no key for the zone {0}: make one with `nonesuch key generate {0}`")]
     NoKey(Name),
-    /// No private key of an algorithm signs keys.
+    /// No private key of an algorithm signs the key set.
     #[error(
         "no active private key of algorithm {algorithm} signs the keys of {zone}: give its key-signing key (K*.private; `nonesuch key \
          list` shows which keys are active)"
@@ -55,19 +56,19 @@ pub enum KeySetSignError {
         /// The algorithm.
         algorithm: Algorithm,
     },
-    /// The expiration is not behind the inception.
+    /// The expiration does not follow the inception.
     #[error("the expiration must come after the inception, by less than 68 years")]
     Period,
-    /// The library failed.
+    /// The cryptographic library failed.
     #[error(transparent)]
     Sign(#[from] SignError),
 }
 
-/// The key set with its signatures in `contents`, all else as it is but for signatures and records of a chain, which are
-/// dropped, and ZONEMD records, whose digest would fit no more.
+/// Returns `contents` with the key set and its signatures. Removes all denial chains with their
+/// signatures, and ZONEMD records, whose digest would no longer match. Other records do not change.
 ///
 /// # Errors
-/// Where keys or times do not allow it, or the library fails.
+/// If the keys or times are not sufficient, or if the cryptographic library fails.
 pub fn sign_key_set(contents: &Contents, options: &KeySetOptions) -> Result<Contents, KeySetSignError> {
     let zone = contents.apex();
     let soa = contents.soa().ok_or_else(|| KeySetSignError::NoSoa(zone.clone()))?;
@@ -75,7 +76,7 @@ pub fn sign_key_set(contents: &Contents, options: &KeySetOptions) -> Result<Cont
         return Err(KeySetSignError::Period);
     }
     let dnskeys = gather(contents, options);
-    // The parent's DS records may name a key that signed before, whatever its role.
+    // A DS record in the parent may refer to a key that signed the key set before, in any role.
     let previous = KeyState::of(contents).map(|state| state.signing).unwrap_or_default();
     let signers = signers(zone, &dnskeys, &previous, options)?;
     let mut sets: BTreeMap<Rtype, Vec<Vec<u8>>> = BTreeMap::new();
@@ -101,7 +102,7 @@ pub fn sign_key_set(contents: &Contents, options: &KeySetOptions) -> Result<Cont
     Ok(replace_apex(contents, &keys, |covered, is_signature| !is_signature && !dropped(covered)))
 }
 
-/// RDATA of all DNSKEY records to be.
+/// RDATA of all DNSKEY records of the new key set, sorted.
 fn gather(contents: &Contents, options: &KeySetOptions) -> Vec<Vec<u8>> {
     let mut dnskeys: Vec<Vec<u8>> = options.records.iter().map(|record| record.rdata().to_vec()).collect();
     if !options.drop_foreign {
@@ -114,7 +115,8 @@ fn gather(contents: &Contents, options: &KeySetOptions) -> Vec<Vec<u8>> {
     dnskeys
 }
 
-/// The keys that sign keys, at least one of each algorithm (RFC 4035 §2.2): by their roles, and those of `previous`.
+/// The keys that sign the key set, at least one for each algorithm (RFC 4035 §2.2): those with a
+/// suitable role, and those in `previous`.
 fn signers<'o>(
     zone: &Name,
     dnskeys: &[Vec<u8>],

@@ -1,4 +1,4 @@
-//! The keys of a zone that is signed when asked: which of them the server has, and what each signs.
+//! The keys of a zone that is signed online, and the RRsets that each key signs.
 
 use crate::denial::Mechanism;
 use crate::keys::{KeyPair, Role, published_roles};
@@ -6,11 +6,11 @@ use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType, SignError, sign_batch};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::fmt;
 
-/// Why keys cannot sign a zone online.
+/// The reason why keys cannot sign a zone online.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OnlineKeyError {
-    /// A key is another zone's.
+    /// A key belongs to another zone.
     #[error("key {tag} belongs to the zone {owner}, not to {zone}: give the keys of {zone} only")]
     WrongZone {
         /// The zone that is served.
@@ -20,7 +20,7 @@ pub enum OnlineKeyError {
         /// The key's tag.
         tag: u16,
     },
-    /// A private key is not in the zone's DNSKEY RRset: no signature of it would validate.
+    /// The zone's DNSKEY RRset has no record of a private key: its signatures would not validate.
     #[error(
         "key {tag} of {zone} is not in the zone's DNSKEY RRset: add its record and sign the RRset again \
          (`nonesuch zone sign --only-keys`), or move the key to another folder"
@@ -42,7 +42,7 @@ pub enum OnlineKeyError {
         /// The algorithm.
         algorithm: Algorithm,
     },
-    /// The DNSKEY RRset has no signature, and no key could sign it.
+    /// The DNSKEY RRset has no signature, and no private key can sign it.
     #[error(
         "the DNSKEY RRset of {zone} is not signed, and the folder has no active private key-signing key: sign it where that key is, \
          with `nonesuch zone sign --only-keys`, and serve that file"
@@ -51,7 +51,8 @@ pub enum OnlineKeyError {
         /// The zone.
         zone: Name,
     },
-    /// The DNSKEY RRset has no signature, and of one of its algorithms no key could sign it (RFC 4035 §2.2).
+    /// The DNSKEY RRset has no signature, and no private key of one of its algorithms can sign it
+    /// (RFC 4035 §2.2).
     #[error(
         "the DNSKEY RRset of {zone} is not signed, and the folder has no active private key-signing key of {algorithm}: add it, or \
          sign where that key is, with `nonesuch zone sign --only-keys`, and serve that file"
@@ -69,35 +70,37 @@ pub enum OnlineKeyError {
         zone: Name,
         /// Tag of the key.
         tag: u16,
-        /// Why.
+        /// The error of the signature.
         source: SignError,
     },
-    /// There is no DNSKEY record to publish.
+    /// The zone and the key files have no DNSKEY record.
     #[error("there is no key of the zone {0}: make one with `nonesuch key generate {0}`")]
     NoKey(Name),
 }
 
-/// The private keys of a zone, what signs what, and how the zone denies.
+/// The private keys of a zone, their roles, and the denial mechanism.
 pub struct OnlineKeys {
     zone: Name,
     mechanism: Mechanism,
     pairs: Vec<KeyPair>,
-    /// Indices of the keys that sign DNSKEY, CDS and CDNSKEY RRsets, where those come without signatures.
+    /// Indexes of the keys that sign DNSKEY, CDS and CDNSKEY RRsets without signatures in the zone.
     for_keys: Vec<usize>,
-    /// Indices of the keys that sign all other RRsets.
+    /// Indexes of the keys that sign all other RRsets.
     for_data: Vec<usize>,
     validity: u32,
     /// The row of [`ALGORITHMS`] of the first key that signs data.
     algorithm_row: usize,
-    /// What signatures are cached under: the same keys and validity have the same.
+    /// Part of the cache key of signatures. Equal for the same keys and validity.
     id: u64,
 }
 
 impl OnlineKeys {
-    /// Gives each of `pairs` its role, by all of the zone's DNSKEY records. `validity` in seconds.
+    /// Assigns roles to `pairs` according to all DNSKEY records of the zone. `validity` is in
+    /// seconds.
     ///
     /// # Errors
-    /// Where a key is another zone's or not published, or an algorithm has no key that signs data (RFC 4035 §2.2).
+    /// If a key belongs to another zone or is not published, or if an algorithm has no key that
+    /// signs data (RFC 4035 §2.2).
     pub(super) fn new(
         zone: &Name,
         pairs: Vec<KeyPair>,
@@ -130,7 +133,7 @@ impl OnlineKeys {
         let Some(first) = for_data.first().map(|index: &usize| pairs[*index].algorithm()) else {
             return Err(OnlineKeyError::NoKey(zone.clone()));
         };
-        // A key is of an algorithm that the table has.
+        // The table has the algorithm of every key.
         let algorithm_row = ALGORITHMS.iter().position(|entry| entry.algorithm == first).unwrap_or_default();
         let id = identify(zone, &pairs, validity);
         Ok(Self { zone: zone.clone(), mechanism, pairs, for_keys, for_data, validity, algorithm_row, id })
@@ -142,13 +145,15 @@ impl OnlineKeys {
         &self.zone
     }
 
-    /// The mechanism whose records are generated.
+    /// The mechanism that generates the denial records.
     #[must_use]
     pub const fn mechanism(&self) -> Mechanism {
         self.mechanism
     }
 
-    /// The keys that sign an RRset of `rtype` at `owner`: those of the keys at the apex (RFC 7344 §4.1), or those of data.
+    /// The indexes of the keys that sign an RRset of `rtype` at `owner`: the signers of the key set
+    /// for DNSKEY, CDS and CDNSKEY at the apex (RFC 7344 §4.1), and the signers of data for all
+    /// others.
     pub(super) fn signers(&self, owner: NameRef<'_>, rtype: Rtype) -> &[usize] {
         let of_keys = matches!(rtype, Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY);
         if of_keys && owner == self.zone.view() { &self.for_keys } else { &self.for_data }
@@ -159,33 +164,35 @@ impl OnlineKeys {
         self.pairs.len()
     }
 
-    /// The key at one of the places that [`OnlineKeys::signers`] gives.
+    /// The key with one of the indexes from [`OnlineKeys::signers`].
     pub(super) fn pair(&self, index: usize) -> &KeyPair {
         &self.pairs[index]
     }
 
-    /// Octets of a signature of that key; for RSA the minimum.
+    /// Length of a signature by this key in octets; for RSA the minimum.
     pub(super) fn signature_octets(&self, index: usize) -> usize {
         let pair = self.pair(index);
-        // RFC 3110 §2: an RSA key is the modulus, as long as the signature, behind one octet and an exponent of mostly three.
+        // RFC 3110 §2: an RSA public key is one octet, an exponent of usually three octets, and the
+        // modulus, which is as long as the signature.
         let modulus = || pair.dnskey_rdata().len().saturating_sub(4 + 4);
         let entry = pair.algorithm().entry();
         entry.and_then(|entry| entry.scheme.signature_octets).unwrap_or_else(modulus)
     }
 
-    /// Whether a key here can sign the DNSKEY RRset.
+    /// Whether a private key can sign the DNSKEY RRset.
     pub(super) const fn signs_keys(&self) -> bool {
         !self.for_keys.is_empty()
     }
 
-    /// An algorithm of `dnskeys` that no key here can sign the DNSKEY RRset with.
+    /// An algorithm of `dnskeys` for which no private key can sign the DNSKEY RRset.
     pub(super) fn unsigned_algorithm(&self, dnskeys: &[Vec<u8>]) -> Option<Algorithm> {
         let mut algorithms = published_roles(dnskeys).into_iter().map(|key| key.algorithm);
         let signs = |algorithm| self.for_keys.iter().any(|index| self.pairs[*index].algorithm() == algorithm);
         algorithms.find(|algorithm| !signs(*algorithm))
     }
 
-    /// Makes a few signatures with each key: what libraries make at the first one is there when the first answer wants it.
+    /// Generates a few signatures with each key. Some libraries initialise data at the first
+    /// signature; this must not delay the first response.
     pub(super) fn try_all(&self) -> Result<(), OnlineKeyError> {
         let mut signatures = Vec::new();
         for pair in &self.pairs {
@@ -196,13 +203,13 @@ impl OnlineKeys {
         Ok(())
     }
 
-    /// Tags of private keys that sign nothing but keys: better kept elsewhere.
+    /// Tags of the private keys that sign only the key set. They should not be on the server.
     pub fn key_signing_tags(&self) -> impl Iterator<Item = u16> + '_ {
         let only_keys = self.for_keys.iter().filter(|index| !self.for_data.contains(*index));
         only_keys.map(|index| self.pairs[*index].tag())
     }
 
-    /// RDATA of the DNSKEY records of two sets of keys: the signers of the key set, where that comes without signatures, and the
+    /// DNSKEY RDATA of two lists of keys: the signers of a key set without signatures, and the
     /// signers of all other RRsets.
     #[must_use]
     pub fn signing_dnskeys(&self) -> [Vec<Vec<u8>>; 2] {
@@ -215,7 +222,7 @@ impl OnlineKeys {
         self.validity
     }
 
-    /// The row of [`ALGORITHMS`] that searches in the cache are counted by.
+    /// The row of [`ALGORITHMS`] under which cache lookups are counted.
     pub(super) const fn algorithm_row(&self) -> usize {
         self.algorithm_row
     }
@@ -239,7 +246,7 @@ fn identify(zone: &Name, pairs: &[KeyPair], validity: u32) -> u64 {
     first_octets(&all)
 }
 
-/// The first eight octets of a digest.
+/// The first eight octets of the SHA-256 digest of `octets`.
 pub(super) fn first_octets(octets: &[u8]) -> u64 {
     let digest = DigestType::SHA256.digest(&[octets]).unwrap_or_default();
     digest.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))

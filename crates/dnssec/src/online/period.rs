@@ -1,14 +1,15 @@
-//! When signatures made online are valid, and when they are made anew.
+//! Validity periods of signatures generated online, and the time of their replacement.
 
-/// Signatures made within the same hour are alike.
+/// Signatures over the same data within the same hour have the same period.
 const HOUR: u32 = 3600;
 
-/// Default validity: 7 days.
+/// Default validity in seconds: 7 days.
 pub const DEFAULT_VALIDITY: u32 = 7 * 86_400;
-/// Least validity: shorter ones would be made anew all the time.
+/// Minimum validity in seconds: 2 hours. Shorter signatures would be replaced constantly.
 pub const MIN_VALIDITY: u32 = 2 * HOUR;
 
-/// Greatest validity: a year. Whoever gets hold of a signature can show it for as long.
+/// Maximum validity in seconds: 366 days. An attacker with a copy of a signature can replay it
+/// during its validity.
 pub const MAX_VALIDITY: u32 = 366 * 86_400;
 
 /// The validity of one signature, in seconds since 1970 modulo 2^32 (RFC 4034 §3.1.5).
@@ -18,16 +19,18 @@ pub struct SignaturePeriod {
     pub inception: u32,
     /// Last second.
     pub expiration: u32,
-    /// From here on it is to be made anew: less than a quarter of the validity is left, or less than the TTL.
+    /// The signature is replaced from this second on: less than a quarter of the validity is left,
+    /// or less than the TTL.
     pub stale_from: u32,
 }
 
 impl SignaturePeriod {
-    /// The period of a signature made at `now` over an RRset of `ttl`, in seconds, that is to be valid for `validity`.
+    /// The period of a signature generated at `now` for an RRset with the TTL `ttl`, with the
+    /// validity `validity`. All are in seconds.
     ///
-    /// It begins an hour or two before, for validators whose clocks are late. It outlives the TTL of every answer that it
-    /// is put into: with a TTL of more than half of `validity` it lasts twice as long as that TTL, but no longer
-    /// than two years.
+    /// The period begins one to two hours before `now`, for validators with slow clocks. The
+    /// signature remains valid for the TTL of every response that contains it. If the TTL exceeds
+    /// half of `validity`, the signature is valid for twice the TTL, but for at most two years.
     #[must_use]
     pub fn at(now: u32, ttl: u32, validity: u32) -> Self {
         let validity = validity.max(MIN_VALIDITY).max(ttl.saturating_mul(2)).min(2 * MAX_VALIDITY);

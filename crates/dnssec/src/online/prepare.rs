@@ -1,7 +1,8 @@
-//! From a zone, signed or not, and keys to what is served with denial made online.
+//! Prepares a zone, signed or unsigned, and its keys for serving with online denial.
 //!
-//! What is signed is verified first, as everywhere. Then all records of a chain are dropped: the server denies by records
-//! of its own making, and NSEC3PARAM speaks of a chain that is not there (RFC 5155 §4). Signatures over data stay.
+//! A signed zone is verified first. Then all records of denial chains are removed, because the
+//! server generates its own denial records. NSEC3PARAM is removed too, because it announces a chain
+//! (RFC 5155 §4). Signatures over data remain.
 
 use super::keys::{OnlineKeyError, OnlineKeys};
 use crate::denial::{DenialGeneration, Mapping, Mechanism, is_generated_by_signing};
@@ -14,56 +15,57 @@ use nonesuch_proto::{MAX_NAME, Name, Rtype, rdata};
 use nonesuch_zone::{Contents, Node, NodesBuilder, Rrset, ZoneFault, check_rrset};
 use std::collections::BTreeMap;
 
-/// Octets of RRSIG RDATA in front of the signer's name (RFC 4034 §3.1).
+/// Octets of RRSIG RDATA before the signer's name (RFC 4034 §3.1).
 const RRSIG_FIXED: usize = 18;
-/// Octets that the owner of an NSEC3 record has in front of the apex.
+/// Octets of the owner of an NSEC3 record before the apex.
 const NSEC3_LABEL: usize = 33;
 
-/// Keys and choices for a zone that is signed when asked.
+/// Keys and options for a zone that is signed online.
 #[derive(Debug)]
 pub struct OnlineOptions {
-    /// A mechanism whose records are made when asked.
+    /// A mechanism that generates its records online.
     pub mechanism: Mechanism,
-    /// DNSKEY records to publish where the zone has none.
+    /// DNSKEY records to publish if the zone has none.
     pub records: Vec<KeyRecord>,
-    /// The private keys that the server has.
+    /// The private keys on the server.
     pub pairs: Vec<KeyPair>,
     /// Validity of signatures, in seconds.
     pub validity: u32,
-    /// Keys whose CDS and CDNSKEY records are published or withdrawn, where the DNSKEY RRset comes without signatures.
+    /// Keys with CDS and CDNSKEY records that are published or withdrawn, for a DNSKEY RRset
+    /// without signatures.
     pub sync: SyncKeys,
 }
 
-/// Why a zone cannot be served with denial made online.
+/// The reason why a zone cannot be served with online denial.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrepareError {
-    /// Keys do not fit.
+    /// The keys are not suitable for the zone.
     #[error(transparent)]
     Keys(#[from] OnlineKeyError),
-    /// The zone is signed, and not soundly; or its key set is.
+    /// The zone is signed and has faults, or its key set has faults.
     #[error(
         "the zone is not fit to be served: {}, the first: {}; `nonesuch zone verify FILE` lists all; mend the \
          zone, or sign it again with `nonesuch zone sign`",
         .0.fault_count(), first(.0)
     )]
     Unsound(Box<Report>),
-    /// The mechanism makes its records when the zone is signed.
+    /// The signer generates the records of the mechanism, not the server.
     #[error(
         "{0} makes its records when the zone is signed, not online: sign the zone with it and serve that"
     )]
     NotOnline(Mechanism),
-    /// A zone with NSEC5 never denies by anything else.
+    /// A zone with NSEC5 must not use another denial mechanism.
     #[error(
         "the zone {0} is signed with NSEC5, and such a zone has no other denial: serve it with --nsec5-keys"
     )]
     Nsec5(Name),
-    /// Hashed owner names do not fit below the apex.
+    /// NSEC3 owner names do not fit below the apex.
     #[error(
         "the name {0} is too long for NSEC3, whose hashes take 33 octets in front of it: use another mechanism"
     )]
     ApexTooLong(Name),
-    /// With the signatures that are generated online, an RRset fits no message.
+    /// With the signatures generated online, an RRset does not fit in a message.
     #[error(transparent)]
     Zone(#[from] ZoneFault),
 }
@@ -72,8 +74,9 @@ fn first(report: &Report) -> String {
     report.faults.first().map_or_else(String::new, ToString::to_string)
 }
 
-/// A zone ready to be served with denial made online: verified as far as it is signed, without a chain, with its DNSKEY
-/// RRset. Made by [`prepare`] alone.
+/// A zone that is ready for serving with online denial: its existing signatures are verified, it
+/// has no denial chain, and it has a DNSKEY RRset. Only the functions [`prepare`] and
+/// [`prepare_unverified`] create it; the latter skips the verification.
 #[derive(Debug)]
 pub struct PreparedZone {
     contents: Contents,
@@ -93,23 +96,25 @@ impl PreparedZone {
         &self.keys
     }
 
-    /// Whether the DNSKEY RRset came with signatures.
+    /// Whether the DNSKEY RRset has signatures in the zone.
     #[must_use]
     pub fn has_signed_keys(&self) -> bool {
         has_signed_keys(&self.contents)
     }
 
-    /// Gives away what answering needs.
+    /// The zone and the keys.
     #[must_use]
     pub fn into_parts(self) -> (Contents, OnlineKeys) {
         (self.contents, self.keys)
     }
 }
 
-/// Prepares `contents`: a signed zone, which is verified; an unsigned one; or an unsigned one with a signed key set.
+/// Prepares `contents`: a signed zone, which is verified; an unsigned zone; or an unsigned zone
+/// with a signed key set.
 ///
 /// # Errors
-/// Where the zone is not sound, keys do not fit it, nobody signs its DNSKEY RRset, or the mechanism cannot serve it.
+/// If the zone has faults, the keys are not suitable for it, no key signs its DNSKEY RRset, or the
+/// mechanism cannot serve it.
 pub fn prepare(
     contents: Contents,
     options: OnlineOptions,
@@ -121,10 +126,11 @@ pub fn prepare(
     prepare_unverified(&contents, options)
 }
 
-/// As [`prepare`], of a zone that was not verified, or has faults and is to be served nevertheless.
+/// As [`prepare`], without verification, for a zone that is already verified or is served despite
+/// faults.
 ///
 /// # Errors
-/// As [`prepare`], but for faults of the zone.
+/// As [`prepare`], except for faults of the zone.
 pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result<PreparedZone, PrepareError> {
     let OnlineOptions { mechanism, records, pairs, validity, sync } = options;
     check_mechanism(contents, mechanism)?;
@@ -143,11 +149,13 @@ pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result
     Ok(PreparedZone { contents, keys })
 }
 
-/// The keys of a zone, as [`prepare`] takes them, of a zone that was prepared before: `dnskeys` is the RDATA of its DNSKEY
-/// RRset, and `is_key_set_signed` says whether that came with signatures. `validity` is in seconds.
+/// The keys of a zone, as in [`prepare`], for a zone that is already prepared. `dnskeys` is the
+/// RDATA of its DNSKEY RRset. `is_key_set_signed` states whether the zone has signatures of this
+/// RRset. `validity` is in seconds.
 ///
 /// # Errors
-/// Where keys do not fit the zone, cannot sign, or nobody signs its DNSKEY RRset.
+/// If the keys are not suitable for the zone, cannot sign, or none of them signs its unsigned
+/// DNSKEY RRset.
 pub fn prepare_keys(
     apex: &Name,
     dnskeys: &[Vec<u8>],
@@ -167,11 +175,11 @@ pub fn prepare_keys(
     Ok(keys)
 }
 
-/// Whether a message can hold each RRset with the signatures that the server adds to it.
+/// Checks that each RRset with the signatures that the server adds to it fits in a message.
 fn check_sizes(contents: &Contents, keys: &OnlineKeys) -> Result<(), ZoneFault> {
     let apex = contents.apex().view();
     for node in contents.nodes() {
-        // RFC 4035 §2.2: the NS RRset of a zone cut has no signature.
+        // RFC 4035 §2.2: the NS RRset at a zone cut has no signature.
         let is_unsigned = |rrset: &Rrset<'_>| rrset.rtype() == Rtype::NS && node.index() > 0;
         let is_signed = |rrset: &Rrset<'_>| node.signatures(rrset.rtype()).is_some();
         for rrset in node.rrsets().filter(|rrset| rrset.rtype() != Rtype::RRSIG && !is_signed(rrset)) {
@@ -201,10 +209,11 @@ fn check_mechanism(contents: &Contents, mechanism: Mechanism) -> Result<(), Prep
     Ok(())
 }
 
-/// Verifies a zone before [`prepare_unverified`]: the whole zone, or the key set alone where nothing else is signed.
+/// Verifies a zone before [`prepare_unverified`]: the whole zone, or only the key set if nothing
+/// else is signed.
 ///
 /// # Errors
-/// The zone where it has faults.
+/// The zone with its report, if it has faults.
 pub fn verify_as_it_is(
     contents: Contents,
     options: &VerifyOptions,
@@ -217,7 +226,7 @@ pub fn verify_as_it_is(
     if report.is_sound() { Ok(contents) } else { Err(Box::new(FaultyZone { contents, report })) }
 }
 
-/// The apex with its key set alone; empty where that has no signatures.
+/// The apex with only its key set. Without nodes if the key set has no signatures.
 fn key_set(contents: &Contents) -> Contents {
     let mut run = NodesBuilder::default();
     let apex = contents.nodes().next().filter(|apex| apex.signatures(Rtype::DNSKEY).is_some());
@@ -230,7 +239,8 @@ fn key_set(contents: &Contents) -> Contents {
     run.into_contents(contents.apex())
 }
 
-/// TTL and RDATA of the DNSKEY RRset: that of the zone, or else all of `records`, with the TTL of the SOA record.
+/// TTL and RDATA of the DNSKEY RRset: the existing one of the zone, or all of `records` with the
+/// TTL of the SOA record.
 fn dnskeys(contents: &Contents, records: &[KeyRecord]) -> (u32, Vec<Vec<u8>>) {
     if let Some(rrset) = contents.apex_rrset(Rtype::DNSKEY) {
         return (rrset.ttl(), rrset.rdatas().map(<[u8]>::to_vec).collect());
@@ -241,7 +251,8 @@ fn dnskeys(contents: &Contents, records: &[KeyRecord]) -> (u32, Vec<Vec<u8>>) {
     (contents.soa().map_or(0, |soa| soa.ttl), rdatas)
 }
 
-/// The zone with the CDS and CDNSKEY records that the times of its keys ask for, of the TTL of the DNSKEY RRset where it has none.
+/// The zone with the CDS and CDNSKEY records according to the times of its keys. New RRsets have
+/// the TTL of the DNSKEY RRset.
 fn with_sync_records(contents: &Contents, key_ttl: u32, sync: &SyncKeys) -> Contents {
     let rdatas = |rrset: Rrset<'_>| rrset.rdatas().map(<[u8]>::to_vec).collect();
     let present = SYNC.map(|rtype| contents.apex_rrset(rtype).map(rdatas).unwrap_or_default());
@@ -257,8 +268,8 @@ fn with_sync_records(contents: &Contents, key_ttl: u32, sync: &SyncKeys) -> Cont
     replace_apex(contents, &run.into_contents(contents.apex()), |covered, _| !SYNC.contains(&covered))
 }
 
-/// The zone without the records of a chain, without ZONEMD, whose digest would not fit, and without their signatures; with
-/// the DNSKEY RRset.
+/// The zone with the DNSKEY RRset and without the following records and their signatures: denial
+/// chains, and ZONEMD records, whose digest would no longer match.
 pub(crate) fn strip(contents: &Contents, key_ttl: u32, dnskeys: &[Vec<u8>]) -> Contents {
     let mut run = NodesBuilder::default();
     run.begin_node(contents.apex().view());
@@ -269,8 +280,10 @@ pub(crate) fn strip(contents: &Contents, key_ttl: u32, dnskeys: &[Vec<u8>]) -> C
     replace_apex(contents, &run.into_contents(contents.apex()), |covered, _| covered != Rtype::ZONEMD)
 }
 
-/// The zone without the records of a chain and their signatures; of its other RRsets those that `keep` wants, by type covered
-/// and whether they are signatures; with the RRsets of `part`'s one node, the apex.
+/// The zone without the records of a denial chain and their signatures, and with the RRsets of the
+/// only node of `part`, the apex. `keep` gets the type covered and whether the RRset is a
+/// signature. It selects which other RRsets of the zone remain: at the apex all RRsets, at other
+/// names the signatures (data at other names remain).
 pub(super) fn replace_apex(
     contents: &Contents,
     part: &Contents,

@@ -1,5 +1,5 @@
-//! The VRF key of a zone with NSEC5, with the proofs that are stored for it: what a server of the zone has, and all that
-//! it has. Neither signs.
+//! The VRF key of a zone with NSEC5 and its stored proofs. The server of the zone has no other
+//! secrets. Neither can sign.
 
 use super::keys::first_octets;
 use super::stored_proofs::StoredProofs;
@@ -12,14 +12,15 @@ use nonesuch_zone::{Contents, Image};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Stored proofs that are proved again when a server starts: a file that belongs to another key shows at once.
+/// Number of stored proofs that are generated again when a server starts, to detect a file for
+/// another key at once.
 const SAMPLES: usize = 4;
 
-/// Why a VRF key or stored proofs do not serve a zone.
+/// The reason why a VRF key or stored proofs cannot serve a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProverError {
-    /// The zone has no such NSEC5KEY record.
+    /// The zone has no NSEC5KEY record of this key.
     #[error(
         "the VRF key {tag} is not among the NSEC5KEY records of {zone}: give the folder of the key that signed the zone"
     )]
@@ -29,7 +30,7 @@ pub enum ProverError {
         /// Tag of the key.
         tag: u16,
     },
-    /// The chain is of another key: while one key takes the place of another, both are in the zone.
+    /// The chain is of another key. During a rollover, the zone has both keys.
     #[error(
         "the NSEC5 records of {zone} are of VRF key {chain}, not of {tag}: give the folder of the key that signed the zone"
     )]
@@ -38,10 +39,10 @@ pub enum ProverError {
         zone: Name,
         /// Tag of the key.
         tag: u16,
-        /// Tag that the NSEC5 records carry.
+        /// Key tag in the NSEC5 records.
         chain: u16,
     },
-    /// The VRF key is a key of the zone that signs: what the server has would sign the zone.
+    /// The VRF key equals a DNSKEY or CDNSKEY of the zone, so the server could sign the zone.
     #[error(
         "the VRF key {tag} of {zone} is also its DNSKEY {dnskey}: a thief of this server's VRF key could sign the zone; make another \
          VRF key and sign the zone again"
@@ -54,7 +55,7 @@ pub enum ProverError {
         /// Tag of the DNSKEY or CDNSKEY record.
         dnskey: u16,
     },
-    /// The proofs are of another zone or key.
+    /// The proofs are for another zone or key.
     #[error(
         "the stored proofs are of another zone or VRF key than {zone} with key {tag}: sign the zone again to make them anew"
     )]
@@ -64,7 +65,7 @@ pub enum ProverError {
         /// Tag of the key.
         tag: u16,
     },
-    /// The proofs are not what the key proves.
+    /// The proofs differ from those that the key generates.
     #[error(
         "the stored proofs of {zone} are not those of its VRF key: sign the zone again to make them anew"
     )]
@@ -74,14 +75,15 @@ pub enum ProverError {
     },
 }
 
-/// Why a server cannot use the directory of a zone's VRF key and stored proofs.
+/// The reason why a server cannot use the directory with the VRF key and the stored proofs of a
+/// zone.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadProverError {
     /// A file cannot be read or is malformed.
     #[error(transparent)]
     Directory(#[from] Nsec5DirectoryError),
-    /// A signing key is where the server reads.
+    /// The directory has a signing key.
     #[error(
         "{}: a signing key, in a folder that the server of {zone} reads: with NSEC5 a server has none, so that nobody who breaks \
          into it forges; move the key to a folder of its own",
@@ -93,7 +95,7 @@ pub enum LoadProverError {
         /// The zone.
         zone: Name,
     },
-    /// No VRF key in the directory is published in the zone.
+    /// The zone publishes no VRF key of the directory.
     #[error(
         "{}: no VRF key of {zone} that is among its NSEC5KEY records: give the folder of the key that signed it",
         dir.display()
@@ -104,7 +106,7 @@ pub enum LoadProverError {
         /// The zone.
         zone: Name,
     },
-    /// Key or proofs do not fit the zone.
+    /// The key or the proofs are not suitable for the zone.
     #[error("{}: {source}", dir.display())]
     Prover {
         /// The directory.
@@ -114,10 +116,11 @@ pub enum LoadProverError {
     },
 }
 
-/// The types of records that hold keys which sign, or will.
+/// The types of records with keys that sign now or later.
 const SIGNING: [Rtype; 2] = [Rtype::DNSKEY, Rtype::CDNSKEY];
 
-/// What of a zone with NSEC5 a VRF key and stored proofs must fit: it can be had of an image alone, too.
+/// The properties of a zone with NSEC5 that the VRF key and the stored proofs must match. They are
+/// available from the records or from an image.
 #[derive(Clone, Debug)]
 pub struct Nsec5Zone {
     apex: Name,
@@ -125,12 +128,12 @@ pub struct Nsec5Zone {
     keys: Vec<Vec<u8>>,
     /// RDATA of the DNSKEY and CDNSKEY records.
     signing_keys: Vec<Vec<u8>>,
-    /// Tag of the key that the names of the chain are hashed with.
+    /// Key tag in the NSEC5 records of the chain.
     chain: Option<u16>,
 }
 
 impl Nsec5Zone {
-    /// Looks at the records of a zone.
+    /// Reads the properties from the records of a zone.
     #[must_use]
     pub fn of_contents(zone: &Contents) -> Self {
         let apex = zone.apex().view();
@@ -145,7 +148,7 @@ impl Nsec5Zone {
         }
     }
 
-    /// Looks at a compiled zone.
+    /// Reads the properties from an image.
     #[must_use]
     pub fn of_image(image: &Image) -> Self {
         Self {
@@ -162,7 +165,7 @@ impl Nsec5Zone {
         &self.apex
     }
 
-    /// Whether `key` is published in the zone.
+    /// Whether the zone has the NSEC5KEY record of `key`.
     fn publishes(&self, key: &VrfPrivateKey) -> bool {
         let public = Nsec5Key::of(key);
         self.keys.iter().any(|rdata| rdata == public.rdata())
@@ -179,21 +182,22 @@ pub struct Nsec5Prover {
     key: VrfPrivateKey,
     tag: u16,
     stored: Option<StoredProofs>,
-    /// The row of [`VRF_ALGORITHMS`] that searches in the cache are counted by.
+    /// The row of [`VRF_ALGORITHMS`] under which cache lookups are counted.
     algorithm_row: usize,
     id: u64,
 }
 
 impl Nsec5Prover {
-    /// Takes the key of `zone`, and the proofs stored for it.
+    /// The prover of `zone` with its key and its stored proofs.
     ///
     /// # Errors
-    /// Where the key is not published in the zone, is one that signs, or the chain is of another one, or the proofs are not of this zone and key.
+    /// If the zone does not publish the key, a published VRF key can sign the zone, the chain is of
+    /// another key, or the proofs are not for this zone and key.
     pub fn new(zone: &Contents, key: VrfPrivateKey, proofs: Option<Proofs>) -> Result<Self, ProverError> {
         Self::of(&Nsec5Zone::of_contents(zone), key, proofs)
     }
 
-    /// As [`Nsec5Prover::new`], by what is known of the zone.
+    /// As [`Nsec5Prover::new`], with the properties of the zone.
     ///
     /// # Errors
     /// As [`Nsec5Prover::new`].
@@ -203,7 +207,8 @@ impl Nsec5Prover {
         if !zone.publishes(&key) {
             return Err(ProverError::KeyNotInZone { zone: apex.clone(), tag });
         }
-        // During a roll-over the zone publishes several VRF keys, and the server may have all of them.
+        // During a rollover the zone publishes several VRF keys, and the server may have all of
+        // them.
         for published in zone.keys.iter().filter_map(|rdata| Nsec5Key::from_rdata(rdata)) {
             let signing_keys = zone.signing_keys.iter().map(Vec::as_slice);
             if let Some(dnskey) = published.find_signing_key(signing_keys) {
@@ -217,7 +222,7 @@ impl Nsec5Prover {
             return Err(ProverError::ForeignProofs { zone: apex.clone(), tag });
         }
         let stored = proofs.and_then(StoredProofs::new);
-        // A key is of an algorithm that the table has.
+        // The table has the algorithm of every key.
         let algorithm_row =
             VRF_ALGORITHMS.iter().position(|entry| entry.algorithm == key.algorithm()).unwrap_or_default();
         let prover = Self { key, tag, stored, algorithm_row, id: first_octets(public.rdata()) };
@@ -227,10 +232,11 @@ impl Nsec5Prover {
         Ok(prover)
     }
 
-    /// Takes the key of `zone` among the `keys` in the directory `dir`, and the proofs stored there.
+    /// Selects the key of `zone` among the `keys` in the directory `dir`, with the proofs stored
+    /// there.
     ///
     /// # Errors
-    /// Where no key is published in the zone, and as [`Nsec5Prover::new`].
+    /// If the zone publishes none of the keys, and as [`Nsec5Prover::new`].
     pub fn of_directory(
         zone: &Nsec5Zone,
         dir: &Path,
@@ -238,7 +244,7 @@ impl Nsec5Prover {
         proofs: Option<Proofs>,
     ) -> Result<Self, LoadProverError> {
         let dir = || dir.to_path_buf();
-        // While one key replaces another, both are in the zone: the chain is of one of them.
+        // During a rollover both keys are in the zone, and the chain is of one of them.
         let is_of_chain = |key: &VrfPrivateKey| zone.publishes(key) && !zone.is_of_other_key(key);
         let place = keys.iter().position(|stored| is_of_chain(&stored.key));
         let Some(place) = place.or_else(|| keys.iter().position(|stored| zone.publishes(&stored.key))) else {
@@ -248,7 +254,7 @@ impl Nsec5Prover {
         Self::of(zone, key, proofs).map_err(|source| LoadProverError::Prover { dir: dir(), source })
     }
 
-    /// Proves a few of the stored names again.
+    /// Generates a few of the stored proofs again and compares them.
     fn has_wrong_proofs(&self) -> bool {
         let Some(stored) = &self.stored else { return false };
         let apex = stored.zone();
@@ -260,7 +266,7 @@ impl Nsec5Prover {
         })
     }
 
-    /// Tag of the key, which NSEC5 and NSEC5PROOF records carry.
+    /// Key tag, as in the NSEC5 and NSEC5PROOF records.
     #[must_use]
     pub const fn tag(&self) -> u16 {
         self.tag
@@ -272,7 +278,8 @@ impl Nsec5Prover {
         self.stored.as_ref().map_or(0, StoredProofs::len)
     }
 
-    /// Hash and proof of `name`, in lower case, where they are stored.
+    /// The stored hash and proof of `name`, which must be in lower case; `None` if no proof is
+    /// stored.
     pub(super) fn stored(&self, name: NameRef<'_>) -> Option<(&[u8; VRF_HASH_OCTETS], &[u8])> {
         self.stored.as_ref()?.find(name)
     }

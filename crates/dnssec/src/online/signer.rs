@@ -1,13 +1,17 @@
-//! The online signer of one thread of a server: a list of signatures and proofs to make, and a cache of those made.
+//! The online signer of one thread of a server: a list of pending signatures and proofs, and a
+//! cache.
 //!
-//! Answering takes two passes. The first builds responses. Whatever a response needs and the cache lacks goes on the list, all
-//! of it, and the response is deferred; complete responses are sent. Then everything on the list of the receive batch is made
-//! by one `sign_batch` for each key and one `prove_batch`, which is faster than one by one, and the second pass builds the
-//! deferred responses again, with the same code: there is one way in which a response is built. Signatures and proofs stay in
-//! the cache at least until then.
+//! The server answers in two passes. The first pass builds responses. If the cache lacks signatures
+//! or proofs for a response, the signer puts all of them on the list, and the response is deferred.
+//! The server sends complete responses. Then the signer generates everything on the list of the
+//! receive batch, with one `sign_batch` for each key and one `prove_batch`, which is faster than
+//! single operations. The second pass builds the deferred responses again with the same code, so
+//! only one code path builds responses. Signatures and proofs remain in the cache at least until
+//! then.
 //!
-//! Signatures over the zone's own RRsets are cached under the number of their template and the generation of the image, those
-//! over generated records under the record's octets, proofs under the name.
+//! The cache key of a signature over an RRset of the zone is the number of its template and the
+//! generation of the image. The cache key of a signature over a generated record is its octets, and
+//! that of a proof is the name.
 
 use super::cache::{Cache, Hashes};
 use super::counters::{Operation, SignerCounters};
@@ -23,17 +27,19 @@ use nonesuch_proto::{Name, NameRef, Rtype, serial};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Signatures and proofs that one batch makes at most: what is beyond that is refused, so that a batch takes bounded time.
+/// Maximum number of signatures and proofs in one batch. Further ones are not generated, which
+/// bounds the duration of a batch.
 pub const MAX_PENDING: usize = 1024;
 
-/// First octet of a cache key: what it is of.
+/// First octet of a cache key: the kind of the entry.
 const SIGNATURES: u8 = 1;
 const PROOF: u8 = 2;
 
-/// An RRset that is to be signed.
+/// An RRset for signing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RrsetToSign {
-    /// The owner that is signed, in any case: perhaps a wildcard. The RRSIG's labels are its.
+    /// The owner for the signature, in upper or lower case, possibly a wildcard. The Labels field
+    /// of the RRSIG follows from it.
     pub owner: Name,
     /// Type.
     pub rtype: Rtype,
@@ -41,21 +47,21 @@ pub struct RrsetToSign {
     pub ttl: u32,
     /// RDATA in canonical order (RFC 4034 §6.3).
     pub rdatas: Vec<Vec<u8>>,
-    /// What the record was made for; `None` for the zone's own.
+    /// The mechanism that generated the record; `None` for an RRset of the zone.
     pub generated_for: Option<Mechanism>,
 }
 
-/// What is wanted: of whom, under which key of the cache, and what.
+/// A pending signature or proof: what generates it, its cache key, and its input.
 #[derive(Debug)]
 struct PendingOperation<T> {
-    /// Keys or prover that it is made with.
+    /// Identifier of the keys or the prover.
     maker: u64,
     hash: u64,
     key: Box<[u8]>,
     what: T,
 }
 
-/// A place on the list of what is wanted.
+/// A position in the list of pending operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     rrsets: usize,
@@ -63,14 +69,14 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Number of things on the list up to here.
+    /// Number of pending operations up to this position.
     #[must_use]
     pub const fn pending_count(self) -> usize {
         self.rrsets + self.names
     }
 }
 
-/// The workshop of one thread.
+/// The online signer of one thread.
 #[derive(Debug)]
 pub struct OnlineSigner {
     cache: Cache,
@@ -78,14 +84,14 @@ pub struct OnlineSigner {
     names: Vec<PendingOperation<Name>>,
     listed: Hashes,
     batch: u32,
-    /// Whether responses are being built again: nothing is counted then.
+    /// Whether responses are being built again. The second pass counts nothing.
     is_second_pass: bool,
     counters: Arc<SignerCounters>,
     key: Vec<u8>,
 }
 
 impl OnlineSigner {
-    /// A workshop whose cache takes at most `octets`.
+    /// An online signer with a cache of at most `octets` bytes.
     #[must_use]
     pub fn new(octets: usize, counters: Arc<SignerCounters>) -> Self {
         Self {
@@ -100,25 +106,25 @@ impl OnlineSigner {
         }
     }
 
-    /// Whether one more thing may be wanted in this batch.
+    /// Whether this batch has capacity for one more operation.
     #[must_use]
     pub fn has_capacity(&self) -> bool {
         self.pending_count() < MAX_PENDING
     }
 
-    /// Number of things on the list.
+    /// Number of pending operations.
     #[must_use]
     pub fn pending_count(&self) -> usize {
         self.rrsets.len() + self.names.len()
     }
 
-    /// Where the list ends, to [go back](OnlineSigner::rollback) to.
+    /// The end of the list, for [`rollback`](OnlineSigner::rollback).
     #[must_use]
     pub fn mark(&self) -> Checkpoint {
         Checkpoint { rrsets: self.rrsets.len(), names: self.names.len() }
     }
 
-    /// Takes from the list what came on it since `mark`: it is not to be made.
+    /// Removes the operations that were added to the list since `mark`.
     pub fn rollback(&mut self, mark: Checkpoint) {
         let rrsets = self.rrsets.drain(mark.rrsets.min(self.rrsets.len())..).map(|want| want.hash);
         let names = self.names.drain(mark.names.min(self.names.len())..).map(|want| want.hash);
@@ -127,25 +133,28 @@ impl OnlineSigner {
         }
     }
 
-    /// Begins a batch: a first pass.
+    /// Begins a batch with its first pass.
     pub fn begin(&mut self) {
         self.is_second_pass = false;
-        // What a batch before could not make is not made with the keys of another zone.
+        // Operations that the previous batch could not do must not be done with the keys of another
+        // zone.
         self.rrsets.clear();
         self.names.clear();
         self.listed.clear();
         self.batch = self.batch.wrapping_add(1);
     }
 
-    /// Whether anything is wanted.
+    /// Whether the list has any operation.
     #[must_use]
     pub const fn has_pending(&self) -> bool {
         !(self.rrsets.is_empty() && self.names.is_empty())
     }
 
-    /// The RRSIG records of an RRset, one by each key that signs it: for each the length of its RDATA in two octets and the
-    /// RDATA. `None` where they are not there; the RRset that `rrset` gives is then on the list. `identity` tells RRsets apart:
-    /// their own octets, or whatever else says as much. `made_for` is counted by, and is the RRset's.
+    /// The RRSIG records of an RRset, one for each key that signs it: for each record, the length
+    /// of its RDATA in two octets and the RDATA. `None` if the cache lacks them; the RRset from
+    /// `rrset` is then on the list, if the batch has capacity. `identity` identifies the RRset: its
+    /// octets or a substitute. `made_for` selects the counter and must equal
+    /// [`RrsetToSign::generated_for`].
     pub fn signatures(
         &mut self,
         keys: &OnlineKeys,
@@ -177,8 +186,8 @@ impl OnlineSigner {
         None
     }
 
-    /// The hash that `prover` has for `name`, in lower case: of a stored proof, or of one made before; `None` puts it on the
-    /// list.
+    /// The hash of `prover` for `name`, which must be in lower case: from a stored proof or from
+    /// the cache. `None` if both lack it; the name is then on the list, if the batch has capacity.
     pub fn hash_of(&mut self, prover: &Nsec5Prover, name: NameRef<'_>) -> Option<[u8; VRF_HASH_OCTETS]> {
         let stored = prover.stored(name);
         if stored.is_some() {
@@ -188,7 +197,7 @@ impl OnlineSigner {
             return stored.map(|(hash, _)| *hash);
         }
         let hash = self.proof_key(prover, name);
-        // A proof is right as long as its key is.
+        // A proof does not expire, so the cached time is irrelevant.
         let found =
             self.cache.find(hash, &self.key, self.batch).and_then(|(value, _)| value.first_chunk().copied());
         if !self.is_second_pass {
@@ -205,7 +214,8 @@ impl OnlineSigner {
         found
     }
 
-    /// The proof for `name`, in lower case, where [`OnlineSigner::hash_of`] knows its hash.
+    /// The proof for `name`, which must be in lower case; `None` if [`OnlineSigner::hash_of`] does
+    /// not know its hash.
     pub fn proof_of<'w>(&'w mut self, prover: &'w Nsec5Prover, name: NameRef<'_>) -> Option<&'w [u8]> {
         if let Some((_, proof)) = prover.stored(name) {
             return Some(proof);
@@ -224,15 +234,17 @@ impl OnlineSigner {
         self.cache.hash(&self.key)
     }
 
-    /// Whether there is an entry of the current key that need not be made anew. A clock that was set back makes entries of
-    /// the future: their signatures are not valid yet.
+    /// Whether the cache has an entry for the current key that need not be replaced. If the clock
+    /// was set back, an entry may have an inception in the future; its signatures are not valid
+    /// yet.
     fn is_fresh(&mut self, hash: u64, now: u32) -> bool {
         let Some((value, stale_from)) = self.cache.find(hash, &self.key, self.batch) else { return false };
         let inception = value.get(2..).and_then(Rrsig::parse).map_or(now, |rrsig| rrsig.inception);
         serial::is_before(now, stale_from) && !serial::is_before(now, inception)
     }
 
-    /// Whether what has `hash` is to be put on the list: it is not there yet, and there is room.
+    /// Whether to add the operation with `hash` to the list: it is not on the list yet, and the
+    /// batch has capacity.
     fn may_list(&mut self, hash: u64) -> bool {
         if self.listed.contains(&hash) {
             return false;
@@ -244,8 +256,8 @@ impl OnlineSigner {
         self.listed.insert(hash)
     }
 
-    /// Makes everything on the list that is wanted of `keys` and of `prover`, and begins the second pass. What the library fails
-    /// to make is counted and not there.
+    /// Generates all pending operations for `keys` and for `prover`, and begins the second pass. If
+    /// the cryptographic library fails, the failure is counted and the result is missing.
     pub fn make_pending(&mut self, keys: Option<&OnlineKeys>, prover: Option<&Nsec5Prover>, now: u32) {
         self.is_second_pass = true;
         if !self.has_pending() {
@@ -269,7 +281,8 @@ impl OnlineSigner {
             wants.iter().map(|want| SignaturePeriod::at(now, want.what.ttl, keys.validity())).collect();
         for index in 0..keys.len() {
             let pair = keys.pair(index);
-            // An RRset of more records than a message has room for comes without them; nothing is signed of that.
+            // If an RRset has too many records for a message, the list has it without records; it
+            // is not signed.
             let of_key = |want: &PendingOperation<RrsetToSign>| {
                 let signers = keys.signers(want.what.owner.view(), want.what.rtype);
                 !want.what.rdatas.is_empty() && signers.contains(&index)
@@ -323,7 +336,7 @@ impl OnlineSigner {
     }
 }
 
-/// Takes off the list what is wanted of one maker: mostly all of it.
+/// Removes the operations of one maker from the list and returns them; usually these are all.
 fn take_of<T>(
     maker: u64,
     wants: &mut Vec<PendingOperation<T>>,
@@ -336,17 +349,17 @@ fn take_of<T>(
     taken
 }
 
-/// A signature to make.
+/// Input of one signature.
 pub(super) struct SigningJob<'r> {
     pub(super) rrset: &'r RrsetToSign,
     pub(super) inception: u32,
     pub(super) expiration: u32,
 }
 
-/// RDATA of one RRSIG record of each RRset of `zone` by `pair`.
+/// The RDATA of one RRSIG record by `pair` for each RRset of `zone`.
 ///
 /// # Errors
-/// Where the library fails.
+/// If the cryptographic library fails.
 pub(super) fn sign_rrsets(
     pair: &KeyPair,
     zone: NameRef<'_>,

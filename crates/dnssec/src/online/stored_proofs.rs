@@ -1,22 +1,22 @@
-//! Proofs stored beside a zone with NSEC5, found by name.
+//! The stored proofs of a zone with NSEC5, with an index by name.
 
 use crate::denial::nsec5::{ProofEntry, Proofs};
 use nonesuch_crypto::vrf::VRF_HASH_OCTETS;
 use nonesuch_proto::{MAX_NAME, NameRef};
 
-/// One name in so many has its place noted; the others are found from there.
+/// The index has the offset of one name in this number; a search for other names starts from there.
 const STEP: usize = 8;
 
-/// The proofs with an index of their names: half an octet for each name beside what is stored.
+/// The proofs with an index of their names, which needs half a byte of memory for each name.
 #[derive(Debug)]
 pub(super) struct StoredProofs {
     proofs: Proofs,
-    /// Offset of every eighth name.
+    /// Offset of the first of each group of eight names.
     offsets: Vec<u32>,
 }
 
 impl StoredProofs {
-    /// Takes the proofs; `None` where their names are too many for the index.
+    /// Indexes the proofs; `None` if the names exceed the 32-bit offsets of the index.
     pub(super) fn new(proofs: Proofs) -> Option<Self> {
         let names = proofs.names();
         let mut offsets = Vec::with_capacity(proofs.len().div_ceil(STEP));
@@ -42,7 +42,7 @@ impl StoredProofs {
         self.proofs.len()
     }
 
-    /// Hash and proof of `name`, given in lower case and in the zone.
+    /// Hash and proof of `name`, which must be in lower case and in the zone.
     pub(super) fn find(&self, name: NameRef<'_>) -> Option<(&[u8; VRF_HASH_OCTETS], &[u8])> {
         let mut room = [0; MAX_NAME];
         let wanted = self.relative(name, &mut room)?;
@@ -66,7 +66,7 @@ impl StoredProofs {
         Some((name, name.len()))
     }
 
-    /// The part of `name` in front of the apex, as if the apex were the root.
+    /// The part of `name` before the apex, with the root in place of the apex.
     fn relative<'r>(&self, name: NameRef<'_>, room: &'r mut [u8; MAX_NAME]) -> Option<NameRef<'r>> {
         let front = name.len().checked_sub(self.proofs.zone().wire().len())?;
         room[..front].copy_from_slice(&name.wire()[..front]);
