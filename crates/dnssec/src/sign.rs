@@ -1,6 +1,6 @@
-//! Signing a zone (RFC 4035 §2): the apex is prepared (`apex`), the chain laid out (`plan`), and all RRsets are
-//! signed on all cores (`chunk`) and handed on in canonical order while signing goes on (`stream`). The digest of the
-//! zone (`zonemd`) comes last.
+//! Signs a zone (RFC 4035 §2). `apex` prepares the apex, and `plan` determines the denial chain.
+//! `chunk` signs all RRsets on all cores; `stream` returns them in canonical order during signing.
+//! `zonemd` computes the digest of the zone at the end.
 
 mod apex;
 mod chunk;
@@ -30,7 +30,7 @@ pub use stream::{SignSummary, sign_streaming};
 use crate::keys::KeySet;
 use nonesuch_zone::Contents;
 
-/// A signed zone, made by [`sign`].
+/// A signed zone, created by [`sign`].
 #[derive(Debug)]
 pub struct Signed {
     contents: Contents,
@@ -39,25 +39,25 @@ pub struct Signed {
 }
 
 impl Signed {
-    /// The zone with its signatures.
+    /// The zone with its signatures and denial chain.
     #[must_use]
     pub const fn contents(&self) -> &Contents {
         &self.contents
     }
 
-    /// The zone with its signatures.
+    /// The zone with its signatures and denial chain.
     #[must_use]
     pub fn into_contents(self) -> Contents {
         self.contents
     }
 
-    /// What signing did.
+    /// Numbers of signatures and records, and the serial.
     #[must_use]
     pub const fn statistics(&self) -> SignStatistics {
         self.statistics
     }
 
-    /// What was done otherwise than asked.
+    /// Deviations from the options, and records that verification will report as faults.
     #[must_use]
     pub fn warnings(&self) -> &[SignWarning] {
         &self.warnings
@@ -66,15 +66,15 @@ impl Signed {
 
 /// Signs `contents` with all of `keys`.
 ///
-/// RRSIG, NSEC, NSEC3, NSEC3PARAM, NSEC5 and NSEC5KEY records of the input are dropped and made anew. DNSKEY records that are not in
-/// the key set are kept, as multi-signer set-ups and roll-overs need.
+/// Replaces RRSIG, NSEC, NSEC3, NSEC3PARAM, NSEC5 and NSEC5KEY records of the input. Keeps DNSKEY
+/// records that are not in the key set, as multi-signer configurations and rollovers require.
 ///
 /// # Errors
-/// Where keys, options or contents do not allow a sound zone; nothing is signed then.
+/// If keys, options or contents do not permit a valid zone. Nothing is signed in this case.
 pub fn sign(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Result<Signed, SignError> {
     let job = stream::Job::prepare(contents, keys, options)?;
     let mut signed = Contents::empty(contents.apex());
-    // A part that was appended goes back to the signer, to be filled anew.
+    // An appended part returns to the signer, which reuses its memory.
     let swap = |part: &mut Contents, out: &mut Option<Contents>| {
         let spent = out.take().unwrap_or_else(|| Contents::empty(contents.apex()));
         *out = Some(std::mem::replace(part, spent));

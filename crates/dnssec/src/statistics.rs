@@ -1,4 +1,5 @@
-//! What a zone is made of: names, records, delegations, octets, keys, signatures. Counted in one walk, nothing verified.
+//! Counts the names, records, delegations, octets, keys and signatures of a zone in one pass,
+//! without verification.
 
 use crate::denial::names::common_labels;
 use crate::denial::nsec5;
@@ -11,35 +12,37 @@ use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Octets of type, class, TTL and length of RDATA in a message (RFC 1035 §3.2.1).
+/// Octets of type, class, TTL and RDATA length in a message (RFC 1035 §3.2.1).
 const FIXED: u64 = 10;
 
-/// The figures of a zone.
+/// The statistics of a zone.
 #[derive(Clone, Debug)]
 pub struct Statistics {
     /// The apex.
     pub apex: Name,
-    /// The serial, where there is an SOA record.
+    /// The serial; `None` without an SOA record.
     pub serial: Option<u32>,
-    /// Names of all kinds.
+    /// Numbers of names.
     pub names: NameCounts,
-    /// Zone cuts.
+    /// Numbers of delegations.
     pub delegations: DelegationCounts,
-    /// For each type what there is of it.
+    /// The numbers of RRsets and records of each type.
     pub types: BTreeMap<Rtype, TypeCounts>,
-    /// The RRset with the most octets; signatures count with what they cover.
+    /// The RRset with the most octets, including its signatures.
     pub largest: Option<LargestRrset>,
-    /// DNSKEY records at the apex, each with the number of RRSIG records that name it.
+    /// DNSKEY records at the apex, each with the number of RRSIG records with its tag and
+    /// algorithm.
     pub keys: Vec<(KeyInfo, u64)>,
-    /// Number of RRSIG records that name no DNSKEY record at the apex, by tag and algorithm.
+    /// Number of RRSIG records without a matching DNSKEY record at the apex, by key tag and
+    /// algorithm.
     pub foreign_signatures: BTreeMap<(u16, Algorithm), u64>,
-    /// How the zone denies existence.
+    /// The denial mechanism of the zone.
     pub denial: Option<DenialInfo>,
-    /// Times of the RRSIG records; `None` where there are none.
+    /// Times of the RRSIG records; `None` if the zone has none.
     pub validity: Option<Validity>,
     /// ZONEMD records at the apex (RFC 8976 §2.2).
     pub zonemd: Vec<ZonemdInfo>,
-    /// Octets of the chain of denial in wire form, without its signatures.
+    /// Octets of the denial chain in wire format, without its signatures.
     pub chain_octets: u64,
 }
 
@@ -48,15 +51,16 @@ pub struct Statistics {
 pub struct NameCounts {
     /// Names that own records.
     pub owners: u64,
-    /// Of these: names with authoritative data that are neither cuts nor hashes.
+    /// Owner names with authoritative data; neither zone cuts nor hashed owner names.
     pub authoritative: u64,
-    /// Owners of NSEC3 or NSEC5 records of the chain and nothing else.
+    /// Names that own only NSEC3 or NSEC5 records of the chain.
     pub hashed: u64,
-    /// Names below cuts that own addresses: glue.
+    /// Names below zone cuts with address records: glue.
     pub glue: u64,
-    /// Other names below cuts, and names below DNAMEs: records that no answer comes from.
+    /// Other names below zone cuts, and names below DNAME records: no response contains their
+    /// records.
     pub occluded: u64,
-    /// Names that own nothing and stand between others and the apex (RFC 9499 §7).
+    /// Names without records that are between owner names and the apex (RFC 9499 §7).
     pub empty_non_terminals: u64,
     /// Names whose first label is `*` (RFC 4592 §2.1.1).
     pub wildcards: u64,
@@ -67,34 +71,35 @@ pub struct NameCounts {
 pub struct DelegationCounts {
     /// Zone cuts.
     pub all: u64,
-    /// With a DS RRset.
+    /// Delegations with a DS RRset.
     pub signed: u64,
-    /// With at least one name server in the zone's own names below the cut, so that addresses belong to the referral.
+    /// Delegations with at least one address record at or below the zone cut, which belongs in the
+    /// referral.
     pub with_glue: u64,
-    /// Address records below cuts.
+    /// Address records at or below zone cuts.
     pub glue_records: u64,
-    /// Different NS RRsets.
+    /// Distinct NS RRsets.
     pub ns_sets: u64,
-    /// Delegations that share the most used NS RRset.
+    /// Delegations that have the most frequent NS RRset.
     pub most_shared: u64,
-    /// NS records of delegations.
+    /// NS records of all delegations.
     pub ns_records: u64,
     /// DS records by key algorithm and digest type.
     pub ds: BTreeMap<(Algorithm, DigestType), u64>,
 }
 
-/// What there is of one type.
+/// The numbers and TTLs of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypeCounts {
-    /// RRsets; for RRSIG one for each type covered.
+    /// RRsets; for RRSIG, one for each type covered.
     pub rrsets: u64,
     /// Records.
     pub records: u64,
-    /// Octets of the records in wire form, names uncompressed.
+    /// Octets of the records in wire format, with uncompressed names.
     pub octets: u64,
-    /// Least TTL.
+    /// Minimum TTL in seconds.
     pub least_ttl: u32,
-    /// Greatest TTL.
+    /// Maximum TTL in seconds.
     pub greatest_ttl: u32,
 }
 
@@ -105,9 +110,9 @@ pub struct LargestRrset {
     pub owner: Name,
     /// The type.
     pub rtype: Rtype,
-    /// Records, without signatures.
+    /// Number of records, without signatures.
     pub records: u64,
-    /// Octets in wire form with signatures, names uncompressed.
+    /// Octets in wire format including signatures, with uncompressed names.
     pub octets: u64,
 }
 
@@ -118,18 +123,18 @@ pub struct Validity {
     pub inception: [u32; 2],
     /// First and last expiration.
     pub expiration: [u32; 2],
-    /// Signatures that are expired.
+    /// Number of expired signatures.
     pub expired: u64,
-    /// Signatures that are not valid yet.
+    /// Number of signatures that are not valid yet.
     pub early: u64,
-    /// Signatures by the days that are left to them, negative ones for those that are expired.
+    /// Numbers of signatures by days until expiration; negative days for expired signatures.
     pub days_left: BTreeMap<i64, u64>,
 }
 
 /// The fields of a ZONEMD record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZonemdInfo {
-    /// The serial of the version that it is the digest of.
+    /// The serial of the version that the digest is for.
     pub serial: u32,
     /// The scheme: 1 is SIMPLE.
     pub scheme: u8,
@@ -138,7 +143,8 @@ pub struct ZonemdInfo {
 }
 
 impl Statistics {
-    /// Counts what `contents` hold. `now`, in seconds since 1970 modulo 2^32, decides which signatures are expired.
+    /// Counts the records of `contents`. `now` is in seconds since 1970 modulo 2^32 and determines
+    /// which signatures are expired.
     #[must_use]
     pub fn count(contents: &Contents, now: u32) -> Self {
         let mut count = Count::new(contents, now);
@@ -148,39 +154,40 @@ impl Statistics {
         count.finish(contents)
     }
 
-    /// Octets of all records in wire form.
+    /// Octets of all records in wire format.
     #[must_use]
     pub fn octets(&self) -> u64 {
         self.types.values().map(|counts| counts.octets).sum()
     }
 
-    /// Records of all types.
+    /// Number of records of all types.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.types.values().map(|counts| counts.records).sum()
     }
 
-    /// RRsets of all types, signatures not counted.
+    /// Number of RRsets of all types, without signatures.
     #[must_use]
     pub fn rrsets(&self) -> u64 {
         let others = self.types.iter().filter(|(rtype, _)| **rtype != Rtype::RRSIG);
         others.map(|(_, counts)| counts.rrsets).sum()
     }
 
-    /// Octets of the types that `wanted` says yes to.
+    /// Octets of the types for which `wanted` returns `true`.
     #[must_use]
     pub fn octets_of(&self, wanted: impl Fn(Rtype) -> bool) -> u64 {
         self.types.iter().filter(|(rtype, _)| wanted(**rtype)).map(|(_, counts)| counts.octets).sum()
     }
 }
 
-/// What grows while the zone is walked.
+/// The state of the pass over the zone.
 struct Count<'z> {
     statistics: Statistics,
     apex: NameRef<'z>,
-    /// The last name with records of the zone's own, for the names between it and the next.
+    /// The last name with authoritative records of the zone or a zone cut; the empty non-terminals
+    /// between it and the next such name are counted.
     last: Option<NameRef<'z>>,
-    /// The cut whose names below follow.
+    /// Whether the current zone cut is already counted as one with glue.
     cut_has_glue: bool,
     ns_sets: HashMap<u64, u64>,
     signers: BTreeMap<(u16, Algorithm), u64>,
@@ -188,7 +195,7 @@ struct Count<'z> {
     times: Option<Times>,
 }
 
-/// Times relative to now, in which later is greater.
+/// Times relative to `now`, as signed numbers in chronological order.
 struct Times {
     inception: [i32; 2],
     expiration: [i32; 2],
@@ -258,7 +265,7 @@ impl<'z> Count<'z> {
         let names = &mut self.statistics.names;
         names.owners += 1;
         match standing {
-            // A DNAME at the apex does not occlude them.
+            // A DNAME record at the apex does not occlude hashed owner names.
             NameStatus::Authoritative | NameStatus::BelowDname if node.rrsets().all(is_hash) => {
                 names.hashed += 1;
                 return;
@@ -278,7 +285,7 @@ impl<'z> Count<'z> {
             }
         }
         names.wildcards += u64::from(node.name().is_wildcard());
-        // Names above this one that own nothing: all that are neither the last name nor above it.
+        // Counts the empty ancestors of this name: ancestors of the last name are already counted.
         if let Some(last) = self.last {
             let missing = node.name().label_count() - common_labels(last, node.name());
             names.empty_non_terminals += missing.saturating_sub(1) as u64;
@@ -290,7 +297,8 @@ impl<'z> Count<'z> {
         let delegations = &mut self.statistics.delegations;
         delegations.all += 1;
         self.cut_has_glue = false;
-        // A server that is named as the cut itself has its addresses there.
+        // A name server may have the name of the zone cut itself; its addresses are then at the
+        // cut.
         let addresses = node.rrsets().filter(|rrset| matches!(rrset.rtype(), Rtype::A | Rtype::AAAA));
         let addresses: u64 = addresses.map(|rrset| rrset.count() as u64).sum();
         delegations.glue_records += addresses;
@@ -315,7 +323,7 @@ impl<'z> Count<'z> {
         }
     }
 
-    /// Counts the current cut as one with glue, once.
+    /// Counts the current zone cut once as one with glue.
     fn note_glue(&mut self) {
         if !self.cut_has_glue {
             self.cut_has_glue = true;
@@ -323,7 +331,7 @@ impl<'z> Count<'z> {
         }
     }
 
-    /// Returns the octets of the records.
+    /// Counts the RRset; returns the octets of its records.
     fn add_rrset(&mut self, rrset: Rrset<'_>, name_octets: u64) -> u64 {
         let records = rrset.count() as u64;
         let rdata: u64 = rrset.rdatas().map(|rdata| rdata.len() as u64).sum();
@@ -344,7 +352,7 @@ impl<'z> Count<'z> {
 
     fn add_signature(&mut self, rrsig: &Rrsig<'_>) {
         *self.signers.entry((rrsig.tag, rrsig.algorithm)).or_default() += 1;
-        // RFC 4034 §3.1.5: serial arithmetic, so from now half of the circle in both directions.
+        // RFC 4034 §3.1.5: serial number arithmetic, with 2^31 seconds before and after now.
         let inception = rrsig.inception.wrapping_sub(self.now).cast_signed();
         let expiration = rrsig.expiration.wrapping_sub(self.now).cast_signed();
         let times = self.times.get_or_insert_with(|| Times {

@@ -1,4 +1,4 @@
-//! The apex of the signed zone: SOA serial, DNSKEY, CDS, CDNSKEY, NSEC3PARAM and NSEC5KEY.
+//! Prepares the apex of the signed zone: SOA serial, DNSKEY, CDS, CDNSKEY, NSEC3PARAM and NSEC5KEY.
 
 use super::rrsets::TtlAndRdatas;
 use super::signers::{Signers, has_entry_point};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// The apex of the signed zone before it is signed.
 pub(super) struct Prepared<'k> {
-    /// The apex node with all that is not made while signing, as contents of one node.
+    /// The apex node without the records that signing generates later, as contents with one node.
     pub(super) apex: Contents,
     /// The serial of the signed zone.
     pub(super) serial: u32,
@@ -22,8 +22,9 @@ pub(super) struct Prepared<'k> {
     pub(super) warnings: Vec<SignWarning>,
 }
 
-/// Prepares the apex of the zone with these `contents` for a signed zone with this `serial`. `signed` are zones that signatures of
-/// keys that are not given are copied from, the zone to be signed first.
+/// Prepares the apex of the zone `contents` for a signed zone with the serial `serial`. Signatures
+/// of keys that are not in `keys` are copied from the zones `signed`, which begin with the zone to
+/// be signed.
 pub(super) fn prepare<'k>(
     contents: &Contents,
     serial: u32,
@@ -70,7 +71,8 @@ pub(super) fn prepare<'k>(
             drop_nsec5_keys(&mut rrsets);
             let mut rdata = Vec::new();
             options.nsec3.push_param_rdata(&mut rdata);
-            // Nobody but the zone's own servers asks for it: BIND, Knot and ldns write a TTL of 0.
+            // Only servers of the zone use NSEC3PARAM. BIND, Knot and ldns write it with a TTL of
+            // 0.
             rrsets.insert(Rtype::NSEC3PARAM, (0, vec![rdata]));
         }
         Mapping::Vrf => insert_nsec5_keys(contents, &mut rrsets, options)?,
@@ -87,14 +89,14 @@ pub(super) fn prepare<'k>(
 }
 
 impl Prepared<'_> {
-    /// Gives the zone another serial. A zone with ZONEMD records must not get one: they have the serial too.
+    /// Sets another serial. Not permitted for a zone with ZONEMD records, which contain the serial.
     pub(super) fn set_serial(&mut self, serial: u32) {
         self.apex = with_serial(&self.apex, serial);
         self.serial = serial;
     }
 
-    /// Checks the step from the zone `previous`, whose apex `options` have: an error where it breaks validators, or warnings
-    /// where that is allowed.
+    /// Checks the transition from the zone `previous`, with the options `options`. Returns an error
+    /// if it breaks validators, or warnings if the options allow that.
     pub(super) fn check_transition(
         &self,
         previous: ZoneRef<'_>,
@@ -126,12 +128,12 @@ fn judge(faults: Vec<TransitionFault>, options: &SignOptions<'_>) -> Result<Vec<
     }
 }
 
-/// The RRsets that key-signing keys sign.
+/// The RRsets that KSKs sign.
 fn key_set(rrsets: &BTreeMap<Rtype, TtlAndRdatas>) -> BTreeMap<Rtype, TtlAndRdatas> {
     rrsets.iter().filter(|(rtype, _)| KEY_SET.contains(rtype)).map(|(a, b)| (*a, b.clone())).collect()
 }
 
-/// RDATA of all DNSKEY records of the signed zone: the records of the keys and of the zone file.
+/// RDATA of all DNSKEY records of the signed zone: those of the keys and those of the zone file.
 fn published(
     present: Option<&TtlAndRdatas>,
     keys: &KeySet,
@@ -156,14 +158,15 @@ fn kept_rrsets(apex: Node<'_>) -> BTreeMap<Rtype, TtlAndRdatas> {
         .collect()
 }
 
-/// Sets the serial of SOA RDATA, the field before the last four (RFC 1035 §3.3.13). The form was checked before.
+/// Sets the serial in SOA RDATA, the fifth field from the end (RFC 1035 §3.3.13). The caller has
+/// checked the form of the RDATA.
 fn set_serial(rdata: &mut [u8], serial: u32) {
     if let Some(place) = rdata.last_chunk_mut::<20>() {
         place[..4].copy_from_slice(&serial.to_be_bytes());
     }
 }
 
-/// The apex node alone, with another serial.
+/// The apex node with another serial.
 fn with_serial(apex: &Contents, serial: u32) -> Contents {
     let mut run = NodesBuilder::default();
     run.begin_node(apex.node(0).name());
@@ -182,8 +185,8 @@ fn with_serial(apex: &Contents, serial: u32) -> Contents {
     Contents::from_nodes(apex.apex(), run)
 }
 
-/// Drops NSEC5KEY records, as those of every chain are dropped. Their number is of private use: what is no such key is the
-/// zone's own.
+/// Removes NSEC5KEY records, as the signer removes all records of previous chains. The type number
+/// is for private use, so records that are not valid keys are data of the zone and remain.
 fn drop_nsec5_keys(rrsets: &mut BTreeMap<Rtype, TtlAndRdatas>) {
     let Some((_, rdatas)) = rrsets.get_mut(&Rtype::NSEC5KEY) else { return };
     let is_key = |rdata: &Vec<u8>| Nsec5Key::from_rdata(rdata).is_some_and(|key| key.public_key().is_ok());
@@ -193,7 +196,7 @@ fn drop_nsec5_keys(rrsets: &mut BTreeMap<Rtype, TtlAndRdatas>) {
     }
 }
 
-/// The NSEC5KEY RRset has the TTL of the DNSKEY RRset.
+/// Adds the NSEC5KEY RRset, with the TTL of the DNSKEY RRset.
 fn insert_nsec5_keys(
     contents: &Contents,
     rrsets: &mut BTreeMap<Rtype, TtlAndRdatas>,
@@ -208,8 +211,8 @@ fn insert_nsec5_keys(
     Ok(())
 }
 
-/// Adds DNSKEY records of keys that are not given, where their algorithms sign: RFC 4035 §2.2 wants signatures of every
-/// algorithm in the DNSKEY RRset.
+/// Adds DNSKEY records of keys that are not in the key set. A key of the set must have the same
+/// algorithm: RFC 4035 §2.2 requires signatures of every algorithm in the DNSKEY RRset.
 fn add_foreign(present: &[Vec<u8>], keys: &KeySet, dnskeys: &mut Vec<Vec<u8>>) -> Result<(), SignError> {
     for rdata in present {
         let algorithm = Algorithm(*rdata.get(3).ok_or(SignError::MalformedDnskey)?);

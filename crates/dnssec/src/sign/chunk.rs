@@ -1,5 +1,6 @@
-//! Signing a run of names: the signed data of all RRsets first, then all signatures of each key, then the records.
-//! Signatures of the previous zone stand in for those that need not be made.
+//! Signs a chunk of names: first builds the signed data of all RRsets, then generates all
+//! signatures of each key, then writes the records. Signatures of the previous zone are reused
+//! where possible.
 
 use super::plan::{Item, Plan, PlannedRecords, PlannedRrset, Room};
 use super::reuse::{ReusableSignatures, Walk};
@@ -12,47 +13,47 @@ use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::{Node, NodesBuilder, Rrset};
 use std::ops::Range;
 
-/// Where the ZONEMD RRset and its signatures stand in what is made.
+/// The position of the ZONEMD RRset and its signatures in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ZonemdPlacement {
-    /// At the apex: room is kept, to be written over.
+    /// At the apex: the output has a placeholder of the same size, which is overwritten later.
     Apex,
-    /// Behind all other records.
+    /// After all other records.
     Last,
 }
 
-/// Octets of RRSIG RDATA in front of the signer's name.
+/// Octets of RRSIG RDATA before the signer's name.
 const RRSIG_FIELDS: usize = 18;
 
-/// Room that is used again for every run.
+/// Buffers that are reused for each chunk.
 #[derive(Default)]
 pub(super) struct Scratch {
     room: Room,
     owner: Vec<u8>,
-    /// The signed data of one message after the other.
+    /// The signed data of all messages, one after the other.
     messages: Vec<u8>,
-    /// For each key, where each of its messages begins and ends.
+    /// For each key, the range of each of its messages in `messages`.
     ranges: Vec<Vec<(usize, usize)>>,
-    /// For each key, the signatures in the order of its messages, all of one length.
+    /// For each key, its signatures in the order of its messages, all with the same length.
     signatures: Vec<Vec<u8>>,
-    /// Where the RRSIGs come from, in the order in which they are written.
+    /// The sources of the RRSIGs, in the order of their output.
     sources: Vec<Source>,
-    /// RDATA of RRSIGs that are kept, one after the other.
+    /// RDATA of reused RRSIGs, one after the other.
     kept: Vec<u8>,
     checks: Vec<Check>,
     /// RDATA of the RRSIGs of one RRset.
     rdatas: Vec<Vec<u8>>,
 }
 
-/// Where an RRSIG comes from.
+/// The source of an RRSIG.
 enum Source {
-    /// From the previous zone: its place in the RDATA kept.
+    /// Reused from the previous zone: its range in `Scratch::kept`.
     Kept(Range<usize>),
-    /// It is made: the number of the key's message.
+    /// Newly generated: the index of the message among those of the key.
     Made(usize),
 }
 
-/// A signature that is kept and verified.
+/// A reused signature that is verified.
 struct Check {
     item: Item,
     rtype: Rtype,
@@ -66,9 +67,9 @@ pub(super) struct Signer<'a> {
     signers: &'a Signers<'a>,
     options: &'a SignOptions<'a>,
     reuse: Option<ReusableSignatures<'a>>,
-    /// Tag of each key.
+    /// Key tag of each key.
     tags: Vec<u16>,
-    /// Where the ZONEMD RRset of the apex goes, which can be made and signed last only.
+    /// The position of the ZONEMD RRset of the apex, which can only be generated and signed last.
     zonemd: ZonemdPlacement,
 }
 
@@ -87,7 +88,7 @@ impl<'a> Signer<'a> {
         &self.signers.keys().keys()[index]
     }
 
-    /// Signs `items` and appends them to `run`.
+    /// Signs `items` and appends them with their records to `run`.
     pub(super) fn sign_chunk(
         &self,
         items: &[Item],
@@ -109,7 +110,7 @@ impl<'a> Signer<'a> {
         self.reuse.as_ref().map(|reuse| reuse.walk(first))
     }
 
-    /// Finds the signatures of one name that are kept, and lays out the messages of the others.
+    /// Finds the reusable signatures of one name, and builds the messages of the others.
     fn collect(&self, item: Item, walk: Option<&mut Walk<'a>>, scratch: &mut Scratch) {
         let previous = walk.and_then(|walk| walk.seek(self.plan.owner(item, &mut scratch.owner)));
         let mut room = std::mem::take(&mut scratch.room);
@@ -150,7 +151,8 @@ impl<'a> Signer<'a> {
             scratch.kept.extend_from_slice(octets);
             let end = scratch.kept.len();
             scratch.sources.push(Source::Kept(start..end));
-            // One signature of each key in a chunk tells whether the previous zone is what it seems to be.
+            // In each chunk, one signature of each key is verified, as a sample of the previous
+            // zone.
             let sampled = !scratch.checks.iter().any(|check| check.key == key);
             if sampled || self.reuse.as_ref().is_some_and(ReusableSignatures::verifies_all) {
                 let first = scratch.messages.len();
@@ -181,7 +183,8 @@ impl<'a> Signer<'a> {
         }
     }
 
-    /// A previous zone with a signature that does not verify is not worked on: what else is wrong with it is not known.
+    /// Returns an error if a signature of the previous zone does not verify: the zone may have
+    /// further faults that are not detected.
     fn check_kept(&self, scratch: &mut Scratch) -> Result<(), SignError> {
         let Some(reuse) = &self.reuse else { return Ok(()) };
         let Scratch { checks, messages, kept, owner, .. } = scratch;
@@ -241,7 +244,7 @@ impl<'a> Signer<'a> {
         statistics
     }
 
-    /// Keeps the room of an RRset and its signatures, where it is to stand at its place.
+    /// Reserves the space for an RRset and its signatures, if its position is at the apex.
     fn push_room(&self, run: &mut NodesBuilder, piece: PlannedRrset<'_>) {
         if self.zonemd == ZonemdPlacement::Last {
             return;
@@ -255,7 +258,8 @@ impl<'a> Signer<'a> {
         }
     }
 
-    /// The apex with the `rrset` alone, whose room was kept or which comes last, and its signatures.
+    /// The apex with only `rrset` and its signatures. They fill the reserved space or are the last
+    /// records.
     pub(super) fn sign_apex_rrset(
         &self,
         rrset: Rrset<'_>,
@@ -288,7 +292,8 @@ impl<'a> Signer<'a> {
         Ok((run, statistics))
     }
 
-    /// Writes the RRSIGs of one RRset, in canonical order as all records: those of `signers`, and as many that are copied.
+    /// Writes the RRSIGs of one RRset, in canonical order as for all records: those of `signers`,
+    /// and `copied` further ones that are copied.
     fn write_signatures(
         &self,
         signers: &[usize],
@@ -299,7 +304,7 @@ impl<'a> Signer<'a> {
         statistics: &mut SignStatistics,
     ) {
         let Scratch { messages, ranges, signatures, sources, kept, rdatas, .. } = scratch;
-        // The RDATA of an RRSIG begins as its signed data do.
+        // RRSIG RDATA and the signed data begin with the same fields.
         let fields_len = RRSIG_FIELDS + self.plan.zone().len();
         rdatas.resize_with(signers.len() + copied, Vec::new);
         for (place, rdata) in rdatas.iter_mut().enumerate() {
@@ -309,7 +314,7 @@ impl<'a> Signer<'a> {
                     rdata.extend_from_slice(&kept[range.clone()]);
                     statistics.signatures_kept += 1;
                 }
-                // The sources of copied signatures are never `Made`.
+                // The source of a copied signature is never `Made`.
                 (Source::Made(_), None) => {}
                 (&Source::Made(number), Some(&key)) => {
                     let length = self.key(key).private().signature_octets();
@@ -330,19 +335,20 @@ impl<'a> Signer<'a> {
         }
     }
 
-    /// The expiration less the RRset's share of jitter, the same for all its signatures.
+    /// The expiration minus the jitter of the RRset, which is the same for all its signatures.
     fn expiration(&self, owner: NameRef<'_>, rtype: Rtype) -> u32 {
         if self.options.jitter == 0 {
             return self.options.expiration;
         }
-        // With the time in the draw, what is refreshed together is spread anew.
+        // The time is part of the seed, so signatures that are refreshed together get different
+        // expirations.
         let seed = self.options.seed ^ u64::from(self.options.now) << 32;
         let taken = mix(seed, owner, rtype) % (u64::from(self.options.jitter) + 1);
         self.options.expiration.wrapping_sub(taken as u32)
     }
 }
 
-/// Whether the RRset is the digest of the zone, which is not known yet.
+/// Whether the RRset contains the digest of the zone, which is not known yet.
 fn is_deferred(item: Item, rtype: Rtype) -> bool {
     rtype == Rtype::ZONEMD && item.is_apex()
 }
@@ -371,7 +377,8 @@ fn push_message(fields: &Rrsig<'_>, owner: NameRef<'_>, piece: PlannedRrset<'_>,
 
 fn copy_records(run: &mut NodesBuilder, piece: PlannedRrset<'_>) {
     match piece.records {
-        // All records get the TTL of the RRset, also where the zone file gave them different ones (RFC 2181 §5.2).
+        // All records get the TTL of the RRset, even if the zone file has different TTLs (RFC 2181
+        // §5.2).
         PlannedRecords::Stored(rrset) => {
             run.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());
             rrset.rdatas().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
@@ -383,7 +390,8 @@ fn copy_records(run: &mut NodesBuilder, piece: PlannedRrset<'_>) {
     }
 }
 
-/// FNV-1a over owner and type, then the finish of SplitMix64: evenly spread, and the same everywhere.
+/// FNV-1a over owner and type, then the finalizer of SplitMix64: evenly distributed, and equal on
+/// all platforms.
 fn mix(seed: u64, owner: NameRef<'_>, rtype: Rtype) -> u64 {
     let step = |hash: u64, octet: u8| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
     let hash = owner.wire().iter().map(u8::to_ascii_lowercase).fold(seed ^ 0xcbf2_9ce4_8422_2325, step);

@@ -1,4 +1,4 @@
-//! Why a zone cannot be signed, and what the signer warns of.
+//! Errors and warnings of the signer.
 
 use super::policy::SerialPolicy;
 use crate::denial::Mechanism;
@@ -11,15 +11,15 @@ use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Name, Rtype};
 use std::fmt;
 
-/// Why a signature of an absent key is not used.
+/// The reason why the signature of an absent key is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbsentSignature {
-    /// The zone has none.
+    /// The zone has no signature by the key.
     Missing,
-    /// It is not valid at the time of signing.
+    /// The signature is not valid at the time of signing.
     NotValid,
-    /// It was made for other records, another TTL or another key.
+    /// The signature is over other records or with another TTL, or another key generated it.
     DoesNotFit,
 }
 
@@ -33,29 +33,31 @@ impl fmt::Display for AbsentSignature {
     }
 }
 
-/// What was done otherwise than asked.
+/// A deviation from the options, or records that verification will report as faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignWarning {
-    /// The serial that the policy asks for would not move forward.
+    /// The serial according to the policy would not increase.
     #[error("serial {wanted} ({policy}) does not come after {old} (RFC 1982): {used} was taken")]
     SerialBehind {
         /// The policy.
         policy: SerialPolicy,
-        /// Serial of the unsigned zone.
+        /// Serial before signing.
         old: u32,
-        /// Serial by the policy.
+        /// Serial according to the policy.
         wanted: u32,
-        /// Serial taken.
+        /// Serial of the signed zone.
         used: u32,
     },
-    /// No key has the SEP flag. It is a hint to people alone (RFC 4034 §2.1.1), and the zone is sound without.
+    /// No key has the SEP flag. The flag is only a hint for operators (RFC 4034 §2.1.1), and the
+    /// zone is valid without it.
     #[error(
         "no key has the SEP flag: sound by RFC 4034, but the verifiers of BIND and Knot refuse such a zone; make the key \
          with --csk, or a second one with --ksk"
     )]
     NoSecureEntryPoint,
-    /// The zone has a signature over its key set by a key that was not given, and it is not published.
+    /// The zone has a signature over its key set by a key that was not given. The signature is not
+    /// published.
     #[error(
         "{rtype}: the signature by key {tag}, whose private key was not given, is dropped: {reason}; other keys sign the RRset"
     )]
@@ -64,14 +66,15 @@ pub enum SignWarning {
         rtype: Rtype,
         /// The key's tag.
         tag: u16,
-        /// Why it is dropped.
+        /// The reason.
         reason: AbsentSignature,
     },
-    /// Validators that hold the previous version's keys take the new version for bogus.
+    /// The new version is bogus for validators with keys of the previous version, but the options
+    /// allow the transition.
     #[error("unsafe transition, which is allowed here: {0}")]
     UnsafeTransition(TransitionFault),
-    /// A ZONEMD record of the zone is of a scheme or hash algorithm that is not supported, and its digest does not fit
-    /// the signed zone.
+    /// A ZONEMD record of the zone has an unsupported scheme or hash algorithm, and its digest does
+    /// not match the signed zone.
     #[error(
         "the ZONEMD record of scheme {scheme} and hash algorithm {hash} is dropped: digests of scheme 1 by SHA-384 (1) \
          and SHA-512 (2) are made"
@@ -82,7 +85,8 @@ pub enum SignWarning {
         /// Its hash algorithm.
         hash: u8,
     },
-    /// The zone has records that verifying takes for a fault of the signed zone: they are signed as they stand.
+    /// The zone has records that verification reports as a fault of the signed zone. They are
+    /// signed unchanged.
     #[error(
         "{owner} {rtype}: {}; it is signed as it stands, but `zone verify` refuses such a zone: remove or correct it",
         Rule(*rtype, reason)
@@ -92,19 +96,19 @@ pub enum SignWarning {
         owner: Name,
         /// Its type.
         rtype: Rtype,
-        /// What is wrong, with the rule.
+        /// The fault, which determines the rule in the message.
         reason: FaultReason,
     },
 }
 
-/// Why a zone cannot be signed.
+/// The reason why a zone cannot be signed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
-    /// There is no well-formed SOA record at the apex.
+    /// The zone has no well-formed SOA record at the apex.
     #[error("the zone {0} has no well-formed SOA record at its apex")]
     NoSoa(Name),
-    /// The keys are another zone's.
+    /// The keys belong to another zone.
     #[error("the keys are those of {keys}, but the zone is {zone}: give the keys of {zone}")]
     KeysOfOtherZone {
         /// The zone.
@@ -112,7 +116,7 @@ pub enum SignError {
         /// Owner of the keys.
         keys: Name,
     },
-    /// No records of the mechanism stand in a zone.
+    /// The server generates the records of the mechanism; a zone cannot contain them.
     #[error(
         "the records of {mechanism} are made when asked, none stand in the zone: start `nonesuch serve --denial {mechanism} \
          --keys DIR` with the zone as it is, or sign with nsec, nsec3 or nsec5"
@@ -121,12 +125,12 @@ pub enum SignError {
         /// The mechanism.
         mechanism: Mechanism,
     },
-    /// The period of validity is empty or longer than 2^31 seconds.
+    /// The validity period is empty or 2^31 seconds or more.
     #[error(
         "the signatures would never be valid: the expiration must come after the inception, by less than 68 years"
     )]
     Period,
-    /// The signatures would have expired when they are made.
+    /// The signatures would be expired at the time of signing.
     #[error(
         "the signatures would have expired before now: give a later expiration, or the time of signing (now)"
     )]
@@ -141,19 +145,19 @@ pub enum SignError {
     AbsentKey {
         /// The type of the RRset.
         rtype: Rtype,
-        /// Tags of the keys, of which one must sign.
+        /// Key tags of these keys; one of them must sign.
         tags: Vec<u16>,
-        /// Why there is no signature of the first one.
+        /// The reason why the signature of the first key is not used.
         reason: AbsentSignature,
     },
-    /// Validators that hold the previous version's keys would take the new version for bogus.
+    /// The new version would be bogus for validators with keys of the previous version.
     #[error(
         "the new version breaks validators that hold the previous one: {}; sign with the keys that the previous version has, or \
          allow it (--allow-unsafe-transition)",
         list_faults(.0)
     )]
     UnsafeTransition(Vec<TransitionFault>),
-    /// The jitter would leave no period of validity.
+    /// The jitter is not shorter than the remaining validity period.
     #[error("a jitter of {jitter} s leaves nothing of a validity of {period} s: give less")]
     Jitter {
         /// Seconds of jitter.
@@ -161,21 +165,21 @@ pub enum SignError {
         /// Seconds of validity.
         period: u32,
     },
-    /// Too many NSEC3 iterations.
+    /// The number of NSEC3 iterations is too high.
     #[error(
         "{iterations} NSEC3 iterations: at most {MAX_ITERATIONS} are signed with, and RFC 9276 section 3.1 wants 0"
     )]
     Iterations {
-        /// Iterations asked for.
+        /// Number of iterations in the options.
         iterations: u16,
     },
     /// The NSEC3 salt is too long.
     #[error("an NSEC3 salt of {octets} octets: at most 255 fit, and RFC 9276 section 3.1 wants none")]
     Salt {
-        /// Octets of the salt.
+        /// Length of the salt in octets.
         octets: usize,
     },
-    /// Hashed owner names do not fit below the apex.
+    /// NSEC3 owner names do not fit below the apex.
     #[error("the name {zone} is too long for NSEC3, whose hashes take 33 octets in front of it: use NSEC")]
     ApexTooLong {
         /// The zone.
@@ -189,7 +193,7 @@ pub enum SignError {
         /// The other.
         second: Name,
     },
-    /// A DNSKEY record of the zone has an algorithm that no key signs with (RFC 4035 §2.2).
+    /// A DNSKEY record of the zone has an algorithm of which no key signs (RFC 4035 §2.2).
     #[error(
         "the zone holds the DNSKEY {tag} of algorithm {algorithm}, with which no given key signs: give a key of \
          that algorithm, remove the record, or drop foreign keys"
@@ -203,16 +207,16 @@ pub enum SignError {
     /// A DNSKEY record of the zone is too short.
     #[error("the zone holds a malformed DNSKEY record: remove it")]
     MalformedDnskey,
-    /// With its signatures an RRset fits no message.
+    /// With its signatures, an RRset does not fit in a message.
     #[error(transparent)]
     Zone(#[from] nonesuch_zone::ZoneFault),
-    /// Signed, the zone would hold more than can be addressed.
+    /// The signed zone would exceed the 32-bit offsets of its names.
     #[error("the signed zone would be too large: names take more than 4 GiB")]
     TooLarge,
     /// The zone cannot be signed with NSEC5.
     #[error(transparent)]
     Nsec5(#[from] Nsec5Error),
-    /// The previous zone is another one.
+    /// The previous zone has another apex.
     #[error("the previous zone is {previous}, but the zone is {zone}: give the zone that was signed last")]
     PreviousOfOtherZone {
         /// The zone to be signed.
@@ -220,7 +224,7 @@ pub enum SignError {
         /// Apex of the previous zone.
         previous: Name,
     },
-    /// Signatures made would be within the refresh window from the start.
+    /// New signatures would already be within the refresh window.
     #[error(
         "signatures that expire within {refresh} s are made anew, but some made now would expire in {least} s: lower \
          the refresh window or the jitter, or sign for longer"
@@ -228,7 +232,7 @@ pub enum SignError {
     Refresh {
         /// Seconds of the refresh window.
         refresh: u32,
-        /// Least seconds from the time of signing to an expiration.
+        /// Minimum time in seconds from signing to an expiration.
         least: u32,
     },
     /// A signature of the previous zone does not verify.
@@ -244,21 +248,21 @@ pub enum SignError {
         /// Tag of the key.
         tag: u16,
     },
-    /// Changes are changes of a previous zone, and there is none.
+    /// The caller passed changes without the previous zone.
     #[error("changes are given without the zone that they change: give the zone that was signed last")]
     NoPrevious,
     /// A part of the previous zone cannot be loaded.
     #[error("the zone that was signed last: {0}")]
     Previous(#[from] nonesuch_zone::CompiledError),
-    /// A change does not fit the zone that it is to be made in.
+    /// A change does not match the zone that it changes.
     #[error(transparent)]
     Change(#[from] nonesuch_zone::change::ChangeError),
-    /// A signature could not be made.
+    /// A signature could not be generated.
     #[error(transparent)]
     Crypto(#[from] nonesuch_crypto::SignError),
 }
 
-/// What is wrong with an RRset, with the rule.
+/// Shows the fault of an RRset of this type, with the rule.
 struct Rule<'r>(Rtype, &'r FaultReason);
 
 impl fmt::Display for Rule<'_> {

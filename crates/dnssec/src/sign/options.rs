@@ -1,4 +1,4 @@
-//! How a zone is to be signed, and whether it can be signed so.
+//! The options of signing, and the check whether a zone can be signed with them.
 
 use super::SignError;
 use super::policy::SerialPolicy;
@@ -11,82 +11,90 @@ use nonesuch_zone::Contents;
 use nonesuch_zone::zonemd::ZonemdHash;
 use std::fmt;
 
-/// How a zone is to be signed. Times are seconds since 1970 modulo 2^32.
+/// The options of signing. Times are in seconds since 1970 modulo 2^32.
 #[derive(Clone)]
 pub struct SignOptions<'a> {
-    /// How the zone denies existence.
+    /// The denial mechanism of the signed zone.
     pub mechanism: Mechanism,
-    /// Salt and iterations, for NSEC3.
+    /// Salt and iterations of an NSEC3 chain.
     pub nsec3: Nsec3Params,
-    /// The proofs that the chain is made of, for NSEC5.
+    /// The proofs from which an NSEC5 chain is generated.
     pub nsec5: Option<Nsec5Chain<'a>>,
     /// First second of validity.
     pub inception: u32,
     /// Last second of validity.
     pub expiration: u32,
-    /// Most seconds taken off the expiration, so that not all signatures expire at once; less than the period.
+    /// Maximum random reduction of the expiration in seconds, so that not all signatures expire at
+    /// once. It must be less than the validity period that remains at `now`.
     pub jitter: u32,
-    /// What the jitter is drawn from, beside the time: the same of both gives each RRset the same expiration.
+    /// Seed of the jitter, together with the time: equal seeds and times give each RRset the same
+    /// expiration.
     pub seed: u64,
-    /// What becomes of the SOA serial number.
+    /// Policy for the SOA serial.
     pub serial: SerialPolicy,
-    /// The time of signing, for the serial number, the jitter, and what is kept of a previous zone.
+    /// The time of signing, for the serial, the jitter, and the reuse of signatures of a previous
+    /// zone.
     pub now: u32,
-    /// Whether CDS (SHA-256) and CDNSKEY records of the keys that sign DNSKEY are published (RFC 7344), in place of
-    /// those that the zone has.
+    /// Whether to publish CDS (SHA-256) and CDNSKEY records of the keys that sign DNSKEY (RFC
+    /// 7344). They replace those of the zone.
     pub publish_cds: bool,
-    /// TTL of DNSKEY, CDS and CDNSKEY; else that of the RRset in the zone, else that of the SOA record.
+    /// TTL of DNSKEY, CDS and CDNSKEY in seconds; `None` selects the TTL of the RRset in the zone,
+    /// or of the SOA record.
     pub dnskey_ttl: Option<u32>,
-    /// Whether DNSKEY records that are not in the key set are dropped.
+    /// Whether to remove DNSKEY records that are not in the key set.
     pub drop_foreign_dnskeys: bool,
-    /// Hash algorithms of the ZONEMD records that are made (RFC 8976), of scheme SIMPLE: those given, none where there
-    /// are none; with `None` those of the ZONEMD records that the zone has.
+    /// Hash algorithms of the ZONEMD records to generate (RFC 8976), with the scheme SIMPLE; an
+    /// empty list generates none. `None` selects those of the ZONEMD records in the zone.
     pub zonemd: Option<Vec<ZonemdHash>>,
-    /// The zone as it was signed last, whose signatures are kept where they may, and behind whose serial the new one
-    /// comes.
+    /// The previous signed zone. Its signatures are reused where possible, and its serial precedes
+    /// that of the new zone.
     pub previous: Option<PreviousZone<'a>>,
-    /// Whether a version is made that breaks validators which hold the previous version's keys
-    /// ([`transition`](crate::transition::transition)): a warning then, and an error otherwise.
+    /// Whether a version is permitted that breaks validators with keys of the previous version
+    /// ([`transition`](crate::transition::transition)). If `true`, such a version causes a warning,
+    /// otherwise an error.
     pub allow_unsafe_transition: bool,
-    /// Called now and then with what is done so far, from the calling thread.
+    /// Called repeatedly with the progress, from the calling thread.
     pub progress: Option<&'a (dyn Fn(SignProgress) + Sync)>,
 }
 
-/// The zone as it was signed last, and when its signatures are too old to be kept.
+/// The previous signed zone, and the criterion for the reuse of its signatures.
 #[derive(Clone, Copy, Debug)]
 pub struct PreviousZone<'a> {
     /// The signed zone.
     pub contents: &'a Contents,
-    /// Signatures that expire within as many seconds from the time of signing are made anew.
+    /// Refresh window: signatures that expire within this many seconds after the time of signing
+    /// are replaced.
     pub refresh: u32,
-    /// Whether the mathematics of every signature kept is verified, not of a sample alone.
+    /// Whether every reused signature is verified cryptographically, instead of a sample.
     pub verify: bool,
 }
 
 impl<'a> PreviousZone<'a> {
-    /// Keeps signatures of `contents`, but for those in the last quarter of a validity of `period` seconds: the share
-    /// that `dnssec-signzone` takes. Of 14 days it leaves a weekend and a working day to notice that no run succeeds.
+    /// Reuses signatures of `contents`, except in the last quarter of a validity of `period`
+    /// seconds, the default of `dnssec-signzone`. With 14 days, a weekend and a working day remain
+    /// to notice that signing fails.
     #[must_use]
     pub const fn new(contents: &'a Contents, period: u32) -> Self {
         Self { contents, refresh: period / 4, verify: false }
     }
 }
 
-/// How far signing has come.
+/// The progress of signing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignProgress {
-    /// RRsets signed and handed on.
+    /// Number of RRsets signed and passed on.
     pub rrsets: u64,
-    /// RRsets that are to be signed.
+    /// Number of RRsets to sign.
     pub total_rrsets: u64,
-    /// Signatures of those RRsets.
+    /// Number of signatures generated for these RRsets.
     pub signatures: u64,
-    /// Records handed on, signatures among them.
+    /// Number of records passed on, including signatures.
     pub records: u64,
 }
 
 impl SignOptions<'_> {
-    /// Options for signatures from `inception` to `expiration`: no jitter, the serial kept, no CDS, no salt.
+    /// Options for signatures from `inception` to `expiration`: without jitter, CDS records and
+    /// salt, with the serial unchanged.
     #[must_use]
     pub fn new(mechanism: Mechanism, inception: u32, expiration: u32) -> Self {
         Self {
@@ -124,7 +132,7 @@ impl fmt::Debug for SignOptions<'_> {
     }
 }
 
-/// Checks that `contents` can be signed with `keys` by these options.
+/// Checks that `contents` can be signed with `keys` and these options.
 pub(super) fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Result<(), SignError> {
     let zone = contents.apex();
     if keys.zone() != zone {
@@ -140,7 +148,7 @@ pub(super) fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_
     if serial::is_before(options.expiration, options.now) {
         return Err(SignError::Expired);
     }
-    // Of the period, what has passed is of no use.
+    // The part of the period before `now` does not count.
     let period = period.min(options.expiration.wrapping_sub(options.now));
     if options.jitter > 0 && options.jitter >= period {
         return Err(SignError::Jitter { jitter: options.jitter, period });
@@ -168,14 +176,15 @@ fn check_nsec3(zone: &Name, options: &SignOptions<'_>) -> Result<(), SignError> 
     Ok(())
 }
 
-/// Whether a previous zone can be used with these options at all.
+/// Checks that the previous zone can be used with these options.
 fn check_previous(apex: NameRef<'_>, options: &SignOptions<'_>) -> Result<(), SignError> {
     let Some(previous) = options.previous else { return Ok(()) };
     let zone = previous.contents.apex();
     if zone.view() != apex {
         return Err(SignError::PreviousOfOtherZone { zone: apex.to_name(), previous: zone.clone() });
     }
-    // What is signed with the most jitter must outlast the window, or it is signed anew each time.
+    // Signatures with the maximum jitter must expire after the refresh window. Otherwise each run
+    // would replace them.
     let valid = options.expiration.wrapping_sub(options.now);
     let left = if serial::is_before(options.now, options.expiration) { valid } else { 0 };
     let least = left.saturating_sub(options.jitter);

@@ -1,4 +1,5 @@
-//! What the signed zone will consist of: its names in order, and at each the RRsets, those of the chain included.
+//! The plan of the signed zone: its names in order, with the RRsets of each, including those of the
+//! chain.
 
 use super::{SignError, SignOptions};
 use crate::denial::names::{ChainName, chain_names, complete_types, is_kept};
@@ -12,30 +13,29 @@ use std::cmp::Ordering;
 /// No node, or no record of the chain.
 const NONE: u32 = u32::MAX;
 
-/// A name of the signed zone: a node of the unsigned one, or a record of the chain, or both.
+/// A name of the signed zone: a node of the unsigned zone, the owner of a chain record, or both.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     node: u32,
-    /// Place in the chain.
+    /// Index in the chain.
     link: u32,
 }
 
 impl Item {
-    /// Whether it is the apex.
     pub(super) const fn is_apex(self) -> bool {
         self.node == 0
     }
 }
 
-/// The chain in its order.
+/// The denial chain, in its order.
 enum Chain {
-    /// Nodes.
+    /// Indexes of nodes.
     Nsec(Vec<u32>),
-    /// Its records are in the contents already.
+    /// The contents already have the records of the chain.
     Within,
     /// Hashed names.
     Nsec3 { names: Vec<HashedName>, params: Nsec3Params, opt_out: bool },
-    /// Names hashed with the key of this tag.
+    /// Names with VRF hashes by the key with this key tag.
     Nsec5 { names: Vec<nsec5::chain::HashedName>, tag: u16, opt_out: bool },
 }
 
@@ -45,12 +45,12 @@ pub(super) struct PlannedRrset<'p> {
     pub(super) rtype: Rtype,
     pub(super) ttl: u32,
     pub(super) records: PlannedRecords<'p>,
-    /// Whether it gets signatures.
+    /// Whether the RRset gets signatures.
     pub(super) signed: bool,
 }
 
 impl PlannedRrset<'_> {
-    /// Whether it is a record of the chain.
+    /// Whether the RRset is a record of the chain.
     pub(super) const fn is_of_chain(&self) -> bool {
         matches!(self.records, PlannedRecords::Generated(_))
             || matches!(self.rtype, Rtype::NSEC | Rtype::NSEC3)
@@ -60,9 +60,9 @@ impl PlannedRrset<'_> {
 /// The records of an RRset.
 #[derive(Clone, Copy)]
 pub(super) enum PlannedRecords<'p> {
-    /// As they stand in the zone.
+    /// The records of the zone.
     Stored(Rrset<'p>),
-    /// RDATA of the one record of the chain.
+    /// RDATA of the only record, generated for the chain.
     Generated(&'p [u8]),
 }
 
@@ -75,16 +75,16 @@ impl PlannedRecords<'_> {
     }
 }
 
-/// Room that is used again for every name. A run of names is visited twice, to be signed and to be written: what was
-/// made for the chain at the first visit is kept for the second one.
+/// Buffers that are reused for each name. Each chunk of names is visited twice, for signing and for
+/// writing: the second visit uses the chain records that the first one generated.
 #[derive(Default)]
 pub(super) struct Room {
     types: Vec<Rtype>,
-    /// RDATA of the records made, one after the other.
+    /// RDATA of the generated records, one after the other.
     rdata: Vec<u8>,
-    /// The records made, in the order of visits.
+    /// The generated records, in the order of the visits.
     made: Vec<ChainRecord>,
-    /// How many of them were visited again.
+    /// The number of generated records that the second visit has used.
     seen: usize,
     owner: Vec<u8>,
 }
@@ -98,14 +98,14 @@ struct ChainRecord {
 }
 
 impl Room {
-    /// Forgets what was made: visits of other names follow.
+    /// Clears the generated records; visits of other names follow.
     pub(super) fn clear(&mut self) {
         self.rdata.clear();
         self.made.clear();
         self.seen = 0;
     }
 
-    /// The same names will be visited again, in the same order.
+    /// Prepares the second visit of the same names in the same order.
     pub(super) const fn rewind(&mut self) {
         self.seen = 0;
     }
@@ -113,7 +113,7 @@ impl Room {
 
 pub(super) struct Plan<'z> {
     contents: &'z Contents,
-    /// The apex, in place of that of `contents`.
+    /// The apex of the signed zone, which replaces that of `contents`.
     apex: &'z Contents,
     standings: Vec<NameStatus>,
     chain: Chain,
@@ -150,17 +150,17 @@ impl<'z> Plan<'z> {
                 (Chain::Nsec5 { names, tag, opt_out }, items)
             }
         };
-        // Names are addressed by 32 bits in contents.
+        // Contents have 32-bit offsets for names.
         let octets =
             || contents.nodes().map(|node| node.name().len()).sum::<usize>() + chain.owner_octets(contents);
         if items.len() > u32::MAX as usize / MAX_NAME && octets() > u32::MAX as usize {
             return Err(SignError::TooLarge);
         }
-        // RFC 9077 §3: the lesser of the SOA record's TTL and its minimum field.
+        // RFC 9077 §3: the minimum of the TTL of the SOA record and its MINIMUM field.
         Ok(Self { contents, apex, standings, chain, chain_ttl: soa.negative_ttl(), items })
     }
 
-    /// A plan of `contents` as they are, the chain's records included.
+    /// A plan of `contents` unchanged, including its chain records.
     pub(super) fn of_all(contents: &'z Contents, standings: Vec<NameStatus>) -> Self {
         let items = (0..contents.node_count() as u32).map(|node| Item { node, link: NONE }).collect();
         Self { contents, apex: contents, standings, chain: Chain::Within, chain_ttl: 0, items }
@@ -202,7 +202,7 @@ impl<'z> Plan<'z> {
         }
     }
 
-    /// Shows every RRset of `item` in the order of types, together with its owner.
+    /// Passes every RRset of `item` to `visit`, in the order of types, with its owner.
     pub(super) fn visit(
         &self,
         item: Item,
@@ -231,7 +231,7 @@ impl<'z> Plan<'z> {
         room.owner = owner;
     }
 
-    /// The chain's record at `link`: made, unless it was at an earlier visit.
+    /// The chain record with the index `link`: from an earlier visit, or generated now.
     fn recall_record(&self, link: u32, room: &mut Room) -> Option<ChainRecord> {
         if let Some(made) = room.made.get(room.seen).filter(|made| made.link == link) {
             room.seen += 1;
@@ -245,7 +245,7 @@ impl<'z> Plan<'z> {
         Some(made)
     }
 
-    /// Appends the RDATA of the chain's record at `link`; returns its type.
+    /// Appends the RDATA of the chain record with the index `link`; returns its type.
     fn make_record(&self, link: u32, room: &mut Room) -> Option<Rtype> {
         if link == NONE {
             return None;
@@ -276,7 +276,7 @@ impl<'z> Plan<'z> {
         }
     }
 
-    /// The types that a chain of hashes shows of a name.
+    /// The types that a chain of hashes lists for a name.
     fn collect_complete_types(&self, name: ChainName, types: &mut Vec<Rtype>) {
         types.clear();
         if !name.is_empty() {
@@ -301,7 +301,7 @@ impl<'z> Plan<'z> {
         }
     }
 
-    /// The RRsets of a node that go into the signed zone; the apex is already prepared.
+    /// The RRsets of a node that remain in the signed zone. The apex is already prepared.
     fn kept(&self, node: Node<'z>) -> impl Iterator<Item = Rrset<'z>> {
         let (is_apex, apex) = (node.index() == 0, self.contents.apex().view());
         let is_all = is_apex || matches!(self.chain, Chain::Within);
@@ -322,7 +322,7 @@ impl Chain {
     }
 }
 
-/// NSEC records stand at the names of the zone (RFC 4035 §2.3).
+/// Assigns NSEC records to the names of the zone (RFC 4035 §2.3).
 fn link_nodes(kept: &[u32], standings: &[NameStatus]) -> Vec<Item> {
     let mut next = 0;
     kept.iter()
@@ -355,7 +355,7 @@ fn hashed_names(
     Ok(hashed)
 }
 
-/// The names of an NSEC5 chain with their proved hashes, and the tag of the key.
+/// The names of an NSEC5 chain with their hashes from the proofs, and the key tag.
 fn proved_names(
     contents: &Contents,
     standings: &[NameStatus],
@@ -370,8 +370,8 @@ fn proved_names(
     Ok((hashed.ok_or_else(foreign)?, proofs.key().tag()))
 }
 
-/// Puts the owners of the records of `hashed`, in the order of their labels and all of them directly below the apex,
-/// between the nodes in canonical order.
+/// Merges the owners of the records of `hashed`, sorted by label and all directly below the apex,
+/// with the nodes in canonical order.
 fn merge_hashed<T, const OCTETS: usize>(
     contents: &Contents,
     kept: &[u32],
@@ -396,7 +396,7 @@ fn merge_hashed<T, const OCTETS: usize>(
     items
 }
 
-/// Canonical order of the owner of a hash, by its label, and a node: that of the labels directly below the apex.
+/// Canonical order of a hashed owner and a node, by the labels directly below the apex.
 fn cmp_hashed(contents: &Contents, hashed: &[u8], node: u32) -> Ordering {
     let apex_octets = contents.apex().view().len();
     let mut name = contents.node(node as usize).name();
@@ -409,6 +409,6 @@ fn cmp_hashed(contents: &Contents, hashed: &[u8], node: u32) -> Ordering {
     }
     let label = name.labels().next().unwrap_or_default();
     let order = hashed.iter().copied().cmp(label.iter().map(u8::to_ascii_lowercase));
-    // A node further below comes after the name that it is below.
+    // A node follows the name that it is below.
     order.then(if name.len() < whole { Ordering::Less } else { Ordering::Equal })
 }

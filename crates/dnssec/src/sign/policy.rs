@@ -3,18 +3,18 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What becomes of the SOA serial number.
+/// The policy for the SOA serial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum SerialPolicy {
-    /// It stays.
+    /// The serial does not change.
     #[default]
     Keep,
-    /// One more, in serial arithmetic (RFC 1982), never 0.
+    /// The serial plus one, in serial number arithmetic (RFC 1982), never 0.
     Increment,
-    /// Seconds since 1970.
+    /// The time in seconds since 1970.
     Unixtime,
-    /// `YYYYMMDDnn`.
+    /// The date as `YYYYMMDDnn`.
     Date,
 }
 
@@ -26,14 +26,14 @@ const POLICIES: [(SerialPolicy, &str); 4] = [
 ];
 
 impl fmt::Display for SerialPolicy {
-    /// The name on the command line.
+    /// Writes the name on the command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = POLICIES.iter().find(|(policy, _)| policy == self).map_or("", |(_, name)| name);
         f.pad(name)
     }
 }
 
-/// The text names no serial policy.
+/// The text is not the name of a serial policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown serial policy (known: keep, increment, unixtime, date)")]
 pub struct UnknownPolicy;

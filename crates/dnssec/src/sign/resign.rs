@@ -1,10 +1,11 @@
-//! Signing a zone that was signed before: only what has changed or expires soon is signed anew.
+//! Signs a zone again: replaces only signatures of changed data and signatures that expire soon.
 //!
-//! Two ways lead to the same zone. [`resign`] plans the whole zone from its unsigned contents, as signing does, and
-//! takes signatures over from the previous one (`reuse`). [`resign_changes`] starts from the previous signed zone
-//! and a change set: it plans the names that the changes touch, directly or through the chain (`dirty`, `chain`), and
-//! copies all others as they are (`mend`). [`resign_stored`] does the same with a compiled zone of which it loads no
-//! more than what the changes concern.
+//! Two methods give the same result. [`resign`] plans the whole zone from its unsigned contents, as
+//! [`sign`] does, and reuses signatures of the previous zone (`reuse`). [`resign_changes`] starts
+//! from the previous signed zone and a change set. It plans only the names that the changes affect,
+//! directly or through the chain (`affected`, `chain`), and copies all other names (`incremental`).
+//! [`resign_stored`] does the same with a compiled zone, of which it loads only the parts that the
+//! changes affect.
 
 mod affected;
 mod chain;
@@ -24,10 +25,12 @@ use crate::keys::KeySet;
 use nonesuch_zone::change::ChangeSet;
 use nonesuch_zone::{Contents, StoredZone};
 
-/// Signs `contents` and keeps what may be kept of `options.previous`. `None` where the previous zone is what signing
-/// would make, and none of its signatures expires within the refresh window: it stays as it is, with its serial.
+/// Signs `contents` and reuses signatures of `options.previous`. Returns `None` if the previous
+/// zone is the result that signing would give, and none of its signatures expires within the
+/// refresh window. The previous zone then remains valid with its serial.
 ///
 /// # Errors
+/// As [`sign`].
 /// As [`sign`].
 pub fn resign(
     contents: &Contents,
@@ -37,14 +40,15 @@ pub fn resign(
     if is_current(contents, keys, options)? { Ok(None) } else { sign(contents, keys, options).map(Some) }
 }
 
-/// Signs what comes of the previous zone of `options` by `changes`, which are changes of unsigned data: what signing
-/// makes is not among them. `None` as for [`resign`].
+/// Applies `changes` to the previous zone of `options` and signs the result. The changes are
+/// changes of unsigned data, without records that the signer generates. Returns `None` as
+/// [`resign`].
 ///
-/// DNSKEY, CDS and CDNSKEY records of the previous zone count as data of the zone file: those of a key that has been
-/// removed stay until the changes, or [`SignOptions::drop_foreign_dnskeys`], remove them.
+/// DNSKEY, CDS and CDNSKEY records of the previous zone count as data of the zone file. Those of a
+/// removed key remain until the changes, or [`SignOptions::drop_foreign_dnskeys`], remove them.
 ///
 /// # Errors
-/// Where a change does not fit the zone, or as [`sign`]; also where `options` have no previous zone.
+/// As [`sign`]; if a change does not match the zone; and if `options` has no previous zone.
 pub fn resign_changes<'a>(
     changes: &ChangeSet,
     keys: &KeySet,
@@ -64,23 +68,23 @@ pub fn resign_changes<'a>(
     Ok(signed.map(|signed| ResignedZone::whole(previous.into(), signed)))
 }
 
-/// What became of a compiled zone.
+/// The result of signing a compiled zone again.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a run")]
 pub enum IncrementalResult<'a> {
-    /// The zone must be planned as a whole: load it, and use [`resign_changes`].
+    /// The whole zone must be planned: load it, and use [`resign_changes`].
     Impossible,
-    /// There is nothing to sign: the zone stays as it is.
+    /// No signature is due: the zone remains unchanged.
     Unchanged,
-    /// The new zone, of which what stays is still in the compiled one.
+    /// The new zone; its unchanged parts are still in the compiled zone.
     Signed(ResignedZone<'a>),
 }
 
-/// As [`resign_changes`] with the compiled zone `previous`, of which it loads no more than it needs. `options.previous`
-/// has the head of that zone for contents.
+/// As [`resign_changes`], with the compiled zone `previous`, of which it loads only the necessary
+/// parts. The contents in `options.previous` must be the head of that zone.
 ///
 /// # Errors
-/// As [`resign_changes`], and where a part of the previous zone cannot be loaded.
+/// As [`resign_changes`], and if a part of the previous zone cannot be loaded.
 pub fn resign_stored<'a>(
     previous: &'a StoredZone,
     changes: &ChangeSet,
@@ -114,10 +118,12 @@ fn mend_stored<'a>(
     })
 }
 
-/// As [`resign_stored`], with the data of the whole new zone too, which the changes make: so what is wrong with the
-/// number of signatures and of records of the chain in the previous zone is seen, and the zone is planned as a whole then.
+/// As [`resign_stored`], with the unsigned contents of the whole new zone, which must equal the
+/// result of the changes. This detects a wrong number of signatures or chain records in the
+/// previous zone; the result is then [`IncrementalResult::Impossible`].
 ///
 /// # Errors
+/// As [`resign_stored`].
 /// As [`resign_stored`].
 pub fn resign_compared<'a>(
     previous: &'a StoredZone,

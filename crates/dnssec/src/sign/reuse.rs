@@ -1,9 +1,9 @@
-//! Keeping signatures of the zone as it was signed last.
+//! Reuses signatures of the previous signed zone.
 //!
-//! A signature is kept where it stands over the same records with the same TTL, by a key that would sign them anyway,
-//! and is valid for longer than the refresh window. Which key made it is told by tag and algorithm, as a validator
-//! does, and by the DNSKEY RRset of the previous zone, which must hold that very key: a signature by another key that
-//! has the same tag is never kept.
+//! A signature is reused if it is over the same records with the same TTL, is by a key that would
+//! sign them now, and is valid beyond the refresh window. The key is identified by key tag and
+//! algorithm, as in a validator. In addition, the DNSKEY RRset of the previous zone must have
+//! exactly this key: a signature by another key with the same tag is never reused.
 
 use super::plan::{PlannedRecords, PlannedRrset};
 use super::{PreviousZone, SignOptions};
@@ -14,26 +14,27 @@ use nonesuch_proto::{NameRef, Rtype, rdata, serial};
 use nonesuch_zone::compiled::TimeRange;
 use nonesuch_zone::{Contents, Node, Rrset};
 
-/// What is known of a key of the key set.
+/// A key of the key set.
 struct Signing {
     tag: u16,
     algorithm: Algorithm,
-    /// Where its signatures may be kept: for verifying those that are checked.
+    /// The public key, for the verification of reused signatures; `None` if its signatures must not
+    /// be reused.
     public: Option<PublicKey>,
 }
 
-/// The signatures that may be kept.
+/// The signatures of the previous zone that can be reused.
 pub(super) struct ReusableSignatures<'a> {
     previous: &'a Contents,
     keys: Vec<Signing>,
     now: u32,
-    /// What is kept must expire after this time.
+    /// Reused signatures must expire after this time.
     until: u32,
     verify_all: bool,
 }
 
 impl<'a> ReusableSignatures<'a> {
-    /// `None` where the options name no previous zone.
+    /// `None` if the options have no previous zone.
     pub(super) fn new(keys: &KeySet, options: &SignOptions<'a>) -> Option<Self> {
         let PreviousZone { contents, refresh, verify } = options.previous?;
         let dnskeys = contents.apex_rrset(Rtype::DNSKEY);
@@ -49,20 +50,20 @@ impl<'a> ReusableSignatures<'a> {
         Some(Self { previous: contents, keys: keys.collect(), now: options.now, until, verify_all: verify })
     }
 
-    /// A walk over the previous zone, to be asked for names in canonical order from `first` on.
+    /// A cursor in the previous zone for lookups in canonical order, beginning with `first`.
     pub(super) fn walk(&self, first: NameRef<'_>) -> Walk<'a> {
         let at = self.previous.find(first).map_or_else(|place| place, Node::index);
         Walk { contents: self.previous, at }
     }
 
-    /// The signatures over `piece` in the previous zone, where that has the same records at `node`.
+    /// The signatures over `piece` in the previous zone, if it has the same records at `node`.
     pub(super) fn signatures(&self, node: Option<Node<'a>>, piece: &PlannedRrset<'_>) -> Option<Rrset<'a>> {
         let node = node?;
         let is_same = node.rrset(piece.rtype).is_some_and(|old| has_records(old, piece));
         if is_same { node.signatures(piece.rtype) } else { None }
     }
 
-    /// The signature by `key` among `signatures` over `piece` at `owner` that is to be kept.
+    /// The reusable signature by `key` over `piece` at `owner` among `signatures`.
     pub(super) fn reusable(
         &self,
         signatures: Rrset<'a>,
@@ -82,7 +83,7 @@ impl<'a> ReusableSignatures<'a> {
         })
     }
 
-    /// Whether a signature is by `key` and valid, beyond the refresh window.
+    /// Whether a signature is by `key`, is valid now, and is valid beyond the refresh window.
     pub(super) fn is_fresh(&self, key: usize, fields: &Rrsig<'_>) -> bool {
         let Signing { tag, algorithm, public } = &self.keys[key];
         fields.tag == *tag
@@ -92,7 +93,8 @@ impl<'a> ReusableSignatures<'a> {
             && serial::is_before(self.until, fields.expiration)
     }
 
-    /// The same of RDATA, whose original TTL must be `ttl`, without a look at the rest of the fields.
+    /// As [`ReusableSignatures::is_fresh`] for RDATA with the original TTL `ttl`; ignores the other
+    /// fields.
     pub(super) fn is_fresh_rdata(&self, key: usize, rdata: &[u8], ttl: u32) -> bool {
         let Signing { tag, algorithm, public } = &self.keys[key];
         let Some((fixed, _)) = rdata.split_first_chunk::<18>() else { return false };
@@ -105,15 +107,16 @@ impl<'a> ReusableSignatures<'a> {
             && serial::is_before(self.until, word(8))
     }
 
-    /// Whether signatures with inceptions and expirations between these two and those two, in serial arithmetic, are all
-    /// valid, beyond the refresh window. No more than 2^31 seconds lie between the first and the last time.
+    /// Whether all signatures with inceptions and expirations in these ranges are valid now and
+    /// beyond the refresh window. The ranges are in serial number arithmetic; at most 2^31 seconds
+    /// are between the first and the last time.
     pub(super) fn are_fresh_between(&self, inceptions: TimeRange, expirations: TimeRange) -> bool {
         let both = |times: TimeRange| [times.first, times.last];
         both(inceptions).iter().all(|inception| !serial::is_before(self.now, *inception))
             && both(expirations).iter().all(|expiration| serial::is_before(self.until, *expiration))
     }
 
-    /// The key, where its signatures may be kept.
+    /// The public key, if signatures by the key can be reused.
     pub(super) fn public(&self, key: usize) -> Option<&PublicKey> {
         self.keys[key].public.as_ref()
     }
@@ -123,14 +126,14 @@ impl<'a> ReusableSignatures<'a> {
     }
 }
 
-/// Whether `dnskey` is among the zone's keys, and the only one with its tag and algorithm.
+/// Whether `dnskey` is among the keys of the zone, and is the only one with its tag and algorithm.
 fn is_the_one(present: &[&[u8]], dnskey: &[u8], tag: u16) -> bool {
     let mut twins = present.iter().filter(|rdata| rdata.get(3) == dnskey.get(3) && key_tag(rdata) == tag);
     twins.next().is_some_and(|found| *found == dnskey) && twins.next().is_none()
 }
 
-/// Whether an RRset has the records of `piece`. Names in RDATA may differ in case where canonical form levels it: a
-/// signature does not see it.
+/// Whether an RRset has the records of `piece`. Names in RDATA may differ in letter case if the
+/// canonical form is in lower case, because the signature is the same.
 fn has_records(old: Rrset<'_>, piece: &PlannedRrset<'_>) -> bool {
     let same = |a: &[u8], b: &[u8]| a == b || rdata::cmp_canonical(piece.rtype, a, b).is_eq();
     match piece.records {
@@ -141,21 +144,22 @@ fn has_records(old: Rrset<'_>, piece: &PlannedRrset<'_>) -> bool {
     }
 }
 
-/// A place in contents that moves forward only.
+/// A cursor in contents that only moves forward.
 pub(super) struct Walk<'a> {
     contents: &'a Contents,
     at: usize,
 }
 
 impl<'a> Walk<'a> {
-    /// The node of `name`, which comes after all names asked for before, or where it would stand.
+    /// The node of `name`, or the index at which it would be inserted. `name` must follow the names
+    /// of all previous lookups.
     pub(super) fn find(&mut self, name: NameRef<'_>) -> Result<Node<'a>, usize> {
         let found = self.contents.find_from(self.at, name);
         self.at = found.map_or_else(|place| place, Node::index);
         found
     }
 
-    /// The node of `name`, which comes after all names asked for before.
+    /// The node of `name`, which must follow the names of all previous lookups.
     pub(super) fn seek(&mut self, name: NameRef<'_>) -> Option<Node<'a>> {
         self.find(name).ok()
     }

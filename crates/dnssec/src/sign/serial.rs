@@ -3,10 +3,10 @@
 use super::{SerialPolicy, SignOptions, SignWarning};
 use nonesuch_proto::serial::is_before;
 
-/// Serials that one day has in `YYYYMMDDnn`.
+/// Number of serials for one day in `YYYYMMDDnn`.
 const PER_DAY: u32 = 100;
 
-/// The serial of a zone whose unsigned form has the serial `unsigned`.
+/// The serial of the signed zone; `unsigned` is the serial of the unsigned zone.
 pub(super) fn choose(options: &SignOptions<'_>, unsigned: u32) -> (u32, Option<SignWarning>) {
     let previous = options.previous.and_then(|previous| previous.contents.soa());
     match previous {
@@ -15,7 +15,8 @@ pub(super) fn choose(options: &SignOptions<'_>, unsigned: u32) -> (u32, Option<S
     }
 }
 
-/// The serial by `policy` that comes after that of the previous signed zone, which secondaries have, in any case.
+/// The serial according to `policy`. It always follows the serial of the previous signed zone,
+/// which secondaries have.
 fn after(policy: SerialPolicy, unsigned: u32, previous: u32, now: u32) -> (u32, Option<SignWarning>) {
     let is_later = is_before(previous, unsigned);
     if policy != SerialPolicy::Keep {
@@ -28,7 +29,7 @@ fn after(policy: SerialPolicy, unsigned: u32, previous: u32, now: u32) -> (u32, 
     (used, Some(SignWarning::SerialBehind { policy, old: previous, wanted: unsigned, used }))
 }
 
-/// The serial that follows `old` by `policy` at `now`.
+/// The serial that follows `old` according to `policy` at `now`.
 fn next(policy: SerialPolicy, old: u32, now: u32) -> (u32, Option<SignWarning>) {
     let wanted = match policy {
         SerialPolicy::Keep => return (old, None),
@@ -40,13 +41,13 @@ fn next(policy: SerialPolicy, old: u32, now: u32) -> (u32, Option<SignWarning>) 
         return (wanted, None);
     }
     let used = increment(old);
-    // A later signing of the same day is what the last two digits are for.
+    // The last two digits allow for several signings on the same day, so no warning is due.
     let same_day = policy == SerialPolicy::Date && used.wrapping_sub(wanted) < PER_DAY;
     let warning = SignWarning::SerialBehind { policy, old, wanted, used };
     (used, (!same_day).then_some(warning))
 }
 
-/// Secondaries of old take a serial of 0 for none.
+/// The next serial, never 0: old secondaries treat a serial of 0 as missing.
 const fn increment(old: u32) -> u32 {
     match old.wrapping_add(1) {
         0 => 1,
@@ -84,7 +85,7 @@ mod tests {
         let policy = SerialPolicy::Unixtime;
         let expected = SignWarning::SerialBehind { policy, old: 2_017_082_100, wanted: NOW, used };
         assert_eq!(warning, Some(expected));
-        // Equal is not forward either.
+        // An equal serial does not follow either.
         assert_eq!(next(SerialPolicy::Unixtime, NOW, NOW).0, NOW + 1);
     }
 
@@ -111,7 +112,7 @@ mod tests {
         }
         assert_eq!(kept(5, u32::MAX).0, 5);
         assert_eq!(kept(u32::MAX, u32::MAX).0, 1);
-        // The later of the two is what is counted from.
+        // Counts from the later of the two serials.
         assert_eq!(after(SerialPolicy::Increment, 3, 7, NOW), (8, None));
         assert_eq!(after(SerialPolicy::Increment, 9, 7, NOW), (10, None));
         assert_eq!(after(SerialPolicy::Unixtime, 3, NOW, NOW).0, NOW + 1);
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn forward_is_meant_in_serial_arithmetic() {
-        // 4_000_000_000 is more than 2^31 ahead of the time: the time comes after it.
+        // 4_000_000_000 is more than 2^31 ahead of the time, so the time follows it.
         assert_eq!(next(SerialPolicy::Unixtime, 4_000_000_000, NOW), (NOW, None));
     }
 }

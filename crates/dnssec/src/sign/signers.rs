@@ -1,11 +1,12 @@
-//! Which keys sign which RRsets of one zone.
+//! Assigns the keys of a zone to its RRsets.
 //!
-//! Roles follow from all published DNSKEY records: a zone-signing key never replaces a key-signing key whose private key is
-//! elsewhere. The signatures of such a key over the key set (DNSKEY, CDS and CDNSKEY at the apex) are copied from the input
-//! where they still fit; where a signature is needed and none fits, the zone is not signed.
+//! All published DNSKEY records determine the roles: a ZSK never replaces a KSK whose private key
+//! is elsewhere. The signatures of such a KSK over the key set (DNSKEY, CDS and CDNSKEY at the
+//! apex) are copied from the input if they match. If a signature is required and none matches, the
+//! zone is not signed.
 //!
-//! A key that signed the DNSKEY RRset of the previous version goes on signing the key set, whatever its role: the parent's DS
-//! records may name it.
+//! A key that signed the DNSKEY RRset of the previous version continues to sign the key set in any
+//! role, because DS records in the parent may refer to it.
 
 use super::{AbsentSignature, SignError, SignWarning};
 use crate::inspect::KEY_SET;
@@ -15,7 +16,7 @@ use nonesuch_crypto::{Algorithm, PublicKey, VerifyItem, key_tag, verify_batch};
 use nonesuch_proto::{NameRef, Rtype, serial};
 use nonesuch_zone::{Contents, Rrset};
 
-/// A published key-signing key whose private key was not given.
+/// A published KSK whose private key was not given.
 struct AbsentKey {
     rdata: Vec<u8>,
     tag: u16,
@@ -25,7 +26,7 @@ struct AbsentKey {
 /// A signature of an absent key.
 struct CopiedSignature {
     covered: Rtype,
-    /// The place of the key among the absent ones.
+    /// The index of the key in `Signers::absent`.
     place: usize,
     /// RDATA of the RRSIG record.
     rdata: Vec<u8>,
@@ -34,18 +35,18 @@ struct CopiedSignature {
 /// The keys that sign each RRset of one zone.
 pub(crate) struct Signers<'k> {
     keys: &'k KeySet,
-    /// Indices of the keys that sign DNSKEY, CDS and CDNSKEY at the apex.
+    /// Indexes of the keys that sign DNSKEY, CDS and CDNSKEY at the apex.
     for_keys: Vec<usize>,
-    /// Indices of the keys that sign all other RRsets.
+    /// Indexes of the keys that sign all other RRsets.
     for_data: Vec<usize>,
     absent: Vec<AbsentKey>,
-    /// The signatures of absent keys that are published.
+    /// The signatures of absent keys that the signed zone contains.
     copied: Vec<CopiedSignature>,
 }
 
 impl<'k> Signers<'k> {
-    /// Gives each of `keys` its role among all published keys, of which `dnskeys` is the RDATA. `previous` is the RDATA of the keys
-    /// that signed the DNSKEY RRset of the previous version.
+    /// Assigns roles to `keys`. `dnskeys` is the RDATA of all published keys. `previous` is the
+    /// RDATA of the keys that signed the DNSKEY RRset of the previous version.
     pub(super) fn new(keys: &'k KeySet, dnskeys: &[Vec<u8>], previous: &[Vec<u8>]) -> Self {
         let published = published_roles(dnskeys);
         let given: Vec<Vec<u8>> = keys.keys().iter().map(crate::keys::KeyPair::dnskey_rdata).collect();
@@ -54,12 +55,13 @@ impl<'k> Signers<'k> {
         let signs_keys = |index: &usize| role(*index) != Some(Role::Zsk) || previous.contains(&given[*index]);
         let for_keys: Vec<usize> = (0..given.len()).filter(signs_keys).collect();
         let mut for_data: Vec<usize> = without(Role::Ksk).collect();
-        // RFC 4035 §2.2: where the zone-signing keys of an algorithm are published alone, another key signs the data.
+        // RFC 4035 §2.2: if the ZSKs of an algorithm are only published, another key of it signs
+        // the data.
         let algorithm = |index: &usize| keys.keys()[*index].algorithm();
         let covered: Vec<Algorithm> = for_data.iter().map(algorithm).collect();
         for_data.extend(keys.signers(Rtype::A).iter().filter(|index| !covered.contains(&algorithm(index))));
         for_data.sort_unstable();
-        // A key that is not active does not sign, whatever signatures the input has of it.
+        // A key that is not active does not sign, even if the input has signatures by it.
         let is_passive = |rdata: &[u8]| keys.timing().passive.iter().any(|key| key.record.rdata() == rdata);
         let is_absent = |rdata: &[u8], role| {
             role != Role::Zsk && !given.iter().any(|given| given == rdata) && !is_passive(rdata)
@@ -73,12 +75,13 @@ impl<'k> Signers<'k> {
         Self { keys, for_keys, for_data, absent: absent.collect(), copied: Vec::new() }
     }
 
-    /// Copies the signatures of absent keys over the RRset of `rtype` in `apex`, the apex of the signed zone, that fit at
-    /// `now`, from `sources`: the one of each key that expires last. `sources` begin with the zone to be signed.
+    /// Copies the signatures of absent keys over the RRset of `rtype` in `apex`, the apex of the
+    /// signed zone, if they match and are valid at `now`. Of each key, copies the signature in
+    /// `sources` that expires last. `sources` begin with the zone to be signed.
     ///
     /// # Errors
-    /// Where the RRset would lack a signature of some algorithm, or where an absent key signs the DNSKEY RRset of the input and
-    /// no key that signs it would sign the new one.
+    /// If the RRset would lack a signature of some algorithm, or if an absent key signs the DNSKEY
+    /// RRset of the input and no key that signs it would sign the new one.
     pub(super) fn copy_signatures(
         &mut self,
         apex: &Contents,
@@ -94,7 +97,8 @@ impl<'k> Signers<'k> {
                 Err(reason) => unfit.push((absent, reason)),
             }
         }
-        // A key-signing key of which a public file alone is given has lost its private one, unless its signature is there.
+        // If only the `.key` file of a KSK is given, its private key is missing. Its signature must
+        // then exist.
         let is_offline = |absent: &AbsentKey| {
             rtype == Rtype::DNSKEY && self.keys.offline().iter().any(|record| record.rdata() == absent.rdata)
         };
@@ -146,13 +150,13 @@ impl<'k> Signers<'k> {
         self.keys
     }
 
-    /// Indices of the given keys that sign an RRset of `rtype` at the apex.
+    /// Indexes of the given keys that sign an RRset of `rtype` at the apex.
     pub(super) fn signers_at_apex(&self, rtype: Rtype) -> &[usize] {
         if KEY_SET.contains(&rtype) { &self.for_keys } else { &self.for_data }
     }
 
-    /// Indices of the given keys that sign an RRset of `rtype` at `owner`. Away from the apex DNSKEY, CDS and CDNSKEY are data
-    /// (RFC 9615 §2).
+    /// Indexes of the given keys that sign an RRset of `rtype` at `owner`. At names other than the
+    /// apex, DNSKEY, CDS and CDNSKEY are data (RFC 9615 §2).
     pub(super) fn signers_at(&self, owner: NameRef<'_>, rtype: Rtype) -> &[usize] {
         if KEY_SET.contains(&rtype) && owner == self.keys.zone().view() {
             &self.for_keys
@@ -161,7 +165,7 @@ impl<'k> Signers<'k> {
         }
     }
 
-    /// RDATA of the RRSIG records over an RRset of `rtype` at `owner` that absent keys made.
+    /// RDATA of the copied RRSIG records of absent keys over an RRset of `rtype` at `owner`.
     pub(super) fn copied<'s>(
         &'s self,
         owner: NameRef<'_>,
@@ -179,7 +183,8 @@ impl<'k> Signers<'k> {
         given.chain(copied.map(|copied| self.absent[copied.place].rdata.clone())).collect()
     }
 
-    /// RDATA of the keys that the parent's DS RRset should name: the signers of the DNSKEY RRset that are not revoked.
+    /// RDATA of the keys for the DS RRset in the parent: the signers of the DNSKEY RRset that are
+    /// not revoked.
     pub(super) fn entry_points(&self) -> Vec<Vec<u8>> {
         let mut keys = self.dnskey_signers();
         keys.retain(|rdata| !is_revoked(rdata));
@@ -205,7 +210,7 @@ fn flags(dnskey: &[u8]) -> u16 {
     dnskey.first_chunk().map_or(0, |flags| u16::from_be_bytes(*flags))
 }
 
-/// Tags and algorithms of the signatures over the RRset of `rtype` at the apex.
+/// Key tags and algorithms of the signatures over the RRset of `rtype` at the apex.
 fn signers_of(zone: &Contents, rtype: Rtype) -> Vec<(u16, Algorithm)> {
     signatures(zone, rtype).filter_map(Rrsig::parse).map(|fields| (fields.tag, fields.algorithm)).collect()
 }
@@ -216,7 +221,7 @@ fn signatures(zone: &Contents, rtype: Rtype) -> impl Iterator<Item = &[u8]> {
 }
 
 impl AbsentKey {
-    /// RDATA of the key's signature over `rrset` at `apex` that expires last.
+    /// RDATA of the signature by this key over `rrset` at `apex` that expires last.
     fn find(
         &self,
         apex: NameRef<'_>,
@@ -234,7 +239,7 @@ impl AbsentKey {
             match self.judge(apex, rrset, &fields, now) {
                 Err(fault) => reason = fault,
                 Ok(()) => {
-                    // RFC 4034 §3.1.5: times are compared in serial arithmetic.
+                    // RFC 4034 §3.1.5: times are compared in serial number arithmetic.
                     if best.is_none_or(|(until, _)| serial::is_before(until, fields.expiration)) {
                         best = Some((fields.expiration, rdata));
                     }
@@ -244,7 +249,7 @@ impl AbsentKey {
         best.map(|(_, rdata)| rdata.to_vec()).ok_or(reason)
     }
 
-    /// Whether a signature that names this key is good (RFC 4035 §5.3).
+    /// Checks a signature with the key tag and algorithm of this key (RFC 4035 §5.3).
     fn judge(
         &self,
         apex: NameRef<'_>,

@@ -1,17 +1,17 @@
-//! What signing did.
+//! The statistics of signing.
 
-/// What signing did.
+/// The statistics of signing a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignStatistics {
-    /// RRsets that are signed.
+    /// Number of signed RRsets.
     pub rrsets_signed: u64,
-    /// Signatures made: with two algorithms two for each RRset.
+    /// Number of generated signatures; with two algorithms, each RRset has two.
     pub signatures: u64,
-    /// Signatures kept of the previous zone.
+    /// Number of reused signatures of the previous zone and of copied signatures of absent keys.
     pub signatures_kept: u64,
-    /// NSEC, NSEC3 or NSEC5 records made.
+    /// Number of NSEC, NSEC3 or NSEC5 records in the signed zone.
     pub chain_records: u64,
-    /// Records of the signed zone.
+    /// Number of records of the signed zone.
     pub records: u64,
     /// Serial number of the signed zone.
     pub serial: u32,

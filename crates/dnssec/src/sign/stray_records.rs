@@ -1,4 +1,5 @@
-//! What a zone holds that verifying will take for a fault, though it can be signed: told before it is signed.
+//! Finds records that can be signed and that verification reports as faults, for warnings of the
+//! signer.
 
 use super::{SignOptions, SignWarning};
 use crate::denial::{Mapping, nsec5};
@@ -6,7 +7,8 @@ use crate::verify::{Fault, FaultReason, Findings, cds, check_name_servers};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
 
-/// The prepared apex: no name servers, DS records, and CDS and CDNSKEY records that would mislead the parent.
+/// Checks the prepared apex: missing name servers, DS records, and CDS and CDNSKEY records that
+/// would mislead the parent.
 ///
 /// `signing` is the RDATA of the keys that sign the DNSKEY RRset.
 pub(super) fn check_apex(apex: &Contents, signing: &[Vec<u8>]) -> Vec<SignWarning> {
@@ -20,11 +22,12 @@ pub(super) fn check_apex(apex: &Contents, signing: &[Vec<u8>]) -> Vec<SignWarnin
     warnings(findings)
 }
 
-/// Records away from the apex that belong there or nowhere; `contents` are the zone before it is signed.
+/// Finds records at names other than the apex that are only permitted at the apex or not at all.
+/// `contents` is the zone before signing.
 pub(super) fn check_below_apex(contents: &Contents, options: &SignOptions<'_>) -> Vec<SignWarning> {
     let is_rare = |rrset: Rrset<'_>| matches!(rrset.rtype(), Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY);
     let mut findings = Findings::default();
-    // Standings are worth their walk where there is any such record alone.
+    // The statuses of all names are computed only if the zone has such a record.
     if contents.nodes().skip(1).any(|node| node.rrsets().any(is_rare)) {
         for (node, standing) in contents.nodes().zip(name_statuses(contents)).skip(1) {
             check_node(node, standing, &mut findings);
@@ -36,7 +39,7 @@ pub(super) fn check_below_apex(contents: &Contents, options: &SignOptions<'_>) -
     warnings(findings)
 }
 
-/// As [`check_below_apex`], of the names of a zone that are signed anew: the apex comes first.
+/// As [`check_below_apex`], for the names of a zone that are signed again; the apex is first.
 pub(super) fn check_changed(patch: &Contents, standings: &[NameStatus]) -> Vec<SignWarning> {
     let mut findings = Findings::default();
     for (node, standing) in patch.nodes().zip(standings).skip(1) {

@@ -1,7 +1,8 @@
-//! Signing part by part: parts are signed and rendered side by side, and handed on in canonical order meanwhile.
+//! Signs a zone part by part: several threads sign and render parts, and the caller gets the parts
+//! in canonical order in the meantime.
 //!
-//! [`super::sign`] joins the parts into contents; the command line writes each as text and never holds the signed zone
-//! ([`sign_streaming`]). Nothing is sorted twice.
+//! [`super::sign`] joins the parts to contents. The command line writes each part as text, and
+//! never has the complete signed zone in memory ([`sign_streaming`]). Nothing is sorted twice.
 
 use super::chunk::{Scratch, Signer, ZonemdPlacement};
 use super::options::check;
@@ -14,35 +15,38 @@ use nonesuch_zone::ordered::for_each_ordered;
 use nonesuch_zone::zonemd::push_canonical;
 use nonesuch_zone::{Contents, NodesBuilder};
 
-/// Names signed at once by one thread.
+/// Number of names that a thread signs as one unit of work.
 pub(super) const CHUNK: usize = 512;
 
-/// The same where a previous zone has most signatures: the few that are made are enough for a batch then.
+/// As [`CHUNK`], with a previous zone: most signatures are reused, and the few new ones form a
+/// batch.
 const CHUNK_AGAIN: usize = 2048;
 
-/// What signing did, and what it did otherwise than asked.
+/// The statistics and the warnings of signing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SignSummary {
-    /// What signing did.
+    /// Numbers of signatures and records, and the serial.
     pub statistics: SignStatistics,
-    /// What was done otherwise than asked.
+    /// Deviations from the options, and records that verification will report as faults.
     pub warnings: Vec<SignWarning>,
 }
 
-/// Signs `contents` with all of `keys` as [`super::sign`] does, without ever holding the signed zone.
+/// Signs `contents` with all of `keys` as [`super::sign`], without the complete signed zone in
+/// memory.
 ///
-/// `render` turns a part of the signed zone, consecutive names of it with all their records, into what `take` gets, on
-/// any thread; it is given a fresh `T`, or one that `take` had, to use its memory again. `take` is called on this
-/// thread, in canonical order, while further parts are signed. A bounded number of parts is in memory.
+/// `render` converts a part of the signed zone, consecutive names with all their records, to the
+/// input of `take`, on any thread. Its second argument is a new `T`, or one that `take` has
+/// processed, for reuse of its memory. `take` is called on this thread, in canonical order, while
+/// other threads sign further parts. The number of parts in memory is bounded.
 ///
-/// Where ZONEMD records are made, the last part is the apex once more, with the ZONEMD RRset and its signatures alone:
-/// the digest is over all other records, so it is known when they all are. Readers of zone files take records in any
-/// order.
+/// If ZONEMD records are generated, the last part is the apex again, with only the ZONEMD RRset and
+/// its signatures: the digest covers all other records and is known only after them. Readers of
+/// zone files accept records in any order.
 ///
 /// # Errors
-/// As [`super::sign`], before anything is taken; a signature that cannot be made; and those of `take`. No further part
-/// is begun then.
+/// As [`super::sign`], before the first call of `take`; if a signature cannot be generated; and the
+/// errors of `take`. No further part is started after an error.
 pub fn sign_streaming<T, E>(
     contents: &Contents,
     keys: &KeySet,
@@ -65,7 +69,7 @@ where
     Ok(summary)
 }
 
-/// A zone that can be signed: nothing that is wrong with keys, options or contents is left.
+/// A zone that can be signed: keys, options and contents are checked.
 pub(super) struct Job<'z> {
     contents: &'z Contents,
     apex: Contents,
@@ -73,16 +77,16 @@ pub(super) struct Job<'z> {
     summary: SignSummary,
 }
 
-/// A part, ready to be taken.
+/// A part that is ready for `take`.
 #[derive(Default)]
 struct Part<T> {
     rendered: T,
-    /// What the digest of the zone is fed with; empty where none is made.
+    /// Input for the digest of the zone; empty without ZONEMD records.
     canonical: Vec<u8>,
     statistics: SignStatistics,
 }
 
-/// Room that is used again for every part.
+/// Buffers that are reused for each part.
 #[derive(Default)]
 struct Room {
     scratch: Scratch,
@@ -112,7 +116,8 @@ impl<'z> Job<'z> {
         Ok(Self { contents, apex, signers, summary: SignSummary { statistics, warnings } })
     }
 
-    /// Signs everything; returns the ZONEMD RRset with its signatures too, where one is made, which stands nowhere yet.
+    /// Signs the zone. Also returns the ZONEMD RRset with its signatures, if it has one; the parts
+    /// do not contain it.
     pub(super) fn run<T, E>(
         mut self,
         options: &SignOptions<'_>,
@@ -163,7 +168,7 @@ impl<'z> Job<'z> {
     }
 }
 
-/// Tells how far signing has come, where anybody asks.
+/// Reports the progress of signing, if the caller requests it.
 struct Watch<'o> {
     progress: Option<&'o (dyn Fn(SignProgress) + Sync)>,
     total_rrsets: u64,

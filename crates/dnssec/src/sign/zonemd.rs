@@ -1,5 +1,6 @@
-//! ZONEMD in a zone that is signed (RFC 8976 §3): its records are made before signing, with room for the digests, so
-//! that the chain shows the type; the digests are known when all else is signed, and the RRset is signed last.
+//! ZONEMD in a zone to be signed (RFC 8976 §3). The records are added before signing with
+//! placeholders for the digests, so that the chain lists the type. The digests are known when all
+//! other records are signed, and the ZONEMD RRset is signed last.
 
 use super::chunk::Signer;
 use super::rrsets::TtlAndRdatas;
@@ -9,8 +10,9 @@ use nonesuch_zone::zonemd::{Digester, SIMPLE, Zonemd, ZonemdHash, hashes};
 use nonesuch_zone::{Contents, NodesBuilder};
 use std::collections::BTreeMap;
 
-/// Puts ZONEMD records with digests of zeros in the place of those that the zone has. `soa_ttl` is the SOA record's
-/// TTL, which RFC 8976 §2.1 recommends, and `serial` that of the signed zone.
+/// Replaces the ZONEMD records of the zone by records with digests of zeros. `soa_ttl` is the TTL
+/// of the SOA record, which RFC 8976 §2.1 recommends for a new RRset; `serial` is the serial of the
+/// signed zone.
 pub(super) fn prepare(
     rrsets: &mut BTreeMap<Rtype, TtlAndRdatas>,
     options: &SignOptions<'_>,
@@ -25,7 +27,7 @@ pub(super) fn prepare(
         .clone()
         .unwrap_or_else(|| supported(present.iter().flat_map(|(_, rdatas)| rdatas), warnings));
     let mut rdatas = Vec::new();
-    // RFC 8976 §2: no two records have the same scheme and hash algorithm.
+    // RFC 8976 §2: two records must not have the same scheme and hash algorithm.
     for hash in ZonemdHash::ALL.into_iter().filter(|hash| hashes.contains(hash)) {
         rdatas.push(rdata(serial, hash, &vec![0; hash.octets()]));
     }
@@ -40,7 +42,7 @@ fn rdata(serial: u32, hash: ZonemdHash, digest: &[u8]) -> Vec<u8> {
     rdata
 }
 
-/// Hash algorithms of the records that the zone has, as far as they are supported.
+/// The supported hash algorithms of the records in the zone; warns about the others.
 fn supported<'r>(
     rdatas: impl Iterator<Item = &'r Vec<u8>>,
     warnings: &mut Vec<SignWarning>,
@@ -56,7 +58,8 @@ fn supported<'r>(
     hashes
 }
 
-/// The digest of the zone while it is made; nothing is digested where the prepared `apex` has no ZONEMD record.
+/// The incremental digest of the zone; computes nothing if the prepared `apex` has no ZONEMD
+/// record.
 pub(super) struct ZonemdHasher<'z> {
     apex: &'z Contents,
     digester: Option<Digester>,
@@ -78,7 +81,7 @@ impl<'z> ZonemdHasher<'z> {
         }
     }
 
-    /// The apex with its ZONEMD RRset alone, signed; `None` where there is none.
+    /// The apex with only its ZONEMD RRset, signed; `None` if the zone has none.
     pub(super) fn finish(self, signer: &Signer<'_>) -> Result<Option<(Contents, SignStatistics)>, SignError> {
         let Self { apex, digester } = self;
         let (Some(digester), Some(room)) = (digester, apex.apex_rrset(Rtype::ZONEMD)) else {

@@ -1,4 +1,4 @@
-//! The names whose data or standing change, and what the chain shows of them in the new zone.
+//! The names with changed data or status, and their entries in the chain of the new zone.
 
 use super::view::{View, covers, owns_data, shown_types};
 use crate::denial::Mapping;
@@ -11,16 +11,17 @@ use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
 use nonesuch_zone::{FoundNode, NameStatus, Node};
 use std::collections::HashSet;
 
-/// Names whose data or standing may differ from those in the previous zone.
+/// Names with data or status that may differ from the previous zone.
 pub(super) struct AffectedNames<'z> {
-    /// In canonical order, each once.
+    /// Sorted in canonical order, without duplicates.
     pub(super) names: Vec<NameRef<'z>>,
-    /// Which nodes of the previous zone are among them.
+    /// Indexes of those names that are nodes of the previous zone.
     nodes: HashSet<u32>,
 }
 
 impl<'z> AffectedNames<'z> {
-    /// The names touched, and all names below those that begin or cease to be zone cuts or to own a DNAME.
+    /// The changed names, and all names below a name that becomes or ceases to be a zone cut or the
+    /// owner of a DNAME record.
     pub(super) fn of(view: &View<'z>) -> Self {
         let mut names = view.touched.to_vec();
         let mut nodes = HashSet::new();
@@ -47,7 +48,7 @@ impl<'z> AffectedNames<'z> {
     }
 }
 
-/// What the names below a node are because of it. The NS RRset of the apex is no zone cut.
+/// The status that a node gives to the names below it. The NS RRset of the apex is not a zone cut.
 fn covered_by(node: Node<'_>, is_apex: bool) -> Option<NameStatus> {
     if is_apex { node.has(Rtype::DNAME).then_some(NameStatus::BelowDname) } else { covers(node) }
 }
@@ -57,16 +58,16 @@ fn sort_names(names: &mut Vec<NameRef<'_>>) {
     names.dedup_by(|a, b| a == b);
 }
 
-/// What the new zone's chain has at one of its owners.
+/// The state of the new chain at one owner.
 pub(super) struct ChainLink {
-    /// Owner of the record, in the signed zone.
+    /// Owner of the chain record in the signed zone.
     pub(super) owner: Name,
-    /// Bit map of the record; `None` where there is none.
+    /// Bit map of the record; `None` if the new chain has no record here.
     pub(super) types: Option<Vec<u8>>,
 }
 
-/// The chain's records that show the changed names, in canonical order of owners; `None` where two of these names
-/// have one hash, or a name that comes has that of another.
+/// The state of the new chain for the changed names, sorted by owner in canonical order. `None` if
+/// two of these names have the same hash, or a new name has the hash of another name.
 pub(super) fn links(
     view: &View<'_>,
     changed: &AffectedNames<'_>,
@@ -99,14 +100,14 @@ pub(super) fn links(
     Some(hashed.into_iter().map(link).collect())
 }
 
-/// Whether the previous zone has an NSEC3 record at `hash`.
+/// Whether the previous zone has an NSEC3 record for `hash`.
 fn has_nsec3(view: &View<'_>, hash: &Hash) -> bool {
     let mut owner = Vec::new();
     chain::push_owner(hash, view.old.apex().view(), &mut owner);
     view.old.find(NameRef::from_checked(&owner)).is_ok_and(|found| found.node.has(Rtype::NSEC3))
 }
 
-/// The changed names and those above them: they may begin or cease to be empty non-terminals.
+/// The changed names and their ancestors, which may become or cease to be empty non-terminals.
 fn with_ancestors<'z>(view: &View<'z>, changed: &AffectedNames<'z>) -> Vec<NameRef<'z>> {
     let apex = view.old.apex().view().len();
     let mut names = changed.names.clone();
@@ -118,7 +119,7 @@ fn with_ancestors<'z>(view: &View<'z>, changed: &AffectedNames<'z>) -> Vec<NameR
     names
 }
 
-/// What a chain shows of names of the new zone.
+/// Computes the bit maps of the chain for names of the new zone.
 struct Shown<'v, 'z> {
     view: &'v View<'z>,
     changed: &'v AffectedNames<'z>,
@@ -157,8 +158,9 @@ impl<'z> Shown<'_, 'z> {
         Some(out)
     }
 
-    /// Whether a name below `name`, of which no name above is a zone cut or owns a DNAME, is in the chain. The first
-    /// one with data is always in the zone; an opt-out chain wants one that it needs.
+    /// Whether a name below `name` is in the chain; no ancestor of `name` may be a zone cut or own
+    /// a DNAME record. The first name with data is always part of the zone; an opt-out chain needs
+    /// a name that it requires.
     fn owns_below(&self, name: NameRef<'_>, opt_out: bool) -> bool {
         let view = self.view;
         let first = view.touched_at(name).map_or_else(|place| place, |place| place + 1);
@@ -176,13 +178,15 @@ impl<'z> Shown<'_, 'z> {
             if self.changed.nodes.contains(&(place as u32)) {
                 return counts(node.name(), node);
             }
-            // What has signatures of its own is needed, and nothing else is.
+            // In the previous zone, a name is required if and only if it has signatures other than
+            // that of its NSEC3 record.
             !opt_out
                 || node.rrsets().any(|rrset| rrset.rtype() == Rtype::RRSIG && rrset.covered() != Rtype::NSEC3)
         })
     }
 
-    /// Whether the previous chain cannot have had the name: there was neither data nor any name below it.
+    /// Whether the previous chain cannot have contained the name: the zone had no data at or below
+    /// it.
     fn is_fresh(&self, name: NameRef<'_>) -> bool {
         let old = self.view.old;
         let (here, next) = match old.find(name) {

@@ -1,7 +1,8 @@
-//! Mending the chain: of each name that is planned anew the next one, and the names in front of those that come to
-//! the chain or leave it, whose next one is another.
+//! Updates the chain: determines the next name of each planned name, and the names whose next name
+//! changes because a name after them joins or leaves the chain.
 //!
-//! The records of both mechanisms stand in the order in which they are linked: NSEC3 owners sort as the hashes do.
+//! For both mechanisms, the records in canonical order are in the order of the chain: the canonical
+//! order of NSEC3 owners is the order of the hashes.
 
 use super::affected::ChainLink;
 use super::view::View;
@@ -12,42 +13,43 @@ use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::{FoundNode, NameStatus, Node};
 use std::borrow::Cow;
 
-/// A name of the signed zone that is planned anew.
+/// A name of the signed zone that is planned again.
 pub(super) struct Entry<'z> {
     pub(super) name: NameRef<'z>,
-    /// Its place in the previous zone, or where it would stand.
+    /// Its index in the previous zone, or the index at which it would be inserted.
     pub(super) place: usize,
-    /// Whether it is there.
+    /// Whether the previous zone has the name.
     pub(super) found: bool,
-    /// Its data in the new zone.
+    /// Its data in the new zone; `None` if it has none.
     pub(super) data: Option<Node<'z>>,
     pub(super) standing: NameStatus,
-    /// Bit map of the chain's record that the new zone has here.
+    /// Bit map of its chain record in the new zone; `None` if it has no record.
     pub(super) link: Option<Cow<'z, [u8]>>,
-    /// Whether the previous zone has a record of the chain here.
+    /// Whether the previous zone has a chain record here.
     was_linked: bool,
 }
 
 /// A member of the chain.
 #[derive(Clone, Copy)]
 enum Member {
-    /// A node of the previous zone that is not planned anew.
+    /// A node of the previous zone that is not planned again.
     Old(usize),
     Entry(usize),
 }
 
-/// The chain of the new zone around the names that are planned anew.
+/// The chain of the new zone around the names that are planned again.
 pub(super) struct ChainUpdate<'v, 'z> {
     pub(super) view: &'v View<'z>,
-    /// Type of the chain's records.
+    /// Type of the chain records.
     pub(super) rtype: Rtype,
-    /// In canonical order, the apex first.
+    /// Sorted in canonical order; the apex is first.
     pub(super) entries: Vec<Entry<'z>>,
 }
 
 impl<'v, 'z> ChainUpdate<'v, 'z> {
-    /// Gathers `changed` names, `links` of the chain and nodes with `stale` signatures, and finds out which records
-    /// of the chain change with them. All but `stale` are in canonical order.
+    /// Combines the `changed` names, the changed `links` of the chain, and the nodes with `stale`
+    /// signatures, and finds the chain records that change with them. `changed` and `links` must be
+    /// in canonical order; `stale` need not be.
     pub(super) fn new(
         view: &'v View<'z>,
         rtype: Rtype,
@@ -58,7 +60,7 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
         let mut mending = Self { view, rtype, entries: Vec::with_capacity(changed.len() * 2 + stale.len()) };
         let mut touched = view.touched.iter().zip(view.places).peekable();
         for &name in changed {
-            // All names touched are among those changed.
+            // All names of the change set are in `changed`.
             let known = touched.next_if(|(other, _)| **other == name);
             let found = known.map_or_else(|| view.old.find(name), |(_, found)| *found);
             let entry = mending.entry(name, found);
@@ -77,7 +79,7 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
         mending
     }
 
-    /// A name as it is in the new zone, its record of the chain as it was.
+    /// A name with its data in the new zone and its chain record of the previous zone.
     fn entry(&self, name: NameRef<'z>, found: Result<FoundNode<'z>, usize>) -> Entry<'z> {
         let (place, old) = match found {
             Ok(found) => (found.place, Some(found.node)),
@@ -91,8 +93,8 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
         Entry { name, place, found: old.is_some(), data, standing, link, was_linked }
     }
 
-    /// Puts the entries in order and joins those of one name; the chain's say in `links` counts, which has all names
-    /// that it may have changed at.
+    /// Sorts the entries and joins those with the same name. The chain record is that in `links`,
+    /// which has all names with a possible change of the chain.
     fn sort(&mut self, links: &[ChainLink]) {
         let key = |entry: &Entry<'_>| (entry.place, entry.found);
         self.entries.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.name.cmp_canonical(b.name)));
@@ -110,7 +112,7 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
         debug_assert!(hashed || self.entries.len() == links.len());
     }
 
-    /// Plans more nodes of the previous zone anew, as they are.
+    /// Adds nodes of the previous zone to the entries, without changes.
     fn add_nodes(&mut self, mut nodes: Vec<usize>) {
         nodes.retain(|node| {
             let here = self.entries.binary_search_by_key(&(*node, true), |entry| (entry.place, entry.found));
@@ -126,11 +128,11 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
             let entry = self.entry(node.name(), Ok(FoundNode { place, node }));
             self.entries.push(entry);
         }
-        // Names that come at one place stay in their order.
+        // The sort is stable: names with the same insertion index keep their order.
         self.entries.sort_by_key(|entry| (entry.place, entry.found));
     }
 
-    /// The nodes in front of entry `index` and behind the one before it.
+    /// The nodes between entry `index - 1` and entry `index`.
     fn gap(&self, index: usize) -> std::ops::Range<usize> {
         let start = match index.checked_sub(1).map(|before| &self.entries[before]) {
             Some(before) => before.place + usize::from(before.found),
@@ -140,21 +142,22 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
         start..end
     }
 
-    /// First member of the chain among the nodes in front of entry `index` and behind the one before it.
+    /// The first chain member among the nodes between entry `index - 1` and entry `index`.
     fn first_between(&self, index: usize) -> Option<Member> {
         self.view.old.first_link(self.gap(index), self.rtype).map(Member::Old)
     }
 
-    /// Last such member.
+    /// The last chain member among these nodes.
     fn last_between(&self, index: usize) -> Option<Member> {
         self.view.old.last_link(self.gap(index), self.rtype).map(Member::Old)
     }
 
-    /// Nodes of the previous zone whose next one is another, because names behind them come or leave.
+    /// Nodes of the previous zone with a new next name, because names after them join or leave the
+    /// chain.
     fn find_predecessors(&self) -> Vec<usize> {
         let mut found = Vec::new();
         let mut last = None;
-        // A change in front of all members is one behind the last.
+        // A change before all members affects the last member.
         let mut wraps = false;
         for (index, entry) in self.entries.iter().enumerate() {
             last = self.last_between(index).or(last);
@@ -176,11 +179,11 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
         found
     }
 
-    /// For each entry the next member of the chain behind it.
+    /// For each entry, the next member of the chain.
     fn successors(&self) -> Vec<Option<Member>> {
         let count = self.entries.len();
         let linked = |index: usize| self.entries[index].link.is_some().then_some(Member::Entry(index));
-        // The last one points to the first.
+        // The next name of the last member is the first member.
         let first = (0..count).find_map(|index| self.first_between(index).or_else(|| linked(index)));
         let mut next = self.first_between(count).or(first);
         let mut successors = vec![None; count];
@@ -198,8 +201,8 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
         }
     }
 
-    /// RDATA of the chain's record of each entry, empty where it has none; `None` where an owner of the previous chain
-    /// is no hash.
+    /// RDATA of the chain record of each entry, empty if it has none. `None` if an owner of the
+    /// previous chain is not a hash.
     pub(super) fn rdatas(&self, mechanism: Mechanism, params: &Nsec3Params) -> Option<Vec<Vec<u8>>> {
         let rdata = |(entry, next): (&Entry<'_>, Option<Member>)| {
             let mut rdata = Vec::new();
@@ -220,7 +223,7 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
     }
 }
 
-/// The bit map of a record of the chain; empty where that is malformed.
+/// The bit map of a chain record; empty if the record is malformed.
 fn bitmap_of(rtype: Rtype, rdata: &[u8]) -> &[u8] {
     match rtype {
         Rtype::NSEC => NameRef::split_from(rdata).map_or(&[][..], |(_, map)| map),

@@ -1,5 +1,5 @@
-//! How many signed RRsets and records of the chain a zone is to have, by its data: what a previous zone lacks or has too
-//! much of is not handed on where the whole new zone is at hand.
+//! Computes the expected numbers of signed RRsets and chain records from the data of a zone. If the
+//! whole new zone is available, this detects missing and surplus records of the previous zone.
 
 use super::outcome::ResignedZone;
 use crate::denial::names::{chain_names, is_kept};
@@ -8,7 +8,7 @@ use crate::sign::SignOptions;
 use nonesuch_proto::Rtype;
 use nonesuch_zone::{Contents, Node, Rrset, name_statuses};
 
-/// Whether the new zone of these unsigned `contents` has as many of both as it should.
+/// Whether the new zone with these unsigned `contents` has the expected numbers.
 pub(super) fn is_complete(
     contents: &Contents,
     resigned: &ResignedZone<'_>,
@@ -38,7 +38,7 @@ pub(super) fn is_complete(
             names.iter().filter(|name| !opt_out || name.required).count()
         }
     } as u64;
-    // Signing made some of the apex's.
+    // The signer generates some RRsets of the apex.
     let is_chain = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::NSEC | Rtype::NSEC3 | Rtype::RRSIG);
     let of_apex = resigned.apex().into_iter().flat_map(Node::rrsets).filter(|rrset| !is_chain(rrset)).count();
     let statistics = resigned.statistics();

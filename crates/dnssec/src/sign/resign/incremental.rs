@@ -1,4 +1,5 @@
-//! The previous signed zone with some names planned and signed anew: all others are copied as they are.
+//! The previous signed zone, in which some names are planned and signed again. All other names are
+//! copied.
 
 use super::affected::{AffectedNames, links};
 use super::chain::{ChainUpdate, Entry};
@@ -19,12 +20,13 @@ use nonesuch_proto::{Rtype, serial};
 use nonesuch_zone::{Contents, NameStatus, Node, NodesBuilder, Rrset, ZoneRef};
 use rayon::prelude::*;
 
-/// Names signed at once by one thread, or up to twice as many.
+/// Number of names that a thread signs as one unit of work; at most twice as many.
 const NAMES_AT_ONCE: usize = 128;
 
-/// Signs the zone that `edits` make of the previous one. `signed` is the zone to be signed, where it is at hand: signatures of
-/// keys that are not given are copied from it, or from the previous zone. The outer `None`: the chain cannot be mended, and the zone must
-/// be planned as a whole; the inner one: nothing is to be signed.
+/// Signs the zone that results from `edits` of the previous zone. `signed` is the zone to be
+/// signed, if it is available: signatures of keys that are not given are copied from it or from the
+/// previous zone. The outer `None` means that the chain cannot be updated and the whole zone must
+/// be planned; the inner `None` means that no signature is due.
 pub(super) fn sign_incrementally(
     edits: &Edits<'_>,
     keys: &KeySet,
@@ -52,7 +54,7 @@ pub(super) fn sign_incrementally(
     let Some(links) = links(&view, &changed, options) else { return Ok(None) };
     let mending = ChainUpdate::new(&view, rtype, &changed.names, &links, &scan.stale);
     let Some(rdatas) = mending.rdatas(options.mechanism, &options.nsec3) else { return Ok(None) };
-    // What could not be loaded seems not to be there: nothing is made of that.
+    // Names that could not be loaded seem to be missing. The result must not depend on them.
     edits.previous.check_loaded()?;
     let (patch, standings) = unsigned_patch(&mending, &rdatas);
     warnings.extend(stray_records::check_changed(&patch, &standings));
@@ -68,9 +70,10 @@ pub(super) fn sign_incrementally(
     Ok(Some(Some(PlannedNames { patch, places })))
 }
 
-/// The type of the chain's records, where the whole chain does not change: its TTL follows from the SOA record, its
-/// hashed owners have the letter case of the apex, and a digest over all records (RFC 8976) is made of the whole zone. A
-/// previous zone that is not signed, or has no such chain, leaves nothing to mend.
+/// The type of the chain records, if the chain does not change as a whole. `None` in these cases:
+/// the TTL of the chain changes, which follows from the SOA record; the letter case of the apex
+/// changes, which the hashed owners copy; the zone has a digest over all records (RFC 8976); the
+/// previous zone is unsigned or has another chain.
 fn mendable(edits: &Edits<'_>, options: &SignOptions<'_>) -> Option<Rtype> {
     let (old, new) = (edits.previous.head(), &edits.after);
     let (old_apex, new_apex) = (old.nodes().next()?, new.nodes().next()?);
@@ -91,7 +94,8 @@ fn mendable(edits: &Edits<'_>, options: &SignOptions<'_>) -> Option<Rtype> {
     if whole && same_ttl && same_name && !digested && !dname { chain_type(options.mechanism) } else { None }
 }
 
-/// Whether the previous zone has the same `apex`, prepared with the serial of the previous zone.
+/// Whether the previous zone has the same `apex`. The caller prepares it with the serial of the
+/// previous zone.
 fn is_current(edits: &Edits<'_>, apex: &Contents) -> bool {
     let is_chain = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3);
     let mut olds = edits.previous.head().node(0).rrsets().filter(|rrset| !is_chain(rrset));
@@ -103,7 +107,8 @@ fn is_current(edits: &Edits<'_>, apex: &Contents) -> bool {
     same && olds.next().is_none()
 }
 
-/// The entries that are left in the new zone with the chain's records, unsigned, and the standing of each.
+/// The entries that remain in the new zone, unsigned, with their chain records; and the status of
+/// each.
 fn unsigned_patch(mending: &ChainUpdate<'_, '_>, rdatas: &[Vec<u8>]) -> (Contents, Vec<NameStatus>) {
     let (mut run, mut standings) = (NodesBuilder::default(), Vec::new());
     let chain_ttl = mending.view.chain_ttl();
@@ -122,7 +127,7 @@ fn unsigned_patch(mending: &ChainUpdate<'_, '_>, rdatas: &[Vec<u8>]) -> (Content
         };
         let is_apex = entry.place == 0 && entry.found;
         for rrset in entry.data.into_iter().flat_map(Node::rrsets) {
-            // The prepared apex has nothing that signing makes but what belongs there.
+            // The prepared apex has only those signer-generated RRsets that belong to it.
             if is_apex || !rrset.rtype().is_signature_or_chain() {
                 push_link(&mut run, rrset.rtype());
                 run.push_rrset(rrset);
@@ -133,7 +138,8 @@ fn unsigned_patch(mending: &ChainUpdate<'_, '_>, rdatas: &[Vec<u8>]) -> (Content
     (Contents::from_nodes(mending.view.old.apex(), run), standings)
 }
 
-/// The names of a compiled zone that are planned anew, as they are there: of its head alone no signature could be kept.
+/// The nodes of a compiled zone that are planned again. The head of the zone alone does not have
+/// their signatures, which may be reused.
 fn replaced(previous: ZoneRef<'_>, entries: &[Entry<'_>]) -> Option<Contents> {
     let ZoneRef::Stored(zone) = previous else { return None };
     let mut run = NodesBuilder::default();
@@ -150,7 +156,8 @@ fn sign_patch(
 ) -> Result<(Contents, SignStatistics), SignError> {
     let plan = Plan::of_all(patch, standings);
     let signer = Signer::new(&plan, signers, options, ZonemdPlacement::Apex);
-    // Few names: chunks of one size, large enough to sign in batches and small enough to keep all threads at work.
+    // For few names, all chunks have the same size: large enough for batches, and small enough to
+    // use all threads.
     let count = plan.items().len();
     let chunk = count.div_ceil((count / NAMES_AT_ONCE).max(1)).max(1);
     let outcomes: Result<Vec<(NodesBuilder, SignStatistics)>, SignError> = plan
@@ -173,7 +180,7 @@ fn sign_patch(
     Ok((signed, statistics))
 }
 
-/// Adds what is copied to what was planned anew.
+/// Adds the numbers of the copied nodes to those of the planned names.
 fn add_kept(previous: ZoneRef<'_>, entries: &[Entry<'_>], scan: &Scan, statistics: &mut SignStatistics) {
     let (mut signatures, mut rrsets, mut chain) = (scan.signatures, scan.rrsets_signed, scan.chain_records);
     let mut records = scan.records;
@@ -196,7 +203,7 @@ fn add_kept(previous: ZoneRef<'_>, entries: &[Entry<'_>], scan: &Scan, statistic
     statistics.records += records;
 }
 
-/// Where the nodes of `patch` go.
+/// The positions of the nodes of `patch` in the zone.
 fn places(entries: &[Entry<'_>], patch: &Contents) -> Vec<Replaced> {
     let mut next = patch.nodes().peekable();
     let place = |entry: &Entry<'_>| {

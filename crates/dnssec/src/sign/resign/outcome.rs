@@ -1,33 +1,34 @@
-//! What signing again made: the zone as a whole, or the nodes that take the place of others in the previous one.
+//! The result of signing a zone again: the whole zone, or the nodes that replace nodes of the
+//! previous zone.
 
 use crate::sign::SignError;
 use crate::sign::{SignStatistics, SignWarning, Signed};
 use nonesuch_zone::{ChangeSet, Contents, NodesBuilder, Splice, ZoneRef};
 
-/// What [`resign_changes`](crate::sign::resign_changes) made. The names that stay are not copied: they are those of the
-/// previous zone.
+/// The result of [`resign_changes`](crate::sign::resign_changes). Unchanged names are not copied;
+/// they are in the previous zone.
 #[derive(Debug)]
 pub struct ResignedZone<'a> {
     previous: ZoneRef<'a>,
-    /// The whole zone, or the nodes that are new.
+    /// The whole zone, or only the new nodes.
     signed: Signed,
-    /// Where these go; `None` for the whole zone.
+    /// The positions of the new nodes; `None` for the whole zone.
     places: Option<Vec<NameChange>>,
 }
 
-/// A name that was planned anew: its place in the previous zone, and whether it is there and in the new one.
+/// A name that was planned again: its index, and whether the previous and the new zone have it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NameChange {
-    /// Where it is, or would stand.
+    /// Its index in the previous zone, or the index at which it would be inserted.
     pub(super) at: usize,
     pub(super) was: bool,
     pub(super) is: bool,
 }
 
-/// The names planned anew.
+/// The names that were planned again.
 pub(super) struct PlannedNames {
     pub(super) patch: Signed,
-    /// In canonical order.
+    /// Sorted in canonical order.
     pub(super) places: Vec<NameChange>,
 }
 
@@ -40,7 +41,7 @@ impl<'a> ResignedZone<'a> {
         Self { previous, signed, places: None }
     }
 
-    /// The zone, to be written or copied.
+    /// The zone, for writing or copying.
     #[must_use]
     pub fn splice(&self) -> Splice<'_> {
         let patch = self.signed.contents();
@@ -59,12 +60,13 @@ impl<'a> ResignedZone<'a> {
         parts
     }
 
-    /// What differs from the previous signed zone, signatures and chain included: what a secondary needs (RFC 1995).
+    /// All differences from the previous signed zone, including signatures and chain, as for IXFR
+    /// (RFC 1995).
     #[must_use]
     pub fn changes(&self) -> ChangeSet {
         let new = self.signed.contents();
         let Some(places) = &self.places else {
-            // What is planned as a whole is wholly in memory.
+            // If the whole zone was planned, the previous zone is completely in memory.
             return ChangeSet::between(self.previous.head(), new, |_| true);
         };
         let mut replaced = NodesBuilder::default();
@@ -74,10 +76,10 @@ impl<'a> ResignedZone<'a> {
         ChangeSet::between(&replaced, new, |_| true)
     }
 
-    /// The zone with its signatures, all of it copied.
+    /// The complete zone with its signatures; copies the unchanged names.
     ///
     /// # Errors
-    /// Where a part of the previous zone that stays cannot be loaded.
+    /// If an unchanged part of the previous zone cannot be loaded.
     pub fn into_signed(self) -> Result<Signed, SignError> {
         if self.places.is_none() {
             return Ok(self.signed);
@@ -86,7 +88,7 @@ impl<'a> ResignedZone<'a> {
         Ok(Signed { contents, ..self.signed })
     }
 
-    /// Whether parts of the file of the previous zone are in the new one, which were never read.
+    /// Whether the new zone has parts of the file of the previous zone that were not read.
     #[must_use]
     pub const fn keeps_parts_of_file(&self) -> bool {
         self.places.is_some() && matches!(self.previous, ZoneRef::Stored(_))
@@ -100,25 +102,26 @@ impl<'a> ResignedZone<'a> {
         }
     }
 
-    /// The apex of the new zone, where not the whole zone was planned.
+    /// The apex of the new zone.
     pub(super) fn apex(&self) -> Option<nonesuch_zone::Node<'_>> {
         self.signed.contents().nodes().next()
     }
 
-    /// What signing did, of the whole zone.
+    /// Numbers of signatures and records, and the serial, for the whole zone.
     #[must_use]
     pub const fn statistics(&self) -> SignStatistics {
         self.signed.statistics()
     }
 
-    /// What was done otherwise than asked.
+    /// Deviations from the options, and records that verification will report as faults.
     #[must_use]
     pub fn warnings(&self) -> &[SignWarning] {
         self.signed.warnings()
     }
 
-    /// Names planned anew; `None` where the whole zone was planned, because the keys' RRset, the parameters of the
-    /// chain or its TTL differ, or the previous zone is not as this signer makes it.
+    /// Number of names that were planned again; `None` if the whole zone was planned. This is the
+    /// case if the key set, the parameters of the chain or its TTL differ, or if this signer would
+    /// have generated another previous zone.
     #[must_use]
     pub fn names_planned(&self) -> Option<usize> {
         self.places.as_ref().map(Vec::len)

@@ -1,5 +1,6 @@
-//! One pass over the previous zone: whether its chain is one that can be mended, which signatures are too old to be
-//! kept, and whether a sample of them verifies. Of a compiled zone the directory tells most of it.
+//! Scans the previous zone: whether its chain can be updated, which signatures are too old for
+//! reuse, and whether a sample of them verifies. For a compiled zone, the directory of the file
+//! provides most of this.
 
 use crate::denial::Mapping;
 use crate::denial::Mechanism;
@@ -14,50 +15,50 @@ use nonesuch_zone::compiled::{ChunkSummary, Uniformity, chain_pattern, signers_p
 use nonesuch_zone::{FoundNode, Node, Rrset, ZoneRef};
 use std::ops::Range;
 
-/// Signatures of which the mathematics is verified.
+/// Number of signatures that are verified cryptographically.
 const SAMPLE: usize = 32;
 
-/// What the pass found.
+/// The result of the scan.
 pub(super) struct Scan {
-    /// Nodes with a signature that must be made anew, ascending.
+    /// Nodes with a signature that must be replaced, in ascending order.
     pub(super) stale: Vec<u32>,
-    /// Records of the previous zone.
+    /// Number of records of the previous zone.
     pub(super) records: u64,
-    /// Signatures of the previous zone.
+    /// Number of signatures of the previous zone.
     pub(super) signatures: u64,
-    /// RRsets that have signatures.
+    /// Number of RRsets with signatures.
     pub(super) rrsets_signed: u64,
-    /// Records of the chain.
+    /// Number of chain records.
     pub(super) chain_records: u64,
 }
 
-/// What is looked for.
+/// The expected properties of the previous zone.
 struct Expected<'a> {
     keys: &'a Signers<'a>,
     reuse: &'a ReusableSignatures<'a>,
     rtype: Rtype,
-    /// What NSEC3 RDATA begin with; empty for NSEC.
+    /// The first octets of all NSEC3 RDATA; empty for NSEC.
     fields: Vec<u8>,
-    /// TTL of the chain's records.
+    /// TTL of the chain records.
     ttl: u32,
-    /// What the directory of a compiled zone says of RRsets that are signed by all the keys, of which none is to be made
-    /// anew; nothing where signatures of a key may not be kept.
+    /// The pattern in the directory of a compiled zone for RRsets that all keys sign. `None` if
+    /// signatures of a key cannot be reused.
     signers: Option<Vec<u8>>,
-    /// What it says of the chain.
+    /// The pattern in the directory for the chain.
     chain: Vec<u8>,
 }
 
-/// The type of the records of a chain that can be mended.
+/// The type of the records of a chain that can be updated.
 pub(super) fn chain_type(mechanism: Mechanism) -> Option<Rtype> {
     match mechanism {
         Mechanism::Nsec => Some(Rtype::NSEC),
         Mechanism::Nsec3 | Mechanism::Nsec3OptOut => Some(Rtype::NSEC3),
-        // Chains of other kinds are planned as a whole.
+        // With other chains, the whole zone must be planned.
         _ => None,
     }
 }
 
-/// Looks through the previous zone; `None` where its chain is not the one that is asked for.
+/// Scans the previous zone; `None` if it does not have the requested chain.
 pub(super) fn scan(
     previous: ZoneRef<'_>,
     keys: &Signers<'_>,
@@ -87,7 +88,7 @@ pub(super) fn scan(
     Ok(Some(scan))
 }
 
-/// The pattern of the keys that sign what is not at the apex.
+/// The pattern of the keys that sign RRsets other than the key set.
 fn signers(keys: &Signers<'_>, reuse: &ReusableSignatures<'_>) -> Option<Vec<u8>> {
     let numbers = keys.signers_at_apex(Rtype::A);
     let mut signers: Vec<(u8, u16)> = numbers
@@ -103,8 +104,8 @@ fn signers(keys: &Signers<'_>, reuse: &ReusableSignatures<'_>) -> Option<Vec<u8>
 }
 
 impl Expected<'_> {
-    /// Whether the directory tells that nothing in a chunk need be looked at: no signature is to be made anew, and the
-    /// chain is right.
+    /// Whether the directory shows that a chunk need not be scanned: no signature must be replaced,
+    /// and the chain is as expected. Adds the numbers of the chunk to `scan` in this case.
     fn is_told(&self, chunk: ChunkSummary<'_>, scan: &mut Scan) -> bool {
         let signed = match chunk.signers() {
             Uniformity::Absent => true,
@@ -130,7 +131,7 @@ impl Expected<'_> {
         told
     }
 
-    /// Looks at the names at `places`; `false` where their chain is not the one that is asked for.
+    /// Scans the names at `places`; `false` if they do not have the requested chain.
     fn look_through(&self, previous: ZoneRef<'_>, places: Range<usize>, scan: &mut Scan) -> bool {
         previous.nodes(places).all(|FoundNode { place, node }| {
             let is_stale = self.look_at(node, scan);
@@ -139,7 +140,8 @@ impl Expected<'_> {
         })
     }
 
-    /// Whether a signature of the node is to be made anew; `None` where its chain record is of another chain.
+    /// Whether a signature of the node must be replaced; `None` if its chain record is of another
+    /// chain.
     fn look_at(&self, node: Node<'_>, scan: &mut Scan) -> Option<bool> {
         let mut stale = false;
         let mut unsigned_link = false;
@@ -169,7 +171,7 @@ impl Expected<'_> {
         Some(stale | unsigned_link)
     }
 
-    /// Whether the signatures are those of the keys that sign such an RRset, and none is too old.
+    /// Whether the signatures are by exactly the keys that sign such an RRset, and none is too old.
     fn are_fresh(&self, owner: NameRef<'_>, signatures: Rrset<'_>) -> bool {
         let signers = self.keys.signers_at(owner, signatures.covered());
         let copied = || self.keys.copied(owner, signatures.covered());
@@ -181,7 +183,7 @@ impl Expected<'_> {
     }
 }
 
-/// Verifies some signatures, evenly spread over the zone, among those that could be kept.
+/// Verifies some of the reusable signatures, evenly distributed over the zone.
 pub(super) fn verify_sample(
     previous: ZoneRef<'_>,
     keys: &Signers<'_>,

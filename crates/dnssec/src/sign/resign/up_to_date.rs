@@ -1,4 +1,5 @@
-//! Whether there is anything to sign: the zone planned as if its serial stayed, beside the previous zone.
+//! Checks whether signing would change anything: compares the plan of the zone, with unchanged
+//! serial, to the previous zone.
 
 use super::scan::verify_sample;
 use crate::denial::is_generated_by_signing;
@@ -14,12 +15,12 @@ use nonesuch_proto::{NameRef, Rtype, serial};
 use nonesuch_zone::{Contents, Node, Rrset};
 use rayon::prelude::*;
 
-/// Octets of SOA RDATA behind the names (RFC 1035 §3.3.13).
+/// Octets of SOA RDATA after the names (RFC 1035 §3.3.13).
 const SOA_NUMBERS: usize = 20;
 
-/// Whether the previous zone of `options` is what signing `contents` would make, but for the serial, and all of its
-/// signatures would be kept. Never so without a previous zone, or where the serial of `contents` has moved beyond
-/// that of the previous zone.
+/// Whether the previous zone of `options` equals the result of signing `contents`, except for the
+/// serial, with all of its signatures reused. `false` without a previous zone, or if the serial of
+/// `contents` is later than that of the previous zone.
 ///
 /// # Errors
 /// As [`sign`](crate::sign()).
@@ -27,7 +28,7 @@ pub fn is_current(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>)
     check(contents, keys, options)?;
     let Some(previous) = options.previous.map(|previous| previous.contents) else { return Ok(false) };
     let (Some(soa), Some(old)) = (contents.soa(), previous.soa()) else { return Ok(false) };
-    // The walk over the data finds most changes for a small part of what planning costs.
+    // The comparison of the data finds most changes at a small part of the cost of planning.
     if serial::is_before(old.serial, soa.serial) || !has_same_data(contents, previous) {
         return Ok(false);
     }
@@ -37,19 +38,19 @@ pub fn is_current(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>)
     if plan.items().len() != previous.node_count() || !is_same_zone(&plan, &prepared.signers, &reuse) {
         return Ok(false);
     }
-    // What is handed on as it is must be what it seems to be, as what is kept in part.
+    // As for partial reuse, the signatures of a zone that remains unchanged must verify.
     verify_sample(previous.into(), &prepared.signers, &reuse)?;
     Ok(has_right_digests(previous, old.serial))
 }
 
-/// Whether the ZONEMD records, if there are any, fit the zone (RFC 8976 §4).
+/// Whether the ZONEMD records, if any, match the zone (RFC 8976 §4).
 fn has_right_digests(zone: &Contents, serial: u32) -> bool {
     let mut findings = Findings::default();
     zonemd::check(zone, serial, &mut findings);
     findings.is_sound()
 }
 
-/// Whether both have the same data, as far as it is not made while signing.
+/// Whether both zones have the same data, without RRsets that the signer may generate.
 fn has_same_data(contents: &Contents, previous: &Contents) -> bool {
     let apex = contents.apex().view();
     let mut old = previous.nodes().filter(|node| data(*node, apex).next().is_some());
@@ -63,7 +64,7 @@ fn has_same_data(contents: &Contents, previous: &Contents) -> bool {
     }
 }
 
-/// The RRsets of a node that stand in a zone file for certain: signing may make the others.
+/// The RRsets of a node that the signer never generates.
 fn data<'n>(node: Node<'n>, apex: NameRef<'n>) -> impl Iterator<Item = Rrset<'n>> {
     let made = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY, Rtype::ZONEMD, Rtype::NSEC5KEY];
     let is_apex = node.index() == 0;
@@ -91,8 +92,9 @@ fn is_same_rrset(old: Rrset<'_>, new: Rrset<'_>) -> bool {
         && old.rdatas().zip(new.rdatas()).all(|(a, b)| is_same_rdata(old.rtype(), a, b))
 }
 
-/// Of SOA records all but the serial, of ZONEMD records what is digested and how (RFC 8976 §2.2): the digest follows
-/// from the rest of the zone.
+/// Whether the RDATA are equal, except for the serial of SOA records. For ZONEMD records, compares
+/// only scheme and hash algorithm (RFC 8976 §2.2), because the digest follows from the rest of the
+/// zone.
 fn is_same_rdata(rtype: Rtype, old: &[u8], new: &[u8]) -> bool {
     match rtype {
         Rtype::SOA => {
