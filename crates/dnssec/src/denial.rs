@@ -28,7 +28,6 @@
 //! generated online need a row in [`prove::prove_online`]; all mechanisms share the code that
 //! signs, caches and counts them. `tests/faults/` has a table of general faults, and one file for
 //! each mechanism with the faults of this mechanism.
-//! them are common to all. `tests/faults/` plants general faults by a table, and those of one mechanism in a file of its own.
 
 pub mod compact;
 pub mod minimal_nsec;
@@ -92,7 +91,7 @@ pub enum Mapping {
     Vrf,
 }
 
-/// One row of the table of mechanisms.
+/// One row of [`MECHANISMS`].
 #[derive(Clone, Copy, Debug)]
 pub struct MechanismEntry {
     /// The mechanism.

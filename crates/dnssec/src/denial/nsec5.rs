@@ -1,6 +1,6 @@
 //! NSEC5 (draft-vcelak-nsec5; "Making NSEC5 Practical for DNSSEC"): a chain over the outputs of a
 //! verifiable random function (VRF, RFC 9381). Only the holder of the VRF key can compute the
-//! outputs, so nobody else can enumerate the zone offline. The VRF key does not sign, so a thief of
+//! outputs, so others cannot enumerate the zone offline. The VRF key does not sign, so a thief of
 //! the key cannot forge records.
 //!
 //! [`prove_chain`] first generates the proofs for all names of the chain. The signer then generates

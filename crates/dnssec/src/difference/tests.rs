@@ -1,4 +1,4 @@
-//! Differences of DNSSEC between two versions.
+//! Tests of the DNSSEC differences between two versions.
 
 use super::*;
 use crate::keys::Nsec5Key;
@@ -36,7 +36,7 @@ fn signatures_are_followed_by_key() {
     );
     assert_eq!(signatures(a, ""), SignatureCounts { removed: 1, ..SOUND });
     assert_eq!(signatures("a TXT x\n", a), SignatureCounts { added: 1, ..SOUND });
-    // RFC 4034 §3.1.5: 10 comes after 4294967290.
+    // RFC 4034 §3.1.5: 10 follows 4294967290.
     let before = a.replace(" 20 ", " 4294967290 ");
     assert_eq!(signatures(&before, a), SignatureCounts { renewed: 1, later: 1, ..SOUND });
 }
@@ -55,14 +55,15 @@ fn chains_keys_and_data_are_told_apart() {
     let mut text = Vec::new();
     data_changes(&old, &new).write(&mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
-    // CDS away from the apex is data.
+    // CDS records at names other than the apex are data.
     assert_eq!(text, "- a.x.\t60\tIN\tCDS\t1 13 2 00\n+ b.x.\t60\tIN\tTXT\t\"x\"\n");
 }
 
-/// The numbers of NSEC5 are of private use: what is a chain's or a key counts as such, all else under them is data.
+/// The type numbers of NSEC5 are for private use: only chain records and valid keys count as such;
+/// other records of these types are data.
 #[test]
 fn nsec5_is_told_from_data_under_its_numbers() {
-    // 256 bits: the last digit has one of them.
+    // A hash has 256 bits: the last base32hex digit has only one of them.
     let [first, second] = ["0", "1"].map(|digit| digit.repeat(51) + "0");
     let chain = |seed: u8, types: &str| {
         let key = VrfPrivateKey::from_secret(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, &[seed; 32]).unwrap();
@@ -80,7 +81,7 @@ fn nsec5_is_told_from_data_under_its_numbers() {
     let text = String::from_utf8(text).unwrap();
     assert_eq!(text.lines().count(), 4, "{text}");
     assert!(text.lines().all(|line| line[2..].starts_with("p.x.\t")), "{text}");
-    // At the apex, too, where it is no key.
+    // Also at the apex, for records that are not valid keys.
     let (old, new) = (zone("@ TYPE65281 \\# 1 63\n"), zone("@ TYPE65281 \\# 1 64\n"));
     assert!(difference(&old, &new).is_empty());
     assert!(!data_changes(&old, &new).is_empty());

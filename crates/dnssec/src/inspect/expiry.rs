@@ -123,7 +123,7 @@ pub struct ExpiryWatch {
 }
 
 impl ExpiryWatch {
-    /// The warning that is due at `now`; `None` if there is none.
+    /// The warning that is due at `now`; `None` if no warning is due.
     pub fn look(&mut self, period: ValidityPeriod, now: u32) -> Option<Expiry> {
         let expiry = Expiry::of(period, now);
         if expiry.is_far() {

@@ -44,7 +44,7 @@ const EVENTS: [KeyEvent; 9] = [
     KeyEvent::SyncDelete,
 ];
 
-/// The events that determine the phase of a key.
+/// The events that determine the phases of a key and of its CDS and CDNSKEY records.
 const DECISIVE: [KeyEvent; 7] = [
     KeyEvent::Publish,
     KeyEvent::Activate,
@@ -207,7 +207,8 @@ impl KeyTimes {
         }
     }
 
-    /// The first event after `now` that changes the phase of the key, and its time.
+    /// The first event after `now` that changes the phase of the key or of its CDS and
+    /// CDNSKEY records, and its time.
     #[must_use]
     pub fn next_event(&self, now: u32) -> Option<(KeyEvent, u32)> {
         let times = DECISIVE.iter().filter_map(|event| Some((*event, self.get(*event)?)));

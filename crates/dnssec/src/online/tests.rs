@@ -1,4 +1,4 @@
-//! Keys with their roles, what is prepared, stored proofs, and what a workshop makes.
+//! Tests of key roles, prepared zones, stored proofs and the online signer.
 
 use super::stored_proofs::StoredProofs;
 use super::*;
@@ -85,7 +85,7 @@ fn the_key_set_may_be_signed_elsewhere() {
     let prepared = prepare(signed.clone(), with_zsk(), &at(NOW)).unwrap();
     assert_eq!(prepared.contents().record_count(), signed.record_count());
     assert_eq!(prepared.keys().key_signing_tags().count(), 0);
-    // Expired, and altered.
+    // An expired zone, and an altered zone.
     assert!(matches!(prepare(signed, with_zsk(), &at(NOW + 86_401)), Err(PrepareError::Unsound(_))));
     let other = sign_key_set(&plain, &key_set_options(&[&ksk(), &zsk()], vec![ksk()])).unwrap();
     let mut text = Vec::new();
@@ -126,7 +126,7 @@ fn keys_have_roles_by_all_that_is_published() {
     let p256 = || pair(257, Algorithm::ECDSAP256SHA256, 3);
     let half = refuse(options(compact, &[&ksk(), &zsk(), &p256()], vec![zsk(), p256()]));
     assert_eq!(half, OnlineKeyError::KeysNotSignedBy { zone: apex.clone(), algorithm: Algorithm::ED25519 });
-    // An algorithm that nobody here signs with.
+    // The server has no private key of this algorithm.
     let other = pair(256, Algorithm::ECDSAP256SHA256, 3);
     let missing = refuse(options(compact, &[&ksk(), &zsk(), &other], vec![ksk(), zsk()]));
     assert_eq!(missing, OnlineKeyError::NoSigner { zone: apex, algorithm: Algorithm::ECDSAP256SHA256 });
@@ -152,7 +152,7 @@ fn mechanisms_of_the_signer_are_refused_and_chains_left_out() {
             contents.nodes().flat_map(|node| node.rrsets()).map(|rrset| rrset.covered()).collect();
         assert!(!types.iter().any(|rtype| rtype.is_signature_or_chain()), "{types:?}");
         assert!(types.contains(&Rtype::DNSKEY));
-        // Unsigned data keep their signatures.
+        // The stored signatures of the data remain.
         let host = contents.find(name("host.example.").view()).unwrap();
         assert!(host.signatures(Rtype::A).is_some());
     }
@@ -191,7 +191,7 @@ fn a_prover_is_of_its_zone() {
         ..SignOptions::new(Mechanism::Nsec5, NOW - 3600, NOW + 86_400)
     };
     let signed = sign(&plain, &keys, &options).unwrap().into_contents();
-    // By the image alone it is told as by the records.
+    // The result is the same from the image as from the records.
     let new = |zone: &Contents, seed: u8, proofs: Option<Proofs>| {
         let by_image = Nsec5Zone::of_image(&Image::compile(zone).unwrap());
         let by_image = Nsec5Prover::of(&by_image, key(seed), proofs.clone());
@@ -202,7 +202,7 @@ fn a_prover_is_of_its_zone() {
     let prover = new(&signed, 9, Some(proofs.clone())).unwrap();
     assert_eq!(prover.stored_count(), proofs.len());
     assert!(matches!(new(&signed, 8, None), Err(ProverError::KeyNotInZone { .. })));
-    // In a roll-over both keys are published; the chain is of one.
+    // During a rollover both keys are published; the chain is of one of them.
     let kept = SignOptions {
         nsec5: Some(Nsec5Chain { proofs: &prove(&signed, 8), keep_keys: true }),
         ..SignOptions::new(Mechanism::Nsec5, NOW - 3600, NOW + 86_400)
@@ -218,7 +218,8 @@ fn a_prover_is_of_its_zone() {
 #[test]
 fn a_vrf_key_that_signs_is_refused_by_the_prover() {
     let key = |seed: u8| VrfPrivateKey::from_secret(VrfAlgorithm::P256_SHA256_TAI, &[seed; 32]).unwrap();
-    // The DNSKEY and a second VRF key of the zone have one scalar; the chain would be of another.
+    // The DNSKEY and a second VRF key of the zone have the same scalar; the chain is of a third
+    // key.
     let pair = pair(257, Algorithm::ECDSAP256SHA256.nsec5_alias().unwrap(), 5);
     let hex = |octets: &[u8]| data_encoding::HEXUPPER.encode(octets);
     let dnskey = pair.dnskey_rdata();
@@ -252,7 +253,7 @@ fn a_vrf_key_that_signs_is_refused_by_the_prover() {
     }
 }
 
-/// Whatever a workshop signs verifies under each key, by its owner's labels.
+/// Signatures of the online signer verify under each key, with the labels of the owner.
 #[test]
 fn rrsets_are_signed_by_every_key_that_signs_them() {
     let other = pair(256, Algorithm::ECDSAP256SHA256, 3);
@@ -302,12 +303,12 @@ fn rrsets_are_signed_by_every_key_that_signs_them() {
     }
     let counters = counters.read();
     assert_eq!(counters.operations.values().sum::<u64>(), 8);
-    // Each was looked for once and made; the second pass is not counted.
+    // Each was looked up once and generated; the second pass counts nothing.
     let of_first = Operation::SignData(all[1].algorithm());
     assert_eq!((counters.hits.len(), counters.misses), (0, BTreeMap::from([(of_first, 4)])));
 }
 
-/// A batch takes bounded time: what is beyond is refused, and there for the next one.
+/// A batch is bounded: further operations are rejected, and the next batch has capacity again.
 #[test]
 fn a_full_batch_refuses_more() {
     let prepared =
@@ -340,7 +341,7 @@ fn a_full_batch_refuses_more() {
     assert_eq!(counters.operations.values().sum::<u64>(), MAX_PENDING as u64 + 3);
 }
 
-/// A message has room for the records alone; the signature that is generated online has none beside them.
+/// The records fit in a message, but not together with the signature that is generated online.
 #[test]
 fn an_rrset_that_fits_no_message_with_signatures_made_online_is_rejected() {
     let record = |number: usize| format!("t TXT \"{number:05}{}\"\n", "x".repeat(239));

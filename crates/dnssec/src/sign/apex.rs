@@ -12,7 +12,7 @@ use nonesuch_proto::{Rtype, rdata};
 use nonesuch_zone::{Contents, Node, NodesBuilder, ZoneRef};
 use std::collections::BTreeMap;
 
-/// The apex of the signed zone before it is signed.
+/// The prepared apex of the signed zone, without signatures.
 pub(super) struct Prepared<'k> {
     /// The apex node without the records that signing generates later, as contents with one node.
     pub(super) apex: Contents,

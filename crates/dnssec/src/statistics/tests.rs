@@ -1,4 +1,4 @@
-//! Counting: names of each kind, held against a count by definition.
+//! Tests of the counts of names, which are compared with counts according to the definitions.
 
 use super::*;
 use nonesuch_zone::read;
@@ -23,7 +23,7 @@ fn names_between_owners_and_the_apex_are_empty_non_terminals() {
         ("a.b.c TXT x\nc TXT x\n", 1),
         ("a.B.c TXT x\nd.b.C TXT x\n", 2),
         ("a.b.c TXT x\na.d.c TXT x\na.b TXT x\n", 4),
-        // Names below a cut are another zone's.
+        // Names below a zone cut belong to another zone.
         ("cut NS ns.a.cut\nns.a.cut A 192.0.2.1\n", 0),
         ("c.cut NS ns\n", 1),
     ];

@@ -64,7 +64,7 @@ pub(in crate::denial) fn prove<'i>(
 
 /// Adds the closest encloser proof (RFC 5155 §7.2.1): one record matches the encloser, and one
 /// covers the next closer name. An opt-out chain has no record for an encloser that exists only
-/// because of insecure delegations; the closest provable encloser then takes its place. Returns the
+/// because of insecure delegations; the closest provable encloser then replaces it. Returns the
 /// proved encloser.
 fn prove_encloser<'i, 'n>(
     image: &'i Image,

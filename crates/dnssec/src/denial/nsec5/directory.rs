@@ -91,7 +91,7 @@ impl StoredVrfKey {
     }
 }
 
-/// Reads the octets of the file of proofs at `path`.
+/// Decodes the octets of the file of proofs at `path`.
 ///
 /// # Errors
 /// If the file cannot be read or is malformed.

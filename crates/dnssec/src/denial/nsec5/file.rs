@@ -37,7 +37,7 @@ const MAGIC: &[u8; 8] = b"NSEC5PRF";
 const VERSION: u16 = 1;
 const DIGEST: usize = 32;
 /// Prefix of the sealed message. The signed data of an RRset begin with the type covered, and no
-/// RRset has type 0, so nobody can present a seal as the signature of an RRset.
+/// RRset has type 0, so a seal is never a valid signature of an RRset.
 const SEALED: &[u8] = b"\0\0Nonesuch NSEC5 proofs";
 
 /// Error of reading a file of proofs.

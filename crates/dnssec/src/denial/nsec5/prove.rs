@@ -72,7 +72,7 @@ impl<'i> Prover<'i, '_> {
     /// Proves that a record matches the encloser of `name` and that a record covers the next closer
     /// name. In chains of this project, every encloser has a record. In other chains, empty
     /// non-terminals above only insecure delegations may have none (RFC 5155, erratum 3441); the
-    /// next higher ancestor takes their place.
+    /// next higher ancestor replaces them.
     fn prove_encloser(&mut self, name: NameRef<'_>, encloser: NameRef<'_>) {
         let apex = self.image.apex();
         let mut encloser = encloser;

@@ -32,7 +32,7 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: DenialTarget<'i, '_
             push(maker.matching(encloser));
             push(maker.covering(next_closer(name, encloser.name())));
             let wildcard = encloser.name().write_wildcard(&mut room);
-            // A wildcard that is a zone cut matches nothing (RFC 4592 §4.2), but it exists.
+            // A wildcard at a zone cut matches nothing (RFC 4592 §4.2), but it exists.
             push(match image.find_exact(wildcard) {
                 None => maker.covering(wildcard),
                 Some(cut) => maker.matching(cut),

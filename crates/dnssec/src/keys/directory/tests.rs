@@ -1,4 +1,4 @@
-//! Key files of a zone as names and texts.
+//! Tests of the key files of a zone, with names and texts.
 
 use super::*;
 use nonesuch_crypto::Algorithm;
@@ -74,7 +74,7 @@ fn halves_of_keys_are_named() {
     let error = directory(vec![whole(&ksk), offline]).key_set(None).unwrap_err();
     let path = path.with_extension("key");
     assert!(matches!(&error, KeyDirectoryError::NoPrivateFile { path: found } if *found == path), "{error}");
-    // The signatures of a key-signing key may come with the zone.
+    // The signatures of a KSK may be part of the zone.
     let offline = KeyFiles { private: None, ..whole(&ksk) };
     assert_eq!(directory(vec![offline, whole(&zsk)]).key_set(None).unwrap().offline().len(), 1);
 }
@@ -92,7 +92,8 @@ fn faults_name_the_file() {
     assert!(error.ends_with("make it readable for this user"), "{error}");
 }
 
-/// RFC 5011 §2.1: a key is revoked by another DNSKEY record of the same key, whatever the `.key` file has.
+/// RFC 5011 §2.1: a key is revoked by another DNSKEY record of the same key. The `.key` file may
+/// have either record.
 #[test]
 fn withdrawn_keys_go_with_and_without_the_revoke_flag() {
     let usual = pair(257);
@@ -111,7 +112,7 @@ fn withdrawn_keys_go_with_and_without_the_revoke_flag() {
         let lines = "Revoke: 20260101000000\nDelete: 20260201000000\n";
         let timing = with(lines).zone_keys(Some(NOW + 31 * 86_400)).unwrap().timing;
         assert_eq!(timing.withdrawn, [plain.clone(), flagged.clone()]);
-        // So are the CDS records of the key that it was.
+        // The CDS records of the key without the REVOKE flag are withdrawn too.
         assert!(timing.sync.iter().any(|found| found == (plain.as_slice(), SyncPhase::Deleted)));
     }
 }

@@ -120,7 +120,7 @@ impl Expected<'_> {
             Uniformity::Uniform(pattern) => pattern == self.chain,
             Uniformity::Mixed => false,
         };
-        // Other keys sign some RRsets of the apex.
+        // The keys that sign the key set at the apex may be others.
         let told = signed && chained && chunk.places().start > 0;
         if told {
             scan.records += chunk.records();
