@@ -71,14 +71,16 @@
 //! # let asked = message::Question { name: name.clone(), rtype: Rtype::A, class: Class::IN };
 //! # let response = Message { header, questions: vec![asked], records };
 //! # let dnskeys = signed.apex_rrset(Rtype::DNSKEY).unwrap().rdatas();
-//! use nonesuch_dnssec::validate::{Budget, Limits, Question, Status, TrustedKeys, validate};
+//! use nonesuch_dnssec::validate::{
+//!     Budget, Question, SecurityStatus, TrustedKeys, ValidationLimits, validate,
+//! };
 //! use nonesuch_proto::Rtype;
 //!
-//! let mut budget = Budget::new(Limits::default());
+//! let mut budget = Budget::new(ValidationLimits::default());
 //! let keys = TrustedKeys::new(zone.apex(), dnskeys, budget.limits());
 //! let question = Question { name: name.view(), rtype: Rtype::A };
 //! let validation = validate(question, &response, &keys, now, &mut budget);
-//! assert_eq!(validation.status, Status::Secure);
+//! assert_eq!(validation.status, SecurityStatus::Secure);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]

@@ -125,8 +125,8 @@ impl KeyDirectory {
         Ok(KeySet::new(&zone, pairs)?.with_offline(offline)?.with_timing(timing)?)
     }
 
-    /// The first time after `now` at which the times in the files change the phase of a key or of its
-    /// CDS and CDNSKEY records. Ignores files that cannot be read.
+    /// The first time after `now` at which the times in the files change the phase of a key or of
+    /// its CDS and CDNSKEY records. Ignores files that cannot be read.
     #[must_use]
     pub fn next_event(&self, now: u32) -> Option<u32> {
         let keys = self.files.iter().filter(|files| files.public.is_some());

@@ -162,8 +162,8 @@ impl KeySet {
     /// [`KeySet::with_offline`].
     ///
     /// # Errors
-    /// [`KeySetError::NotActive`] if keys are published and no active key signs the RRsets that they
-    /// would sign; the zone would be bogus.
+    /// [`KeySetError::NotActive`] if keys are published and no active key signs the RRsets that
+    /// they would sign; the zone would be bogus.
     pub fn with_timing(mut self, timing: Timing) -> Result<Self, KeySetError> {
         for key in &timing.passive {
             self.check_passive(key.record.algorithm(), &timing)?;

@@ -31,7 +31,6 @@ use nonesuch_zone::{Contents, StoredZone};
 ///
 /// # Errors
 /// As [`sign`].
-/// As [`sign`].
 pub fn resign(
     contents: &Contents,
     keys: &KeySet,
@@ -123,7 +122,6 @@ fn mend_stored<'a>(
 /// previous zone; the result is then [`IncrementalResult::Impossible`].
 ///
 /// # Errors
-/// As [`resign_stored`].
 /// As [`resign_stored`].
 pub fn resign_compared<'a>(
     previous: &'a StoredZone,

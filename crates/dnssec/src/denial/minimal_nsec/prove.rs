@@ -1,7 +1,7 @@
 //! Generates minimally covering NSEC records (RFC 4470 §3).
 //!
-//! A record generated online must not deny an existing name, must not reveal one, and must let every
-//! validator find the closest encloser of the denied name.
+//! A record generated online must not deny an existing name and must not reveal one. It must let
+//! every validator find the closest encloser of the denied name.
 //!
 //! A validator finds the closest encloser of a denied name from the NSEC record that covers it, and
 //! some validators from any NSEC record of the response: it is the longest ancestor that the name
@@ -26,7 +26,7 @@
 //!   with its own record. A record at an earlier name would deny that it exists, and an NSEC record
 //!   below the cut or DNAME record is not permitted (RFC 4470 §3, RFC 6840 §4.1).
 //!
-//! If no sibling precedes the next closer name, the closest encloser is used instead of the sibling.
+//! If no sibling precedes the next closer name, the closest encloser replaces the sibling.
 
 use crate::denial::names::next_closer;
 use crate::denial::proof_piece::{GeneratedRecord, ProofPiece, bitmap_types, make_nsec};

@@ -13,12 +13,12 @@
 //! | 2 | octets of each proof |
 //! | 4 | `n` |
 //! | 8 | octets of all names |
-//! | | the names in canonical order, each in wire format and lower case, with the root in place of the apex |
+//! | | names in canonical order, in wire format and lower case, with the root in place of the apex |
 //! | 32 `n` | their hashes, in the same order |
 //! | octets of a proof × `n` | their proofs, in the same order |
 //! | 1 | algorithm of the signing key that sealed the file; 0 without a seal |
 //! | 2 | its key tag |
-//! | 2 + length | length of the seal; the seal: the signature over the SHA-256 digest of the fields before the algorithm |
+//! | 2 + length | length of the seal; signature over the SHA-256 digest of the octets up to the proofs |
 //! | 32 | SHA-256 digest of all preceding octets |
 //!
 //! The digest detects damage. The seal shows at the next signing that the hashes are those that the
