@@ -51,8 +51,8 @@ impl KeyInfo {
         })
     }
 
-    /// `KSK` for a key with the SEP flag, otherwise `ZSK`; `revoked` follows for a revoked key (RFC
-    /// 5011 §2.1).
+    /// `KSK` for a key with the SEP flag, otherwise `ZSK`; `revoked` follows for a revoked key
+    /// (RFC 5011 §2.1).
     #[must_use]
     pub const fn role(&self) -> &'static str {
         match (self.flags & SEP != 0, self.flags & REVOKE != 0) {

@@ -59,8 +59,8 @@ impl<'a> Rrsig<'a> {
         FIXED + self.signer.len()
     }
 
-    /// Appends the RDATA without the signature, with the signer's name in canonical form (RFC 4034
-    /// §3.1.8.1).
+    /// Appends the RDATA without the signature, with the signer's name in canonical form
+    /// (RFC 4034 §3.1.8.1).
     pub fn push_fields(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.covered.0.to_be_bytes());
         out.extend_from_slice(&[self.algorithm.0, self.labels]);

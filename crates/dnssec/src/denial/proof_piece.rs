@@ -63,8 +63,8 @@ impl GeneratedRecord {
     ///
     /// Of two NSEC records, the result has the later next name. Neither record covers an existing
     /// name, so the record with the later next name covers all denied names. The result has the
-    /// types of both. For an existing name the types are equal; for a name that does not exist (RFC
-    /// 9824 §3), one record has the types and the other has none.
+    /// types of both. For an existing name the types are equal; for a name that does not exist
+    /// (RFC 9824 §3), one record has the types and the other has none.
     pub fn merge(&mut self, other: &Self) -> bool {
         if self == other {
             return true;

@@ -13,8 +13,8 @@ use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, Template};
 
-/// Maximum number of RRsets in one proof: closest encloser, next closer name, wildcard (RFC 5155
-/// §7.2.2).
+/// Maximum number of RRsets in one proof: closest encloser, next closer name, wildcard
+/// (RFC 5155 §7.2.2).
 const MOST: usize = 3;
 
 /// The RRsets that prove a denial, each once. They are RRsets of the image, or pieces some of which

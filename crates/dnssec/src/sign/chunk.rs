@@ -377,8 +377,8 @@ fn push_message(fields: &Rrsig<'_>, owner: NameRef<'_>, piece: PlannedRrset<'_>,
 
 fn copy_records(run: &mut NodesBuilder, piece: PlannedRrset<'_>) {
     match piece.records {
-        // All records get the TTL of the RRset, even if the zone file has different TTLs (RFC 2181
-        // §5.2).
+        // All records get the TTL of the RRset, even if the zone file has different TTLs
+        // (RFC 2181 §5.2).
         PlannedRecords::Stored(rrset) => {
             run.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());
             rrset.rdatas().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));

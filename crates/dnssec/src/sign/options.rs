@@ -35,8 +35,8 @@ pub struct SignOptions<'a> {
     /// The time of signing, for the serial, the jitter, and the reuse of signatures of a previous
     /// zone.
     pub now: u32,
-    /// Whether to publish CDS (SHA-256) and CDNSKEY records of the keys that sign DNSKEY (RFC
-    /// 7344). They replace those of the zone.
+    /// Whether to publish CDS (SHA-256) and CDNSKEY records of the keys that sign DNSKEY
+    /// (RFC 7344). They replace those of the zone.
     pub publish_cds: bool,
     /// TTL of DNSKEY, CDS and CDNSKEY in seconds; `None` selects the TTL of the RRset in the zone,
     /// or of the SOA record.

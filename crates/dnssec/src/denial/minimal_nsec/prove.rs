@@ -16,9 +16,9 @@
 //! exist as a name without data. It concludes from the record that no names below the owner exist,
 //! and no wildcard at or below the owner. So the owner is one of these names:
 //!
-//! - The sibling before the next closer name, if it does not exist and no wildcard matches it (RFC
-//!   4470 §4). The resolver then answers NODATA for this name with a label of 63 octets, for which
-//!   the server answers NXDOMAIN.
+//! - The sibling before the next closer name, if it does not exist and no wildcard matches it
+//!   (RFC 4470 §4). The resolver then answers NODATA for this name with a label of 63 octets, for
+//!   which the server answers NXDOMAIN.
 //! - Otherwise the predecessor (RFC 4471 §3.1.1): the last name below that sibling. It has 255
 //!   octets, so no name fits below it. A shorter owner would have to be the last existing name
 //!   below the sibling, and would reveal it.
@@ -100,9 +100,9 @@ fn push_name_error<'i>(
     proof.push(ProofPiece::Generated(record_over(image, wildcard, Wildcard::None)));
 }
 
-/// Adds one record at the wildcard, which exists, and one that covers the next closer name (RFC
-/// 4035 §3.1.3.4). If the next closer name directly follows a wildcard at a zone cut, both are the
-/// same record.
+/// Adds one record at the wildcard, which exists, and one that covers the next closer name
+/// (RFC 4035 §3.1.3.4). If the next closer name directly follows a wildcard at a zone cut, both are
+/// the same record.
 fn push_match_and_cover<'i>(
     image: &'i Image,
     wildcard: ImageNode<'i>,

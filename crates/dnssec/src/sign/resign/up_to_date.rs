@@ -38,7 +38,7 @@ pub fn is_current(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>)
     if plan.items().len() != previous.node_count() || !is_same_zone(&plan, &prepared.signers, &reuse) {
         return Ok(false);
     }
-    // As for partial reuse, the signatures of a zone that remains unchanged must verify.
+    // As for partial reuse, a sample of the signatures must verify if the zone remains unchanged.
     verify_sample(previous.into(), &prepared.signers, &reuse)?;
     Ok(has_right_digests(previous, old.serial))
 }
