@@ -1,4 +1,5 @@
-//! From query to response (RFC 1034 §4.3.2, RFC 4035 §3.1, RFC 5155 §7.2, RFC 6672 §3.2, RFC 8482, RFC 8906).
+//! Answers a query from a zone image (RFC 1034 §4.3.2, RFC 4035 §3.1, RFC 5155 §7.2, RFC 6672 §3.2,
+//! RFC 8482, RFC 8906).
 
 mod denial;
 mod referral;
@@ -15,22 +16,25 @@ use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, Lookup, NodeKind, OwnerForm, TO_QUESTION, Template, push_fixed};
 
-/// CNAME and DNAME links that one response has at most: the target of the last one is looked up too.
+/// Maximum number of CNAME and DNAME links in one response. The target of the last link is also
+/// looked up.
 const MAX_LINKS: usize = 17;
 
-/// A query, with all that its response depends on beside the zone.
+/// A query and everything else, apart from the zone, that its response depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub(crate) query: &'a Query<'a>,
-    /// The question name in lower case.
+    /// The query name in lower case.
     pub(crate) name: NameRef<'a>,
     pub(crate) transport: Transport,
     pub(crate) trailer: &'a Trailer<'a>,
 }
 
 impl<'a> Request<'a> {
-    /// The request of a `query` that came over `transport`. Its name in lower case is written to `room`.
-    // Each query has one: a call would copy what the caller has already.
+    /// Creates the request for a `query` received over `transport`. Writes the query name in lower
+    /// case to `room`.
+    // Every query calls this function. Inlined, it does not copy values that the caller already
+    // has.
     #[inline(always)]
     pub fn new(
         query: &'a Query<'a>,
@@ -43,7 +47,8 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
-    /// Appends the OPT record of a response that is not built as others are, where it has one.
+    /// Appends the OPT record to a response that is not built with [`Response`], if the query has
+    /// one.
     pub(crate) fn push_opt_alone(&self, out: &mut Vec<u8>) {
         let Some(opt) = &self.query.opt else { return };
         let trailer = Trailer { reply: self.trailer.reply.without_padding(), ..*self.trailer };
@@ -52,25 +57,27 @@ impl Request<'_> {
     }
 }
 
-/// Facts about a response that rate limiting and online signing need.
+/// Properties of a response that rate limiting and online signing need.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerInfo<'i> {
-    /// The class under which the response is limited.
+    /// The category of the response for rate limiting.
     pub class: ResponseClass,
-    /// The name in the zone that the response is of: the owner that answered, the cut, the apex.
+    /// The name in the zone that the response comes from: the owner of the answer, the zone cut or
+    /// the apex.
     pub source: NameRef<'i>,
-    /// Whether the response lacks records that are generated online.
+    /// Whether the response is deferred, because it lacks records that are generated online.
     pub is_deferred: bool,
 }
 
-/// Answers a query for a name in the zone of `image` into `out`, which is emptied first. Of a zone that is signed online, the
-/// response lacks the records that are generated online.
+/// Answers a query for a name in the zone of `image`. Clears `out` and writes the response to it.
+/// If the zone is signed online, the response lacks the records that are generated online.
 #[inline]
 pub fn answer<'i>(image: &'i Image, request: &Request<'_>, out: &mut Vec<u8>) -> AnswerInfo<'i> {
     answer_from(image, None, request, out)
 }
 
-/// A response without records: why, and whether the sender is to ask again over TCP.
+/// Writes a response without records, with a response code and an extended error. `truncate` sets
+/// TC, which asks the client to repeat the query over TCP.
 pub(crate) fn error_response(
     request: &Request<'_>,
     rcode: Rcode,
@@ -86,13 +93,13 @@ pub(crate) fn error_response(
     response.finish(request.query, truncate);
 }
 
-/// The response code, and the extended error, of a query that is declined.
+/// Response code and extended error for a query that the server does not answer from a zone.
 pub(crate) struct ErrorResponse {
     pub(crate) rcode: Rcode,
     pub(crate) error: Option<ExtendedError>,
 }
 
-/// Declines queries that no zone answers.
+/// Returns the error response for a query that no zone can answer, or `None` for all other queries.
 pub(crate) fn check_answerable(query: &Query<'_>) -> Option<ErrorResponse> {
     let declined = |rcode, error| Some(ErrorResponse { rcode, error });
     if query.opt.is_some_and(|opt| opt.version != 0) {
@@ -108,7 +115,8 @@ pub(crate) fn check_answerable(query: &Query<'_>) -> Option<ErrorResponse> {
     }
 }
 
-/// As [`answer`], with the records that `online` generates or puts on its list.
+/// Answers a query as [`answer`] does, and adds the records that `online` generates. If they are
+/// not available yet, `online` queues them and the response is deferred.
 pub(crate) fn answer_from<'i>(
     image: &'i Image,
     mut online: Option<&mut OnlineContext<'i, '_>>,
@@ -144,41 +152,43 @@ struct AnswerBuilder<'i, 'w, 'r, 'o> {
     image: &'i Image,
     qtype: Rtype,
     response: &'r mut Response<'o>,
-    /// The records that are generated online; `None` where the image has all.
+    /// Generates records online; `None` if the image contains all records.
     online: Option<&'r mut OnlineContext<'i, 'w>>,
-    /// Whether the sender takes NXDOMAIN with a compact answer (RFC 9824 §5.1).
+    /// Whether the client accepts NXDOMAIN with compact denial (RFC 9824 §5.1).
     compact_ok: bool,
-    /// What the response comes to, and the name in the zone that it is of.
+    /// Category of the response, and the name in the zone that the response comes from.
     class: ResponseClass,
     source: NameRef<'i>,
     /// CNAME and DNAME links in the response.
     links: usize,
-    /// What the aliases on the way need proved: proofs stand behind all answers. Mostly empty.
+    /// Proofs for the aliases in the response. They follow after all answers. Usually empty.
     proved: Vec<Template<'i>>,
-    /// The DNAME RRsets in the answer: one that is applied twice stands there once (RFC 2181 §5).
+    /// DNAME RRsets in the answer section; a DNAME RRset that applies twice is added once (RFC 2181
+    /// §5).
     applied: Vec<Template<'i>>,
 }
 
-/// A name that a wildcard matches.
+/// A match of a name with a wildcard.
 #[derive(Clone, Copy)]
 struct WildcardMatch<'n, 'i> {
     name: NameRef<'n>,
-    /// The closest encloser of the name, which the wildcard is a child of.
+    /// The closest encloser of the name; the wildcard is its child.
     encloser: ImageNode<'i>,
 }
 
-/// What one step of the search came to.
+/// Result of one step of the lookup.
 enum Step {
-    /// The response is complete; whether it must be truncated.
+    /// The response is complete; `true` if it must be truncated.
     Done(bool),
-    /// An alias: go on with the name that stands at this offset of the response.
+    /// An alias; the lookup continues with the name at this offset of the response.
     Follow(usize),
-    /// An alias beyond [`MAX_LINKS`], which is left out: the resolver asks for its name.
+    /// An alias beyond [`MAX_LINKS`]. It is omitted; the resolver queries for its name.
     Limit,
 }
 
 impl<'i> AnswerBuilder<'i, '_, '_, '_> {
-    /// Answers for `name` and for the names that it is an alias of; tells whether required data did not fit.
+    /// Answers for `name` and for the targets of its aliases. Returns whether required data did not
+    /// fit.
     fn follow(&mut self, name: NameRef<'_>) -> bool {
         let mut step = self.step(name, OwnerForm::AsRendered);
         let mut followed = Vec::new();
@@ -186,11 +196,12 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
             let Ok((target, _)) = Name::from_message(self.response.octets(), at) else { break };
             let Some(pointer) = u16::try_from(at).ok().filter(|at| *at < 0x4000) else { break };
             let target = target.view().to_canonical();
-            // RFC 1034 §4.3.2 step 3a: a target outside the zone is the resolver's to follow.
+            // RFC 1034 §4.3.2 step 3a: the resolver follows a target outside the zone.
             if !target.view().is_at_or_below(self.image.apex()) {
                 break;
             }
-            // A loop has been answered whole; no record stands twice in a section (RFC 2181 §5).
+            // The response already contains the complete loop; no record may occur twice in a
+            // section (RFC 2181 §5).
             if target.view() == name || followed.contains(&target) {
                 break;
             }
@@ -206,7 +217,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         }
     }
 
-    /// One pass of RFC 1034 §4.3.2 step 3 for `name`, which the response names by `owner`.
+    /// Performs RFC 1034 §4.3.2 step 3 once for `name`; `owner` is the form of this name in the
+    /// response.
     fn step(&mut self, name: NameRef<'_>, owner: OwnerForm) -> Step {
         match self.image.find(name) {
             Lookup::Exact(node) => match node.kind() {
@@ -221,7 +233,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         }
     }
 
-    /// The name does not exist; `encloser` is its closest encloser or a DNAME above it.
+    /// Answers for a name that does not exist. `encloser` is its closest encloser, or the owner of
+    /// a DNAME record above it.
     fn answer_below(&mut self, name: NameRef<'_>, encloser: ImageNode<'i>, owner: OwnerForm) -> Step {
         if let Some(dname) = encloser.template(Rtype::DNAME) {
             return self.substitute(name, encloser, dname, owner);
@@ -239,15 +252,16 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         }
     }
 
-    /// Answers from the records of `node`: the name's own, or those of the wildcard that matches a name below
-    /// an encloser.
+    /// Answers from the records of `node`. `matched` is set if `node` is a wildcard that matches
+    /// the name.
     fn answer_node(
         &mut self,
         node: ImageNode<'i>,
         owner: OwnerForm,
         matched: Option<WildcardMatch<'_, 'i>>,
     ) -> Step {
-        // RFC 4592 §4.7: an NSEC record too, which is rendered with its own owner, answers with the question's.
+        // RFC 4592 §4.7: the owner in the answer is the query name. This includes an NSEC record,
+        // although its template has its own owner.
         let is_expanded = matched.is_some() && owner == OwnerForm::AsRendered;
         let owner = if is_expanded { OwnerForm::At(TO_QUESTION) } else { owner };
         (self.class, self.source) = (ResponseClass::Positive, node.name());
@@ -266,7 +280,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
                 if self.response.is_too_large() {
                     return Step::Done(true);
                 }
-                // The target begins behind owner pointer, type, class, TTL and length.
+                // The RDATA begins after the owner pointer, type, class, TTL and length.
                 return Step::Follow(before + 12);
             }
             let denied = match matched {
@@ -280,7 +294,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
             return Step::Done(false);
         }
         match matched {
-            // RFC 4035 §3.1.3.3: the proof that nothing closer than the wildcard matches.
+            // RFC 4035 §3.1.3.3: proves that no closer match than the wildcard exists.
             Some(WildcardMatch { name, encloser }) => {
                 self.prove_last(DenialTarget::CloserMatch { name, encloser })
             }
@@ -289,7 +303,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         Step::Done(false)
     }
 
-    /// Adds what answers the type asked for; tells whether anything did.
+    /// Adds the RRsets that answer the query type. Returns whether the node has any.
     fn add_answers(
         &mut self,
         node: ImageNode<'i>,
@@ -298,7 +312,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     ) -> bool {
         let expanded = matched.map(|matched| matched.name);
         match self.qtype {
-            // RFC 8482 §4.1: one RRset stands for all of them, and it is data rather than a denial.
+            // RFC 8482 §4.1: one RRset answers for all types. It must be data, not a denial record.
             Rtype::ANY => {
                 let is_data =
                     |template: &Template<'_>| !matches!(template.rtype(), Rtype::NSEC | Rtype::NSEC3);
@@ -316,15 +330,16 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
                 }
                 added || self.add_made_signatures(node, owner)
             }
-            // RFC 5155 §7.2.8: NSEC3 records are never the answer.
+            // RFC 5155 §7.2.8: NSEC3 records never answer a query.
             Rtype::NSEC3 => false,
             Rtype::NSEC if self.online.is_some() => self.add_nsec(node, owner, matched),
             qtype => self.add_answer(node.template(qtype), owner, expanded),
         }
     }
 
-    /// Adds signatures generated online, for a query for RRSIG: those of one RRset stand for all (RFC 8482 §4.1), so that
-    /// nobody has a whole node signed with one query.
+    /// Adds signatures generated online to the answer to a query for RRSIG. Signs only one RRset
+    /// (RFC 8482 §4.1), so that a client cannot cause signatures for all RRsets of a node with one
+    /// query.
     fn add_made_signatures(&mut self, node: ImageNode<'i>, owner: OwnerForm) -> bool {
         let Some(online) = &mut self.online else { return false };
         let Some(template) = node.templates().find(|template| online.is_to_sign(*template)) else {
@@ -337,7 +352,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         self.response.dnssec_ok
     }
 
-    /// Adds the NSEC record that is made for a node that exists, as the answer to a query for it.
+    /// Adds the NSEC record that is generated for an existing node, as the answer to a query for
+    /// NSEC.
     fn add_nsec(
         &mut self,
         node: ImageNode<'i>,
@@ -346,7 +362,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     ) -> bool {
         let is_compact = self.online.as_ref().is_some_and(|online| online.is_compact());
         if let Some(WildcardMatch { name, encloser }) = matched.filter(|_| !is_compact) {
-            // The record that covers the name may have the wildcard for owner too: noted first, it becomes the answer's record.
+            // The record that covers the name may also have the wildcard as owner. Noted first, it
+            // is merged into the record of the answer.
             self.prove(DenialTarget::CloserMatch { name, encloser });
         }
         let Some(online) = &mut self.online else { return false };
@@ -355,7 +372,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
             Some(WildcardMatch { name, .. }) if is_compact => {
                 (DenialTarget::WildcardType { name, encloser: node, wildcard: node }, name)
             }
-            // What stands at the wildcard is what a name that it matches is answered with.
+            // The NSEC record at the wildcard answers for a name that the wildcard matches.
             Some(_) => (DenialTarget::Type { node }, node.name()),
         };
         let Some(record) = online.nsec_record(denied, signed_owner) else { return false };
@@ -364,8 +381,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         true
     }
 
-    /// Adds an RRset of the zone, with its signatures where the query takes them: those of the image, or generated online.
-    /// `expanded` is the name that a wildcard matched.
+    /// Adds an RRset of the zone. If the query has the DO flag, also adds its signatures, from the
+    /// image or generated online. `expanded` is the name that a wildcard matched.
     fn add(
         &mut self,
         section: Section,
@@ -383,7 +400,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         }
     }
 
-    /// Adds an RRset that answers, unless it stands there as a DNAME on the way; tells whether there is one.
+    /// Adds an RRset that answers the query, unless the response already contains it as a DNAME.
+    /// Returns whether `template` is an RRset.
     fn add_answer(
         &mut self,
         template: Option<Template<'i>>,
@@ -401,7 +419,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         self.applied.iter().any(|other| other.is(template))
     }
 
-    /// RFC 6672 §3.2: the DNAME record, and the CNAME record that it makes of the name.
+    /// Adds the DNAME record and the CNAME record synthesised from it (RFC 6672 §3.2).
     fn substitute(
         &mut self,
         name: NameRef<'_>,
@@ -432,7 +450,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
             return Step::Done(true);
         }
         if is_too_long {
-            // RFC 6672 §2.2: the substituted name is too long.
+            // RFC 6672 §2.2: the name after substitution is too long.
             self.response.rcode = Rcode::YXDOMAIN;
             self.finish_proof(&Proof::default());
             return Step::Done(false);
@@ -446,7 +464,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
             out.extend_from_slice(&target);
         });
         if self.qtype == Rtype::CNAME {
-            // RFC 6672 §3.2: the synthesised record is what was asked for.
+            // RFC 6672 §3.2: the synthesised CNAME record answers the query.
             self.finish_proof(&Proof::default());
             return Step::Done(false);
         }

@@ -1,7 +1,8 @@
 //! Catalog zones (RFC 9432): the list of a server's zones, as a zone that secondaries transfer.
 //!
-//! [`Catalog::read`] reads one, [`Registry`] says what changes for a consumer that has several, [`produce()`] makes one. Nothing
-//! here has I/O, and nothing is changed by a catalog that is broken: the one before stays.
+//! [`Catalog::read`] reads a catalog zone. [`Registry`] determines the changes for a consumer of
+//! several catalogs. [`produce()`] generates a catalog zone. This module performs no I/O. A broken
+//! catalog changes nothing; its previous version remains in effect.
 
 mod group;
 mod produce;
@@ -18,80 +19,83 @@ pub use registry::{OwningCatalog, Registry};
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
 
-/// What a catalog zone says.
+/// Content of a catalog zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
-    /// The catalog zone.
+    /// The apex of the catalog zone.
     pub apex: Name,
-    /// The zones that it lists, in lower case.
+    /// The member zones. Their names are in lower case.
     pub members: BTreeMap<Name, Member>,
 }
 
-/// A zone as a catalog is to list it that is made here.
+/// A zone to list in a catalog that this server produces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProducedMember {
-    /// The zone.
+    /// The name of the zone.
     pub zone: Name,
-    /// Its `group` property (RFC 9432 §4.3.2).
+    /// Value of its `group` property (RFC 9432 §4.3.2).
     pub group: Option<String>,
-    /// The catalog that it may move to (`coo` property, §4.3.1).
+    /// The catalog that may take over the zone (`coo` property, §4.3.1).
     pub new_owner: Option<Name>,
-    /// The catalog that it comes from, and still stands in.
+    /// The catalog that the zone moves from, and that still lists it.
     pub former_owner: Option<Name>,
-    /// The label that it has there: with another one all that consumers have of it would be had anew (§5.4).
+    /// The label of the zone in that catalog. With another label, consumers would reset the zone
+    /// and transfer it again (§5.4).
     pub label: Option<Vec<u8>>,
 }
 
 impl ProducedMember {
-    /// A zone that stays where it is.
+    /// Creates a member that does not move between catalogs.
     #[must_use]
     pub const fn new(zone: Name, group: Option<String>) -> Self {
         Self { zone, group, new_owner: None, former_owner: None, label: None }
     }
 }
 
-/// What a catalog says of one zone.
+/// A catalog's entry for one zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// The unique label: another one for the same zone means that all state of the zone is to be reset (RFC 9432 §5.4).
+    /// The unique label. If it changes, consumers reset all state of the zone (RFC 9432 §5.4).
     pub label: Vec<u8>,
-    /// The values of the `group` property (§4.3.2), in canonical order.
+    /// Values of the `group` property (§4.3.2), in canonical order.
     pub groups: Vec<Group>,
-    /// The catalog that the zone may move to (`coo` property, §4.3.1).
+    /// The catalog that may take over the zone (`coo` property, §4.3.1).
     pub new_owner: Option<Name>,
 }
 
-/// What is to be done about a zone. Changes are to be made in the order in which they come.
+/// A change for a zone. Callers apply changes in the given order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is to be served, by the catalog that [`Registry::owner`] names.
+    /// Serve the zone, with the settings of the catalog that [`Registry::owner`] returns.
     Add {
-        /// The zone.
+        /// The name of the zone.
         zone: Name,
     },
-    /// It is not to be served any longer, and all that is stored of it is to be removed (§5.3).
+    /// Stop serving the zone, and remove its stored data (§5.3).
     Remove {
-        /// The zone.
+        /// The name of the zone.
         zone: Name,
-        /// The catalog that had it.
+        /// The catalog that owned the zone.
         catalog: Name,
     },
-    /// All that is stored of it is to be removed, and had anew: its label has changed (§5.4), perhaps with its catalog.
+    /// Remove the stored data of the zone and load it again, because its label changed (§5.4). The
+    /// catalog may have changed too.
     Reset {
-        /// The zone.
+        /// The name of the zone.
         zone: Name,
     },
-    /// It is to be served with other settings: it has other groups, or another catalog has it from now on (§4.3.1).
+    /// Serve the zone with other settings: its groups changed, or another catalog took it over
+    /// (§4.3.1).
     Update {
-        /// The zone.
+        /// The name of the zone.
         zone: Name,
     },
-    /// A catalog lists it, and it is served already, by another catalog or by the configuration: nothing is to be done but to say
-    /// so (§5.2).
+    /// A catalog lists a zone that the server already serves for another catalog or from its
+    /// configuration. The caller only logs this (§5.2).
     Clash {
-        /// The zone.
+        /// The name of the zone.
         zone: Name,
-        /// The catalog that is not heeded.
+        /// The catalog whose entry is ignored.
         catalog: Name,
     },
 }

@@ -1,4 +1,4 @@
-//! What a server says of itself in class CH (RFC 4892): which of many it is, and which version runs.
+//! Answers about the server in class CH: its identity and its version (RFC 4892).
 
 use crate::answer::{Request, error_response};
 use crate::response::Response;
@@ -6,19 +6,20 @@ use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, Rtype};
 use nonesuch_server::extended_errors::ExtendedError;
 
-/// The question name, as the first record's owner (RFC 1035 §4.1.4).
+/// A pointer to the query name, as owner of the first record (RFC 1035 §4.1.4).
 const OWNER: [u8; 2] = [0xc0, 12];
-/// Names that ask which server it is: the standard's, and the one that was there before it (RFC 4892 §2).
+/// Names that query the identity: the standard name, and the older name (RFC 4892 §2).
 const IDENTITY: [&[u8]; 2] = [b"\x02id\x06server\0", b"\x08hostname\x04bind\0"];
-/// Names that ask for the version.
+/// Names that query the version.
 const VERSION: [&[u8]; 2] = [b"\x07version\x06server\0", b"\x07version\x04bind\0"];
 
-/// The answers; each is refused where it is not there. At most 255 octets each.
+/// Identity and version of the server, at most 255 octets each. If a value is not set, the server
+/// refuses queries for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chaos {
-    /// Which server it is: `id.server.` and `hostname.bind.`
+    /// Identity of the server: `id.server.` and `hostname.bind.`
     pub identity: Option<Vec<u8>>,
-    /// Which version runs: `version.server.` and `version.bind.`
+    /// Version of the server: `version.server.` and `version.bind.`
     pub version: Option<Vec<u8>>,
 }
 
@@ -32,7 +33,7 @@ impl Chaos {
         found.as_deref().filter(|text| text.len() <= usize::from(u8::MAX))
     }
 
-    /// Answers a query of class CH; `true` where there was something to say. All else is refused.
+    /// Answers a query of class CH. Returns `false` if it refuses the query.
     #[cold]
     pub(crate) fn answer(&self, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
         let is_text = matches!(request.query.qtype, Rtype::TXT | Rtype::ANY);
@@ -46,7 +47,7 @@ impl Chaos {
             out.extend_from_slice(&OWNER);
             out.extend_from_slice(&Rtype::TXT.0.to_be_bytes());
             out.extend_from_slice(&Class::CH.0.to_be_bytes());
-            // RFC 4892 §2: no cache is to keep it, since the next query may reach another server.
+            // RFC 4892 §2: TTL 0, because the next query of a resolver may reach another server.
             out.extend_from_slice(&0u32.to_be_bytes());
             out.extend_from_slice(&(text.len() as u16 + 1).to_be_bytes());
             out.push(text.len() as u8);

@@ -1,4 +1,4 @@
-//! Opening image files, for everybody who serves one.
+//! Opens zone image files.
 
 use nonesuch_net::Map;
 use nonesuch_zone::image::file::{PAGE, contents_range, is_image};
@@ -7,26 +7,26 @@ use nonesuch_zone::{ImageFile, ImageFileError, LoadError, open_regular};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Why an image file cannot be opened.
+/// Errors of opening an image file.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenImageError {
-    /// The system refuses.
+    /// The operating system reports an error.
     #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It is no image that can be used.
+    /// The file is not a usable image.
     #[error(transparent)]
     Load(#[from] LoadError),
 }
 
-/// Whether the file at `path` begins as an image does, without mapping any of it.
+/// Returns whether the file at `path` begins as an image does, without mapping any of it.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// Returns an error if the file cannot be read.
 pub(crate) fn begins_as_image(path: &Path) -> Result<bool, OpenImageError> {
     let unreadable = |source| OpenImageError::Read { path: path.to_path_buf(), source };
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
@@ -38,19 +38,22 @@ pub(crate) fn begins_as_image(path: &Path) -> Result<bool, OpenImageError> {
     Ok(is_image(&page))
 }
 
-/// Maps the image that the file at `path` begins with; `None` where it is no regular file, does not begin as an image does, or has an
-/// image in an older version of the format, behind which the records of the zone can be read.
-/// A file that lacks octets behind its image is refused too: it is not what was written.
+/// Maps the image at the start of the file at `path`. Returns `None` if the path is not a regular
+/// file, if the file does not begin as an image does, or if the image has an older format version;
+/// the records of the zone, which follow the image, can be read in the last case.
+///
+/// Also rejects a file that ends before its recorded end, although the image itself is complete:
+/// the file is damaged.
 ///
 /// # Errors
-/// Where it cannot be read, or is no sound image.
+/// Returns an error if the file cannot be read or the image is not valid.
 pub fn open_image(path: &Path) -> Result<Option<ImageFile>, OpenImageError> {
     let unreadable = |source| OpenImageError::Read { path: path.to_path_buf(), source };
     let unusable = |source| LoadError::Image { path: path.to_path_buf(), source };
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Ok(None);
     }
-    // Another file may have taken its place.
+    // Another file may have replaced it since the check above.
     let file = open_regular(path).map_err(unreadable)?;
     let mut page = Vec::with_capacity(PAGE);
     (&file).take(PAGE as u64).read_to_end(&mut page).map_err(unreadable)?;

@@ -1,8 +1,10 @@
-//! The authoritative server: from query to response, transfers, and the zones that it serves.
+//! The authoritative server: responses to queries, zone transfers, and the service that loads and
+//! updates zones.
 //!
-//! [`Responder`] is the one dispatcher from a message to its response. It finds the zone and calls [`answer()`], a pure function
-//! of an image and a query. [`server`] puts it behind sockets, for all [`zones`]. Only a [`Published`] zone is served, and that is
-//! only made of a verified one.
+//! [`Responder`] turns each received message into a response. It finds the zone and calls
+//! [`answer()`], a pure function of a zone image and a query. [`server`] runs responders on sockets
+//! and answers for all [`zones`]. The server serves only [`Published`] zones, which are built from
+//! verified zones.
 //!
 //! # Answering a query
 //!

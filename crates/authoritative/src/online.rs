@@ -1,7 +1,9 @@
-//! What an answer needs beside the image where records, signatures or proofs are made when asked.
+//! Records, signatures and proofs that the server generates online for an answer.
 //!
-//! The online signer either has the signature or proof that a response needs, or puts it on its list. In that case the response
-//! is deferred ([`Answered::is_deferred`](crate::answer::AnswerInfo)): it is built again when everything on the list is made.
+//! [`OnlineSigner`] either returns the signature or proof that a response needs, or queues it. If
+//! it queues one, the response is deferred
+//! ([`AnswerInfo::is_deferred`](crate::answer::AnswerInfo)): it is built again when the signer has
+//! processed the queue.
 
 use crate::Published;
 use crate::response::{Response, Section};
@@ -14,14 +16,14 @@ use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{NodeKind, Template};
 
-/// The workshop as one answer sees it.
+/// Access to the [`OnlineSigner`] while one answer is built.
 pub(crate) struct OnlineContext<'i, 'w> {
     published: &'i Published,
     workshop: &'w mut OnlineSigner,
     now: u32,
-    /// What proves all that the answer denies, each piece once.
+    /// Records and proofs for all denials in the answer, without duplicates.
     pieces: Vec<ProofPiece<'i>>,
-    /// Whether something was not there.
+    /// Whether a signature, hash or proof was not available.
     pub(crate) is_deferred: bool,
 }
 
@@ -42,13 +44,14 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         self.published.prover()
     }
 
-    /// Whether denial is compact (RFC 9824).
+    /// Returns whether the zone uses compact denial (RFC 9824).
     pub(crate) fn is_compact(&self) -> bool {
         self.keys().is_some_and(|keys| keys.mechanism() == Mechanism::Compact)
     }
 
-    /// Adds the signatures over the RRset of `template` that begins at `start` of the response, where the image has none.
-    /// `expanded` is the name in lower case that a wildcard was expanded to.
+    /// Adds the signatures over the RRset of `template`, which begins at offset `start` of the
+    /// response, if the image does not contain them. `expanded` is the name in lower case to which
+    /// a wildcard was expanded.
     pub(crate) fn sign(
         &mut self,
         response: &mut Response<'_>,
@@ -63,7 +66,8 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         }
     }
 
-    /// Adds the signatures over the RRset of `template` alone, whose owner is written as `owner`.
+    /// Adds only the signatures over the RRset of `template`; `owner` is the pointer that encodes
+    /// their owner.
     pub(crate) fn add_signatures(&mut self, response: &mut Response<'_>, template: Template<'i>, owner: u16) {
         match self.signatures(template, None) {
             Some(signatures) => {
@@ -74,7 +78,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         }
     }
 
-    /// Whether the image has no signatures of an RRset that has some in answers.
+    /// Returns whether the RRset has no signatures in the image and is signed online.
     pub(crate) fn is_to_sign(&self, template: Template<'_>) -> bool {
         template.signature_count() == 0 && self.keys().is_some()
     }
@@ -82,7 +86,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
     fn signatures(&mut self, template: Template<'i>, expanded: Option<NameRef<'_>>) -> Option<&[u8]> {
         let keys = self.keys().filter(|_| template.signature_count() == 0)?;
         let template = self.as_in_zone(template);
-        // RFC 9824 §3.3: what a wildcard is expanded to is signed as if it stood there itself.
+        // RFC 9824 §3.3: records expanded from a wildcard are signed with the query name as owner.
         let owner = expanded.filter(|_| keys.mechanism() == Mechanism::Compact);
         let generation = self.published.generation().to_be_bytes();
         let index = template.number().to_be_bytes();
@@ -90,7 +94,8 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         self.workshop.signatures(keys, None, &identity, self.now, || rrset_of(template, owner))
     }
 
-    /// The RRset as it stands in the zone: the SOA record of negative answers has another TTL, and no other signature.
+    /// Returns the RRset with its TTL in the zone. The SOA record of negative answers has a
+    /// different TTL but the same signature.
     fn as_in_zone(&self, template: Template<'i>) -> Template<'i> {
         let image = self.image();
         if !template.is(image.negative_soa()) {
@@ -99,7 +104,8 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         image.find_exact(image.apex()).and_then(|apex| apex.template(Rtype::SOA)).unwrap_or(template)
     }
 
-    /// Adds the signatures over the addresses in a referral that begin at `start`, where they are the zone's own.
+    /// Adds the signatures over addresses in a referral, which begin at offset `start`, if they are
+    /// authoritative in this zone.
     pub(crate) fn sign_glue(&mut self, response: &mut Response<'_>, start: usize, addresses: Template<'i>) {
         if !self.is_to_sign(addresses) {
             return;
@@ -112,7 +118,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         }
     }
 
-    /// Notes what proves a denial.
+    /// Notes the records and proofs for a denial.
     pub(crate) fn prove(&mut self, denied: DenialTarget<'i, '_>) {
         let image = self.image();
         let proof = if let Some(keys) = self.keys() {
@@ -132,7 +138,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         }
     }
 
-    /// Adds what was noted to the authority section.
+    /// Adds the noted records and proofs to the authority section.
     pub(crate) fn add_pieces(&mut self, response: &mut Response<'_>) {
         for piece in std::mem::take(&mut self.pieces) {
             match piece {
@@ -147,8 +153,9 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         }
     }
 
-    /// Adds a record that was made for the answer, with its signatures where they are wanted; `pointer` names its owner where
-    /// that is another one than the signed one, which is a wildcard then.
+    /// Adds a record that was generated for this answer, with its signatures if the client requests
+    /// DNSSEC records. `pointer` encodes the owner if it differs from the signed owner; the signed
+    /// owner is then a wildcard.
     pub(crate) fn add_generated(
         &mut self,
         response: &mut Response<'_>,
@@ -188,9 +195,10 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         }
     }
 
-    /// The NSEC record that answers a query for it, where the mechanism makes such records; `denied` is what it would
-    /// deny if the query were for another type, and `owner` its owner. A record of that owner that is noted already is the
-    /// same one: the records of one owner and type are one RRset, whatever the section (RFC 2181 §5).
+    /// Returns the NSEC record that answers a query for NSEC, or `None` if the mechanism does not
+    /// generate NSEC records. `denied` is the denial for a query of another type; `owner` is the
+    /// owner of the record. If a record with the same owner is already noted, the two are merged:
+    /// records with the same owner and type are one RRset in all sections (RFC 2181 §5).
     pub(crate) fn nsec_record(
         &mut self,
         denied: DenialTarget<'i, '_>,
@@ -218,7 +226,8 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
     }
 }
 
-/// What is signed of a template's RRset; `owner` where it is another one than in the zone.
+/// Returns the RRset of a template for signing. `owner` replaces the owner name in the zone, if it
+/// differs.
 fn rrset_of(template: Template<'_>, owner: Option<NameRef<'_>>) -> RrsetToSign {
     let records = template.expand();
     let in_zone = records.first().map(|record| record.owner.view());

@@ -1,4 +1,4 @@
-//! What is served: the image of a zone that was verified, and how denial is made.
+//! A zone that the server answers from: the image of a verified zone, and its denial mechanism.
 
 use nonesuch_dnssec::Verified;
 use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, OnlineSigner, PreparedZone};
@@ -10,32 +10,37 @@ use nonesuch_zone::{Contents, Image, Verification};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A zone ready to be served. A verified zone becomes one, or an image file with a record that its zone was
-/// verified when the image was made; [`Published::unverified`] is the one exception. A copy shares image and keys.
+/// A zone that is ready to be served. It is built from a verified zone, or from an image file with
+/// a record that its zone was verified when the image was compiled. The exceptions are
+/// [`Published::unverified`], [`Published::nsec5_unverified`], and image files opened without a
+/// mode. A clone shares the image and the keys.
 #[derive(Clone, Debug)]
 pub struct Published {
     image: Image,
     denial: Denial,
-    /// Tells this image from every other of the process: signatures over its RRsets are cached under it.
+    /// Number of this image, unique in the process. Cached signatures over its RRsets are stored
+    /// under this number.
     generation: u64,
 }
 
-/// Where the records of denials come from.
+/// Source of the denial records.
 #[derive(Clone, Debug)]
 pub(crate) enum Denial {
-    /// From the image: the signer made them (NSEC, NSEC3), or there are none.
+    /// The image contains the denial records of the signer (NSEC, NSEC3), or the zone has none.
     Image,
-    /// They are made when asked, and signed with the zone's keys; so is whatever the image has no signatures of.
+    /// The server generates the denial records online and signs them with the keys of the zone. It
+    /// also signs all RRsets that have no signatures in the image.
     Online(Arc<OnlineKeys>),
-    /// From the image, with a proof made when asked for most of them (NSEC5).
+    /// The image contains the denial records, and the server generates the NSEC5 proofs that most
+    /// denials need.
     Nsec5(Arc<Nsec5Prover>),
 }
 
-/// Why an image file cannot be served as it is. Its contents can be verified.
+/// Reasons why an image file cannot be served without verifying its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnusableImage {
-    /// Less was verified than is asked for.
+    /// The record in the file claims less verification than the caller requires.
     #[error("{} when the image was made", match .found {
         Verification::Nothing => "nothing was verified",
         Verification::Structural { .. } => "signatures were not verified",
@@ -43,51 +48,55 @@ pub enum UnusableImage {
         Verification::OtherTables { .. } => "the tables of algorithms were not those of this program",
     })]
     Record {
-        /// What was verified.
+        /// The verification that the file records.
         found: Verification,
     },
-    /// Its denials are proved when asked, which takes the zone's VRF key.
+    /// The zone has NSEC5, and its denials need proofs that are generated online with the VRF key
+    /// of the zone.
     #[error("the zone has NSEC5, and denials take its VRF key")]
     Nsec5,
-    /// The signatures are not all valid at this time.
+    /// Not all signatures are valid at this time.
     #[error(
         "signatures are valid from {} to {}, and it is {}",
         Rfc3339(u64::from(*inception)), Rfc3339(u64::from(*expiration)), Rfc3339(u64::from(*now))
     )]
     Time {
-        /// The time.
+        /// The current time, in seconds since 1970 modulo 2^32.
         now: u32,
-        /// The latest inception.
+        /// The latest inception of a signature.
         inception: u32,
-        /// The earliest expiration.
+        /// The earliest expiration of a signature.
         expiration: u32,
     },
 }
 
 impl Published {
-    /// Compiles a verified zone.
+    /// Compiles a verified zone. Fails if the zone does not fit into an image.
     pub fn new(zone: &Verified) -> Result<Self, CompileError> {
         Ok(Self::of(Image::compile(zone.contents())?.with_verified_chain(), Denial::Image))
     }
 
-    /// Compiles a zone that was not verified, or has faults and is to be served nevertheless. Proofs and signatures that it
-    /// lacks are missing from answers; each proof is checked before it is sent.
+    /// Compiles a zone that was not verified, or that has faults and must be served nevertheless.
+    /// Answers lack the proofs and signatures that the zone lacks. The server checks each proof
+    /// before it sends it.
     pub fn unverified(contents: &Contents) -> Result<Self, CompileError> {
         Ok(Self::of(Image::compile(contents)?, Denial::Image))
     }
 
-    /// Compiles a zone that is denied from, and where need be signed, when asked.
+    /// Compiles a zone whose denials are generated online. The server also signs online all RRsets
+    /// that have no signatures.
     pub fn online(zone: PreparedZone) -> Result<Self, CompileError> {
         let (contents, keys) = zone.into_parts();
         Ok(Self::of(Image::compile(&contents)?, Denial::Online(Arc::new(keys))))
     }
 
-    /// Compiles a verified zone with NSEC5; `prover` is of that zone.
+    /// Compiles a verified zone with NSEC5. `prover` must belong to this zone.
     pub fn nsec5(zone: &Verified, prover: Nsec5Prover) -> Result<Self, CompileError> {
         Self::nsec5_unverified(zone.contents(), prover)
     }
 
-    /// As [`Published::unverified`], of a zone with NSEC5; `prover` is of that zone.
+    /// Compiles a zone with NSEC5, as [`Published::unverified`] does. `prover` must belong to this
+    /// zone.
     pub fn nsec5_unverified(contents: &Contents, prover: Nsec5Prover) -> Result<Self, CompileError> {
         Ok(Self::of(Image::compile(contents)?, Denial::Nsec5(Arc::new(prover))))
     }
@@ -97,11 +106,13 @@ impl Published {
         Self { image, denial, generation: NEXT.fetch_add(1, Relaxed) }
     }
 
-    /// Takes the image of a file that says that its zone was verified, in this mode at least, and whose signatures are valid
-    /// at `now`, in seconds since 1970 modulo 2^32. Without a mode nothing is demanded of zone or signatures.
+    /// Publishes the image of a file. The file must record that its zone was verified at least in
+    /// this mode, and the signatures must be valid at `now`, in seconds since 1970 modulo 2^32.
+    /// Without a mode, neither is required.
     ///
     /// # Errors
-    /// Why the zone must be verified first, or is served with [`Published::nsec5_from_file`].
+    /// Returns the reason why the zone must be verified first. Returns [`UnusableImage::Nsec5`] for
+    /// a zone with NSEC5, which needs [`Published::nsec5_from_file`].
     pub fn from_file(file: ImageFile, mode: Option<Mode>, now: u32) -> Result<Self, UnusableImage> {
         if file.image().nsec5_key().is_some() {
             return Err(UnusableImage::Nsec5);
@@ -114,10 +125,11 @@ impl Published {
         Ok(Self::of(image, Denial::Image))
     }
 
-    /// As [`Published::from_file`], of a zone with NSEC5; `prover` is of that zone.
+    /// Publishes the image of a zone with NSEC5, as [`Published::from_file`] does. `prover` must
+    /// belong to this zone.
     ///
     /// # Errors
-    /// Why the zone must be verified first.
+    /// Returns the reason why the zone must be verified first.
     pub fn nsec5_from_file(
         file: ImageFile,
         prover: Nsec5Prover,
@@ -128,12 +140,13 @@ impl Published {
         Ok(Self::of(file.into_image(), Denial::Nsec5(Arc::new(prover))))
     }
 
-    /// As [`Published::from_file`], of a zone that was published with [`Published::online`] before, and of which that was
-    /// verified: the file itself cannot say it, since its image lacks what is made when asked. Whoever calls knows that
-    /// the image was made by the same mechanism of the same DNSKEY RRset.
+    /// Publishes the image of a zone that [`Published::online`] published before, as
+    /// [`Published::from_file`] does. `verification` is the verification of that zone; the file
+    /// cannot record it, because its image lacks the records that are generated online. The caller
+    /// must ensure that the image was compiled for the same mechanism and the same DNSKEY RRset.
     ///
     /// # Errors
-    /// Why the zone must be prepared anew.
+    /// Returns the reason why the zone must be prepared again.
     pub fn online_from_file(
         file: ImageFile,
         verification: Verification,
@@ -142,20 +155,21 @@ impl Published {
         now: u32,
     ) -> Result<Self, UnusableImage> {
         match (verification, mode) {
-            // Nothing is verified of a zone without signatures.
+            // A zone without signatures has nothing to verify.
             (Verification::Nothing, Some(_)) => check_times(&file, now)?,
             (found, mode) => check(&file, found, mode, now)?,
         }
         Ok(Self::of(file.into_image(), Denial::Online(Arc::new(keys))))
     }
 
-    /// The image.
+    /// Returns the zone image.
     #[must_use]
     pub const fn image(&self) -> &Image {
         &self.image
     }
 
-    /// Has `workshop` make all that answers of this zone want of it, with signatures of `now`.
+    /// Makes `workshop` generate everything that its deferred answers of this zone need, with
+    /// signatures of the time `now`.
     pub fn make_deferred(&self, workshop: &mut OnlineSigner, now: u32) {
         if self.is_online() {
             workshop.make_pending(self.online_keys(), self.prover(), now);
@@ -166,13 +180,15 @@ impl Published {
         self.generation
     }
 
-    /// Whether answers are signed when asked: the zone has signatures of its own in part or not at all.
+    /// Returns whether the server signs answers online; the image then contains only some or none
+    /// of the signatures.
     #[must_use]
     pub const fn is_signed_online(&self) -> bool {
         matches!(self.denial, Denial::Online(_))
     }
 
-    /// How the zone is served, for readers: `unsigned`, `signed with NSEC3`, `signed when asked (white-lies)` …
+    /// Returns a description of the denial mechanism for messages: `unsigned`, `signed with NSEC3`,
+    /// `signed when asked (white-lies)` …
     #[must_use]
     pub fn description(&self) -> String {
         let image = &self.image;
@@ -185,29 +201,29 @@ impl Published {
         }
     }
 
-    /// The keys of answers that are signed online.
+    /// Returns the keys for online signing.
     pub(crate) fn online_keys(&self) -> Option<&OnlineKeys> {
         if let Denial::Online(keys) = &self.denial { Some(keys) } else { None }
     }
 
-    /// What proves denials of a zone with NSEC5.
+    /// Returns the prover for denials of a zone with NSEC5.
     pub(crate) fn prover(&self) -> Option<&Nsec5Prover> {
         if let Denial::Nsec5(prover) = &self.denial { Some(prover) } else { None }
     }
 
-    /// Whether answers may have to be made: signed or proven when asked.
+    /// Returns whether answers may need signatures or proofs that are generated online.
     #[must_use]
     pub const fn is_online(&self) -> bool {
         !matches!(self.denial, Denial::Image)
     }
 }
 
-/// Whether a file says enough of its zone.
+/// Checks that the verification recorded in a file meets `mode`.
 fn check_file(file: &ImageFile, mode: Option<Mode>, now: u32) -> Result<(), UnusableImage> {
     check(file, file.record().verification, mode, now)
 }
 
-/// Whether it is enough of the zone of `file` that so much was verified of it.
+/// Checks that the verification `found` meets `mode`, and that the signatures are valid at `now`.
 fn check(file: &ImageFile, found: Verification, mode: Option<Mode>, now: u32) -> Result<(), UnusableImage> {
     let Some(mode) = mode else { return Ok(()) };
     match (found, mode) {
@@ -235,7 +251,8 @@ mod tests {
 
     const NOON: u32 = 1_750_000_000;
 
-    /// An image file of a zone with signatures that are valid for an hour before and after noon; none where it is unsigned.
+    /// Returns an image file of a zone. If `is_signed`, its signatures are valid from one hour
+    /// before noon to one hour after.
     fn file(verification: Verification, is_signed: bool) -> ImageFile {
         let mut text = String::from("$ORIGIN example.\n@ 60 SOA . . 7 1 1 1 1\n@ 60 NS ns.other.\n");
         if is_signed {

@@ -1,25 +1,30 @@
-//! The way of one message through the server, in one thread: what it is, who sent it, which zone it is about, what it may
-//! cost, what is sent back and what is counted. Each thread has a [`Responder`] for each address that it listens on.
+//! Processes the messages of one thread: parses a message, authenticates its sender, finds the
+//! zone, applies limits, builds the response and counts it. Each thread has a [`Responder`] for
+//! each address that it listens on.
 //!
-//! 1. `Query::parse` reads the message as far as the answer depends on it. NOTIFY, UPDATE, other opcodes and malformed messages
-//!    go to `other` and `malformed`.
-//! 2. `tsig` verifies a TSIG record; the response is signed at the end.
-//! 3. `reply_options` and `cookies` read the EDNS options, and reserve their room in the response.
-//! 4. AXFR and IXFR go to `transfers`, which returns a stream of messages. Over TLS, zones are sent under TLS 1.3 and ALPN
-//!    `dot` alone (RFC 9103).
-//! 5. `chaos` answers class CH. Otherwise the zone table finds the closest enclosing zone. A zone that is not loaded or has
-//!    expired is answered with SERVFAIL and the reason, a client that `allow-query` denies with REFUSED. One flag
-//!    (`is_plain`) tells zones that need no such check and are not signed online.
-//! 6. `answer` builds the response from the zone's image. Online signatures and proofs are first charged to the client's prefix
-//!    (`limits`), and the time they take until they are sent to the worker's share (`online`).
-//! 7. `limits` decides whether a datagram is sent, dropped or truncated.
-//! 8. `count` counts, `tell` logs within bounds, and `tap` copies to dnstap. None of them delays a response.
+//! 1. `Query::parse` parses the parts of the message that the answer depends on. NOTIFY, UPDATE,
+//!    other opcodes and malformed messages continue in `tsig_and_opcodes` and `malformed`.
+//! 2. `tsig_and_opcodes` verifies a TSIG record. The response is signed at the end.
+//! 3. `reply_options` and `cookies` read the EDNS options and reserve room for them in the
+//!    response.
+//! 4. `transfers` handles AXFR and IXFR, and returns a stream of messages. Over TLS, it sends zones
+//!    only with TLS 1.3 and ALPN `dot` (RFC 9103).
+//! 5. `chaos` answers class CH. For other queries, the zone database finds the closest enclosing
+//!    zone. The server answers SERVFAIL with an extended error if the zone is not loaded or has
+//!    expired, and REFUSED if `allow-query` denies the client. The flag `is_plain` marks zones that
+//!    need no access check and are not signed online.
+//! 6. `answer` builds the response from the zone image. Before the server generates signatures and
+//!    proofs, `limits` charges them to the client's prefix. `online` charges the time until they
+//!    are sent to the worker's online share.
+//! 7. `limits` decides whether a UDP response is sent, dropped or truncated.
+//! 8. `count` counts, `logging` logs with a rate limit, and `dnstap` receives copies. None of them
+//!    delays a response.
 //!
-//! A query that needs neither signature, transfer nor work goes straight from [`Responder::answer`] to the image and back.
-//! All else branches off in functions of its own, marked cold.
+//! A query without TSIG, transfer or online work takes a direct path from [`Responder::answer`] to
+//! the image and back. All other cases are handled in separate functions with the attribute `cold`.
 //!
-//! The zone table and [`AnswerSettings`] (keys, cookies, limits, options) are all that changes while the server runs. Both are read
-//! once for each batch of messages.
+//! Only the zone database and [`AnswerSettings`] (keys, cookies, limits, options) change while the
+//! server runs. A thread reads both once for each batch of messages.
 
 mod context;
 mod count;
@@ -60,37 +65,37 @@ use std::time::{Duration, Instant};
 use transfers::trailer_with_expiry;
 use tsig_and_opcodes::push_opt_where_asked;
 
-/// One thread's answerer, behind one address.
+/// Answers the messages that one thread receives on one address.
 pub struct Responder {
     view: View,
     settings: Cache<Arc<ArcSwap<AnswerSettings>>, Arc<AnswerSettings>>,
-    /// What the current batch is answered from, to its end.
+    /// Zones and settings for all messages of the current batch.
     batch: Batch,
     thread: Thread,
 }
 
-/// What holds for all messages of a batch.
+/// Data that is the same for all messages of a batch.
 struct Batch {
     table: Arc<ZoneDatabase>,
     settings: Arc<AnswerSettings>,
-    /// Options of responses, with the idle time that connections get at present.
+    /// Options of responses, with the current idle timeout of connections.
     reply: ReplySettings,
-    /// Seconds since 1970.
+    /// The current time, in seconds since 1970.
     now: u64,
-    /// Milliseconds since the thread began.
+    /// Milliseconds since the start of the thread.
     milliseconds: u64,
-    /// What signatures are made ahead of the clock.
+    /// Seconds added to the clock for the times of online signatures, modulo 2^32.
     clock_shift: u32,
 }
 
 impl Batch {
-    /// The time of signatures: seconds since 1970 modulo 2^32.
+    /// Returns the time for signatures, in seconds since 1970 modulo 2^32.
     const fn signing_time(&self) -> u32 {
         (self.now as u32).wrapping_add(self.clock_shift)
     }
 }
 
-/// What one thread has of its own.
+/// State of one thread.
 struct Thread {
     transport: Transport,
     begun: Instant,
@@ -101,30 +106,30 @@ struct Thread {
     outgoing: Arc<OutgoingTransfers>,
     notified: Option<NotifySink>,
     secondaries: Arc<Secondaries>,
-    /// Zones that answers of the batch want something of.
+    /// Zones with deferred answers in the batch.
     deferred_zones: Vec<Arc<ServedZone>>,
     stream: Option<Box<dyn ResponseStream>>,
     idle_timeout: Option<Duration>,
-    /// What TLS agreed on for the connection of the batch.
+    /// TLS parameters of the connection that the batch comes from.
     session: Option<TlsSession>,
-    /// Messages of the batch so far.
+    /// Number of messages in the batch so far.
     messages: usize,
-    /// Whether messages are answered for the second time: what they are is counted already.
+    /// Whether messages are answered for the second time; they are counted only the first time.
     is_second_pass: bool,
-    /// The work on deferred answers of the batch.
+    /// Work on deferred answers of the batch.
     deferred: Option<DeferredWork>,
 }
 
-/// The signatures and proofs that are made for the deferred answers of a batch.
+/// Work on signatures and proofs for the deferred answers of a batch.
 struct DeferredWork {
     begun: Instant,
     operations: usize,
 }
 
-/// What the rate limits count a response by.
+/// Category and name under which rate limiting counts a response.
 struct Limited {
     class: ResponseCategory,
-    /// The hash of the name in the zone that answered.
+    /// Hash of the name in the zone that the response comes from.
     name: u64,
 }
 
@@ -141,8 +146,8 @@ enum AnswerKind {
 }
 
 impl Responder {
-    /// Takes what is newest for the batch that begins. A clone for each batch would have the threads contend for the count of
-    /// references.
+    /// Takes the current zones and settings for the next batch. Clones an `Arc` only if it has
+    /// changed; otherwise the threads would contend for its reference count.
     fn renew(&mut self) {
         let table = self.view.table();
         if !Arc::ptr_eq(table, &self.batch.table) {
@@ -158,8 +163,8 @@ impl Responder {
         }
     }
 
-    /// Begins a batch at `instant`, `now` seconds since 1970. `busy` returns the processor time of the thread, nanoseconds; it is
-    /// called where the online share needs it.
+    /// Begins a batch at `instant`; `now` is the time in seconds since 1970. `busy` returns the CPU
+    /// time of the thread in nanoseconds, and is called only if the online share needs it.
     pub(crate) fn begin_at(&mut self, instant: Instant, now: u64, busy: impl FnOnce() -> Option<u64>) {
         self.renew();
         let thread = &mut self.thread;
@@ -172,7 +177,7 @@ impl Responder {
         }
         thread.online_signer.begin();
         thread.deferred_zones.clear();
-        // A full batch: more was waiting than one batch takes.
+        // A full batch means that more messages may be waiting.
         thread.share.begin(elapsed.as_nanos() as u64, thread.messages >= BATCH, busy);
         thread.messages = 0;
         thread.is_second_pass = false;
@@ -189,7 +194,8 @@ impl Responder {
         }
     }
 
-    /// Makes what the answers of the batch want, from `instant` on.
+    /// Generates signatures and proofs for the deferred answers of the batch, beginning at
+    /// `instant`.
     pub(crate) fn make_at(&mut self, instant: Instant) {
         self.thread.make_deferred(self.batch.signing_time(), instant);
     }
@@ -228,8 +234,10 @@ impl Handler for Responder {
         self.make_at(Instant::now());
     }
 
-    /// All that was wanted is there, but where the batch was full, a zone was replaced meanwhile, or the library failed: it is
-    /// made once more, and then the answer is SERVFAIL, so that a batch takes bounded time.
+    /// Builds a deferred answer again. A signature or proof can still be missing if the batch was
+    /// full, the zone was replaced in the meantime or the cryptographic library failed. Then the
+    /// server generates once more; if that does not suffice, it answers SERVFAIL. This bounds the
+    /// time of a batch.
     fn answer_again(&mut self, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> bool {
         let mut outcome = self.thread.answer(&self.batch, message, sender, out);
         if matches!(outcome, AnswerKind::Deferred) {
@@ -323,7 +331,7 @@ impl Thread {
         AnswerKind::Ready
     }
 
-    /// Reads the options of a query.
+    /// Reads the EDNS options of a query.
     fn read_options(
         &mut self,
         batch: &Batch,
@@ -341,7 +349,7 @@ impl Thread {
         reply
     }
 
-    /// Answers from the zone that the name is in. The answer is of a class and a name, by which it is limited.
+    /// Answers from the closest enclosing zone. Returns the category and name for rate limiting.
     fn answer_from_zone(
         &mut self,
         batch: &Batch,
@@ -415,14 +423,16 @@ impl Thread {
         Err(AnswerKind::Deferred)
     }
 
-    /// What a response of this class and name is counted by, where anything is limited.
+    /// Returns the category and the hashed name of a response for rate limiting. Computes no hash
+    /// if there are no rate limits.
     fn limited(&self, batch: &Batch, class: ResponseCategory, name: NameRef<'_>) -> Limited {
         let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
         let name = if limits.is_some_and(|limits| limits.has_rates()) { hash_name(name) } else { 0 };
         Limited { class, name }
     }
 
-    /// Whether a response goes out under the limit of the rates of responses; it may be another one then.
+    /// Applies response rate limiting. Returns whether a response is sent; it may replace the
+    /// response.
     fn admit(
         &mut self,
         batch: &Batch,
@@ -459,7 +469,7 @@ impl Thread {
     }
 }
 
-/// The zone that a query is answered from. RFC 4035 §3.1.4.1: DS records are in the zone above the cut.
+/// Returns the zone that answers a query. DS records belong to the parent zone (RFC 4035 §3.1.4.1).
 fn find_entry<'t>(table: &'t ZoneDatabase, request: &Request<'_>) -> Option<&'t Arc<ZoneEntry>> {
     let slot = table.find(request.name)?;
     if request.query.qtype != Rtype::DS || slot.apex().view() != request.name {

@@ -1,4 +1,4 @@
-//! Building a response: sections, counts, truncation, OPT.
+//! Builds a response: sections, record counts, truncation and the OPT record.
 
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
@@ -8,7 +8,7 @@ use nonesuch_server::query::Query;
 use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::image::{OwnerForm, Position, TO_QUESTION, Template, push_fixed};
 
-/// A place in a response to go back to.
+/// A position in a response to which [`Response::rewind`] returns.
 #[derive(Clone, Copy)]
 pub(crate) struct Checkpoint {
     pub(crate) end: usize,
@@ -18,14 +18,14 @@ pub(crate) struct Checkpoint {
 /// A response under construction.
 pub(crate) struct Response<'o> {
     out: &'o mut Vec<u8>,
-    /// Answer, authority and additional records so far.
+    /// Number of answer, authority and additional records so far.
     counts: [u16; 3],
-    /// Octets of the question name.
+    /// Length of the query name in octets.
     question: usize,
-    /// Octets that the records may fill, without OPT and TSIG. 0 once an RRset that the response must have
-    /// was left out for want of room: the response is truncated then.
+    /// Maximum length of the message up to the end of the records, in octets, without OPT and TSIG.
+    /// It becomes 0 when a required RRset does not fit; the response is then truncated.
     limit: usize,
-    /// Octets that the message may have.
+    /// Maximum length of the message, in octets.
     size: usize,
     trailer: &'o Trailer<'o>,
     has_opt: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Response<'o> {
     extended_error: Option<ExtendedError>,
 }
 
-/// A section that records are put into, in this order.
+/// A section of the response. Sections are filled in this order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Answer = 0,
@@ -46,7 +46,7 @@ pub(crate) enum Section {
 }
 
 impl<'o> Response<'o> {
-    /// Begins the response to `query` in `out`, which is emptied.
+    /// Clears `out` and begins the response to `query` in it.
     pub(crate) fn begin(
         query: &Query<'_>,
         transport: Transport,
@@ -65,7 +65,7 @@ impl<'o> Response<'o> {
             size,
             trailer,
             has_opt: query.opt.is_some(),
-            // RFC 3225 §3: DO is copied; the other flags are zero until they are defined (RFC 6891 §6.1.4).
+            // RFC 3225 §3: DO is copied. All flags without a definition are zero (RFC 6891 §6.1.4).
             opt_flags: query.opt.map_or(0, |opt| opt.flags & edns::DO),
             dnssec_ok: query.opt.is_some_and(|opt| opt.dnssec_ok()),
             authoritative: false,
@@ -74,12 +74,12 @@ impl<'o> Response<'o> {
         }
     }
 
-    /// Where the next record will begin.
+    /// Returns the offset of the next record.
     pub(crate) const fn end(&self) -> usize {
         self.out.len()
     }
 
-    /// The response so far.
+    /// Returns the message so far.
     pub(crate) fn octets(&self) -> &[u8] {
         self.out
     }
@@ -88,36 +88,38 @@ impl<'o> Response<'o> {
         self.counts[0] > 0
     }
 
-    /// Says in OPT that the response code is that of a compact answer restored (RFC 9824 §5.1).
+    /// Sets the CO flag in the OPT record: the server restores NXDOMAIN in compact denial (RFC 9824
+    /// §5.1).
     pub(crate) const fn set_compact_ok(&mut self) {
         self.opt_flags |= edns::CO;
     }
 
-    /// Attaches an extended error (RFC 8914), where the query had EDNS.
+    /// Attaches an extended error (RFC 8914). It is sent only if the query has an OPT record.
     pub(crate) const fn set_extended_error(&mut self, error: ExtendedError) {
         self.extended_error = Some(error);
     }
 
-    /// A pointer to the last `octets` of the question name.
+    /// Returns a pointer to the last `octets` octets of the query name.
     pub(crate) const fn suffix_pointer(&self, octets: usize) -> OwnerForm {
         OwnerForm::At(TO_QUESTION + (self.question - octets) as u16)
     }
 
-    /// Octets that further records may take.
+    /// Octets that further records may occupy.
     const fn room(&self) -> usize {
         self.limit.saturating_sub(self.out.len())
     }
 
-    /// Adds an RRset, with its signatures where the query takes them. One that does not fit is left out, and all that come
-    /// after it: the response is truncated then.
+    /// Adds an RRset. If the query has the DO flag, also adds its signatures. If the RRset does not
+    /// fit, it is omitted together with all later ones, and the response is truncated.
     pub(crate) fn add(&mut self, section: Section, template: Template<'_>, owner: OwnerForm) {
         if !self.append(section, template, owner) {
             self.limit = 0;
         }
     }
 
-    /// Appends an RRset unless it is larger than the room for it; returns whether it did. The one place where templates are
-    /// copied, so that the copying is inlined. The end of the last RRset may be beyond the limit.
+    /// Appends an RRset unless it is larger than the remaining room. Returns whether it was
+    /// appended. The RRset may end beyond the limit. This function is the only place that copies
+    /// templates, so that the compiler inlines the copy.
     fn append(&mut self, section: Section, template: Template<'_>, owner: OwnerForm) -> bool {
         let position = Position { question: self.question, owner };
         let Some(count) = template.append(position, self.dnssec_ok, self.room(), self.out) else {
@@ -127,7 +129,7 @@ impl<'o> Response<'o> {
         true
     }
 
-    /// Adds only the signatures of an RRset, as [`add`](Self::add) does the RRset.
+    /// Adds only the signatures of an RRset, with the same limits as [`add`](Self::add).
     pub(crate) fn add_signatures(&mut self, template: Template<'_>, owner: OwnerForm) {
         let position = Position { question: self.question, owner };
         match template.append_signatures(position, self.room(), self.out) {
@@ -136,8 +138,8 @@ impl<'o> Response<'o> {
         }
     }
 
-    /// Adds the RRSIG records over the RRset that begins at `start`, with its owner and TTL. `signatures` is their RDATA, each
-    /// behind its length in two octets.
+    /// Adds the RRSIG records over the RRset that begins at offset `start`, with the owner and TTL
+    /// of this RRset. `signatures` contains their RDATA, each preceded by its length in two octets.
     pub(crate) fn add_signatures_over(&mut self, section: Section, start: usize, signatures: &[u8]) {
         let length = owner_length(&self.out[start..]);
         let ttl = self.out.get(start + length + 4..).and_then(<[u8]>::first_chunk);
@@ -149,7 +151,7 @@ impl<'o> Response<'o> {
         self.add_signature_records(section, &owner, ttl, signatures);
     }
 
-    /// Adds RRSIG records whose owner is written as `owner`.
+    /// Adds RRSIG records with `owner` as the encoded owner name.
     pub(crate) fn add_signature_records(
         &mut self,
         section: Section,
@@ -170,8 +172,8 @@ impl<'o> Response<'o> {
         }
     }
 
-    /// Adds one record, its owner as short as pointers into the question name make it, or the two octets of `pointer`; returns
-    /// where it begins.
+    /// Adds one record and returns the offset at which it begins. With a `pointer`, its two octets
+    /// encode the owner; otherwise `owner` is compressed against the query name.
     pub(crate) fn add_generated(
         &mut self,
         section: Section,
@@ -192,7 +194,8 @@ impl<'o> Response<'o> {
         start
     }
 
-    /// Appends `name`, ending in a pointer to the longest suffix of the question name that it shares.
+    /// Appends `name`, compressed with a pointer to the longest suffix that it shares with the
+    /// query name.
     fn push_name(&mut self, name: NameRef<'_>) {
         let question = self.out[HEADER..HEADER + self.question].to_vec();
         let question = NameRef::from_checked(&question);
@@ -210,25 +213,26 @@ impl<'o> Response<'o> {
         self.out.extend_from_slice(name.wire());
     }
 
-    /// Where the response is, to go back to.
+    /// Returns the current position, for [`rewind`](Self::rewind).
     pub(crate) const fn mark(&self) -> Checkpoint {
         Checkpoint { end: self.out.len(), counts: self.counts }
     }
 
-    /// Takes back what was added since `mark`.
+    /// Removes all records added since `mark`.
     pub(crate) fn rewind(&mut self, mark: Checkpoint) {
         self.out.truncate(mark.end);
         self.counts = mark.counts;
     }
 
-    /// Adds one record to the answer section that `write` appends.
+    /// Adds to the answer section one record that `write` appends.
     pub(crate) fn add_record(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(self.out);
         self.counts[0] += 1;
     }
 
-    /// Adds an RRset to the additional section if it fits; returns whether it did. `written_out`: with all names written out, where
-    /// the template's pointers lead nowhere.
+    /// Adds an RRset to the additional section if it fits. Returns whether it did. With
+    /// `written_out`, all names are written in full; this is necessary if the query name does not
+    /// end with the names in the template.
     pub(crate) fn add_if_fits(&mut self, template: Template<'_>, written_out: bool) -> bool {
         let owner = if written_out { OwnerForm::WrittenOut } else { OwnerForm::AsRendered };
         let (end, count) = (self.out.len(), self.counts[2]);
@@ -243,16 +247,18 @@ impl<'o> Response<'o> {
         false
     }
 
-    /// Whether the response is to be truncated: what it must have is larger than it may be.
+    /// Returns whether the response must be truncated, because its required records exceed the
+    /// limit.
     pub(crate) const fn is_too_large(&self) -> bool {
         self.out.len() > self.limit
     }
 
-    /// Ends the response: truncates it where needed, appends OPT, writes the header.
+    /// Completes the response: truncates it if necessary, appends the OPT record and writes the
+    /// header.
     pub(crate) fn finish(&mut self, query: &Query<'_>, truncate: bool) {
         let mut word = flags::QR | (query.header.flags & (flags::RD | flags::CD));
         if truncate || self.is_too_large() {
-            // RFC 2181 §9, RFC 6891 §7: what is left is the question and OPT.
+            // RFC 2181 §9, RFC 6891 §7: a truncated response contains the question and OPT.
             word |= flags::TC;
             self.out.truncate(HEADER + query.question.len());
             self.counts = [0; 3];
@@ -274,7 +280,8 @@ impl<'o> Response<'o> {
     }
 }
 
-/// Octets of the owner name, which may end in a pointer, of the record at the front of `octets`.
+/// Returns the length in octets of the owner name, which may end with a pointer, of the record at
+/// the start of `octets`.
 fn owner_length(octets: &[u8]) -> usize {
     let mut at = 0;
     loop {

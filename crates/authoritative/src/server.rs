@@ -1,4 +1,4 @@
-//! The server: sockets, and in each of their threads a [`Responder`].
+//! The server: binds sockets, and runs a [`Responder`] in each of their threads.
 
 use crate::responder::{Responder, ServerContext};
 use nonesuch_dnssec::online::{OnlineCounters, OnlineSigner, SignerCounters};
@@ -10,32 +10,33 @@ use nonesuch_server::trailer::Transport;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-/// Octets that the caches of signatures and proofs take by default, all threads together: 64 MiB.
+/// Default size of the caches of signatures and proofs, in bytes, for all threads together: 64 MiB.
 pub const DEFAULT_SIGNATURE_CACHE: usize = 64 << 20;
 
-/// How to serve.
+/// Options of the sockets and threads of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Addresses and ports for UDP and TCP; port 0 takes a free one.
+    /// Addresses and ports for UDP and TCP. Port 0 selects a free port.
     pub listen: Vec<SocketAddr>,
-    /// Addresses and ports for TLS, with what the server proves its name with.
+    /// Addresses and ports for DNS over TLS. They are ignored without an `identity`.
     pub listen_tls: Vec<SocketAddr>,
-    /// The certificate of [`ServerOptions::listen_tls`].
+    /// The certificate for [`ServerOptions::listen_tls`].
     pub identity: Option<IdentitySlot>,
-    /// UDP threads for each address, at least 1.
+    /// UDP threads for each address; at least 1.
     pub workers: usize,
-    /// CPUs that the workers are bound to in turn; none by default.
+    /// CPUs to which the workers are bound in turn. If empty, workers are not bound.
     pub cpus: Vec<usize>,
-    /// Bounds of connections.
+    /// Limits and timeouts of connections.
     pub tcp: TcpOptions,
-    /// Octets that the caches of signatures and proofs take, all threads together. Nothing of it is used where nothing is
-    /// made when asked.
+    /// Size of the caches of signatures and proofs, in bytes, for all threads together. The memory
+    /// is used only for zones with online signatures or proofs.
     pub signature_cache: usize,
-    /// Seconds that signatures are made ahead of the clock, modulo 2^32; 0 but in experiments.
+    /// Seconds added to the clock for the times of online signatures, modulo 2^32. It is 0 except
+    /// in experiments.
     pub clock_shift: u32,
 }
 
-/// Sockets that are bound, and not answered yet. Binding may need privileges; answering does not.
+/// Bound sockets that do not answer yet. Binding may need privileges; answering does not.
 #[derive(Debug)]
 pub struct BoundSockets {
     plain: Vec<Listeners>,
@@ -55,7 +56,7 @@ impl BoundSockets {
     /// Binds the sockets.
     ///
     /// # Errors
-    /// Which address cannot be listened on.
+    /// Returns an error that names the address to which no socket can be bound.
     pub fn bind(options: &ServerOptions) -> Result<Self, NetError> {
         for address in options.listen.iter().chain(&options.listen_tls) {
             if !has_address(address.ip()) {
@@ -75,26 +76,26 @@ impl BoundSockets {
         Ok(Self { plain, tls, options: options.clone() })
     }
 
-    /// The addresses that are listened on over UDP and TCP.
+    /// Returns the addresses for UDP and TCP.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.plain.iter().map(|listeners| listeners.local_addr).collect()
     }
 
-    /// The addresses that are listened on over TLS.
+    /// Returns the addresses for TLS.
     #[must_use]
     pub fn tls_addresses(&self) -> Vec<SocketAddr> {
         self.tls.iter().map(|listener| listener.local_addr).collect()
     }
 
-    /// Starts answering.
+    /// Starts the threads that answer queries.
     ///
     /// # Errors
-    /// Where a thread cannot be started.
+    /// Returns an error if a thread cannot be started.
     pub fn start(self, shared: &ServerContext) -> Result<Server, NetError> {
         let (addresses, tls_addresses) = (self.addresses(), self.tls_addresses());
         let workers = self.options.workers;
-        // One workshop for each UDP worker, and one for each listener of connections.
+        // Each UDP worker and each TCP or TLS listener has an online signer.
         let workshops = self.plain.len() * (workers + 1) + self.tls.len();
         let counters: Vec<Arc<SignerCounters>> = (0..workshops).map(|_| Arc::default()).collect();
         let mut maker = ResponderFactory {
@@ -125,7 +126,7 @@ impl BoundSockets {
     }
 }
 
-/// A running server; it stops when dropped.
+/// A running server. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<SocketAddr>,
@@ -137,49 +138,50 @@ pub struct Server {
 }
 
 impl Server {
-    /// The addresses that are listened on over UDP and TCP.
+    /// Returns the addresses for UDP and TCP.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// The addresses that are listened on over TLS.
+    /// Returns the addresses for TLS.
     #[must_use]
     pub fn tls_addresses(&self) -> &[SocketAddr] {
         &self.tls_addresses
     }
 
-    /// Datagrams and system calls so far, all workers together.
+    /// Returns the counters of datagrams and system calls, summed over all workers.
     #[must_use]
     pub fn udp_counters(&self) -> UdpCounters {
         self.udp.iter().map(|udp| udp.statistics().total()).sum()
     }
 
-    /// Connections over TCP so far.
+    /// Returns the counters of TCP connections.
     #[must_use]
     pub fn tcp_counters(&self) -> TcpCounters {
         self.tcp.iter().map(|tcp| tcp.statistics().total()).sum()
     }
 
-    /// Connections over TLS so far; `None` where it is not listened on.
+    /// Returns the counters of TLS connections; `None` if the server does not listen for TLS.
     #[must_use]
     pub fn tls_counters(&self) -> Option<TcpCounters> {
         (!self.tls.is_empty()).then(|| self.tls.iter().map(|tls| tls.statistics().total()).sum())
     }
 
-    /// Signatures and proofs so far, all threads together.
+    /// Returns the counters of online signatures and proofs, summed over all threads.
     #[must_use]
     pub fn online_counters(&self) -> OnlineCounters {
         SignerCounters::sum(&self.counters)
     }
 
-    /// Stops answering and waits for the threads.
+    /// Stops answering and waits until all threads end.
     ///
     /// # Errors
-    /// Where a thread had ended by a panic.
+    /// Returns an error if a thread panicked.
     pub fn stop(self) -> Result<(), NetError> {
         let mut result = Ok(());
-        // All at once: each of them may have a peer that is slow to take its last answer.
+        // Begins to stop all of them first, because each may wait for a client that is slow to read
+        // its last response.
         self.tcp.iter().chain(&self.tls).for_each(TcpServer::begin_stop);
         let stopped = self.udp.into_iter().map(UdpServer::stop);
         let stopped = stopped.chain(self.tcp.into_iter().chain(self.tls).map(TcpServer::stop));
@@ -190,19 +192,19 @@ impl Server {
     }
 }
 
-/// What the responders of all threads are made of.
+/// Creates the responders of all threads.
 #[derive(Clone)]
 struct ResponderFactory {
     shared: ServerContext,
-    /// Octets for each cache.
+    /// Size of each cache, in bytes.
     room: usize,
     clock_shift: u32,
-    /// Counters that are not taken yet, one for each responder.
+    /// Counters that no responder uses yet, one for each responder.
     counters: Vec<Arc<SignerCounters>>,
 }
 
 impl ResponderFactory {
-    /// A maker of so many responders.
+    /// Returns a factory for `responders` responders, with the next counters.
     fn take(&mut self, responders: usize) -> Self {
         let rest = self.counters.split_off(responders.min(self.counters.len()));
         let counters = std::mem::replace(&mut self.counters, rest);

@@ -1,5 +1,5 @@
-//! What a server does beside answering from its zones: keys, cookies, limits, options of responses. A reload replaces it as
-//! a whole.
+//! Settings of a server apart from its zones: TSIG keys, cookies, limits and options of responses.
+//! A reload replaces them as a whole.
 
 use crate::chaos::Chaos;
 use nonesuch_server::cookies::Cookies;
@@ -8,19 +8,20 @@ use nonesuch_server::reply_options::ReplySettings;
 use nonesuch_server::tsig::TsigKeys;
 use std::sync::Arc;
 
-/// What a reload may change while the sockets stay. By default nothing is signed, limited or added.
+/// Settings that a reload can change while the sockets remain open. By default, the server knows no
+/// TSIG keys, applies no limits and adds no options.
 #[derive(Clone, Debug, Default)]
 pub struct AnswerSettings {
-    /// Keys of those who sign their messages (RFC 8945).
+    /// TSIG keys of clients and servers (RFC 8945).
     pub keys: TsigKeys,
-    /// What cookies are made with (RFC 7873); none: they are not answered.
+    /// Secrets for server cookies (RFC 7873). With `None`, the server ignores cookies.
     pub cookies: Option<Cookies>,
-    /// Bounds of what one client gets; none: no bounds.
+    /// Rate limits for each client network. With `None`, there are no limits.
     pub limits: Option<Arc<Limits>>,
-    /// Options of responses.
+    /// EDNS options of responses.
     pub reply: ReplySettings,
-    /// Whether the queries for each zone are counted.
+    /// Whether the server counts the queries for each zone.
     pub counts_zone_queries: bool,
-    /// What is said of the server itself.
+    /// Answers about the server itself, in class CH.
     pub chaos: Chaos,
 }

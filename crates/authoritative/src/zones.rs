@@ -1,7 +1,9 @@
-//! The zones that a server answers from: found by name, replaced one by one without a lock for those who answer.
+//! The zone database: the server finds a zone by name and replaces it without a lock for the
+//! threads that answer queries.
 //!
-//! The table of zones is one immutable value, swapped when a zone comes or goes; each zone's state is swapped in its
-//! place. So one zone of many is replaced at the cost of one.
+//! The map of zones is immutable. Adding or removing a zone swaps the map; a change of one zone
+//! swaps only the state in its entry. Therefore the cost of replacing one zone does not depend on
+//! the number of zones.
 
 use crate::Published;
 use arc_swap::{ArcSwap, ArcSwapOption, Cache, Guard};
@@ -15,24 +17,26 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Who may do what with a zone, and who is told of it. By default everybody may ask, and nobody do anything else.
+/// Access lists of a zone, and the servers that receive NOTIFY. By default, every client may query,
+/// and nothing else is permitted.
 #[derive(Clone, Debug, Default)]
 pub struct ZonePolicy {
-    /// Who may ask for what is in the zone; `None` for everybody. Transfers are another matter.
+    /// Clients that may query the zone; `None` permits all clients. Does not apply to transfers.
     pub query: Option<AccessList>,
-    /// Who may transfer the zone from us.
+    /// Clients that may transfer the zone from this server.
     pub transfer: AccessList,
-    /// Who may tell us that the zone has changed, beside its primaries.
+    /// Servers that may send NOTIFY for the zone, in addition to its primaries.
     pub notify_from: AccessList,
-    /// Who is told when the zone has changed.
+    /// Servers that receive a NOTIFY when the zone changes.
     pub also_notify: Vec<Remote>,
-    /// Whether the zone is transferred from a primary.
+    /// Whether this server transfers the zone from a primary.
     pub is_secondary: bool,
 }
 
 impl ZonePolicy {
-    /// The addresses of the first entry for `address` in the access lists for transfers and for NOTIFY, else the address alone where
-    /// a server with that address is notified. Ignores keys.
+    /// Returns the prefix of the first permitting entry for `address` in the access lists for
+    /// transfers and NOTIFY. Without such an entry, returns a prefix of `address` alone if
+    /// `also_notify` contains it. Ignores TSIG keys.
     #[must_use]
     pub fn entry_of(&self, address: IpAddr) -> Option<Prefix> {
         let entries = self.transfer.entries().iter().chain(self.notify_from.entries());
@@ -46,103 +50,104 @@ impl ZonePolicy {
     }
 }
 
-/// A zone as it is served: never changed, replaced as a whole.
+/// A version of a zone that the server answers from. It is immutable, and is replaced as a whole.
 #[derive(Debug)]
 pub struct ServedZone {
     published: Published,
     policy: Arc<ZonePolicy>,
     contents: Option<Arc<Contents>>,
     journal: Option<Arc<Journal>>,
-    /// One look tells most zones from those that take more.
+    /// Combines two conditions, so that the worker tests only one flag for most zones.
     is_plain: bool,
 }
 
 impl ServedZone {
-    /// A zone that is answered from, and not transferred.
+    /// Creates a zone that the server answers queries from. It cannot be transferred.
     #[must_use]
     pub fn new(published: Published, policy: Arc<ZonePolicy>) -> Self {
         let is_plain = policy.query.is_none() && !published.is_online();
         Self { published, policy, contents: None, journal: None, is_plain }
     }
 
-    /// The same zone with another policy.
+    /// Returns the same zone with another policy.
     #[must_use]
     pub fn with_policy(&self, policy: Arc<ZonePolicy>) -> Self {
         let (contents, journal) = (self.contents.clone(), self.journal.clone());
         Self { contents, journal, ..Self::new(self.published.clone(), policy) }
     }
 
-    /// With its records: those who transfer it want them.
+    /// Adds the records of the zone, which transfers need.
     #[must_use]
     pub fn with_contents(self, contents: Arc<Contents>) -> Self {
         Self { contents: Some(contents), ..self }
     }
 
-    /// With its changes so far: incremental transfers are made of them.
+    /// Adds the journal, which incremental transfers need.
     #[must_use]
     pub fn with_journal(self, journal: Arc<Journal>) -> Self {
         Self { journal: Some(journal), ..self }
     }
 
-    /// What is answered from.
+    /// Returns the published zone, which queries are answered from.
     #[must_use]
     pub const fn published(&self) -> &Published {
         &self.published
     }
 
-    /// Whether everybody may ask, and all answers come out of the image as they are.
+    /// Returns whether all clients may query the zone and all answers come from the image
+    /// unchanged.
     #[inline]
     #[must_use]
     pub const fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// Who may do what with it.
+    /// Returns the access lists of the zone.
     #[must_use]
     pub const fn policy(&self) -> &Arc<ZonePolicy> {
         &self.policy
     }
 
-    /// Its records, where it can be transferred.
+    /// Returns the records of the zone, if it can be transferred.
     #[must_use]
     pub const fn contents(&self) -> Option<&Arc<Contents>> {
         self.contents.as_ref()
     }
 
-    /// Its changes so far.
+    /// Returns the journal of the zone, if it has one.
     #[must_use]
     pub const fn journal(&self) -> Option<&Arc<Journal>> {
         self.journal.as_ref()
     }
 
-    /// The serial of its SOA record.
+    /// Returns the serial of the SOA record.
     #[must_use]
     pub fn serial(&self) -> u32 {
         self.published.image().serial()
     }
 }
 
-/// What there is of a configured zone.
+/// The state of a configured zone.
 #[derive(Clone, Debug)]
 pub enum ZoneState {
-    /// It is answered from.
+    /// The server answers from this version.
     Serving(Arc<ServedZone>),
-    /// It is being loaded, or waits for its first transfer.
+    /// The server is loading the zone, or waits for its first transfer.
     NotReady(Arc<ZonePolicy>),
-    /// Its version was rejected or cannot be read, and there is no other.
+    /// The version was rejected or cannot be read, and no other version exists.
     Failed(Arc<ZonePolicy>),
-    /// No primary was reached within the zone's time to expire (RFC 1035 §3.3.13).
+    /// No primary confirmed the zone within the expire time of its SOA record (RFC 1035 §3.3.13).
     Expired(Arc<ZonePolicy>),
 }
 
 impl ZoneState {
-    /// The zone, where it is answered from.
+    /// Returns the zone, if the server answers from it.
     #[must_use]
     pub const fn serving(&self) -> Option<&Arc<ServedZone>> {
         if let Self::Serving(zone) = self { Some(zone) } else { None }
     }
 
-    /// Who may do what with the zone.
+    /// Returns the access lists of the zone.
     #[must_use]
     pub fn policy(&self) -> &Arc<ZonePolicy> {
         match self {
@@ -152,14 +157,14 @@ impl ZoneState {
     }
 }
 
-/// One configured zone.
+/// The database entry of one configured zone.
 #[derive(Debug)]
 pub struct ZoneEntry {
     apex: Name,
     state: ArcSwap<ZoneState>,
-    /// When the zone expires, where it is transferred from a primary and that is known.
+    /// The time at which a zone transferred from a primary expires, if it is known.
     expires: ArcSwapOption<Instant>,
-    /// Queries for names in the zone, where they are counted.
+    /// Number of queries for names in the zone, if they are counted.
     queries: AtomicU64,
 }
 
@@ -169,26 +174,28 @@ impl ZoneEntry {
         self.queries.fetch_add(1, Relaxed);
     }
 
-    /// Queries for names in the zone, since it came or the server started.
+    /// Returns the number of counted queries for names in the zone, since the zone was added or the
+    /// server started.
     #[must_use]
     pub fn queries(&self) -> u64 {
         self.queries.load(Relaxed)
     }
 
-    /// The zone's name, in lower case.
+    /// Returns the name of the zone in lower case.
     #[must_use]
     pub const fn apex(&self) -> &Name {
         &self.apex
     }
 
-    /// What there is of it.
+    /// Returns the current state of the zone.
     #[must_use]
     pub fn state(&self) -> Guard<Arc<ZoneState>> {
         self.state.load()
     }
 
-    /// Seconds that are left to the zone (RFC 7314 §3): those of its SOA record, or where it is transferred from a primary, what
-    /// is left of them. `None` where it is not answered from, or nobody has said.
+    /// Returns the seconds until the zone expires (RFC 7314 §3). For a primary zone, this is the
+    /// expire field of its SOA record; for a zone transferred from a primary, the remaining time.
+    /// Returns `None` if the server does not answer from the zone or the time is not known.
     #[must_use]
     pub fn seconds_left(&self) -> Option<u32> {
         let state = self.state.load();
@@ -205,13 +212,15 @@ impl ZoneEntry {
     }
 }
 
-/// The zones by their names.
+/// A map from names to zones.
 ///
-/// A copy shares names and zones with the table that it was made of: zones come and go with those that stay untouched.
+/// A clone shares the names and entries with the original, so that zones can be added and removed
+/// without copying the others.
 #[derive(Clone, Debug)]
 pub struct ZoneDatabase {
     slots: HashMap<Arc<[u8]>, Arc<ZoneEntry>>,
-    /// How many zones have names of n labels, the root not counted. A name has 127 at most.
+    /// Number of zones whose names have n labels, without the root label. A name has at most 127
+    /// labels.
     at_depth: [u32; 128],
 }
 
@@ -222,7 +231,7 @@ impl Default for ZoneDatabase {
 }
 
 impl ZoneDatabase {
-    /// The closest zone at or above `name`, which is in lower case.
+    /// Returns the closest zone at or above `name`, which must be in lower case.
     #[must_use]
     pub fn find(&self, name: NameRef<'_>) -> Option<&Arc<ZoneEntry>> {
         debug_assert!(is_lower(name));
@@ -239,14 +248,14 @@ impl ZoneDatabase {
         }
     }
 
-    /// The zone of this name, which is in lower case.
+    /// Returns the zone named `apex`, which must be in lower case.
     #[must_use]
     pub fn entry(&self, apex: NameRef<'_>) -> Option<&Arc<ZoneEntry>> {
         debug_assert!(is_lower(apex));
         self.slots.get(apex.wire())
     }
 
-    /// Adds a zone that is not there.
+    /// Adds a zone that the database does not contain.
     fn insert(&mut self, apex: Name, state: ZoneState) {
         self.at_depth[apex.view().label_count()] += 1;
         let key = apex.wire().into();
@@ -264,7 +273,8 @@ impl ZoneDatabase {
     fn remove(&mut self, apex: NameRef<'_>) -> bool {
         let removed = self.slots.remove(apex.wire());
         if let Some(slot) = &removed {
-            // A thread that nobody asks keeps the table that it has; the zone's memory is not to wait for it.
+            // A thread that receives no queries retains its copy of the database. Releasing the
+            // state here frees the memory of the zone without waiting for that thread.
             slot.state.store(Arc::new(ZoneState::NotReady(Arc::default())));
             self.at_depth[apex.label_count()] -= 1;
         }
@@ -272,7 +282,7 @@ impl ZoneDatabase {
     }
 }
 
-/// Whether a name is as the table has names: a look-up with a capital letter would find nothing (RFC 4343 §3).
+/// Returns whether a name is in lower case, as all names in the database are (RFC 4343 §3).
 fn is_lower(name: NameRef<'_>) -> bool {
     !name.wire().iter().any(u8::is_ascii_uppercase)
 }
@@ -281,23 +291,25 @@ fn is_lower(name: NameRef<'_>) -> bool {
 #[derive(Debug, Default)]
 pub struct Zones {
     table: ArcSwap<ZoneDatabase>,
-    /// Held by whoever changes the table, never by who answers.
+    /// Held while the database is replaced. Threads that answer queries do not take it.
     changing: Mutex<()>,
 }
 
 impl Zones {
-    /// No zones.
+    /// Creates an empty set of zones.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what there is of one zone, which is added where it is not there. Queries being answered end with the old one.
+    /// Sets the state of one zone, and adds the zone if the database does not contain it. A query
+    /// in progress completes with the old state.
     pub fn set(&self, apex: &Name, state: ZoneState) {
         self.set_all(vec![(apex.clone(), state)]);
     }
 
-    /// Sets what there is of zones, with one swap of the table for all that are new.
+    /// Sets the states of several zones. Replaces the database at most once, for all new zones
+    /// together.
     pub fn set_all(&self, zones: Vec<(Name, ZoneState)>) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.table.load();
@@ -313,7 +325,7 @@ impl Zones {
             let mut table = ZoneDatabase::clone(&table);
             for (apex, state) in new {
                 match table.entry(apex.view()) {
-                    // Named twice.
+                    // `zones` contains the name twice.
                     Some(slot) => slot.state.store(Arc::new(state)),
                     None => table.insert(apex, state),
                 }
@@ -322,14 +334,15 @@ impl Zones {
         }
     }
 
-    /// Says when a zone that is transferred from a primary expires.
+    /// Sets the time at which a zone transferred from a primary expires.
     pub fn set_expiry(&self, apex: &Name, expires: Option<Instant>) {
         if let Some(slot) = self.table.load().entry(apex.view().to_canonical().view()) {
             slot.expires.store(expires.map(Arc::new));
         }
     }
 
-    /// Takes zones away, with one swap of the table; tells how many were there.
+    /// Removes zones, with one replacement of the database. Returns the number of zones that it
+    /// contained.
     pub fn remove_all(&self, zones: &[Name]) -> usize {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = ZoneDatabase::clone(&self.table.load());
@@ -340,20 +353,21 @@ impl Zones {
         removed
     }
 
-    /// The zones as they are.
+    /// Returns the current database.
     #[must_use]
     pub fn database(&self) -> Arc<ZoneDatabase> {
         self.table.load_full()
     }
 }
 
-/// One thread's view of the zones: tells with one load whether the table is another one.
+/// A thread's cached pointer to the zone database; one atomic load shows whether the database was
+/// replaced.
 #[derive(Debug)]
 pub(crate) struct View {
     zones: Cache<ZonesPointer, Arc<ZoneDatabase>>,
 }
 
-/// What [`Cache`] wants: something that leads to the pointer.
+/// Lets [`Cache`] dereference to the pointer of the database.
 #[derive(Clone, Debug)]
 struct ZonesPointer(Arc<Zones>);
 

@@ -1,4 +1,4 @@
-//! Negative answers, and the proofs that answers need (RFC 4035 §3.1.3, RFC 5155 §7.2, RFC 9824).
+//! Negative answers and denial proofs (RFC 4035 §3.1.3, RFC 5155 §7.2, RFC 9824).
 
 use super::AnswerBuilder;
 use crate::response::Section;
@@ -10,8 +10,9 @@ use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, OwnerForm, TO_QUESTION};
 
 impl<'i> AnswerBuilder<'i, '_, '_, '_> {
-    /// Denies that a name exists. With compact denial it does, in the words of the response (RFC 9824 §3.1): the response
-    /// code is NXDOMAIN where the sender understands that, or takes no DNSSEC records (§4, §5.1).
+    /// Denies that a name exists. With compact denial, the response claims that the name exists
+    /// (RFC 9824 §3.1); the response code is NXDOMAIN only if the client sets the CO flag or
+    /// requests no DNSSEC records (§4, §5.1).
     pub(super) fn deny_name(&mut self, name: NameRef<'_>, encloser: ImageNode<'i>, owner: OwnerForm) {
         (self.class, self.source) = (ResponseClass::Nxdomain, self.image.apex());
         let denied = DenialTarget::Name { name, encloser };
@@ -28,16 +29,18 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         self.deny(denied);
     }
 
-    /// Adds a negative answer's SOA and, where DNSSEC records are wanted, the proof.
+    /// Adds the SOA record of a negative answer and, if the client requests DNSSEC records, the
+    /// proof.
     pub(super) fn deny(&mut self, denied: DenialTarget<'i, '_>) {
         let owner = self.response.suffix_pointer(self.image.apex().len());
         self.add(Section::Authority, self.image.negative_soa(), owner, None);
         self.prove_last(denied);
     }
 
-    /// Returns the proof of a denial from the image, and notes records generated online for the end. Proves nothing where the
-    /// client wants no DNSSEC records or the response is truncated anyway, or where the records of a zone that was not verified
-    /// do not prove it.
+    /// Returns the proof of a denial from the image. Proofs that are generated online are noted,
+    /// and added at the end of the response. Returns an empty proof if the client requests no
+    /// DNSSEC records, if the response is truncated anyway, or if the zone was not verified and its
+    /// records do not prove the denial.
     pub(super) fn prove(&mut self, denied: DenialTarget<'i, '_>) -> Proof<'i> {
         if !self.response.dnssec_ok || self.response.is_too_large() {
             return Proof::default();
@@ -52,13 +55,14 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         }
     }
 
-    /// Proves what the last name needs, and ends the proofs.
+    /// Proves the denial for the last name of the alias chain, and completes the proofs.
     pub(super) fn prove_last(&mut self, denied: DenialTarget<'i, '_>) {
         let proof = self.prove(denied);
         self.finish_proof(&proof);
     }
 
-    /// Adds the proof of the last name, then what the aliases before it need and it does not have.
+    /// Adds the proof for the last name, then the proofs for the aliases before it that are not yet
+    /// in the response.
     pub(super) fn finish_proof(&mut self, last: &Proof<'i>) {
         if self.response.is_too_large() {
             return;
@@ -74,7 +78,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         }
     }
 
-    /// Adds what the aliases before the last name need and its proof does not have.
+    /// Adds the proofs for the aliases before the last name, without the records that `last`
+    /// contains.
     #[cold]
     fn add_alias_proofs(&mut self, last: &Proof<'i>) {
         let aliases = std::mem::take(&mut self.proved);
@@ -88,7 +93,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     }
 }
 
-/// As [`prove`], from a chain that was not verified: empty where a validator would refuse the proof.
+/// Proves a denial as [`prove`] does, from a chain that was not verified. Returns an empty proof if
+/// a validator would reject it.
 #[cold]
 fn prove_unverified<'i>(image: &'i Image, denied: DenialTarget<'i, '_>, qtype: Rtype) -> Proof<'i> {
     let proof = prove(image, denied);

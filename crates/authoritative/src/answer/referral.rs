@@ -1,4 +1,5 @@
-//! Answers at a zone cut: referrals, and DS records, which are the parent's (RFC 4035 §3.1.4).
+//! Responses at a zone cut: referrals, and DS records, which belong to the parent zone (RFC 4035
+//! §3.1.4).
 
 use super::{AnswerBuilder, Step};
 use crate::response::Section;
@@ -8,7 +9,8 @@ use nonesuch_server::limits::ResponseCategory as ResponseClass;
 use nonesuch_zone::image::{Glue, ImageNode, OwnerForm, Template};
 
 impl<'i> AnswerBuilder<'i, '_, '_, '_> {
-    /// RFC 4035 §3.1.4.1: DS belongs to the parent side of the cut.
+    /// Answers a query for DS at a zone cut; DS belongs to the parent side of the cut (RFC 4035
+    /// §3.1.4.1).
     pub(super) fn answer_ds(&mut self, cut: ImageNode<'i>, owner: OwnerForm) -> Step {
         (self.class, self.source) = (ResponseClass::Positive, cut.name());
         match cut.template(Rtype::DS) {
@@ -24,10 +26,12 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         Step::Done(false)
     }
 
-    /// A referral: NS RRset, DS RRset or the proof that there is none, addresses (RFC 4035 §3.1.4).
+    /// Adds a referral: NS RRset, DS RRset or the proof that no DS RRset exists, and addresses (RFC
+    /// 4035 §3.1.4).
     pub(super) fn refer(&mut self, cut: ImageNode<'i>) -> Step {
         (self.class, self.source) = (ResponseClass::Referral, cut.name());
-        // Behind an alias, the templates' pointers into the question name lead nowhere: the cut is none of its suffixes.
+        // After an alias, the cut is not a suffix of the query name. Therefore the templates'
+        // pointers into the query name are not valid.
         let behind_alias = self.response.has_answer();
         let owner =
             if behind_alias { OwnerForm::WrittenOut } else { self.response.suffix_pointer(cut.name().len()) };
@@ -44,7 +48,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
                 None => self.prove_last(DenialTarget::Ds { cut }),
             }
         }
-        // RFC 9471 §3.1: a referral without its in-domain glue is truncated; other addresses may be left out.
+        // RFC 9471 §3.1: a referral that lacks in-domain glue is truncated. Other addresses may be
+        // omitted.
         let mut is_truncated = self.response.is_too_large();
         for Glue { addresses, is_required } in cut.glue() {
             if is_truncated {
@@ -55,7 +60,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         Step::Done(is_truncated)
     }
 
-    /// Adds addresses to a referral if they fit, with the signatures of those that are the zone's own.
+    /// Adds addresses to a referral if they fit. Adds signatures for addresses that are
+    /// authoritative in this zone.
     fn add_addresses(&mut self, addresses: Template<'i>, written_out: bool) -> bool {
         let mark = self.response.mark();
         if !self.response.add_if_fits(addresses, written_out) {

@@ -2,32 +2,32 @@
 
 use std::fmt;
 
-/// A value of the `group` property: the entire RDATA of a TXT record. Two strings are another value than one string with the same
-/// octets.
+/// A value of the `group` property: the entire RDATA of a TXT record. A value of two strings
+/// differs from a value of one string with the same octets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Group(Vec<u8>);
 
 impl Group {
-    /// The value with this RDATA.
+    /// Creates a value from the RDATA of a TXT record.
     #[must_use]
     pub fn from_rdata(rdata: &[u8]) -> Self {
         Self(rdata.to_vec())
     }
 
-    /// The value that is one string; `None` where the string has more than 255 octets.
+    /// Creates a value of one string. Returns `None` if the string is longer than 255 octets.
     #[must_use]
     pub fn from_string(text: &[u8]) -> Option<Self> {
         let length = u8::try_from(text.len()).ok()?;
         Some(Self([&[length], text].concat()))
     }
 
-    /// The RDATA.
+    /// Returns the RDATA.
     #[must_use]
     pub fn rdata(&self) -> &[u8] {
         &self.0
     }
 
-    /// The text of a value that is one string.
+    /// Returns the text, if the value is one string of valid UTF-8.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         let (length, text) = self.0.split_first()?;
@@ -37,7 +37,7 @@ impl Group {
 }
 
 impl fmt::Display for Group {
-    /// The strings in quotation marks, as in a zone file.
+    /// Writes the strings in quotation marks, as in a zone file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = &self.0[..];
         let mut separator = "";

@@ -1,4 +1,4 @@
-//! Making a catalog zone of a list of zones (RFC 9432 §4).
+//! Generates a catalog zone from a list of zones (RFC 9432 §4).
 
 use super::{Catalog, Group, ProducedMember};
 use nonesuch_proto::{Name, NameRef, Rtype, serial};
@@ -7,35 +7,36 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 use std::convert::Infallible;
 use std::hash::Hasher as _;
 
-/// The name that nobody has (RFC 2606 §2), as server and mailbox of a zone that nobody asks.
+/// The reserved name `invalid.` (RFC 2606 §2), as name server and mailbox: resolvers do not query a
+/// catalog zone.
 const INVALID: &[u8] = b"\x07invalid\0";
-/// REFRESH, RETRY, EXPIRE and MINIMUM of the SOA record: those of the example of RFC 9432, appendix A. The list of zones does not
-/// expire for years.
+/// REFRESH, RETRY, EXPIRE and MINIMUM of the SOA record, from the example in RFC 9432, appendix A.
+/// EXPIRE is about 68 years.
 const TIMES: [u32; 4] = [3600, 600, 2_147_483_646, 0];
-/// TTL of all records: it has no meaning (§4.1).
+/// TTL of all records. It has no meaning (§4.1).
 const TTL: u32 = 0;
 
-/// Why no catalog can be made.
+/// Reasons why a catalog cannot be generated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProduceError {
-    /// The names below the catalog's would have more than 255 octets.
+    /// A name in the catalog zone would be longer than 255 octets.
     #[error("the name of the catalog {0} is too long: give it one of at most 200 octets")]
     NameTooLong(Name),
-    /// A group does not fit a character string.
+    /// A group does not fit into a character string.
     #[error("the group of {0} has more than 255 octets: shorten it")]
     GroupTooLong(Name),
-    /// The records are no zone.
+    /// The records do not form a valid zone.
     #[error("{0}")]
     Zone(ZoneFault),
 }
 
-/// Makes the catalog zone at `apex` that lists `members`. Zones that are in the `previous` version keep
-/// their labels. The serial is `now` (seconds since 1970), or the one after the previous one where that is not less. `None`
-/// where nothing has changed.
+/// Generates the catalog zone at `apex` that lists `members`. Zones in the `previous` version
+/// retain their labels. The serial is `now` (seconds since 1970), or the previous serial plus 1 if
+/// `now` is not greater. Returns `None` if nothing changed.
 ///
 /// # Errors
-/// What does not fit the form of a catalog.
+/// Returns an error if a name or group is too long for a catalog.
 pub fn produce(
     apex: &Name,
     members: &[ProducedMember],
@@ -43,7 +44,7 @@ pub fn produce(
     now: u32,
 ) -> Result<Option<Contents>, ProduceError> {
     let Some(previous) = previous else { return build(apex, members, None, now).map(Some) };
-    // What cannot be read as a catalog is replaced as a whole.
+    // If the previous version is not a valid catalog, the new version does not depend on it.
     let before = Catalog::read(previous).ok();
     let old_serial = previous.soa().map_or(0, |soa| soa.serial);
     let serial = if serial::is_before(old_serial, now) { now } else { old_serial.wrapping_add(1) };
@@ -95,9 +96,10 @@ fn push(builder: &mut Builder, owner: NameRef<'_>, rtype: Rtype, rdata: &[u8]) {
     let Ok(()) = builder.push(owner, rtype, TTL, SourceLocation::default(), write);
 }
 
-/// A label that no other zone has. In a first version it depends on the zone alone: one that is made anew, since the last one
-/// was lost, resets no zone (RFC 9432 §5.4). Later it depends on the serial too: a zone that is taken out and put in again gets
-/// another one, and its state is reset.
+/// Returns a label that no other zone has. In the first version of a catalog, it depends only on
+/// the zone. Therefore a catalog that is generated again after a loss resets no zones (RFC 9432
+/// §5.4). In later versions, it also depends on the serial. Therefore a zone that is removed and
+/// added again gets a new label, and consumers reset its state.
 fn make_label(zone: &Name, serial: Option<u32>) -> Vec<u8> {
     let mut hasher = SipHasher24::new();
     if let Some(serial) = serial {

@@ -1,4 +1,4 @@
-//! Reading a catalog zone (RFC 9432 §4).
+//! Reads a catalog zone (RFC 9432 §4).
 
 use super::{Catalog, Group, Member};
 use nonesuch_proto::{Name, NameRef, Rtype};
@@ -6,30 +6,31 @@ use nonesuch_zone::{Contents, Node};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// The schema version that is understood (§4.2.1), as the RDATA of a TXT record.
+/// The supported schema version (§4.2.1), as the RDATA of a TXT record.
 const VERSION: &[u8] = b"\x012";
 
-/// Why a catalog zone is broken. It must not be processed (§4.1, §4.2): the member zones of the last valid version are neither
-/// removed nor reconfigured until a valid version comes (§5.1).
+/// Reasons why a catalog zone is broken. A consumer must not process it (§4.1, §4.2): it neither
+/// removes nor reconfigures the member zones of the last valid version until it receives a valid
+/// version (§5.1).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogError {
-    /// There is no SOA record.
+    /// The zone has no SOA record.
     #[error("the catalog {0} has no SOA record")]
     NoSoa(Name),
-    /// The version is missing.
+    /// The version record is missing.
     #[error("the catalog has no TXT record at {0}: a catalog says its version there, \"2\"")]
     NoVersion(Name),
-    /// The version is said more than once.
+    /// The zone has several version records.
     #[error("the catalog has several TXT records at {0}: one is allowed, \"2\"")]
     SeveralVersions(Name),
-    /// The version is another one.
+    /// The version is not supported.
     #[error("the catalog is of another version than \"2\", by the TXT record at {0}")]
     OtherVersion(Name),
-    /// A member, or its `coo` property, has several PTR records.
+    /// A member or its `coo` property has several PTR records.
     #[error("the catalog has several PTR records at {0}: one is allowed")]
     SeveralPointers(Name),
-    /// Two member nodes hold the same zone (§4.1).
+    /// Two member nodes contain the same zone (§4.1).
     #[error("the catalog lists the zone {zone} at two member nodes, {} and {}: remove one of them", nodes[0], nodes[1])]
     SeveralNodes {
         /// The member zone.
@@ -37,16 +38,16 @@ pub enum CatalogError {
         /// The owner names of both PTR records.
         nodes: [Name; 2],
     },
-    /// The catalog's own name leaves no room for what stands below it.
+    /// The name of the catalog is too long for the names below it.
     #[error("the name of the catalog {0} is too long")]
     NameTooLong(Name),
 }
 
 impl Catalog {
-    /// Reads what a catalog zone says. Records that mean nothing to this version are passed over (§3).
+    /// Reads a catalog zone. Ignores records that this version does not define (§3).
     ///
     /// # Errors
-    /// Why the catalog is broken.
+    /// Returns the reason why the catalog is broken.
     pub fn read(contents: &Contents) -> Result<Self, CatalogError> {
         let apex = contents.apex();
         contents.soa().ok_or_else(|| CatalogError::NoSoa(apex.clone()))?;
@@ -63,8 +64,8 @@ impl Catalog {
             let member = Member { label, groups: properties.groups, new_owner };
             match catalog.members.entry(zone.to_canonical()) {
                 Entry::Vacant(place) => drop(place.insert(member)),
-                // §4.1: member nodes that hold the same PTR value make the catalog broken. Which of them has the state of the
-                // zone (§5.4) cannot be known.
+                // §4.1: two member nodes with the same PTR value make the catalog broken. The
+                // consumer cannot determine which of them has the state of the zone (§5.4).
                 Entry::Occupied(place) => {
                     let nodes = [below(&place.get().label, &zones)?, below(&member.label, &zones)?];
                     return Err(CatalogError::SeveralNodes { zone: place.key().clone(), nodes });
@@ -75,7 +76,7 @@ impl Catalog {
     }
 }
 
-/// What is known of a unique label.
+/// Properties of a unique label.
 #[derive(Default)]
 struct Properties<'c> {
     zone: Option<NameRef<'c>>,
@@ -83,7 +84,7 @@ struct Properties<'c> {
     new_owner: Option<NameRef<'c>>,
 }
 
-/// Takes what a node below `zones` says: a member itself, or one of its properties.
+/// Collects the properties in a node below `zones`: a member, or a property of a member.
 fn gather<'c>(
     node: Node<'c>,
     depth: usize,
@@ -110,7 +111,7 @@ fn gather<'c>(
     Ok(())
 }
 
-/// The one PTR record of a node.
+/// Returns the single PTR record of a node, if it has one.
 fn pointer(node: Node<'_>) -> Result<Option<NameRef<'_>>, CatalogError> {
     let Some(rrset) = node.rrset(Rtype::PTR) else { return Ok(None) };
     if rrset.count() > 1 {

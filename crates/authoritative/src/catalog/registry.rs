@@ -1,17 +1,17 @@
-//! The catalogs that a server consumes, and which of them has which zone (RFC 9432 §5).
+//! The catalogs that a server consumes, and the zones that each of them owns (RFC 9432 §5).
 
 use super::{Catalog, Change, Group};
 use nonesuch_proto::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The catalog that has a zone, and what it says of the zone.
+/// The catalog that owns a zone, and its entry for the zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwningCatalog {
-    /// The catalog.
+    /// The apex of the catalog.
     pub catalog: Name,
-    /// As [`Member::label`](super::Member::label).
+    /// The unique label, as in [`Member::label`](super::Member::label).
     pub label: Vec<u8>,
-    /// As [`Member::groups`](super::Member::groups).
+    /// The groups, as in [`Member::groups`](super::Member::groups).
     pub groups: Vec<Group>,
 }
 
@@ -24,32 +24,34 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Without catalogs yet; `configured` zones are served whatever catalogs say. Catalog zones are among them.
+    /// Creates a registry without catalogs. The server serves the `configured` zones independently
+    /// of catalogs. They include the catalog zones.
     #[must_use]
     pub fn new(configured: impl IntoIterator<Item = Name>) -> Self {
         let configured = configured.into_iter().map(|zone| zone.view().to_canonical()).collect();
         Self { configured, ..Self::default() }
     }
 
-    /// The catalog that has a zone.
+    /// Returns the catalog that owns a zone, with its entry for the zone.
     #[must_use]
     pub fn owner(&self, zone: &Name) -> Option<&OwningCatalog> {
         self.owners.get(zone)
     }
 
-    /// The zones that are served because of catalogs.
+    /// Returns the zones that the server serves because of catalogs.
     pub fn members(&self) -> impl Iterator<Item = &Name> {
         self.owners.keys()
     }
 
-    /// Whether a version of this catalog was taken.
+    /// Returns whether the registry has a version of this catalog.
     #[must_use]
     pub fn knows(&self, catalog: &Name) -> bool {
         self.catalogs.contains_key(catalog)
     }
 
-    /// Takes all catalogs as they were when the server stopped, and which of them had which zone. That one has it again where it
-    /// lists it still. A zone that moved from one to another, and that both still list, belongs to the one that it moved to.
+    /// Restores all catalogs and the owners of zones from the time when the server stopped. A
+    /// catalog owns a zone again if it still lists it. If a zone moved and both catalogs still list
+    /// it, the catalog that it moved to owns it. Returns the changes.
     #[must_use]
     pub fn load(&mut self, catalogs: Vec<Catalog>, owners: &BTreeMap<Name, Name>) -> Vec<Change> {
         self.catalogs.extend(catalogs.iter().map(|catalog| (catalog.apex.clone(), catalog.clone())));
@@ -62,7 +64,7 @@ impl Registry {
         changes
     }
 
-    /// Takes the next version of a catalog; says what changes.
+    /// Processes the next version of a catalog. Returns the changes.
     #[must_use]
     pub fn update(&mut self, catalog: Catalog) -> Vec<Change> {
         let apex = catalog.apex.clone();
@@ -82,16 +84,17 @@ impl Registry {
         changes
     }
 
-    /// The zones of a version of a catalog that the catalog has.
+    /// Returns the zones that `catalog` lists and owns.
     fn owned(&self, catalog: &Catalog) -> Vec<Name> {
         let is_owner = |zone: &&Name| self.owner(zone).is_some_and(|owner| owner.catalog == catalog.apex);
         catalog.members.keys().filter(is_owner).cloned().collect()
     }
 
-    /// Gives a zone that its catalog lets go to the one that it names, where that lists it already: the versions of two catalogs
-    /// come in any order.
+    /// Moves a zone to the catalog that the `coo` property of its owner names, if that catalog
+    /// already lists the zone. This is necessary because the versions of two catalogs can arrive in
+    /// any order.
     fn follow_moves(&mut self, zone: &Name, changes: &mut Vec<Change>) {
-        // Catalogs may name each other in a circle.
+        // The `coo` properties of catalogs can form a cycle.
         let mut seen = BTreeSet::new();
         while let Some(owner) = self.owner(zone).map(|owner| owner.catalog.clone())
             && let Some(to) = self.new_owner(zone, &owner).cloned()
@@ -106,21 +109,22 @@ impl Registry {
         }
     }
 
-    /// The catalog that `from` lets a zone go to, where that is another one.
+    /// Returns the catalog that the `coo` property in `from` names, if it is not `from` itself.
     fn new_owner(&self, zone: &Name, from: &Name) -> Option<&Name> {
         let member = self.catalogs.get(from)?.members.get(zone)?;
         member.new_owner.as_ref().filter(|to| *to != from)
     }
 
-    /// Notes that the newest version of a catalog is broken: the last valid one stays, but lets no member zone go to another
-    /// catalog, since its members must not be reconfigured in any way (RFC 9432 §5.1).
+    /// Records that the newest version of a catalog is broken. The last valid version remains, but
+    /// without `coo` properties, because the members must not be reconfigured in any way (RFC 9432
+    /// §5.1).
     pub fn mark_broken(&mut self, catalog: &Name) {
         if let Some(catalog) = self.catalogs.get_mut(catalog) {
             catalog.members.values_mut().for_each(|member| member.new_owner = None);
         }
     }
 
-    /// Takes a catalog out; says what changes.
+    /// Removes a catalog. Returns the changes.
     #[must_use]
     pub fn forget(&mut self, catalog: &Name) -> Vec<Change> {
         let Some(last) = self.catalogs.remove(catalog) else { return Vec::new() };
@@ -132,8 +136,9 @@ impl Registry {
         changes
     }
 
-    /// Takes other configured zones; says what changes for members. The changes are to be made before the configured zones are
-    /// added, and after those that are gone were removed.
+    /// Replaces the configured zones. Returns the changes for member zones. The caller applies them
+    /// after it removes zones that are no longer configured, and before it adds new configured
+    /// zones.
     #[must_use]
     pub fn set_configured(&mut self, configured: impl IntoIterator<Item = Name>) -> Vec<Change> {
         let configured = configured.into_iter().map(|zone| zone.view().to_canonical()).collect();
@@ -147,7 +152,7 @@ impl Registry {
         changes
     }
 
-    /// Removes a zone from its catalog; another catalog that lists it has it then.
+    /// Removes a zone from its catalog. If another catalog lists the zone, it becomes the owner.
     fn give_up(&mut self, zone: &Name, changes: &mut Vec<Change>) {
         changes.extend(self.remove(zone));
         changes.extend(self.adopt(zone));
@@ -158,14 +163,14 @@ impl Registry {
         Some(Change::Remove { zone, catalog: owner.catalog })
     }
 
-    /// Gives a zone that nobody has to the first catalog that lists it.
+    /// Assigns a zone without an owner to the first catalog that lists it.
     fn adopt(&mut self, zone: &Name) -> Option<Change> {
         let lists = |catalog: &&Catalog| catalog.members.contains_key(zone);
         let catalog = self.catalogs.values().find(lists)?.apex.clone();
         self.apply_changes(zone, &catalog)
     }
 
-    /// Decides about a zone that `catalog` lists.
+    /// Determines the change for a zone that `catalog` lists, and updates its owner.
     fn apply_changes(&mut self, zone: &Name, catalog: &Name) -> Option<Change> {
         let member = self.catalogs.get(catalog)?.members.get(zone)?.clone();
         let clash = || Some(Change::Clash { zone: zone.clone(), catalog: catalog.clone() });
@@ -180,16 +185,16 @@ impl Registry {
                 };
                 let has_moved = |new: &Name| lists(new) && self.new_owner(zone, new) != Some(catalog);
                 if self.new_owner(zone, catalog).is_some_and(has_moved) {
-                    // It has moved already.
+                    // The zone has already moved.
                     return None;
                 }
                 Change::Add { zone: zone.clone() }
             }
-            // The move was made already, or each lets the zone go to the other.
+            // The zone has already moved, or the `coo` properties of both catalogs name each other.
             Some(owner) if is_other(owner) && member.new_owner.as_ref() == Some(&owner.catalog) => {
                 return None;
             }
-            // §4.3.1: only where the catalog that has the zone lets it go to this one.
+            // §4.3.1: a zone moves only if the `coo` property of its owner names this catalog.
             Some(owner) if is_other(owner) && self.new_owner(zone, &owner.catalog) != Some(catalog) => {
                 return clash();
             }

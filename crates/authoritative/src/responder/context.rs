@@ -1,4 +1,4 @@
-//! What all threads of a server work with.
+//! The context that all threads of a server share.
 
 use crate::settings::AnswerSettings;
 use crate::transfer::outbound::{self, OutgoingTransfers};
@@ -11,32 +11,34 @@ use nonesuch_server::dnstap::DnstapOutput;
 use nonesuch_server::statistics::Statistics;
 use std::sync::Arc;
 
-/// Takes news of zones that changed at their primaries, and never waits; `false` where it cannot take more.
+/// Receives NOTIFY messages from primaries. It never blocks, and returns `false` if it cannot
+/// accept more.
 pub type NotifySink = Arc<dyn Fn(ReceivedNotify) -> bool + Send + Sync>;
 
-/// What all threads of a server work with.
+/// The context that all threads of a server share.
 #[derive(Clone)]
 pub struct ServerContext {
-    /// The zones.
+    /// The zones of the server.
     pub zones: Arc<Zones>,
-    /// What a reload may change.
+    /// Settings that a reload can change.
     pub settings: Arc<ArcSwap<AnswerSettings>>,
-    /// Where it is counted what was done.
+    /// Counters of queries and responses.
     pub statistics: Arc<Statistics>,
-    /// Where messages are copied to.
+    /// The dnstap output that receives copies of messages.
     pub tap: Option<Arc<DnstapOutput>>,
-    /// The transfers under way.
+    /// Outgoing transfers in progress.
     pub outgoing: Arc<OutgoingTransfers>,
-    /// Who is told of NOTIFY messages; nobody: zones are not transferred to here.
+    /// Receives NOTIFY messages. With `None`, this server is not a secondary, and NOTIFY has no
+    /// effect.
     pub notify_sink: Option<NotifySink>,
-    /// The secondaries that are notified.
+    /// The secondaries that receive NOTIFY.
     pub secondaries: Arc<Secondaries>,
-    /// Where the loop of each thread that answers reports.
+    /// Heartbeats of the threads that answer queries.
     pub heartbeats: Heartbeats,
 }
 
 impl ServerContext {
-    /// Answers from `zones`, without keys, limits and transfers to here.
+    /// Creates a context that answers from `zones`, without keys, limits and incoming transfers.
     #[must_use]
     pub fn new(zones: Arc<Zones>) -> Self {
         Self {

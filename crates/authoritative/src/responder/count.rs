@@ -1,4 +1,4 @@
-//! What is counted of a query and its response.
+//! Counts queries and responses.
 
 use super::Thread;
 use crate::zones::ZoneEntry;
@@ -9,8 +9,9 @@ use nonesuch_server::query::Query;
 use nonesuch_server::statistics::{self, Observation, QueryFlags};
 
 impl Thread {
-    /// Counts a query that is answered. The upper bits of a response code are in OPT (RFC 6891 §6.1.3): answers without
-    /// records are looked at for them, others have none.
+    /// Counts a query that is answered. The upper bits of the response code are in the OPT record
+    /// (RFC 6891 §6.1.3). Only responses without answer and authority records can have such bits,
+    /// so only those are searched for an OPT record.
     #[inline]
     pub(super) fn count(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
         let has_records = response.get(6..10).is_some_and(|counts| counts != [0; 4]);
@@ -56,7 +57,7 @@ impl Thread {
     }
 }
 
-/// The response code with its upper bits, where the record at `at` is an OPT record.
+/// Returns the response code, with its upper bits if the record at offset `at` is an OPT record.
 fn extended_rcode(response: &[u8], at: usize) -> Rcode {
     let lower = Header::read(response).map_or(0, |header| header.flags & 0x0f);
     let [t, u] = Rtype::OPT.0.to_be_bytes();

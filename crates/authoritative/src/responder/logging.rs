@@ -1,4 +1,4 @@
-//! What the log is told of messages that are refused or limited.
+//! Logs rejected messages and rate limiting.
 
 use super::{Batch, Thread};
 use nonesuch_proto::NameRef;
@@ -9,7 +9,7 @@ use nonesuch_server::tsig::TsigRejection;
 use std::net::{IpAddr, SocketAddr};
 
 impl Thread {
-    /// Tells that a message with a TSIG record was refused: who sent it may be one of ours with a wrong key.
+    /// Logs that TSIG verification failed. The sender may be a known server with a wrong key.
     pub(super) fn log_tsig_rejection(
         &self,
         batch: &Batch,
@@ -21,7 +21,7 @@ impl Thread {
         self.statistics.log_tsig_rejection(refused, message, (sender, known), batch.now);
     }
 
-    /// Tells that responses are limited.
+    /// Logs that response rate limiting applies.
     #[cold]
     pub(super) fn log_limited(
         &mut self,
@@ -38,8 +38,8 @@ impl Thread {
     }
 }
 
-/// Why the configuration knows the sender of a message whose TSIG record was refused: by its address, in an access list of the zone
-/// that the message names, or by the name of its key.
+/// Returns how the configuration knows the sender of a message with a rejected TSIG record: its
+/// address is in an access list of the zone that the message names, or its key name is configured.
 fn known_sender(
     batch: &Batch,
     refused: &TsigRejection,

@@ -1,4 +1,5 @@
-//! Messages that ask nothing which could be answered: FORMERR, or a cookie where nothing else is wanted (RFC 7873 §5.4).
+//! Messages without a valid question. The server answers FORMERR, or a cookie if the message
+//! requests only that (RFC 7873 §5.4).
 
 use super::tsig_and_opcodes::push_opt_where_asked;
 use super::{AnswerKind, Batch, Thread};
@@ -11,7 +12,7 @@ use nonesuch_server::trailer::push_bare;
 use std::net::SocketAddr;
 
 impl Thread {
-    /// Answers what has the opcode of a query and is none.
+    /// Answers a message with opcode QUERY that is not a valid query.
     #[cold]
     pub(super) fn answer_malformed(
         &mut self,
@@ -24,7 +25,8 @@ impl Thread {
         if let Some(outcome) = self.give_cookie(batch, header, message, sender, out) {
             return outcome;
         }
-        // RFC 6891 §6.1.3: what a message of another version may be without a question is not known.
+        // RFC 6891 §6.1.3: the server does not know whether another EDNS version permits messages
+        // without a question.
         let is_other_version = read_opt_alone(message).is_some_and(|opt| opt.version != 0);
         let rcode = if is_other_version { Rcode::BADVERS } else { Rcode::FORMERR };
         push_bare(header, rcode, out);
@@ -32,8 +34,9 @@ impl Thread {
         self.refuse_bare(batch, header, rcode, sender, out)
     }
 
-    /// Answers a message without a question whose OPT record has a cookie, with that and ours: whoever wants to know ours has asked
-    /// (RFC 7873 §5.4; RFC 9619 §4 leaves room for it). `None` where it is no such message.
+    /// Answers a message that has no question and whose OPT record contains a cookie. The response
+    /// contains the client cookie and the server cookie: such a message requests the server cookie
+    /// (RFC 7873 §5.4; RFC 9619 §4 permits it). Returns `None` for all other messages.
     fn give_cookie(
         &mut self,
         batch: &Batch,

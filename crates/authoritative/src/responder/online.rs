@@ -1,5 +1,5 @@
-//! Answers that are signed or proven when asked: who may have them made, making them, and what becomes of those that could not be
-//! made.
+//! Deferred answers: limits for online work, generating signatures and proofs, and SERVFAIL if
+//! generating fails.
 
 use super::{Batch, DeferredWork, Thread};
 use crate::answer::{Request, error_response};
@@ -15,7 +15,8 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 impl Thread {
-    /// Whether the client may have made what its answer wants; where not, `out` says so.
+    /// Returns whether the limits permit the online work for this answer. If not, writes the
+    /// response for this case to `out`.
     pub(super) fn may_work(
         &mut self,
         batch: &Batch,
@@ -39,8 +40,9 @@ impl Thread {
         false
     }
 
-    /// Makes what answers of the batch want, with signatures of the time `now`. What that takes from `instant` on, with the answers
-    /// that are built and sent then, is charged at the end.
+    /// Generates signatures and proofs for the deferred answers of the batch, with signatures of
+    /// the time `now`. The online share is charged when the batch ends: with the time from
+    /// `instant` until the answers are built and sent.
     pub(super) fn make_deferred(&mut self, now: u32, instant: Instant) {
         self.is_second_pass = true;
         let deferred = self.deferred.get_or_insert(DeferredWork { begun: instant, operations: 0 });
@@ -50,7 +52,8 @@ impl Thread {
         }
     }
 
-    /// Answers with SERVFAIL: what the answer needs could not be made. `false` where nothing is to be sent.
+    /// Answers SERVFAIL because a required signature or proof could not be generated. Returns
+    /// `false` if no response is sent.
     pub(super) fn fail(&mut self, batch: &Batch, message: &[u8], out: &mut Vec<u8>) -> bool {
         let Ok(query) = Query::parse(message) else { return false };
         let mut room = [0; MAX_NAME];

@@ -1,4 +1,4 @@
-//! What a thread's responder begins with.
+//! Creates the responder of a thread.
 
 use super::{Batch, Responder, ServerContext, Thread};
 use crate::zones::View;
@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl Responder {
-    /// A responder for messages that come over `transport` to the address `local`. Signatures are made `clock_shift` seconds ahead of the
-    /// clock.
+    /// Creates a responder for messages received over `transport` on the address `local`.
+    /// `clock_shift` is added to the clock for the times of online signatures, in seconds modulo
+    /// 2^32.
     #[must_use]
     pub fn new(
         shared: &ServerContext,

@@ -1,4 +1,4 @@
-//! Requests for transfers (AXFR, IXFR): from the zone's state to a stream of messages, or to a refusal.
+//! Requests for transfers (AXFR, IXFR): starts a stream of messages, or refuses the transfer.
 
 use super::{AnswerKind, Batch, Limited, Thread};
 use crate::answer::{Request, error_response};
@@ -23,7 +23,7 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> AnswerKind {
-        // Before anything is looked for: an address in a datagram may be forged.
+        // Rate limiting is first, because the source address of a UDP message can be forged.
         if self.transport == Transport::Udp && verified.is_none() {
             if !self.admit(batch, request, Limited::ERROR, sender, out) {
                 return AnswerKind::Nothing;
@@ -96,7 +96,8 @@ impl Thread {
         }
     }
 
-    /// Notes a query of a secondary that is notified of the zone; `serial`: the one that it names.
+    /// Notes a query from a secondary that receives NOTIFY for the zone. `serial` is the serial in
+    /// the query.
     #[cold]
     pub(super) fn note_secondary(
         &self,
@@ -114,7 +115,7 @@ impl Thread {
         }
     }
 
-    /// Signs and counts an answer without records.
+    /// Signs and counts a response without records.
     fn end_transfer(
         &mut self,
         batch: &Batch,
@@ -131,8 +132,8 @@ impl Thread {
     }
 }
 
-/// The end of an answer to who asks when the zone expires: told to those that look after a copy of it, with its SOA record and with its
-/// transfer (RFC 7314 §4).
+/// Returns the response trailer for a query with the EXPIRE option. The server sends the time to
+/// secondaries: in responses to SOA, AXFR and IXFR queries for the apex (RFC 7314 §4).
 #[cold]
 pub(super) fn trailer_with_expiry<'s>(slot: &ZoneEntry, request: &Request<'s>) -> Trailer<'s> {
     let is_of_copies = matches!(request.query.qtype, Rtype::SOA | Rtype::AXFR | Rtype::IXFR);

@@ -1,5 +1,5 @@
-//! Messages that are no query that can be answered: NOTIFY, UPDATE, what is not implemented, what cannot be read; who signed a
-//! message (TSIG), and who may ask.
+//! TSIG verification, query access control, and messages with other opcodes: NOTIFY, UPDATE, and
+//! opcodes that are not implemented.
 
 use super::{AnswerKind, Batch, Thread};
 use crate::answer::{Request, error_response};
@@ -35,7 +35,8 @@ impl Thread {
         }
     }
 
-    /// Verifies who signed a message; where nobody or the wrong one did, `out` is the answer.
+    /// Verifies the TSIG record of a message, if it has one. If verification fails, writes the
+    /// response to `out` and returns its response code.
     fn verify(
         &mut self,
         batch: &Batch,
@@ -65,7 +66,8 @@ impl Thread {
         }
     }
 
-    /// Whether the sender may ask for what is in a zone; where not, `out` says so (RFC 8914 §4.19).
+    /// Returns whether the access list permits the client to query the zone. If not, writes a
+    /// REFUSED response to `out` (RFC 8914 §4.19).
     #[cold]
     pub(super) fn is_query_allowed(
         &mut self,
@@ -84,7 +86,8 @@ impl Thread {
         false
     }
 
-    /// Ends an answer that is a header or little more, to a message that is no readable query.
+    /// Counts and rate-limits a response to a message that is not a readable query. The response is
+    /// a header, possibly with an OPT record.
     #[cold]
     pub(super) fn refuse_bare(
         &mut self,
@@ -97,7 +100,8 @@ impl Thread {
         self.end_bare(batch, header, rcode, sender, CookieStatus::Absent, out)
     }
 
-    /// The same for a sender whose cookie was read: one with a valid cookie is who it says, and is not limited.
+    /// Does the same as [`refuse_bare`](Self::refuse_bare) for a client that sent a cookie. A
+    /// client with a valid cookie is not limited, because its address is proven.
     #[cold]
     pub(super) fn end_bare(
         &mut self,
@@ -111,7 +115,7 @@ impl Thread {
         let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
         if let Some(limits) = limits {
             let action = limits.response(batch.milliseconds, sender.ip(), ResponseCategory::Error, 0, cookie);
-            // There is nothing that could be asked again over TCP.
+            // Truncation is useless here, because the message has no query to repeat over TCP.
             if !matches!(action, LimitAction::Send) {
                 self.log_limited(batch, limits, ResponseCategory::Error, sender);
                 self.statistics.drop(statistics::DropReason::RateLimited);
@@ -123,7 +127,7 @@ impl Thread {
         AnswerKind::Ready
     }
 
-    /// Answers what is no query: NOTIFY, UPDATE, and what is not implemented.
+    /// Answers a message that is not a query: NOTIFY, UPDATE or an opcode that is not implemented.
     #[cold]
     pub(super) fn answer_opcode(
         &mut self,
@@ -169,15 +173,15 @@ impl Thread {
             verified.signer().sign(out, batch.now);
         }
         if rcode == Rcode::NOERROR {
-            // A primary of many zones, which may tell us of all of them at once.
+            // No rate limit: a primary of many zones may send NOTIFY for all of them at once.
             self.statistics.refuse(header.opcode(), rcode);
             return AnswerKind::Ready;
         }
         self.refuse_bare(batch, header, rcode, sender, out)
     }
 
-    /// Answers NOTIFY (RFC 1996) and passes on what it says; `false` where that cannot be taken, and nothing is answered, so
-    /// that the primary sends it again.
+    /// Answers NOTIFY (RFC 1996) and forwards it to the sink. Returns `false` if the sink does not
+    /// accept it; the server then sends no response, so that the primary repeats the NOTIFY.
     fn take_notify(
         &mut self,
         batch: &Batch,
@@ -207,7 +211,8 @@ impl Thread {
     }
 }
 
-/// Logs that somebody who may not tells us of a zone (RFC 1996 §3.10): once a second, since anybody can cause it.
+/// Logs a NOTIFY from a sender that is not permitted (RFC 1996 §3.10). At most one line a second,
+/// because any host can cause it.
 fn log_refused(zone: NameRef<'_>, peer: SocketAddr, key: Option<NameRef<'_>>, now: u64) {
     static LINE: LogInterval = LogInterval::new();
     if let Some(before) = LINE.may_log(now) {
@@ -216,7 +221,8 @@ fn log_refused(zone: NameRef<'_>, peer: SocketAddr, key: Option<NameRef<'_>>, no
     }
 }
 
-/// Answers UPDATE (RFC 2136 §3): it is refused. The zone section is repeated where it can be read.
+/// Answers UPDATE (RFC 2136 §3) with a refusal. Repeats the zone section of the message if it is
+/// readable.
 fn refuse_update(table: &ZoneDatabase, header: Header, message: &[u8], out: &mut Vec<u8>) {
     let zone = NameRef::split_from(&message[HEADER..]).ok().filter(|_| header.counts[0] == 1);
     let zone = zone.and_then(|(name, _)| Some((name, message.get(HEADER..HEADER + name.len() + 4)?)));
@@ -229,8 +235,8 @@ fn refuse_update(table: &ZoneDatabase, header: Header, message: &[u8], out: &mut
     out.extend_from_slice(section);
 }
 
-/// Appends an OPT record, with the upper bits of the response code and an extended error where there is one to tell, where the
-/// message has one (RFC 6891 §6.1.1).
+/// Appends an OPT record if the message has one (RFC 6891 §6.1.1). It contains the upper bits of
+/// the response code and `error`.
 pub(super) fn push_opt_where_asked(
     batch: &Batch,
     message: &[u8],
@@ -247,7 +253,7 @@ pub(super) fn push_opt_where_asked(
         edns::push_extended_error(error.code, error.text, out);
         edns::set_options_length(start, out);
     }
-    // It is the one record behind the question.
+    // The OPT record is the only record after the question.
     out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
 }
 

@@ -1,11 +1,13 @@
-//! Transfers to others: whole zones (AXFR, RFC 5936) and their changes (IXFR, RFC 1995).
+//! Outgoing transfers of complete zones (AXFR, RFC 5936) and of changes (IXFR, RFC 1995).
 //!
-//! [`begin`] says what becomes of a request: an answer of many messages, made one by one as the peer takes them, an answer of
-//! one message, or a refusal. Changes come from the zone's journal; where that does not reach back to the version that the
-//! peer has, or its changes are larger than the zone, the whole zone is sent (RFC 1995 §4). Each message is signed where the
-//! request was (RFC 8945 §5.3.1).
+//! [`begin`] answers a request with a stream of messages that is generated as the client reads it,
+//! with a single message, or with a refusal. The changes come from the journal of the zone. The
+//! server sends the complete zone if the journal does not contain the client's version, or if the
+//! changes are larger than the zone (RFC 1995 §4). The server signs each message if the request is
+//! signed (RFC 8945 §5.3.1).
 //!
-//! Records are sent as they stand in the zone: with glue and what zone cuts occlude (RFC 5936 §3), with their letter case.
+//! Records are sent as they are in the zone: with glue and occluded records (RFC 5936 §3), and with
+//! unchanged letter case.
 
 mod compress;
 mod records;
@@ -35,82 +37,84 @@ use stream::{Frame, MESSAGE};
 /// A request for a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct OutboundRequest<'a> {
-    /// The whole message.
+    /// The complete message.
     pub message: &'a [u8],
-    /// What it asks: QTYPE AXFR or IXFR.
+    /// The query, with QTYPE AXFR or IXFR.
     pub query: &'a Query<'a>,
-    /// Whether it came as a datagram.
+    /// Whether the request was received over UDP.
     pub is_datagram: bool,
-    /// What TLS agreed on, where it came over TLS.
+    /// TLS parameters, if the request was received over TLS.
     pub tls: Option<TlsSession>,
-    /// Who asks.
+    /// Address and port of the client.
     pub client: SocketAddr,
-    /// The signature of the request, verified.
+    /// The verified TSIG of the request, if it is signed.
     pub tsig: Option<&'a tsig::VerifiedRequest>,
-    /// The OPT record of the answer; empty for none.
+    /// The OPT record of the response; empty for none.
     pub opt: &'a [u8],
-    /// Octets that a datagram may have.
+    /// Maximum size of a UDP response, in octets.
     pub limit: usize,
 }
 
-/// The zone that is asked for.
+/// The requested zone.
 #[derive(Clone, Copy, Debug)]
 pub struct ZoneToSend<'z> {
-    /// Its records; `None` where they are not kept.
+    /// The records of the zone; `None` if the server does not have them in memory.
     pub contents: Option<&'z Arc<Contents>>,
-    /// Its changes.
+    /// The journal of the zone.
     pub journal: Option<&'z Journal>,
-    /// Who may have it.
+    /// Clients that may transfer the zone.
     pub access: &'z AccessList,
-    /// Whether what it is answered with is signed when asked: no record of the zone has a signature then.
+    /// Whether responses are signed online. The records of such a zone have no signatures.
     pub is_online: bool,
 }
 
-/// What becomes of a request.
+/// The answer to a request.
 #[derive(Debug)]
 pub enum TransferAnswer {
-    /// It is answered with these messages.
+    /// A stream of messages.
     Stream(Box<TransferStream>),
-    /// The answer is written, signed where the request was.
+    /// A single message. It is written, and signed if the request is signed.
     Single,
-    /// Not even the current SOA record has room in the datagram: the answer is an empty one with TC (RFC 2181 §9).
+    /// Not even the current SOA record fits into a UDP response. The response is empty, with TC
+    /// (RFC 2181 §9).
     Truncate,
-    /// It is refused.
+    /// The transfer is refused.
     Refuse(TransferRefusal),
 }
 
-/// Why a transfer is refused.
+/// Reasons why a transfer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransferRefusal {
     /// AXFR is not defined over UDP (RFC 5936 §4.2).
     #[error("AXFR over UDP")]
     Datagram,
-    /// An IXFR request has no SOA record of the zone (RFC 1995 §3).
+    /// The IXFR request contains no SOA record of the zone (RFC 1995 §3).
     #[error("an IXFR request without the SOA record that the sender has")]
     NoSerial,
-    /// There is no zone of this name here.
+    /// The server has no zone with this name.
     #[error("no zone of this name is served here")]
     NotAuthoritative,
-    /// The client may not have the zone.
+    /// The access list does not permit the client to transfer the zone.
     #[error("the zone's 'transfer' does not allow it")]
     NotAllowed,
-    /// The client may have the zone over TLS, and asks without.
+    /// The access list permits the client to transfer the zone only over TLS, and the request was
+    /// not received over TLS.
     #[error("the zone's 'transfer' allows it over TLS alone")]
     NeedsTls,
-    /// TLS before 1.3, or another protocol than `dot` (RFC 9103 §7.1, §7.2).
+    /// The TLS version is lower than 1.3, or the ALPN protocol is not `dot` (RFC 9103 §7.1, §7.2).
     #[error("zones are transferred over TLS 1.3 with the ALPN protocol dot alone")]
     WeakTls,
-    /// What the zone is answered with is signed when asked.
+    /// Responses from this zone are signed online.
     #[error("the zone is signed when asked: its records have no signatures that could be transferred")]
     SignedOnline,
-    /// The zone's records are not kept.
+    /// The server does not have the records of the zone in memory.
     #[error("the zone is served without its records being kept")]
     NoContents,
-    /// Too many transfers are under way.
+    /// Too many transfers are in progress.
     #[error("too many transfers are under way: raise limits.transfers-out where that is right")]
     TooMany,
-    /// Too many transfers to this client's network are under way.
+    /// Too many transfers to the network of this client are in progress.
     #[error(
         "too many transfers to this network are under way: raise limits.transfers-out-each where that is right"
     )]
@@ -118,7 +122,7 @@ pub enum TransferRefusal {
 }
 
 impl TransferRefusal {
-    /// All of them.
+    /// All refusals.
     pub const ALL: [Self; 10] = [
         Self::Datagram,
         Self::NoSerial,
@@ -132,7 +136,7 @@ impl TransferRefusal {
         Self::TooManyOfClient,
     ];
 
-    /// The name in metrics.
+    /// Returns the name for metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -149,7 +153,7 @@ impl TransferRefusal {
         }
     }
 
-    /// The response code.
+    /// Returns the response code.
     #[must_use]
     pub const fn rcode(self) -> Rcode {
         match self {
@@ -162,7 +166,7 @@ impl TransferRefusal {
         }
     }
 
-    /// The extended error (RFC 8914) that says it.
+    /// Returns the extended error (RFC 8914), if there is one for this refusal.
     #[must_use]
     pub const fn extended_error(self) -> Option<ExtendedError> {
         match self {
@@ -176,8 +180,8 @@ impl TransferRefusal {
     }
 }
 
-/// Says what becomes of a request; `zone` is the one of this very name. `out` is empty, and where the answer is a single
-/// message, it is written there. What is refused is logged, as far as that is bounded.
+/// Answers a request. `zone` must have exactly the name in the query. `out` must be empty; a single
+/// message is written to it. Refusals are logged with a rate limit.
 pub fn begin(
     asked: &OutboundRequest<'_>,
     zone: Option<&ZoneToSend<'_>>,
@@ -194,8 +198,8 @@ pub fn begin(
     }
 }
 
-/// Logs a refusal. What anybody can cause at will is for debugging; of the others there is one line a second at most, which
-/// tells how many there were.
+/// Logs a refusal. Refusals that any host can cause are logged with level debug. For the others,
+/// there is at most one line a second, with the number of suppressed lines.
 fn say(asked: &OutboundRequest<'_>, refusal: TransferRefusal, outgoing: &OutgoingTransfers) {
     let (zone, peer, kind) = (asked.query.name(), asked.client, asked.query.qtype);
     let key = asked.tsig.map(|verified| tracing::field::display(verified.name()));
@@ -222,7 +226,7 @@ fn try_begin(
         return Err(TransferRefusal::Datagram);
     }
     let zone = zone.ok_or(TransferRefusal::NotAuthoritative)?;
-    // No list could allow it.
+    // No access list can permit this transfer.
     if zone.is_online {
         return Err(TransferRefusal::SignedOnline);
     }
@@ -240,7 +244,7 @@ fn try_begin(
         return start(asked, TransferRecords::zone(Arc::clone(contents)), TransferKind::Axfr, ours, outgoing);
     }
     let theirs = requested_serial(asked.message, asked.query).ok_or(TransferRefusal::NoSerial)?;
-    // RFC 1995 §2: a sender that has this version, or a later one, is told so.
+    // RFC 1995 §2: if the client has this version or a later one, the response is the SOA record.
     if matches!(serial::compare(theirs, ours), Some(Ordering::Equal | Ordering::Greater)) {
         return Ok(answer_with_soa(asked, contents, outgoing, out));
     }
@@ -282,8 +286,8 @@ fn frame(asked: &OutboundRequest<'_>, clock: fn() -> u64, wanted: usize, most: u
     }
 }
 
-/// Answers with the changes where they have room, else with the SOA record alone: the sender asks again over TCP
-/// (RFC 1995 §2).
+/// Answers with the changes if they fit. Otherwise answers with only the SOA record, and the client
+/// repeats the request over TCP (RFC 1995 §2).
 fn answer_datagram(
     asked: &OutboundRequest<'_>,
     contents: &Arc<Contents>,
@@ -291,7 +295,7 @@ fn answer_datagram(
     outgoing: &Arc<OutgoingTransfers>,
     out: &mut Vec<u8>,
 ) -> TransferAnswer {
-    // Compression does not make a quarter of them: what is longer need not be tried.
+    // Compression does not reduce the size to a quarter. Therefore larger changes cannot fit.
     if let Some(changes) = changes.filter(|changes| changes.octets() / 4 <= asked.limit as u64) {
         let records = TransferRecords::changes(Arc::clone(contents), changes);
         let mut sending =
@@ -312,7 +316,7 @@ fn answer_with_soa(
     out: &mut Vec<u8>,
 ) -> TransferAnswer {
     let records = TransferRecords::soa(Arc::clone(contents));
-    // RFC 1995 §2: the answer is limited like any other over UDP.
+    // RFC 1995 §2: over UDP, the size limit of all UDP responses applies.
     let limit = if asked.is_datagram { asked.limit } else { LONGEST };
     let mut sending = TransferStream::new(frame(asked, outgoing.clock(), limit, limit), records, None);
     if !sending.write_alone(out) {
@@ -327,7 +331,8 @@ fn serial_of(contents: &Contents) -> u32 {
     contents.soa().map_or(0, |soa| soa.serial)
 }
 
-/// The serial of the SOA record in the authority section, which is the zone's (RFC 1995 §3).
+/// Returns the serial of the SOA record in the authority section. Its owner must be the zone (RFC
+/// 1995 §3).
 pub(crate) fn requested_serial(message: &[u8], query: &Query<'_>) -> Option<u32> {
     if query.qtype != Rtype::IXFR || query.header.counts[2] != 1 {
         return None;
@@ -339,7 +344,8 @@ pub(crate) fn requested_serial(message: &[u8], query: &Query<'_>) -> Option<u32>
         Rtype(u16::from_be_bytes([a, b])) == Rtype::SOA && Class(u16::from_be_bytes([c, d])) == Class::IN;
     let start = fixed + 10;
     let rdata = message.get(start..start + usize::from(u16::from_be_bytes([l, m])))?;
-    // The names in front may be compressed; the five numbers are the last 20 octets (RFC 1035 §3.3.13).
+    // The names at the front may be compressed. The five numbers are the last 20 octets (RFC 1035
+    // §3.3.13).
     let numbers = rdata.len().checked_sub(20).filter(|names| *names >= 2).map(|names| &rdata[names..])?;
     let serial = numbers.first_chunk().map(|octets| u32::from_be_bytes(*octets));
     serial.filter(|_| is_soa && owner.view() == query.name())

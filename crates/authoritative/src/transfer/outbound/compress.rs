@@ -1,32 +1,33 @@
-//! Records in a message, their names compressed (RFC 1035 §4.1.4).
+//! Writes records into a message with name compression (RFC 1035 §4.1.4).
 //!
-//! A name is only replaced by one of the same octets, letter case included: a zone that is transferred keeps its letters.
+//! Compression compares names octet by octet, including letter case, so that a transferred zone
+//! retains its letter case.
 
 use nonesuch_proto::{NameRef, Rtype, rdata};
 
-/// Places for the hashes of names; a power of two.
+/// Size of the hash table for names; a power of two.
 const PLACES: usize = 4096;
-/// Names that are remembered at most; the table stays sparse.
+/// Maximum number of names in the table, so that it remains sparse.
 const FULL: usize = PLACES / 2;
-/// Pointers have 14 bits.
+/// Compression pointers have 14 bits.
 const REACH: usize = 0x4000;
 const POINTER: u16 = 0xc000;
 /// Class IN.
 const IN: [u8; 2] = [0, 1];
 
-/// Where the names of a message stand, found by hashes of their octets.
+/// Positions of the names in a message, in a hash table.
 #[derive(Debug)]
 pub(super) struct Compressor {
     places: Vec<SuffixPosition>,
     used: usize,
-    /// Where the name stands that was written as an owner last; 0 for nowhere.
+    /// Offset of the last owner name in the message; 0 for none.
     owner_at: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct SuffixPosition {
     hash: u32,
-    /// 0: free. No name stands at the beginning of a message.
+    /// 0 for a free place. Offset 0 of a message is the header and never a name.
     offset: u16,
 }
 
@@ -35,7 +36,7 @@ impl Compressor {
         Self { places: vec![SuffixPosition::default(); PLACES], used: 0, owner_at: 0 }
     }
 
-    /// Forgets all names: for the next message.
+    /// Removes all names, for the next message.
     pub(super) fn clear(&mut self) {
         if self.used > 0 {
             self.places.fill(SuffixPosition::default());
@@ -43,13 +44,13 @@ impl Compressor {
         (self.used, self.owner_at) = (0, 0);
     }
 
-    /// Ends the run of records of one owner.
+    /// Ends a sequence of records with the same owner.
     pub(super) const fn end_owner(&mut self) {
         self.owner_at = 0;
     }
 
-    /// Appends a record of class IN. Records of one owner come one behind the other, and [`Compressor::end_owner`] between
-    /// them and those of the next.
+    /// Appends a record of class IN. The records of one owner must be consecutive, and the caller
+    /// calls [`Compressor::end_owner`] between owners.
     pub(super) fn push_record(
         &mut self,
         owner: NameRef<'_>,
@@ -84,7 +85,8 @@ impl Compressor {
         message.extend_from_slice(&octets[at..]);
     }
 
-    /// Appends a name: its first labels, then a pointer to the longest end of it that stands in the message.
+    /// Appends a name: its first labels, then a pointer to the longest suffix that the message
+    /// already contains.
     pub(super) fn push_name(&mut self, name: NameRef<'_>, message: &mut Vec<u8>) {
         let (suffixes, count) = suffixes_of(name);
         let wire = name.wire();
@@ -135,14 +137,14 @@ impl Compressor {
     }
 }
 
-/// The end of a name that begins at a label.
+/// A suffix of a name that begins at a label.
 #[derive(Clone, Copy, Default)]
 struct Suffix {
     hash: u32,
     start: u8,
 }
 
-/// All ends of a name but the root, the longest first.
+/// Returns all suffixes of a name except the root, the longest first.
 fn suffixes_of(name: NameRef<'_>) -> ([Suffix; 128], usize) {
     let mut suffixes = [Suffix::default(); 128];
     let (mut count, mut start) = (0, 0);
@@ -151,7 +153,8 @@ fn suffixes_of(name: NameRef<'_>) -> ([Suffix; 128], usize) {
         start += 1 + label.len() as u8;
         count += 1;
     }
-    // From right to left, so that each hash goes on from the one before. FNV-1a, and the high half folded in at the end.
+    // From right to left, so that each hash extends the previous one. The hash is FNV-1a; at the
+    // end, its high half is folded into its low half.
     let (mut hash, mut end) = (0xcbf2_9ce4_8422_2325_u64, usize::from(start));
     for suffix in suffixes[..count].iter_mut().rev() {
         for octet in &name.wire()[usize::from(suffix.start)..end] {
@@ -163,7 +166,8 @@ fn suffixes_of(name: NameRef<'_>) -> ([Suffix; 128], usize) {
     (suffixes, count)
 }
 
-/// Whether the name at `at` of a message that was written here has these octets.
+/// Returns whether the name at offset `at` of a message has the octets `suffix`. The message must
+/// come from this compressor.
 fn stands_at(message: &[u8], mut at: usize, mut suffix: &[u8]) -> bool {
     loop {
         let Some(&length) = message.get(at) else { return false };

@@ -1,4 +1,5 @@
-//! The records of a transfer, in their order, from wherever the message before has ended.
+//! The records of a transfer in their order. Each call continues after the last record of the
+//! previous message.
 
 use super::compress::Compressor;
 use nonesuch_proto::{NameRef, Rtype};
@@ -6,10 +7,10 @@ use nonesuch_zone::Contents;
 use nonesuch_zone::journal::{ChangeReader, Changes, JournalError};
 use std::sync::Arc;
 
-/// Octets of the longest message.
+/// Maximum size of a message, in octets.
 pub(super) const LONGEST: usize = 65_535;
 
-/// Why the records cannot be continued.
+/// Errors that prevent sending further records.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordsError {
     #[error("a record of {owner} has no room in a message of 65,535 octets")]
@@ -22,24 +23,24 @@ pub(super) enum RecordsError {
 pub(super) struct Page<'m> {
     pub(super) message: &'m mut Vec<u8>,
     pub(super) names: &'m mut Compressor,
-    /// Octets that it is to have at most, and that it may have at most where one record needs more.
+    /// Target size of the message in octets, and its maximum size if a single record needs more.
     pub(super) wanted: usize,
     pub(super) most: usize,
-    /// Records so far.
+    /// Number of records so far.
     pub(super) count: u16,
 }
 
-/// What came of filling a message.
+/// Result of filling a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Filled {
-    /// There is no room for the next record.
+    /// The next record does not fit.
     Full,
-    /// There are no more records.
+    /// All records are written.
     Done,
 }
 
 impl Page<'_> {
-    /// Adds a record; false where it has no room and others have some.
+    /// Adds a record. Returns `false` if it does not fit and the message already has records.
     fn push(
         &mut self,
         owner: NameRef<'_>,
@@ -54,7 +55,8 @@ impl Page<'_> {
             self.count += 1;
             return Ok(true);
         }
-        // What the compressor remembers of it does not matter: the message ends here.
+        // The compressor may retain names of the removed record. This is harmless, because no
+        // records follow in this message.
         self.message.truncate(end);
         if self.count == 0 {
             return Err(RecordsError::TooLong { owner: owner.to_string() });
@@ -73,7 +75,7 @@ impl Page<'_> {
     }
 }
 
-/// The records of a zone: the SOA record first.
+/// The records of a zone, with the SOA record first.
 #[derive(Debug)]
 struct Walk {
     contents: Arc<Contents>,
@@ -115,16 +117,16 @@ impl Walk {
     }
 }
 
-/// The records of changes, read from the journal as they are sent: a change may be as large as the zone, and the thread that sends
-/// it has others to answer.
+/// The records of changes. They are read from the journal while they are sent, because changes can
+/// be as large as the zone and the sending thread also serves other clients.
 #[derive(Debug)]
 struct ChangesWalk {
     changes: Changes,
-    /// The change that comes next.
+    /// Index of the next change.
     next: usize,
-    /// The change that is being sent.
+    /// Reader of the current change.
     reader: Option<Box<ChangeReader>>,
-    /// Whether the reader stands at a record that had no room in the message before.
+    /// Whether the current record of the reader did not fit into the previous message.
     is_pending: bool,
 }
 
@@ -154,7 +156,7 @@ impl ChangesWalk {
     }
 }
 
-/// All records of an answer to AXFR or IXFR, in order.
+/// All records of a response to AXFR or IXFR, in their order.
 #[derive(Debug)]
 pub(super) struct TransferRecords {
     zone: Arc<Contents>,
@@ -163,13 +165,13 @@ pub(super) struct TransferRecords {
 
 #[derive(Debug)]
 enum Stage {
-    /// The SOA record alone: the sender has the newest version, or is to ask again over TCP.
+    /// Only the SOA record: the client has the newest version, or must repeat the request over TCP.
     Soa,
-    /// All of the zone (RFC 5936 §2.2), to which the SOA record comes again.
+    /// The complete zone (RFC 5936 §2.2). The SOA record follows again at the end.
     Zone(Walk),
-    /// The SOA record in front of changes.
+    /// The SOA record before the changes.
     Before(Changes),
-    /// What is removed by each change, then what it adds (RFC 1995 §4).
+    /// For each change, the removed and then the added records (RFC 1995 §4).
     Changes(ChangesWalk),
     /// The SOA record at the end.
     After,
@@ -194,12 +196,12 @@ impl TransferRecords {
         matches!(self.stage, Stage::Done)
     }
 
-    /// Octets of changes that are held to be sent.
+    /// Returns the bytes of journal data in memory for this transfer.
     pub(super) fn held(&self) -> usize {
         if let Stage::Changes(walk) = &self.stage { walk.held() } else { 0 }
     }
 
-    /// Fills a message.
+    /// Fills a message with records.
     pub(super) fn fill(&mut self, page: &mut Page<'_>) -> Result<(), RecordsError> {
         while !self.is_done() {
             let filled = match &mut self.stage {

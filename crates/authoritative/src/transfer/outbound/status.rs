@@ -1,4 +1,4 @@
-//! The transfers that are under way, and how many there may be.
+//! Outgoing transfers in progress, and their limits.
 
 use super::records::RecordsError;
 use super::{OutboundRequest, TransferRefusal};
@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Transfers at once, where nothing else is configured.
+/// Default for the maximum number of concurrent transfers.
 pub const DEFAULT_MOST: usize = 10;
-/// Transfers at once to one client, where nothing else is configured.
+/// Default for the maximum number of concurrent transfers to one client network.
 pub const DEFAULT_EACH: usize = 5;
 
-/// Of what kind a transfer is.
+/// The kind of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransferKind {
-    /// The whole zone (RFC 5936).
+    /// A complete zone (RFC 5936).
     Axfr,
-    /// Its changes (RFC 1995).
+    /// Changes of a zone (RFC 1995).
     Ixfr,
-    /// The whole zone as the answer to a question for its changes (RFC 1995 §4).
+    /// A complete zone in response to an IXFR request (RFC 1995 §4).
     IxfrAsAxfr,
 }
 
@@ -39,53 +39,56 @@ impl fmt::Display for TransferKind {
     }
 }
 
-/// What became of a request for a transfer.
+/// State or result of a request for a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransferOutcome {
-    /// It is under way.
+    /// The transfer is in progress.
     UnderWay,
-    /// All was sent.
+    /// All messages were sent.
     Sent,
-    /// The peer has the newest version, or is to ask again over TCP: it got the SOA record.
+    /// The response was only the SOA record: the client has the newest version, or must repeat the
+    /// request over TCP.
     UpToDate,
-    /// It was refused.
+    /// The transfer was refused.
     Refused(TransferRefusal),
-    /// The connection ended before all was sent, or it could not be continued.
+    /// The connection ended before all messages were sent, or the server could not continue the
+    /// transfer.
     BrokenOff,
 }
 
-/// A transfer that is under way, or has ended.
+/// A transfer in progress, or one that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferStatus {
-    /// The zone.
+    /// The name of the zone.
     pub zone: Name,
-    /// Who takes it.
+    /// Address and port of the client.
     pub client: SocketAddr,
-    /// The key that the request was signed with.
+    /// The TSIG key that signed the request.
     pub key: Option<Name>,
-    /// The kind.
+    /// The kind of the transfer.
     pub kind: TransferKind,
-    /// The serial that is transferred.
+    /// The serial of the transferred version.
     pub serial: u32,
-    /// Messages so far.
+    /// Number of messages so far.
     pub messages: u64,
-    /// Octets of the messages so far.
+    /// Size of the messages so far, in octets.
     pub octets: u64,
-    /// Records so far.
+    /// Number of records so far.
     pub records: u64,
-    /// How long it has taken so far.
+    /// Duration of the transfer so far.
     pub elapsed: Duration,
-    /// What became of it.
+    /// State or result of the transfer.
     pub outcome: TransferOutcome,
 }
 
-/// What is told of each request for a transfer, when it ends.
+/// Called for each request for a transfer when it ends.
 type Observer = Arc<dyn Fn(&TransferStatus) + Send + Sync>;
 
-/// The transfers of a server to others.
+/// The outgoing transfers of a server.
 pub struct OutgoingTransfers {
     most: usize,
-    /// Transfers at once to one client, those that are exempt aside.
+    /// Maximum number of concurrent transfers to one client network. Clients in `exempt` have no
+    /// such limit.
     each: usize,
     exempt: Vec<Prefix>,
     clock: fn() -> u64,
@@ -96,7 +99,8 @@ pub struct OutgoingTransfers {
 }
 
 impl OutgoingTransfers {
-    /// At most so many at once; `clock` says the time, in seconds since 1970, that messages are signed with.
+    /// Permits at most `most` concurrent transfers. `clock` returns the time for TSIG, in seconds
+    /// since 1970.
     #[must_use]
     pub const fn new(most: usize, clock: fn() -> u64) -> Self {
         Self {
@@ -111,21 +115,21 @@ impl OutgoingTransfers {
         }
     }
 
-    /// Gives no client more than `each` of them, but those that are `exempt`. A client is a network, as it is for the rates of
-    /// responses: an IPv4 /24, an IPv6 /56.
+    /// Permits at most `each` concurrent transfers to one client network, except for clients in
+    /// `exempt`. A client network is an IPv4 /24 or an IPv6 /56, as for response rate limiting.
     #[must_use]
     pub fn with_limit_per_client(self, each: usize, exempt: Vec<Prefix>) -> Self {
         Self { each, exempt, ..self }
     }
 
-    /// Has `observer` told of each request for a transfer, when it ends: for metrics.
+    /// Calls `observer` for each request for a transfer when it ends. Metrics use this.
     #[must_use]
     pub fn with_observer(mut self, observer: impl Fn(&TransferStatus) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// Notes transfers that were sent to their end in `secondaries`.
+    /// Notes completed transfers in `secondaries`.
     #[must_use]
     pub fn with_secondaries(self, secondaries: Arc<Secondaries>) -> Self {
         Self { secondaries: Some(secondaries), ..self }
@@ -137,13 +141,13 @@ impl OutgoingTransfers {
         }
     }
 
-    /// The transfers that are under way.
+    /// Returns the transfers in progress.
     #[must_use]
     pub fn status(&self) -> Vec<TransferStatus> {
         self.active().iter().map(|progress| progress.status()).collect()
     }
 
-    /// Tells of a request that was answered with one message.
+    /// Reports a request that was answered with one message.
     pub(super) fn record(
         &self,
         asked: &OutboundRequest<'_>,
@@ -168,7 +172,8 @@ impl OutgoingTransfers {
         });
     }
 
-    /// Whether a refusal may be logged: one a second. Tells how many there were before it of which nothing was said.
+    /// Returns whether a refusal may be logged: at most one a second. The value is the number of
+    /// suppressed log lines.
     pub(super) fn may_log(&self) -> Option<u64> {
         self.refusals.may_log((self.clock)())
     }
@@ -177,7 +182,7 @@ impl OutgoingTransfers {
         self.clock
     }
 
-    /// Whether a client has as many transfers as it may.
+    /// Returns whether the network of a client has reached its limit of transfers.
     fn is_full_for(&self, client: IpAddr, active: &[Arc<Progress>]) -> bool {
         if self.each >= self.most || self.exempt.iter().any(|prefix| prefix.contains(client)) {
             return false;
@@ -188,7 +193,7 @@ impl OutgoingTransfers {
         active.iter().filter(is_of_client).count() >= self.each
     }
 
-    /// Begins a transfer, where there are not too many.
+    /// Begins a transfer, unless the limits forbid it.
     pub(super) fn begin(
         self: &Arc<Self>,
         asked: &OutboundRequest<'_>,
@@ -263,13 +268,13 @@ impl Progress {
     }
 }
 
-/// A place among the transfers; it is given back, and the transfer is logged, when this is dropped.
+/// A transfer in progress. When it is dropped, it frees its place and logs the transfer.
 #[derive(Debug)]
 pub(super) struct TransferPermit {
     outgoing: Arc<OutgoingTransfers>,
     progress: Arc<Progress>,
     outcome: TransferOutcome,
-    /// Why it could not be continued, where this server is the reason.
+    /// Why the server could not continue the transfer.
     error: Option<RecordsError>,
 }
 

@@ -1,4 +1,5 @@
-//! The messages of a transfer, made one by one as the peer takes them (RFC 5936 §2.2).
+//! The messages of a transfer. Each is generated when the client has read the previous ones (RFC
+//! 5936 §2.2).
 
 use super::compress::Compressor;
 use super::records::{LONGEST, Page, RecordsError, TransferRecords};
@@ -7,27 +8,28 @@ use nonesuch_net::{ResponseStream, StreamError};
 use nonesuch_proto::message::{Header, flags};
 use nonesuch_server::tsig::ResponseSigner;
 
-/// Octets that messages are filled to: as far as pointers of compression reach. Longer messages have more names written out.
+/// Target size of messages, in octets. It equals the range of compression pointers; names beyond
+/// this offset cannot be used for compression.
 pub(super) const MESSAGE: usize = 16_384;
 
-/// What all messages of an answer have in common, and how long they are to be.
+/// Properties of all messages of a response, and their sizes.
 pub(super) struct Frame {
     pub(super) id: u16,
-    /// Opcode and RD of the request.
+    /// Flag RD of the request.
     pub(super) flags: u16,
     pub(super) question: Vec<u8>,
     /// The OPT record of the first message.
     pub(super) opt: Vec<u8>,
     pub(super) signer: Option<ResponseSigner>,
-    /// The time, in seconds since 1970.
+    /// Returns the time, in seconds since 1970.
     pub(super) clock: fn() -> u64,
-    /// Octets that messages are to have.
+    /// Target size of a message, in octets.
     pub(super) wanted: usize,
-    /// Octets that they may have.
+    /// Maximum size of a message, in octets.
     pub(super) most: usize,
 }
 
-/// The answer to AXFR or IXFR as a stream of messages.
+/// The response to AXFR or IXFR, as a stream of messages.
 pub struct TransferStream {
     frame: Frame,
     records: TransferRecords,
@@ -41,23 +43,25 @@ impl TransferStream {
         Self { frame, records, names: Compressor::new(), is_first: true, active }
     }
 
-    /// Writes the whole answer as one message; false where it does not fit, or the journal cannot be read.
+    /// Writes the complete response as one message. Returns `false` if it does not fit or the
+    /// journal cannot be read.
     pub(super) fn write_alone(&mut self, message: &mut Vec<u8>) -> bool {
         message.clear();
         self.write(message).is_ok() && self.records.is_done()
     }
 
-    /// Octets of changes that are held to be sent. The zone itself is shared with those who answer from it.
+    /// Returns the bytes of journal data in memory for this transfer. Does not include the zone,
+    /// which is shared with the threads that answer queries.
     #[must_use]
     pub fn held(&self) -> usize {
         self.records.held()
     }
 
-    /// Writes the next message into `message`; false where there are no more.
+    /// Writes the next message to `message`. Returns `false` if there are no more messages.
     ///
     /// # Errors
-    /// Where the journal cannot be read further, or a record is too long for a message: what was sent is not the whole, and
-    /// the connection is to be closed.
+    /// Returns an error if the journal cannot be read further, or if a record is too long for a
+    /// message. The transfer is then incomplete, and the caller must close the connection.
     pub fn next(&mut self, message: &mut Vec<u8>) -> Result<bool, StreamError> {
         self.write_next(message).map_err(|error| {
             if let Some(active) = &mut self.active {
@@ -80,7 +84,8 @@ impl TransferStream {
 
     fn write(&mut self, message: &mut Vec<u8>) -> Result<(), RecordsError> {
         let frame = &mut self.frame;
-        // RFC 5936 §2.2.1: the question may stand in the first message alone; §2.2.5: so may OPT.
+        // RFC 5936 §2.2.1: only the first message needs the question. §2.2.5: the same applies to
+        // OPT.
         let (question, opt) =
             if self.is_first { (&frame.question[..], &frame.opt[..]) } else { (&[][..], &[][..]) };
         let overhead = opt.len() + frame.signer.as_ref().map_or(0, ResponseSigner::octets);
