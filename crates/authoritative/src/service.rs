@@ -1,20 +1,23 @@
-//! From settings to running zones: loads, verifies, publishes, stores, reloads.
+//! Runs the zones of a server: loads, verifies, publishes, stores and reloads them.
 //!
-//! Zones come from zone files, compiled zones, transfers and catalogs. Whatever its source, a version is published in this
-//! order: verified as the zone's settings say, prepared and compiled (`build`), written to the state directory (`keep`),
-//! swapped in (`publish`). So what a client has seen is what is served after a restart, whenever the process ends. A version
-//! that is rejected (`refused` lists the reasons) leaves the previous one in place. No thread that answers waits for any of
-//! this.
+//! Zones come from zone files, compiled zones, transfers and catalogs. For every source, the steps
+//! of publication have this order: verify as the zone's settings require, prepare and compile
+//! (`build`), write to the state directory (`persist`), replace the previous version (`publish`).
+//! Therefore a restart serves the version that clients have seen, even if the process is killed. If
+//! a version is rejected (`version_error` lists the reasons), the previous version remains. No
+//! thread that answers queries waits for any of these steps.
 //!
-//! Catalogs are loaded first, so that their members are served before any primary is asked. The thread that follows what
-//! happens to zones (`follower`) waits for nothing: members are loaded in a thread of their own, and where a zone is removed
-//! during its verification, the verifying thread cleans up at its end (`work`). What was transferred is published only while
-//! the zone's settings still name that primary.
+//! Catalogs are loaded first, so that their stored members are served before the server contacts a
+//! primary. The thread that handles zone events (`zone_events`) never blocks: another thread loads
+//! members, and if a zone is removed during its verification, the verifying thread cleans up when
+//! it ends (`zone_lock`). A transferred version is published only if the zone's settings still name
+//! that primary.
 //!
-//! The stored version of a zone that leaves the configuration stays until `ctl purge`; that of a member that leaves its
-//! catalog is deleted at once.
+//! If a zone is removed from the configuration, its stored version remains until `ctl purge`. If a
+//! member is removed from its catalog, its stored version is deleted immediately.
 //!
-//! Whoever changes the facts of a zone holds their lock until they are shown; whoever adds or removes zones holds `changing`.
+//! A thread that changes the runtime state of a zone holds the lock of this state until the change
+//! is visible to workers. A thread that adds or removes zones holds `changing`.
 
 mod activity;
 mod build;
@@ -78,15 +81,16 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use zone::{Zone, ZoneRuntime};
 use zone_lock::ZoneLock;
 
-/// Zones that are loaded side by side by default: each takes memory for two versions of itself.
+/// Default for the number of zones that are loaded concurrently. Each load needs memory for two
+/// versions of the zone.
 const JOBS: usize = 4;
 
 /// The keys of a zone that is signed online.
 #[derive(Debug, Default)]
 pub struct SigningKeys {
-    /// The records of all keys that are published.
+    /// Records of all published keys.
     pub records: Vec<KeyRecord>,
-    /// The pairs that sign.
+    /// Key pairs that sign.
     pub pairs: Vec<KeyPair>,
     /// Keys whose CDS and CDNSKEY records are published or withdrawn.
     pub sync: SyncKeys,
@@ -98,50 +102,56 @@ impl From<ZoneKeys> for SigningKeys {
     }
 }
 
-/// Reading of key files, which whoever starts the service knows how to do.
+/// Functions that read key files. The program that creates the service supplies them.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyFiles {
-    /// The keys of a zone in a directory, by the times in their files at a time in seconds since 1970; `None` ignores the times.
+    /// Returns the keys of a zone in a directory, selected by the timing metadata in their files at
+    /// a time in seconds since 1970. With `None`, ignores the timing metadata.
     pub signing: fn(&Path, &Name, Option<u32>) -> Result<SigningKeys, KeyDirectoryError>,
-    /// The first time after the given one at which the times in those files change what a key does.
+    /// Returns the first time after the given time at which the timing metadata changes the role of
+    /// a key.
     pub next_event: fn(&Path, &Name, u32) -> Option<u32>,
-    /// The VRF key and the proofs of a zone in a folder. Neither there nor beside the zone's file may a signing key be.
+    /// Returns the VRF key and the stored proofs of a zone from a directory. Fails if the
+    /// directory, or the directory of the zone file, contains a signing key.
     pub prover: fn(&Path, Option<&Path>, &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError>,
 }
 
-/// Zones and what keeps them up to date.
+/// The zones of a server, and the tasks that keep them up to date.
 #[derive(Debug)]
 pub struct Service {
     zones: Arc<Zones>,
     key_files: KeyFiles,
     state: Option<StateDirectory>,
     table: Mutex<BTreeMap<Name, Arc<Zone>>>,
-    /// Held by whoever adds zones or takes them away: one who looks whether a zone is there relies on it until it has acted.
+    /// Held while zones are added or removed. A thread that checks whether a zone exists holds it
+    /// until it has acted on the result.
     changing: Mutex<()>,
-    /// Locks of removed zones whose publication is still running.
+    /// Locks of removed zones with a publication in progress.
     abandoned: Mutex<BTreeMap<Name, Arc<ZoneLock>>>,
     templates: Mutex<BTreeMap<String, ZoneTemplate>>,
     jobs: usize,
     clock_shift: u32,
-    /// When a time in the key files of a zone passes next, in seconds since 1970.
+    /// Time of the next key event of any zone, in seconds since 1970.
     next_key_event: AtomicU32,
-    /// The latest time at which keys were looked at: the clock was set back where it is before that.
+    /// Latest time at which keys were read. A current time before this shows that the clock was set
+    /// back.
     keys_seen_at: AtomicU32,
     activities: Activities,
     listeners: Mutex<Vec<UnboundedSender<ZoneEvent>>>,
-    /// Held by one reload at a time.
+    /// Held during a reload.
     reloading: Mutex<()>,
     last_reload: Mutex<Option<ReloadReport>>,
-    /// Those who have zones to load before the service is ready.
+    /// Number of tasks that load zones before the service is ready.
     loading: Mutex<usize>,
     settled: Condvar,
 }
 
 impl Service {
-    /// Puts the zones of `settings` into `zones`, not ready yet. [`begin`](Self::begin) loads them.
+    /// Adds the zones of `settings` to `zones`, with the state not ready. [`begin`](Self::begin)
+    /// loads them.
     ///
     /// # Errors
-    /// Where the state folder cannot be used.
+    /// Returns an error if the state directory cannot be used.
     pub fn open(settings: Settings, key_files: KeyFiles, zones: Arc<Zones>) -> Result<Arc<Self>, StateError> {
         let service = Self::new(&settings, key_files, zones)?;
         let new: Vec<Arc<Zone>> = settings
@@ -153,10 +163,11 @@ impl Service {
         Ok(Arc::new(service))
     }
 
-    /// Begins to load the zones, in threads of their own: catalogs first, since their members are to be loaded too.
+    /// Starts to load the zones in separate threads. Catalogs are first, because their members must
+    /// be loaded too.
     ///
     /// # Errors
-    /// What the system says of a new thread.
+    /// Returns the error of the operating system if no thread can be started.
     pub fn begin(self: &Arc<Self>) -> io::Result<()> {
         let loader = Arc::clone(self);
         let load = move || {
@@ -172,7 +183,8 @@ impl Service {
         std::thread::Builder::new().name("load".to_owned()).spawn(load).map(drop)
     }
 
-    /// Has [`wait`](Self::wait) wait for one more who loads zones, until it calls [`end_loading`](Self::end_loading).
+    /// Makes [`wait`](Self::wait) wait for one more loading task, until the task calls
+    /// [`end_loading`](Self::end_loading).
     fn begin_loading(&self) {
         *lock(&self.loading) += 1;
     }
@@ -182,7 +194,7 @@ impl Service {
         self.settled.notify_all();
     }
 
-    /// Whether [`wait`](Self::wait) waits for nothing any more.
+    /// Returns whether all loading tasks have ended.
     fn is_settled(&self) -> bool {
         *lock(&self.loading) == 0
     }
@@ -205,14 +217,14 @@ impl Service {
             listeners: Mutex::default(),
             reloading: Mutex::default(),
             last_reload: Mutex::default(),
-            // The thread of `begin`.
+            // Counts the thread that `begin` starts.
             loading: Mutex::new(1),
             settled: Condvar::new(),
         })
     }
 
-    /// Waits until every zone of the settings, and every member of a stored catalog, is served, waits for a transfer, or has
-    /// failed.
+    /// Waits until every zone of the settings and every member of a stored catalog has an outcome:
+    /// it is served, it waits for a transfer, or loading it failed.
     #[must_use]
     pub fn wait(&self) -> StartupSummary {
         let mut loading = lock(&self.loading);
@@ -231,7 +243,7 @@ impl Service {
         settled
     }
 
-    /// Does `work` for all zones of `list`, some side by side.
+    /// Calls `work` for all zones in `list`, concurrently in up to `jobs` threads.
     fn for_each(&self, list: &[Arc<Zone>], work: impl Fn(&Arc<Zone>) + Sync) {
         let next = AtomicUsize::new(0);
         let run = || {
@@ -241,26 +253,28 @@ impl Service {
         };
         std::thread::scope(|scope| {
             for _ in 1..self.jobs.min(list.len()) {
-                // Where no thread is to be had, the others do it.
+                // If no thread can be started, the other threads do the work.
                 let _ = std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, run);
             }
             run();
         });
     }
 
-    /// Publishes `contents` as the next version of a zone. `steps` led to them from the version of before, one for each serial
-    /// (RFC 1995 §4); without them what differs is looked for. Returns the serial; it is kept and served then.
+    /// Publishes `contents` as the next version of a zone. `steps` contains the changes from the
+    /// previous version, one for each serial (RFC 1995 §4). If it is empty, the server computes the
+    /// difference. Returns the serial of the version, which is then served, and stored if possible.
     ///
     /// # Errors
-    /// Why the version is refused; the one of before stays.
+    /// Returns the reason why the version is rejected; the previous version remains.
     pub fn publish(&self, apex: &Name, contents: Contents, steps: &[ChangeSet]) -> Result<u32, VersionError> {
         self.publish_where(apex, contents, steps, |_| true)
     }
 
-    /// Publishes what was transferred from `primary`, as [`publish`](Self::publish) does.
+    /// Publishes a version transferred from `primary`, as [`publish`](Self::publish) does.
     ///
     /// # Errors
-    /// Why the version is refused; also where the zone is had from a file or from others by now.
+    /// Returns the reason why the version is rejected, also if the settings of the zone no longer
+    /// name this primary.
     pub fn publish_from(
         &self,
         primary: &Remote,
@@ -273,8 +287,8 @@ impl Service {
         })
     }
 
-    /// Publishes a version if the settings that the zone has when its turn comes are as they should be: a reload, or a catalog,
-    /// may have changed them since it was asked for.
+    /// Publishes a version if the current settings of the zone satisfy `is_wanted`. A reload or a
+    /// catalog may have changed the settings since the transfer began.
     fn publish_where(
         &self,
         apex: &Name,
@@ -304,13 +318,15 @@ impl Service {
         published
     }
 
-    /// What was published of a zone last, where its records are held: zones that are transferred, in or out.
+    /// Returns the records of the last published version. `None` if they are not in memory; they
+    /// are for zones that are transferred in or out.
     #[must_use]
     pub fn contents(&self, apex: &Name) -> Option<Arc<Contents>> {
         self.zone(apex)?.contents()
     }
 
-    /// The SOA record of the version of a zone that was published last, where its records are held.
+    /// Returns the SOA record of the last published version. `None` if the records of the zone are
+    /// not in memory.
     #[must_use]
     pub fn soa_record(&self, apex: &Name) -> Option<SoaRecord> {
         let contents = self.contents(apex)?;
@@ -318,19 +334,22 @@ impl Service {
         Some(SoaRecord { ttl: soa.ttl(), rdata: soa.rdatas().next()?.to_vec() })
     }
 
-    /// What was published of a zone last, in the state folder, to be read chunk by chunk; `None` where nothing is kept of it.
+    /// Opens the stored version of a zone, for reading in parts. Returns `None` if no version is
+    /// stored.
     ///
     /// # Errors
-    /// Those of opening what is kept.
+    /// Returns an error if the stored version cannot be opened.
     pub fn stored_zone(&self, apex: &Name) -> Result<Option<StoredZone>, LoadError> {
         let state = self.state.as_ref().filter(|state| state.has(apex, state::ZONE));
         state.map_or(Ok(None), |state| open_compiled(&state.path(apex, state::ZONE), Some(apex)))
     }
 
-    /// Says whether a zone of primaries has expired; it is served again from what is held when it has not.
+    /// Sets whether a zone of primaries has expired. If it has not, the server answers again from
+    /// the version that it has.
     pub fn set_expired(&self, apex: &Name, is_expired: bool) {
         if let Some(zone) = self.zone(apex) {
-            // No version that is being made is waited for: whoever calls has other zones to see to.
+            // Does not wait for the publication of a version, because the caller also handles other
+            // zones.
             let mut facts = lock(&zone.runtime);
             if std::mem::replace(&mut facts.is_expired, is_expired) != is_expired {
                 self.show(&zone, &facts);
@@ -338,12 +357,13 @@ impl Service {
         }
     }
 
-    /// Says when a zone of primaries expires, for those who ask (RFC 7314).
+    /// Sets the time at which a zone of primaries expires, for the EXPIRE option (RFC 7314).
     pub fn set_expiry(&self, apex: &Name, expires: Option<std::time::Instant>) {
         self.zones.set_expiry(apex, expires);
     }
 
-    /// Has answers made by what is known of a zone. Whoever changes that holds it until it is shown, so that the last word stays.
+    /// Makes the state of a zone visible to workers. A thread that changes the state holds its lock
+    /// until this returns, so that the last change wins.
     fn show(&self, zone: &Zone, facts: &ZoneRuntime) {
         if facts.is_removed {
             return;
@@ -357,7 +377,7 @@ impl Service {
         self.zones.set(zone.apex(), state);
     }
 
-    /// Has who may transfer a zone, and tell that it has changed, asked of its settings from now on, whatever becomes of its
+    /// Applies the access lists in the settings of a zone immediately, independently of its
     /// versions.
     fn show_policy(&self, zone: &Zone) {
         let mut facts = lock(&zone.runtime);
@@ -365,19 +385,19 @@ impl Service {
         self.show(zone, &facts);
     }
 
-    /// Tells those who follow what happens that nothing will.
+    /// Sends the last event to all listeners.
     pub fn stop(&self) {
         self.send_event(&ZoneEvent::Stopped);
         lock(&self.listeners).clear();
     }
 
-    /// The names of the zones of the settings; members of catalogs are not among them.
+    /// Returns the names of the zones in the settings, without members of catalogs.
     #[must_use]
     pub fn configured(&self) -> Vec<Name> {
         self.all().iter().filter(|zone| !zone.is_member()).map(|zone| zone.apex().clone()).collect()
     }
 
-    /// What happens to zones from now on.
+    /// Returns a receiver for all events from now on.
     #[must_use]
     pub fn events(&self) -> UnboundedReceiver<ZoneEvent> {
         let (sender, receiver) = unbounded_channel();
@@ -389,43 +409,43 @@ impl Service {
         lock(&self.listeners).retain(|listener| listener.send(event.clone()).is_ok());
     }
 
-    /// The zones that are answered from.
+    /// Returns the zones that workers answer from.
     #[must_use]
     pub const fn zones(&self) -> &Arc<Zones> {
         &self.zones
     }
 
-    /// The folder in which published zones are kept.
+    /// Returns the state directory, if one is configured.
     #[must_use]
     pub const fn state(&self) -> Option<&StateDirectory> {
         self.state.as_ref()
     }
 
-    /// What goes on.
+    /// Returns the activities in progress.
     #[must_use]
     pub const fn activities(&self) -> &Activities {
         &self.activities
     }
 
-    /// The settings of a zone.
+    /// Returns the settings of a zone.
     #[must_use]
     pub fn settings_of(&self, apex: &Name) -> Option<Arc<ZoneSettings>> {
         Some(self.zone(apex)?.settings())
     }
 
-    /// The template of this name.
+    /// Returns the template with this name.
     #[must_use]
     pub fn template(&self, name: &str) -> Option<ZoneTemplate> {
         lock(&self.templates).get(name).cloned()
     }
 
-    /// The settings of all zones.
+    /// Returns the settings of all zones.
     #[must_use]
     pub fn all_settings(&self) -> Vec<Arc<ZoneSettings>> {
         self.all().iter().map(|zone| zone.settings()).collect()
     }
 
-    /// The time of signatures: seconds since 1970 modulo 2^32.
+    /// Returns the time for signatures, in seconds since 1970 modulo 2^32.
     fn now(&self) -> u32 {
         (seconds_now() as u32).wrapping_add(self.clock_shift)
     }
@@ -434,7 +454,8 @@ impl Service {
         lock(&self.table).get(apex).cloned()
     }
 
-    /// Whether a zone is still there: to be asked by whoever has waited for its lock.
+    /// Returns whether the service still contains this zone. A caller checks this after it has
+    /// waited for the lock of the zone.
     fn has(&self, zone: &Arc<Zone>) -> bool {
         self.zone(zone.apex()).is_some_and(|found| Arc::ptr_eq(&found, zone))
     }

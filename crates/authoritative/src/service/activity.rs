@@ -1,5 +1,5 @@
-//! What is going on that takes its time: loading, verifying, transfers. Shown with its progress while it goes on, and
-//! logged with its duration when it ends.
+//! Activities that may take long: loading, verifying, publishing. The status shows their progress,
+//! and the log their duration.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -8,19 +8,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Seconds from which the end of an activity is logged as of interest to whoever runs the server.
+/// Duration in seconds from which the end of an activity is logged with level info instead of
+/// debug.
 const SLOW: f64 = 1.0;
 
-/// What goes on.
+/// Kind of an activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ActivityKind {
-    /// A zone is loaded at the start or for a reload.
+    /// Loading a zone at startup or for a reload.
     Load,
-    /// The configuration and all zones are reloaded.
+    /// Reloading the configuration and all zones.
     Reload,
-    /// A zone that was transferred or made is published.
+    /// Publishing a zone that was transferred or generated.
     Publish,
 }
 
@@ -34,7 +35,7 @@ impl fmt::Display for ActivityKind {
     }
 }
 
-/// All that goes on.
+/// All activities in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Activities {
     going: Arc<Mutex<Vec<Arc<ActivityState>>>>,
@@ -50,27 +51,27 @@ struct ActivityState {
     total: AtomicU64,
 }
 
-/// One thing that goes on; it ends when dropped.
+/// An activity. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Activity {
     shared: Arc<ActivityState>,
     all: Activities,
 }
 
-/// How far an activity has come.
+/// Progress of an activity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActivityStatus {
-    /// What goes on.
+    /// Kind of the activity.
     pub kind: ActivityKind,
-    /// The zone that it is about.
+    /// The zone, if the activity concerns one zone.
     pub zone: Option<String>,
-    /// What is done at the moment.
+    /// The current phase.
     pub phase: Cow<'static, str>,
-    /// Steps of this phase that are done.
+    /// Number of completed steps of this phase.
     pub done: u64,
-    /// Steps of this phase; 0 where that is not known.
+    /// Total number of steps of this phase; 0 if it is not known.
     pub total: u64,
-    /// Since when it goes on.
+    /// Duration so far, in seconds.
     pub seconds: f64,
 }
 
@@ -91,7 +92,7 @@ impl Activities {
         Activity { shared, all: self.clone() }
     }
 
-    /// What goes on, the oldest first.
+    /// Returns the activities in progress, the oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<ActivityStatus> {
         lock(&self.going).iter().map(|shared| shared.status()).collect()
@@ -118,13 +119,13 @@ impl Activity {
         *lock(&self.shared.phase) = phase;
     }
 
-    /// So many steps of the phase are done.
+    /// Sets the progress of the phase: `done` of `total` steps.
     pub fn progress(&self, done: u64, total: u64) {
         self.shared.done.store(done, Relaxed);
         self.shared.total.store(total, Relaxed);
     }
 
-    /// Seconds since it began.
+    /// Returns the duration so far, in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.shared.begun.elapsed().as_secs_f64()
@@ -144,7 +145,8 @@ impl Drop for Activity {
     }
 }
 
-/// A lock that a panic of another thread does not keep: what it guards is whole at any time.
+/// Locks a mutex, also after a panic of another thread. The protected data is consistent at any
+/// time.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

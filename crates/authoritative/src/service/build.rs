@@ -1,5 +1,5 @@
-//! From the records of a zone to what is served: verified as the zone's settings say, prepared for what is made when
-//! asked, compiled.
+//! Builds a served version from the records of a zone: verifies them as the zone's settings
+//! require, prepares online signing, and compiles the image.
 
 use super::activity::Activity;
 use super::image_inputs::{ImageInputs, inputs_digest, signers_digest};
@@ -24,56 +24,59 @@ use nonesuch_zone::image::CompileError;
 use nonesuch_zone::{Contents, Verification};
 use std::path::Path;
 
-/// The version of a zone that was published before, whose signatures were all verified at a time.
+/// The previously published version of a zone. `verified_at` is the time at which all its
+/// signatures were verified.
 pub(super) struct VerifiedVersion<'b> {
     pub(super) contents: &'b Contents,
     pub(super) verified_at: Option<u32>,
 }
 
-/// What a zone is built by.
+/// Settings and times with which a zone is built.
 pub(super) struct Builder<'b> {
     pub(super) settings: &'b ZoneSettings,
     pub(super) key_files: &'b KeyFiles,
     pub(super) activity: &'b Activity,
-    /// The time of verification, in seconds since 1970 modulo 2^32.
+    /// Time of verification, in seconds since 1970 modulo 2^32.
     pub(super) now: u32,
-    /// The time at which the times in key files are read; `None` ignores them.
+    /// Time at which timing metadata in key files is evaluated; `None` ignores the metadata.
     pub(super) key_time: Option<u32>,
-    /// Whether the records are wanted when the zone is built: they are kept, or transferred.
+    /// Whether the caller needs the records after the build, for storing or for transfers.
     pub(super) keeps_contents: bool,
 }
 
-/// A zone ready to be served.
+/// A built version of a zone.
 pub(super) struct BuiltVersion {
     pub(super) published: Published,
-    /// Its records, as they were before they were prepared; where they are wanted, and perhaps where not.
+    /// The records before they were prepared for online signing. Present if the caller needs them,
+    /// and possibly otherwise.
     pub(super) contents: Option<Contents>,
     pub(super) records: u64,
     pub(super) record: BuildRecord,
-    /// What was verified, for people.
+    /// Description of the verification, for messages.
     pub(super) verified: String,
-    /// Faults that it is served with.
+    /// Warnings about faults in the version.
     pub(super) warnings: Vec<String>,
-    /// As [`Version::key_digest`](super::publish::Version::key_digest).
+    /// Digest of the signing keys, as in
+    /// [`Version::key_digest`](super::publish::Version::key_digest).
     pub(super) key_digest: Option<String>,
 }
 
-/// Facts that are stored with the image and the records.
+/// Metadata that is stored with the image and the records.
 #[derive(Clone, Debug)]
 pub(super) struct BuildRecord {
-    /// How far the zone was verified, for the header of the image and for that of the records.
+    /// Extent of the verification, for the headers of the image and of the records.
     pub(super) of_image: Verification,
     pub(super) of_contents: Verification,
-    /// Mechanism and keys of the image of a zone that is signed online.
+    /// Denial mechanism and keys of the image of a zone that is signed online.
     pub(super) inputs: Option<ImageInputs>,
 }
 
-/// The result of verification by the settings of the zone.
+/// Result of the verification that the settings require.
 enum VerifyOutcome {
     Sound(Verified),
-    /// It has faults, and is served nevertheless.
+    /// The zone has faults and is served nevertheless.
     Faulty(FaultyZone),
-    /// Nothing was verified.
+    /// The zone was not verified.
     Unverified(Contents),
 }
 
@@ -100,7 +103,7 @@ impl VerifyOutcome {
     }
 }
 
-/// What is verified of a zone.
+/// The part of a zone to verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     Full,
@@ -113,7 +116,8 @@ pub(super) enum Plan {
     },
 }
 
-/// What is to be verified of a zone with so many signatures. `recorded` is what a compiled zone says of itself.
+/// Decides how much to verify in a zone with `signatures` signatures. `recorded` is the
+/// verification that a compiled zone records.
 pub(super) fn plan(
     choice: VerifyChoice,
     signatures: u64,
@@ -135,14 +139,14 @@ pub(super) fn plan(
     }
 }
 
-/// Number of signatures of a zone.
+/// Counts the signatures of a zone.
 pub(super) fn count_signatures(contents: &Contents) -> u64 {
     let sets = contents.nodes().flat_map(|node| node.rrsets());
     sets.filter(|rrset| rrset.rtype() == Rtype::RRSIG).map(|rrset| rrset.count() as u64).sum()
 }
 
 impl Builder<'_> {
-    /// Builds `contents`, of which `recorded` was verified before they were compiled.
+    /// Builds `contents`. `recorded` is the verification from before the zone was compiled.
     pub(super) fn build(
         &self,
         contents: Contents,
@@ -153,7 +157,8 @@ impl Builder<'_> {
         if self.settings.requires_dnssec && !is_made && !inspect::is_signed(&contents) {
             return Err(VersionError::NotSigned);
         }
-        // RFC 2181 §6.1. Without a SOA record no image is compiled.
+        // RFC 2181 §6.1 requires NS records at the apex. A zone without a SOA record cannot be
+        // compiled.
         if self.settings.serves_faulty() && contents.apex_rrset(Rtype::NS).is_none() {
             return Err(VersionError::NoApexNs);
         }
@@ -219,7 +224,7 @@ impl Builder<'_> {
         plan: Plan,
         before: Option<&VerifiedVersion<'_>>,
     ) -> Result<BuiltVersion, VersionError> {
-        // Before the zone is verified: what must not be served is said at once.
+        // Loads the key before verification, so that an unusable key is reported without delay.
         let zone = Nsec5Zone::of_contents(&contents);
         let prover = (self.key_files.prover)(folder, self.settings.source.path(), &zone).map_err(Box::new)?;
         let evidence = evidence(&prover, &contents, plan);
@@ -259,13 +264,14 @@ impl Builder<'_> {
         let has_signed_keys = prepared.has_signed_keys();
         let made = Some(ImageInputs { digest, verification: of_contents, has_signed_keys });
         let published = Published::online(prepared)?;
-        // The image lacks what is made when asked: by itself it is nothing to be served.
+        // Without the records that are generated online, the image must not be served.
         let record = BuildRecord { of_image: Verification::Nothing, of_contents, inputs: made };
         let warnings = faults.iter().map(fault_warning).collect();
         Ok(BuiltVersion { published, contents: kept, records, record, verified, warnings, key_digest })
     }
 
-    /// Verifies the signed part of a zone whose answers are signed online. Returns a report if the zone is served with faults.
+    /// Verifies the signed part of a zone that is signed online. Returns a report if the zone is
+    /// served with faults.
     fn verify_online(
         &self,
         contents: Contents,
@@ -302,7 +308,8 @@ impl Builder<'_> {
         let aids = VerifyInputs { evidence, ..verify_inputs(before, &tell) };
         match into_verified_with(contents, &self.options(plan), &aids) {
             Ok(verified) => Ok(VerifyOutcome::Sound(verified)),
-            // Whatever is done about faults: the publisher digested other records (RFC 8976 §4).
+            // Independent of `on-fault`: the publisher computed the digest over other records (RFC
+            // 8976 §4).
             Err(faulty) if faulty.report.wrong_digest().is_some() => Err(refused(&faulty.report, self.now)),
             Err(faulty) if self.settings.on_fault == OnFault::Warn => Ok(VerifyOutcome::Faulty(*faulty)),
             Err(faulty) if inspect::is_key_set(&faulty.contents) => Err(VersionError::OnlyKeySet),
@@ -334,7 +341,7 @@ impl Builder<'_> {
             VerifyOutcome::Unverified(_) => None,
         };
         let zone = self.settings.apex.to_string();
-        // Of keys it is said of every version, however much of it is verified.
+        // Warnings about alias keys are logged for each version, even without verification.
         let is_other = |warning: &&VerifyWarning| !matches!(warning, VerifyWarning::AliasWithoutNsec5 { .. });
         for warning in report.iter().flat_map(|report| &report.warnings).filter(is_other) {
             tracing::warn!(zone, "zone {zone}: {warning}");
@@ -343,11 +350,11 @@ impl Builder<'_> {
             VerifyOutcome::Sound(verified) => {
                 let is_signed = verified.mechanism().is_some();
                 let of_contents = if is_signed { self.verification(plan) } else { Verification::Nothing };
-                // Of an unsigned zone there is nothing to verify.
+                // An unsigned zone has nothing to verify.
                 let of_image = if is_signed { of_contents } else { Verification::Full { at: self.now } };
                 (of_image, of_contents, verified_text(plan, verified.report(), is_signed), Vec::new())
             }
-            // The next start verifies it again, and repeats the warning.
+            // The next start verifies the zone again and repeats the warning.
             VerifyOutcome::Faulty(FaultyZone { report, .. }) => {
                 let words = faults_text(plan, report);
                 (Verification::Nothing, Verification::Nothing, words, vec![fault_warning(report)])
@@ -375,19 +382,20 @@ impl Builder<'_> {
     }
 }
 
-/// A primary may sign the zone with NSEC5 later, or have signed it so before.
+/// The primary may sign the zone with NSEC5 in a later version, or may have done so in an earlier
+/// one.
 const WITHOUT_NSEC5: &str =
     "nsec5-keys are configured, and this version is not signed with NSEC5: serving it as it is";
 
-/// The record of the verification of a zone with `verify = "none"`.
+/// Description of the verification of a zone with `verify = "none"`.
 pub(super) const NOTHING_VERIFIED: &str = "nothing: verify = \"none\"";
 
-/// The first faults of a report.
+/// Returns the first three faults of a report.
 fn first_faults(report: &Report) -> Vec<String> {
     report.faults.iter().take(3).map(ToString::to_string).collect()
 }
 
-/// The warning about a version that is served with faults.
+/// Returns the warning about a version that is served with faults.
 fn fault_warning(report: &Report) -> String {
     format!(
         "verification found {}, the first: {}; serving the version nevertheless (on-fault = \"warn\")",
@@ -400,7 +408,7 @@ fn faults_text(plan: Plan, report: &Report) -> String {
     format!("{}: {}", plan_text(plan), count_faults(report.faults.len()))
 }
 
-/// Whoever breaks into a server has its keys.
+/// Warns about private key-signing keys on the server: an intruder could copy them.
 pub(super) fn warn_of_key_signers(zone: &Name, keys: &OnlineKeys) {
     for tag in keys.key_signing_tags() {
         tracing::warn!(
@@ -411,9 +419,10 @@ pub(super) fn warn_of_key_signers(zone: &Name, keys: &OnlineKeys) {
     }
 }
 
-/// What the names of a zone with NSEC5 are matched to its records by: the stored proofs, where they are of this version; a server
-/// that was given the folder once, or reads the zone before the proofs, has those of another one, and names are hashed with the
-/// key then, where they are not too many to wait for.
+/// Returns the evidence that maps the names of a zone with NSEC5 to its records. It is the stored
+/// proofs if they belong to this version. They belong to another version if the server received the
+/// directory only once, or reads the zone before the proofs; then names are hashed with the key,
+/// unless there are too many of them.
 fn evidence<'p>(prover: &'p Nsec5Prover, contents: &Contents, plan: Plan) -> Nsec5Evidence<'p> {
     let serial = contents.soa().map(|soa| soa.serial);
     let proofs = prover.proofs().filter(|proofs| Some(proofs.serial()) == serial);

@@ -1,4 +1,5 @@
-//! What a version is beside the one whose place it takes: what people are to know of that, and what the journal is to forget.
+//! Compares a version with the previous one: warnings for operators, and serials that the journal
+//! must not contain.
 
 use super::VersionError;
 use super::settings::ZoneSettings;
@@ -13,19 +14,19 @@ use nonesuch_zone::{ChangeSet, Contents, Image, load_regular};
 use std::io;
 use std::path::Path;
 
-/// What is known of the version that was published last.
+/// Summary of the last published version.
 #[derive(Clone, Debug)]
 pub(super) struct VersionSummary {
     serial: u32,
     is_signed: bool,
     keys: KeyState,
     image: Image,
-    /// RDATA of the keys that sign online; none where nothing is signed online.
+    /// RDATA of the keys that sign online; empty if no key signs online.
     online: Vec<Vec<u8>>,
 }
 
 impl VersionSummary {
-    /// Of a version that is served.
+    /// Summarizes a served version.
     pub(super) fn of(published: &Published) -> Self {
         let mut seen = Self::of_image(published.image(), published.online_keys().is_some());
         if let Some(keys) = published.online_keys() {
@@ -38,8 +39,9 @@ impl VersionSummary {
         seen
     }
 
-    /// Of a stored version. The image of a zone that `is_online`, that is signed online, shows no denial chain, perhaps no
-    /// signature, and not which of its keys sign: any that may sign data counts.
+    /// Summarizes a stored version. If the zone is signed online (`is_online`), its image contains
+    /// no denial chain, possibly no signatures, and no information about which keys sign. Therefore
+    /// each key that may sign data counts as a signing key.
     pub(super) fn of_image(image: &Image, is_online: bool) -> Self {
         let mut keys = key_state(image);
         let online = if is_online { keys.data_keys() } else { Vec::new() };
@@ -53,8 +55,8 @@ impl VersionSummary {
         SignedVersion { keys: &self.keys, data }
     }
 
-    /// Lists the faults of the step from this version to `after` at `now`. No validator holds anything of a version whose key set
-    /// has expired.
+    /// Returns the faults of a transition from this version to `after` at `now`. If the signatures
+    /// of the key set have expired, no validator has this version, and there are no faults.
     fn transition(&self, after: &Self, now: u32) -> Vec<TransitionFault> {
         let is_compared = self.is_signed && after.is_signed && !self.keys.is_expired(now);
         if !is_compared || self.keys.dnskeys.is_empty() || after.keys.dnskeys.is_empty() {
@@ -75,10 +77,11 @@ fn key_state(image: &Image) -> KeyState {
     KeyState::of_records(image.serial(), of(Rtype::DNSKEY).cloned().collect(), signatures, denial)
 }
 
-/// Lists warnings about the version `published` compared with the previous one at `now`.
+/// Returns warnings about the version `published` compared with the previous one at `now`.
 ///
 /// # Errors
-/// Where it breaks validators that hold the previous version, and the settings reject such a version.
+/// Returns an error if validators with the previous version would regard it as bogus, and the
+/// settings reject such a version.
 pub(super) fn compare_versions(
     before: Option<&VersionSummary>,
     published: &Published,
@@ -96,18 +99,18 @@ pub(super) fn compare_versions(
     Ok(warnings)
 }
 
-/// How the records of a version stand to those of the one before (RFC 1982).
+/// The change of serial and records from the previous version (RFC 1982).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SerialChange {
-    /// There is none before, as far as is known.
+    /// No previous version is known.
     NoPrevious,
-    /// Its serial is after that of the one before.
+    /// The serial is greater than the previous one.
     Increased { from: u32 },
-    /// It is the one before.
+    /// Serial and records are the same.
     Unchanged,
-    /// Other records with the same serial.
+    /// The serial is the same, but the records differ.
     Reused { serial: u32 },
-    /// Its serial is not after that of the one before.
+    /// The serial is not greater than the previous one.
     Decreased { from: u32 },
 }
 
@@ -125,7 +128,8 @@ impl SerialChange {
         }
     }
 
-    /// As [`SerialChange::of`], from the images of both versions: for zones whose records are not in memory.
+    /// Compares the images of both versions, for zones whose records are not in memory. Otherwise
+    /// like [`SerialChange::of`].
     fn of_served(before: &VersionSummary, after: &VersionSummary) -> Self {
         let (from, to) = (before.serial, after.serial);
         if from != to {
@@ -135,13 +139,13 @@ impl SerialChange {
                 Self::Decreased { from }
             };
         }
-        // Keys of a zone that is signed online change without a change of its records.
+        // If a zone is signed online, its keys can change without a change of its records.
         let has_changed =
             before.keys.dnskeys == after.keys.dnskeys && !before.image.has_octets_of(&after.image);
         if has_changed { Self::Reused { serial: from } } else { Self::Unchanged }
     }
 
-    /// The warning about `serial`, that of the later version.
+    /// Returns the warning about `serial`, the serial of the later version.
     fn warning(self, serial: u32) -> Option<String> {
         match self {
             Self::Reused { serial } => Some(format!(
@@ -154,7 +158,7 @@ impl SerialChange {
         }
     }
 
-    /// The serial under which other records may be at secondaries from now on.
+    /// Returns the serial for which secondaries may have different records from now on.
     const fn reused(self) -> Option<u32> {
         match self {
             Self::Reused { serial } | Self::Decreased { from: serial } => Some(serial),
@@ -163,15 +167,16 @@ impl SerialChange {
     }
 }
 
-/// The warning about the serial of `contents`, a version of the zone `apex`, compared with the version that is stored in the state
-/// directory `dir`. `None` where none is stored, it cannot be read, or the serial advances.
+/// Returns the warning about the serial of `contents`, a version of the zone `apex`, compared with
+/// the version in the state directory `dir`. Returns `None` if no version is stored, if it cannot
+/// be read, or if the serial increases.
 #[must_use]
 pub fn serial_warning(dir: &Path, apex: &Name, contents: &Contents) -> Option<String> {
     let stored = load_regular(&StateDirectory::version_path(dir, apex), Some(apex)).ok()?.contents;
     SerialChange::of(Some(&stored), contents).warning(contents.soa()?.serial)
 }
 
-/// What people are to know of a version that takes the place of another.
+/// Returns warnings about a version that replaces another one.
 fn warnings(before: Option<&VersionSummary>, after: &VersionSummary, relation: SerialChange) -> Vec<String> {
     let mut warnings = Vec::new();
     let relation = match before {
@@ -189,7 +194,7 @@ fn warnings(before: Option<&VersionSummary>, after: &VersionSummary, relation: S
     warnings
 }
 
-/// What is to be known of keys that have a number of zones with NSEC5, in a zone that has none.
+/// Returns warnings about keys with alias algorithm numbers in a zone without NSEC5.
 pub(super) fn alias_warnings(published: &Published) -> Vec<String> {
     let image = published.image();
     if image.nsec5_key().is_some() {
@@ -205,11 +210,12 @@ pub(super) fn alias_warnings(published: &Published) -> Vec<String> {
     said.collect()
 }
 
-/// Notes what `relation` says of serials that were published twice; tells whether it says any. Nothing that leads from one of
-/// them may stand in a journal: a secondary may have other records under that serial, and would have them for ever.
+/// Records a serial that was published with different records. Returns whether there was one. The
+/// journal must not contain changes from such a serial: a secondary may have other records with
+/// that serial, and would keep them permanently.
 ///
 /// # Errors
-/// Those of writing.
+/// Returns an error if writing fails.
 pub(super) fn note_reused(state: &StateDirectory, apex: &Name, relation: SerialChange) -> io::Result<bool> {
     let Some(serial) = relation.reused() else { return Ok(false) };
     state.update_durably(apex, |facts| {
@@ -219,7 +225,7 @@ pub(super) fn note_reused(state: &StateDirectory, apex: &Name, relation: SerialC
     Ok(true)
 }
 
-/// Whether what leads from this serial may be given to secondaries that have it.
+/// Returns whether changes from this serial may be sent to secondaries.
 pub(super) fn is_unambiguous(state: &StateDirectory, apex: &Name, from: u32) -> bool {
     state.facts(apex).reused_serial.is_none_or(|known| serial::is_before(known, from))
 }

@@ -1,54 +1,56 @@
-//! What a service tells of its zones.
+//! Events of the zones of a service.
 
 use super::ZoneSettings;
 use nonesuch_proto::Name;
 use std::sync::Arc;
 
-/// What happens to zones, for those who transfer them.
+/// Events of zones, for transfers and catalogs.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ZoneEvent {
-    /// The zone is served in this version.
+    /// A version of the zone is published.
     Published {
-        /// Its name.
+        /// Name of the zone.
         apex: Name,
-        /// Whether it was not served or kept before.
+        /// Whether the version came from a primary or a file. It is `false` for a stored version,
+        /// and for a version that differs only in its keys.
         is_new: bool,
     },
-    /// Nothing was there to load of a zone of primaries: it has the version that is served already, or none.
+    /// No stored version of a zone of primaries was loaded. The zone has the version that is
+    /// already served, or none.
     NotLoaded {
-        /// Its name.
+        /// Name of the zone.
         apex: Name,
     },
-    /// The zone is there.
+    /// The zone was added.
     Added(Arc<ZoneSettings>),
-    /// The zone has other settings.
+    /// The settings of the zone changed.
     Changed(Arc<ZoneSettings>),
-    /// The zone is gone.
+    /// The zone was removed.
     Removed {
-        /// Its name.
+        /// Name of the zone.
         apex: Name,
-        /// Whether what is kept of it stays.
+        /// Whether its stored files remain.
         is_kept: bool,
     },
-    /// The stored versions of all catalogs that the settings name are loaded, as far as there are any.
+    /// The stored versions of all configured catalogs are loaded, if they exist.
     CatalogsLoaded,
-    /// All zones of the settings were loaded, as far as there was anything to load.
+    /// All zones of the settings have been loaded, if they have a source to load from.
     Loaded,
-    /// What is kept of the members of stored catalogs was loaded.
+    /// The stored versions of the members of stored catalogs have been loaded.
     MembersLoaded,
-    /// The settings were reloaded: templates may be others.
+    /// The settings were reloaded; templates may have changed.
     Reloaded,
-    /// Nothing will happen any more.
+    /// The service has stopped. No events follow.
     Stopped,
 }
 
-/// How the zones of the settings came up.
+/// Number of zones by their state after startup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartupSummary {
     /// Zones that are served.
     pub serving: usize,
-    /// Zones of primaries that wait for their first transfer.
+    /// Zones that are not ready or have expired, and wait for a transfer.
     pub waiting: usize,
     /// Zones that could not be loaded.
     pub failed: usize,

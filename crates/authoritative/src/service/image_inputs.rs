@@ -1,8 +1,10 @@
-//! The inputs of the image of a zone that is signed online: the image is mapped after a restart where they are the same.
+//! Inputs of the image of a zone that is signed online. After a restart, the server maps the image
+//! if the inputs are the same.
 //!
-//! Such an image depends on the records of the zone, which stand behind it, on the mechanism, and on the DNSKEY records of the
-//! key directory, which are published where the zone has none. It has no signature of private keys but those that came with the
-//! zone: those keys are loaded at each start, and are no part of the digest.
+//! Such an image depends on the records of the zone, which follow the image in the file, on the
+//! denial mechanism, and on the DNSKEY records in the key directory, which are published if the
+//! zone has none. It contains only signatures that came with the zone. The digest does not include
+//! private keys, because they are loaded at each start.
 
 use super::SigningKeys;
 use nonesuch_crypto::tables_digest;
@@ -11,20 +13,20 @@ use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_zone::Verification;
 use serde::{Deserialize, Serialize};
 
-/// The inputs of an image.
+/// Inputs of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct ImageInputs {
-    /// A digest of mechanism and key records ([`inputs_digest`]).
+    /// Digest of the denial mechanism and the key records ([`inputs_digest`]).
     pub(super) digest: String,
-    /// How much of the zone was verified.
+    /// Extent of the verification of the zone.
     #[serde(with = "VerificationForm")]
     pub(super) verification: Verification,
-    /// Whether the zone's DNSKEY RRset came with signatures.
+    /// Whether the DNSKEY RRset of the zone came with signatures.
     pub(super) has_signed_keys: bool,
 }
 
-/// The form of [`Verification`] in files.
+/// The serialized form of [`Verification`].
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Verification", rename_all = "kebab-case")]
 enum VerificationForm {
@@ -34,8 +36,9 @@ enum VerificationForm {
     OtherTables { at: u32 },
 }
 
-/// A digest of the inputs of an image other than the zone: the mechanism, the public records of all published keys, the keys whose
-/// CDS records are published, and the tables of algorithms that the zone was verified with.
+/// Returns a digest of all inputs of an image except the zone: the mechanism, the public records of
+/// all published keys, the keys whose CDS records are published, and the tables of algorithms that
+/// verified the zone.
 pub(super) fn inputs_digest(mechanism: Mechanism, keys: &SigningKeys) -> String {
     let mut rdatas: Vec<&[u8]> = keys.records.iter().map(KeyRecord::rdata).collect();
     rdatas.sort_unstable();
@@ -54,7 +57,8 @@ pub(super) fn inputs_digest(mechanism: Mechanism, keys: &SigningKeys) -> String 
     hasher.finalize().to_hex().to_string()
 }
 
-/// As [`inputs_digest`], and of the keys that sign. Their image is the same whichever of the published keys sign.
+/// Returns a digest of the same inputs and of the signing keys. The image itself does not depend on
+/// which of the published keys sign.
 pub(super) fn signers_digest(mechanism: Mechanism, keys: &SigningKeys) -> String {
     let mut signers: Vec<Vec<u8>> =
         keys.pairs.iter().map(|pair| KeyRecord::of(pair).rdata().to_vec()).collect();
@@ -71,7 +75,7 @@ pub(super) fn signers_digest(mechanism: Mechanism, keys: &SigningKeys) -> String
 mod tests {
     use super::*;
 
-    /// Older notes have a digest without the tables, and so mean nothing.
+    /// A digest of an earlier version lacks the tables, and therefore never matches.
     #[test]
     fn digests_depend_on_the_tables_of_algorithms() {
         let mechanism = Mechanism::Compact.to_string();

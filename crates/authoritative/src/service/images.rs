@@ -1,7 +1,8 @@
-//! Versions of a zone from image files, which are served without verifying the zone again.
+//! Serves versions of a zone from image files without verifying the zone again.
 //!
-//! The image of a zone that is signed online depends on its keys too: those are stored beside it ([`ImageInputs`]). The image of a zone
-//! with NSEC5 depends on the zone alone: its VRF key and proofs are loaded each time, and must fit.
+//! The image of a zone that is signed online also depends on its keys, which are recorded in the
+//! state file ([`ImageInputs`]). The image of a zone with NSEC5 depends only on the zone: its VRF
+//! key and proofs are loaded each time, and must match.
 
 use super::build::{NOTHING_VERIFIED, warn_of_key_signers};
 use super::image_inputs::{ImageInputs, inputs_digest, signers_digest};
@@ -18,43 +19,45 @@ use nonesuch_zone::{Contents, ImageFile, Verification, load_regular, open_compil
 use std::path::Path;
 use std::sync::Arc;
 
-/// Takes versions of a zone from image files.
+/// Reads versions of a zone from image files.
 pub(super) struct ImageReader<'r> {
     pub(super) settings: &'r ZoneSettings,
     pub(super) key_files: &'r KeyFiles,
-    /// As [`Version::origin`].
+    /// Fingerprints of the source files, as in [`Version::origin`].
     pub(super) origin: &'r [Fingerprint],
-    /// The inputs of the image of a zone that is signed online; `None` where they are not known.
+    /// Inputs of the image of a zone that is signed online; `None` if they are not known.
     pub(super) inputs: Option<ImageInputs>,
-    /// The time at which signatures must be valid, in seconds since 1970 modulo 2^32.
+    /// Time at which signatures must be valid, in seconds since 1970 modulo 2^32.
     pub(super) now: u32,
-    /// The time at which the times in key files are read; `None` ignores them.
+    /// Time at which timing metadata in key files is evaluated; `None` ignores the metadata.
     pub(super) key_time: Option<u32>,
 }
 
-/// An image that is served as it is.
+/// An image that is ready to be served.
 struct Image {
     published: Published,
-    /// As [`Version::key_digest`].
+    /// Digest of the signing keys, as in [`Version::key_digest`].
     key_digest: Option<String>,
 }
 
 impl ImageReader<'_> {
-    /// Whether an image may be served as its file has it. With `verify = "full"` the record of the file does not count, and of a zone
-    /// that is signed online the inputs must be known.
+    /// Returns whether the settings permit serving an image without verification. With `verify =
+    /// "full"`, the record in the file is ignored; for a zone that is signed online, the inputs of
+    /// the image must be known.
     pub(super) fn relies_on_files(&self) -> bool {
         let is_unknown =
             matches!(self.settings.signing_mode, SigningMode::Online(_)) && self.inputs.is_none();
         self.settings.verify != VerifyChoice::Full && !is_unknown
     }
 
-    /// Maps the image that the file at `path` begins with; `None` where the zone must be verified or compiled again.
+    /// Maps the image at the start of the file at `path`. Returns `None` if the zone must be
+    /// verified or compiled again.
     pub(super) fn open(&self, path: &Path) -> Result<Option<Version>, VersionError> {
         let file = if self.relies_on_files() { open_image(path)? } else { None };
         file.map_or(Ok(None), |file| self.read(file, path))
     }
 
-    /// As [`open`](Self::open), of the file at `path` that is mapped already.
+    /// Publishes the mapped image of the file at `path`, as [`open`](Self::open) does.
     pub(super) fn read(&self, file: ImageFile, path: &Path) -> Result<Option<Version>, VersionError> {
         let settings = self.settings;
         if file.image().apex() != settings.apex.view() {
@@ -87,7 +90,7 @@ impl ImageReader<'_> {
         }))
     }
 
-    /// When the signatures of the zone of `file` were verified.
+    /// Returns the time at which the signatures of the zone were verified.
     fn verified_at(&self, file: &ImageFile) -> Option<u32> {
         let recorded =
             self.inputs.as_ref().map_or_else(|| file.record().verification, |inputs| inputs.verification);
@@ -135,8 +138,8 @@ impl ImageReader<'_> {
         Ok(published.ok().map(|published| Image { published, key_digest: None }))
     }
 
-    /// The image of a zone that is signed online, where its inputs were the same mechanism and key records. The private keys are
-    /// loaded, and must fit, each time.
+    /// Publishes the image of a zone that is signed online, if its inputs have the same mechanism
+    /// and key records. The private keys are loaded each time, and must match.
     fn publish_online(
         &self,
         file: ImageFile,
@@ -160,7 +163,8 @@ impl ImageReader<'_> {
     }
 }
 
-/// Number of records of a zone; where they are not read, from the directory of the compiled zone.
+/// Returns the number of records of a zone. If the records are not in memory, reads the number from
+/// the index of the compiled zone.
 fn count_records(contents: Option<&Contents>, path: &Path) -> Option<u64> {
     match contents {
         Some(contents) => Some(contents.record_count()),

@@ -1,5 +1,6 @@
-//! What the server does when a time in a key file passes: the zone is published again, with the keys that are
-//! active then. So it is where a reload, or a look after the clock was set back, finds other keys than those that sign.
+//! Handles the timing metadata in key files: when a key changes its role, the server publishes the
+//! zone again with the keys that are then active. The same happens if a reload, or a check after
+//! the clock was set back, finds keys that differ from the signing ones.
 
 use super::Service;
 use super::activity::lock;
@@ -10,22 +11,22 @@ use nonesuch_zone::Contents;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The time of no event.
+/// A time that means no event.
 pub(super) const NEVER: u32 = u32::MAX;
-/// Seconds until the keys are read again where the version with them could not be published.
+/// Seconds until the keys are read again after a failed publication.
 const RETRY: u32 = 60;
 
 impl Service {
-    /// Whether a time in the key files of a zone has passed, or the clock was set back, since [`apply_key_times`](Self::apply_key_times)
-    /// looked. Cheap however many zones there are.
+    /// Returns whether a key event has occurred, or the clock was set back, since the last call of
+    /// [`apply_key_times`](Self::apply_key_times). The cost does not depend on the number of zones.
     #[must_use]
     pub fn is_key_event_due(&self) -> bool {
         let now = self.now();
         self.next_key_event.load(Relaxed) <= now || now < self.keys_seen_at.load(Relaxed)
     }
 
-    /// Publishes those zones again in whose key files a time has passed. Where the clock was set back, those whose keys are others at
-    /// this time.
+    /// Publishes again the zones with a key event in the past. If the clock was set back, publishes
+    /// again the zones whose active keys now differ.
     pub fn apply_key_times(&self) {
         let now = self.now();
         let is_back = now < self.keys_seen_at.swap(now, Relaxed);
@@ -46,13 +47,13 @@ impl Service {
         self.for_each(&zones, |zone| {
             let name = zone.apex.to_string();
             tracing::info!(zone = name, "zone {name}: {reason}: reading the keys");
-            // The log and the status of the zone have the outcome.
+            // The log and the status of the zone contain the result.
             drop(self.reload_one(zone, false));
         });
     }
 
-    /// Notes when a time in the key files of a zone passes next, before the keys are read; returns whether one has passed since this
-    /// was noted last.
+    /// Records the next key event of a zone; to be called before the keys are read. Returns whether
+    /// the previously recorded event has occurred.
     pub(super) fn note_key_event(&self, zone: &Zone) -> bool {
         let (settings, now) = (zone.settings(), self.now());
         let next = match &settings.signing_mode {
@@ -63,12 +64,14 @@ impl Service {
             _ => None,
         };
         let before = std::mem::replace(&mut lock(&zone.runtime).key_event, next);
-        // After the zone has it: `apply_key_times` forgets the time, and then asks the zones.
+        // Only after the zone has its event: `apply_key_times` first resets the time, and then
+        // reads the zones.
         self.next_key_event.fetch_min(next.unwrap_or(NEVER), Relaxed);
         before.is_some_and(|time| time <= now)
     }
 
-    /// Has the keys of a zone read again in a while, since the version with them was not published.
+    /// Schedules another attempt to read the keys of a zone, because the version with them was not
+    /// published.
     pub(super) fn retry_key_event(&self, zone: &Zone) {
         let time = self.now().saturating_add(RETRY);
         let mut facts = lock(&zone.runtime);
@@ -77,7 +80,8 @@ impl Service {
         self.next_key_event.fetch_min(time, Relaxed);
     }
 
-    /// Whether a zone is signed online by other keys than its key files have at this time, or these cannot be read.
+    /// Returns whether the current keys in the key files differ from those that sign the zone
+    /// online, or cannot be read.
     pub(super) fn have_keys_changed(&self, zone: &Zone) -> bool {
         let settings = zone.settings();
         let SigningMode::Online(signing) = &settings.signing_mode else { return false };
@@ -86,7 +90,7 @@ impl Service {
         found.map_or(true, |found| signers_digest(signing.mechanism, &found) != served)
     }
 
-    /// The records of a zone that is in no file, to be published with other keys.
+    /// Returns the records of a zone that has no file, for publication with other keys.
     pub(super) fn held_contents(zone: &Zone) -> Option<Contents> {
         let is_file = matches!(zone.settings().source, ZoneSource::File(_));
         let contents = lock(&zone.runtime).contents.clone().filter(|_| !is_file);

@@ -1,4 +1,4 @@
-//! Loading zones: from their files where these have changed, else what was published last.
+//! Loads zones: from their files if these have changed, otherwise from the stored version.
 
 use super::activity::{Activity, ActivityKind, lock};
 use super::preloaded::{PreloadedContents, PreloadedZone};
@@ -14,15 +14,16 @@ use nonesuch_zone::load_regular;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Octets of an image from which on what its loading has freed is given back at once.
+/// Minimum size of an image, in bytes, for which memory freed by loading is returned to the system
+/// immediately.
 const LARGE: usize = 64 << 20;
-/// Times that a file is read again which changes meanwhile.
+/// Maximum number of attempts to read a file that changes while it is read.
 const ATTEMPTS: usize = 3;
-/// Warnings of one file that are said.
+/// Maximum number of logged warnings for one file.
 const MOST_WARNINGS: usize = 10;
 
 impl Service {
-    /// Loads a zone when it comes up: its file, else what was published last.
+    /// Loads a zone for the first time: from its file, otherwise from the stored version.
     pub(super) fn load_first(&self, zone: &Arc<Zone>) {
         let _one = self.lock_zone(zone);
         if !self.has(zone) {
@@ -48,7 +49,7 @@ impl Service {
         }
     }
 
-    /// Loads zones when they come up, some side by side.
+    /// Loads zones for the first time, several concurrently.
     pub(super) fn load_all(&self, zones: &[Arc<Zone>]) {
         self.for_each(zones, |zone| self.load_first(zone));
         if !zones.is_empty() {
@@ -56,8 +57,8 @@ impl Service {
         }
     }
 
-    /// Looks whether there is another version of a zone, and publishes it. `opened`: what was read of its file a moment ago.
-    /// `is_forced`: even where it is the same one.
+    /// Publishes the current version of a zone if it has changed. `opened` is the file if it was
+    /// just read. With `is_forced`, publishes an unchanged version too.
     pub(super) fn load_version(
         &self,
         zone: &Zone,
@@ -80,7 +81,8 @@ impl Service {
             (ZoneSource::Stream(name), _) => Err(VersionError::ReadOnce(name.clone())),
             (ZoneSource::Primaries | ZoneSource::Producer, _) => {
                 let is_there = lock(&zone.runtime).served.is_some();
-                // If the served version is not stored, the stored one is older and must not replace it.
+                // If the served version is not stored, the stored one is older and must not replace
+                // it.
                 match self.store_version(zone) {
                     Err(error) if is_forced => return Err(error),
                     Ok(()) | Err(_) => {}
@@ -108,7 +110,7 @@ impl Service {
         let facts = lock(&zone.runtime);
         let (is_same, is_unstored) = (facts.origin == origin, facts.unstored.is_some());
         drop(facts);
-        // One that could not be stored is loaded again: there may be room by now.
+        // A version that could not be stored is loaded again, because space may be available now.
         if is_same && !is_forced && !is_unstored {
             return Ok(Update::Unchanged);
         }
@@ -117,7 +119,7 @@ impl Service {
         {
             return Ok(Update::Published);
         }
-        // Where the file has changed since, it is read again.
+        // If the file has changed since then, it is read again.
         let mut opened = opened.filter(|opened| opened.fingerprint.as_ref() == origin.first());
         for _ in 0..ATTEMPTS {
             activity.phase("read");
@@ -127,7 +129,7 @@ impl Service {
                 }
                 Some(PreloadedContents::Zone(loaded)) => (None, Some(loaded)),
                 None => match self.take_image(zone, path, &settings, &origin) {
-                    // Where there is no room for a copy of it, it is read into memory.
+                    // If there is no space for a copy, the file is read into memory.
                     Err(error @ VersionError::Store { .. })
                         if self.has_nothing_stored(zone) && !error.is_in_the_way() =>
                     {
@@ -172,7 +174,7 @@ impl Service {
     }
 }
 
-/// What tells that the files of a zone are those that they were.
+/// Returns fingerprints of the files of a zone: the zone file and the key directory.
 fn fingerprints(path: &Path, settings: &ZoneSettings) -> Result<Vec<Fingerprint>, VersionError> {
     let keys = match &settings.signing_mode {
         SigningMode::Online(OnlineSigning { keys, .. }) | SigningMode::Nsec5 { keys } => Some(keys.as_path()),

@@ -1,5 +1,5 @@
-//! What is kept of a zone in the state folder: the image that it is answered from, and behind it its records, so that it is
-//! mapped after a restart.
+//! Stores versions in the state directory: the image, followed by the records. After a restart, the
+//! server maps the image.
 
 use super::activity::{Activity, lock};
 use super::build::{BuildRecord, BuiltVersion};
@@ -20,7 +20,7 @@ use std::fs::File;
 use std::path::Path;
 
 impl Service {
-    /// Writes a version into the state folder.
+    /// Writes a version to the state directory.
     pub(super) fn persist(
         &self,
         zone: &Zone,
@@ -55,11 +55,11 @@ impl Service {
         noted.map_err(failed)
     }
 
-    /// Stores the version of a zone that is served from memory alone, since storing it failed at publication. Waits for a running
-    /// publication of the zone.
+    /// Stores the version of a zone that is served only from memory, because storing it failed at
+    /// publication. Waits for a publication of the zone in progress.
     ///
     /// # Errors
-    /// Those of writing: it is served from memory on.
+    /// Returns an error if writing fails; the version is still served from memory.
     pub fn store(&self, apex: &Name) -> Result<(), VersionError> {
         let Some(zone) = self.zone(apex).filter(|zone| lock(&zone.runtime).unstored.is_some()) else {
             return Ok(());
@@ -68,7 +68,8 @@ impl Service {
         self.store_version(&zone)
     }
 
-    /// As [`store`](Self::store); the caller holds the zone's [`Working`](super::zone_lock::ZoneLockGuard).
+    /// Stores the version as [`store`](Self::store) does. The caller holds the zone's
+    /// [`ZoneLockGuard`](super::zone_lock::ZoneLockGuard).
     pub(super) fn store_version(&self, zone: &Zone) -> Result<(), VersionError> {
         let facts = lock(&zone.runtime);
         let unstored = facts.unstored.as_ref().map(|unstored| unstored.record.clone());
@@ -82,7 +83,8 @@ impl Service {
         Ok(())
     }
 
-    /// Maps the image that the file at `path` begins with, which is open; `None` where it is none that may be served as it is.
+    /// Publishes the mapped image of the file at `path`. Returns `None` if the zone must be
+    /// verified or compiled again.
     pub(super) fn serve_image(
         &self,
         zone: &Zone,
@@ -103,8 +105,9 @@ impl Service {
         Ok(Some(version))
     }
 
-    /// Takes the image that the file at `path` begins with. With a state folder it is copied there, and the copy alone is mapped, since
-    /// whoever writes into a file that is mapped ends the server. `None` where it is none that may be served as it is.
+    /// Publishes the image at the start of the file at `path`. With a state directory, the server
+    /// copies the file there and maps only the copy, because a process that changes a mapped file
+    /// would crash the server. Returns `None` if the zone must be verified or compiled again.
     pub(super) fn take_image(
         &self,
         zone: &Zone,
@@ -159,14 +162,14 @@ impl Service {
         compare::compare_versions(seen, &version.published, relation, settings, self.now())
     }
 
-    /// Notes what the version that is kept was read from.
+    /// Records the files that the stored version was read from.
     pub(super) fn note_origin(&self, zone: &Zone, origin: &[Fingerprint]) -> Result<(), VersionError> {
         let Some(state) = &self.state else { return Ok(()) };
         let failed = |source| VersionError::Store { path: state.path(&zone.apex, STATE), source };
         state.note_image(&zone.apex, |facts| facts.origin = origin.to_vec()).map_err(failed)
     }
 
-    /// Serves what the state folder has of a zone; tells whether it does.
+    /// Serves the stored version of a zone. Returns whether it is served.
     pub(super) fn serve_stored(&self, zone: &Zone, activity: &Activity) -> bool {
         let settings = zone.settings();
         let is_served = self.serve_stored_as(zone, &settings, &[], activity);
@@ -209,7 +212,7 @@ impl Service {
             Ok(version) => self.serve(zone, Version { is_new: false, ..version }),
             Err(error) => {
                 let name = zone.apex.to_string();
-                // What is wrong with a file of its own is nothing that the operator has to mend.
+                // The operator cannot repair a file that the server wrote.
                 let rest = match &error {
                     VersionError::Load(_) | VersionError::Image(_) => {
                         "; what was kept is the server's own: it has the zone anew, and nothing else need be done"
@@ -234,7 +237,7 @@ impl Service {
         let loaded = load_regular(path, Some(&zone.apex))?;
         let builder = self.builder(settings, activity, now);
         let built = builder.build(loaded.contents, loaded.verification, None)?;
-        // The next start is to map it. Where everything is verified each time, none is.
+        // Stored so that the next start can map it. With `verify = "full"`, images are not mapped.
         if settings.verify != VerifyChoice::Full
             && let Err(error) = self.persist(zone, &built, origin)
         {
@@ -244,8 +247,8 @@ impl Service {
         Ok(Version::of(built, settings, origin.to_vec()))
     }
 
-    /// A reader of images of a zone, for signatures that are valid at `now`. `inputs`: those of the image, where it is signed online and
-    /// they are known.
+    /// Returns a reader of images of a zone; signatures must be valid at `now`. `inputs` contains
+    /// the inputs of the image if the zone is signed online and they are known.
     fn image_reader<'r>(
         &'r self,
         settings: &'r ZoneSettings,
@@ -258,7 +261,7 @@ impl Service {
     }
 }
 
-/// When a version that is kept was verified, in seconds since 1970 modulo 2^32.
+/// Returns the time at which a stored version was verified, in seconds since 1970 modulo 2^32.
 fn verified_at(path: &Path) -> Option<u32> {
     let of_image = open_image(path).ok().flatten().map(|file| file.record().verification);
     let of_contents = || load_regular(path, None).ok().and_then(|loaded| loaded.verification);
@@ -270,8 +273,9 @@ fn verified_at(path: &Path) -> Option<u32> {
     }
 }
 
-/// What has become of its signatures since, or of the clock, does not take a kept zone away: an answer that nobody can validate is
-/// still one for those who do not.
+/// Logs that a stored zone is served with signatures that are not valid at the current time.
+/// Expired signatures or a changed clock do not prevent serving: clients without validation can
+/// still use the answers.
 fn log_outdated(zone: &Zone) {
     let name = zone.apex.to_string();
     tracing::error!(

@@ -1,4 +1,5 @@
-//! A file that is read before anybody knows which zone it has: that of a server of one zone, whose name nobody gave.
+//! A file that is read before the name of its zone is known. `nonesuch serve FILE` uses it if no
+//! name is given.
 
 use super::activity::ActivityKind;
 use super::state::Fingerprint;
@@ -10,14 +11,14 @@ use nonesuch_zone::{ImageFile, LoadedZone};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug)]
 pub(super) enum PreloadedContents {
     Image(Box<ImageFile>),
     Zone(LoadedZone),
 }
 
-/// What was read of a file, and what tells whether that has changed meanwhile.
+/// A file that was read, with a fingerprint that shows whether it changed in the meantime.
 #[derive(Debug)]
 pub struct PreloadedZone {
     pub(super) contents: PreloadedContents,
@@ -25,16 +26,17 @@ pub struct PreloadedZone {
 }
 
 impl PreloadedZone {
-    /// Has `map` map the image that the file at `path` begins with, and `read` read the file where it returns none.
+    /// Calls `map` to map the image at the start of the file at `path`. If it returns `None`, calls
+    /// `read` to read the file.
     ///
     /// # Errors
-    /// Those of both.
+    /// Returns the error of `map` or `read`.
     pub fn file<E>(
         path: &Path,
         map: impl FnOnce() -> Result<Option<ImageFile>, E>,
         read: impl FnOnce() -> Result<LoadedZone, E>,
     ) -> Result<Self, E> {
-        // What cannot be looked at cannot be read either, and that is said then.
+        // If this fails, `map` or `read` also fails and reports the error.
         let fingerprint = Fingerprint::of(path).ok();
         let found = match map()? {
             Some(image) => PreloadedContents::Image(Box::new(image)),
@@ -43,13 +45,13 @@ impl PreloadedZone {
         Ok(Self { contents: found, fingerprint })
     }
 
-    /// What came from a stream, which nobody can read again.
+    /// Creates it from a stream, which cannot be read again.
     #[must_use]
     pub const fn stream(loaded: LoadedZone) -> Self {
         Self { contents: PreloadedContents::Zone(loaded), fingerprint: None }
     }
 
-    /// The zone's name.
+    /// Returns the name of the zone.
     #[must_use]
     pub fn apex(&self) -> Name {
         match &self.contents {
@@ -60,11 +62,11 @@ impl PreloadedZone {
 }
 
 impl Service {
-    /// Loads the one zone of the settings of what was read of its file, in this thread; takes the place of
-    /// [`begin`](Self::begin).
+    /// Loads the only zone of the settings from its preloaded file, in the calling thread. Call
+    /// this instead of [`begin`](Self::begin).
     ///
     /// # Errors
-    /// Why it is refused; that is not logged, since nothing is served then.
+    /// Returns the reason why the zone is rejected. It is not logged, because nothing is served.
     pub fn begin_preloaded(&self, opened: PreloadedZone) -> Result<(), VersionError> {
         let loaded = match self.all().as_slice() {
             [zone] => self.load_preloaded(zone, opened),
@@ -84,7 +86,7 @@ impl Service {
         self.note_key_event(zone);
         let loaded = self.load_version(zone, Some(opened), false, &activity);
         if is_read {
-            // What reading and compiling have freed is a multiple of the image.
+            // Reading and compiling free several times the size of the image.
             release_free_memory();
         }
         loaded

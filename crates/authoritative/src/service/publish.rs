@@ -1,4 +1,5 @@
-//! Publishing a version of a zone: verified, compiled, kept, noted in the journal, swapped in, told.
+//! Publishes a version of a zone: verifies, compiles, stores, adds it to the journal, replaces the
+//! previous version and notifies secondaries.
 
 use super::activity::{Activity, lock};
 use super::build::{Builder, BuiltVersion, VerifiedVersion};
@@ -18,56 +19,60 @@ use nonesuch_zone::{ChangeSet, Contents, Journal, Verification, load_regular};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Findings of the semantic checks that are logged of one version, of each kind.
+/// Maximum number of logged findings of the semantic checks for one version, for each kind of
+/// finding.
 pub const SEMANTIC_KIND: usize = 3;
-/// Findings of the semantic checks that are logged of one version, of all kinds together.
+/// Maximum number of logged findings of the semantic checks for one version, for all kinds
+/// together.
 pub const SEMANTIC_LINES: usize = 20;
 
-/// The records of a zone on their way to being published.
+/// Records of a zone that are to be published.
 pub(super) struct Candidate<'c> {
     pub(super) contents: Contents,
-    /// What was verified of them when they were compiled, where they were.
+    /// Verification that a compiled zone records.
     pub(super) recorded: Option<Verification>,
-    /// The steps that led to them from the previous version, where they are known.
+    /// Changes that lead from the previous version to these records, if known.
     pub(super) steps: &'c [ChangeSet],
-    /// Those of the files that they were read from.
+    /// Fingerprints of the files from which the records were read.
     pub(super) origin: Vec<Fingerprint>,
-    /// As [`Version::is_new`].
+    /// Origin of the version, as in [`Version::is_new`].
     pub(super) is_new: bool,
 }
 
 impl Candidate<'_> {
-    /// Records that came from a primary or a file, of which nothing else is known.
+    /// Creates a candidate from records of a primary or a file, without further information.
     pub(super) const fn new(contents: Contents) -> Self {
         Self { contents, recorded: None, steps: &[], origin: Vec::new(), is_new: true }
     }
 }
 
-/// A version of a zone on its way to being served.
+/// A version of a zone that is ready to be served.
 pub(super) struct Version {
     pub(super) published: Published,
     pub(super) contents: Option<Arc<Contents>>,
     pub(super) records: Option<u64>,
     pub(super) verified: String,
-    /// When its signatures were verified.
+    /// Time at which its signatures were verified.
     pub(super) verified_at: Option<u32>,
     pub(super) origin: Vec<Fingerprint>,
-    /// What is odd about it, beside the one before.
+    /// Warnings about this version and its differences from the previous one.
     pub(super) warnings: Vec<String>,
-    /// Number of findings of the semantic checks; `None` where the records were not checked.
+    /// Number of findings of the semantic checks; `None` if the records were not checked.
     pub(super) findings: Option<usize>,
-    /// Whether it came from a primary or a file: what is kept tells nothing of how old it is.
+    /// Whether the version came from a primary or a file. A stored version does not show how old it
+    /// is.
     pub(super) is_new: bool,
-    /// The digest of the keys that sign it online ([`signers_digest`](super::image_inputs::signers_digest)).
+    /// Digest of the keys that sign the version online
+    /// ([`signers_digest`](super::image_inputs::signers_digest)).
     pub(super) key_digest: Option<String>,
-    /// Why it is not in the state folder, where it is to be there.
+    /// The reason why the version is not in the state directory, if it should be there.
     pub(super) unstored: Option<UnstoredVersion>,
 }
 
-/// The version that was published last.
+/// The last published version.
 pub(super) struct LastVersion {
     pub(super) contents: Arc<Contents>,
-    /// As [`Version::verified_at`].
+    /// Time of verification, as in [`Version::verified_at`].
     pub(super) verified_at: Option<u32>,
 }
 
@@ -96,7 +101,7 @@ impl Version {
 }
 
 impl Service {
-    /// Verifies, compiles, keeps and serves `candidate`; returns its serial.
+    /// Verifies, compiles, stores and serves `candidate`. Returns its serial.
     pub(super) fn publish_contents(
         &self,
         zone: &Zone,
@@ -127,8 +132,10 @@ impl Service {
         let serial = built.published.image().serial();
         let unstored = match stored {
             Ok(()) => None,
-            // A zone from primaries is served from memory. Otherwise each retry would transfer the whole zone again, and the zone would
-            // expire although its primaries answer. Without a stored version, no restart can bring an older one back.
+            // A zone from primaries is served from memory. Otherwise each retry would transfer the
+            // complete zone again, and the zone would expire although its primaries respond. Other
+            // zones are served from memory if no version is stored, because then a restart cannot
+            // serve an older version.
             Err(error) if is_from_primaries || has_nothing_stored && !error.is_in_the_way() => {
                 let name = zone.apex.to_string();
                 tracing::error!(
@@ -153,7 +160,8 @@ impl Service {
         if self.serve(zone, version) { Ok(serial) } else { Err(VersionError::Unknown) }
     }
 
-    /// Whether no version of a zone is stored: a restart serves no older one than is served now.
+    /// Returns whether no version of a zone is stored, so that a restart cannot serve an older
+    /// version than the current one.
     pub(super) fn has_nothing_stored(&self, zone: &Zone) -> bool {
         let facts = lock(&zone.runtime);
         let is_served_from_disk = facts.served.is_some() && facts.unstored.is_none();
@@ -161,7 +169,8 @@ impl Service {
         !is_served_from_disk && self.state.as_ref().is_none_or(|state| !state.has(&zone.apex, ZONE))
     }
 
-    /// What a zone with these settings is built by, with signatures that are valid at `now` and the keys of the present.
+    /// Returns a builder for a zone with these settings. Signatures must be valid at `now`; keys
+    /// are those of the current time.
     pub(super) fn builder<'b>(
         &'b self,
         settings: &'b ZoneSettings,
@@ -173,19 +182,19 @@ impl Service {
         Builder { settings, key_files: &self.key_files, activity, now, key_time, keeps_contents }
     }
 
-    /// What was published of a zone last, as far as people are warned by it.
+    /// Returns a summary of the last published version, for warnings about differences.
     pub(super) fn previous_version(&self, zone: &Zone) -> Option<VersionSummary> {
         if let Some(served) = &lock(&zone.runtime).served {
             return Some(VersionSummary::of(served.published()));
         }
         let state = self.state.as_ref().filter(|state| state.has(&zone.apex, ZONE))?;
-        // Where what is kept cannot be read, there is nothing to compare.
+        // If the stored version cannot be read, there is nothing to compare.
         let file = open_image(&state.path(&zone.apex, ZONE)).ok().flatten()?;
         Some(VersionSummary::of_image(file.image(), state.image_inputs(&zone.apex).is_some()))
     }
 
-    /// The version that was published last, where it is of use for the next one: what has not changed need not be verified
-    /// again, and what has goes into the journal.
+    /// Returns the last published version if the next one needs it: unchanged parts need no new
+    /// verification, and changes are written to the journal.
     pub(super) fn last_version(&self, zone: &Zone, settings: &ZoneSettings) -> Option<LastVersion> {
         let facts = lock(&zone.runtime);
         if let Some(contents) = facts.contents.clone() {
@@ -202,7 +211,7 @@ impl Service {
             }
         };
         let state = self.state.as_ref().filter(|_| for_verifying || settings.holds_contents())?;
-        // What was kept is of use, and no more: where it cannot be read, more is verified.
+        // The stored version is optional. If it cannot be read, the server verifies more.
         let loaded = load_regular(&state.path(&zone.apex, ZONE), Some(&zone.apex)).ok()?;
         let verified_at = match loaded.verification {
             Some(Verification::Full { at }) => Some(at),
@@ -211,8 +220,8 @@ impl Service {
         Some(LastVersion { contents: Arc::new(loaded.contents), verified_at })
     }
 
-    /// Takes out of the journal what does not lead to a version that is about to be kept, where its serial is one that was
-    /// published before. Done first: a stop in between leaves larger transfers, and nothing that leads astray.
+    /// Clears the journal before a version is stored whose serial was published before. Clearing is
+    /// the first step: a crash between the steps causes larger transfers, but no wrong ones.
     pub(super) fn empty_journal(
         &self,
         zone: &Zone,
@@ -230,9 +239,9 @@ impl Service {
         Ok(())
     }
 
-    /// Notes what differs from the version of before in the journal that incremental transfers are made of: one entry for
-    /// each step, so that whoever has a version in between is given what follows it. A journal that cannot be written makes
-    /// transfers larger, and nothing else.
+    /// Adds the changes from the previous version to the journal, one entry for each step, so that
+    /// a secondary with an intermediate version receives the later changes. If the journal cannot
+    /// be written, transfers become larger; nothing else changes.
     pub(super) fn add_to_journal(
         &self,
         zone: &Zone,
@@ -263,8 +272,8 @@ impl Service {
         }
     }
 
-    /// The journal of a zone that is transferred. What does not lead to the version with the serial `to` is taken out: that was
-    /// kept without a word in the journal.
+    /// Returns the journal of a zone that is transferred. Clears a journal that does not end at
+    /// serial `to`; this happens if a version was stored without a journal entry.
     fn journal(&self, zone: &Zone, settings: &ZoneSettings, to: Option<u32>) -> Option<Arc<Journal>> {
         let state = self.state.as_ref()?;
         let is_wanted = settings.holds_contents()
@@ -273,7 +282,8 @@ impl Service {
         let mut journal = lock(&zone.runtime).journal.take().filter(|_| is_wanted);
         if is_wanted && journal.is_none() {
             let path = state.path(&zone.apex, JOURNAL);
-            // Not with the facts held: others ask for them, and the disk may be slow.
+            // Not while the runtime state is locked: other threads need it, and the disk may be
+            // slow.
             let taken = [JOURNAL, JOURNAL_PART].into_iter().find(|suffix| !state.is_free(&zone.apex, suffix));
             if let Some(suffix) = taken {
                 let name = zone.apex.to_string();
@@ -305,7 +315,7 @@ impl Service {
         journal
     }
 
-    /// Swaps a version in; tells whether the zone is still there to be served.
+    /// Replaces the served version. Returns `false` if the zone was removed.
     pub(super) fn serve(&self, zone: &Zone, mut version: Version) -> bool {
         let settings = zone.settings();
         version.warnings.extend(compare::alias_warnings(&version.published));
@@ -317,7 +327,8 @@ impl Service {
         if facts.is_removed {
             return false;
         }
-        // Decided before the zone is served. Later the state machine of the transfers decides, not the stored timers.
+        // Decided before the zone is served. Afterwards the state machine of the transfers decides,
+        // not the stored timers.
         facts.is_expired |= has_expired && facts.served.is_none();
         let mut served = ServedZone::new(version.published, zone.policy());
         if let Some(contents) = &version.contents {
@@ -328,7 +339,8 @@ impl Service {
         }
         facts.served = Some(Arc::new(served));
         facts.has_failed = false;
-        // A version that is kept is as old as it was: a primary alone ends the expiry of a zone (RFC 1034 §4.3.5).
+        // A stored version does not end the expiry of a zone; only a primary does (RFC 1034
+        // §4.3.5).
         facts.is_expired &= !version.is_new && settings.source == ZoneSource::Primaries;
         facts.description = words;
         facts.verified = version.verified;
@@ -353,7 +365,8 @@ impl Service {
         true
     }
 
-    /// Whether the stored version of a zone of primaries has expired while the server was down.
+    /// Returns whether the stored version of a zone of primaries expired while the server was not
+    /// running.
     fn has_expired(&self, zone: &Zone, settings: &ZoneSettings, contents: Option<&Contents>) -> bool {
         let Some(state) = self.state.as_ref().filter(|_| settings.source == ZoneSource::Primaries) else {
             return false;
@@ -365,7 +378,7 @@ impl Service {
             .is_some_and(|held| is_expired(timers, held, timing, milliseconds_since_1970()))
     }
 
-    /// Notes why the newest version of a zone is refused, or that it is not.
+    /// Records the reason why the newest version is rejected, or that it is not rejected.
     pub(super) fn note(&self, zone: &Zone, refused: Option<&VersionError>) {
         let mut facts = lock(&zone.runtime);
         if facts.is_removed {
@@ -386,7 +399,8 @@ impl Service {
     }
 }
 
-/// Checks the records of a zone that has its file here. Those of a transferred zone are the matter of its primary.
+/// Runs the semantic checks for a zone that is loaded from a file. The primary is responsible for a
+/// transferred zone.
 fn check_semantics(contents: &Contents, settings: &ZoneSettings) -> Option<Findings> {
     settings.source.path().map(|_| semantics::check(contents, SEMANTIC_KIND))
 }
@@ -401,7 +415,8 @@ fn open_journal(path: &Path, apex: &Name, most: u64) -> Option<Journal> {
     opened.map_err(|error| tracing::warn!(zone, "zone {zone}: no incremental transfers: {error}")).ok()
 }
 
-/// Whether steps lead from one serial to another, each from where the one in front of it ends.
+/// Returns whether `steps` lead from one serial to the other, and each step begins at the serial
+/// where the previous one ends.
 fn leads(steps: &[ChangeSet], from: u32, to: u32) -> bool {
     let serial = |contents: &Contents| contents.soa().map(|soa| soa.serial);
     let end = steps.iter().try_fold(from, |at, step| {

@@ -1,5 +1,5 @@
-//! Removing what is kept of zones that are not there: on command alone, since a zone that was taken out of the configuration
-//! by mistake is to come back with its journal.
+//! Removes stored files of zones that do not exist. Only a command removes them: if an operator
+//! removes a zone from the configuration by mistake, its journal remains available.
 
 use super::activity::lock;
 use super::state::Membership;
@@ -10,52 +10,52 @@ use nonesuch_proto::Name;
 use std::collections::BTreeSet;
 use std::io;
 
-/// What a zone of primaries can be had anew with.
+/// Remedy for a zone from primaries.
 const RETRANSFER: &str = ", or have it anew with `nonesuch ctl zone retransfer`";
 
-/// Why nothing is removed.
+/// Reasons why nothing is removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PurgeError {
-    /// There is no state folder.
+    /// The server has no state directory.
     #[error("nothing is kept: there is no state-dir")]
     NoState,
-    /// The zone is there.
+    /// The zone is configured.
     #[error("zone {0} is served: take it out of the configuration and reload")]
     Served(Name),
-    /// The zone is there, and comes from primaries.
+    /// The zone is configured and comes from primaries.
     #[error("zone {0} is served: take it out of the configuration and reload{RETRANSFER}")]
     Transferred(Name),
-    /// The zone is there, as a member of a catalog.
+    /// The zone is a member of a catalog.
     #[error(
         "zone {zone} is served as a member of catalog {catalog}: take it out of that, and what is kept of it goes at once{rest}"
     )]
     Member {
-        /// The zone.
+        /// The name of the zone.
         zone: Name,
-        /// The catalog.
+        /// The catalog that lists the zone.
         catalog: Name,
-        /// What else can be done.
+        /// Additional remedy for the error message.
         rest: &'static str,
     },
-    /// Nothing is kept.
+    /// The zone has no stored files.
     #[error("nothing is kept of a zone {0}")]
     NotStored(Name),
-    /// The folder cannot be read.
+    /// The directory cannot be read.
     #[error("state-dir cannot be read: {0}: see to the folder's rights")]
     Read(#[from] io::Error),
 }
 
 impl Service {
-    /// Removes what is kept of a zone that is not there.
+    /// Removes the stored files of a zone that does not exist.
     ///
     /// # Errors
-    /// Where it is there, or nothing is kept of it.
+    /// Returns an error if the zone exists, or if it has no stored files.
     pub fn purge_zone(&self, apex: &Name) -> Result<(), PurgeError> {
         if self.state.is_none() {
             return Err(PurgeError::NoState);
         }
-        // Held, so that the zone does not come meanwhile.
+        // Prevents that the zone is added in the meantime.
         let _changing = lock(&self.changing);
         if let Some(zone) = self.zone(apex) {
             return Err(self.served(&zone));
@@ -63,7 +63,7 @@ impl Service {
         if self.delete_stored(apex) { Ok(()) } else { Err(PurgeError::NotStored(apex.clone())) }
     }
 
-    /// What is to be done about a zone that is there.
+    /// Returns the error for a zone that exists.
     fn served(&self, zone: &Zone) -> PurgeError {
         let is_transferred = zone.settings().source == ZoneSource::Primaries;
         let apex = zone.apex().clone();
@@ -75,15 +75,17 @@ impl Service {
         }
     }
 
-    /// Removes what is kept of zones that are not there; returns how their files were named. Members of a catalog that is
-    /// there and was not read yet are waited for.
+    /// Removes the stored files of all zones that do not exist. Returns the stems of the removed
+    /// files. Does not remove members of a catalog that exists, because it may not have been read
+    /// yet.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// Returns an error if the directory cannot be read.
     pub fn purge_all(&self) -> Result<Vec<String>, PurgeError> {
         let state = self.state.as_ref().ok_or(PurgeError::NoState)?;
         let _changing = lock(&self.changing);
-        // No zone comes or goes while `changing` is held; others look for zones meanwhile, and the folder may be slow.
+        // `changing` prevents that zones are added or removed. The lock of the table is released,
+        // because other threads need it and the directory may be slow.
         let zones: BTreeSet<Name> = lock(&self.table).keys().cloned().collect();
         let mut known: BTreeSet<String> = zones.iter().map(file_stem).collect();
         let members = Membership::all_but(state, &zones)?;

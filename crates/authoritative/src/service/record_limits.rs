@@ -1,15 +1,17 @@
-//! Names with many records of one type, or many types: what a query for one of them costs grows with them.
+//! Limits for names with many records of one type, or many types. The cost of a query for such a
+//! name grows with their number.
 
 use super::VersionError;
 use super::settings::{MANY, RecordLimits};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::Largest;
 
-/// Rejects a zone that exceeds a configured limit, and lists warnings about one that has many records or types where no limit is
-/// configured: at most one line for each of the two limits. 0 allows any number.
+/// Checks the limits of a zone. Rejects a zone that exceeds a configured limit. Returns at most one
+/// warning for each of the two limits that is not configured, if the zone exceeds [`MANY`]. 0
+/// permits any number.
 ///
 /// # Errors
-/// [`VersionError::TooManyRecords`], [`VersionError::TooManyTypes`].
+/// Returns [`VersionError::TooManyRecords`] or [`VersionError::TooManyTypes`].
 pub(super) fn check(image: &Image, limits: RecordLimits) -> Result<Vec<String>, VersionError> {
     let RecordLimits { records_per_type, types_per_name } = limits;
     let mut warnings = Vec::new();
@@ -68,7 +70,7 @@ mod tests {
             let configured = RecordLimits { records_per_type: Some(limit), types_per_name: Some(limit) };
             assert_eq!(warnings(&image(101, 102), configured), [""; 0], "{limit}");
         }
-        // There is no warning about a limit that is configured.
+        // A configured limit causes no warning.
         let one = RecordLimits { records_per_type: Some(777), types_per_name: None };
         let said = warnings(&image(101, 102), one);
         assert!(said.len() == 1 && said[0].starts_with("b.example. has 102 types"), "{said:?}");

@@ -1,4 +1,4 @@
-//! Reloading: other settings, other files.
+//! Reloads settings and files.
 
 use super::activity::{ActivityKind, lock};
 use super::publish::Candidate;
@@ -12,12 +12,12 @@ use nonesuch_server::clock::seconds_now;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// A zone that was there before, and whether its settings have changed.
+/// An existing zone, and whether its settings changed.
 type ExistingZone = (Arc<Zone>, bool);
 
 impl Service {
-    /// Takes other settings: zones come and go, those whose settings or files have changed are loaded. The state folder
-    /// stays the one of the start.
+    /// Applies new settings: adds and removes zones, and loads zones whose settings or files
+    /// changed. The state directory cannot be changed.
     pub fn reload(&self, settings: Settings) -> ReloadReport {
         let _one = lock(&self.reloading);
         let activity = self.activities.begin(ActivityKind::Reload, None);
@@ -42,8 +42,9 @@ impl Service {
         report
     }
 
-    /// Adds the zones that are new, takes those away that are gone, and gives the others their settings. Returns those that are
-    /// new, and the others, each with whether its settings have changed.
+    /// Adds new zones, removes zones that `wanted` does not contain, and sets the settings of the
+    /// others. Returns the new zones, and the others with a flag that shows whether their settings
+    /// changed.
     fn take_settings(
         &self,
         wanted: BTreeMap<Name, ZoneSettings>,
@@ -51,14 +52,14 @@ impl Service {
     ) -> (Vec<Arc<Zone>>, Vec<ExistingZone>) {
         let _changing = lock(&self.changing);
         let is_gone = |zone: &Arc<Zone>| match wanted.get(zone.apex()) {
-            // A member of a catalog that the configuration has now.
+            // A member of a catalog becomes a configured zone.
             Some(_) => zone.is_member(),
             None => !zone.is_member(),
         };
         let gone: Vec<Arc<Zone>> = self.all().into_iter().filter(is_gone).collect();
         let removed = gone.iter().filter(|zone| !zone.is_member());
         report.removed.extend(removed.map(|zone| zone.apex().to_string()));
-        // They may come back, and whoever takes them out by mistake is to lose nothing.
+        // Stored files remain, so that nothing is lost if a zone was removed by mistake.
         self.drop_zones(&gone, true);
         let (mut new, mut old) = (Vec::new(), Vec::new());
         for (apex, settings) in wanted {
@@ -79,8 +80,8 @@ impl Service {
         (new, old)
     }
 
-    /// Adds one zone to those of the settings and loads it; returns how it stands then. A member of a catalog of that name
-    /// becomes a zone of the settings.
+    /// Adds a zone to the configured zones and loads it. Returns its status. A member with this
+    /// name becomes a configured zone.
     pub fn add_configured(&self, settings: ZoneSettings) -> ZoneStatus {
         let _one = lock(&self.reloading);
         let apex = settings.apex.clone();
@@ -91,12 +92,13 @@ impl Service {
         self.insert(&[Arc::clone(&zone)]);
         drop(changing);
         self.load_all(&[Arc::clone(&zone)]);
-        // Catalogs may have it as a member.
+        // A catalog may list a member with this name.
         self.send_event(&ZoneEvent::Reloaded);
         zone.status(self.now())
     }
 
-    /// Removes one zone from those of the settings; its stored version stays. Returns whether it was there.
+    /// Removes a zone from the configured zones; its stored version remains. Returns whether the
+    /// zone existed.
     pub fn remove_configured(&self, apex: &Name) -> bool {
         let _one = lock(&self.reloading);
         let changing = lock(&self.changing);
@@ -107,7 +109,7 @@ impl Service {
         !found.is_empty()
     }
 
-    /// Loads those of `zones` anew that have changed.
+    /// Loads the zones in `zones` that changed.
     fn reload_old(&self, zones: &[ExistingZone], report: &mut ReloadReport) {
         let outcomes: Mutex<Vec<(Name, Result<Update, VersionError>)>> = Mutex::default();
         let list: Vec<Arc<Zone>> = zones.iter().map(|(zone, _)| Arc::clone(zone)).collect();
@@ -133,7 +135,7 @@ impl Service {
         }
     }
 
-    /// Loads one zone anew where it has changed.
+    /// Loads one zone if it changed.
     pub(super) fn reload_one(&self, zone: &Arc<Zone>, is_forced: bool) -> Result<Update, VersionError> {
         let _one = self.lock_zone(zone);
         if !self.has(zone) {
@@ -159,16 +161,17 @@ impl Service {
         outcome
     }
 
-    /// What is odd about the version of a zone that is served, beside the one before.
+    /// Returns warnings about the served version of a zone and its differences from the previous
+    /// one.
     #[must_use]
     pub fn warnings(&self, apex: &Name) -> Vec<String> {
         self.zone(apex).map(|zone| lock(&zone.runtime).warnings.clone()).unwrap_or_default()
     }
 
-    /// Loads the zone `apex` anew where its files have changed; tells whether another version is served.
+    /// Loads the zone `apex` if its files changed. Returns whether a version was published.
     ///
     /// # Errors
-    /// Why the newest version is refused; the one of before stays.
+    /// Returns the reason why the newest version is rejected; the previous version remains.
     pub fn reload_zone(&self, apex: &Name) -> Result<bool, VersionError> {
         let zone = self.zone(apex).ok_or(VersionError::Unknown)?;
         self.reload_one(&zone, false).map(|update| update == Update::Published)

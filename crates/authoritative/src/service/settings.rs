@@ -1,4 +1,4 @@
-//! What a service is to run, as plain values: whoever reads a configuration makes these of it.
+//! Settings of a service as plain values. A configuration parser creates them.
 
 use super::VersionError;
 use crate::catalog::ProducedMember;
@@ -13,83 +13,89 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// Signatures up to which [`VerifyChoice::Auto`] verifies all of them.
+/// Maximum number of signatures of a zone in which [`VerifyChoice::Auto`] verifies all of them.
 pub const FULL: u64 = 100_000;
-/// Folder of the VRF key beside the file of a zone with NSEC5.
+/// Directory of the VRF key of a zone with NSEC5, in the directory of the zone file.
 pub const NSEC5_FOLDER: &str = "nsec5";
-/// Octets of a zone's journal by default.
+/// Default size of the journal of a zone, in bytes: 64 MiB.
 pub(super) const JOURNAL: u64 = 64 << 20;
 
-/// The zones of a server.
+/// Settings of a service.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The folder in which published zones are kept; without it they last as long as the process.
+    /// The state directory. Without it, published versions are lost when the process ends.
     pub state_dir: Option<PathBuf>,
-    /// The zones.
+    /// The configured zones.
     pub zones: Vec<ZoneSettings>,
-    /// What zones are made after that come from a catalog.
+    /// Templates for zones from catalogs.
     pub templates: BTreeMap<String, ZoneTemplate>,
-    /// Zones that are loaded side by side; 0: one for each core.
+    /// Number of zones that are loaded concurrently. With 0, this is the number of CPU cores, but
+    /// at most 4.
     pub jobs: usize,
-    /// Seconds that the time of signatures is ahead of the clock, modulo 2^32; 0 but in experiments.
+    /// Seconds added to the clock for the times of signatures, modulo 2^32. It is 0 except in
+    /// experiments.
     pub clock_shift: u32,
 }
 
-/// One zone.
+/// Settings of one zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneSettings {
-    /// Its name, in lower case.
+    /// Name of the zone in lower case.
     pub apex: Name,
-    /// Where its records come from.
+    /// Source of its records.
     pub source: ZoneSource,
-    /// How it is signed and denied.
+    /// Source of its signatures and denials.
     pub signing_mode: SigningMode,
-    /// How much is verified before it is published.
+    /// How much to verify before publication.
     pub verify: VerifyChoice,
-    /// Whether a version with faults is served.
+    /// Whether to serve a version with faults.
     pub on_fault: OnFault,
-    /// Whether a version that is not signed is refused.
+    /// Whether to reject an unsigned version.
     pub requires_dnssec: bool,
-    /// How many records and types a name may have.
+    /// Limits for the number of records and types at a name.
     pub limits: RecordLimits,
-    /// Whether a version from a file is published that breaks validators which hold the previous version's keys.
+    /// Whether to publish a version from a file that validators with the keys of the previous
+    /// version regard as bogus.
     pub allows_unsafe_transition: bool,
-    /// Who may ask for what is in the zone; `None` for everybody.
+    /// Clients that may query the zone; `None` permits all clients.
     pub query: Option<AccessList>,
-    /// Whom it comes from and goes to.
+    /// Primaries, secondaries and access lists.
     pub transfers: TransferSettings,
-    /// Whether it is a catalog (RFC 9432).
+    /// Whether the zone is a catalog (RFC 9432).
     pub catalog: Option<CatalogSettings>,
 }
 
-/// Number of records of one type, and of types, above which the server logs a warning where no limit is configured.
+/// Number of records of one type, or of types, at a name above which the server logs a warning if
+/// no limit is configured.
 pub const MANY: u32 = 100;
 
-/// How many records of one type, and how many types, a name may have. A version that has more is rejected; where nothing is
-/// configured, it is served with a warning above [`MANY`]. 0 allows any number without a warning.
+/// Limits for the number of records of one type, and of types, at a name. A version that exceeds a
+/// limit is rejected. If no limit is configured, the version is served, with a warning above
+/// [`MANY`]. 0 permits any number without a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RecordLimits {
-    /// Records of one type at one name.
+    /// Maximum number of records of one type at one name.
     pub records_per_type: Option<u32>,
-    /// Types at one name.
+    /// Maximum number of types at one name.
     pub types_per_name: Option<u32>,
 }
 
-/// Where the records of a zone come from.
+/// Source of the records of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ZoneSource {
     /// A zone file, a compiled zone or an image.
     File(PathBuf),
-    /// What can be read once, as standard input and pipes can; by this name.
+    /// An input that can be read only once, such as standard input or a pipe, with this name for
+    /// messages.
     Stream(PathBuf),
-    /// The primaries of [`TransferSettings`].
+    /// The primaries in [`TransferSettings`].
     Primaries,
-    /// The server makes them itself, and publishes them.
+    /// The server generates the records and publishes them.
     Producer,
 }
 
 impl ZoneSource {
-    /// The file, or what stands for one.
+    /// Returns the path of the file, or the name of the stream.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) | Self::Stream(path) => Some(path),
@@ -98,86 +104,91 @@ impl ZoneSource {
     }
 }
 
-/// Where signatures and denials come from.
+/// Source of the signatures and denials of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SigningMode {
-    /// From the zone, or it has none; a zone with NSEC5 has its VRF key in the folder `nsec5` beside its file.
+    /// The zone contains them, or is unsigned. For a zone with NSEC5, the VRF key is in the
+    /// directory `nsec5` next to the zone file.
     AsLoaded,
-    /// Denials, and all signatures that the zone has not, are made when asked.
+    /// The server generates denials and missing signatures online.
     Online(OnlineSigning),
     /// The zone has NSEC5.
     Nsec5 {
-        /// Folder of the VRF key and of the stored proofs.
+        /// Directory of the VRF key and of the stored proofs.
         keys: PathBuf,
     },
 }
 
-/// How a zone is signed online.
+/// Settings for online signing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnlineSigning {
-    /// A mechanism whose records are made when asked.
+    /// The denial mechanism. It must generate its records online.
     pub mechanism: Mechanism,
-    /// Folder of the key files.
+    /// Directory of the key files.
     pub keys: PathBuf,
     /// Validity of signatures, in seconds.
     pub validity: u32,
-    /// Whether the times in the key files are ignored: every key is published and signs.
+    /// Whether to ignore the timing metadata in key files; every key is then published and signs.
     pub ignore_key_times: bool,
 }
 
-/// How much of a signed zone is verified before it is published.
+/// How much of a signed zone to verify before publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum VerifyChoice {
-    /// [`Full`](Self::Full) up to [`FULL`] signatures, and [`Changed`](Self::Changed) above.
+    /// [`Full`](Self::Full) for zones with at most [`FULL`] signatures, otherwise
+    /// [`Changed`](Self::Changed).
     #[default]
     Auto,
-    /// Everything.
+    /// Verify everything.
     Full,
-    /// Chain, bit maps and times of the whole zone, and the signatures of what differs from the zone that was published
-    /// before; everything where there is none that was verified.
+    /// Verify the chain, bit maps and times of the complete zone, and the signatures that differ
+    /// from the previously published version. Verify everything if no verified previous version
+    /// exists.
     Changed,
-    /// [`Full`](Self::Full) up to [`FULL`] signatures, and [`Structural`](Self::Structural) above: nobody waits for long.
+    /// [`Full`](Self::Full) for zones with at most [`FULL`] signatures, otherwise
+    /// [`Structural`](Self::Structural), so that verification takes a short time.
     Quick,
-    /// Everything but the mathematics of signatures.
+    /// Verify everything except the mathematics of signatures.
     Structural,
-    /// Nothing: the zone is served as it comes.
+    /// Verify nothing; the zone is served unchecked.
     Nothing,
 }
 
-/// The action on a version of a zone in which verification finds faults.
+/// Action on a version of a zone with faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnFault {
-    /// It is rejected: the previous version stays. Default for zone files.
+    /// Reject it; the previous version remains. Default for zone files.
     #[default]
     Reject,
-    /// It is served, and its faults are warned of. Default for zones from primaries: a primary that begins to sign a zone, or
-    /// changes its chain of denial, publishes versions in between (RFC 5155 §10.4, §10.5), and a secondary that rejects them
-    /// takes the zone away from clients that do not validate.
+    /// Serve it and log warnings. Default for zones from primaries: a primary that begins to sign a
+    /// zone, or changes its denial mechanism, publishes intermediate versions with faults (RFC 5155
+    /// §10.4, §10.5). A secondary that rejected them would deprive clients without validation of
+    /// the zone.
     Warn,
 }
 
-/// Whom a zone comes from and goes to.
+/// Primaries, secondaries, access lists and timing of a zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransferSettings {
-    /// The servers that the zone is transferred from.
+    /// Primaries from which the zone is transferred.
     pub primaries: Vec<Remote>,
-    /// Who may transfer it from us.
+    /// Clients that may transfer the zone from this server.
     pub transfer: AccessList,
-    /// Who may tell us that it has changed, beside the primaries.
+    /// Servers that may send NOTIFY, in addition to the primaries.
     pub notify_from: AccessList,
-    /// Who is told that it has changed.
+    /// Servers that receive a NOTIFY when the zone changes.
     pub also_notify: Vec<Remote>,
-    /// Octets of the journal that incremental transfers are made of; 0 for none.
+    /// Maximum size in bytes of the journal for incremental transfers; 0 disables it.
     pub journal_octets: u64,
-    /// Bounds of the SOA record's refresh time, in seconds.
+    /// Minimum and maximum of the refresh time in the SOA record, in seconds.
     pub refresh: RangeInclusive<u32>,
-    /// Bounds of its retry time.
+    /// Minimum and maximum of the retry time, in seconds.
     pub retry: RangeInclusive<u32>,
-    /// Bounds of its expire time.
+    /// Minimum and maximum of the expire time, in seconds.
     pub expire: RangeInclusive<u32>,
-    /// Whether the primaries are asked for the steps from the version that is here (IXFR).
+    /// Whether to request incremental transfers (IXFR) from the primaries.
     pub request_ixfr: bool,
-    /// Bounds of one transfer.
+    /// Limits for one transfer.
     pub bounds: TransferBounds,
 }
 
@@ -200,44 +211,45 @@ impl Default for TransferSettings {
     }
 }
 
-/// What a catalog zone is to the server.
+/// The role of a catalog zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CatalogSettings {
-    /// It lists zones of this server.
+    /// The server produces the catalog, which lists its zones.
     Producer {
-        /// The zones; labels are looked up in the catalogs that they come from.
+        /// The listed zones. A zone that moves from another catalog retains its label in that
+        /// catalog.
         members: Vec<ProducedMember>,
     },
-    /// Its members are served.
+    /// The server serves the members of the catalog.
     Consumer {
-        /// The template of members without a group, or of a group that is not named here.
+        /// Template of members without a group, or with a group that `groups` does not contain.
         template: String,
-        /// The templates of groups.
+        /// Templates by group.
         groups: BTreeMap<String, String>,
     },
 }
 
-/// What a zone is made after that comes from a catalog.
+/// A template for zones from catalogs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneTemplate {
     settings: ZoneSettings,
 }
 
 impl ZoneTemplate {
-    /// A template whose zones have these settings but for the name, which stands in paths where the settings have
-    /// `{zone}`.
+    /// Creates a template. Its zones have these settings, except for the name. In paths, the name
+    /// of the zone replaces `{zone}`.
     #[must_use]
     pub const fn new(settings: ZoneSettings) -> Self {
         Self { settings }
     }
 
-    /// What zones of it are like.
+    /// Returns the settings of the template.
     #[must_use]
     pub const fn settings(&self) -> &ZoneSettings {
         &self.settings
     }
 
-    /// The settings of a zone of this template.
+    /// Returns the settings of a zone with this template.
     #[must_use]
     pub fn for_member(&self, apex: Name) -> ZoneSettings {
         ZoneSettings { apex, ..self.settings.clone() }.with_zone_name()
@@ -245,7 +257,7 @@ impl ZoneTemplate {
 }
 
 impl TransferSettings {
-    /// Bounds of the SOA record's times.
+    /// Returns the limits for the times in the SOA record.
     pub(super) fn timing(&self) -> Timing {
         let span = |range: &RangeInclusive<u32>| TimeBounds { min: *range.start(), max: *range.end() };
         Timing { refresh: span(&self.refresh), retry: span(&self.retry), expire: span(&self.expire) }
@@ -253,7 +265,8 @@ impl TransferSettings {
 }
 
 impl ZoneSettings {
-    /// A zone from a file, served as it is, to nobody else.
+    /// Creates settings for a zone from a file that is served without online signing and cannot be
+    /// transferred.
     #[must_use]
     pub fn of_file(apex: Name, file: PathBuf) -> Self {
         Self {
@@ -271,7 +284,7 @@ impl ZoneSettings {
         }
     }
 
-    /// The settings with the zone's name in paths, in the place of `{zone}`.
+    /// Replaces `{zone}` in paths with the name of the zone.
     #[must_use]
     pub fn with_zone_name(mut self) -> Self {
         let apex = &self.apex;
@@ -288,7 +301,8 @@ impl ZoneSettings {
         self
     }
 
-    /// The time at which the times in key files are read, where it is `now`; `None` where they are ignored.
+    /// Returns the time at which timing metadata in key files is evaluated, which is `now`; `None`
+    /// if the metadata is ignored.
     pub(super) const fn key_time(&self, now: u32) -> Option<u32> {
         match self.signing_mode {
             SigningMode::Online(OnlineSigning { ignore_key_times: true, .. }) => None,
@@ -296,12 +310,12 @@ impl ZoneSettings {
         }
     }
 
-    /// Whether a version is served that was not verified without fault.
+    /// Returns whether a version with faults, or an unverified version, is served.
     pub(super) fn serves_faulty(&self) -> bool {
         self.on_fault == OnFault::Warn || self.verify == VerifyChoice::Nothing
     }
 
-    /// Who may do what with the zone, for those who answer.
+    /// Returns the access lists of the zone for workers.
     #[must_use]
     pub fn policy(&self) -> ZonePolicy {
         ZonePolicy {
@@ -313,8 +327,9 @@ impl ZoneSettings {
         }
     }
 
-    /// Who may tell that the zone has changed: those who are named, and the primaries. A primary that has a key signs with it:
-    /// an address can be forged, and each NOTIFY has primaries asked.
+    /// Returns the servers that may send NOTIFY: those in the settings, and the primaries. If a
+    /// primary has a TSIG key, its NOTIFY must be signed with it, because an address can be forged
+    /// and each NOTIFY causes queries to primaries.
     fn notify_from(&self) -> AccessList {
         let mut entries = self.transfers.notify_from.entries().to_vec();
         entries.extend(self.transfers.primaries.iter().filter_map(|remote| {
@@ -325,7 +340,7 @@ impl ZoneSettings {
         AccessList::new(entries)
     }
 
-    /// The folder of the VRF key of a zone with NSEC5.
+    /// Returns the directory of the VRF key of a zone with NSEC5.
     pub(super) fn nsec5_directory(&self) -> Result<PathBuf, VersionError> {
         let folder = match (&self.signing_mode, self.source.path()) {
             (SigningMode::Nsec5 { keys }, _) => return Ok(keys.clone()),
@@ -335,8 +350,8 @@ impl ZoneSettings {
         if folder.is_dir() { Ok(folder) } else { Err(VersionError::Nsec5KeysNeeded { folder: Some(folder) }) }
     }
 
-    /// A digest of the settings that versions of a zone are verified by, and of the program. `None` where key files are also
-    /// needed.
+    /// Returns a digest of the program and of the settings for the verification of a zone. Returns
+    /// `None` if verification also depends on key files.
     pub(super) fn verification_digest(&self) -> Option<String> {
         if self.signing_mode != SigningMode::AsLoaded {
             return None;
@@ -349,30 +364,30 @@ impl ZoneSettings {
         Some(hasher.finalize().to_hex().to_string())
     }
 
-    /// Whether a version is rejected that breaks validators which hold the previous version's keys. For a transferred zone the
-    /// primary has decided.
+    /// Returns whether to reject a version that validators with the keys of the previous version
+    /// regard as bogus. For a transferred zone, the primary has decided.
     pub(super) const fn rejects_unsafe_transitions(&self) -> bool {
         matches!(self.source, ZoneSource::File(_) | ZoneSource::Stream(_)) && !self.allows_unsafe_transition
     }
 
-    /// Whether the zone's records are held in memory beside its image: for those who transfer it or are told of it, and to
-    /// read a catalog.
+    /// Returns whether the records of the zone are in memory in addition to the image. Transfers,
+    /// NOTIFY and catalogs need them.
     pub(super) fn holds_contents(&self) -> bool {
         let transfers = &self.transfers;
         !transfers.transfer.entries().is_empty()
             || !transfers.also_notify.is_empty()
             || self.catalog.is_some()
             || self.source.path().is_none()
-            // It cannot be read again when other keys become active.
+            // The stream cannot be read again when other keys become active.
             || matches!((&self.source, &self.signing_mode), (ZoneSource::Stream(_), SigningMode::Online(_)))
     }
 }
 
-/// Stands for the zone's name in paths.
+/// Placeholder for the zone name in paths.
 const ZONE_MARK: &str = "{zone}";
 
-/// Puts the zone's name in the place of its mark, as in the names of the files that are kept of it: names come from catalogs too,
-/// and none may lead to another folder.
+/// Replaces the placeholder with the file stem of the zone. The stem is safe in paths: names also
+/// come from catalogs, and must not lead to another directory.
 fn fill_in(path: &mut PathBuf, apex: &Name) {
     if let Some(text) = path.to_str().filter(|text| text.contains(ZONE_MARK)) {
         *path = PathBuf::from(text.replace(ZONE_MARK, &super::state::file_stem(apex)));

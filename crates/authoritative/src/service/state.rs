@@ -1,7 +1,8 @@
-//! The folder in which published zones are kept: what is there was published, and is served after a restart.
+//! The state directory with the stored versions of zones: each was published, and a restart serves
+//! it.
 //!
-//! Each file is written beside its place, made to last and renamed, so that a reader meets the old one or the whole new
-//! one, whenever the process ends.
+//! The server writes each file under a temporary name, syncs it to disk and renames it. Therefore a
+//! reader finds either the previous or the complete new file, even after a crash.
 
 mod file;
 mod legacy;
@@ -23,70 +24,72 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Ends of the names of files: the published zone, by a name that nobody would give a zone file.
+/// Suffix of the stored version of a zone; operators are unlikely to choose it for a zone file.
 pub(super) const ZONE: &str = "kept";
-/// The journal of a zone.
+/// Suffix of the journal of a zone.
 pub(super) const JOURNAL: &str = "journal";
-/// The state file of a zone.
+/// Suffix of the state file of a zone.
 pub(super) const STATE: &str = "state";
-/// A journal that was not whole yet when the server ended.
+/// Suffix of a journal that is being written.
 pub(super) const JOURNAL_PART: &str = "journal.new";
 const SUFFIXES: [&str; 4] = [ZONE, JOURNAL, STATE, JOURNAL_PART];
-/// Octets that a file's kind is told by.
+/// Number of bytes that identify the type of a file.
 const HEAD: usize = 16;
-/// How the names of files begin that are not whole yet.
+/// Prefix of the names of temporary files.
 const PART: &str = ".part-";
-/// Locks of state files.
+/// Number of locks for state files.
 const LOCKS: usize = 64;
-/// Letters of a file's name up to which a zone's name stands in it; longer ones are cut and hashed.
+/// Maximum length of a zone name in a file name; longer names are truncated and a hash is appended.
 const MOST_LETTERS: usize = 180;
 
-/// The folder; no other process has it open.
+/// The state directory. Only one process opens it at a time.
 #[derive(Debug)]
 pub struct StateDirectory {
     zones: PathBuf,
-    /// Held by whoever changes a state file; zones share them.
+    /// Held while a state file is changed. Several zones share a lock.
     facts: [Mutex<()>; LOCKS],
-    /// Whether state files of earlier versions could not be replaced: they are read together with the state files.
+    /// Whether state files of earlier versions could not be replaced; they are then read in
+    /// addition to the state files.
     has_legacy: bool,
-    /// Locked as long as the folder is used.
+    /// Locked while the directory is in use.
     lock: File,
 }
 
-/// Why the folder cannot be used.
+/// Errors of opening the state directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The system refuses.
+    /// The operating system reports an error.
     #[error("state-dir {}: {source}: make it a folder that this user may write to", dir.display())]
     Open {
-        /// The folder.
+        /// Path of the directory.
         dir: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Another server has it.
+    /// Another process uses the directory.
     #[error("state-dir {} is in use by another process: stop that, or give each server a folder of its own", dir.display())]
     Locked {
-        /// The folder.
+        /// Path of the directory.
         dir: PathBuf,
     },
 }
 
 impl Drop for StateDirectory {
-    /// The lock would go with the file alone only where nobody has a copy of it: a child of this process has one until it
-    /// becomes another program.
+    /// Releases the lock explicitly. Closing the file is not sufficient, because a child process
+    /// has a copy of the file descriptor until it executes another program.
     fn drop(&mut self) {
-        // Where that fails, it goes with the last copy.
+        // If this fails, the lock ends with the last copy.
         let _ = self.lock.unlock();
     }
 }
 
 impl StateDirectory {
-    /// Opens the folder `dir` and makes in it what is missing; what a run left that was killed is removed.
+    /// Opens the state directory `dir`, and creates missing parts of it. Removes temporary files of
+    /// a process that was killed.
     ///
     /// # Errors
-    /// Where it cannot be written to, or another process uses it.
+    /// Returns an error if the directory is not writable, or if another process uses it.
     pub fn open(dir: &Path) -> Result<Self, StateError> {
         let failed = |source| StateError::Open { dir: dir.to_path_buf(), source };
         let zones = Self::zones_directory(dir);
@@ -106,7 +109,7 @@ impl StateDirectory {
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_part = name.ends_with(&format!(".{JOURNAL_PART}")) && is_ours(&entry.path(), JOURNAL_PART);
             if name.starts_with(PART) || is_part {
-                // What cannot be removed does no harm.
+                // A file that cannot be removed is harmless.
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -115,46 +118,47 @@ impl StateDirectory {
         Ok(folder)
     }
 
-    /// Where in the folder `dir` zones are kept: files of others have no place there.
+    /// Returns the subdirectory of `dir` for stored zones. Other files do not belong there.
     #[must_use]
     pub fn zones_directory(dir: &Path) -> PathBuf {
         dir.join("zones")
     }
 
-    /// The file in the folder `dir` that has the stored version of a zone.
+    /// Returns the path in `dir` of the stored version of a zone.
     #[must_use]
     pub fn version_path(dir: &Path, apex: &Name) -> PathBuf {
         Self::zones_directory(dir).join(format!("{}.{ZONE}", file_stem(apex)))
     }
 
-    /// The file in the folder `dir` by which one process alone has it.
+    /// Returns the path in `dir` of the file that a process locks to use the directory exclusively.
     #[must_use]
     pub fn lock_path(dir: &Path) -> PathBuf {
         dir.join("lock")
     }
 
-    /// Where what `suffix` says of a zone is kept.
+    /// Returns the path of the file of a zone with this suffix.
     #[must_use]
     pub fn path(&self, apex: &Name, suffix: &str) -> PathBuf {
         self.zones.join(format!("{}.{suffix}", file_stem(apex)))
     }
 
-    /// Whether what `suffix` says of a zone is there.
+    /// Returns whether the file of a zone with this suffix exists and a server wrote it.
     pub(super) fn has(&self, apex: &Name, suffix: &str) -> bool {
         let path = self.path(apex, suffix);
         fs::symlink_metadata(&path).is_ok() && is_ours(&path, suffix)
     }
 
-    /// Whether what `suffix` says of a zone may be written: no other's file is in its place.
+    /// Returns whether the file of a zone with this suffix may be written, because no foreign file
+    /// has this name.
     pub(super) fn is_free(&self, apex: &Name, suffix: &str) -> bool {
         is_ours(&self.path(apex, suffix), suffix)
     }
 
-    /// Writes what `suffix` says of a zone; it is there to stay when this returns. A file that no server has written is not
-    /// replaced.
+    /// Writes the file of a zone with this suffix. The file is durable when this returns. Does not
+    /// replace a file that no server wrote.
     ///
     /// # Errors
-    /// Those of writing; what was there before stays then.
+    /// Returns an error if writing fails; the previous file then remains.
     pub fn write(
         &self,
         apex: &Name,
@@ -164,10 +168,11 @@ impl StateDirectory {
         self.write_checked(apex, suffix, write, |_| true).map(drop)
     }
 
-    /// As [`write`](Self::write), where `check` says yes to the file before it takes its place; tells whether it did.
+    /// Writes a file as [`write`](Self::write) does, but replaces the previous file only if `check`
+    /// accepts the new one. Returns whether it did.
     ///
     /// # Errors
-    /// Those of writing; what was there before stays then.
+    /// Returns an error if writing fails; the previous file then remains.
     pub(super) fn write_checked(
         &self,
         apex: &Name,
@@ -185,22 +190,22 @@ impl StateDirectory {
         Ok(true)
     }
 
-    /// Has the names of all files written to the disk.
+    /// Syncs the names of all files to disk.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the error of the operating system.
     pub(super) fn sync_names(&self) -> io::Result<()> {
         File::open(&self.zones)?.sync_all()
     }
 
-    /// Has the file of a zone with this suffix written to the disk, where it exists.
+    /// Syncs the file of a zone with this suffix to disk, if it exists.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the error of the operating system.
     pub(super) fn sync(&self, apex: &Name, suffix: &str) -> io::Result<()> {
         match File::open(self.path(apex, suffix)) {
             Ok(file) => file.sync_all(),
-            // The zone was removed meanwhile.
+            // The zone was removed in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
@@ -229,22 +234,23 @@ impl StateDirectory {
         part.persist(path).map(drop).map_err(|error| error.error)
     }
 
-    /// Removes all that is kept of a zone; tells whether there was anything.
+    /// Removes all stored files of a zone. Returns whether any existed.
     pub fn remove(&self, apex: &Name) -> bool {
         self.remove_stem(&file_stem(apex))
     }
 
-    /// Removes the versions that are stored of a zone, and what belongs to them alone.
+    /// Removes the stored versions of a zone, and the state that belongs only to them.
     pub(super) fn remove_versions(&self, apex: &Name) {
         let stem = file_stem(apex);
         for suffix in [ZONE, JOURNAL, JOURNAL_PART] {
             self.remove_file(&stem, suffix);
         }
-        // Facts that are left hold for an image that is gone.
+        // If this fails, the remaining state belongs to an image that no longer exists, and has no
+        // effect.
         let _ = self.update(apex, |facts| (facts.image, facts.reused_serial) = (None, None));
     }
 
-    /// Removes all files of this stem; tells whether there was any.
+    /// Removes all files with this stem. Returns whether any existed.
     pub(super) fn remove_stem(&self, stem: &str) -> bool {
         let _one = self.lock_state(stem);
         let suffixes = SUFFIXES.iter().chain(&legacy::SUFFIXES);
@@ -256,10 +262,10 @@ impl StateDirectory {
         is_ours(&path, suffix) && fs::remove_file(path).is_ok()
     }
 
-    /// How the names of the files begin that are kept of zones ([`file_stem`]).
+    /// Returns the stems of all stored files ([`file_stem`]).
     ///
     /// # Errors
-    /// Those of reading the folder.
+    /// Returns an error if the directory cannot be read.
     pub(super) fn stems(&self) -> io::Result<BTreeSet<String>> {
         let mut stems = BTreeSet::new();
         for entry in fs::read_dir(&self.zones)? {
@@ -273,14 +279,15 @@ impl StateDirectory {
     }
 }
 
-/// Whether a server has written the file at `path`, as its first octets tell, or none is there, or one that a stop of the machine
-/// has left empty.
+/// Returns whether a server wrote the file at `path`, according to its first bytes. Also returns
+/// `true` if the file does not exist, or if a crash of the machine left it empty.
 fn is_ours(path: &Path, suffix: &str) -> bool {
     let mut head = Vec::with_capacity(HEAD);
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return false,
-        // What cannot be looked at cannot be replaced either, which is for the system to say.
+        // A file without readable metadata cannot be replaced either; the later operation reports
+        // the error.
         Err(_) => return true,
     }
     if File::open(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head)).is_err() {
@@ -295,7 +302,9 @@ fn is_ours(path: &Path, suffix: &str) -> bool {
         }
 }
 
-/// How the names of a zone's files begin: letters, digits and hyphens as they are, other octets as `%` and two digits.
+/// Returns the stem of the names of a zone's files: letters, digits, hyphens, underscores and dots
+/// unchanged, other octets as `%` and two hexadecimal digits. The root zone is `@`, and a long name
+/// ends with a hash.
 pub(super) fn file_stem(apex: &Name) -> String {
     if apex.view().is_root() {
         return "@".to_owned();
@@ -314,14 +323,14 @@ pub(super) fn file_stem(apex: &Name) -> String {
         let mut hasher = SipHasher24::new();
         hasher.write(canonical.wire());
         let hash = hasher.finish128().as_u128();
-        // All of it is ASCII.
+        // The text is ASCII, so that truncation is safe at every byte.
         stem.truncate(MOST_LETTERS);
         stem.push_str(&format!("~{hash:032x}"));
     }
     stem
 }
 
-/// What tells that a file is the one that it was: when it was changed, its size and place.
+/// Identifies a version of a file: modification time, size, inode and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Fingerprint {
     modified: (i64, i64),
@@ -331,7 +340,7 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// That of the file or folder at `path`.
+    /// Returns the fingerprint of the file or directory at `path`.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         Ok(Self {
@@ -390,7 +399,7 @@ mod tests {
         assert_eq!(fs::read(folder.path(&apex, ZONE)).unwrap(), ONE);
         fs::write(dir.path().join("zones/.part-left"), "left").unwrap();
         fs::write(dir.path().join("zones/example.journal.new"), "").unwrap();
-        // As a child has one that was just made.
+        // Simulates a child process that has just been created.
         let copy = folder.lock.try_clone().unwrap();
         drop(folder);
         let folder = StateDirectory::open(dir.path()).unwrap();
@@ -423,7 +432,7 @@ mod tests {
             assert!(!folder.remove(&apex) && precious.exists(), "{suffix}");
             fs::remove_file(&path).unwrap();
         }
-        // A name that an operator would choose is none of ours.
+        // The server did not write a file with a name that an operator might choose.
         fs::write(dir.path().join("zones/example.zone"), "precious").unwrap();
         assert!(folder.stems().unwrap().is_empty() && !folder.remove(&apex));
     }

@@ -1,27 +1,27 @@
-//! What is told of a service and its zones, for people and programs.
+//! Status of a service and its zones, for operators and programs.
 
 use super::Service;
 use super::activity::{ActivityStatus, lock};
 use nonesuch_proto::Name;
 use serde::{Deserialize, Serialize};
 
-/// How a zone stands.
+/// State of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ServingState {
-    /// It is answered from.
+    /// The server answers from it.
     Serving,
     /// It is being loaded, or waits for its first transfer.
     NotReady,
-    /// No primary was reached within its time to expire.
+    /// No primary confirmed it within the expire time of its SOA record.
     Expired,
-    /// It could not be loaded, and no version of before is there.
+    /// It cannot be loaded, and no previous version exists.
     Failed,
 }
 
 impl ServingState {
-    /// The standing in one word.
+    /// Returns the name of the state.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,92 +33,94 @@ impl ServingState {
     }
 }
 
-/// What is told of one zone.
+/// Status of one zone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ZoneStatus {
-    /// Its name.
+    /// Name of the zone.
     pub zone: String,
-    /// How it stands.
+    /// State of the zone.
     pub state: ServingState,
-    /// The serial of what is served.
+    /// Serial of the served version.
     pub serial: Option<u32>,
-    /// How it is served: unsigned, signed with which denial, signed when asked.
+    /// Signing mode and denial mechanism of the served version.
     pub served: Option<String>,
-    /// Where it comes from.
+    /// Source of the zone.
     pub source: String,
-    /// Records, where they are known: an image that is mapped is not read as a whole.
+    /// Number of records. `None` if it is not known, because a mapped image is not read completely.
     pub records: Option<u64>,
-    /// Signatures of what is served.
+    /// Number of signatures in the served version.
     pub signatures: u64,
-    /// What was verified of it.
+    /// Description of the verification of the served version.
     pub verified: Option<String>,
-    /// When a time in the files of its keys passes next, in seconds since 1970.
+    /// Time of the next change in the timing metadata of its key files, in seconds since 1970.
     pub next_key_event: Option<u32>,
-    /// When the first of its signatures expires, in seconds since 1970 modulo 2^32.
+    /// Time at which the first of its signatures expires, in seconds since 1970 modulo 2^32.
     pub nearest_expiration: Option<u32>,
-    /// Whether that is soon.
+    /// Whether this expiration is near or has passed.
     pub expires_soon: bool,
-    /// When it was published, in seconds since 1970.
+    /// Time of publication, in seconds since 1970.
     pub loaded_at: Option<u64>,
-    /// Octets of its image.
+    /// Size of the image, in bytes.
     pub image_octets: usize,
-    /// The catalog that it is a member of.
+    /// The catalog that lists the zone as a member.
     pub catalog: Option<String>,
-    /// The template that it is served by as a member.
+    /// The template of a member.
     pub template: Option<String>,
-    /// Why the newest version is not served, or of a catalog why it cannot be used.
+    /// Reason why the newest version is not served, or why a catalog cannot be used.
     pub error: Option<String>,
-    /// Why the version that is served, which came from a primary, is not stored in the state folder.
+    /// Reason why the served version, which came from a primary, is not stored in the state
+    /// directory.
     pub storage_error: Option<String>,
-    /// What is odd about the version that is served, by itself or beside the one before.
+    /// Warnings about the served version and its differences from the previous one.
     pub warnings: Vec<String>,
-    /// Number of findings of the semantic checks in the version that is served; `None` where its records were not checked: those of a
-    /// compiled zone and of a zone from primaries.
+    /// Number of findings of the semantic checks in the served version. `None` if its records were
+    /// not checked: those of a compiled zone and of a zone from primaries.
     pub findings: Option<usize>,
 }
 
-/// What is told of a service.
+/// Status of a service.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServiceStatus {
-    /// Zones that are served.
+    /// Number of zones that are served.
     pub serving: usize,
-    /// Zones that wait to be loaded or transferred.
+    /// Number of zones that wait to be loaded or transferred.
     pub not_ready: usize,
-    /// Zones that have expired.
+    /// Number of expired zones.
     pub expired: usize,
-    /// Zones that could not be loaded.
+    /// Number of zones that cannot be loaded.
     pub failed: usize,
-    /// Zones whose newest version was refused or could not be stored, which have expired or whose signatures expire soon, and catalogs that are broken.
+    /// Zones whose newest version was rejected or could not be stored, expired zones, zones with
+    /// signatures that expire soon, and broken catalogs.
     pub troubled: Vec<String>,
-    /// What goes on.
+    /// Activities in progress.
     pub activities: Vec<ActivityStatus>,
-    /// How the last reload went.
+    /// Report of the last reload.
     pub last_reload: Option<ReloadReport>,
 }
 
-/// How a reload went.
+/// Report of a reload.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReloadReport {
-    /// When it ended, in seconds since 1970.
+    /// Time at which the reload ended, in seconds since 1970.
     pub at: u64,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
     /// Zones that were added.
     pub added: Vec<String>,
-    /// Zones that were taken away.
+    /// Zones that were removed.
     pub removed: Vec<String>,
-    /// Zones that were loaded and published anew.
+    /// Zones that were loaded and published again.
     pub updated: Vec<String>,
-    /// Zones whose newest version was refused, and why.
+    /// Zones whose newest version was rejected, with the reason.
     pub refused: Vec<(String, String)>,
-    /// Zones that were published, and what is odd about the version.
+    /// Published zones with warnings about their version.
     pub warnings: Vec<(String, String)>,
-    /// Zones that were not touched.
+    /// Number of zones without a change.
     pub unchanged: usize,
 }
 
 impl Service {
-    /// What is told of the service.
+    /// Returns the status of the service.
     #[must_use]
     pub fn status(&self) -> ServiceStatus {
         let zones = self.zone_status(None);
@@ -141,7 +143,7 @@ impl Service {
         }
     }
 
-    /// What is told of one zone, or of all.
+    /// Returns the status of one zone, or of all zones.
     #[must_use]
     pub fn zone_status(&self, apex: Option<&Name>) -> Vec<ZoneStatus> {
         let now = self.now();
@@ -151,14 +153,14 @@ impl Service {
         }
     }
 
-    /// Warns in the log of signatures that expire soon or have expired, zone by zone. Returns the seconds after which there may be
-    /// more to say; `None` where no zone has signatures.
+    /// Logs a warning for each zone with signatures that expire soon or have expired. Returns the
+    /// seconds after which the caller should call it again; `None` if no zone has signatures.
     pub fn warn_of_expiry(&self) -> Option<u32> {
         let now = self.now();
         self.all().iter().filter_map(|zone| zone.warn_of_expiry(now)).min()
     }
 
-    /// Whether answers of a zone that is served are signed or proven when asked.
+    /// Returns whether any served zone needs online signatures or proofs.
     #[must_use]
     pub fn is_online(&self) -> bool {
         self.all().iter().any(|zone| zone.is_online())

@@ -1,4 +1,4 @@
-//! Why a version of a zone is refused.
+//! Reasons why a version of a zone is rejected.
 
 use crate::OpenImageError;
 use nonesuch_dnssec::keys::directory::KeyDirectoryError;
@@ -13,43 +13,44 @@ use nonesuch_zone::read::read_remedy;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a version of a zone is not published. What was published before goes on being served.
+/// Reasons why a version of a zone is not published. The server continues to serve the previous
+/// version.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VersionError {
-    /// There is no such zone.
+    /// The service has no zone with this name.
     #[error("there is no zone of this name here")]
     Unknown,
-    /// It was transferred from somebody whom the zone is not had from any longer.
+    /// The settings no longer name the primary from which the version was transferred.
     #[error("the zone is no longer had from this primary: its settings have changed meanwhile")]
     OtherSource,
-    /// Its records are not of this zone.
+    /// The records belong to another zone.
     #[error("the records are of {0}")]
     OtherZone(Name),
-    /// Its file cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Its file, an image, cannot be opened.
+    /// The file is an image and cannot be opened.
     #[error(transparent)]
     Image(#[from] OpenImageError),
-    /// Its file cannot be looked at.
+    /// The metadata of the file cannot be read.
     #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It came from what can be read once.
+    /// The source is a stream that can be read only once.
     #[error("{} cannot be read again: serve a file, where another version is to take its place", .0.display())]
     ReadOnce(PathBuf),
-    /// Its file changed while it was read.
+    /// The file changed while the server read it.
     #[error("{}: changed while it was read: write zone files beside and rename them into place", .0.display())]
     Moving(PathBuf),
-    /// It has no NS records at its apex (RFC 2181 §6.1), whatever is done about faults.
+    /// The zone has no NS records at its apex (RFC 2181 §6.1). Independent of `on-fault`.
     #[error("there are no NS records at the zone's apex: add them")]
     NoApexNs,
-    /// It is not sound.
+    /// Verification found faults.
     #[error(
         "not fit to be served: {}, the first: {}; `nonesuch zone verify FILE` lists all; mend the zone, or sign it again with \
          `nonesuch zone sign`",
@@ -58,35 +59,36 @@ pub enum VersionError {
     Unsound {
         /// Number of faults.
         faults: usize,
-        /// The first of them.
+        /// The first faults.
         first: Vec<String>,
-        /// How long they are faults.
+        /// Period for which the faults remain.
         verdict: RejectionPeriod,
     },
-    /// Its ZONEMD record does not verify (RFC 8976 §4): these are not the records that were published.
+    /// The ZONEMD record does not verify (RFC 8976 §4): the records differ from those that were
+    /// published.
     #[error(
         "not fit to be served: the zone digest does not verify: {0}; get the version that its publisher digested, remove the ZONEMD \
          record, or set verify = \"none\" to serve it unchecked"
     )]
     WrongDigest(Box<Fault>),
-    /// Its key set alone is signed.
+    /// Only the key set is signed.
     #[error(
         "the key set is signed and nothing else, as `nonesuch zone sign --only-keys` leaves it: have the rest made when asked, with \
          denial and keys, or sign the zone as a whole"
     )]
     OnlyKeySet,
-    /// It is signed with NSEC5, and its VRF key is nowhere.
+    /// The zone is signed with NSEC5, and its VRF key is missing.
     #[error("the zone has NSEC5, and {}: name the folder of its VRF key with nsec5-keys", without_folder(folder.as_deref()))]
     Nsec5KeysNeeded {
-        /// The folder beside its file; `None` where it has no file.
+        /// The missing directory next to the zone file; `None` if the zone has no file.
         folder: Option<PathBuf>,
     },
-    /// It is to be served with NSEC5 and has none.
+    /// The settings require NSEC5, and the zone is not signed with NSEC5.
     #[error(
         "the zone is not signed with NSEC5: leave nsec5-keys out, or sign it with `nonesuch zone sign --denial nsec5`"
     )]
     NotNsec5,
-    /// A name has more records of one type than `max-records-per-type` allows.
+    /// A name has more records of one type than `max-records-per-type` permits.
     #[error(
         "{owner} has {count} {rtype} records, and max-records-per-type allows {limit}: remove some, or raise it"
     )]
@@ -100,7 +102,7 @@ pub enum VersionError {
         /// The limit.
         limit: u32,
     },
-    /// A name has more types than `max-types-per-name` allows.
+    /// A name has more types than `max-types-per-name` permits.
     #[error("{owner} has {count} types, and max-types-per-name allows {limit}: remove some, or raise it")]
     TooManyTypes {
         /// The name.
@@ -110,40 +112,40 @@ pub enum VersionError {
         /// The limit.
         limit: u32,
     },
-    /// It is to be signed, and is not.
+    /// The settings require a signed zone, and the version is not signed.
     #[error("the zone is not signed, and dnssec = \"required\" has that refused: sign it, or take that out")]
     NotSigned,
-    /// It would be bogus for validators that hold the previous version's keys.
+    /// Validators with the keys of the previous version would regard the version as bogus.
     #[error(
         "the new version breaks validators that hold the previous one: {}; sign with the keys that the previous version has, or allow \
          this (allow-unsafe-transition)",
         list_faults(.0)
     )]
     UnsafeTransition(Vec<TransitionFault>),
-    /// Keys are missing or faulty.
+    /// Keys are missing or invalid.
     #[error(transparent)]
     Keys(#[from] Box<KeyDirectoryError>),
-    /// The VRF key or the stored proofs are missing or faulty.
+    /// The VRF key or the stored proofs are missing or invalid.
     #[error(transparent)]
     Prover(#[from] Box<LoadProverError>),
-    /// It cannot be signed or denied when asked.
+    /// The zone cannot be prepared for online signing.
     #[error(transparent)]
     Prepare(#[from] Box<PrepareError>),
-    /// It does not fit into an image.
+    /// The zone does not fit into an image.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// It could not be stored. A version that is not stored is not published where an older one is.
+    /// The version cannot be stored. If an older version is stored, the new one is not published.
     #[error("{}: cannot be written: {source}{}", path.display(), write_remedy(source))]
     Store {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl VersionError {
-    /// What it means for a version that was transferred and verified at `now`.
+    /// Converts the error of a transferred version that was verified at `now`.
     pub(super) fn of_transfer(self, now: u32) -> PublishError {
         let reason = self.to_string();
         let verdict = match self {
@@ -162,13 +164,14 @@ impl VersionError {
         PublishError::Rejected { reason, verdict }
     }
 
-    /// Whether a file that no server has written is in the place of a stored version: the operator has to move it.
+    /// Returns whether a file that no server wrote has the name of a stored version, so that the
+    /// operator must move it.
     pub(super) fn is_in_the_way(&self) -> bool {
         matches!(self, Self::Store { source, .. } if source.kind() == io::ErrorKind::AlreadyExists)
     }
 }
 
-/// How long a version has these faults that was verified at `now`.
+/// Returns how long a version that was verified at `now` has these faults.
 pub(super) fn verdict_of(report: &Report, now: u32) -> RejectionPeriod {
     let wait = |fault: &Fault| match fault.reason {
         FaultReason::NotYetValid { inception, .. } => Some(inception.wrapping_sub(now)),
@@ -184,7 +187,8 @@ fn without_folder(folder: Option<&Path>) -> String {
     folder.map_or_else(|| "has no file that a folder could stand beside".to_owned(), there_is_none)
 }
 
-/// What to do where a file of the state folder cannot be written; nothing where the error says it.
+/// Returns the remedy for an error when writing a file in the state directory; empty if the error
+/// message contains it.
 fn write_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AlreadyExists => "",

@@ -1,4 +1,4 @@
-//! One zone of a service: its settings, and what is known of it.
+//! A zone of a service: its settings and its runtime state.
 
 use super::VersionError;
 use super::activity::lock;
@@ -18,64 +18,68 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug)]
 pub(super) struct Zone {
     pub(super) apex: Name,
-    /// Whether it was added while the service runs: it is not in the configuration.
+    /// Whether the zone is a member of a catalog, and not configured.
     is_member: bool,
     work: Arc<ZoneLock>,
     settings: Mutex<Arc<ZoneSettings>>,
     pub(super) runtime: Mutex<ZoneRuntime>,
 }
 
-/// What is known of a zone. What is answered is set by whoever holds them ([`Service::show`](super::Service::show)).
+/// Runtime state of a zone. The thread that changes it under its lock also makes it visible to
+/// workers ([`Service::show`](super::Service::show)).
 #[derive(Debug, Default)]
 pub(super) struct ZoneRuntime {
-    /// Whether the zone was taken away: nothing of it is to be served again, whatever goes on still.
+    /// Whether the zone was removed. It must not be served again, even if a publication is in
+    /// progress.
     pub(super) is_removed: bool,
     pub(super) served: Option<Arc<ServedZone>>,
     pub(super) is_expired: bool,
     pub(super) has_failed: bool,
     pub(super) error: Option<String>,
-    /// Why the catalog that it is cannot be used.
+    /// Why the zone cannot be used as a catalog.
     pub(super) catalog_fault: Option<String>,
-    /// Where it comes from, where it is a member of a catalog.
+    /// The catalog of a member.
     pub(super) member_of: Option<CatalogMembership>,
-    /// Why the version that is served is not stored, where it is to be.
+    /// Why the served version is not stored, if it should be stored.
     pub(super) unstored: Option<UnstoredVersion>,
-    /// What is odd about the version that is served, by itself or beside the one before.
+    /// Warnings about the served version and its differences from the previous one.
     pub(super) warnings: Vec<String>,
-    /// Number of findings of the semantic checks in it; `None` where its records were not checked.
+    /// Number of findings of the semantic checks; `None` if the records were not checked.
     pub(super) findings: Option<usize>,
     pub(super) description: String,
     pub(super) verified: String,
     pub(super) records: Option<u64>,
     pub(super) loaded_at: u64,
-    /// Those of the files that the version was read from.
+    /// Fingerprints of the files that the version was read from.
     pub(super) origin: Vec<Fingerprint>,
     pub(super) contents: Option<Arc<Contents>>,
-    /// When all signatures of it were verified; `None` where they were not.
+    /// Time at which all signatures were verified; `None` if they were not verified.
     pub(super) verified_at: Option<u32>,
     pub(super) journal: Option<Arc<Journal>>,
-    /// The digest of the keys that sign the served version online ([`signers_digest`](super::image_inputs::signers_digest)).
+    /// Digest of the keys that sign the served version online
+    /// ([`signers_digest`](super::image_inputs::signers_digest)).
     pub(super) key_digest: Option<String>,
-    /// When a time in the files of its keys passes next, or the keys are read again after a failure, in seconds since 1970.
+    /// Time of the next change in the timing metadata of the key files, or of the next attempt to
+    /// read the keys after a failure, in seconds since 1970.
     pub(super) key_event: Option<u32>,
-    /// Says of the expiration of signatures what was not said yet.
+    /// Decides when to log a warning about the expiration of signatures.
     pub(super) expiry: ExpiryWatch,
 }
 
-/// A version that is served from memory alone, since it could not be stored.
+/// A version that is served only from memory, because it could not be stored.
 #[derive(Debug)]
 pub(super) struct UnstoredVersion {
     pub(super) error: VersionError,
-    /// The facts to store with it.
+    /// The metadata to store with it.
     pub(super) record: BuildRecord,
 }
 
-/// What became of a zone that was looked at for a new version.
+/// Result of a check for a new version of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Update {
     Published,
     Unchanged,
-    /// There is nothing to load it from: it is transferred or made.
+    /// The zone has no file to load; it is transferred or generated.
     Waiting,
 }
 
@@ -105,7 +109,7 @@ impl Zone {
         Arc::clone(&lock(&self.settings))
     }
 
-    /// Takes other settings; tells whether they are others.
+    /// Replaces the settings. Returns whether they differ from the previous ones.
     pub(super) fn set_settings(&self, settings: ZoneSettings) -> bool {
         let mut current = lock(&self.settings);
         let differs = **current != settings;
@@ -127,12 +131,13 @@ impl Zone {
         lock(&self.runtime).standing()
     }
 
-    /// Lets go of the files of the zone, which is gone for good.
+    /// Drops the runtime state of the removed zone, including its open files.
     pub(super) fn close(&self) {
         *lock(&self.runtime) = ZoneRuntime { is_removed: true, ..ZoneRuntime::default() };
     }
 
-    /// Warns in the log of signatures that expire soon or have expired. Returns the seconds after which there may be more to say.
+    /// Logs a warning if signatures expire soon or have expired. Returns the seconds after which
+    /// the caller should call it again.
     pub(super) fn warn_of_expiry(&self, now: u32) -> Option<u32> {
         let mut facts = lock(&self.runtime);
         let period = facts.served.as_ref()?.published().image().period()?;
@@ -145,7 +150,7 @@ impl Zone {
         Some(Expiry::of(period, now).next_look())
     }
 
-    /// Whether answers are signed or proven when asked.
+    /// Returns whether responses need online signatures or proofs.
     pub(super) fn is_online(&self) -> bool {
         lock(&self.runtime).served.as_ref().is_some_and(|served| served.published().is_online())
     }

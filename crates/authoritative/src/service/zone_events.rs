@@ -1,5 +1,5 @@
-//! What ties a service to transfers and catalogs: zones of primaries are refreshed, secondaries are told of new versions,
-//! members of catalogs come and go (RFC 9432).
+//! Connects a service with transfers and catalogs: zones of primaries are refreshed, secondaries
+//! are notified of new versions, and members of catalogs are added and removed (RFC 9432).
 
 use super::members::AddedZones;
 use super::membership::CatalogMembership;
@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// Follows what happens to the zones of `service`, in a thread of its own that ends with the service; to be called before the
-/// service begins.
+/// Handles the events of `service` in a separate thread, which ends when the service stops. The
+/// caller must call this before the service begins.
 ///
 /// # Errors
-/// What the system says of a new thread.
+/// Returns the error of the operating system if no thread can be started.
 pub fn handle_zone_events(
     service: &Arc<Service>,
     events: UnboundedReceiver<ZoneEvent>,
@@ -39,22 +39,24 @@ pub fn handle_zone_events(
         notes,
         logged_groups: RefCell::default(),
     };
-    // Until the members of stored catalogs are loaded, and until the catalogs of this server are made.
+    // One for the members of stored catalogs, one for the catalogs that this server produces.
     service.begin_loading();
     service.begin_loading();
     std::thread::Builder::new().name("zones".to_owned()).spawn(move || follower.run(events)).map(drop)
 }
 
-/// What is loaded in a thread of its own: it may take long, and what happens meanwhile is followed all the same.
+/// A task for the loading thread. Tasks may take long; meanwhile the event thread handles other
+/// events.
 enum LoaderTask {
     Members(AddedZones),
-    /// All that was kept of members stands in front.
+    /// All tasks for stored members precede this one.
     StoredMembersDone,
 }
 
-/// Starts the thread that loads members; it ends with the sender. It loads one list after the other: a later list may have other settings
-/// for a zone of an earlier one, and the last settings must stay. Each list loads several zones at once, so one slow zone delays the next
-/// list and not the rest of its own. Zones that are loaded once get their later versions from other threads.
+/// Starts the thread that loads members. It ends when the sender is dropped. It loads one list
+/// after the other: a later list may contain other settings for a zone of an earlier list, and the
+/// last settings must win. Several zones of a list are loaded concurrently, so that a slow zone
+/// delays only the next list. Other threads load the later versions of a zone.
 fn start_loader(service: Arc<Service>) -> io::Result<Sender<LoaderTask>> {
     let (loads, received) = channel();
     let load = move || {
@@ -69,9 +71,10 @@ fn start_loader(service: Arc<Service>) -> io::Result<Sender<LoaderTask>> {
     Ok(loads)
 }
 
-/// Starts the thread that has the notes of members written to the disk; it ends with the sender. A catalog may have a hundred thousand
-/// members, and each write takes milliseconds: neither the follower nor the zones wait for it. Where the machine stops before, the
-/// note is written again from the catalog.
+/// Starts the thread that syncs the membership notes to disk. It ends when the sender is dropped. A
+/// catalog may have a hundred thousand members, and each sync takes milliseconds; therefore neither
+/// the event thread nor the zones wait for it. After a crash, a lost note is written again from the
+/// catalog.
 fn start_syncer(service: Arc<Service>) -> io::Result<Sender<Vec<Name>>> {
     let (notes, received) = channel::<Vec<Name>>();
     let sync = move || {
@@ -92,30 +95,31 @@ struct ZoneEventHandler {
     service: Arc<Service>,
     transfers: Arc<Transfers>,
     registry: Registry,
-    /// Whether the stored versions of catalogs were taken: until then no single one is.
+    /// Whether the stored versions of all catalogs are loaded. Until then, no single catalog is
+    /// processed.
     has_loaded: bool,
-    /// Groups without a template of which that was said.
+    /// Groups without a template that have been logged.
     logged_groups: RefCell<BTreeSet<(Name, Group)>>,
     loads: Sender<LoaderTask>,
-    /// Takes members whose notes were written.
+    /// Receives members whose notes were written and need a sync.
     notes: Sender<Vec<Name>>,
 }
 
-/// Groups of which something is said: a catalog may have as many as members.
+/// Maximum number of groups that are logged; a catalog may have as many groups as members.
 const MOST_GROUPS: usize = 100;
 
-/// Zones that are to go, and zones that are to come then.
+/// Zones to remove, and zones to add afterwards.
 #[derive(Default)]
 struct PendingChanges {
-    /// Zones to be removed whose stored files stay.
+    /// Zones to remove; their stored files remain.
     retired: Vec<Name>,
-    /// Zones to be removed with their stored files.
+    /// Zones to remove with their stored files.
     deleted: Vec<Name>,
-    /// Zones to be added, or served with other settings.
+    /// Zones to add, or to serve with other settings.
     added: BTreeSet<Name>,
 }
 
-/// A member of a catalog, and where it comes from.
+/// A member of a catalog, with its origin.
 struct MemberZone {
     settings: ZoneSettings,
     member_of: CatalogMembership,
@@ -125,13 +129,15 @@ impl ZoneEventHandler {
     fn run(mut self, mut events: UnboundedReceiver<ZoneEvent>) {
         while let Some(event) = events.blocking_recv() {
             match event {
-                // A zone of primaries may be stored: whether anything is to be transferred shows when it is settled.
+                // A zone of primaries may be stored. Whether it needs a transfer is known only
+                // after loading.
                 ZoneEvent::Added(settings) if settings.source == ZoneSource::Primaries => {}
                 ZoneEvent::Added(settings) => self.set_zone(&settings),
                 ZoneEvent::Changed(settings) => {
                     let secondaries = settings.transfers.also_notify.clone();
                     self.transfers.retain_secondaries(&settings.apex, secondaries);
-                    // One of primaries when it is settled again, with what is kept of it.
+                    // For a zone of primaries, this happens after it is loaded again with its
+                    // stored version.
                     if settings.source != ZoneSource::Primaries {
                         self.set_zone(&settings);
                     }
@@ -148,7 +154,8 @@ impl ZoneEventHandler {
                 }
                 ZoneEvent::Removed { apex, is_kept } => self.forget(&apex, is_kept),
                 ZoneEvent::CatalogsLoaded => self.load_catalogs(),
-                // The catalogs of this server are made by now: what came before this was heard.
+                // The catalogs that this server produces are complete, because earlier events have
+                // been handled.
                 ZoneEvent::Loaded | ZoneEvent::MembersLoaded => self.service.end_loading(),
                 ZoneEvent::Reloaded => {
                     self.renew();
@@ -159,7 +166,7 @@ impl ZoneEventHandler {
         }
     }
 
-    /// Has a zone of primaries refreshed from now on.
+    /// Starts to refresh a zone, if it comes from primaries.
     fn follow(&self, apex: &Name) {
         if let Some(settings) = self.service.settings_of(apex)
             && settings.source == ZoneSource::Primaries
@@ -184,22 +191,22 @@ impl ZoneEventHandler {
         });
     }
 
-    /// Tells those who want to know of the version that is served.
+    /// Notifies the secondaries of the served version.
     fn announce(&self, apex: &Name, is_new: bool) {
         let Some(settings) = self.service.settings_of(apex) else { return };
         if settings.transfers.also_notify.is_empty() {
             return;
         }
         if let Some(soa) = self.service.soa_record(apex) {
-            // What a primary has sent is a change, however early it comes.
+            // A version from a primary is always a change, even during startup.
             let is_change = is_new && (settings.source == ZoneSource::Primaries || self.service.is_settled());
             let occasion = if is_change { NotifyReason::Change } else { NotifyReason::Start };
             self.transfers.send_notify(apex, soa, settings.transfers.also_notify.clone(), occasion);
         }
     }
 
-    /// Forgets a zone that is gone. Where it was a catalog, its members go with it; nobody has taken them out of it, and what
-    /// is kept of them stays as what is kept of the catalog does.
+    /// Handles the removal of a zone. If the zone is a catalog, its members are also removed. Their
+    /// stored versions remain, because no catalog version removed the members.
     fn forget(&mut self, apex: &Name, is_kept: bool) {
         self.transfers.retain_secondaries(apex, Vec::new());
         if is_kept {
@@ -211,7 +218,7 @@ impl ZoneEventHandler {
         self.make(changes, true);
     }
 
-    /// Makes or reads a catalog.
+    /// Produces or reads a catalog.
     fn look_at(&mut self, apex: &Name) {
         let Some(settings) = self.service.settings_of(apex) else { return };
         match &settings.catalog {
@@ -232,7 +239,8 @@ impl ZoneEventHandler {
         }
     }
 
-    /// Serves the member zones of the last valid version of a catalog whose newest version is broken (RFC 9432 §5.1).
+    /// Serves the member zones of the last valid version of a catalog whose newest version is
+    /// broken (RFC 9432 §5.1).
     fn keep_last_version(&mut self, apex: &Name) {
         if self.registry.knows(apex) {
             self.registry.mark_broken(apex);
@@ -242,7 +250,8 @@ impl ZoneEventHandler {
         }
     }
 
-    /// The version of a catalog that is loaded, where it is valid. A broken one must not be processed (RFC 9432 §5.1).
+    /// Returns the loaded version of a catalog if it is valid. A broken catalog must not be
+    /// processed (RFC 9432 §5.1).
     fn read(&self, apex: &Name) -> Option<Catalog> {
         let contents = self.service.contents(apex)?;
         let zone = apex.to_string();
@@ -256,8 +265,9 @@ impl ZoneEventHandler {
         catalog.ok()
     }
 
-    /// Takes the stored versions of all catalogs at once, and serves the stored versions of their members. Where the stored version
-    /// of a catalog is broken or absent, the members are those of its last valid version (RFC 9432 §5.1).
+    /// Processes the stored versions of all catalogs together, and serves the stored versions of
+    /// their members. If the stored version of a catalog is broken or missing, the members are
+    /// those of its last valid version (RFC 9432 §5.1).
     fn load_catalogs(&mut self) {
         let settings = self.service.all_settings();
         let consumed = settings.iter().filter(|zone| matches!(zone.catalog, Some(Role::Consumer { .. })));
@@ -273,11 +283,11 @@ impl ZoneEventHandler {
     }
 
     fn load(&self, load: LoaderTask) {
-        // The thread ends only when this one has.
+        // The loading thread ends only after this thread.
         let _ = self.loads.send(load);
     }
 
-    /// What is noted of zones that no catalog has now.
+    /// Returns the membership notes of zones that no catalog owns now.
     fn noted_members(&self) -> Vec<Membership> {
         let Some(state) = self.service.state() else { return Vec::new() };
         Membership::all_but(state, self.registry.members()).unwrap_or_else(|error| {
@@ -286,8 +296,9 @@ impl ZoneEventHandler {
         })
     }
 
-    /// Removes what is kept of members that were taken out of their catalog while nobody looked (RFC 9432 §5.3). Those of
-    /// catalogs that were not read yet, or are not in the configuration, are left alone.
+    /// Deletes the stored versions of members that were removed from their catalog while the server
+    /// was not running (RFC 9432 §5.3). Does not delete members of catalogs that are not read yet
+    /// or not configured.
     fn remove_lost_members(&self) {
         for Membership { zone, catalog, .. } in self.noted_members() {
             if self.registry.knows(&catalog) && self.service.settings_of(&zone).is_none() {
@@ -309,7 +320,7 @@ impl ZoneEventHandler {
         match produce(apex, &members, previous, nonesuch_server::clock::seconds_now() as u32) {
             Ok(Some(contents)) => {
                 self.service.note_catalog(apex, None);
-                // Why it is refused stands in the log and in the zone's status.
+                // The log and the status of the zone contain the reason for a rejection.
                 let _ = self.service.publish(apex, contents, &[]);
             }
             Ok(None) => self.service.note_catalog(apex, None),
@@ -320,18 +331,18 @@ impl ZoneEventHandler {
         }
     }
 
-    /// After a reload: other zones are configured, templates are others.
+    /// Applies the configured zones and templates after a reload.
     fn renew(&mut self) {
         self.logged_groups.borrow_mut().clear();
         let changes = self.registry.set_configured(self.service.configured());
-        // What is a zone of the configuration now has what was kept of it.
+        // The stored files of a member become those of the configured zone.
         self.make(changes, true);
         let members = self.registry.members().filter_map(|zone| self.member_zone(zone));
         self.add(members.collect());
     }
 
-    /// Makes changes of catalogs, in order: those that go together at once, then those that come. `is_kept`: what is kept of
-    /// zones that go stays.
+    /// Applies changes of catalogs in order; consecutive removals are combined, and additions
+    /// follow. With `is_kept`, the stored files of removed zones remain.
     fn make(&mut self, changes: Vec<Change>, is_kept: bool) {
         let mut due = PendingChanges::default();
         for change in changes {
@@ -358,7 +369,7 @@ impl ZoneEventHandler {
         self.apply_changes(due);
     }
 
-    /// A zone that was to come and goes again comes first.
+    /// Applies the pending changes first if they add a zone that is now removed again.
     fn before_removal(&mut self, zone: &Name, due: &mut PendingChanges) {
         if due.added.contains(zone) {
             self.apply_changes(std::mem::take(due));
@@ -373,7 +384,7 @@ impl ZoneEventHandler {
         }
         let members: Vec<MemberZone> = due.added.iter().filter_map(|zone| self.set_member(zone)).collect();
         if !due.added.is_empty() {
-            // The thread ends only when this one has.
+            // The syncing thread ends only after this thread.
             let _ = self.notes.send(due.added.into_iter().collect());
         }
         if !members.is_empty() {
@@ -381,7 +392,7 @@ impl ZoneEventHandler {
         }
     }
 
-    /// Adds members, or gives them other settings, and notes where they come from.
+    /// Adds members or changes their settings, and records their catalogs.
     fn add(&self, members: Vec<MemberZone>) {
         let notes = members.iter().map(|member| (member.settings.apex.clone(), member.member_of.clone()));
         let notes: Vec<(Name, CatalogMembership)> = notes.collect();
@@ -392,7 +403,8 @@ impl ZoneEventHandler {
         }
     }
 
-    /// Notes in the state directory that a zone is a member; returns it with the settings that it is to be served with.
+    /// Writes the membership note of a zone to the state directory. Returns the zone with the
+    /// settings to serve it with.
     fn set_member(&self, zone: &Name) -> Option<MemberZone> {
         if let Some((state, owner)) = self.service.state().zip(self.registry.owner(zone)) {
             let OwningCatalog { catalog, label, groups } = owner.clone();
@@ -405,13 +417,14 @@ impl ZoneEventHandler {
         self.member_zone(zone)
     }
 
-    /// Whether nothing was said yet of a group that has no template: once for all of its members.
+    /// Returns whether a group without a template has not been logged yet. It is logged once for
+    /// all of its members.
     fn is_untold(&self, catalog: &Name, group: &Group) -> bool {
         let mut told = self.logged_groups.borrow_mut();
         told.len() < MOST_GROUPS && told.insert((catalog.clone(), group.clone()))
     }
 
-    /// A member with the settings of the template of its group.
+    /// Returns a member with the settings from the template of its group.
     fn member_zone(&self, zone: &Name) -> Option<MemberZone> {
         let OwningCatalog { catalog, groups, .. } = self.registry.owner(zone)?;
         let settings = self.service.settings_of(catalog)?;

@@ -1,7 +1,8 @@
 //! The lock that a thread holds while it publishes a version of a zone.
 //!
-//! A zone can be removed while a thread verifies a version of it, which may take long. The removal does not wait. The files that
-//! the thread still writes are deleted at its end, or before a zone of the same name is loaded.
+//! A zone can be removed while a thread verifies a version of it, which may take long. The removal
+//! does not wait. The files that the thread still writes are deleted when it ends, or before a zone
+//! with the same name is loaded.
 
 use super::Service;
 use super::activity::lock;
@@ -10,16 +11,16 @@ use nonesuch_proto::Name;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-/// Held while a version of a zone is published. A new zone shares it with a removed one of the same name whose publication is still
-/// running.
+/// Held while a version of a zone is published. A new zone shares it with a removed zone of the
+/// same name that has a publication in progress.
 #[derive(Debug, Default)]
 pub(super) struct ZoneLock {
     busy: Mutex<()>,
-    /// Whether the stored versions are to be deleted before the next publication.
+    /// Whether the stored versions must be deleted before the next publication.
     deletes: AtomicBool,
 }
 
-/// The lock of a zone, until it is dropped.
+/// Holds the lock of a zone until it is dropped.
 #[derive(Debug)]
 pub(super) struct ZoneLockGuard<'z> {
     service: &'z Service,
@@ -35,26 +36,27 @@ impl Drop for ZoneLockGuard<'_> {
 }
 
 impl Service {
-    /// Waits until no other thread publishes a version of the zone.
+    /// Waits until no other thread publishes a version of the zone, and locks it.
     pub(super) fn lock_zone<'z>(&'z self, zone: &'z Zone) -> ZoneLockGuard<'z> {
         let busy = lock(&zone.work().busy);
         self.delete_versions(zone.apex(), zone.work());
         ZoneLockGuard { service: self, zone, busy: Some(busy) }
     }
 
-    /// The lock of a new zone of this name.
+    /// Returns the lock for a new zone with this name.
     pub(super) fn zone_lock(&self, apex: &Name) -> Arc<ZoneLock> {
         lock(&self.abandoned).get(apex).cloned().unwrap_or_default()
     }
 
-    /// Records that a zone is removed, and never waits for its publication. `is_kept`: its stored files stay.
+    /// Marks a zone as removed. Does not wait for its publication. With `is_kept`, its stored files
+    /// remain.
     pub(super) fn abandon_zone(&self, apex: &Name, work: &Arc<ZoneLock>, is_kept: bool) {
         work.deletes.fetch_or(!is_kept, SeqCst);
         lock(&self.abandoned).insert(apex.clone(), Arc::clone(work));
         self.clean_up(apex, work);
     }
 
-    /// Deletes all stored files of a zone that does not exist. Returns whether there were any.
+    /// Deletes all stored files of a zone that does not exist. Returns whether any existed.
     pub(super) fn delete_stored(&self, apex: &Name) -> bool {
         let Some(state) = &self.state else { return false };
         let is_deleted = state.remove(apex);
@@ -65,9 +67,11 @@ impl Service {
         is_deleted || work.is_some()
     }
 
-    /// Cleans up after a removed zone. While a publication is running it does nothing: that calls it at its end.
+    /// Cleans up after a removed zone. During a publication it does nothing, because the
+    /// publication calls it when it ends.
     fn clean_up(&self, apex: &Name, work: &Arc<ZoneLock>) {
-        // Checked again after each release: a removal in between could not have the lock, and relies on this thread.
+        // Checked again after each release: a removal in the meantime could not take the lock, and
+        // relies on this thread.
         while self.is_abandoned(apex, work) {
             let _busy = match work.busy.try_lock() {
                 Ok(busy) => busy,

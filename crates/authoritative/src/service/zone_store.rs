@@ -1,4 +1,5 @@
-//! What transfers need of a service ([`ZoneStore`]): what is held of zones, and a way to publish what was transferred.
+//! Access of transfers to a service ([`ZoneStore`]): reads zones and publishes transferred
+//! versions.
 
 use super::Service;
 use super::state::{STATE, StateFile};
@@ -11,17 +12,17 @@ use nonesuch_zone::Contents;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What transfers need of a service.
+/// Access of transfers to a service.
 #[derive(Clone, Debug)]
 pub struct ServiceZoneStore {
     /// The service.
     pub service: Arc<Service>,
-    /// The server's settings, the TSIG keys among them.
+    /// The settings of the server, including the TSIG keys.
     pub settings: Arc<ArcSwap<AnswerSettings>>,
 }
 
 impl ServiceZoneStore {
-    /// Changes the facts that are stored of a zone; `what` names them in the log.
+    /// Changes the stored state of a zone; `what` names the changed part in the log.
     fn store_facts(&self, apex: &Name, what: &str, change: impl FnOnce(&mut StateFile)) {
         let Some(state) = self.service.state() else { return };
         if let Err(error) = state.update(apex, change) {
@@ -51,7 +52,7 @@ impl ZoneStore for ServiceZoneStore {
     }
 
     fn store(&self, apex: &Name) -> bool {
-        // The error was logged at publication, and is in the zone's status.
+        // The error was logged at publication, and is in the status of the zone.
         self.service.store(apex).is_ok()
     }
 
@@ -71,7 +72,7 @@ impl ZoneStore for ServiceZoneStore {
 
     fn forget(&self, apex: &Name) {
         if let Some(state) = self.service.state() {
-            // Facts that are left are ignored where their serial does not fit.
+            // State that remains is ignored if its serial does not match.
             let _ = state.update(apex, |facts| (facts.timers, facts.rejected) = (None, None));
         }
     }

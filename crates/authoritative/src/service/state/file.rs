@@ -1,7 +1,8 @@
-//! The state file of a zone: facts that a restart needs beside the stored version and its journal.
+//! The state file of a zone: state that a restart needs in addition to the stored version and its
+//! journal.
 //!
-//! One JSON object with a version number. A file that cannot be read counts as absent: the zone is then loaded, refreshed or
-//! transferred as if it were new.
+//! The file is a JSON object with a version number. A file that cannot be read is treated as
+//! missing: the zone is then loaded, refreshed or transferred like a new zone.
 
 use super::super::image_inputs::ImageInputs;
 use super::member::Membership;
@@ -14,48 +15,50 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::sync::{MutexGuard, PoisonError};
 
-/// The version of the format.
+/// Version of the format.
 const VERSION: u32 = 1;
-/// The first octets of every state file.
+/// The first bytes of every state file.
 pub(super) const HEAD: &[u8] = br#"{"nonesuch-"#;
-/// Maximum octets of a state file.
+/// Maximum size of a state file, in bytes.
 const MAX_OCTETS: u64 = 16 << 20;
 
-/// The facts that are stored of a zone.
+/// The stored state of a zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::service) struct StateFile {
-    /// The image of the stored version.
+    /// State of the stored image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::service) image: Option<ImageState>,
     /// The catalog that lists the zone as a member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::service) member: Option<Membership>,
-    /// The serial up to which versions with other records were published under the same serials.
+    /// The highest serial that was published with different records. Serials up to it are
+    /// ambiguous.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::service) reused_serial: Option<u32>,
-    /// When a primary last had the stored version.
+    /// Time at which a primary last confirmed the stored version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::service) timers: Option<Timers>,
-    /// The versions of primaries that were rejected.
+    /// Versions of primaries that were rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::service) rejected: Option<RejectedVersions>,
 }
 
-/// Facts about one image. They hold for the file with that fingerprint alone.
+/// State of an image. It is valid only for the file with this fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::service) struct ImageState {
-    /// The fingerprint of the image.
+    /// Fingerprint of the image.
     pub(in crate::service) fingerprint: Fingerprint,
-    /// The fingerprints of the files that the version was read from; none where it was not read from files.
+    /// Fingerprints of the files that the version was read from; empty if it was not read from
+    /// files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::service) origin: Vec<Fingerprint>,
-    /// The inputs of the image of a zone that is signed online.
+    /// Inputs of the image of a zone that is signed online.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::service) inputs: Option<ImageInputs>,
 }
 
-/// The file as it is written.
+/// The serialized form of the file.
 #[derive(Serialize, Deserialize)]
 struct Envelope<F> {
     #[serde(rename = "nonesuch-state")]
@@ -76,19 +79,19 @@ impl StateFile {
         Ok(octets)
     }
 
-    /// Whether there is nothing to store.
+    /// Returns whether there is nothing to store.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl StateDirectory {
-    /// The facts that are stored of a zone.
+    /// Returns the stored state of a zone.
     pub(in crate::service) fn facts(&self, apex: &Name) -> StateFile {
         self.read_stem(&file_stem(apex))
     }
 
-    /// The facts that the files of this stem have.
+    /// Returns the state in the files with this stem.
     pub(in crate::service) fn read_stem(&self, stem: &str) -> StateFile {
         let path = self.zones.join(format!("{stem}.{STATE}"));
         let mut octets = Vec::new();
@@ -101,11 +104,11 @@ impl StateDirectory {
         facts
     }
 
-    /// Changes the facts that are stored of a zone. The file is replaced as a whole; its name is durable after
-    /// [`sync_names`](Self::sync_names).
+    /// Changes the stored state of a zone. Replaces the complete file. The name of the file is
+    /// durable after [`sync_names`](Self::sync_names).
     ///
     /// # Errors
-    /// Those of writing; the previous facts stay.
+    /// Returns an error if writing fails; the previous state then remains.
     pub(in crate::service) fn update(
         &self,
         apex: &Name,
@@ -128,10 +131,11 @@ impl StateDirectory {
         Ok(())
     }
 
-    /// As [`update`](Self::update); the facts are durable when this returns.
+    /// Changes the stored state as [`update`](Self::update) does. The state is durable when this
+    /// returns.
     ///
     /// # Errors
-    /// Those of writing; the previous facts stay.
+    /// Returns an error if writing fails; the previous state then remains.
     pub(in crate::service) fn update_durably(
         &self,
         apex: &Name,
@@ -142,7 +146,8 @@ impl StateDirectory {
         self.sync_names()
     }
 
-    /// Writes the facts of a zone; no facts, no file. The caller holds the lock.
+    /// Writes the state of a zone, or removes the file if the state is empty. The caller holds the
+    /// lock.
     fn write_facts(&self, stem: &str, facts: &StateFile) -> io::Result<()> {
         let path = self.zones.join(format!("{stem}.{STATE}"));
         if facts.is_empty() {
@@ -150,7 +155,8 @@ impl StateDirectory {
         } else {
             let octets = facts.to_octets()?;
             let part = self.begin(|out| out.write_all(&octets))?;
-            // A file that is new has nothing to lose: whoever needs it durable has it written to the disk.
+            // A new file replaces nothing, so that no state can be lost. A caller that needs
+            // durability syncs it.
             if fs::symlink_metadata(&path).is_ok() {
                 part.as_file().sync_all()?;
             }
@@ -164,11 +170,11 @@ impl StateDirectory {
         self.facts[number % LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the facts about the stored image of a zone, which must exist. They are durable when this returns where they have
-    /// the inputs of an image.
+    /// Changes the state of the stored image of a zone, which must exist. If it contains the inputs
+    /// of an image, the state is durable when this returns.
     ///
     /// # Errors
-    /// Those of writing; the previous facts stay.
+    /// Returns an error if writing fails; the previous state then remains.
     pub(in crate::service) fn note_image(
         &self,
         apex: &Name,
@@ -186,23 +192,23 @@ impl StateDirectory {
         if has_inputs { self.sync(apex, STATE).and_then(|()| self.sync_names()) } else { Ok(()) }
     }
 
-    /// The facts about the stored image of a zone.
+    /// Returns the state of the stored image of a zone.
     fn image_facts(&self, apex: &Name) -> Option<ImageState> {
         let fingerprint = Fingerprint::of(&self.path(apex, ZONE)).ok()?;
         self.facts(apex).image.filter(|image| image.fingerprint == fingerprint)
     }
 
-    /// The inputs of the stored image of a zone that is signed online.
+    /// Returns the inputs of the stored image of a zone that is signed online.
     pub(in crate::service) fn image_inputs(&self, apex: &Name) -> Option<ImageInputs> {
         self.image_facts(apex)?.inputs
     }
 
-    /// Whether the stored version of a zone was read from files of these fingerprints.
+    /// Returns whether the stored version of a zone was read from files with these fingerprints.
     pub(in crate::service) fn is_of(&self, apex: &Name, origin: &[Fingerprint]) -> bool {
         !origin.is_empty() && self.image_facts(apex).is_some_and(|image| image.origin == origin)
     }
 
-    /// Replaces the state files of earlier versions. Where that fails, they stay and are read on.
+    /// Replaces the state files of earlier versions. If this fails, they remain and are still read.
     pub(super) fn replace_legacy(&mut self) {
         let stems = legacy::stems(&self.zones);
         if stems.is_empty() {
@@ -213,7 +219,8 @@ impl StateDirectory {
             let _one = self.lock_state(stem);
             self.write_facts(stem, &self.read_stem(stem))
         });
-        // One call for all: a directory may have files of a hundred thousand zones.
+        // One system call for all files: a directory may contain the files of a hundred thousand
+        // zones.
         let durable = written.and_then(|()| Ok(syncfs(File::open(&self.zones)?)?));
         match durable {
             Ok(()) => {
@@ -273,7 +280,8 @@ mod tests {
         }
     }
 
-    /// The format of version 1: a change of it needs another version, and this one read on.
+    /// The format of version 1. A change of the format needs a new version number, and version 1
+    /// must remain readable.
     #[test]
     fn the_format_is_fixed() {
         let text = r#"{"nonesuch-state":1,"image":{"fingerprint":{"modified":[-9223372036854775808,7],"octets":18446744073709551615,"inode":1,"device":2},"origin":[{"modified":[-9223372036854775808,7],"octets":18446744073709551615,"inode":1,"device":2}],"inputs":{"digest":"ab","verification":{"full":{"at":4294967295}},"has-signed-keys":true}},"member":{"zone":"a\\000.example.","catalog":"catalog.","label":"006c6162656c","groups":["036f6e65","010a0374776f"]},"reused-serial":4294967295,"timers":{"serial":7,"refreshed":1750000000,"left":0},"rejected":{"judged-by":"these settings","serials":[["192.0.2.1:53",7],["[2001:db8::1]:5300",0]]}}
@@ -358,7 +366,7 @@ mod tests {
         assert!(state.is_of(&apex, &origin) && !state.is_of(&apex, &[origin[0], origin[0]]));
         fs::write(&source, "second").unwrap();
         assert!(!state.is_of(&apex, &[Fingerprint::of(&source).unwrap()]));
-        // Another file with the same octets.
+        // A new file with the same content.
         state.write(&apex, ZONE, |out| out.write_all(IMAGE)).unwrap();
         assert!(!state.is_of(&apex, &origin) && state.image_inputs(&apex).is_none());
     }

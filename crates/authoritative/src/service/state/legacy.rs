@@ -1,5 +1,5 @@
-//! The state files of earlier versions: a text file for each kind of fact. They are read once, when the state directory is
-//! opened, and replaced by the state file.
+//! State files of earlier versions: a text file for each kind of state. They are read once, when
+//! the state directory is opened, and replaced by the state file.
 
 use super::super::image_inputs::ImageInputs;
 use super::file::{ImageState, StateFile};
@@ -15,14 +15,14 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::str::{FromStr, Lines};
 
-/// The suffixes of these files.
+/// Suffixes of these files.
 pub(super) const SUFFIXES: [&str; 6] = ["origin", "made", "member", "reused", "timers", "rejected"];
-/// The first octets of these files.
+/// The first bytes of these files.
 pub(super) const HEAD: &[u8] = b"nonesuch ";
-/// Maximum octets that are read of a file.
+/// Maximum size of a file, in bytes.
 const MAX_OCTETS: u64 = 16 << 20;
 
-/// The stems of these files in `directory`, each once.
+/// Returns the stems of these files in `directory`, without duplicates.
 pub(super) fn stems(directory: &Path) -> BTreeSet<String> {
     let mut stems = BTreeSet::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -49,7 +49,8 @@ impl Files<'_> {
         self.directory.join(format!("{}.{suffix}", self.stem))
     }
 
-    /// Replaces the facts that the files have. A file that cannot be read changes nothing.
+    /// Replaces the parts of `state` that these files contain. A file that cannot be read changes
+    /// nothing.
     pub(super) fn merge_into(&self, state: &mut StateFile) {
         let text = |suffix: &str| read_text(&self.path(suffix), suffix);
         if let Ok(fingerprint) = Fingerprint::of(&self.path(ZONE)) {
@@ -72,7 +73,8 @@ impl Files<'_> {
         for suffix in SUFFIXES {
             let path = self.path(suffix);
             if is_ours(&path, suffix) {
-                // A file that stays is read again at the next start, and says what the state file says.
+                // A file that remains is read again at the next start; its content equals the state
+                // file.
                 let _ = fs::remove_file(path);
             }
         }
@@ -88,7 +90,7 @@ fn read_text(path: &Path, suffix: &str) -> Option<String> {
     Some(text)
 }
 
-/// The value of the next line, which begins with `key`.
+/// Returns the value of the next line, which must begin with `key`.
 fn value<'t>(lines: &mut Lines<'t>, key: &str) -> Option<&'t str> {
     lines.next()?.strip_prefix(key)?.strip_prefix(' ')
 }
@@ -97,7 +99,7 @@ fn number<N: FromStr>(lines: &mut Lines<'_>, key: &str) -> Option<N> {
     value(lines, key)?.parse().ok()
 }
 
-/// Modification time, size, inode and device, in decimal.
+/// Parses modification time, size, inode and device, in decimal.
 fn fingerprint(text: &str) -> Option<Fingerprint> {
     let mut words = text.split(' ');
     let mut time = || words.next()?.parse().ok();
@@ -107,7 +109,8 @@ fn fingerprint(text: &str) -> Option<Fingerprint> {
     words.next().is_none().then_some(Fingerprint { modified, octets, inode, device })
 }
 
-/// `nonesuch origin 1`: the fingerprint of the image, then those of the files that it was made of.
+/// Parses `nonesuch origin 1`: the fingerprint of the image, then those of the files that it was
+/// built from.
 fn parse_origin(text: &str, image: Fingerprint) -> Option<Vec<Fingerprint>> {
     let mut lines = text.lines();
     let is_of_image = lines.next()? == "nonesuch origin 1" && fingerprint(lines.next()?)? == image;
@@ -135,7 +138,8 @@ fn parse_inputs(text: &str, image: Fingerprint) -> Option<ImageInputs> {
     lines.next().is_none().then_some(ImageInputs { digest, verification, has_signed_keys })
 }
 
-/// `nonesuch member 1` has the text of a group, `nonesuch member 2` its RDATA, both in hexadecimal.
+/// Parses a membership note. `nonesuch member 1` contains the text of a group, `nonesuch member 2`
+/// its RDATA, both in hexadecimal.
 fn parse_member(text: &str) -> Option<Membership> {
     let mut lines = text.lines();
     let has_texts = match lines.next()? {
@@ -158,7 +162,7 @@ fn parse_reused(text: &str) -> Option<u32> {
     if lines.next()? == "nonesuch reused 1" { number(&mut lines, "serial") } else { None }
 }
 
-/// `nonesuch timers 1` lacks the time that was left.
+/// Parses the timers. `nonesuch timers 1` lacks the remaining time.
 fn parse_timers(text: &str) -> Option<Timers> {
     let mut lines = text.lines();
     let has_left = match lines.next()? {
@@ -194,7 +198,7 @@ mod tests {
     use nonesuch_proto::Name;
     use std::io::Write as _;
 
-    /// A directory as an earlier version left it: the image of `example.` and the facts about it.
+    /// A directory of an earlier version: the image of `example.` and its state files.
     fn earlier() -> (tempfile::TempDir, PathBuf, String) {
         let dir = tempfile::tempdir().unwrap();
         let zones = StateDirectory::zones_directory(dir.path());
@@ -260,7 +264,7 @@ mod tests {
     fn files_of_earlier_versions_are_replaced_by_the_state_file() {
         let (dir, zones, _) = earlier();
         fs::write(zones.join("other.timers"), "nonesuch timers 1\nserial 7\nrefreshed 9\n").unwrap();
-        // None of ours, and one that makes no sense.
+        // A foreign file, and an invalid one.
         fs::write(zones.join("mine.timers"), "precious").unwrap();
         fs::write(zones.join("broken.made"), "nonesuch made 1\nimage 1 2\n").unwrap();
         let apex: Name = "example.".parse().unwrap();
@@ -274,7 +278,7 @@ mod tests {
         assert_eq!(fs::read(zones.join("mine.timers")).unwrap(), b"precious");
     }
 
-    /// A stop of the machine between writing and removing, and an earlier version that ran once more.
+    /// A crash between writing and removing, and one more run of an earlier version.
     #[test]
     fn files_of_an_earlier_version_beside_a_state_file_have_the_last_word() {
         let (dir, zones, _) = earlier();
@@ -286,7 +290,7 @@ mod tests {
         assert_eq!(state.facts(&"example.".parse().unwrap()), StateFile { timers, ..expected(&zones) });
     }
 
-    /// Where the state file cannot be written, since a file of another is in its place, the files of before are read on.
+    /// If a foreign file prevents writing the state file, the earlier files are still read.
     #[test]
     fn files_that_cannot_be_replaced_are_read_on() {
         let (dir, zones, _) = earlier();
@@ -323,7 +327,7 @@ mod tests {
                 !is_read(suffix, &text.replacen(" 1\n", " 3\n", 1).replacen(" 2\n", " 3\n", 1)),
                 "{suffix}"
             );
-            // Whatever is cut off, nothing panics.
+            // No truncated input causes a panic.
             (0..text.len()).for_each(|end| _ = is_read(suffix, &text[..end]));
         }
         for (suffix, from, to) in [

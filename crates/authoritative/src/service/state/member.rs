@@ -5,15 +5,15 @@ use data_encoding::{DecodeError, HEXLOWER};
 use nonesuch_proto::{Name, NameError};
 use serde::{Deserialize, Serialize};
 
-/// Which catalog has a zone.
+/// Membership of a zone in a catalog.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "MemberForm", into = "MemberForm")]
 pub(in crate::service) struct Membership {
     pub(in crate::service) zone: Name,
     pub(in crate::service) catalog: Name,
-    /// Its label there.
+    /// Label of the zone in the catalog.
     pub(in crate::service) label: Vec<u8>,
-    /// Its groups there.
+    /// Groups of the zone in the catalog.
     pub(in crate::service) groups: Vec<Group>,
 }
 
@@ -37,7 +37,7 @@ impl From<Membership> for MemberForm {
     }
 }
 
-/// A membership that makes no sense.
+/// Errors of decoding a membership.
 #[derive(Debug, thiserror::Error)]
 enum MemberError {
     #[error("{0}")]
