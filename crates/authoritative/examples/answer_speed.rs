@@ -2,9 +2,9 @@
 //!
 //!     valgrind --tool=callgrind target/release/examples/answer_speed nsec3 100000
 //!
-//! Arguments: `none`, `nsec`, `nsec3`, `nsec3-opt-out`, and how many queries; three of four are for names that exist.
-//! All of them are asked in the function `ask`, so that callgrind can leave out what making the zone costs
-//! (`--toggle-collect='*answer_speed::ask*'`).
+//! Arguments: `none`, `nsec`, `nsec3` or `nsec3-opt-out`, and the number of queries. Three of four
+//! queries are for existing names. The function `ask` runs all queries, so that callgrind can
+//! exclude the cost of building the zone (`--toggle-collect='*answer_speed::ask*'`).
 
 mod common;
 
@@ -27,7 +27,7 @@ fn image(mechanism: &str) -> Result<Image, Box<dyn std::error::Error>> {
     Ok(Image::compile(sign(&contents, &keys, &options)?.contents())?.with_verified_chain())
 }
 
-/// Asks `count` times and tells how many octets the answers have.
+/// Answers `count` queries and returns the total size of the responses, in octets.
 #[inline(never)]
 fn ask(image: &Image, queries: &[Vec<u8>], count: usize) -> usize {
     let (mut out, mut octets) = (Vec::with_capacity(4096), 0);

@@ -1,8 +1,10 @@
-//! CPU time of answers that are made when asked, without sockets: queries for names that do not exist, each once, in batches.
+//! Measures the CPU time of answers that are generated online, without sockets. Each query is for a
+//! different name that does not exist; queries are sent in batches.
 //!
 //!     target/release/examples/online_speed white-lies ecdsap256sha256 20000 64
 //!
-//! Arguments: mechanism, for NSEC5 `nsec5/VRF`; algorithm; how many queries; how many in a batch.
+//! Arguments: denial mechanism (for NSEC5 `nsec5/VRF`), algorithm, number of queries, queries in a
+//! batch.
 
 mod common;
 
@@ -54,7 +56,7 @@ fn publish(mechanism: &str, algorithm: Algorithm) -> Result<Published, Box<dyn E
     Ok(Published::nsec5(&verified, prover)?)
 }
 
-/// CPU time of this thread so far, in nanoseconds.
+/// Returns the CPU time of this thread so far, in nanoseconds.
 fn cpu() -> Result<u64, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(text.split_whitespace().next().ok_or("no CPU time")?.parse()?)

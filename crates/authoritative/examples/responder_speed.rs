@@ -1,12 +1,21 @@
-//! The whole way of a query over UDP through a server's thread, without sockets, for counting instructions: parsing, the zone's
-//! look-up, options, the answer from a zone signed with NSEC, limits, statistics.
+//! Runs UDP queries through the responder of one thread, without sockets, for counting
+//! instructions: parsing, zone lookup, options, the answer from a zone signed with NSEC, limits and
+//! statistics.
 //!
 //!     valgrind --tool=callgrind target/release/examples/responder_speed positive 100000
 //!
-//! Arguments: what, and how many queries. `bare`: for names that exist, DO set, without limits and cookies. With both, as a server
-//! has them by default: `positive`, the same; `referral`; `nxdomain`; `cookie`: as `positive`, with a valid cookie; `exempt`: all from
-//! loopback; `limited`: all from one address, far over its rate. The others come from 100,000 networks, none of which is limited.
-//! All queries are asked in the function `ask` (see `answer_speed`).
+//! Arguments: the kind of queries, and their number.
+//!
+//! - `bare`: existing names with the DO flag, without limits and cookies.
+//! - `positive`: the same queries, with limits and cookies as a server has by default. All
+//!   following kinds have them too.
+//! - `referral`, `nxdomain`: names below delegations; names that do not exist.
+//! - `cookie`: as `positive`, with a valid cookie.
+//! - `exempt`: all queries come from the loopback address.
+//! - `limited`: all queries come from one address, far above its rate limit.
+//!
+//! Queries of the other kinds come from 100,000 networks, and none of these is limited. The
+//! function `ask` runs all queries (see `answer_speed`).
 
 mod common;
 
@@ -45,7 +54,7 @@ fn settings(what: &str) -> Result<AnswerSettings, Box<dyn Error>> {
     Ok(AnswerSettings { limits, cookies: Cookies::new(&[SECRET]), ..AnswerSettings::default() })
 }
 
-/// The address that query `number` comes from.
+/// Returns the source address of query `number`.
 fn client(what: &str, number: usize) -> SocketAddr {
     let address = match what {
         "exempt" => IpAddr::from([127, 0, 0, 1]),
@@ -55,7 +64,7 @@ fn client(what: &str, number: usize) -> SocketAddr {
     SocketAddr::new(address, 5353)
 }
 
-/// A query; those that have a cookie have the one that is made for its client.
+/// Returns a query. A query with a cookie has the cookie of its client.
 fn query(what: &str, number: u16) -> Result<Vec<u8>, Box<dyn Error>> {
     let name = match what {
         "referral" => format!("www.d{number}.example."),
@@ -73,7 +82,8 @@ fn query(what: &str, number: u16) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(query)
 }
 
-/// Asks `count` times, in batches; how many answers come, and their octets.
+/// Answers `count` queries in batches. Returns the number of responses and their total size in
+/// octets.
 #[inline(never)]
 fn ask(responder: &mut Responder, what: &str, queries: &[Vec<u8>], count: usize) -> (usize, usize) {
     let numbers: Vec<usize> = (0..count).collect();

@@ -1,4 +1,5 @@
-//! From query to response, for zones without DNSSEC and with each denial mechanism: what the tests share.
+//! Tests from query to response, for zones without DNSSEC and with each denial mechanism; shared
+//! code.
 
 mod aliases;
 mod allowed;
@@ -50,9 +51,9 @@ use std::time::Instant;
 const INCEPTION: u32 = 1_750_000_000;
 const NOW: u32 = INCEPTION + 3600;
 const ID: u16 = 0x5a17;
-/// The address of client and server.
+/// Address of client and server.
 const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 53);
-/// Without DNSSEC, and signed in each way.
+/// Without DNSSEC, and signed with each offline mechanism.
 const SIGNINGS: [Option<Mechanism>; 4] =
     [None, Some(Mechanism::Nsec), Some(Mechanism::Nsec3), Some(Mechanism::Nsec3OptOut)];
 
@@ -60,14 +61,14 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// A key that is the same in every run.
+/// Returns a key that is the same in every run.
 fn key(zone: &Name, flags: u16, algorithm: Algorithm, seed: u8) -> KeyPair {
     let scalar = data_encoding::BASE64.encode(&[seed; 32]);
     let text = format!("Private-key-format: v1.3\nAlgorithm: {} (X)\nPrivateKey: {scalar}\n", algorithm.0);
     KeyPair::new(zone.clone(), flags, PrivateKey::from_bind(&text).unwrap())
 }
 
-/// One key for everything, under the number that goes with the mechanism.
+/// Returns a combined signing key, with the algorithm number for the mechanism.
 fn csk(zone: &Name, algorithm: Algorithm, mechanism: Mechanism) -> KeyPair {
     let alias = mechanism.mapping() == Mapping::Vrf;
     key(zone, 257, algorithm.nsec5_alias().filter(|_| alias).unwrap_or(algorithm), 7)
@@ -77,7 +78,7 @@ fn vrf(algorithm: VrfAlgorithm) -> VrfPrivateKey {
     VrfPrivateKey::from_secret(algorithm, &[5; 32]).unwrap()
 }
 
-/// The threads of a server with one zone, one for each transport.
+/// Responders of a server with one zone, one for each transport.
 struct Server {
     zone: Arc<ServedZone>,
     counters: Arc<SignerCounters>,
@@ -104,8 +105,8 @@ impl Server {
         (!out.is_empty()).then_some(out)
     }
 
-    /// Sends `queries` in one batch; `take` gets the number and the response of each that is answered. Returns how many answers
-    /// were deferred.
+    /// Sends `queries` in one batch. Calls `take` with the number and the response of each query
+    /// that is answered. Returns the number of deferred responses.
     fn send_batch(
         &self,
         queries: &[&[u8]],
@@ -140,11 +141,11 @@ impl Server {
     }
 }
 
-/// A zone as it was before signing and as it is served.
+/// A zone before it is signed, and as it is served.
 struct Zone {
     plain: Contents,
     server: Server,
-    /// The same image, written to a file and opened, where answers are made of that alone.
+    /// The same image, written to a file and opened, if answers come only from the image.
     from_file: Option<Server>,
     signing: Option<Mechanism>,
 }
@@ -155,7 +156,7 @@ struct Way {
     signing: Option<Mechanism>,
     algorithm: Algorithm,
     nsec3: Nsec3Params,
-    /// With an online mechanism: how the zone is signed before.
+    /// With an online mechanism: how the zone is presigned.
     beneath: Option<Mechanism>,
     vrf: VrfAlgorithm,
     /// With NSEC5: whether proofs are stored.
@@ -174,7 +175,7 @@ impl Way {
         }
     }
 
-    /// Every way in which answers are made when asked, with two algorithms.
+    /// Returns all variants that generate records online, with two algorithms.
     fn all_online() -> Vec<Self> {
         let mut ways = Vec::new();
         let made = [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies];
@@ -213,7 +214,7 @@ impl Way {
             let signed = self.sign(plain, mechanism, Some(&proofs));
             let key = vrf(self.vrf);
             if self.stored {
-                // As a server does that maps an image and reads no records.
+                // As in a server that maps an image and does not read the records.
                 let image = reopen(&Image::compile(&signed).unwrap());
                 let prover = Nsec5Prover::of(&Nsec5Zone::of_image(&image), key, Some(proofs)).unwrap();
                 return Published::of(image, Denial::Nsec5(prover.into()));
@@ -271,7 +272,7 @@ impl Zone {
         self.signing == Some(Mechanism::Compact)
     }
 
-    /// The response over TCP.
+    /// Returns the response over TCP.
     fn ask(&self, qname: &Name, qtype: Rtype, dnssec_ok: bool) -> Message {
         let octets = self.send(&query(qname, qtype, Some((1232, dnssec_ok))), Transport::Tcp).unwrap();
         let message = Message::parse(&octets).unwrap_or_else(|error| panic!("{qname} {qtype}: {error}"));
@@ -292,7 +293,7 @@ impl Zone {
         response
     }
 
-    /// Asks, and judges the response by the oracle and the checker.
+    /// Sends a query, and checks the response with the oracle and the checker.
     fn judge(&self, qname: &Name, qtype: Rtype, dnssec_ok: bool) -> Result<Message, Mismatch> {
         let message = self.ask(qname, qtype, dnssec_ok);
         let expected = Oracle::new(&self.plain).resolve(qname, qtype);
@@ -308,14 +309,14 @@ impl Zone {
         Ok(message)
     }
 
-    /// The header, and the records that the zone has without being signed.
+    /// Checks the header and the records that also exist in the unsigned zone.
     fn check_sections(
         &self,
         message: &Message,
         expected: &Expected,
         dnssec_ok: bool,
     ) -> Result<(), Mismatch> {
-        // RFC 9824 §3.1: a name that does not exist is one without data.
+        // RFC 9824 §3.1: a name that does not exist looks like a name without data.
         let is_hidden = self.is_compact() && dnssec_ok && expected.rcode == Rcode::NXDOMAIN;
         let rcode = if is_hidden { Rcode::NOERROR } else { expected.rcode };
         require(message.rcode() == rcode, "rcode")?;
@@ -338,7 +339,7 @@ impl Zone {
         require(BTreeSet::from_iter(data(Section::Additional)) == expected.additional, "additional")
     }
 
-    /// The signatures and proofs of a signed zone.
+    /// Checks the signatures and proofs of a signed zone.
     fn check_proofs(
         &self,
         (qname, qtype): (&Name, Rtype),
@@ -353,7 +354,7 @@ impl Zone {
         validated::check(self, (qname, qtype), message, expected)
     }
 
-    /// The public keys of the zone, with their tags.
+    /// Returns the public keys of the zone with their tags.
     fn public_keys(&self) -> Vec<(u16, PublicKey)> {
         let parse = |rdata: &Vec<u8>| PublicKey::parse(Algorithm(rdata[3]), &rdata[4..]).unwrap();
         let dnskeys = self.image().apex_rdatas(Rtype::DNSKEY);
@@ -387,7 +388,7 @@ impl Zone {
         Ok(())
     }
 
-    /// The hash that an NSEC5PROOF record proves for its owner.
+    /// Returns the hash that an NSEC5PROOF record proves for its owner.
     fn verify_proof(&self, owner: &Name, rdata: &[u8]) -> Option<[u8; 32]> {
         let keys = self.image().apex_rdatas(Rtype::NSEC5KEY);
         let key = Nsec5Key::from_rdata(keys.first()?)?;
@@ -402,7 +403,7 @@ impl Zone {
     }
 }
 
-/// The image, written to a file and opened.
+/// Writes the image to a file and opens the file.
 fn reopen(image: &Image) -> Image {
     let contents =
         read::read_text(b"example. SOA . . 1 1 1 1 1\n", Path::new("zone"), None).unwrap().contents;
@@ -412,7 +413,7 @@ fn reopen(image: &Image) -> Image {
     ImageFile::open(octets).unwrap().into_image()
 }
 
-/// A query; with EDNS: payload size and DO.
+/// Returns a query. `opt` contains payload size and DO flag.
 fn query(qname: &Name, qtype: Rtype, opt: Option<(u16, bool)>) -> Vec<u8> {
     let mut octets = Vec::new();
     push_query(qname, qtype, ID, 0, &mut octets);
@@ -427,8 +428,8 @@ const fn is_dnssec(rtype: Rtype) -> bool {
     matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5 | Rtype::NSEC5PROOF)
 }
 
-/// Whether each owner has one record of denial of a type, be it in several sections: two that differ make an RRset that no
-/// signature fits (RFC 2181 §5).
+/// Returns whether each owner has only one denial record of a type, in all sections together. Two
+/// different records would form an RRset that no signature matches (RFC 2181 §5).
 fn has_one_denial_for_each_owner(message: &Message) -> bool {
     let is_denial = |record: &&Record| matches!(record.rtype, Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5);
     let denials: Vec<&Record> = message.records.iter().filter(is_denial).collect();
@@ -436,12 +437,13 @@ fn has_one_denial_for_each_owner(message: &Message) -> bool {
     denials.iter().all(|a| denials.iter().all(|b| fits(a, b)))
 }
 
-/// Type covered and labels of an RRSIG record.
+/// Returns type covered and labels of an RRSIG record.
 fn covered(record: &Record) -> (Rtype, u8) {
     (Rtype(u16::from_be_bytes([record.rdata[0], record.rdata[1]])), record.rdata[3])
 }
 
-/// A record in lower case; of a signature what does not depend on the key and the time.
+/// Returns a record in lower case. For a signature, only the fields that do not depend on key and
+/// time.
 fn line(record: &Record) -> String {
     let (owner, ttl, rtype) = (&record.owner, record.ttl, record.rtype);
     if rtype == Rtype::RRSIG {
@@ -469,7 +471,7 @@ fn set(lines: &[&str]) -> BTreeSet<String> {
     lines.iter().map(|line| line.to_lowercase()).collect()
 }
 
-/// The whole response, for the message of a failure.
+/// Returns the whole response as text for failure messages.
 fn shown(message: &Message) -> String {
     let mut text = format!("{} flags {:04x}\n", message.rcode(), message.header.flags);
     for record in &message.records {
@@ -479,8 +481,8 @@ fn shown(message: &Message) -> String {
     text
 }
 
-/// RFC 4035 §3.1.1: with DO every RRset that the zone signs stands with its signatures, of the same TTL; without DO
-/// there is no DNSSEC record at all.
+/// RFC 4035 §3.1.1: with DO, every signed RRset has its signatures in the response, with the same
+/// TTL. Without DO, the response contains no DNSSEC record.
 fn check_signatures(message: &Message, expected: &Expected, wanted: bool) -> Result<(), Mismatch> {
     if !wanted {
         let stray = message.records.iter().find(|record| is_dnssec(record.rtype));
@@ -506,7 +508,7 @@ fn check_signatures(message: &Message, expected: &Expected, wanted: bool) -> Res
             continue;
         }
         let count = signatures(record.rtype).count();
-        // A proof needs no signature: nobody else could have made it.
+        // A proof needs no signature, because it can be generated only with the VRF key.
         let signed = expected.is_signed(record) && record.rtype != Rtype::NSEC5PROOF;
         if (count > 0) != signed {
             return Err(format!("{count} signatures: {}", line(record)).into());

@@ -1,6 +1,7 @@
-//! NSD, Knot DNS and BIND as secondaries of a zone of ours: whole transfers, changes, TSIG; each version is compared record by
-//! record. Programs that are not installed are skipped by name.
-#![allow(unreachable_pub)] // of modules that this program alone has
+//! NSD, Knot DNS and BIND as secondaries of a zone of this server: complete transfers, incremental
+//! transfers and TSIG. Each version is compared record by record. The test names and skips programs
+//! that are not installed.
+#![allow(unreachable_pub)] // used only by other test programs
 
 #[path = "secondaries/peers.rs"]
 mod peers;
@@ -17,14 +18,14 @@ use peers::{Program, SECRET, Secondary, apex, records_of};
 use primary::Primary;
 use std::path::Path;
 
-/// Changes that are compared, one after the other.
+/// Number of changes that are compared, one after the other.
 const CHANGES: u32 = 100;
-/// Names of the zone, and versions for which each stays as it is.
+/// Number of names in the zone, and number of versions in which each name does not change.
 const NAMES: u32 = 120;
 const STAYS: u32 = 20;
 
-/// A version of a zone in which every change removes, adds and alters something: records, whole names, TTLs, delegations with
-/// glue, letter case, and the apex.
+/// Returns a version of a zone. Each change removes, adds and alters records, whole names, TTLs,
+/// delegations with glue, letter case, and the apex.
 fn version(serial: u32) -> Contents {
     let mut text = format!(
         "$ORIGIN example.\n$TTL 300\n@ SOA ns h {serial} 3600 60 604800 60\n@ NS ns\n@ NS ns{}\n",
@@ -32,7 +33,8 @@ fn version(serial: u32) -> Contents {
     );
     text.push_str("ns A 192.0.2.1\n");
     for index in 0..NAMES {
-        // Each name stays as it is for some versions, and then becomes something else: a few in each version.
+        // Each name is the same for `STAYS` versions and then changes; a few names change in each
+        // version.
         let era = (serial + index * 7) / STAYS;
         let state =
             (era.wrapping_mul(2_654_435_761) ^ index.wrapping_mul(40_503)).wrapping_mul(0x9e37_79b9) >> 16;
@@ -66,7 +68,7 @@ fn version(serial: u32) -> Contents {
 }
 
 fn signed(contents: &Contents, inception: u32, mechanism: Mechanism) -> Contents {
-    // The serial is that of the version.
+    // The serial number is that of the version.
     let options = SignOptions {
         drop_foreign_dnskeys: true,
         ..SignOptions::new(mechanism, inception, inception + 86_400)
@@ -81,9 +83,9 @@ fn signed(contents: &Contents, inception: u32, mechanism: Mechanism) -> Contents
     sign(contents, &keys, &options).expect("signed").into_contents()
 }
 
-/// Has a secondary take version 1, then each change up to `last`, and compares every version.
+/// Makes a secondary transfer version 1, then each change up to `last`, and compares every version.
 fn follow(program: Program, algorithm: &str, mechanism: Option<Mechanism>, last: u32) {
-    // The same for all versions: the signatures of what stays do so too.
+    // The same for all versions, so that signatures over unchanged RRsets do not change.
     let inception = primary::now() as u32 - 3600;
     let make = |serial: u32| match mechanism {
         Some(mechanism) => signed(&version(serial), inception, mechanism),
@@ -115,7 +117,8 @@ fn follow(program: Program, algorithm: &str, mechanism: Option<Mechanism>, last:
         count(TransferKind::Axfr),
         count(TransferKind::Ixfr)
     );
-    // The first is the whole zone; all others are changes. Over TCP, unless the program asks by datagram first.
+    // The first transfer is the complete zone; all others are changes. They use TCP, unless the
+    // program first sends the request over UDP.
     assert_eq!((count(TransferKind::Axfr), count(TransferKind::IxfrAsAxfr)), (1, 0), "{program:?}");
     assert_eq!(count(TransferKind::Ixfr) as u32, last - 1, "{program:?}");
     assert!(primary.refused().is_empty());
@@ -146,7 +149,8 @@ fn all_follow_a_hundred_changes() {
     }
 }
 
-/// A zone of a hundred thousand delegations, a third of them secure, signed; `changed` of them are other ones.
+/// Returns a signed zone of a hundred thousand delegations, a third of them secure. `changed` of
+/// them differ from other versions.
 fn registry(serial: u32, changed: u32, inception: u32) -> Contents {
     let mut text = format!(
         "$ORIGIN example.\n$TTL 3600\n@ SOA ns h {serial} 3600 60 604800 60\n@ NS ns\nns A 192.0.2.1\n"
@@ -186,7 +190,7 @@ fn all_take_a_hundred_thousand_delegations() {
                 "{program:?}: version {serial}"
             );
         }
-        // NSD asks whether there is more, and is told that there is not.
+        // NSD queries again for newer changes, and gets the answer that there are none.
         let ended = primary.ended().into_iter().filter(|status| status.outcome == TransferOutcome::Sent);
         let ended: Vec<_> = ended.collect();
         for status in &ended {
@@ -198,7 +202,7 @@ fn all_take_a_hundred_thousand_delegations() {
     }
 }
 
-/// With another secret nobody gets the zone, and what they tried is known.
+/// With a wrong secret, no program can transfer the zone, and the server records each attempt.
 #[test]
 fn another_secret_gets_nothing() {
     let other = data_encoding::BASE64.encode(b"another secret of thirty-two oct");

@@ -1,4 +1,4 @@
-//! What the examples share: a zone of 1,000 names, its keys, and queries.
+//! Shared code of the examples: a zone of 1,000 names, its keys, and queries.
 
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::KeyPair;
@@ -9,7 +9,8 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// `n0.example.` to `n999.example.` with addresses; with `cuts` as many delegations `d0` and so on.
+/// Returns a zone with addresses at `n0.example.` to `n999.example.`. With `cuts`, it also has the
+/// delegations `d0` to `d999`.
 pub(crate) fn zone(cuts: bool) -> Result<Contents, Box<dyn Error>> {
     let mut text =
         String::from("$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns\nns A 192.0.2.1\n");
@@ -23,8 +24,9 @@ pub(crate) fn zone(cuts: bool) -> Result<Contents, Box<dyn Error>> {
     Ok(read::read_text(text.as_bytes(), Path::new("zone"), Some(&apex))?.contents)
 }
 
-/// The key of the zone, for Ed25519 and P-256 that of RFC 8080 §6.1 and RFC 6605 §6.1. The octets of an image are the key of the
-/// hash of its names: with a random key, each run would look for names in another table.
+/// Returns the key of the zone: for Ed25519 the key of RFC 8080 §6.1, for P-256 the key of RFC 6605
+/// §6.1. The key is constant because the content of an image seeds the hash of its names: with a
+/// random key, each run would have a different hash table.
 pub(crate) fn key(apex: &Name, algorithm: Algorithm) -> Result<KeyPair, Box<dyn Error>> {
     let (public, private) = match algorithm {
         Algorithm::ED25519 => {
@@ -42,7 +44,7 @@ pub(crate) fn key(apex: &Name, algorithm: Algorithm) -> Result<KeyPair, Box<dyn 
     Ok(KeyPair::parse(&record, &private)?)
 }
 
-/// A query for the addresses of `name` with DO set.
+/// Returns a query for the addresses of `name`, with the DO flag.
 pub(crate) fn query(name: &str, id: u16) -> Result<Vec<u8>, NameError> {
     let mut octets = Vec::new();
     push_query(&name.parse()?, Rtype::A, id, 0, &mut octets);

@@ -1,4 +1,4 @@
-//! Catalogs read, compared and made.
+//! Tests of reading, processing and producing catalogs.
 
 use super::*;
 use nonesuch_zone::Contents;
@@ -44,7 +44,8 @@ fn members_with_their_properties() {
     assert_eq!(found.members.len(), 2);
     assert_eq!(found.members[&name("example.com.")], plain);
     assert_eq!(found.members[&name("example.net.")].new_owner, full.new_owner);
-    // RFC 9432 §4.3.2: the value is the entire RDATA, so two strings are not the group "signed".
+    // RFC 9432 §4.3.2: the value is the entire RDATA. Therefore two strings are not equal to the
+    // group "signed".
     assert_eq!(groups, full.groups);
 }
 
@@ -108,10 +109,10 @@ fn zones_that_are_served_already_are_not_taken() {
     let added = Change::Add { zone: name("a.") };
     assert_eq!(changes, [added.clone(), clash("mine.", "one."), clash("one.", "one.")]);
     assert_eq!(registry.update(catalog("two.", "1.zones PTR a.\n")), [clash("a.", "two.")]);
-    // What the second one takes out was never its own.
+    // The second catalog never owned the zone that it removes.
     assert_eq!(registry.update(catalog("two.", "")), []);
     assert_eq!(registry.update(catalog("two.", "1.zones PTR a.\n")), [clash("a.", "two.")]);
-    // When the first gives it up, the second has it, as a zone of which nothing is here.
+    // When the first catalog removes the zone, the second one owns it, as a new zone without state.
     let changes = registry.update(catalog("one.", ""));
     assert_eq!(changes, [removed("a.", "one."), added]);
     assert_eq!(owner(&registry, "A."), Some(name("two.")));
@@ -119,7 +120,8 @@ fn zones_that_are_served_already_are_not_taken() {
     assert_eq!(registry.members().count(), 0);
 }
 
-/// RFC 9432 §5.1: the member zones of a broken catalog are not reconfigured, so another catalog cannot take them over.
+/// RFC 9432 §5.1: the member zones of a broken catalog are not reconfigured. Therefore another
+/// catalog cannot take them over.
 #[test]
 fn a_broken_catalog_lets_no_zone_go() {
     let old = catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR new.\n");
@@ -129,11 +131,12 @@ fn a_broken_catalog_lets_no_zone_go() {
     registry.mark_broken(&name("Old."));
     assert!(matches!(registry.update(new)[..], [Change::Clash { .. }]));
     assert_eq!(owner(&registry, "a."), Some(name("old.")));
-    // The next valid version lets it go.
+    // The next valid version permits the move.
     assert_eq!(registry.update(old), [moved(false)]);
 }
 
-/// A move from the catalog `old.`, which lets the zone go, to `new.`, which lists it.
+/// The change when a zone moves from the catalog `old.`, whose `coo` property permits it, to
+/// `new.`, which lists it.
 fn moved(is_reset: bool) -> Change {
     if is_reset { Change::Reset { zone: name("a.") } } else { Change::Update { zone: name("a.") } }
 }
@@ -146,16 +149,17 @@ fn ownership_changes_only_where_the_owner_lets_go() {
         let new = catalog("new.", &format!("{label}.zones PTR a.\n"));
         let old = catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR New.\n");
         assert!(matches!(registry.update(new.clone())[..], [Change::Clash { .. }]));
-        // Naming another catalog does not let this one have it.
+        // A `coo` property that names a different catalog does not permit this one to take over the
+        // zone.
         assert_eq!(registry.update(catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR else.\n")), []);
         assert!(matches!(registry.update(new.clone())[..], [Change::Clash { .. }]));
-        // The new one may come first, or the old one.
+        // The versions of the two catalogs can arrive in either order.
         assert_eq!(registry.update(old.clone()), [moved(is_reset)]);
         let mut other = Registry::new([]);
         assert_eq!(other.update(old.clone()).len(), 1);
         assert_eq!(other.update(new), [moved(is_reset)]);
         for registry in [&mut registry, &mut other] {
-            // The old one may keep it, or take it out: it is the new one's.
+            // The old catalog may still list the zone or remove it; the new one owns it.
             assert_eq!(registry.update(old.clone()), []);
             assert_eq!(owner(registry, "a."), Some(name("new.")));
             assert_eq!(registry.update(catalog("old.", "")), []);
@@ -205,7 +209,7 @@ fn who_had_a_zone_has_it_after_a_restart() {
     };
     assert_eq!(load("a.", &[]), owner("a.", "1"));
     assert_eq!(load("b.", &[]), owner("b.", "2"));
-    // A catalog that is not there any longer has nothing.
+    // A catalog that is no longer configured owns nothing.
     assert_eq!(load("c.", &[]), owner("a.", "1"));
     assert_eq!(load("b.", &[name("z.")]), None);
 }
@@ -234,12 +238,14 @@ fn what_is_made_is_read() {
     let found = Catalog::read(&first).unwrap();
     assert_eq!((found.members.len(), first.soa().unwrap().serial), (3, 1_750_000_000));
     assert_eq!(found.members[&name("b.example.")].groups, [group("group one")]);
-    // Nothing changed: no version.
+    // Nothing changed, so there is no new version.
     assert!(produce(&apex, &members, Some(&first), 1_750_000_100).unwrap().is_none());
-    // Where the last version was lost, labels are the same: no consumer has all zones anew.
+    // If the last version was lost, the labels are the same, so that consumers do not reset all
+    // zones.
     let again = produce(&apex, &members, None, 1_760_000_000).unwrap().unwrap();
     assert_eq!(Catalog::read(&again).unwrap().members, found.members);
-    // A member gone and another come: the one that stays keeps its label. The clock may stand still, or be behind.
+    // One member is removed and one is added; the remaining one retains its label. The clock may
+    // stand still or go back.
     let others = [members[0].clone(), ProducedMember::new(name("c.example."), None)];
     for (now, serial) in [(1_750_000_000, 1_750_000_001), (5, 1_750_000_001), (1_750_000_009, 1_750_000_009)]
     {
@@ -247,13 +253,14 @@ fn what_is_made_is_read() {
         let changed = Catalog::read(&second).unwrap();
         assert_eq!(second.soa().unwrap().serial, serial);
         assert_eq!(changed.members[&name("a.example.")], found.members[&name("a.example.")]);
-        // What comes back has another label.
+        // A member that is added again has another label.
         let third = Catalog::read(&produce(&apex, &members, Some(&second), now).unwrap().unwrap()).unwrap();
         assert_ne!(third.members[&name("b.example.")].label, found.members[&name("b.example.")].label);
     }
 }
 
-/// What one catalog lets go and another one takes over is moved by a consumer, and keeps its label.
+/// When a zone moves from one produced catalog to another, a consumer moves it and its label stays
+/// the same.
 #[test]
 fn a_zone_moves_between_catalogs_that_are_made() {
     let (zone, old, new) = (name("a.example."), name("old."), name("new."));
@@ -296,7 +303,7 @@ fn what_does_not_fit_is_said() {
     );
 }
 
-/// Zones, each with its label's number, or none.
+/// A catalog of random zones, each with a label number or absent.
 fn any_catalog(apex: &'static str) -> impl Strategy<Value = Catalog> {
     proptest::collection::vec(proptest::option::of((0u8..3, any::<bool>(), proptest::option::of(0u8..3))), 4)
         .prop_map(move |zones| {
@@ -343,7 +350,8 @@ proptest! {
                     Change::Clash { zone, .. } => prop_assert!(zone == name("z3.") || served.contains_key(&zone)),
                 }
             }
-            // What is served is what the registry says, and each has the label and the groups that its catalog says.
+            // The served zones are those of the registry, with the labels and groups of their
+            // catalogs.
             let owners = registry.members().map(|zone| (zone.clone(), registry.owner(zone).cloned()));
             prop_assert_eq!(&served, &owners.collect::<BTreeMap<_, _>>());
             prop_assert!(!served.contains_key(&name("z3.")));

@@ -1,4 +1,4 @@
-//! What is said of the server, to whom it is said, and what is refused.
+//! Answers about the server: content, permitted clients, and refusals.
 
 use super::Chaos;
 use crate::zones::Zones;
@@ -80,7 +80,8 @@ fn versions_are_said_where_one_is_configured() {
     assert_eq!(message.rcode(), Rcode::REFUSED);
 }
 
-/// It is an answer as any other to those who have others asked with their addresses.
+/// Rate limiting applies to these answers too, because an attacker can forge the source address of
+/// a query.
 #[test]
 fn answers_are_limited_as_others_are() {
     let limits = LimitSettings {

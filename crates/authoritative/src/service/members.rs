@@ -1,8 +1,9 @@
-//! Zones that come and go while the service runs: members of catalogs (RFC 9432).
+//! Adds and removes zones while the service runs: members of catalogs (RFC 9432).
 //!
-//! A file next to the stored version of a member notes its catalog, label and groups. So the server recognizes a member that was
-//! removed from its catalog while the server was down, resets one whose label has changed (RFC 9432 §5.4), and knows the members
-//! of the last valid version of a catalog whose stored version is broken (§5.1).
+//! The state file of a member contains its catalog, label and groups. With this note, the server
+//! recognizes a member that was removed from its catalog while the server was not running, resets a
+//! member whose label changed (RFC 9432 §5.4), and knows the members of the last valid version of a
+//! catalog whose stored version is broken (§5.1).
 
 use super::activity::lock;
 use super::state::{Membership, STATE, StateDirectory, file_stem};
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-/// Zones that were added, or took other settings, and are to be loaded.
+/// Zones that were added or have new settings, and that must be loaded.
 #[derive(Debug, Default)]
 pub(super) struct AddedZones {
     new: Vec<Arc<Zone>>,
@@ -23,7 +24,7 @@ pub(super) struct AddedZones {
 }
 
 impl Service {
-    /// Adds zones, which are answered with SERVFAIL until they are loaded.
+    /// Adds zones. Workers answer SERVFAIL for them until they are loaded.
     pub(super) fn add_unloaded(&self, list: Vec<ZoneSettings>) -> AddedZones {
         let (mut new, mut changed) = (Vec::new(), Vec::new());
         let list: BTreeMap<Name, ZoneSettings> =
@@ -49,29 +50,31 @@ impl Service {
         AddedZones { new, changed }
     }
 
-    /// Loads zones that were added, which may take long: they are verified.
+    /// Loads the added zones. This may take long, because they are verified.
     pub(super) fn load_added(&self, AddedZones { new, changed }: &AddedZones) {
         self.load_all(new);
-        // What came of it stands in the log and in the zone's status.
+        // The log and the status of the zone contain the result.
         self.for_each(changed, |zone| drop(self.reload_one(zone, true)));
     }
 
-    /// Takes zones away that were added; `is_kept`: what is kept of them stays.
+    /// Removes members. With `is_kept`, their stored files remain.
     pub fn remove_zones(&self, zones: &[Name], is_kept: bool) {
         let _changing = lock(&self.changing);
         let members = zones.iter().filter_map(|apex| self.zone(apex).filter(|zone| zone.is_member()));
         self.drop_zones(&members.collect::<Vec<_>>(), is_kept);
     }
 
-    /// Puts zones into the table, not ready yet; none of these names is there, and the caller holds `changing`.
+    /// Adds zones that are not ready. The service must not contain zones with these names, and the
+    /// caller holds `changing`.
     pub(super) fn insert(&self, zones: &[Arc<Zone>]) {
         lock(&self.table).extend(zones.iter().map(|zone| (zone.apex().clone(), Arc::clone(zone))));
         let states = zones.iter().map(|zone| (zone.apex().clone(), ZoneState::NotReady(zone.policy())));
         self.zones.set_all(states.collect());
     }
 
-    /// Removes zones: they are not served any longer, and a running publication is not waited for. The caller holds `changing`, so
-    /// that no zone comes back before its stored files are deleted.
+    /// Removes zones and stops serving them. Does not wait for a publication in progress. The
+    /// caller holds `changing`, so that no zone with the same name is added before the stored files
+    /// are deleted.
     pub(super) fn drop_zones(&self, zones: &[Arc<Zone>], is_kept: bool) {
         let mut table = lock(&self.table);
         zones.iter().for_each(|zone| drop(table.remove(zone.apex())));
@@ -90,8 +93,9 @@ impl Service {
 }
 
 impl Membership {
-    /// The last valid version of `catalog`, as far as the notes of its members have it: without `coo` properties, since a broken
-    /// catalog lets no member zone go (RFC 9432 §5.1). `None` where no member is noted.
+    /// Returns the last valid version of `catalog` from the notes of its members. It contains no
+    /// `coo` properties, because a broken catalog must not permit a member zone to move (RFC 9432
+    /// §5.1). Returns `None` if no member has a note.
     pub(super) fn last_version(catalog: &Name, noted: &[Self]) -> Option<Catalog> {
         let members = noted.iter().filter(|noted| noted.catalog == *catalog).map(|noted| {
             let (label, groups) = (noted.label.clone(), noted.groups.clone());
@@ -101,11 +105,11 @@ impl Membership {
         (!members.is_empty()).then(|| Catalog { apex: catalog.view().to_canonical(), members })
     }
 
-    /// Writes the note next to the stored version of the zone; [`sync`](Self::sync) makes it durable. Where the noted label is another
-    /// one, all stored files of the zone are removed first.
+    /// Writes the note to the state file of the zone; [`sync`](Self::sync) makes it durable. If the
+    /// previous note has another label, removes all stored files of the zone first.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Returns an error if writing fails.
     pub(super) fn persist(&self, state: &StateDirectory) -> io::Result<()> {
         let noted = Self::of_stem(state, &file_stem(&self.zone));
         if noted.as_ref() == Some(self) {
@@ -117,10 +121,10 @@ impl Membership {
         state.update(&self.zone, |facts| facts.member = Some(self.clone()))
     }
 
-    /// Has the notes of these zones written to the disk: each file, then the directory that names them.
+    /// Syncs the notes of these zones to disk: each file, then the directory.
     ///
     /// # Errors
-    /// The first zone whose note could not be written, with the error.
+    /// Returns the first zone whose note cannot be synced, with the error.
     pub(super) fn sync<'z>(state: &StateDirectory, zones: &'z [Name]) -> Result<(), (&'z Name, io::Error)> {
         for zone in zones {
             state.sync(zone, STATE).map_err(|error| (zone, error))?;
@@ -128,9 +132,9 @@ impl Membership {
         zones.last().map_or(Ok(()), |zone| state.sync_names().map_err(|error| (zone, error)))
     }
 
-    /// Forgets it: the zone is one of the configuration.
+    /// Removes the note, because the zone is now configured.
     pub(super) fn forget(state: &StateDirectory, zone: &Name) {
-        // Most zones never were members.
+        // An error is harmless: most zones have no note.
         let _ = state.update(zone, |facts| facts.member = None);
     }
 
@@ -139,10 +143,10 @@ impl Membership {
         (file_stem(&noted.zone) == stem).then_some(noted)
     }
 
-    /// All that is noted, but of zones that are among `zones`.
+    /// Returns all notes, except those of `zones`.
     ///
     /// # Errors
-    /// Those of reading the folder.
+    /// Returns an error if the directory cannot be read.
     pub(super) fn all_but<'z>(
         state: &StateDirectory,
         zones: impl IntoIterator<Item = &'z Name>,
@@ -178,7 +182,7 @@ mod tests {
         let keep = || state.write(&zone, ZONE, |out| out.write_all(b"\x89NSCI\r\n\x1a")).unwrap();
         let is_kept = || state.path(&zone, ZONE).exists();
         keep();
-        // What was kept of a zone of the configuration is of use to the member.
+        // The member uses the stored version of the configured zone with the same name.
         membership("a.", b"one").persist(&state).unwrap();
         assert!(is_kept());
         membership("a.", b"one").persist(&state).unwrap();
@@ -190,16 +194,16 @@ mod tests {
         assert!(Membership::all_but(&state, [&zone]).unwrap().is_empty());
         Membership::forget(&state, &zone);
         assert!(Membership::all_but(&state, []).unwrap().is_empty());
-        // A file that no server has written stays.
+        // A file that no server wrote remains.
         std::fs::write(state.path(&zone, STATE), "precious").unwrap();
         Membership::forget(&state, &zone);
         assert!(state.path(&zone, STATE).exists());
     }
 
-    /// Set for the process that writes a note.
+    /// Set in the process that writes a note.
     const WRITES: &str = "NONESUCH_TEST_WRITES_A_NOTE";
 
-    /// Does nothing but in the process that the test after it starts.
+    /// Does nothing, except in the process that the next test starts.
     #[test]
     fn a_note_is_written_where_that_is_wanted() {
         let Some(dir) = std::env::var_os(WRITES) else { return };

@@ -1,4 +1,4 @@
-//! Tests of a service within the process: what is published, kept, refused, told.
+//! Tests of a service within the process: publishing, storing, rejecting and reporting.
 
 mod keys;
 mod opened;
@@ -49,14 +49,14 @@ fn started(settings: Settings) -> Arc<Service> {
 }
 
 impl Service {
-    /// Adds zones as members of catalogs are, and loads them.
+    /// Adds members of catalogs, and loads them.
     fn add_zones(&self, list: Vec<ZoneSettings>) {
         self.load_added(&self.add_unloaded(list));
     }
 }
 
 impl Zones {
-    /// What there is of the zone of this name.
+    /// Returns the state of the zone with this name.
     pub(crate) fn state(&self, apex: &Name) -> Option<Arc<ZoneState>> {
         self.database().entry(apex.view()).map(|slot| Arc::clone(&slot.state()))
     }
@@ -67,14 +67,14 @@ fn of_file(dir: &Path) -> Settings {
     Settings { state_dir: Some(dir.join("state")), zones: vec![zone], jobs: 2, ..Settings::default() }
 }
 
-/// A zone of a file that everybody may transfer: it has a journal.
+/// Returns settings of a zone from a file that all clients may transfer, so that it has a journal.
 fn transferable(dir: &Path) -> Settings {
     let mut settings = of_file(dir);
     settings.zones[0].transfers.transfer = nonesuch_server::acl::AccessList::anybody();
     settings
 }
 
-/// Ends a service: whoever loads lets go of it soon.
+/// Ends a service. Waits until loading threads have released it.
 fn end(service: Arc<Service>) {
     while Arc::strong_count(&service) > 1 {
         std::thread::yield_now();
@@ -82,7 +82,7 @@ fn end(service: Arc<Service>) {
     drop(service);
 }
 
-/// A zone of primaries, which is published as transfers do it.
+/// Returns settings of a zone of primaries, whose versions are published as transfers do.
 fn secondary(dir: &Path) -> Settings {
     let mut settings = of_file(dir);
     settings.zones[0].source = ZoneSource::Primaries;
@@ -99,7 +99,7 @@ fn journal(service: &Service) -> Option<(u32, u32)> {
     state.serving()?.journal()?.serials()
 }
 
-/// A key for everything, of this secret.
+/// Returns a combined signing key with this secret.
 fn key_pair(zone: &Name, secret: u8) -> KeyPair {
     let scalar = data_encoding::BASE64.encode(&[secret; 32]);
     let text = format!("Private-key-format: v1.3\nAlgorithm: 15 (ED25519)\nPrivateKey: {scalar}\n");
@@ -107,24 +107,25 @@ fn key_pair(zone: &Name, secret: u8) -> KeyPair {
     KeyPair::new(zone.clone(), 257, private)
 }
 
-/// A version that is signed, by a key of this secret.
+/// Returns a version signed by a key with this secret.
 fn signed(serial: u32, secret: u8) -> Contents {
     signed_with(serial, &[secret], Mechanism::Nsec)
 }
 
-/// The same, by several keys.
+/// Returns a version signed by several keys.
 fn signed_with(serial: u32, secrets: &[u8], mechanism: Mechanism) -> Contents {
     signed_by(&contents(serial), secrets, mechanism)
 }
 
 fn signed_by(contents: &Contents, secrets: &[u8], mechanism: Mechanism) -> Contents {
-    // One for all: signatures of two times are two records where a test joins versions.
+    // One time for all versions: signatures with two times would be two records if a test joins
+    // versions.
     static NOW: LazyLock<u32> = LazyLock::new(|| seconds_now() as u32);
     let now = *NOW;
     signed_until(contents, secrets, mechanism, (now - 3600, now + 86_400))
 }
 
-/// With signatures that are valid from `period.0` until `period.1`.
+/// Signs with a validity from `period.0` to `period.1`.
 fn signed_until(contents: &Contents, secrets: &[u8], mechanism: Mechanism, period: (u32, u32)) -> Contents {
     use nonesuch_dnssec::{KeySet, SignOptions, sign};
     let pairs = secrets.iter().map(|secret| key_pair(&name("example."), *secret)).collect();
@@ -151,7 +152,7 @@ fn a_file_is_served_kept_and_looked_at_again() {
     assert!(status[0].error.as_deref().is_some_and(|error| error.contains("zone:1:")), "{status:?}");
     assert_eq!(service.status().troubled, ["example."]);
     end(service);
-    // What was published last is served after a restart.
+    // After a restart, the last published version is served.
     let service = started(of_file(dir.path()));
     assert_eq!(serial(&service), Some(2));
     assert_eq!(service.status().serving, 1);
@@ -170,13 +171,13 @@ fn a_zone_without_a_version_fails_alone() {
     assert_eq!(service.zone_status(Some(&name("missing.")))[0].state, ServingState::Failed);
     let state = service.zones().state(&name("missing.")).unwrap();
     assert!(matches!(&*state, ZoneState::Failed(_)));
-    // As soon as its file is there, it is served.
+    // The zone is served as soon as its file exists.
     write(&dir.path().join("nowhere"), &zone_text(1).replace("example.", "missing."));
     assert!(service.reload_zone(&name("missing.")).unwrap());
     assert!(service.zones().state(&name("missing.")).unwrap().serving().is_some());
 }
 
-/// A disk that is full takes no zone of primaries away: they have it, and nobody would gain by its being transferred again.
+/// If the disk is full, a zone of primaries is still served: another transfer would not help.
 #[test]
 fn what_cannot_be_stored_is_served_from_memory() {
     let dir = tempfile::tempdir().unwrap();
@@ -197,7 +198,7 @@ fn what_cannot_be_stored_is_served_from_memory() {
     assert!(error().is_some_and(|error| error.contains("cannot be written")), "{:?}", error());
     assert_eq!(service.status().troubled, ["example."]);
     assert!(matches!(service.store(&apex), Err(VersionError::Store { .. })));
-    // Whatever its settings become: what is stored is older.
+    // For all changes of the settings: the stored version is older.
     fs::rename(&away, &zones).unwrap();
     fs::rename(zones.join("example.kept"), zones.join("example.older")).unwrap();
     fs::create_dir(zones.join("example.kept")).unwrap();
@@ -209,7 +210,7 @@ fn what_cannot_be_stored_is_served_from_memory() {
     fs::rename(zones.join("example.older"), zones.join("example.kept")).unwrap();
     service.store(&apex).unwrap();
     assert_eq!(error(), None);
-    // Nothing leads to it from versions that are not known to be stored.
+    // The journal contains no changes from versions that are not known to be stored.
     service.publish(&apex, contents(9), &[]).unwrap();
     assert_eq!(journal(&service), Some((8, 9)));
     end(service);
@@ -248,7 +249,7 @@ fn what_is_refused_says_the_one_thing_to_do() {
     assert!(
         kind(io::ErrorKind::PermissionDenied).ends_with(": make the folder writable for the server's user")
     );
-    // Where the key of a zone with NSEC5 is to be.
+    // The expected directory of the VRF key of a zone with NSEC5.
     let mut settings = of_file(dir.path()).zones.remove(0);
     let refused = settings.nsec5_directory().unwrap_err().to_string();
     let beside = format!("there is no folder {} beside its file: name", dir.path().join("nsec5").display());
@@ -258,7 +259,7 @@ fn what_is_refused_says_the_one_thing_to_do() {
     assert!(refused.contains("has no file") && refused.contains("with nsec5-keys"), "{refused}");
 }
 
-/// The folder may be one that the operator has made: what is in it is for the server and its group all the same.
+/// Even if the operator created the directory, only the server and its group may read its files.
 #[test]
 fn nobody_else_reads_what_is_kept() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -299,7 +300,7 @@ fn a_reload_adds_removes_and_updates() {
     let report = service.reload(Settings::default());
     assert_eq!(report.removed, ["example."]);
     assert!(service.zones().state(&name("example.")).is_none());
-    // Whoever takes it out by mistake loses nothing: what is kept goes on command alone.
+    // A zone that was removed by mistake loses nothing: only a command removes stored files.
     let kept = dir.path().join("state/zones/example.kept");
     assert!(kept.exists());
     let report = service.reload(of_file(dir.path()));
@@ -368,7 +369,7 @@ fn a_zone_that_must_be_signed_is_refused_where_it_is_not() {
     assert_eq!(service.status().failed, 1);
 }
 
-/// An image file of a zone that is large enough to be mapped.
+/// Returns an image file of a zone that is large enough to be mapped.
 fn image_of_many(serial: u32) -> Vec<u8> {
     let mut text = zone_text(serial);
     (0..8000).for_each(|number| text.push_str(&format!("n{number} 60 A 192.0.2.1\n")));
@@ -391,7 +392,7 @@ fn a_compiled_zone_may_be_written_over_in_place() {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let is_mapped = |path: &Path| maps.lines().any(|line| line.ends_with(&path.display().to_string()));
     assert!(is_mapped(&kept) && !is_mapped(&file), "{maps}");
-    // Half a copy is refused, and neither served nor kept.
+    // An incomplete copy is rejected, and neither served nor stored.
     let next = image_of_many(2);
     fs::write(&file, &next[..next.len() - 100]).unwrap();
     let refused = service.reload_zone(&name("example."));

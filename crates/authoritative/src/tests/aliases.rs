@@ -1,8 +1,10 @@
-//! Chains of aliases: the limit counts links, and what the last link leads to is looked up as after any other.
+//! Chains of aliases: the limit counts links, and the target of the last link is looked up like any
+//! other target.
 
 use super::*;
 
-/// A zone with an alias of `links` links to each of a host, a name without data, no name, a delegation and a wildcard.
+/// Returns a zone with chains of `links` links. Their targets are a host, a name without data, a
+/// name that does not exist, a delegation and a wildcard.
 fn chains(links: usize) -> String {
     let mut text = String::from(
         "$ORIGIN example.\n$TTL 60\n@ SOA ns hostmaster 1 1 1 1 30\n@ NS ns\nns A 192.0.2.1\n\
@@ -21,7 +23,7 @@ fn chains(links: usize) -> String {
             text.push_str(&format!("{prefix}{link} CNAME {next}\n"));
         }
     }
-    // The first link is made of a DNAME record.
+    // The first link comes from a DNAME record.
     text.push_str("x.d CNAME h2\n");
     text
 }
@@ -47,12 +49,12 @@ fn the_limit_is_of_links_and_not_of_the_answer() {
     }
 }
 
-/// A DNAME record and the CNAME record that is made of it are one link.
+/// A DNAME record and the CNAME record synthesised from it count as one link.
 #[test]
 fn a_dname_is_one_link() {
     for links in [16, 17] {
         let zone = Zone::new(&chains(links), "example.", None);
-        // x.dn, x.d, h2 and so on.
+        // The chain is x.dn, x.d, h2 and so on.
         let message = zone.judged("x.dn.example.", Rtype::A, false);
         let of = |rtype| message.section(Section::Answer).filter(|r| r.rtype == rtype).count();
         assert_eq!((of(Rtype::DNAME), of(Rtype::CNAME)), (1, 17), "{links}");

@@ -1,4 +1,4 @@
-//! Who may ask for what is in a zone: by address, key and transport, whatever the zone stands at.
+//! Access lists for queries: by address, key and transport, for every state of a zone.
 
 use super::responder::{ask, asked, extended_error, responder, shared};
 use super::zones::serving;
@@ -9,7 +9,7 @@ use nonesuch_server::acl::AccessList;
 use nonesuch_server::statistics::TransportKind;
 use nonesuch_server::tsig;
 
-/// Those who may ask; the sender of the tests has the address 192.0.2.77.
+/// Returns a policy that permits these clients. The client in the tests has the address 192.0.2.77.
 fn policy(entries: &[&str]) -> ZonePolicy {
     let list = AccessList::new(entries.iter().map(|entry| entry.parse().unwrap()).collect());
     ZonePolicy { query: Some(list), ..ZonePolicy::default() }

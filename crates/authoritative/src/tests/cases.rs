@@ -1,5 +1,5 @@
-//! One query after another against one zone: unsigned, and signed in each way, with DO and without. Each response is
-//! also judged by the oracle and, where it denies something, by the checker.
+//! Single queries to one zone: unsigned, and signed with each mechanism, with and without DO. The
+//! oracle also checks each response, and the checker checks each denial.
 
 use super::*;
 
@@ -58,7 +58,8 @@ intodn CNAME host.dn
 *.tlsa TYPE52 \# 4 03010100
 "#;
 
-/// Query, rcode, AA; answer, authority and additional without DNSSEC records.
+/// Query name, type, response code and AA flag; answer, authority and additional records without
+/// DNSSEC records.
 struct Case(
     &'static str,
     Rtype,
@@ -78,7 +79,8 @@ const INSECURE: &[&str] = &[
     "insecure.example. 3600 NS ns.elsewhere.test.",
     "insecure.example. 3600 NS ns1.example.",
 ];
-/// In-domain, sibling and authoritative addresses; the zone has none of the server outside.
+/// In-domain, sibling and authoritative addresses. The zone contains none for the out-of-zone
+/// server.
 const INSECURE_GLUE: &[&str] = &[
     "ns.insecure.example. 3600 AAAA 2001:db8::5",
     "ns.secure.example. 3600 A 192.0.2.5",
@@ -185,7 +187,8 @@ fn in_every_way(mut test: impl FnMut(&Zone, bool)) {
     }
 }
 
-/// The response code: with compact denial and DO a name that does not exist is one without data (RFC 9824 §3.1).
+/// Returns the expected response code. With compact denial and DO, a name that does not exist looks
+/// like a name without data (RFC 9824 §3.1).
 fn shown_rcode(zone: &Zone, dnssec_ok: bool, rcode: Rcode) -> Rcode {
     if zone.is_compact() && dnssec_ok && rcode == Rcode::NXDOMAIN { Rcode::NOERROR } else { rcode }
 }
@@ -212,7 +215,8 @@ fn every_case_in_every_way() {
     });
 }
 
-/// RFC 1034 §4.3.2, RFC 6672 §3.1: each alias stands before what it leads to, a DNAME before the CNAME made from it.
+/// RFC 1034 §4.3.2, RFC 6672 §3.1: each alias precedes its target, and a DNAME record precedes the
+/// CNAME record synthesised from it.
 #[test]
 fn aliases_stand_in_their_order() {
     in_every_way(|zone, dnssec_ok| {
@@ -223,7 +227,8 @@ fn aliases_stand_in_their_order() {
     });
 }
 
-/// RFC 6672 §2.2: what becomes too long is YXDOMAIN, with the DNAME record that says why.
+/// RFC 6672 §2.2: a name that becomes too long causes YXDOMAIN; the response contains the DNAME
+/// record as the reason.
 #[test]
 fn dname_that_makes_too_long_a_name() {
     in_every_way(|zone, dnssec_ok| {
@@ -237,7 +242,7 @@ fn dname_that_makes_too_long_a_name() {
             let first = message.section(Section::Answer).next().unwrap();
             assert_eq!(line(first), "dn.example. 3600 dname target.example.");
         }
-        // A DNAME below itself grows the name until our limit of steps.
+        // A DNAME with a target below itself lengthens the name until the link limit is reached.
         let message = zone.judged("a.dnloop.example.", Rtype::A, dnssec_ok);
         let made = message.section(Section::Answer).filter(|record| record.rtype == Rtype::CNAME);
         assert!(made.count() >= 16);
@@ -279,8 +284,8 @@ fn any_is_one_rrset() {
     });
 }
 
-/// Queries for the records that signing makes: owners are the question's, at wildcards and behind aliases too
-/// (RFC 4592 §4.7).
+/// Queries for records that signing adds. The owner in the answer is the query name, also at
+/// wildcards and after aliases (RFC 4592 §4.7).
 #[test]
 fn queries_for_dnssec_records() {
     for signing in SIGNINGS {
@@ -322,11 +327,11 @@ fn queries_for_dnssec_records() {
             assert_eq!(of_nsec("host.example."), expected(&own));
             let wild = ["foo.wild.example. 900 nsec there.wild.example.", "foo.wild.example. 900 rrsig nsec"];
             assert_eq!(of_nsec("foo.wild.example."), expected(&wild));
-            // An alias that has an NSEC record of its own is not followed for it.
+            // If an alias has an NSEC record, a query for NSEC does not follow the alias.
             let alias = ["alias.example. 900 nsec chain1.example.", "alias.example. 900 rrsig nsec"];
             if nsec {
                 assert_eq!(of_nsec("alias.example."), expected(&alias));
-                // A name made from a DNAME has none of its own.
+                // A name that a DNAME record substitutes has no NSEC record.
                 let lines = of_nsec("host.dn.example.");
                 let last = if dnssec_ok { lines.len() - 2 } else { lines.len() - 1 };
                 assert_eq!(
@@ -342,7 +347,8 @@ fn queries_for_dnssec_records() {
     }
 }
 
-/// RFC 5155 §7.2.8: the owner of an NSEC3 record does not exist for queries, and its records are no answers.
+/// RFC 5155 §7.2.8: for queries, the owner of an NSEC3 record does not exist, and NSEC3 records are
+/// never answers.
 #[test]
 fn owners_of_nsec3_records_do_not_exist() {
     for signing in [Mechanism::Nsec3, Mechanism::Nsec3OptOut] {
@@ -389,7 +395,8 @@ fn the_root_zone() {
     }
 }
 
-/// RFC 6672 §2.3 has no name below a DNAME; the NSEC3 records of a zone with one at its apex are no such names.
+/// RFC 6672 §2.3 forbids names below a DNAME. The owners of NSEC3 records do not violate this if
+/// the zone has a DNAME at its apex.
 #[test]
 fn dname_at_the_apex() {
     let text = "$ORIGIN example.\n$TTL 3600\n@ SOA ns.test. hostmaster 7 3600 300 3600000 900\n@ NS ns.test.\n\

@@ -1,5 +1,6 @@
-//! Proves denials from the NSEC, NSEC3 or NSEC5 records of a response alone, as a validator would (RFC 4035 §5.4,
-//! RFC 5155 §8, RFC 9824 §3, draft-vcelak-nsec5 §8). It knows nothing of the image.
+//! Checks denials only from the NSEC, NSEC3 or NSEC5 records of a response, as a validator does
+//! (RFC 4035 §5.4, RFC 5155 §8, RFC 9824 §3, draft-vcelak-nsec5 §8). The checker does not use the
+//! image.
 
 use super::oracle::{Expected, Need};
 use data_encoding::BASE32HEX_NOPAD;
@@ -37,13 +38,14 @@ pub(super) struct Chain {
     nsec: Vec<Nsec>,
     nsec3: Vec<Nsec3>,
     nsec5: Vec<Nsec5>,
-    /// Owners of answers whose signatures are those of exact matches.
+    /// Owners of answers whose signatures are those of an exact match.
     exact: Vec<Name>,
-    /// Names with the hashes that NSEC5PROOF records prove for them.
+    /// Names, with the hashes that NSEC5PROOF records prove for them.
     proofs: Vec<(Name, Vec<u8>)>,
 }
 
-/// RFC 4035 §5.4, RFC 5155 §8.5: neither the type nor an alias in its place, and on the right side of a cut.
+/// RFC 4035 §5.4, RFC 5155 §8.5: the bit map contains neither the type nor CNAME, and the record is
+/// from the correct side of the zone cut.
 fn lacks(types: &[u8], rtype: Rtype) -> bool {
     let is_parent_side = bitmap::contains(types, Rtype::NS) && !bitmap::contains(types, Rtype::SOA);
     !bitmap::contains(types, rtype)
@@ -51,7 +53,7 @@ fn lacks(types: &[u8], rtype: Rtype) -> bool {
         && (rtype == Rtype::DS || !is_parent_side)
 }
 
-/// Whether a record with these types says nothing about names below its owner.
+/// Returns whether a record with these types proves nothing about names below its owner.
 fn hides_what_is_below(types: &[u8]) -> bool {
     let is_cut = bitmap::contains(types, Rtype::NS) && !bitmap::contains(types, Rtype::SOA);
     is_cut || bitmap::contains(types, Rtype::DNAME)
@@ -71,7 +73,7 @@ fn next_closer(name: &Name, encloser: &Name) -> Name {
     name.view().suffix(encloser.view().label_count() + 1).to_name()
 }
 
-/// What is wrong with a response.
+/// A fault in a response.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Mismatch(String);
@@ -87,7 +89,8 @@ pub(super) fn require(holds: bool, what: &str) -> Result<(), Mismatch> {
 }
 
 impl Chain {
-    /// Reads the records of a response; `verify` gives the hash that an NSEC5PROOF record proves for its owner.
+    /// Reads the records of a response. `verify` returns the hash that an NSEC5PROOF record proves
+    /// for its owner.
     pub(super) fn of(
         message: &Message,
         apex: &Name,
@@ -197,8 +200,8 @@ impl Chain {
         }
     }
 
-    /// RFC 9824 §3: one record at the name itself. A wildcard's answer is that of an exact match, or what is closer is
-    /// denied as ever.
+    /// RFC 9824 §3: one record at the name itself. An answer from a wildcard either looks like an
+    /// exact match, or the response denies closer names as with NSEC.
     fn prove_compactly(&self, need: &Need) -> Result<(), Mismatch> {
         let at = |name: &Name| {
             let own: Vec<&Nsec> = self.nsec.iter().filter(|nsec| nsec.owner == *name).collect();
@@ -246,7 +249,8 @@ impl Chain {
         })
     }
 
-    /// The encloser matched and the next closer name covered; whether in an opt-out span.
+    /// Checks that a record matches the closest encloser and another one covers the next closer
+    /// name. Returns whether it covers it in an opt-out span.
     fn nsec5_encloser(&self, name: &Name) -> Result<(Name, &Nsec5, bool), Mismatch> {
         let view = name.view();
         for labels in (self.apex.view().label_count()..view.label_count()).rev() {
@@ -311,8 +315,8 @@ impl Chain {
         })
     }
 
-    /// RFC 5155 §8.3: the closest encloser that the records prove, and whether the next closer name is in an opt-out
-    /// span.
+    /// RFC 5155 §8.3: returns the closest encloser that the records prove, and whether the next
+    /// closer name is in an opt-out span.
     fn provable_encloser(&self, name: &Name) -> Result<(Name, bool), Mismatch> {
         let view = name.view();
         for labels in (self.apex.view().label_count()..view.label_count()).rev() {
@@ -333,8 +337,9 @@ impl Chain {
                 let is_left_out = opt_out && expected.insecure_only.contains(encloser);
                 require(proved == *encloser || is_left_out, "another closest encloser")?;
                 let wildcard = wildcard(&proved);
-                // What exists cannot be denied: below an encloser that opt-out leaves out of the chain, the closest
-                // provable encloser may have a wildcard. No chain of RFC 5155 has a proof then.
+                // Existing names cannot be denied: if opt-out omits the encloser from the chain,
+                // the closest provable encloser may have a wildcard. In this case, no chain
+                // according to RFC 5155 has a proof.
                 let exists =
                     expected.wildcards.iter().any(|other| other.wire().eq_ignore_ascii_case(&wildcard));
                 let is_unprovable = is_left_out && exists;
@@ -368,7 +373,7 @@ impl Chain {
         }
     }
 
-    /// RFC 5155 §8.6 and §8.9: the name may be one that opt-out leaves out.
+    /// RFC 5155 §8.6 and §8.9: opt-out may omit the name.
     fn prove_left_out(&self, name: &Name, expected: &Expected) -> Result<(), Mismatch> {
         require(expected.insecure_only.contains(name), "a name of the chain has no record")?;
         let (_, opt_out) = self.provable_encloser(name)?;

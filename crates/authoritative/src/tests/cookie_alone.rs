@@ -1,11 +1,11 @@
-//! Messages with nothing but a cookie (RFC 7873 §5.4).
+//! Messages with only a cookie (RFC 7873 §5.4).
 
 use super::responder::{ask, limited, option_of, responder};
 use super::*;
 use nonesuch_proto::message::Header;
 use nonesuch_server::limits::RateSettings;
 
-/// A message without a question, and an OPT record with this option.
+/// Returns a message without a question and with this option in its OPT record.
 fn alone(code: u16, data: &[u8]) -> Vec<u8> {
     let mut octets = Header { id: 7, flags: 0, counts: [0, 0, 0, 1] }.to_octets().to_vec();
     let start = octets.len();
@@ -33,7 +33,8 @@ fn a_cookie_alone_is_answered_with_ours() {
     wrong[23] ^= 1;
     let (rcode, fresh) = told(&alone(edns::COOKIE, &wrong));
     assert_eq!((rcode, fresh.map(|fresh| fresh.len())), (Rcode::BADCOOKIE, Some(24)));
-    // What has no cookie, or a malformed one, or more than that, asks nothing.
+    // A message without a cookie, with a malformed cookie or with additional data is no such
+    // request.
     let mut two = alone(edns::COOKIE, b"12345678");
     two[7] = 1;
     let mut more = alone(edns::COOKIE, b"12345678");
@@ -43,7 +44,7 @@ fn a_cookie_alone_is_answered_with_ours() {
     }
 }
 
-/// Somebody who pretends to be where a client is hinders only those there who have no cookie.
+/// An attacker with a forged source address affects only clients at that address without a cookie.
 #[test]
 fn a_client_with_a_valid_cookie_is_not_limited() {
     let shared = limited(RateSettings { error: 2, slip: 0, ..RateSettings::default() });

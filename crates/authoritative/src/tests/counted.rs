@@ -1,4 +1,4 @@
-//! What is counted of queries: those for each zone, transfers by type; what is noted of secondaries.
+//! Counters of queries: for each zone, and for transfers by type. Notes about secondaries.
 
 use super::responder::{ask, asked, responder, shared};
 use super::zones::serving;
@@ -26,7 +26,7 @@ fn queries_for_each_zone_are_counted_where_that_is_configured() {
         for qname in ["www.example.", "none.example.", "www.sub.example.", "other.", "example."] {
             asked(&mut responder, qname, Rtype::A);
         }
-        // Refused, and a query for the zone all the same.
+        // The server refuses the transfer, and still counts a query for the zone.
         ask(&mut responder, &query(&name("sub.example."), Rtype::AXFR, None));
         let queries =
             |apex: &str| shared.zones.database().entry(name(apex).view()).map(|slot| slot.queries()).unwrap();

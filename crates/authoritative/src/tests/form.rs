@@ -1,4 +1,4 @@
-//! Queries that are odd or malformed (RFC 8906, RFC 6891, RFC 9619).
+//! Unusual and malformed queries (RFC 8906, RFC 6891, RFC 9619).
 
 use super::*;
 use nonesuch_proto::message::{Header, Question, opcode};
@@ -10,7 +10,7 @@ fn zone() -> Zone {
     Zone::new(TEXT, "example.", Some(Mechanism::Nsec))
 }
 
-/// The same over UDP and TCP.
+/// Sends a message over UDP and TCP, and checks that the responses are equal.
 #[track_caller]
 fn send(octets: &[u8]) -> Option<Message> {
     let zone = zone();
@@ -33,7 +33,8 @@ fn with_flags(word: u16) -> Vec<u8> {
     octets
 }
 
-/// A header with this response code, and OPT at most: nothing of the query but identifier, opcode and RD.
+/// Checks that the response is a header with this response code, and at most OPT: only identifier,
+/// opcode and RD of the query are copied.
 #[track_caller]
 fn assert_bare(octets: &[u8], rcode: Rcode) {
     let message = send(octets).unwrap();
@@ -70,7 +71,7 @@ fn what_is_no_question_for_a_zone() {
         let question = Question { name: name("example."), rtype: qtype, class: nonesuch_proto::Class::IN };
         assert_eq!(message.questions, [question]);
     }
-    // RFC 5936 §4.2: there is no AXFR over UDP.
+    // RFC 5936 §4.2: AXFR is not defined over UDP.
     for (transport, rcode) in [(Transport::Udp, Rcode::FORMERR), (Transport::Tcp, Rcode::REFUSED)] {
         let octets = zone().send(&plain("example.", Rtype::AXFR), transport).unwrap();
         let message = Message::parse(&octets).unwrap();
@@ -103,11 +104,12 @@ fn other_opcodes_are_not_implemented() {
         assert_bare(&with_flags(opcode << 11), Rcode::NOTIMP);
         assert_bare(&with_flags(opcode << 11 | flags::RD), Rcode::NOTIMP);
     }
-    // RFC 8906 §8.1.4: a header alone with an opcode that is not known.
+    // RFC 8906 §8.1.4: only a header, with an unknown opcode.
     assert_bare(&Header { id: ID, flags: 15 << 11, counts: [0; 4] }.to_octets(), Rcode::NOTIMP);
 }
 
-/// RFC 8906 §8.1.3: flags change nothing; RD and CD are copied (RFC 1035 §4.1.1, RFC 4035 §3.1.6).
+/// RFC 8906 §8.1.3: flags do not change the answer; RD and CD are copied (RFC 1035 §4.1.1, RFC 4035
+/// §3.1.6).
 #[test]
 fn flags_do_not_change_the_answer() {
     for word in [flags::AD, flags::CD, 0x40, flags::RA, flags::AA, flags::TC, flags::RD, 0x07f0, 3] {
@@ -138,7 +140,8 @@ fn malformed_queries() {
     for end in HEADER..good.len() {
         assert_bare(&good[..end], Rcode::FORMERR);
     }
-    // Question, answer and authority counts that are not 1, 0, 0; an additional count beyond the octets.
+    // Counts of questions, answers and authority records other than 1, 0, 0; an additional count
+    // that exceeds the message.
     for (at, count) in [(5, 0), (5, 2), (4, 1), (7, 1), (9, 1), (11, 0), (11, 2), (10, 255)] {
         let mut octets = good.clone();
         octets[at] = count;
@@ -147,7 +150,7 @@ fn malformed_queries() {
     for trailing in 1..30 {
         assert_bare(&[good.as_slice(), &vec![0; trailing]].concat(), Rcode::FORMERR);
     }
-    // A pointer, and label types that do not exist, in the question.
+    // A pointer, and undefined label types, in the question.
     for (at, octet) in [(HEADER, 0xc0), (HEADER + 3, 0xc0), (HEADER, 0x40), (HEADER, 0x80)] {
         let mut octets = good.clone();
         octets[at] = octet;
@@ -165,7 +168,7 @@ fn malformed_queries() {
     assert_bare(&octets, Rcode::FORMERR);
 }
 
-/// The query with OPT records of these octets.
+/// Returns the query with these OPT records.
 fn with_opts(opts: &[&[u8]]) -> Vec<u8> {
     let mut octets = plain("ns.example.", Rtype::A);
     octets[11] = opts.len() as u8;
@@ -186,7 +189,7 @@ fn edns() {
     };
     assert_eq!(answer(&with_opts(&[OPT])), (Rcode::NOERROR, [1, 1, 0, 1], false));
     assert!(send(&with_opts(&[])).unwrap().opt().is_none());
-    // RFC 6891 §6.1.3: other versions, whatever else is in them.
+    // RFC 6891 §6.1.3: other versions, independent of the remaining content.
     for version in [1, 2, 255] {
         let opt = [0, 0, 41, 4, 208, 0, version, 0, 0, 0, 0];
         assert_eq!(answer(&with_opts(&[&opt])), (Rcode::BADVERS, [1, 0, 0, 1], false));
@@ -198,12 +201,12 @@ fn edns() {
     assert_eq!(answer(&with_opts(&[&flags])), (Rcode::NOERROR, [1, 1, 0, 1], false));
     let all_flags = [0, 0, 41, 4, 208, 0, 0, 0xff, 0xff, 0, 0];
     assert_eq!(answer(&with_opts(&[&all_flags])), (Rcode::NOERROR, [1, 2, 0, 1], true));
-    // RFC 6891 §6.1.1: one OPT record, owned by the root, its options whole.
+    // RFC 6891 §6.1.1: at most one OPT record, with the root as owner and complete options.
     assert_bare(&with_opts(&[OPT, OPT]), Rcode::FORMERR);
     assert_bare(&with_opts(&[&[1, b'a', 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]]), Rcode::FORMERR);
     assert_bare(&with_opts(&[&[0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 3, 0, 10, 0]]), Rcode::FORMERR);
     assert_bare(&with_opts(&[&[0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 4, 0, 10, 0, 1]]), Rcode::FORMERR);
-    // Another additional record changes nothing, wherever it stands.
+    // Another additional record changes nothing, at any position.
     let other: &[u8] = &[0xc0, 12, 0, 16, 0, 1, 0, 0, 0, 0, 0, 2, 1, b'x'];
     assert_eq!(answer(&with_opts(&[other, OPT])), (Rcode::NOERROR, [1, 1, 0, 1], false));
     assert_eq!(answer(&with_opts(&[OPT, other])), (Rcode::NOERROR, [1, 1, 0, 1], false));

@@ -1,11 +1,12 @@
-//! Large RRsets: a response that is truncated costs what a small one does. What is counted is the buffer that it is made in.
+//! Large RRsets: a truncated response costs as much as a small response. The test measures the
+//! capacity of the response buffer.
 
 use super::*;
 
-/// Octets of a response buffer of `net`.
+/// Size of a response buffer in `net`, in octets.
 const BUFFER: usize = 4096;
 
-/// RRsets of nearly 64 KiB, reached in every way.
+/// Returns a zone with RRsets of nearly 64 KiB, which queries reach in all possible ways.
 fn text() -> String {
     let mut text = String::from(
         "$ORIGIN example.\n$TTL 60\n@ SOA ns hostmaster 1 1 1 1 30\n@ NS ns\nns A 192.0.2.1\nalias CNAME t\n\
@@ -30,7 +31,7 @@ fn text() -> String {
     text
 }
 
-/// The response to a datagram, and the octets of the buffer that it left behind.
+/// Returns the UDP response, and the capacity of its buffer in octets.
 fn respond(zone: &Zone, qname: &str, qtype: Rtype, opt: Option<(u16, bool)>) -> (Vec<u8>, usize) {
     let message = query(&name(qname), qtype, opt);
     let mut response = (Vec::new(), 0);
@@ -42,7 +43,7 @@ fn respond(zone: &Zone, qname: &str, qtype: Rtype, opt: Option<(u16, bool)>) -> 
 
 #[test]
 fn a_truncated_response_takes_no_room_for_what_it_leaves_out() {
-    // One of each mechanism.
+    // One variant of each mechanism.
     for way in SIGNINGS.map(Way::new).into_iter().chain(Way::all_online().into_iter().step_by(5)) {
         let zone = Zone::read(&text(), "example.", &way);
         for (qname, qtype) in [
@@ -70,7 +71,7 @@ fn a_truncated_response_takes_no_room_for_what_it_leaves_out() {
     }
 }
 
-/// Where the records alone have no room, nothing is signed or proved for the response.
+/// If the records alone do not fit, the server generates no signatures or proofs for the response.
 #[test]
 fn a_truncated_response_has_nothing_made() {
     for mechanism in [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies] {

@@ -1,4 +1,5 @@
-//! Letter case says nothing (RFC 4343 §3): whatever the capital letters of a message are, it is answered alike.
+//! Names are compared without regard to case (RFC 4343 §3): the letter case of a message does not
+//! change its answer.
 
 use super::responder::{ask, responder, shared};
 use super::zones::serving;
@@ -33,7 +34,7 @@ const QNAMES: [&str; 12] = [
     "version.bind.",
 ];
 
-/// `wire` with the letters in the other case whose place has a bit in `flips`.
+/// Returns `name` with changed case for each letter at a position whose bit in `flips` is set.
 fn flipped(name: &Name, flips: u64) -> Name {
     let text = name.to_string();
     let letters = text.bytes().enumerate().map(|(place, octet)| match flips >> (place % 64) & 1 {
@@ -43,7 +44,7 @@ fn flipped(name: &Name, flips: u64) -> Name {
     letters.collect::<String>().parse().unwrap()
 }
 
-/// Octets with all letters small: what remains when case says nothing.
+/// Returns octets with all letters in lower case, for comparison.
 fn lowered(octets: &[u8]) -> Vec<u8> {
     octets.to_ascii_lowercase()
 }
@@ -55,7 +56,7 @@ fn cases(test: impl Fn(u64, u64) -> Result<(), TestCaseError>) {
     runner.run(&(any::<u64>(), any::<u64>()), |(a, b)| test(a, b)).unwrap();
 }
 
-/// A server of a zone in each state, with a key and answers in class CH.
+/// Returns a server with a zone in each state, with a key and with answers in class CH.
 fn server() -> (ServerContext, Arc<Mutex<Vec<ReceivedNotify>>>) {
     let secondary = ZonePolicy {
         is_secondary: true,
@@ -127,7 +128,8 @@ fn queries_transfers_and_class_ch_are_answered_alike() {
     });
 }
 
-/// RFC 1996 §3: the zone of a NOTIFY and its hint, the zone of an UPDATE, and the key that signs either.
+/// RFC 1996 §3: the zone of a NOTIFY and its hint, the zone of an UPDATE, and the key that signs
+/// each of them.
 #[test]
 fn notify_and_update_find_their_zone_and_their_key() {
     let (shared, taken) = server();

@@ -1,4 +1,4 @@
-//! Limits through the responder, in virtual time: what clients get that send no cookies.
+//! Limits in the responder, with a simulated clock, for clients without cookies.
 
 use super::responder::shared;
 use super::*;
@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 
 const LOUD: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-/// A worker that answers datagrams for example., with the default limits, and the time that it goes by.
+/// A worker that answers UDP queries for example., with the default limits and a simulated clock.
 struct Worker {
     responder: Responder,
     begin: Instant,
     now: Duration,
-    /// What the worker has had of a processor.
+    /// CPU time of the worker so far.
     busy: Duration,
-    /// How long an answer takes that has to be made.
+    /// Time to generate an online answer.
     cost: Duration,
     names: usize,
 }
 
-/// What came of queries.
+/// Number of responses by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ResponseCounts {
     denied: usize,
@@ -59,7 +59,8 @@ impl Worker {
         Self { responder, begin: Instant::now(), now, busy, cost, names: 0 }
     }
 
-    /// A batch of queries without cookies from these addresses, each for another name that does not exist.
+    /// Sends a batch of queries without cookies from these addresses, each for a different name
+    /// that does not exist.
     fn batch(&mut self, clients: &[IpAddr]) -> Vec<ResponseCounts> {
         let (mut outcomes, mut wanting) = (vec![ResponseCounts::default(); clients.len()], Vec::new());
         let busy = self.busy;
@@ -87,12 +88,13 @@ impl Worker {
         }
         self.responder.end_at(self.begin + self.now + spent);
         self.busy += spent;
-        // The next batch comes a millisecond later, or as soon as this one is done.
+        // The next batch begins after a millisecond, or as soon as this one is complete.
         self.now += spent.max(Duration::from_millis(1));
         outcomes
     }
 
-    /// Queries of the loud /24 for `time`, ten each millisecond, and one of each quiet client each ten milliseconds.
+    /// Sends queries for `time`: ten each millisecond from the loud /24, and one from each quiet
+    /// client every ten milliseconds.
     fn run(&mut self, time: Duration, quiet: &[IpAddr]) -> [ResponseCounts; 2] {
         let end = self.now + time;
         let mut sums = [ResponseCounts::default(); 2];
@@ -115,7 +117,8 @@ impl Worker {
     }
 }
 
-/// 10,000 NXDOMAIN responses a second to one /24, as the resolvers of a large network get from a registry.
+/// 10,000 NXDOMAIN responses a second to one /24, as a registry sends to the resolvers of a large
+/// network.
 #[test]
 fn one_network_loses_nothing_on_a_presigned_zone() {
     for mechanism in [Mechanism::Nsec, Mechanism::Nsec3] {
@@ -124,7 +127,8 @@ fn one_network_loses_nothing_on_a_presigned_zone() {
     }
 }
 
-/// The same with white lies, whose signatures take 40 % of the worker's time: its online share is 50 %.
+/// The same with white lies. Their signatures take 40 % of the worker's time; its online share is
+/// 50 %.
 #[test]
 fn one_network_loses_nothing_on_white_lies_while_the_online_share_lasts() {
     let mut worker = Worker::new(Mechanism::WhiteLies, Duration::from_micros(40));
@@ -132,8 +136,8 @@ fn one_network_loses_nothing_on_white_lies_while_the_online_share_lasts() {
     assert_eq!(loud, ResponseCounts { denied: 4000, ..ResponseCounts::default() });
 }
 
-/// Signatures would take 120 % of the worker's time: the loud network gets what the online share leaves, and the others, which
-/// want less than an equal share, get all.
+/// Signatures would take 120 % of the worker's time. The loud network gets the remainder of the
+/// online share. The other networks need less than an equal share and get all their answers.
 #[test]
 fn other_networks_get_their_share_of_white_lies_beside_a_loud_one() {
     let mut worker = Worker::new(Mechanism::WhiteLies, Duration::from_micros(120));

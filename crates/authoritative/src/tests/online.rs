@@ -1,5 +1,5 @@
-//! Answers that are made when asked: the cases of every zone in every way, queries for NSEC and RRSIG, the CO flag,
-//! and what the workshop counts.
+//! Answers that are generated online: the cases of all zones with all variants, queries for NSEC
+//! and RRSIG, the CO flag, and the counters of the online signer.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn zone_of(way: &Way) -> Zone {
     Zone::read(ZONE, "example.", way)
 }
 
-/// The zones of the other tests, in every way that is made when asked.
+/// The zones of the other tests, with all variants that generate records online.
 #[test]
 fn apexes_of_all_kinds() {
     let root = "$TTL 3600\n. SOA a.root. hostmaster.root. 7 3600 300 3600000 900\n. NS a.root.\na.root. A 192.0.2.1\n\
@@ -36,8 +36,8 @@ fn apexes_of_all_kinds() {
     }
 }
 
-/// RFC 4470 §3, RFC 9824 §3: a query for NSEC is answered with the record that is made for the name; with NSEC3 white
-/// lies and NSEC5 there is none.
+/// RFC 4470 §3, RFC 9824 §3: the answer to a query for NSEC is the record that is generated for the
+/// name. With NSEC3 white lies and NSEC5, no such record exists.
 #[test]
 fn queries_for_nsec() {
     for way in Way::all_online() {
@@ -62,13 +62,13 @@ fn queries_for_nsec() {
         );
         let wild = answer("a.w.example.");
         assert_eq!(wild.len(), if has_nsec { 2 } else { 0 }, "{way:?}: {wild:?}");
-        // With compact denial every name has one (§3.1).
+        // With compact denial, every name has an NSEC record (§3.1).
         let absent = answer("none.example.");
         assert_eq!(absent.len(), if zone.is_compact() { 2 } else { 0 }, "{way:?}: {absent:?}");
     }
 }
 
-/// RFC 8482 §4.1: signatures of one RRset stand for all, where they would have to be made.
+/// RFC 8482 §4.1: the signatures of one RRset answer for all, if they are generated online.
 #[test]
 fn queries_for_signatures() {
     for way in Way::all_online() {
@@ -82,7 +82,8 @@ fn queries_for_signatures() {
     }
 }
 
-/// RFC 9824 §5.1: with CO the response code is NXDOMAIN and the flag is set; other mechanisms know no such flag.
+/// RFC 9824 §5.1: with CO, the response code is NXDOMAIN and the flag is set. Other mechanisms do
+/// not have this flag.
 #[test]
 fn compact_answers_ok() {
     for way in Way::all_online() {
@@ -106,8 +107,8 @@ fn compact_answers_ok() {
     }
 }
 
-/// RFC 9824 §3.3: what a wildcard answers is signed as if it stood at the name, and nothing else is needed; over a signed
-/// zone the wildcard's signature is used, and what is closer denied.
+/// RFC 9824 §3.3: an answer from a wildcard is signed with the query name as owner and needs no
+/// proof. In a presigned zone, the signature of the wildcard is used, and closer names are denied.
 #[test]
 fn compact_wildcards() {
     for (beneath, labels, denials) in [(None, 3, 0), (Some(Mechanism::Nsec), 2, 1)] {
@@ -120,7 +121,7 @@ fn compact_wildcards() {
     }
 }
 
-/// An NSEC5 record's owner is no name of the zone (RFC 5155 §7.2.8).
+/// The owner of an NSEC5 record is not a name of the zone (RFC 5155 §7.2.8).
 #[test]
 fn owners_of_nsec5_records_do_not_exist() {
     for signing in [Mechanism::Nsec5, Mechanism::Nsec5OptOut] {
@@ -135,7 +136,8 @@ fn owners_of_nsec5_records_do_not_exist() {
     }
 }
 
-/// With stored proofs one proof is made for each denial of a name, and none for other denials ("Precomputation").
+/// With stored proofs, the denial of a name needs one generated proof, and other denials need none
+/// ("Precomputation").
 #[test]
 fn nsec5_proves_next_closer_names_alone() {
     let zone = zone_of(&Way::new(Some(Mechanism::Nsec5)));
@@ -157,7 +159,8 @@ fn nsec5_proves_next_closer_names_alone() {
     assert_eq!(zone.counters().proof_misses, 2);
 }
 
-/// What was made is used again, and counted; nothing is made for those who take no DNSSEC records.
+/// Generated signatures are used again and counted. The server generates none for clients that do
+/// not request DNSSEC records.
 #[test]
 fn signatures_are_made_once() {
     let way = Way::new(Some(Mechanism::WhiteLies));
@@ -183,7 +186,7 @@ fn signatures_are_made_once() {
     assert!(third.cache_octets > 0);
 }
 
-/// Requests of one batch are made together, and what several want is made once.
+/// The signatures for all queries of a batch are generated together, each only once.
 #[test]
 fn one_batch_makes_all() {
     let zone = zone_of(&Way::new(Some(Mechanism::MinimalNsec)));
@@ -199,7 +202,8 @@ fn one_batch_makes_all() {
     assert_eq!((counters.batches, counters.operations.values().sum::<u64>()), (1, 22));
 }
 
-/// Signatures are made anew before they expire, and when the clock goes back behind their inception.
+/// Signatures are generated again before they expire, and if the clock is set back before their
+/// inception.
 #[test]
 fn signatures_are_made_anew_in_time() {
     let zone = zone_of(&Way::new(Some(Mechanism::Compact)));

@@ -1,5 +1,6 @@
-//! Owners and next names of the records of denial that are made when asked, over whole responses: each owner has one
-//! record of a type, and no record has an existing name that the query does not contain.
+//! Owners and next names of denial records that are generated online, in complete responses: each
+//! owner has one record of a type, and no record contains an existing name that the query does not
+//! contain.
 
 use super::*;
 use crate::tests::oracle::Need;
@@ -7,7 +8,8 @@ use nonesuch_proto::{NameRef, bitmap};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Every mechanism that signs when asked, over an unsigned zone and over one that is signed with NSEC; and NSEC5.
+/// Returns all mechanisms that sign online, for an unsigned zone and for a zone signed with NSEC;
+/// and NSEC5.
 fn ways() -> Vec<Way> {
     let made = [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies];
     let over =
@@ -15,13 +17,14 @@ fn ways() -> Vec<Way> {
     made.into_iter().flat_map(over).chain([Way::new(Some(Mechanism::Nsec5))]).collect()
 }
 
-/// `name` and the names above it, up to the apex.
+/// Returns `name` and its ancestors up to the apex.
 fn up_to_apex(name: &Name, apex: &Name) -> impl Iterator<Item = Name> {
     let labels = apex.view().label_count()..=name.view().label_count();
     labels.map(|count| name.view().suffix(count).to_canonical())
 }
 
-/// The names that a denial may have (RFC 4470 §3): those that the name contains, and the closest encloser's wildcard.
+/// Returns the names that a denial may contain (RFC 4470 §3): those in the name, and the wildcard
+/// of the closest encloser.
 fn known_names(need: &Need, apex: &Name) -> Vec<Name> {
     let (name, encloser) = match need {
         Need::Type { name, .. } | Need::Ds { cut: name } => (name, None),
@@ -33,8 +36,9 @@ fn known_names(need: &Need, apex: &Name) -> Vec<Name> {
     up_to_apex(name, apex).chain(wildcard).collect()
 }
 
-/// What of an NSEC or NSEC5PROOF record is an existing name that none of `known` is, nor the zone cut or the owner of a DNAME
-/// directly before one of them (RFC 6840 §4.1). A next name must follow from a known name alone.
+/// Returns an existing name that an NSEC or NSEC5PROOF record discloses: it is neither one of
+/// `known`, nor the zone cut or DNAME owner directly before one of them (RFC 6840 §4.1). A next
+/// name must follow only from a known name.
 fn disclosed(zone: &Zone, known: &[Name], record: &Record) -> Option<Name> {
     let (image, apex) = (zone.image(), zone.plain.apex().view());
     if record.rtype == Rtype::NSEC5PROOF {
@@ -55,12 +59,12 @@ fn disclosed(zone: &Zone, known: &[Name], record: &Record) -> Option<Name> {
     (image.find_exact(owner.view()).is_some() && !is_known).then(|| owner.clone())
 }
 
-/// No response discloses a name, whether NSEC records are its answer or its proof.
+/// Checks that no response discloses a name, whether NSEC records are its answer or its proof.
 fn check_disclosure(zone: &Zone, qname: &Name, qtype: Rtype) -> Result<(), Mismatch> {
     let message = zone.ask(qname, qtype, true);
     let (apex, expected) = (zone.plain.apex(), Oracle::new(&zone.plain).resolve(qname, qtype));
     let mut known: Vec<Name> = expected.needs.iter().flat_map(|need| known_names(need, apex)).collect();
-    // The question name, and the targets of aliases that the response has followed.
+    // The query name, and the targets of aliases in the response.
     let aliases = message.section(Section::Answer).filter(|record| record.rtype == Rtype::CNAME);
     let targets = aliases.map(|record| NameRef::from_wire(&record.rdata).unwrap().to_name());
     for name in targets.chain([qname.clone()]).filter(|name| name.view().is_at_or_below(apex.view())) {
@@ -75,10 +79,11 @@ fn check_disclosure(zone: &Zone, qname: &Name, qtype: Rtype) -> Result<(), Misma
     }
 }
 
-/// RFC 2181 §5: what covers an alias's name and what matches its target are one record where they have one owner.
+/// RFC 2181 §5: if the record that covers the name of an alias and the record that matches its
+/// target have the same owner, they are one record.
 #[test]
 fn a_covering_and_a_matching_record_of_one_owner_are_one() {
-    // The last name before `a\000.p` that fits, to which the wildcard leads.
+    // The last name before `a\000.p` that fits into 255 octets; the wildcard leads to it.
     let longest = name("a\\000.p.example.").view().predecessor().unwrap();
     let text = format!(
         "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns.test.\n\
@@ -99,14 +104,15 @@ fn a_covering_and_a_matching_record_of_one_owner_are_one() {
         for qname in ["a\\000.i.example.", "\\000.e.example.", "n\\000.n.example.", "cut\\000.d.example."] {
             judged(qname);
         }
-        // Other mechanisms deny that the longest name exists; compact denial says that it does.
+        // Other mechanisms deny the longest name; compact denial claims that it exists.
         if zone.is_compact() {
             judged("a\\000.p.example.");
         }
     }
 }
 
-/// The NSEC record of a wildcard that answers and the one that covers the name below it have one owner: they are one record.
+/// The NSEC record of a wildcard as answer, and the one that covers the name below it, have the
+/// same owner. They are one record.
 #[test]
 fn a_wildcard_that_answers_and_covers_has_one_record() {
     for way in ways() {
@@ -126,7 +132,8 @@ fn a_wildcard_that_answers_and_covers_has_one_record() {
     }
 }
 
-/// Names that a query contains a neighbour of stay unknown: one that exists is answered with, and no other.
+/// A query that contains a neighbour of an existing name does not disclose this name. Only the
+/// answer for a name itself shows that it exists.
 #[test]
 fn names_below_a_neighbour_are_not_disclosed() {
     for way in ways() {
@@ -168,7 +175,7 @@ proptest! {
             prop_assert!(outcome.is_ok(), "{:?}\n{}\n{text}", ways()[way], outcome.unwrap_err());
         }
     }
-    /// A wildcard's alias and its target are often neighbours here.
+    /// Here, the alias of a wildcard and its target are often neighbours.
     #[test]
     fn on_random_zones_of_aliases(
         records in random::records(),

@@ -1,5 +1,6 @@
-//! What a response must hold, straight from RFC 1034 §4.3.2, RFC 4592 and RFC 6672 over the unsigned contents: a walk
-//! down from the apex, without indexes. Slow, and short enough to be read against the RFCs.
+//! Computes the expected content of a response directly from RFC 1034 §4.3.2, RFC 4592 and RFC 6672
+//! and the unsigned zone: it descends from the apex without indexes. It is slow, and short enough
+//! to compare with the RFCs.
 
 use super::text_line;
 use nonesuch_proto::message::{Rcode, Record, Section};
@@ -7,10 +8,10 @@ use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
 use nonesuch_zone::{Contents, Node, Rrset};
 use std::collections::BTreeSet;
 
-/// CNAME and DNAME links that one response has at most: ours to choose.
+/// Maximum number of CNAME and DNAME links in one response, a limit of this server.
 const MAX_LINKS: usize = 17;
 
-/// What NSEC or NSEC3 records have to deny.
+/// A denial that NSEC or NSEC3 records must prove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// Neither the name nor a wildcard that matches it exists.
@@ -19,35 +20,35 @@ pub(super) enum Need {
     Type { name: Name, rtype: Rtype },
     /// The name does not exist, so that `*.encloser` matches.
     CloserMatch { name: Name, encloser: Name },
-    /// As before, and the wildcard has not the type.
+    /// The name does not exist, and the matching wildcard does not have the type.
     WildcardType { name: Name, encloser: Name, rtype: Rtype },
     /// The zone cut has no DS records.
     Ds { cut: Name },
 }
 
-/// What a response must hold.
+/// The expected content of a response.
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     pub(super) rcode: Rcode,
     pub(super) authoritative: bool,
-    /// Records; for ANY those of which one RRset is to be there.
+    /// Records; for ANY, `any` contains the RRsets of which one is expected.
     pub(super) answer: BTreeSet<String>,
     any: Vec<BTreeSet<String>>,
     pub(super) authority: BTreeSet<String>,
-    /// DS records of a referral: for those who set DO.
+    /// DS records of a referral, for clients that set DO.
     pub(super) delegation_signers: BTreeSet<String>,
     pub(super) additional: BTreeSet<String>,
     pub(super) needs: Vec<Need>,
-    /// Types and owners that have no signature: made from a DNAME, at a cut, below one.
+    /// Types and owners without signatures: synthesised from a DNAME, at a cut, or below one.
     unsigned: Vec<(Section, Rtype, Name)>,
-    /// Names that own records or are empty non-terminals, where an insecure delegation alone makes them so.
+    /// Names that own records or are empty non-terminals only because of an insecure delegation.
     pub(super) insecure_only: Vec<Name>,
-    /// Wildcards that exist.
+    /// Existing wildcards.
     pub(super) wildcards: Vec<Name>,
 }
 
 impl Expected {
-    /// Whether these are the records of the answer section, signatures left out.
+    /// Returns whether these are the records of the answer section, without signatures.
     pub(super) fn accepts_answer(&self, lines: Vec<String>) -> bool {
         let lines: BTreeSet<String> = lines.into_iter().collect();
         if self.any.is_empty() {
@@ -63,7 +64,7 @@ impl Expected {
     }
 }
 
-/// Resolves within one zone.
+/// Resolves queries within one zone.
 pub(super) struct Oracle<'z> {
     contents: &'z Contents,
 }
@@ -78,7 +79,7 @@ impl<'z> Oracle<'z> {
         Self { contents }
     }
 
-    /// The response to a query for `qname` and `qtype`.
+    /// Returns the expected response to a query for `qname` and `qtype`.
     pub(super) fn resolve(&self, qname: &Name, qtype: Rtype) -> Expected {
         let mut expected = Expected {
             rcode: Rcode::NOERROR,
@@ -99,7 +100,7 @@ impl<'z> Oracle<'z> {
             seen.push(name.clone());
             let before = expected.clone();
             match self.step(&name, qtype, &mut expected) {
-                // The link beyond the last one is left out; what is no link is not.
+                // A link beyond the last permitted one is omitted; other answers are not.
                 OracleStep::Follow(_) if seen.len() > MAX_LINKS => return before,
                 OracleStep::Follow(target) if self.is_in_zone(&target) && !seen.contains(&target) => {
                     name = target
@@ -117,7 +118,7 @@ impl<'z> Oracle<'z> {
         self.contents.nodes().find(|node| node.name() == name)
     }
 
-    /// RFC 4592 §2.2.3: a name exists where it or a name below it owns records.
+    /// RFC 4592 §2.2.3: a name exists if it or a name below it owns records.
     fn exists(&self, name: NameRef<'_>) -> bool {
         self.contents.nodes().any(|node| node.name().is_at_or_below(name))
     }
@@ -127,7 +128,8 @@ impl<'z> Oracle<'z> {
         all.filter(|name| name.view().is_wildcard()).collect()
     }
 
-    /// Names that an opt-out chain may leave out: insecure cuts, and what exists because of them alone.
+    /// Returns the names that an opt-out chain may omit: insecure cuts, and names that exist only
+    /// because of them.
     fn insecure_only(&self) -> Vec<Name> {
         let apex = self.contents.apex().view();
         let is_cut =
@@ -220,7 +222,7 @@ impl<'z> Oracle<'z> {
         OracleStep::Done
     }
 
-    /// RFC 2308 §3: the SOA record with the lesser of its TTL and its minimum.
+    /// RFC 2308 §3: the SOA record with the lower of its TTL and its minimum.
     fn negative(&self, expected: &mut Expected) {
         let soa = self.contents.apex_rrset(Rtype::SOA).unwrap();
         let rdata = soa.rdatas().next().unwrap();
@@ -251,7 +253,8 @@ impl<'z> Oracle<'z> {
         }
     }
 
-    /// Whether the addresses of `name` are not the zone's own: at or below a cut, below a DNAME.
+    /// Returns whether the addresses of `name` are not authoritative: at or below a cut, or below a
+    /// DNAME.
     fn is_occluded(&self, name: NameRef<'_>) -> bool {
         let apex = self.contents.apex().view();
         ancestors(name).iter().filter(|above| above.view().is_at_or_below(apex)).any(|above| {
@@ -287,12 +290,12 @@ fn substitute(
     OracleStep::Follow(NameRef::from_wire(&made).unwrap().to_name())
 }
 
-/// `name` and the names above it, to the root.
+/// Returns `name` and its ancestors up to the root.
 fn ancestors(name: NameRef<'_>) -> Vec<Name> {
     (0..=name.label_count()).rev().map(|labels| name.suffix(labels).to_name()).collect()
 }
 
-/// The RRset's records with the owner `name`.
+/// Returns the records of the RRset with the owner `name`.
 fn of<'a>(name: &'a Name, rrset: Rrset<'a>) -> impl Iterator<Item = String> + 'a {
     rrset.rdatas().map(move |rdata| text_line(name, rrset.ttl(), rrset.rtype(), rdata))
 }

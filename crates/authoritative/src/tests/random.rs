@@ -1,17 +1,18 @@
-//! Random zones of few labels, so that names meet: each response is judged by the oracle and the checker, and kept
-//! to its limits.
+//! Random zones with few labels, so that names collide. The oracle and the checker check each
+//! response, and each response stays within its limits.
 
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// The labels and the apex of a random zone's names.
+/// The labels and the apex of the names in a random zone.
 pub(super) struct Names {
     pub(super) labels: [&'static str; 4],
     pub(super) apex: &'static str,
 }
 
-/// Plain labels; octets that sort before all letters; labels that only differ far behind; the root zone; neighbours.
+/// Plain labels; octets that sort before all letters; labels that differ only at the end; the root
+/// zone; neighbours.
 pub(super) const NAMES: [Names; 5] = [
     Names { labels: ["a", "b", "c", "*"], apex: "example." },
     Names { labels: ["a", "\\000", "a\\001", "*"], apex: "Example." },
@@ -20,10 +21,10 @@ pub(super) const NAMES: [Names; 5] = [
     NEIGHBOURS,
 ];
 
-/// Labels that are next to each other or first of all (RFC 4471 §3.1).
+/// Labels that are adjacent or the first of all (RFC 4471 §3.1).
 pub(super) const NEIGHBOURS: Names = Names { labels: ["a", "a\\000", "\\000", "*"], apex: "example." };
 
-/// Labels of a name below the apex, from left to right.
+/// The labels of a name below the apex, from left to right.
 pub(super) fn labels(least: usize, most: usize) -> impl Strategy<Value = Vec<usize>> {
     proptest::collection::vec(prop_oneof![4 => 0..3usize, 1 => Just(3usize)], least..=most)
 }
@@ -57,8 +58,9 @@ fn data() -> impl Strategy<Value = Data> {
     ]
 }
 
-/// A zone file of these records, without those that no zone may hold (CNAME beside other data, a second DNAME) and
-/// those whose meaning no RFC defines: cuts and DNAMEs at wildcards (RFC 4592 §4.2, §4.4).
+/// Returns a zone file of these records. Omits records that no zone may contain (CNAME with other
+/// data, a second DNAME) and records without a meaning defined by an RFC: cuts and DNAMEs at
+/// wildcards (RFC 4592 §4.2, §4.4).
 pub(super) fn zone_text(names: &Names, records: &[(Vec<usize>, Data)]) -> String {
     let text_of = |labels: &[usize]| names.text_of(labels);
     let mut owners: BTreeMap<&[usize], Vec<&Data>> = BTreeMap::new();
@@ -118,7 +120,8 @@ pub(super) const TYPES: [Rtype; 9] = [
     Rtype::ANY,
 ];
 
-/// Any query at all of a zone is parsed, keeps its identifier and question, and stays within its limit.
+/// Checks that the response to any query can be parsed, has the identifier and question of the
+/// query, and stays within its limit.
 pub(super) fn keep_limits(
     zone: &Zone,
     qname: &Name,
@@ -190,7 +193,7 @@ proptest! {
         let zone = Zone::new("example. 1 SOA a. b. 1 2 3 4 5\nexample. 1 NS a.\n", "example.", None);
         let mut octets = octets;
         if flip && octets.len() > HEADER {
-            // A header of a query, so that what follows is read.
+            // The header of a query, so that the server parses the rest.
             octets[2..HEADER].copy_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
         }
         if let Some(response) = zone.send(&octets, Transport::Udp) {

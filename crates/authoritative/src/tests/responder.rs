@@ -1,4 +1,5 @@
-//! The way of a message through one thread of the server: several zones, what is no query, who may do what, and how much.
+//! Messages in one thread of the server: several zones, messages that are not queries, access
+//! control and limits.
 
 use super::zones::serving;
 use super::*;
@@ -30,7 +31,7 @@ fn client() -> SocketAddr {
     CLIENT.parse().unwrap()
 }
 
-/// The answer to one message, in a batch of its own.
+/// Returns the response to one message in a separate batch.
 pub(super) fn ask(responder: &mut Responder, message: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     responder.begin();
@@ -52,7 +53,7 @@ pub(super) fn asked(responder: &mut Responder, qname: &str, qtype: Rtype) -> Mes
     Message::parse(&ask(responder, &query(&name(qname), qtype, Some((1232, true)))).unwrap()).unwrap()
 }
 
-/// The code of the extended error of a response.
+/// Returns the code of the extended error in a response.
 pub(super) fn extended_error(message: &Message) -> Option<u16> {
     let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT)?;
     let mut options = edns::Options::new(&opt.rdata);
@@ -92,7 +93,8 @@ fn each_zone_answers_for_its_own_names() {
             |rdata| rdata.ends_with(&[0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1])
         )
     );
-    // RFC 4035 §3.1.4.1: DS is the parent's; here it has no cut, so it denies the name.
+    // RFC 4035 §3.1.4.1: DS belongs to the parent zone. Here the parent has no cut, so it denies
+    // the name.
     let ds = asked(&mut responder, "sub.example.", Rtype::DS);
     assert_eq!(ds.rcode(), Rcode::NXDOMAIN);
     assert_eq!(ds.section(Section::Authority).next().map(|soa| soa.owner.clone()), Some(name("example.")));
@@ -111,7 +113,7 @@ fn a_zone_that_is_replaced_answers_from_the_next_batch_on() {
     assert_eq!(asked(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::NOERROR);
 }
 
-/// What the answer to who asks when the zone expires says of it (RFC 7314).
+/// Returns the value of the EXPIRE option in a response (RFC 7314).
 fn expire_told(responder: &mut Responder, qname: &str, qtype: Rtype, data: &[u8]) -> Option<u32> {
     let mut message = query(&name(qname), qtype, Some((1232, true)));
     let start = message.len() - edns::OPT_OCTETS;
@@ -132,7 +134,8 @@ fn a_zone_s_expiry_is_told_with_its_soa_record() {
         ("old.", ZoneState::Expired(Arc::default())),
     ]);
     let mut responder = responder(&shared, Transport::Udp);
-    // A primary: what the SOA record says. Others are not asked after, nor is what has data.
+    // A primary returns the expire field of the SOA record. The server ignores the option in other
+    // queries, and an option with data.
     assert_eq!(expire_told(&mut responder, "Example.", Rtype::SOA, &[]), Some(1));
     for (qname, qtype, data) in [
         ("example.", Rtype::NS, &[][..]),
@@ -143,7 +146,7 @@ fn a_zone_s_expiry_is_told_with_its_soa_record() {
     ] {
         assert_eq!(expire_told(&mut responder, qname, qtype, data), None, "{qname} {qtype}");
     }
-    // A secondary: what is left, once that is known.
+    // A secondary returns the remaining time, once it is known.
     assert_eq!(expire_told(&mut responder, "copy.", Rtype::SOA, &[]), None);
     let now = Instant::now();
     let later = now + std::time::Duration::from_secs(1_000_000);
@@ -186,7 +189,8 @@ fn what_is_no_query_is_answered_with_the_reason() {
     assert_eq!(ask(&mut responder, &[1, 2, 3]), None);
 }
 
-/// RFC 6891 §6.1.3: a version that is not known is said to be so, whatever stands in its OPT record.
+/// RFC 6891 §6.1.3: the server answers an unknown version with BADVERS, independent of the content
+/// of the OPT record.
 #[test]
 fn another_version_of_edns_gets_badvers_whatever_its_options_are() {
     let settings = AnswerSettings { cookies: cookies::Cookies::new(&[[7; 16]]), ..AnswerSettings::default() };
@@ -215,7 +219,7 @@ fn another_version_of_edns_gets_badvers_whatever_its_options_are() {
                 edns::set_options_length(start, &mut octets);
                 let answer = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
                 let opt = answer.opt().expect("an OPT record");
-                // The version is ours, and no option of theirs is answered.
+                // The response has the version of this server and no options.
                 assert_eq!(
                     (answer.rcode(), opt.ttl >> 16 & 0xff),
                     (Rcode::BADVERS, 0),
@@ -227,7 +231,7 @@ fn another_version_of_edns_gets_badvers_whatever_its_options_are() {
                     "{opcode} {qtype}"
                 );
             }
-            // Without a question too (RFC 7873 §5.4 is of version 0).
+            // The same without a question (RFC 7873 §5.4 applies to version 0).
             let mut octets = vec![1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
             edns::push_opt(1232, 0, 0, &mut octets);
             octets[12 + 6] = 1;
@@ -236,7 +240,7 @@ fn another_version_of_edns_gets_badvers_whatever_its_options_are() {
             let answer = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
             assert_eq!(answer.rcode(), Rcode::BADVERS, "{options:?}");
         }
-        // Of version 0 malformed options are FORMERR.
+        // With version 0, malformed options cause FORMERR.
         let mut octets = query(&name("example."), Rtype::A, Some((1232, true)));
         let start = octets.len() - edns::OPT_OCTETS;
         octets.extend_from_slice(&[0, 10, 0, 9, 1]);
@@ -245,7 +249,7 @@ fn another_version_of_edns_gets_badvers_whatever_its_options_are() {
     }
 }
 
-/// RFC 6891 §6.1.1: who sends an OPT record gets one.
+/// RFC 6891 §6.1.1: a response to a message with an OPT record has an OPT record.
 #[test]
 fn what_is_no_query_is_answered_with_opt_where_it_has_one() {
     let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
@@ -257,7 +261,7 @@ fn what_is_no_query_is_answered_with_opt_where_it_has_one() {
         assert_eq!(message.header.counts[3], 1, "{opcode}");
         assert_eq!(extended_error(&message), error, "{opcode}");
     }
-    // A malformed query: two questions.
+    // A malformed query with two questions.
     let mut octets = query(&name("example."), Rtype::SOA, None);
     let question = octets[12..].to_vec();
     octets.extend_from_slice(&question);
@@ -267,7 +271,8 @@ fn what_is_no_query_is_answered_with_opt_where_it_has_one() {
     assert_eq!((message.rcode(), message.header.counts), (Rcode::FORMERR, [0, 0, 0, 1]));
 }
 
-/// Response codes above 15 stand in OPT (RFC 6891 §6.1.3), and are counted as what they are; transfers are no exception.
+/// Response codes above 15 use the OPT record (RFC 6891 §6.1.3) and are counted as such, also for
+/// transfers.
 #[test]
 fn unknown_versions_of_edns_are_refused_and_counted() {
     let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
@@ -283,7 +288,8 @@ fn unknown_versions_of_edns_are_refused_and_counted() {
     assert_eq!(shared.statistics.sum().of(TransportKind::Tcp).rcodes, [(Rcode::BADVERS, 2)].into());
 }
 
-/// An address in a datagram may be forged: refusing a transfer is held to the rate as any error is.
+/// The source address of a UDP message can be forged: rate limiting for errors also applies to
+/// refused transfers.
 #[test]
 fn transfers_asked_for_in_datagrams_are_held_to_the_rate() {
     let rates = RateSettings { error: 5, slip: 0, ..RateSettings::default() };
@@ -300,7 +306,7 @@ fn transfers_asked_for_in_datagrams_are_held_to_the_rate() {
     }
 }
 
-/// A name of more than 255 octets is not repeated, whoever answers.
+/// A name of more than 255 octets is not copied into any response.
 #[test]
 fn overlong_names_are_not_sent_back() {
     let key = tsig::TsigKey::new(&name("key."), tsig::TsigAlgorithm::HmacSha256, &[7; 32]).unwrap();
@@ -353,7 +359,7 @@ fn notify_reaches_who_transfers() {
         assert_eq!(Header::read(&answer).unwrap().rcode(), rcode, "{qname}");
     }
     assert_eq!(*told.lock().unwrap(), ["example.", "late.example."]);
-    // Where nobody can take it, the primary is to send it again.
+    // If the sink does not accept the NOTIFY, the primary must repeat it.
     let shared = ServerContext { notify_sink: Some(Arc::new(|_| false)), ..shared };
     assert_eq!(ask(&mut self::responder(&shared, Transport::Udp), &with_opcode("example.", 4)), None);
 }
@@ -413,7 +419,8 @@ fn a_signed_answer_keeps_to_the_size_of_a_datagram() {
     assert!(answer.len() > 400 && answer[2] & 2 == 0, "27 addresses fit into 512 octets");
     let mut signed = message.clone();
     let _ = tsig::sign_request(&key, &mut signed, 0);
-    // The clock of the message is wrong: BADTIME. With the right one the addresses do not fit beside the TSIG record.
+    // The clock of the message is wrong: BADTIME. With the correct time, the addresses do not fit
+    // together with the TSIG record.
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let mut signed = message;
     let mut verifier = tsig::sign_request(&key, &mut signed, now);
@@ -445,12 +452,12 @@ fn a_flood_is_held_to_its_rate_and_slips() {
     assert!(dropped > 30 && truncated > 30, "{dropped} {truncated}");
     let slipped = answers.iter().flatten().find(|answer| answer[2] & 2 != 0).unwrap();
     assert_eq!(Message::parse(slipped).unwrap().header.counts, [1, 0, 0, 1]);
-    // A connection proves the address.
+    // A TCP connection proves the address.
     let mut over_tcp = responder(&limited(rates), Transport::Tcp);
     assert!((0..100).all(|_| ask(&mut over_tcp, &message).is_some_and(|answer| answer[2] & 2 == 0)));
 }
 
-/// A query with this option.
+/// Returns a query with this option.
 fn with_option(code: u16, data: &[u8]) -> Vec<u8> {
     let mut octets = query(&name("www.example."), Rtype::A, None);
     octets[11] = 1;
@@ -477,15 +484,15 @@ fn options_of_a_query_are_answered() {
     let answer = ask(&mut responder, &with_option(edns::COOKIE, b"12345678")).unwrap();
     let cookie = option_of(&answer, edns::COOKIE).unwrap();
     assert_eq!((cookie.len(), &cookie[..8]), (24, &b"12345678"[..]));
-    // Who has a valid cookie is who it says: no limit holds.
+    // A valid cookie proves the address of the client; no limit applies.
     let message = with_option(edns::COOKIE, &cookie);
     assert!((0..100).all(|_| ask(&mut responder, &message).is_some_and(|answer| answer[2] & 2 == 0)));
-    // RFC 7873 §5.2.2: a malformed cookie is a malformed message.
+    // RFC 7873 §5.2.2: a message with a malformed cookie is malformed.
     let answer = ask(&mut responder, &with_option(edns::COOKIE, b"1234567")).unwrap();
     assert_eq!(Header::read(&answer).unwrap().rcode(), Rcode::FORMERR);
 }
 
-/// A zone whose change from serial 1 to 2 is a megabyte, and its journal in `folder`.
+/// Returns a zone whose change from serial 1 to 2 has a megabyte, with its journal in `folder`.
 fn changed_much(folder: &Path) -> ZoneState {
     let version = |serial: u32| {
         let mut text =
@@ -505,8 +512,8 @@ fn changed_much(folder: &Path) -> ZoneState {
     ZoneState::Serving(Arc::new(zone.with_journal(Arc::new(journal))))
 }
 
-/// The stream of changes is stepped by hand: between two of its messages the same thread answers others, and no step makes
-/// more than a message.
+/// The test advances the stream of changes step by step: between two messages, the same thread
+/// answers other queries, and no step generates more than one message.
 #[test]
 fn others_are_answered_between_the_messages_of_a_transfer_of_changes() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -530,6 +537,6 @@ fn others_are_answered_between_the_messages_of_a_transfer_of_changes() {
     assert!(messages > 20, "{messages}");
     drop(stream);
     assert!(shared.outgoing.status().is_empty());
-    // And the query for the changes itself.
+    // The query for the changes is counted too.
     assert_eq!(shared.statistics.sum().carriers[1].types.values().sum::<u64>(), messages + 1);
 }

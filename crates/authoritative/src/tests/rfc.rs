@@ -1,9 +1,11 @@
-//! The answers of RFC 4035 appendix B and RFC 5155 appendix B, for their zones signed with our key.
+//! The examples of RFC 4035 appendix B and RFC 5155 appendix B, with their zones signed by a key of
+//! the test.
 //!
-//! What differs by design, in every example of its kind:
-//! - positive answers carry neither the apex NS RRset nor additional addresses (B.1, B.6; RFC 5155 B.4): both are
-//!   optional (RFC 1034 §4.3.2 step 6, RFC 9471 §1), and responses without them fit a datagram more often;
-//! - the DNSKEY RRset has one key, and keys and signatures are Ed25519's.
+//! These differences are intended, in every example of their kind:
+//! - Positive answers contain neither the apex NS RRset nor additional addresses (B.1, B.6; RFC
+//!   5155 B.4). Both are optional (RFC 1034 §4.3.2 step 6, RFC 9471 §1), and responses without them
+//!   fit into a datagram more often.
+//! - The DNSKEY RRset has one key; keys and signatures use Ed25519.
 
 use super::*;
 

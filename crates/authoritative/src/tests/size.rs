@@ -1,4 +1,5 @@
-//! Sizes: 512 octets without EDNS, the sender's payload up to 1232, TCP whole; truncation (RFC 2181 §9, RFC 9471).
+//! Sizes of responses: 512 octets without EDNS, the payload size of the client up to 1232,
+//! unlimited over TCP; truncation (RFC 2181 §9, RFC 9471).
 
 use super::responder::{ask, responder, shared};
 use super::zones::serving_text;
@@ -10,7 +11,7 @@ use nonesuch_server::reply_options::{ReplySettings, ReplySettingsError};
 const HEAD: &str =
     "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns\nns A 192.0.2.1\n";
 
-/// A zone with one TXT record of `length` octets of text at `t.example.`.
+/// Returns a zone with `count` TXT records of `length` octets of text at `t.example.`.
 fn texts(count: usize, length: usize) -> String {
     let mut text = HEAD.to_owned();
     for index in 0..count {
@@ -35,7 +36,7 @@ fn is_truncated(message: &Message) -> bool {
     message.header.flags & flags::TC != 0
 }
 
-/// A truncated response is header, question and OPT.
+/// Checks that a truncated response consists of header, question and OPT.
 #[track_caller]
 fn assert_truncated(message: &Message, has_opt: bool) {
     assert!(is_truncated(message));
@@ -59,7 +60,7 @@ fn the_limit_is_exact() {
     ] {
         let room = limit - if opt.is_some() { 11 } else { 0 };
         for beyond in [0, 1] {
-            // As many records as are needed, the last of them with what is left.
+            // As many records as necessary; the last one has the remaining length.
             let total = room + beyond - HEADER - 15;
             let (full, rest) = ((total - 14) / 200, (total - 14) % 200);
             let mut text = HEAD.to_owned();
@@ -81,7 +82,8 @@ fn the_limit_is_exact() {
     }
 }
 
-/// RFC 6891 §6.2.5: the client's size and ours bound a response, and the OPT record of every response has ours.
+/// RFC 6891 §6.2.5: the sizes of client and server limit a response, and the OPT record of every
+/// response contains the size of the server.
 #[test]
 fn max_udp_size_bounds_responses_and_is_advertised() {
     let zone = serving_text("example.", &texts(9, 150), ZonePolicy::default());
@@ -114,7 +116,8 @@ fn max_udp_size_bounds_responses_and_is_advertised() {
             );
             assert!(octets <= usize::from(of_client.min(max_udp_size)), "{of_client} {max_udp_size}");
         }
-        // What is refused, transfers, other versions of EDNS, messages without a question, other opcodes.
+        // Refused queries, transfers, other versions of EDNS, messages without a question, other
+        // opcodes.
         for (qname, qtype) in [("test.", Rtype::A), ("example.", Rtype::IXFR), ("example.", Rtype::AXFR)] {
             advertised(&query(&name(qname), qtype, Some((1232, false))));
         }
@@ -140,7 +143,7 @@ fn max_udp_size_bounds_responses_and_is_advertised() {
 #[test]
 fn tcp_has_room_for_64_kib() {
     for signing in [None, Some(Mechanism::Nsec)] {
-        // Beyond 16 KiB no pointer leads to what stands there.
+        // No pointer can refer to names beyond 16 KiB.
         for count in [5, 100, 260, 307] {
             let zone = Zone::new(&texts(count, 200), "example.", signing);
             for dnssec_ok in [false, true] {
@@ -155,7 +158,7 @@ fn tcp_has_room_for_64_kib() {
     }
 }
 
-/// Behind more than 16 KiB of records, names are written out.
+/// After more than 16 KiB of records, names are written in full.
 #[test]
 fn beyond_the_reach_of_pointers() {
     let mut text = HEAD.to_owned();
@@ -174,7 +177,8 @@ fn beyond_the_reach_of_pointers() {
     }
 }
 
-/// 2,500 records of an RRset fit a message because their names are compressed in all of it, also beyond 32 KiB.
+/// A message has room for 2,500 records of an RRset, because their names are compressed everywhere,
+/// also beyond 32 KiB.
 #[test]
 fn names_are_compressed_up_to_the_last_octet_of_a_message() {
     let mut text = HEAD.to_owned();
@@ -204,11 +208,11 @@ fn names_are_compressed_up_to_the_last_octet_of_a_message() {
     }
 }
 
-/// Each address of a server has its owner: a pointer, however many addresses there are.
+/// The owner of each address of a server is a pointer, independent of the number of addresses.
 #[test]
 fn thousands_of_addresses_of_one_server() {
     let mut text = HEAD.to_owned();
-    // More names than the suffixes that are remembered of one template.
+    // More names than the number of suffixes that a template remembers.
     (0..70).for_each(|index| text.push_str(&format!("cut NS ns{index}.cut\n")));
     for index in 0..3500 {
         text.push_str(&format!("ns69.cut A 10.0.{}.{}\n", index / 256, index % 256));
@@ -234,7 +238,8 @@ fn dnskeys_over_1232_octets() {
     assert_eq!(message.header.counts, [1, 4, 0, 1]);
 }
 
-/// `count` servers in the domain and `sibling` beside it, with two addresses each.
+/// Returns a referral with `count` in-domain servers and `sibling` servers below another
+/// delegation, with two addresses each.
 fn referral(count: usize, sibling: usize) -> Zone {
     let mut text = HEAD.to_owned();
     text.push_str("beside NS ns.test.\n");
@@ -253,7 +258,7 @@ fn referral(count: usize, sibling: usize) -> Zone {
 #[test]
 fn glue_that_does_not_fit() {
     let ask = |zone: &Zone, opt| send(zone, "www.cut.example.", Rtype::A, opt, Transport::Udp);
-    // All fits.
+    // Everything fits.
     let (_, message) = ask(&referral(3, 3), None);
     assert_eq!((message.header.counts, is_truncated(&message)), ([1, 0, 6, 12], false));
     // In-domain glue does not fit: the response is truncated.
@@ -263,7 +268,7 @@ fn glue_that_does_not_fit() {
     assert_truncated(&message, false);
     let (_, message) = ask(&zone, Some((1232, false)));
     assert_eq!((message.header.counts, is_truncated(&message)), ([1, 0, 13, 27], false));
-    // Sibling glue does not fit: it is left out, and what is there is whole.
+    // Sibling glue does not fit: it is omitted, and the RRsets that remain are complete.
     let (length, message) = ask(&referral(2, 8), None);
     assert!(length <= 512 && !is_truncated(&message));
     assert_eq!(message.header.counts[2], 10);
@@ -275,7 +280,7 @@ fn glue_that_does_not_fit() {
     assert!(owners.len() > 4 && owners.len() < 20);
 }
 
-/// A negative response too large for 512 octets is truncated; its rcode stays.
+/// A negative response that exceeds 512 octets is truncated; its response code remains.
 #[test]
 fn large_denials() {
     let text = format!("{HEAD}a.{0}.{0} A 192.0.2.1\nz.{0}.{0} A 192.0.2.1\n", "x".repeat(60));

@@ -1,5 +1,5 @@
-//! Every response that the oracle judges is validated too, from the zone's keys alone: what it should prove is proved, and
-//! Secure but where it cannot be.
+//! Validates every response that the oracle checks, using only the keys of the zone. The response
+//! proves what it must prove, and is Secure, except where no proof can exist.
 
 use super::checker::Mismatch;
 use super::oracle::{Expected, Need, Oracle};
@@ -16,11 +16,11 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-/// CNAME and DNAME steps that validators follow.
+/// Maximum number of CNAME and DNAME steps that validators follow.
 const MOST_ALIASES: usize = 16;
 const YXDOMAIN: Rcode = Rcode(6);
 
-/// Validates the response of a signed zone.
+/// Validates a response from a signed zone.
 pub(super) fn check(
     zone: &Zone,
     (qname, qtype): (&Name, Rtype),
@@ -29,7 +29,7 @@ pub(super) fn check(
 ) -> Result<(), Mismatch> {
     let apex = zone.plain.apex();
     let trusted = trusted_keys(zone);
-    // The longest chains of aliases have more records than resolvers look at.
+    // The longest chains of aliases have more records than resolvers process.
     let mut limits = ValidationLimits::default();
     (limits.nsec3_records, limits.hash_blocks) = (100, 10_000);
     (limits.proofs_per_response, limits.proofs) = (100, 100);
@@ -43,7 +43,7 @@ pub(super) fn check(
     Err(format!("validated, {what}: {:?} {:?}", validation.status, validation.proved).into())
 }
 
-/// The keys that the zone publishes.
+/// Returns the keys that the zone publishes.
 fn trusted_keys(zone: &Zone) -> TrustedKeys {
     let image = zone.image();
     let (dnskeys, nsec5_keys) = (image.apex_rdatas(Rtype::DNSKEY), image.apex_rdatas(Rtype::NSEC5KEY));
@@ -80,7 +80,8 @@ impl Judge<'_> {
         }
     }
 
-    /// What is said of DS at the apex is the parent's to say; the root has none.
+    /// Returns whether the response concerns DS at the apex, which belongs to the parent zone. The
+    /// root zone has no parent.
     fn is_of_the_parent(&self) -> bool {
         let is_apex_ds = |need: &Need| matches!(need, Need::Type { name, rtype } if *rtype == Rtype::DS && name.view() == self.apex);
         !self.apex.is_root() && self.expected.needs.iter().any(is_apex_ds)
@@ -90,7 +91,8 @@ impl Judge<'_> {
         self.has_authority(Rtype::NS) && self.expected.delegation_signers.is_empty()
     }
 
-    /// Below an encloser that opt-out leaves out of the chain, the closest provable encloser may have a wildcard.
+    /// If opt-out omits an encloser from the chain, the closest provable encloser may have a
+    /// wildcard.
     fn is_unprovable(&self) -> bool {
         let is_left_out = |need: &Need| match need {
             Need::Name { encloser, .. } | Need::WildcardType { encloser, .. } => {
@@ -124,7 +126,7 @@ impl Judge<'_> {
                 ProvedAnswer::NxDomain => self.expected.rcode == Rcode::NXDOMAIN,
                 ProvedAnswer::DnameTooLong => self.expected.rcode == YXDOMAIN,
                 ProvedAnswer::NoData | ProvedAnswer::WildcardNoData if self.is_opt_out() => is_denial,
-                // RFC 9824 §3.3: what a wildcard matches is answered as if it stood there itself.
+                // RFC 9824 §3.3: an answer from a wildcard looks like an answer at the name itself.
                 ProvedAnswer::NoData if self.zone.is_compact() => {
                     is_denial && !self.expected.needs.is_empty()
                 }
@@ -145,7 +147,7 @@ impl Judge<'_> {
             }
     }
 
-    /// Nothing stands in the answer section that was not needed.
+    /// Returns whether the answer section contains only the necessary records.
     fn are_answers_known(&self, validation: &Validation) -> bool {
         let is_known =
             |status: &RrsetStatus| matches!(status, RrsetStatus::Secure | RrsetStatus::Synthesised);
@@ -158,14 +160,14 @@ impl Judge<'_> {
 }
 
 thread_local! {
-    /// The zone of all cases, signed in each way.
+    /// The zone of all cases, signed with each mechanism.
     static ZONES: [Rc<Zone>; 3] = [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut]
         .map(|signing| Rc::new(Zone::new(super::cases::ZONE, "example.", Some(signing))));
 }
 
 const TYPES: [Rtype; 6] = [Rtype::A, Rtype::TXT, Rtype::DS, Rtype::NS, Rtype::CNAME, Rtype::MX];
 
-/// The names of the zone, the empty non-terminals among them, and names below and beside them.
+/// The names of the zone with its empty non-terminals, and names below and adjacent to them.
 static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| {
     let zone = ZONES.with(|zones| Rc::clone(&zones[0]));
     let nodes = zone.plain.nodes();
@@ -178,16 +180,16 @@ static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| {
     with_others.collect::<BTreeSet<Name>>().into_iter().collect()
 });
 
-/// What somebody does to a response, of true records alone.
+/// A manipulation of a response that uses only genuine records.
 #[derive(Clone, Debug)]
 enum Forgery {
     Drop(usize),
     /// Moves a record into another section.
     Move(usize, usize),
-    /// Gives an RRset and its signatures another owner: one of the names, or that of the question.
+    /// Changes the owner of an RRset and its signatures to one of the names, or to the query name.
     Rename(usize, Option<usize>),
     Rcode(u16),
-    /// Adds the records of the response to another question.
+    /// Adds the records of the response to another query.
     Add(usize, usize),
 }
 
@@ -231,7 +233,7 @@ fn forge(zone: &Zone, message: &mut Message, qname: &Name, forgery: &Forgery) {
     }
 }
 
-/// Whether the zone says what is proved.
+/// Returns whether the zone contains the proved data.
 fn is_true(zone: &Zone, qname: &Name, qtype: Rtype, message: &Message, validation: &Validation) -> bool {
     let oracle = Oracle::new(&zone.plain);
     for alias in &validation.aliases {
@@ -275,7 +277,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever is made of true records, what is Secure is what the zone says; unsigned delegations too.
+    /// No combination of genuine records gives a Secure result that differs from the zone. The same
+    /// holds for unsigned delegations.
     #[test]
     fn true_records_prove_nothing_false(
         signing in 0..3usize,

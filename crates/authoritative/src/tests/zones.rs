@@ -1,15 +1,15 @@
-//! The table of zones: the closest one is found, whatever else is there.
+//! The zone database: it finds the closest zone, independent of other zones.
 
 use super::*;
 use crate::zones::{ServedZone, ZonePolicy, ZoneState, Zones};
 
-/// A zone without DNSSEC that is served.
+/// Returns the state of a served zone without DNSSEC.
 pub(super) fn serving(apex: &str, serial: u32, policy: ZonePolicy) -> ZoneState {
     let text = format!("@ 60 SOA ns.test. h.test. {serial} 1 1 1 1\n@ 60 NS ns.test.\nwww 60 A 192.0.2.1\n");
     serving_text(apex, &text, policy)
 }
 
-/// A zone of this text that is served.
+/// Returns the state of a served zone with this text.
 pub(super) fn serving_text(apex: &str, text: &str, policy: ZonePolicy) -> ZoneState {
     let contents = read::read_text(text.as_bytes(), Path::new("zone"), Some(&name(apex))).unwrap().contents;
     let image = Image::compile(&contents).unwrap();
@@ -71,7 +71,8 @@ fn zones_come_and_go_together() {
     let before = zones.database();
     assert_eq!(zones.remove_all(&[name("B.example."), name("c.example."), name("b.example.")]), 1);
     assert_eq!(found(&zones, "x.b.example.").as_deref(), Some("example."));
-    // Others of that depth are still found; whoever has the old table finds what it has.
+    // Other zones with the same number of labels are still found. The previous database still
+    // contains the removed zone.
     assert_eq!(found(&zones, "x.a.example.").as_deref(), Some("a.example."));
     assert_eq!(
         before.find(name("b.example.").view()).map(|slot| slot.apex().to_string()).as_deref(),

@@ -1,6 +1,7 @@
-//! NSD, Knot DNS and BIND as secondaries: each in a folder of its own, on a free port of the loopback interface.
+//! NSD, Knot DNS and BIND as secondaries, each with its own directory and a free port on the
+//! loopback interface.
 
-#![allow(dead_code, unreachable_pub)] // each test program uses its own part
+#![allow(dead_code, unreachable_pub)] // each test program uses a different part
 
 use nonesuch_proto::message::{Message, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, rdata};
@@ -13,14 +14,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The key of all tests.
+/// The TSIG key of all tests.
 pub const KEY: &str = "transfer.example";
 pub const SECRET: &str = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
 
-/// Longest wait for a secondary to have a version.
+/// Maximum time to wait until a secondary has a version.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Which program.
+/// A DNS server program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     Nsd,
@@ -39,7 +40,7 @@ impl Program {
         }
     }
 
-    /// Its configuration file and its arguments.
+    /// Returns the configuration file and the arguments of the program.
     fn configure(
         self,
         folder: &str,
@@ -89,7 +90,7 @@ impl Program {
     }
 }
 
-/// A running secondary; it is killed when dropped.
+/// A running secondary. It is killed when it is dropped.
 pub struct Secondary {
     pub program: Program,
     pub address: SocketAddr,
@@ -104,12 +105,13 @@ impl Drop for Secondary {
 }
 
 impl Secondary {
-    /// Starts `program` on a free port as a secondary of `primary`; `None`, said, where it is not installed.
+    /// Starts `program` on a free port as a secondary of `primary`. If the program is not
+    /// installed, prints this and returns `None`.
     pub fn start(program: Program, primary: SocketAddr, folder: &Path, algorithm: &str) -> Option<Self> {
         Self::start_at(program, free_port(), primary, folder, algorithm)
     }
 
-    /// The same at this port, which the primary knows then.
+    /// Starts `program` on this port, which the primary knows.
     pub fn start_at(
         program: Program,
         port: u16,
@@ -127,7 +129,7 @@ impl Secondary {
         Some(Self { program, address: ([127, 0, 0, 1], port).into(), process })
     }
 
-    /// Tells it that the zone has changed (RFC 1996 §3).
+    /// Sends a NOTIFY for the zone (RFC 1996 §3).
     pub fn notify(&self) {
         let mut message = Vec::new();
         push_query(&apex(), Rtype::SOA, 7, flags::AA | 4 << 11, &mut message);
@@ -135,7 +137,7 @@ impl Secondary {
         socket.send_to(&message, self.address).expect("sent");
     }
 
-    /// The serial that it answers with; `None` where it has no zone.
+    /// Returns the serial that the secondary answers with; `None` if it has no zone.
     pub fn serial(&self) -> Option<u32> {
         let socket = UdpSocket::bind("127.0.0.1:0").ok()?;
         socket.set_read_timeout(Some(Duration::from_millis(200))).ok()?;
@@ -150,7 +152,7 @@ impl Secondary {
         soa.rdata[at..].first_chunk().map(|octets| u32::from_be_bytes(*octets))
     }
 
-    /// Waits until it answers with this serial, and tells it again now and then.
+    /// Waits until the secondary answers with this serial. Repeats the NOTIFY every two seconds.
     pub fn wait_for(&self, serial: u32, folder: &Path) {
         let mut told = Instant::now();
         self.wait_until(serial, folder, || {
@@ -161,7 +163,7 @@ impl Secondary {
         });
     }
 
-    /// Waits until it answers with this serial, of which its primary tells it.
+    /// Waits until the secondary answers with this serial. The primary sends the NOTIFY.
     pub fn wait_for_news(&self, serial: u32, folder: &Path) {
         self.wait_until(serial, folder, || {});
     }
@@ -176,8 +178,8 @@ impl Secondary {
         }
     }
 
-    /// All its records of this version, as [`canonical`] has them. While NSD changes over to a version, the process before
-    /// may still take connections.
+    /// Returns all records of this version in the form of [`canonical`]. While NSD changes to a new
+    /// version, the old process may still accept connections.
     pub fn records(&self, serial: u32) -> Vec<Canonical> {
         let begun = Instant::now();
         loop {
@@ -216,7 +218,7 @@ impl Secondary {
     }
 }
 
-/// A port that is free for UDP and TCP.
+/// Returns a port that is free for UDP and TCP.
 pub fn free_port() -> u16 {
     let free = || {
         let listener = TcpListener::bind("127.0.0.1:0").ok()?;
@@ -230,21 +232,22 @@ pub fn apex() -> Name {
     "example.".parse().expect("a name")
 }
 
-/// Owner and RDATA in canonical form, type and TTL: secondaries keep no letter case.
+/// Owner and RDATA in canonical form, type and TTL. Canonical form is necessary because secondaries
+/// do not retain letter case.
 pub type Canonical = (Vec<u8>, u16, u32, Vec<u8>);
 
 fn canonical(owner: nonesuch_proto::NameRef<'_>, rtype: Rtype, ttl: u32, octets: &[u8]) -> Canonical {
     let (mut name, mut data) = (Vec::new(), Vec::new());
     owner.push_canonical(&mut name);
     rdata::push_canonical(rtype, octets, &mut data);
-    // NSD lowers the next name of NSEC as well.
+    // NSD also converts the next name of NSEC records to lower case.
     if rtype == Rtype::NSEC {
         data.make_ascii_lowercase();
     }
     (name, rtype.0, ttl, data)
 }
 
-/// The records of a zone in the same form.
+/// Returns the records of a zone in the same form.
 pub fn records_of(contents: &Contents) -> Vec<Canonical> {
     let all = contents.nodes().flat_map(|node| {
         node.rrsets().flat_map(move |rrset| {

@@ -1,4 +1,5 @@
-//! A primary of one zone in this process: SOA questions and transfers, with TSIG, over UDP and TCP.
+//! A primary of one zone in this process. It answers SOA queries and transfers with TSIG, over UDP
+//! and TCP.
 
 use super::peers::KEY;
 use nonesuch_authoritative::transfer::outbound::{
@@ -22,7 +23,7 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock behind 1970").as_secs()
 }
 
-/// A running primary; its threads end with the process.
+/// A running primary. Its threads end with the process.
 pub struct Primary {
     pub address: SocketAddr,
     inner: Arc<Inner>,
@@ -34,14 +35,14 @@ struct Inner {
     keys: TsigKeys,
     access: AccessList,
     outgoing: Arc<OutgoingTransfers>,
-    /// Transfers that ended, and signatures that were refused.
+    /// Transfers that ended, and TSIG errors.
     ended: Arc<Mutex<Vec<TransferStatus>>>,
     refused: Mutex<Vec<tsig::TsigError>>,
     is_stopped: AtomicBool,
 }
 
 impl Primary {
-    /// Serves `contents` to whoever signs with the key of this algorithm and secret.
+    /// Serves `contents` to clients that sign with the key of this algorithm and secret.
     pub fn start(contents: Contents, folder: &Path, algorithm: &str, secret: &str) -> Self {
         let (journal, _) =
             Journal::open(&folder.join("ours.journal"), contents.apex(), 64 << 20).expect("a journal");
@@ -59,7 +60,7 @@ impl Primary {
             refused: Mutex::default(),
             is_stopped: AtomicBool::new(false),
         });
-        // A port that is free for UDP may be taken for TCP.
+        // A port that is free for UDP may be in use for TCP.
         let (datagrams, listener) = (0..20)
             .find_map(|_| {
                 let datagrams = UdpSocket::bind("127.0.0.1:0").ok()?;
@@ -74,7 +75,7 @@ impl Primary {
         Self { address, inner }
     }
 
-    /// Serves `contents` from now on, with the change in the journal.
+    /// Replaces the zone with `contents`, and adds the change to the journal.
     pub fn publish(&self, contents: Contents) {
         let mut current = self.inner.contents.lock().expect("whole");
         self.inner.journal.append(&ChangeSet::between(&current, &contents, |_| true)).expect("appended");
@@ -139,7 +140,7 @@ impl Inner {
         }
     }
 
-    /// Answers a message with as many as it takes.
+    /// Answers a message with one or several messages.
     fn answer(&self, message: &[u8], is_datagram: bool, client: SocketAddr, send: &mut dyn FnMut(&[u8])) {
         let mut out = Vec::new();
         let query = match Query::parse(message) {
@@ -205,7 +206,7 @@ impl Inner {
     }
 }
 
-/// The SOA record, its owner a pointer to the question.
+/// Returns the SOA record; its owner is a pointer to the question.
 fn soa_record(contents: &Contents) -> Vec<u8> {
     let rrset = contents.apex_rrset(Rtype::SOA).expect("an SOA record");
     let rdata = rrset.rdatas().next().expect("a record");

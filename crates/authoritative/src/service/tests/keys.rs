@@ -1,4 +1,4 @@
-//! Zones that are signed online, and what becomes of them when a time in their key files passes or the files change.
+//! Zones that are signed online, when a time in their key files passes or the files change.
 
 use super::transitions::zone_signer;
 use super::*;
@@ -7,11 +7,12 @@ use nonesuch_dnssec::keys::KeyRecord;
 
 const DAY: u32 = 86_400;
 
-/// The key-signing key, and those that sign data.
+/// The key-signing key, and the keys that sign data.
 const KEY_SIGNER: u8 = 1;
 const DATA_SIGNERS: [u8; 2] = [2, 3];
 
-/// Keys of which a file says since when each signs data, in lines such as `0 2`. All are published.
+/// Keys from a file that contains, for each key, the time from which it signs data, in lines such
+/// as `0 2`. All keys are published.
 const KEYS: KeyFiles = KeyFiles {
     signing: |dir, zone, at| {
         let none = || KeyDirectoryError::NoKeys { dir: dir.to_path_buf(), zone: zone.clone() };
@@ -36,7 +37,7 @@ fn lines(dir: &Path) -> Option<Vec<(u32, u8)>> {
         .collect()
 }
 
-/// Writes the file in place: neither it nor its directory is another one then.
+/// Writes the file in place, so that neither the file nor its directory gets a new inode.
 fn set_keys(dir: &Path, text: &str) {
     fs::create_dir_all(dir.join("keys")).unwrap();
     fs::write(dir.join("keys/active"), text).unwrap();
@@ -59,14 +60,14 @@ fn started(settings: Settings) -> Arc<Service> {
     service
 }
 
-/// A secondary that signs online, with one version.
+/// Returns a secondary that signs online, with one version.
 fn secondary_online(dir: &Path) -> Arc<Service> {
     let service = started(signed_online(secondary(dir), dir));
     service.publish(&name("example."), contents(7), &[]).unwrap();
     service
 }
 
-/// The secret of the key that signs data.
+/// Returns the secret of the key that signs data.
 fn signer(service: &Service) -> u8 {
     let zone = service.zone(&name("example.")).unwrap();
     let facts = lock(&zone.runtime);
@@ -75,14 +76,14 @@ fn signer(service: &Service) -> u8 {
     DATA_SIGNERS.into_iter().find(signs).unwrap()
 }
 
-/// Lets a time in the key files pass.
+/// Simulates that a time in the key files passes.
 fn pass_key_time(service: &Service) {
     lock(&service.zone(&name("example.")).unwrap().runtime).key_event = Some(1);
     service.next_key_event.store(1, Relaxed);
     assert!(service.is_key_event_due());
 }
 
-/// When the service looks at the keys again, in seconds from now.
+/// Returns the time of the next check of the keys, in seconds from now.
 fn next_look(service: &Service) -> u32 {
     let zone = service.zone(&name("example.")).unwrap();
     let (of_zone, of_all) = (lock(&zone.runtime).key_event.unwrap(), service.next_key_event.load(Relaxed));
@@ -90,7 +91,7 @@ fn next_look(service: &Service) -> u32 {
     of_zone - seconds_now() as u32
 }
 
-/// Runs `test` on a zone of a file, and on a secondary: version 7, signed by key 2.
+/// Runs `test` with a zone of a file, and with a secondary: version 7, signed by key 2.
 fn with_each_source(test: impl Fn(&Path, &dyn Fn() -> Settings, Arc<Service>)) {
     for is_file in [false, true] {
         let dir = tempfile::tempdir().unwrap();
@@ -103,7 +104,7 @@ fn with_each_source(test: impl Fn(&Path, &dyn Fn() -> Settings, Arc<Service>)) {
     }
 }
 
-/// RFC 1034 §4.3.5: a primary alone ends the expiry of a zone, whatever its keys do.
+/// RFC 1034 §4.3.5: only a primary ends the expiry of a zone, not its keys.
 #[test]
 fn a_key_event_leaves_an_expired_zone_expired() {
     let dir = tempfile::tempdir().unwrap();
@@ -120,7 +121,7 @@ fn a_key_event_leaves_an_expired_zone_expired() {
     assert!(matches!(events.try_recv(), Ok(ZoneEvent::Published { is_new: false, .. })));
     service.set_expired(&name("example."), false);
     assert_eq!((serial(&service), signer(&service)), (Some(7), 3));
-    // A zone that has not expired stays in service.
+    // A zone that has not expired is still served.
     set_keys(dir, "0 2\n");
     pass_key_time(&service);
     service.apply_key_times();
@@ -164,7 +165,7 @@ fn a_version_that_is_rejected_after_a_key_time_does_not_take_the_event() {
     assert!((1..=60).contains(&next_look(&service)));
 }
 
-/// Their directory is the same, and no time passes.
+/// The directory is the same, and no time passes.
 #[test]
 fn a_reload_finds_other_keys_in_the_same_files() {
     with_each_source(|dir, settings, service| {
@@ -174,7 +175,7 @@ fn a_reload_finds_other_keys_in_the_same_files() {
         assert_eq!((serial(&service), signer(&service)), (Some(7), 3));
         assert_eq!(service.reload(settings()).unchanged, 1);
         end(service);
-        // The stored version is compared, too.
+        // The stored version is compared too.
         let service = started(settings());
         assert_eq!((serial(&service), signer(&service)), (Some(7), 3));
         assert_eq!(service.reload(settings()).unchanged, 1);
@@ -207,8 +208,8 @@ fn the_keys_follow_a_clock_that_is_set_back() {
     assert_eq!(service.next_key_event.load(Relaxed), later);
 }
 
-/// `apply_key_times` forgets the time of the next event and then asks the zones: a zone that is asked before it has a time must be the
-/// one to note it afterwards.
+/// `apply_key_times` resets the time of the next event and then reads the zones. If it reads a zone
+/// before the zone has its event, the zone must set the time afterwards.
 #[test]
 fn an_event_is_noted_with_its_zone_first() {
     let dir = tempfile::tempdir().unwrap();
@@ -221,7 +222,7 @@ fn an_event_is_noted_with_its_zone_first() {
     let facts = lock(&zone.runtime);
     std::thread::scope(|scope| {
         scope.spawn(|| service.note_key_event(&zone));
-        // It looks at the key files now.
+        // The thread reads the key files now.
         while service.keys_seen_at.load(Relaxed) == 0 {
             std::thread::yield_now();
         }
@@ -234,7 +235,7 @@ fn an_event_is_noted_with_its_zone_first() {
     assert_eq!(service.next_key_event.load(Relaxed), u32::MAX - 1);
 }
 
-/// The time at which an old version was verified says nothing of the keys that sign now.
+/// The time at which an old version was verified does not determine which keys sign now.
 #[test]
 fn an_outdated_version_is_signed_by_the_keys_of_the_present() {
     use nonesuch_dnssec::{KeySet, SignOptions, sign};
@@ -243,7 +244,7 @@ fn an_outdated_version_is_signed_by_the_keys_of_the_present() {
     set_keys(dir, &format!("0 2\n{} 3\n", now + 2 * DAY));
     let settings = |clock_shift| {
         let mut settings = Settings { clock_shift, ..signed_online(secondary(dir), dir) };
-        // It is built from its records, not mapped.
+        // With full verification, the version is built from its records, not mapped.
         settings.zones[0].verify = VerifyChoice::Full;
         settings
     };

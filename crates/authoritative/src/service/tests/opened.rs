@@ -1,4 +1,5 @@
-//! A service of one zone whose file is read before its name is known, and that keeps nothing.
+//! A service of one zone without a state directory, whose file is read before the name of the zone
+//! is known.
 
 use super::*;
 use nonesuch_zone::{LoadedZone, load};
@@ -41,7 +42,7 @@ fn a_file_that_was_read_is_served_and_looked_at_again() {
     assert_eq!(left, ["zone"], "nothing is kept");
 }
 
-/// What was read a moment ago is not what is there.
+/// The file may have changed since it was read.
 #[test]
 fn a_file_that_changed_since_it_was_read_is_read_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -96,14 +97,14 @@ fn what_is_refused_is_told_and_not_served() {
     assert_eq!(serial(&service), None);
 }
 
-/// Whoever looks at the clock now and then knows when to look again.
+/// The caller of the periodic check learns the time of the next one.
 #[test]
 fn the_next_look_at_signatures_is_told() {
     let service = open(unkept(ZoneSource::Stream("standard input".into())));
     assert_eq!(service.warn_of_expiry(), None, "nothing is served");
     let signed = LoadedZone { contents: signed(1, 7), ..loaded(1) };
     service.begin_preloaded(PreloadedZone::stream(signed)).unwrap();
-    // Valid for a day and an hour: the end is near in the last quarter.
+    // Valid for a day and an hour: the expiration is near in the last quarter.
     let next = service.warn_of_expiry().unwrap();
     assert!((1..=86_400 * 3 / 4).contains(&next), "{next}");
 }

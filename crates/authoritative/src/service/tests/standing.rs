@@ -1,4 +1,4 @@
-//! How a zone stands, whatever is under way: expired, gone, other rights, outdated signatures.
+//! State of a zone: expired, removed, other access lists, outdated signatures.
 
 use super::*;
 use nonesuch_server::acl::AccessList;
@@ -16,7 +16,7 @@ fn an_expired_zone_stays_expired_whatever_its_settings_become() {
     assert!(matches!(&*state, ZoneState::Expired(policy) if !policy.transfer.entries().is_empty()));
     assert_eq!(service.status().expired, 1);
     assert_eq!(service.status().troubled, ["example."]);
-    // A new version ends it, and so does a file in the place of the primaries.
+    // A new version ends the expiry, and so does a file as source instead of primaries.
     service.publish(&name("example."), contents(8), &[]).unwrap();
     assert_eq!(serial(&service), Some(8));
     service.set_expired(&name("example."), true);
@@ -25,8 +25,8 @@ fn an_expired_zone_stays_expired_whatever_its_settings_become() {
     assert_eq!(serial(&service), Some(9));
 }
 
-/// RFC 1035 §3.3.13: what has expired is not authoritative, also in the time between a start and the first look of those who
-/// transfer the zone. None of them runs here.
+/// RFC 1035 §3.3.13: an expired zone is not authoritative, also between a start and the first check
+/// of the transfers. No transfers run here.
 #[test]
 fn a_zone_that_expired_before_the_start_is_not_answered_for() {
     use nonesuch_secondary::Timers;
@@ -39,7 +39,8 @@ fn a_zone_that_expired_before_the_start_is_not_answered_for() {
         state.update(&name("example."), |facts| facts.timers = Some(timers)).unwrap();
     };
     let now = seconds_now();
-    // The EXPIRE of the zone is an hour; timers of another version do not count, nor does a time to come.
+    // The expire time of the zone is an hour. Timers of another version, and times in the future,
+    // are ignored.
     for (serial_of, refreshed, left, has_expired) in [
         (7, now - 3601, None, true),
         (7, now - 3000, None, false),
@@ -57,12 +58,12 @@ fn a_zone_that_expired_before_the_start_is_not_answered_for() {
         let is_published = |event: &ZoneEvent| matches!(event, ZoneEvent::Published { is_new: false, .. });
         let told = std::iter::from_fn(|| events.try_recv().ok()).filter(is_published).count();
         assert_eq!(told, 1, "transfers take the zone over");
-        // The word of a primary, or of those who know the timers better, is the last one.
+        // A primary, or the state machine of the transfers, decides finally.
         service.set_expired(&name("example."), false);
         assert_eq!(serial(&service), Some(7));
         end(service);
     }
-    // Settings count as they are at the start.
+    // The settings at the time of the start apply.
     store(Timers { serial: 7, refreshed: now - 3601, left: None });
     let mut settings = secondary(dir.path());
     settings.zones[0].transfers.expire = 7200..=u32::MAX;
@@ -89,7 +90,7 @@ fn what_comes_from_a_former_primary_is_not_published() {
     service.reload(of_file(dir.path()));
     assert!(matches!(publish(2, 9), Err(VersionError::OtherSource)));
     assert_eq!(serial(&service), Some(3));
-    // It is no fault of the version that is served.
+    // This is not a fault of the served version.
     assert_eq!(service.zone_status(Some(&name("example.")))[0].error, None);
 }
 
@@ -115,7 +116,7 @@ fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
     service.publish(&name("example."), contents(7), &[]).unwrap();
     let zone = service.zone(&name("example.")).unwrap();
     let working = service.lock_zone(&zone);
-    // Nobody waits for whoever works at it still.
+    // The removal does not wait for a publication in progress.
     let remover = Arc::clone(&service);
     let (done, is_done) = std::sync::mpsc::channel();
     let removing = std::thread::spawn(move || {
@@ -136,12 +137,13 @@ fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
     service.set_expired(&name("example."), true);
     assert!(service.zones().state(&name("example.")).is_none());
     assert!(!dir.path().join("state/zones/example.kept").exists(), "what was kept late is gone too");
-    // The same name comes anew.
+    // A zone with the same name is added again.
     service.add_zones(vec![member]);
     assert!(matches!(&*service.zones().state(&name("example.")).unwrap(), ZoneState::NotReady(_)));
 }
 
-/// The version that an abandoned verification stores is not the one that a zone of the same name begins with.
+/// A zone that is added again must not begin with the version that an abandoned verification
+/// stores.
 #[test]
 fn a_zone_that_comes_back_waits_for_what_is_made_of_the_former_one() {
     let dir = tempfile::tempdir().unwrap();
@@ -183,19 +185,20 @@ fn rights_change_whatever_becomes_of_the_zone() {
         state.policy().transfer.allows("192.0.2.1".parse().unwrap(), None)
     };
     assert!(is_open("example.") && is_open("missing."));
-    // The version of before stays, since the newest one is refused: without those who may not have it any longer.
+    // The newest version is rejected and the previous version remains, with the new access list.
     write(&file, "@ SOA nonsense");
     let report = service.reload(rights(AccessList::default()));
     assert_eq!(report.refused.len(), 2);
     assert_eq!(serial(&service), Some(1));
     assert!(!is_open("example.") && !is_open("missing."));
-    // It is this version that comes back where another one expired.
+    // This version is served again after an expiry ends.
     service.set_expired(&name("example."), true);
     service.set_expired(&name("example."), false);
     assert!(!is_open("example."));
 }
 
-/// Signatures that expire while a server is down, or a clock that is wrong at its start, take no zone away.
+/// Signatures that expire while a server is not running, or a wrong clock at its start, do not
+/// prevent serving.
 #[test]
 fn what_was_published_is_served_whatever_the_clock_says_at_the_next_start() {
     for verify in [VerifyChoice::Auto, VerifyChoice::Full, VerifyChoice::Structural] {
@@ -212,7 +215,7 @@ fn what_was_published_is_served_whatever_the_clock_says_at_the_next_start() {
         let service = started(settings.clone());
         assert_eq!(serial(&service), Some(3), "{verify:?}");
         end(service);
-        // What comes anew is not published, and the kept version stays, whatever becomes of its file.
+        // A new version is not published, and the stored version remains, independent of its file.
         let mut text = Vec::new();
         nonesuch_zone::write::write_zone(&signed(4, 1), &mut text).unwrap();
         write(&dir.path().join("zone"), &String::from_utf8(text).unwrap());
@@ -231,7 +234,8 @@ fn primaries_may_tell_that_a_zone_has_changed() {
     settings.transfers.notify_from = AccessList::new(vec!["192.0.2.9".parse().unwrap()]);
     settings.transfers.primaries.push("192.0.2.3".parse().unwrap());
     let policy = settings.policy();
-    // A primary that has a key signs with it, unless its address alone is said to be enough.
+    // If a primary has a key, its NOTIFY must be signed with it, unless the settings permit its
+    // address alone.
     for (address, key, expected) in [
         ("192.0.2.1", Some("k."), true),
         ("192.0.2.1", None, false),

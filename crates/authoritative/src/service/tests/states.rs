@@ -1,5 +1,6 @@
-//! Versions in between: a primary signs a zone for the first time, or changes its chain of denial (RFC 5155 §10.4, §10.5). They are
-//! served; what they lack is missing from answers.
+//! Intermediate versions: a primary signs a zone for the first time, or changes its denial
+//! mechanism (RFC 5155 §10.4, §10.5). They are served, and answers lack the records that the
+//! version lacks.
 
 use super::*;
 use crate::{Responder, ServerContext};
@@ -11,7 +12,7 @@ use nonesuch_proto::{Rtype, edns};
 use nonesuch_server::trailer::Transport;
 use std::collections::BTreeSet;
 
-/// How much of some records a version has.
+/// The part of certain records that a version contains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Share {
     Nothing,
@@ -21,14 +22,14 @@ enum Share {
 
 use Share::{All, Nothing, Part};
 
-/// What a version has beside the data of the zone.
+/// The content of a version in addition to the data of the zone.
 #[derive(Clone, Copy, Debug)]
 struct State {
     has_keys: bool,
     signatures: Share,
-    /// `Part`: all but the record at the apex.
+    /// `Part`: all except the record at the apex.
     nsec: Share,
-    /// `Part`: all but the last record.
+    /// `Part`: all except the last record.
     nsec3: Share,
     has_parameters: bool,
 }
@@ -37,7 +38,7 @@ const fn state(has_keys: bool, signatures: Share, nsec: Share, nsec3: Share, has
     State { has_keys, signatures, nsec, nsec3, has_parameters }
 }
 
-/// A record as a line of a zone file: its type, and the type that it covers.
+/// Returns the type of a record in a line of a zone file, and the type that it covers.
 fn types(line: &str) -> (Rtype, Rtype) {
     let mut fields = line.split_whitespace().skip(1);
     let is_type = |field: &&str| *field != "IN" && field.parse::<u32>().is_err();
@@ -47,7 +48,7 @@ fn types(line: &str) -> (Rtype, Rtype) {
 }
 
 impl State {
-    /// The version of the zone that is in this state.
+    /// Returns the version of the zone in this state.
     fn contents(self) -> Contents {
         let lines = |mechanism| {
             let mut text = Vec::new();
@@ -79,7 +80,7 @@ impl State {
     }
 }
 
-/// The answer of what is served to a question with DO.
+/// Returns the response of the served version to a query with DO.
 fn ask(service: &Service, qname: &str, qtype: Rtype) -> Message {
     let mut query = Vec::new();
     push_query(&name(qname), qtype, 7, 0, &mut query);
@@ -95,7 +96,7 @@ fn ask(service: &Service, qname: &str, qtype: Rtype) -> Message {
     Message::parse(&out).unwrap()
 }
 
-/// The types of the records that prove a negative answer, each once.
+/// Returns the types of the records that prove a negative answer, without duplicates.
 fn proof(message: &Message) -> Vec<Rtype> {
     let records = message.section(Section::Authority).map(|record| record.rtype);
     let chain: BTreeSet<Rtype> =
@@ -109,22 +110,23 @@ fn from_primaries(dir: &Path, verify: VerifyChoice, on_fault: OnFault) -> Settin
     settings
 }
 
-/// A state, whether verification finds no fault, and what proves negative answers.
+/// A state, whether verification finds no fault, and the type that proves negative answers.
 const STATES: [(State, bool, Option<Rtype>); 15] = [
-    // A zone is signed for the first time: keys, signatures, the chain with its record at the apex last.
+    // A zone is signed for the first time: keys, signatures, then the chain with its record at the
+    // apex last.
     (state(false, Nothing, Nothing, Nothing, false), true, None),
     (state(true, Nothing, Nothing, Nothing, false), false, None),
     (state(true, Part, Nothing, Nothing, false), false, None),
     (state(true, All, Nothing, Nothing, false), false, None),
     (state(true, All, Part, Nothing, false), false, None),
     (state(true, All, All, Nothing, false), true, Some(Rtype::NSEC)),
-    // RFC 5155 §10.4: the other chain is added, NSEC3PARAM last, then NSEC is removed.
+    // RFC 5155 §10.4: the other chain is added, with NSEC3PARAM last; then NSEC is removed.
     (state(true, All, All, Part, false), false, Some(Rtype::NSEC)),
     (state(true, All, All, All, false), false, Some(Rtype::NSEC)),
     (state(true, All, All, All, true), false, Some(Rtype::NSEC3)),
     (state(true, All, Part, All, true), false, Some(Rtype::NSEC3)),
     (state(true, All, Nothing, All, true), true, Some(Rtype::NSEC3)),
-    // RFC 5155 §10.5: NSEC is added, NSEC3PARAM is removed, then NSEC3 is.
+    // RFC 5155 §10.5: NSEC is added, NSEC3PARAM is removed, then NSEC3 is removed.
     (state(true, All, Nothing, All, false), false, None),
     (state(true, All, All, Nothing, true), false, Some(Rtype::NSEC)),
     (state(true, Nothing, All, All, true), false, Some(Rtype::NSEC3)),
@@ -164,7 +166,7 @@ fn every_state_of_a_zone_from_primaries_is_served_with_the_proofs_that_it_has() 
             };
             check(&service);
             end(service);
-            // What was served is served after a restart, with what was said of it.
+            // After a restart, the same version is served, with the same messages.
             check(&started(settings()));
         }
     }
@@ -181,7 +183,7 @@ fn faulty_versions_are_rejected_where_that_is_configured() {
     }
 }
 
-/// RFC 2181 §6.1: without NS records it is no zone.
+/// RFC 2181 §6.1: a zone needs NS records.
 #[test]
 fn a_version_without_ns_records_is_rejected_whatever_is_done_about_faults() {
     let dir = tempfile::tempdir().unwrap();
@@ -201,7 +203,8 @@ fn a_version_without_ns_records_is_rejected_whatever_is_done_about_faults() {
     }
 }
 
-/// A zone that its primary has not signed with NSEC5 yet is served by a secondary that has the VRF key already.
+/// A secondary that already has the VRF key serves a zone that its primary has not yet signed with
+/// NSEC5.
 #[test]
 fn nsec5_keys_may_be_there_before_the_chain() {
     let dir = tempfile::tempdir().unwrap();
@@ -214,7 +217,8 @@ fn nsec5_keys_may_be_there_before_the_chain() {
     assert_eq!(proof(&ask(&service, "nope.example.", Rtype::A)), [Rtype::NSEC]);
 }
 
-/// Answers of a secondary that signs online are whole whatever the primary has signed so far.
+/// Answers of a secondary that signs online are complete, independent of what the primary has
+/// signed.
 #[test]
 fn states_are_served_where_answers_are_signed_online() {
     const KEYS: KeyFiles = KeyFiles {
@@ -238,7 +242,7 @@ fn states_are_served_where_answers_are_signed_online() {
     }
 }
 
-/// The records of a zone that is signed, as lines.
+/// Returns the records of a signed zone as lines.
 fn signed_lines(text: &str, mechanism: Mechanism) -> Vec<String> {
     let contents = read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
     let mut out = Vec::new();
@@ -250,7 +254,7 @@ fn contents_of(lines: &[String]) -> Contents {
     read::read_text(lines.join("\n").as_bytes(), Path::new("zone"), None).unwrap().contents
 }
 
-/// A version of which negative answers are asked for: QNAME, QTYPE, and whether the answer has a proof.
+/// Query name, query type, and whether the negative answer has a proof.
 type Asked = (&'static str, Rtype, bool);
 
 #[track_caller]
@@ -275,8 +279,8 @@ fn expect_proofs(what: &str, lines: &[String], expected: &[Asked]) {
 
 const NAMES: &str = "$ORIGIN example.\n@ 60 SOA ns h 7 60 60 3600 60\n@ 60 NS ns\nd 60 A 192.0.2.2\nns 60 A 192.0.2.1\nt 60 TXT \"x\"\n";
 
-/// A record that does not cover the name, or shows the type, is no proof: a validator would take the answer for bogus, and a
-/// client that does not validate gains nothing by it.
+/// A record that does not cover the name, or that contains the type, is no proof: validators would
+/// regard the answer as bogus, and other clients do not need it.
 #[test]
 fn stale_nsec_records_are_not_sent_as_proofs() {
     let sound = signed_lines(NAMES, Mechanism::Nsec);
@@ -317,7 +321,7 @@ fn stale_nsec_records_are_not_sent_as_proofs() {
     );
 }
 
-/// Of an NSEC3 chain that is whole but for one record, all else is proved as before.
+/// If an NSEC3 chain lacks one record, all other names are still proved.
 #[test]
 fn a_gap_in_a_chain_of_nsec3_proves_nothing() {
     let sound = signed_lines(NAMES, Mechanism::Nsec3);
@@ -337,7 +341,7 @@ fn a_gap_in_a_chain_of_nsec3_proves_nothing() {
             ("d.example.", Rtype::TXT, true),
         ],
     );
-    // Names whose hashes lie behind the gap are covered no more, and others are.
+    // Names with hashes in the gap are no longer covered; other names are.
     let service =
         started(from_primaries(tempfile::tempdir().unwrap().path(), VerifyChoice::Auto, OnFault::Warn));
     service.publish(&name("example."), contents_of(&broken), &[]).unwrap();
@@ -346,7 +350,8 @@ fn a_gap_in_a_chain_of_nsec3_proves_nothing() {
     assert!((1..64).contains(&proved.count()));
 }
 
-/// What the clock, keys that are missing here or files in the way bring about is no lasting fault of a version.
+/// Faults because of the clock, missing keys or foreign files are not permanent faults of a
+/// version.
 #[test]
 fn a_rejection_says_how_long_it_holds() {
     use nonesuch_secondary::{PublishError, ReceivedVersion, RejectionPeriod, ZoneStore as _};
@@ -377,7 +382,7 @@ fn a_rejection_says_how_long_it_holds() {
     assert!(matches!(without_keys, PublishError::Failed(_)), "{without_keys:?}");
 }
 
-/// RFC 8976 §4: the publisher digested other records.
+/// RFC 8976 §4: the publisher computed the digest over other records.
 #[test]
 fn a_version_whose_digest_does_not_verify_is_rejected_whatever_is_done_about_faults() {
     let digest = |serial: u32| format!("@ 60 ZONEMD {serial} 1 1 {}\n", "00".repeat(48));
@@ -403,7 +408,8 @@ fn a_version_whose_digest_does_not_verify_is_rejected_whatever_is_done_about_fau
     service.publish(&name("example."), version(8, &digest(8)), &[]).unwrap();
 }
 
-/// The digest is over the TTLs that the records had, of which the lowest is held; whoever alters a transfer could add such a TTL.
+/// The digest covers the TTLs that the records had, and the server stores only the lowest. An
+/// attacker who alters a transfer could add such a TTL.
 #[test]
 fn a_digest_that_cannot_be_checked_is_rejected_with_the_reason() {
     let zonemd = format!("@ 60 ZONEMD 8 1 1 {}\n", "00".repeat(48));
@@ -419,7 +425,7 @@ fn a_digest_that_cannot_be_checked_is_rejected_with_the_reason() {
     }
 }
 
-/// A signed zone without one of its records.
+/// Returns a signed zone without one of its records.
 fn tampered(zone: &Contents) -> Contents {
     let mut text = Vec::new();
     nonesuch_zone::write::write_zone(zone, &mut text).unwrap();

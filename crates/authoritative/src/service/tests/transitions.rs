@@ -1,11 +1,11 @@
-//! Versions that break validators which hold the keys of the version before.
+//! Versions that validators with the keys of the previous version regard as bogus.
 
 use super::*;
 use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_zone::Verification;
 use nonesuch_zone::write::write_zone;
 
-/// Writes the zone file, and has it loaded.
+/// Writes the zone file and loads it.
 fn load(service: &Service, dir: &Path, zone: &Contents) -> Result<bool, VersionError> {
     write_version(dir, zone);
     service.reload_zone(&name("example."))
@@ -40,15 +40,15 @@ fn a_zone_file_that_breaks_validators_is_refused_until_it_is_allowed() {
     let status = &service.zone_status(Some(&name("example.")))[0];
     assert_eq!(status.serial, Some(1), "the version before stays");
     assert!(status.error.as_deref().is_some_and(|error| error.contains("allow-unsafe-transition")));
-    // Other kinds: the chain under the same serial, data signed by a new key alone.
+    // Other kinds: a changed chain with the same serial, and data signed only by a new key.
     is_refused(load(&service, dir, &signed_with(1, &[1], Mechanism::Nsec3)), "from NSEC to NSEC3");
     end(service);
-    // The version that is kept is the previous one after a restart, too.
+    // After a restart, the stored version is the previous one too.
     write_version(dir, &signed(2, 2));
     let service = started(settings.clone());
     assert_eq!(serial(&service), Some(1));
     is_refused(service.reload_zone(&name("example.")), OTHER_KEY);
-    // Step by step nothing breaks: the old key goes when its successor has signed.
+    // A stepwise change is safe: the old key is removed after its successor has signed.
     assert!(load(&service, dir, &signed_with(3, &[1, 2], Mechanism::Nsec)).unwrap());
     assert!(load(&service, dir, &signed(4, 2)).unwrap());
     assert!(load(&service, dir, &signed_with(5, &[2], Mechanism::Nsec3)).unwrap());
@@ -59,7 +59,8 @@ fn a_zone_file_that_breaks_validators_is_refused_until_it_is_allowed() {
     assert!(service.warnings(&name("example."))[0].contains(OTHER_KEY));
 }
 
-/// A server that was down for long is to serve the newest version, and not one that is bogus everywhere.
+/// A server that was not running for a long time must serve the newest version, not one that is
+/// bogus everywhere.
 #[test]
 fn a_version_whose_signatures_have_expired_holds_no_other_up() {
     let dir = tempfile::tempdir().unwrap();
@@ -75,7 +76,7 @@ fn a_version_whose_signatures_have_expired_holds_no_other_up() {
     write_version(dir, &signed_until(&contents(4), &[2], Mechanism::Nsec, (now - 7200, now - 60)));
     assert!(service.reload_zone(&name("example.")).unwrap());
     end(service);
-    // The stored version has expired, too.
+    // The stored version has expired too.
     write_version(dir, &signed(5, 3));
     assert_eq!(serial(&started(settings)), Some(5));
 }
@@ -130,7 +131,8 @@ pub(super) fn zone_signer(zone: &Name, secret: u8) -> KeyPair {
     pair
 }
 
-/// A version by a key-signing key and this zone-signing key, with another zone-signing key published, where there is one.
+/// Returns a version signed by a key-signing key and this zone-signing key. If `published` is set,
+/// also publishes another zone-signing key.
 fn by_zone_signer(serial: u32, secret: u8, published: Option<u8>) -> Contents {
     use nonesuch_dnssec::{KeySet, SignOptions, sign};
     let apex = name("example.");
@@ -142,7 +144,8 @@ fn by_zone_signer(serial: u32, secret: u8, published: Option<u8>) -> Contents {
     sign(&contents(serial), &keys, &options).unwrap().into_contents()
 }
 
-/// Validators that cached an RRset with that key's signature fetch a DNSKEY RRset without the key.
+/// Validators that cached an RRset with the signature of this key fetch a DNSKEY RRset without the
+/// key.
 #[test]
 fn a_key_that_alone_signed_the_previous_version_may_not_go() {
     let dir = tempfile::tempdir().unwrap();
@@ -152,7 +155,7 @@ fn a_key_that_alone_signed_the_previous_version_may_not_go() {
     let words = "NS of the previous version is signed only by key";
     is_refused(load(&service, dir, &by_zone_signer(2, 3, None)), words);
     end(service);
-    // The stored version tells it, too.
+    // The stored version also has this information.
     let service = started(of_file(dir));
     assert_eq!(serial(&service), Some(1));
     is_refused(service.reload_zone(&name("example.")), words);
@@ -167,7 +170,7 @@ fn a_key_that_alone_signed_the_previous_version_may_not_go() {
     assert!(warnings.len() == 1 && warnings[0].contains(words), "{warnings:?}");
 }
 
-/// The keys of an online signer are in no version; their signatures are in caches all the same.
+/// No version contains the keys of an online signer, but caches contain their signatures.
 #[test]
 fn a_key_that_alone_signed_online_may_not_go() {
     fn keys_in(dir: &Path, zone: &Name) -> SigningKeys {
@@ -207,7 +210,8 @@ fn a_key_that_alone_signed_online_may_not_go() {
     assert!(status.error.as_deref().is_some_and(|error| error.contains(words)), "{status:?}");
 }
 
-/// DNSKEY records alone make no signed zone, whether it is compared as served or as stored.
+/// DNSKEY records alone do not make a zone signed, neither when the served nor when the stored
+/// version is compared.
 #[test]
 fn an_unsigned_zone_with_keys_stays_unsigned_over_a_restart() {
     let dir = tempfile::tempdir().unwrap();

@@ -3,7 +3,8 @@
 use super::*;
 use nonesuch_zone::image::file;
 
-/// A running service whose state directory takes no zone from the start, as on a full disk; whoever runs the test.
+/// Starts a service whose state directory accepts no zone from the start, as on a full disk. Works
+/// for every user, including root.
 fn started_without_room(settings: Settings) -> Arc<Service> {
     let zones = StateDirectory::zones_directory(settings.state_dir.as_deref().unwrap());
     let service = Service::open(settings, KEY_FILES, Arc::new(Zones::new())).unwrap();
@@ -42,11 +43,11 @@ fn a_file_that_cannot_be_stored_is_served_from_memory_where_nothing_is_stored() 
         assert_eq!(serial(&service), Some(7));
         assert!(storage_error(&service).is_some_and(|error| error.contains("cannot be written")));
         assert_eq!(service.status().troubled, ["example."]);
-        // Another version is served too: the state directory has none that would come back.
+        // Another version is served too, because the state directory contains no older one.
         write(8);
         service.reload_zone(&name("example.")).unwrap();
         assert_eq!(serial(&service), Some(8));
-        // With the next reload it is stored as soon as there is room.
+        // The next reload stores it as soon as there is space.
         fs::create_dir(StateDirectory::zones_directory(&dir.path().join("state"))).unwrap();
         service.reload_zone(&name("example.")).unwrap();
         assert_eq!((serial(&service), storage_error(&service)), (Some(8), None));
@@ -59,7 +60,8 @@ fn a_file_that_cannot_be_stored_is_served_from_memory_where_nothing_is_stored() 
     }
 }
 
-/// The file is for the operator to move; meanwhile the zone is served, and no version is rejected because of it.
+/// The operator must move the file. Meanwhile the zone is served, and no version is rejected
+/// because of the file.
 #[test]
 fn a_zone_from_primaries_is_served_from_memory_where_a_file_of_others_is_in_the_way() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! One version after another: what leads from one to the next stands in the journal, and what is odd is said.
+//! Sequences of versions: the journal contains the changes, and warnings report unusual versions.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn what_is_transferred_is_kept_and_told() {
     );
     let refused = service.publish(&name("example."), other.unwrap().contents, &[]);
     assert!(matches!(refused, Err(VersionError::OtherZone(_))));
-    // Expiry, and back.
+    // Expiry, and the end of the expiry.
     service.set_expired(&name("example."), true);
     assert_eq!((serial(&service), service.status().expired), (None, 1));
     service.set_expired(&name("example."), false);
@@ -45,7 +45,7 @@ fn changes_stand_in_the_journal() {
     let state = service.zones().state(&name("example.")).unwrap();
     let zone = state.serving().unwrap();
     assert_eq!(zone.journal().unwrap().serials(), Some((7, 9)));
-    // A step back begins anew.
+    // A lower serial clears the journal.
     service.publish(&name("example."), contents(3), &[]).unwrap();
     let state = service.zones().state(&name("example.")).unwrap();
     assert_eq!(state.serving().unwrap().journal().unwrap().serials(), None);
@@ -66,7 +66,8 @@ fn each_step_stands_in_the_journal() {
     service.publish(&name("example."), contents(1), &[]).unwrap();
     service.publish(&name("example."), contents(4), &[step(1, 2), step(2, 3), step(3, 4)]).unwrap();
     assert_eq!(journal(), (Some((1, 4)), 3));
-    // Steps that do not lead from what was here to what is are not believed: what differs is looked for.
+    // Steps that do not lead from the previous version to this one are ignored; the server computes
+    // the difference.
     for (serial, steps) in [(5, vec![step(3, 5)]), (6, vec![step(5, 7)]), (8, vec![step(6, 7), step(6, 8)])] {
         let before = journal().1;
         service.publish(&name("example."), contents(serial), &steps).unwrap();
@@ -90,7 +91,7 @@ fn a_zone_that_comes_back_has_its_journal() {
     assert_eq!(state.serving().unwrap().journal().unwrap().serials(), Some((1, 3)));
 }
 
-/// The records of a version whose serial does not tell what they are.
+/// Returns the records of a version that its serial does not determine.
 fn odd(serial: u32, text: &str) -> Contents {
     let text = zone_text(serial).replace("ns 60 A", &format!("odd 60 TXT {text}\nns 60 A"));
     read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents
@@ -106,7 +107,7 @@ fn a_serial_with_other_records_is_warned_of_and_nothing_leads_from_it() {
     write(&file, &zone_text(4));
     service.reload_zone(&name("example.")).unwrap();
     assert_eq!((journal(&service), service.warnings(&name("example."))), (Some((3, 4)), Vec::new()));
-    // The same records again are no other version.
+    // The same records are no new version.
     write(&file, &zone_text(4));
     service.reload_zone(&name("example.")).unwrap();
     assert_eq!((journal(&service), service.warnings(&name("example."))), (Some((3, 4)), Vec::new()));
@@ -125,7 +126,7 @@ fn a_serial_with_other_records_is_warned_of_and_nothing_leads_from_it() {
     write(&file, &zone_text(6));
     service.reload_zone(&name("example.")).unwrap();
     assert_eq!(journal(&service), Some((5, 6)));
-    // Back, and the same serials once more.
+    // A lower serial, and the same serials again.
     for (serial, expected) in [(5, None), (6, None), (7, None), (8, Some((7, 8)))] {
         service.publish(&name("example."), odd(serial, "other"), &[]).unwrap();
         assert_eq!(journal(&service), expected, "{serial}");
@@ -143,14 +144,14 @@ fn a_journal_that_does_not_lead_to_the_version_is_begun_anew() {
     let before = fs::read(&file).unwrap();
     service.publish(&name("example."), contents(9), &[]).unwrap();
     end(service);
-    // As a stop between the version and its journal leaves it.
+    // The state after a crash between storing the version and its journal.
     fs::write(&file, before).unwrap();
     let service = started(secondary(dir.path()));
     assert_eq!((serial(&service), journal(&service)), (Some(9), None));
     service.publish(&name("example."), contents(10), &[]).unwrap();
     assert_eq!(journal(&service), Some((9, 10)));
     end(service);
-    // What no server has written stays, and there is no journal.
+    // A file that no server wrote remains, and there is no journal.
     fs::write(&file, "precious").unwrap();
     let service = started(secondary(dir.path()));
     service.publish(&name("example."), contents(11), &[]).unwrap();
@@ -173,17 +174,19 @@ fn a_zone_that_is_signed_no_longer_or_by_other_keys_is_warned_of() {
     assert!(warned(contents(5))[0].contains("was signed, and this one is not"));
     assert!(warned(signed(6, 2)).is_empty());
     end(service);
-    // What is kept tells it too.
+    // The stored version also has this information.
     write(&dir.path().join("zone"), &zone_text(7));
     let service = started(of_file(dir.path()));
     assert_eq!(serial(&service), Some(7));
     assert!(service.warnings(&zone)[0].contains("was signed, and this one is not"));
 }
 
-/// Makes a stored version one that a program has verified which did not note its tables of algorithms.
+/// Converts a stored version into one of a program that verified it and did not record its tables
+/// of algorithms.
 fn forget_tables(path: &Path) {
     const PAGE: usize = nonesuch_zone::image::file::PAGE;
-    // Octets of the header and of the trailer of compiled contents, of the numbers in the trailer, and of a digest.
+    // Sizes in octets of the header and the trailer of compiled contents, of the numbers in the
+    // trailer, and of a digest.
     const HEADER: usize = 320;
     const TRAILER: usize = 64;
     const NUMBERS: usize = 24;
@@ -206,7 +209,7 @@ fn forget_tables(path: &Path) {
     fs::write(path, octets).unwrap();
 }
 
-/// Makes a file with an image one of a program that knew version 1 of the format of images.
+/// Converts a file with an image into one of a program with version 1 of the image format.
 fn make_version_1(path: &Path) {
     const PAGE: usize = nonesuch_zone::image::file::PAGE;
     const DIGEST: usize = 32;
@@ -217,7 +220,7 @@ fn make_version_1(path: &Path) {
     fs::write(path, octets).unwrap();
 }
 
-/// After an upgrade nothing may be there but the stored version: the primaries may be unreachable.
+/// After an upgrade, the stored version may be the only source: the primaries may be unreachable.
 #[test]
 fn a_stored_version_whose_image_is_in_an_older_format_is_served_and_stored_anew() {
     let dir = tempfile::tempdir().unwrap();
@@ -256,7 +259,7 @@ fn what_was_verified_by_other_tables_of_algorithms_is_verified_again() {
     let service = started(settings());
     assert_eq!(verified(&service), (Some(1), "when its image was made".to_owned()));
     end(service);
-    // Served, and verified in full; the next start relies on that.
+    // It is served and verified completely; the next start relies on that.
     forget_tables(&stored);
     let service = started(settings());
     let (serial, words) = verified(&service);
@@ -264,18 +267,18 @@ fn what_was_verified_by_other_tables_of_algorithms_is_verified_again() {
     end(service);
     let service = started(settings());
     assert_eq!(verified(&service), (Some(1), "when its image was made".to_owned()));
-    // The next version relies on the stored one where that may be.
+    // The next version relies on the stored one if this is permitted.
     service.publish(&name("example."), signed(2, 1), &[]).unwrap();
     assert!(verified(&service).1.starts_with("changed: "), "{:?}", verified(&service));
     end(service);
     forget_tables(&stored);
-    // With nothing published in this process yet, the stored version is all that there is.
+    // If this process has published nothing yet, only the stored version exists.
     let service = Service::open(settings(), KEY_FILES, Arc::new(Zones::new())).unwrap();
     service.publish(&name("example."), signed(3, 1), &[]).unwrap();
     assert!(verified(&service).1.starts_with("full: "), "{:?}", verified(&service));
 }
 
-/// Whatever a version comes from, `max-records-per-type` and `max-types-per-name` hold.
+/// `max-records-per-type` and `max-types-per-name` apply to versions from all sources.
 #[test]
 fn versions_with_more_records_or_types_than_configured_are_rejected() {
     let dir = tempfile::tempdir().unwrap();
@@ -299,7 +302,7 @@ fn versions_with_more_records_or_types_than_configured_are_rejected() {
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].contains("many.example. has 150 TXT records"), "{warnings:?}");
     assert!(warnings[1].contains("wide.example. has 150 types"), "{warnings:?}");
-    // Another version is rejected once a limit is configured, and the previous one stays.
+    // With a limit configured, a new version is rejected, and the previous one remains.
     write(&file, &crowded(2));
     let report = service.reload(with(Some(149), None));
     assert!(report.refused[0].1.contains("max-records-per-type allows 149"), "{:?}", report.refused);
@@ -309,7 +312,7 @@ fn versions_with_more_records_or_types_than_configured_are_rejected() {
     service.reload(with(Some(150), Some(0)));
     assert_eq!(serial(&service), Some(2));
     assert_eq!(service.warnings(&name("example.")), [""; 0]);
-    // The stored version is held to it too, and stays on disk.
+    // The limit also applies to the stored version, which remains on disk.
     end(service);
     let service = started(with(Some(100), None));
     assert_eq!(serial(&service), None);
@@ -318,7 +321,7 @@ fn versions_with_more_records_or_types_than_configured_are_rejected() {
     assert_eq!(serial(&service), Some(2));
 }
 
-/// A journal is written beside its place first.
+/// A journal is first written under a temporary name.
 #[test]
 fn a_file_where_a_journal_is_begun_is_not_written_over() {
     let dir = tempfile::tempdir().unwrap();
@@ -335,7 +338,7 @@ fn a_file_where_a_journal_is_begun_is_not_written_over() {
     assert_eq!(fs::read(zones.join("example.journal.new")).unwrap(), b"precious");
 }
 
-/// At the same address there may be another server, which another key or certificate tells.
+/// Another server may have the same address; a different key or certificate shows this.
 #[test]
 fn rejections_are_remembered_of_the_same_primaries_alone() {
     let dir = tempfile::tempdir().unwrap();

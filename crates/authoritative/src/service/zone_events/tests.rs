@@ -1,4 +1,4 @@
-//! What ties a service to transfers, while zones are worked at.
+//! Connection of a service with transfers, while zones are being loaded.
 
 use super::super::{ServiceZoneStore, Settings, ZoneTemplate};
 use super::*;
@@ -17,7 +17,8 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// A consumer of the catalog `catalog.`, whose members have this primary; nobody listens there.
+/// Returns settings of a consumer of the catalog `catalog.`, whose members have this primary. No
+/// server listens there.
 fn settings(dir: &std::path::Path, primary: &str) -> Settings {
     let of_primary = |apex: &str, primary: &str| {
         let mut zone = ZoneSettings::of_file(name(apex), dir.join("unused"));
@@ -38,7 +39,7 @@ fn settings(dir: &std::path::Path, primary: &str) -> Settings {
     }
 }
 
-/// A version of the catalog behind `previous`.
+/// Returns the version of the catalog that follows `previous`.
 fn catalog(members: &[&str], previous: Option<&Contents>) -> Contents {
     let members: Vec<ProducedMember> =
         members.iter().map(|member| ProducedMember::new(name(member), None)).collect();
@@ -54,7 +55,7 @@ fn wait_for(what: impl Fn() -> bool) {
     }
 }
 
-/// A running service, with transfers and a follower.
+/// Starts a service with transfers and a thread that handles zone events.
 fn followed(settings: Settings, keys: crate::service::KeyFiles) -> Arc<Service> {
     followed_by(settings, keys, TransfersOptions::default())
 }
@@ -73,7 +74,8 @@ fn followed_by(
     service
 }
 
-/// A service with a consumer of the catalog `catalog.`, whose members of the group `open` have a template of their own.
+/// Starts a service with a consumer of the catalog `catalog.`. Members of the group `open` have a
+/// separate template.
 fn started(dir: &std::path::Path) -> Arc<Service> {
     let mut settings = settings(dir, "127.0.0.1:1");
     let mut open = ZoneSettings::of_file(name("template."), dir.join("unused"));
@@ -85,21 +87,23 @@ fn started(dir: &std::path::Path) -> Arc<Service> {
     followed(settings, crate::service::tests::KEY_FILES)
 }
 
-/// A version of the catalog with these records.
+/// Returns a version of the catalog with these records.
 fn version(serial: u32, members: &str) -> Contents {
     let text = format!("@ 0 SOA . . {serial} 3600 600 86400 0\n@ 0 NS invalid.\nversion 0 TXT 2\n{members}");
     let path = std::path::Path::new("catalog");
     nonesuch_zone::read::read_text(text.as_bytes(), path, Some(&name("catalog."))).unwrap().contents
 }
 
-/// Stops a service, and waits until its threads have ended: then the state directory can be opened again.
+/// Stops a service and waits until its threads have ended, so that the state directory can be
+/// opened again.
 fn end(service: Arc<Service>) {
     service.stop();
     wait_for(|| Arc::strong_count(&service) == 1);
     drop(service);
 }
 
-/// The member zones of the service, each with its label in the catalog and the port of its primary.
+/// Returns the member zones of the service, each with its label in the catalog and the port of its
+/// primary.
 fn members(service: &Service) -> Vec<(String, Vec<u8>, u16)> {
     let noted = Membership::all_but(service.state().unwrap(), []).unwrap();
     let is_member = |zone: &Arc<crate::service::zone::Zone>| zone.is_member();
@@ -111,8 +115,9 @@ fn members(service: &Service) -> Vec<(String, Vec<u8>, u16)> {
     members.collect()
 }
 
-/// RFC 9432 §4.1: two member nodes for one zone make the catalog broken. §5.1: its members are neither removed nor reconfigured,
-/// also when the server restarts with it; the next valid version is processed again.
+/// RFC 9432 §4.1: two member nodes for one zone make the catalog broken. §5.1: its members are
+/// neither removed nor reconfigured, also when the server restarts with it. The next valid version
+/// is processed again.
 #[test]
 fn members_of_the_last_valid_version_stay_while_the_catalog_is_broken() {
     let dir = tempfile::tempdir().unwrap();
@@ -156,7 +161,7 @@ fn members_come_while_others_are_loaded() {
     let first = catalog(&["a.example."], None);
     service.publish(&name("catalog."), first.clone(), &[]).unwrap();
     wait_for(|| service.zone(&name("a.example.")).is_some());
-    // A reload with another template has the member loaded again, which does not end.
+    // A reload with another template starts to load the member again, which does not end.
     let member = service.zone(&name("a.example.")).unwrap();
     let working = service.lock_zone(&member);
     service.reload(settings(dir.path(), "127.0.0.1:2"));
@@ -168,7 +173,8 @@ fn members_come_while_others_are_loaded() {
     service.stop();
 }
 
-/// A member that is removed while it is verified is not waited for by the thread that follows all catalogs, by a reload or a purge.
+/// If a member is removed during its verification, the event thread, a reload and a purge do not
+/// wait for it.
 #[test]
 fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
     use std::sync::Mutex;
@@ -176,7 +182,7 @@ fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
     static GATE: Mutex<()> = Mutex::new(());
     static IS_VERIFIED: AtomicBool = AtomicBool::new(false);
     let keys = crate::service::KeyFiles {
-        // Reading the keys is a part of making a version.
+        // Building a version includes reading the keys.
         signing: |dir, zone, _| {
             IS_VERIFIED.store(true, SeqCst);
             let _open = lock(&GATE);
@@ -227,13 +233,13 @@ fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
     service.stop();
 }
 
-/// What is shown, and sent, follows the configuration, whether or not a version is published.
+/// Displayed and sent information follows the configuration, even if no version is published.
 #[test]
 fn a_secondary_that_was_taken_out_of_the_configuration_is_forgotten() {
     let dir = tempfile::tempdir().unwrap();
     let notifying = |ports: &[u16]| {
         let mut settings = settings(dir.path(), "127.0.0.1:1");
-        // With primaries and nothing stored, other settings publish nothing.
+        // With primaries and no stored version, a change of the settings publishes nothing.
         settings.state_dir = None;
         let to = ports.iter().map(|port| Remote::plain(([127, 0, 0, 1], *port).into()));
         settings.zones[0].catalog = None;

@@ -1,4 +1,4 @@
-//! Answers to AXFR and IXFR, read back record by record.
+//! Responses to AXFR and IXFR, read record by record.
 
 mod places;
 mod release;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const NOON: u64 = 1_750_000_000;
 const CLIENT: &str = "192.0.2.7:5353";
 
-/// Owner, type, TTL and RDATA of a record; names with their letter case.
+/// Owner, type, TTL and RDATA of a record. Names retain their letter case.
 type Plain = (Vec<u8>, u16, u32, Vec<u8>);
 
 fn zone(serial: u32, rest: &str) -> Arc<Contents> {
@@ -31,7 +31,8 @@ fn plain(node: Node<'_>, rrset: Rrset<'_>, rdata: &[u8]) -> Plain {
     (node.name().wire().to_vec(), rrset.rtype().0, rrset.ttl(), rdata.to_vec())
 }
 
-/// The records of a zone or of a side: SOA first, then all others.
+/// Returns the records of a zone, or of one side of a change: the SOA record first, then all
+/// others.
 fn records_of(contents: &Contents) -> Vec<Plain> {
     let all = contents.nodes().flat_map(|node| {
         node.rrsets().flat_map(move |rrset| rrset.rdatas().map(move |rdata| plain(node, rrset, rdata)))
@@ -44,7 +45,7 @@ fn soa_of(contents: &Contents) -> Plain {
     records_of(contents).remove(0)
 }
 
-/// A request for the zone "example."; with a serial, IXFR.
+/// Returns a request for the zone "example."; with a serial, an IXFR request.
 fn request(serial: Option<u32>) -> Vec<u8> {
     let name: Name = "eXample.".parse().unwrap();
     let qtype = if serial.is_some() { Rtype::IXFR } else { Rtype::AXFR };
@@ -59,7 +60,7 @@ fn request(serial: Option<u32>) -> Vec<u8> {
     out
 }
 
-/// How a request is answered.
+/// Parameters of the answers to requests.
 struct Server {
     contents: Arc<Contents>,
     journal: Option<Journal>,
@@ -131,7 +132,7 @@ impl Server {
         }
     }
 
-    /// All messages of an answer.
+    /// Returns all messages of a response.
     fn messages(&self, message: &[u8], is_datagram: bool) -> Vec<Vec<u8>> {
         self.signed_messages(message, None, is_datagram)
     }
@@ -158,7 +159,7 @@ impl Server {
     }
 }
 
-/// The records of all messages; checks what every message must keep to.
+/// Returns the records of all messages, and checks the properties of each message.
 fn records(messages: &[Vec<u8>]) -> Vec<Plain> {
     let mut all = Vec::new();
     for (place, octets) in messages.iter().enumerate() {
@@ -206,7 +207,8 @@ fn names_are_compressed_and_keep_their_letters() {
     let messages = Server::new(&contents).messages(&request(None), false);
     let octets: Vec<u8> = messages.concat();
     let occurrences = |text: &[u8]| octets.windows(text.len()).filter(|window| *window == text).count();
-    // In the question as asked, once as the zone has it, and once in the other case of a target.
+    // The name occurs once in the question as sent, once as in the zone, and once in the other case
+    // in a target.
     assert_eq!(
         (occurrences(b"\x07eXample"), occurrences(b"\x07Example"), occurrences(b"\x07example")),
         (1, 1, 1)
@@ -252,7 +254,7 @@ fn every_message_is_signed_where_the_request_is() {
     assert_eq!(records(&without).len() as u64, server.contents.record_count() + 1);
 }
 
-/// A server of the last of some versions, with a journal of the changes between them.
+/// Returns a server of the last of several versions, with a journal of the changes between them.
 fn incremental(folder: &TempDir, versions: &[Arc<Contents>]) -> Server {
     let mut server = Server::new(versions.last().unwrap());
     let (journal, _) = Journal::open(&folder.path().join("j"), versions[0].apex(), 1 << 20).unwrap();
@@ -263,7 +265,7 @@ fn incremental(folder: &TempDir, versions: &[Arc<Contents>]) -> Server {
     server
 }
 
-/// What RFC 1995 §4 says that an incremental answer is.
+/// Returns the content of an incremental response according to RFC 1995 §4.
 fn expected_changes(versions: &[Arc<Contents>]) -> Vec<Plain> {
     let newest = soa_of(versions.last().unwrap());
     let mut all = vec![newest.clone()];
@@ -315,7 +317,8 @@ fn what_the_journal_has_not_is_sent_whole() {
     let mut server = incremental(&folder, &versions);
     let mut whole = records_of(&server.contents);
     whole.push(soa_of(&server.contents));
-    // Before the first version, and one that is neither earlier nor later (RFC 1982 §3.2).
+    // A serial before the first version, and a serial that is neither earlier nor later (RFC 1982
+    // §3.2).
     for serial in [0, 0x8000_0004] {
         assert_eq!(records(&server.messages(&request(Some(serial)), false)), whole);
         assert_eq!(records(&server.messages(&request(Some(serial)), true)), [soa_of(&server.contents)]);
@@ -341,7 +344,7 @@ fn changes_that_have_no_room_in_a_datagram_are_asked_for_again() {
     let mut message = request(Some(1));
     let (verified, _) = signed(&mut message);
     let whole = server.signed_messages(&message, Some(&verified), true).remove(0);
-    // Exactly enough, with OPT and TSIG, and one octet less.
+    // The size limit is exactly sufficient, with OPT and TSIG; then one octet less.
     server.limit = whole.len();
     assert_eq!(server.signed_messages(&message, Some(&verified), true), [whole.as_slice()]);
     server.limit -= 1;
@@ -351,8 +354,8 @@ fn changes_that_have_no_room_in_a_datagram_are_asked_for_again() {
     assert_eq!(records, [Rtype::SOA]);
 }
 
-/// RFC 1995 §2: what does not fit the datagram is answered with the current SOA record alone, and RFC 1035 §4.2.1 limits that one
-/// too.
+/// RFC 1995 §2: if a response does not fit into a datagram, it is only the current SOA record. RFC
+/// 1035 §4.2.1 limits that response too.
 #[test]
 fn no_answer_over_udp_is_longer_than_the_datagram() {
     let (long, host, mailbox) = ("m".repeat(63), "n".repeat(59), "o".repeat(59));
@@ -396,7 +399,7 @@ fn no_answer_over_udp_is_longer_than_the_datagram() {
                 }
             }
         }
-        // Over TCP there is room.
+        // Over TCP, the response fits.
         assert_eq!(records(&server.messages(&request(Some(3)), false)), [soa]);
     }
 }
@@ -413,7 +416,7 @@ fn refusals_say_why() {
     assert_eq!(server.refusal(&of_another, false), TransferRefusal::NoSerial);
     server.is_online = true;
     assert_eq!(server.refusal(&request(None), false), TransferRefusal::SignedOnline);
-    // No list of those who may have it would help.
+    // No access list could permit the transfer.
     server.access = AccessList::default();
     assert_eq!(server.refusal(&request(None), false), TransferRefusal::SignedOnline);
     server.is_online = false;
@@ -495,7 +498,8 @@ fn transfers_are_bounded_in_number_and_told_of() {
 
 #[test]
 fn records_of_any_length_are_sent_or_the_transfer_is_broken_off() {
-    // RDATA of 65,000 octets has a message of its own; with 490 more there is no room for a TSIG record beside it.
+    // A record with RDATA of 65,000 octets is alone in its message. With 490 octets more, no room
+    // for a TSIG record remains.
     for (octets, is_signed, is_sent) in [(65_000, true, true), (65_490, false, true), (65_490, true, false)] {
         let rdata = "00".repeat(octets);
         let contents = zone(7, &format!("long TYPE65000 \\# {octets} {rdata}\nz A 192.0.2.1\n"));
@@ -519,7 +523,8 @@ fn records_of_any_length_are_sent_or_the_transfer_is_broken_off() {
     }
 }
 
-/// A change of many megabytes: each message costs what it costs, and no more of the change is held than that takes.
+/// A change of several megabytes: the cost of each message does not depend on the size of the
+/// change, and only a bounded part of the change is in memory.
 #[test]
 fn a_large_change_is_sent_in_bounded_memory() {
     let folder = TempDir::new().unwrap();
@@ -533,7 +538,8 @@ fn a_large_change_is_sent_in_bounded_memory() {
     let versions = [version(1), version(2)];
     let mut server = Server::new(&versions[1]);
     let (journal, _) = Journal::open(&folder.path().join("j"), versions[0].apex(), 64 << 20).unwrap();
-    // Four names of ten: what is larger than the zone is sent as the zone.
+    // Four of ten names change, because changes that are larger than the zone would be sent as the
+    // complete zone.
     let is_taken = |node: Node<'_>| {
         node.name().labels().next().is_some_and(|label| label.last().is_some_and(|last| last % 3 == 0))
     };

@@ -1,4 +1,4 @@
-//! Places for transfers, and who has them.
+//! Limits for concurrent transfers.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn no_client_takes_all_places() {
     };
     server.outgoing = with_each(2);
     let held = [start(&server, "192.0.2.1").unwrap(), start(&server, "192.0.2.250").unwrap()];
-    // Of one network, whatever the address; IPv4 in IPv6 is IPv4.
+    // Addresses of one network share a limit. An IPv4-mapped IPv6 address counts as IPv4.
     for client in ["192.0.2.1", "192.0.2.7", "[::ffff:192.0.2.9]"] {
         let refusal = start(&server, client).unwrap_err();
         assert_eq!((refusal, refusal.rcode()), (TransferRefusal::TooManyOfClient, Rcode::SERVFAIL));
@@ -30,7 +30,7 @@ fn no_client_takes_all_places() {
     }
     let others = [start(&server, "192.0.3.1").unwrap(), start(&server, "[2001:db8::1]").unwrap()];
     assert_eq!(start(&server, "198.51.100.1").unwrap_err(), TransferRefusal::TooMany);
-    // One that ends makes room for its own network.
+    // A transfer that ends frees a place for its own network.
     drop(held);
     start(&server, "192.0.2.7").unwrap();
     drop(others);
@@ -38,7 +38,7 @@ fn no_client_takes_all_places() {
     let [first, second, third] = networks.map(|client| start(&server, client));
     assert!(first.is_ok() && second.is_ok() && third.is_ok());
     assert_eq!(start(&server, "[2001:db8:0:ff::1]").unwrap_err(), TransferRefusal::TooManyOfClient);
-    // Those that are exempt are bounded with all others alone.
+    // Exempt clients are subject only to the limit for all transfers.
     server.outgoing = with_each(1);
     let all = [(); 4].map(|()| start(&server, "127.0.0.1").unwrap());
     assert_eq!(start(&server, "127.0.0.1").unwrap_err(), TransferRefusal::TooMany);

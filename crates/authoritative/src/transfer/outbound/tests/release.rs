@@ -9,7 +9,7 @@ use std::sync::Weak;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Longest wait for a transfer to end.
+/// Maximum time to wait for the end of a transfer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Answers the first message with a transfer.
@@ -25,19 +25,20 @@ impl Handler for Once {
     }
 }
 
-/// A zone that is larger than what the system holds for a client that does not read.
+/// Returns a zone that is larger than the socket buffers for a client that does not read.
 fn large() -> Arc<Contents> {
     let text = "x".repeat(250);
     zone(1, &(0..30_000).map(|number| format!("n{number} TXT \"{text}\"\n")).collect::<String>())
 }
 
-/// Transfers a zone over a socket, of which `read` reads what it likes; returns what became of the transfer, and of the version.
+/// Transfers a zone over a socket; `read` reads as much as it needs. Returns the result of the
+/// transfer, and checks that the version is released.
 fn transfer(
     contents: &Arc<Contents>,
     options: &TcpOptions,
     read: impl FnOnce(&mut TcpStream, &Weak<Contents>),
 ) -> TransferOutcome {
-    // The zone database has another version by now: the transfer alone holds this one.
+    // The zone database already has another version, so that only the transfer refers to this one.
     let version = Arc::new(Contents::clone(contents));
     let weak = Arc::downgrade(&version);
     let (ended, outcome) = mpsc::channel();
@@ -74,7 +75,7 @@ fn a_version_is_released_when_its_transfer_ends() {
         stream.read_exact(&mut [0; 1000]).unwrap();
         assert!(version.upgrade().is_some(), "the version is there while it is transferred");
     };
-    // The client reads all.
+    // The client reads everything.
     let all = |stream: &mut TcpStream, _: &Weak<Contents>| {
         let mut octets = 0;
         while octets < contents.octets() / 2 {
@@ -84,13 +85,13 @@ fn a_version_is_released_when_its_transfer_ends() {
         while stream.read(&mut [0; 1 << 16]).unwrap() > 0 {}
     };
     assert_eq!(transfer(&contents, &long, all), TransferOutcome::Sent);
-    // It stops reading.
+    // The client stops reading.
     let idle = TcpOptions { stream_idle_timeout: limit, ..long.clone() };
     assert_eq!(transfer(&contents, &idle, stall), TransferOutcome::BrokenOff);
-    // It does not finish in time.
+    // The client does not finish in time.
     let short = TcpOptions { stream_time_max: limit, ..long.clone() };
     assert_eq!(transfer(&contents, &short, stall), TransferOutcome::BrokenOff);
-    // It goes away.
+    // The client closes the connection.
     let leave = |stream: &mut TcpStream, version: &Weak<Contents>| {
         stall(stream, version);
         stream.shutdown(std::net::Shutdown::Both).unwrap();
