@@ -108,7 +108,7 @@ pub(crate) fn check_answerable(query: &Query<'_>) -> Option<ErrorResponse> {
     match query.qtype {
         Rtype::MAILA | Rtype::MAILB => declined(Rcode::NOTIMP, None),
         Rtype::OPT | Rtype::TSIG | Rtype::TKEY => declined(Rcode::FORMERR, None),
-        // RFC 9824 §3.5.
+        // RFC 9824 §3.5: NXNAME is not a valid query type.
         Rtype::NXNAME => declined(Rcode::FORMERR, Some(ExtendedError::INVALID_QUERY_TYPE)),
         _ if query.class != Class::IN => declined(Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE)),
         _ => None,
@@ -159,7 +159,7 @@ struct AnswerBuilder<'i, 'w, 'r, 'o> {
     /// Category of the response, and the name in the zone that the response comes from.
     class: ResponseClass,
     source: NameRef<'i>,
-    /// CNAME and DNAME links in the response.
+    /// Number of CNAME and DNAME links in the response.
     links: usize,
     /// Proofs for the aliases in the response. They follow after all answers. Usually empty.
     proved: Vec<Template<'i>>,

@@ -150,7 +150,7 @@ impl Thread {
             Err(rcode) => return self.refuse_bare(batch, header, rcode, sender, out),
         };
         if is_other_version {
-            // RFC 6891 §6.1.3.
+            // RFC 6891 §6.1.3: BADVERS for an unknown EDNS version.
             push_bare(header, Rcode::BADVERS, out);
             push_opt_where_asked(batch, message, Rcode::BADVERS, None, out);
             if let Some(verified) = &verified {

@@ -13,7 +13,7 @@ pub enum ZoneEvent {
         /// Name of the zone.
         apex: Name,
         /// Whether the version came from a primary or a file. It is `false` for a stored version,
-        /// and for a version that differs only in its keys.
+        /// and if a zone without a file is published again with other keys.
         is_new: bool,
     },
     /// No stored version of a zone of primaries was loaded. The zone has the version that is

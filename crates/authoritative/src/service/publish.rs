@@ -220,8 +220,9 @@ impl Service {
         Some(LastVersion { contents: Arc::new(loaded.contents), verified_at })
     }
 
-    /// Clears the journal before a version is stored whose serial was published before. Clearing is
-    /// the first step: a crash between the steps causes larger transfers, but no wrong ones.
+    /// Clears the journal if the serial of a version is lower than the previous one, or is the same
+    /// for different records. This happens before the version is stored: a crash between the steps
+    /// causes larger transfers, but no wrong ones.
     pub(super) fn empty_journal(
         &self,
         zone: &Zone,

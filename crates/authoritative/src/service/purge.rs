@@ -55,7 +55,7 @@ impl Service {
         if self.state.is_none() {
             return Err(PurgeError::NoState);
         }
-        // Prevents that the zone is added in the meantime.
+        // Prevents another thread from adding the zone in the meantime.
         let _changing = lock(&self.changing);
         if let Some(zone) = self.zone(apex) {
             return Err(self.served(&zone));
@@ -84,7 +84,7 @@ impl Service {
     pub fn purge_all(&self) -> Result<Vec<String>, PurgeError> {
         let state = self.state.as_ref().ok_or(PurgeError::NoState)?;
         let _changing = lock(&self.changing);
-        // `changing` prevents that zones are added or removed. The lock of the table is released,
+        // While `changing` is locked, no zone is added or removed. The lock of the table is released,
         // because other threads need it and the directory may be slow.
         let zones: BTreeSet<Name> = lock(&self.table).keys().cloned().collect();
         let mut known: BTreeSet<String> = zones.iter().map(file_stem).collect();

@@ -233,7 +233,8 @@ fn aliases_stand_in_their_order() {
 fn dname_that_makes_too_long_a_name() {
     in_every_way(|zone, dnssec_ok| {
         let label = "x".repeat(63);
-        // 3 × 64 + 47 + ".dn.example." (12 octets of wire form) = 251; ".target." is four longer than ".dn.".
+        // 3 × 64 + 47 + ".dn.example." (12 octets of wire form) = 251; ".target." is four octets
+        // longer than ".dn.".
         for (last, rcode) in [(50, Rcode(6)), (47, Rcode(6)), (46, Rcode::NXDOMAIN)] {
             let qname = format!("{label}.{label}.{label}.{}.dn.example.", "y".repeat(last));
             let message = zone.judged(&qname, Rtype::A, dnssec_ok);

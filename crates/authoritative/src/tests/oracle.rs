@@ -266,7 +266,7 @@ impl<'z> Oracle<'z> {
     }
 }
 
-/// RFC 6672 §3.2.
+/// Adds the DNAME record and the synthesised CNAME record (RFC 6672 §3.2).
 fn substitute(
     name: &Name,
     above: Node<'_>,

@@ -78,7 +78,7 @@ fn each_zone_answers_for_its_own_names() {
         ("none.example.", Rtype::A, Rcode::NXDOMAIN, None),
         ("www.late.example.", Rtype::A, Rcode::SERVFAIL, Some(14)),
         ("www.old.example.", Rtype::A, Rcode::SERVFAIL, Some(24)),
-        // RFC 8914 §4.25.
+        // Invalid Data (RFC 8914 §4.25).
         ("www.bad.example.", Rtype::A, Rcode::SERVFAIL, Some(24)),
         ("www.test.", Rtype::A, Rcode::REFUSED, Some(20)),
         (".", Rtype::NS, Rcode::REFUSED, Some(20)),

@@ -254,7 +254,7 @@ fn referral(count: usize, sibling: usize) -> Zone {
     Zone::new(&text, "example.", None)
 }
 
-/// RFC 9471 §3.1 and §3.2.
+/// RFC 9471 §3.1 (in-domain glue) and §3.2 (sibling glue).
 #[test]
 fn glue_that_does_not_fit() {
     let ask = |zone: &Zone, opt| send(zone, "www.cut.example.", Rtype::A, opt, Transport::Udp);

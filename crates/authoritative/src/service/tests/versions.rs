@@ -91,7 +91,7 @@ fn a_zone_that_comes_back_has_its_journal() {
     assert_eq!(state.serving().unwrap().journal().unwrap().serials(), Some((1, 3)));
 }
 
-/// Returns the records of a version that its serial does not determine.
+/// Returns a version with this serial and a TXT record `text`.
 fn odd(serial: u32, text: &str) -> Contents {
     let text = zone_text(serial).replace("ns 60 A", &format!("odd 60 TXT {text}\nns 60 A"));
     read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents

@@ -172,8 +172,8 @@ impl OutgoingTransfers {
         });
     }
 
-    /// Returns whether a refusal may be logged: at most one a second. The value is the number of
-    /// suppressed log lines.
+    /// Returns the number of suppressed log lines if a refusal may be logged now, otherwise `None`.
+    /// At most one refusal a second is logged.
     pub(super) fn may_log(&self) -> Option<u64> {
         self.refusals.may_log((self.clock)())
     }

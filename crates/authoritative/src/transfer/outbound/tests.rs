@@ -449,7 +449,7 @@ fn refusals_say_why() {
     );
 }
 
-/// RFC 9103 §7.1, §7.2.
+/// Transfers over TLS need TLS 1.3 and ALPN `dot` (RFC 9103 §7.1, §7.2).
 #[test]
 fn over_tls_its_version_and_protocol_decide() {
     let mut server = Server::new(&large(7));
