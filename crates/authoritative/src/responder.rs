@@ -14,8 +14,8 @@
 //!    expired, and REFUSED if `allow-query` denies the client. The flag `is_plain` marks zones that
 //!    need no access check and are not signed online.
 //! 6. `answer` builds the response from the zone image. Before the server generates signatures and
-//!    proofs, `limits` charges them to the client's prefix. `online` charges the time until they
-//!    are sent to the worker's online share.
+//!    proofs, `limits` charges them to the client's prefix. The worker's online share is charged
+//!    with the time until the responses are sent (`online`).
 //! 7. `limits` decides whether a UDP response is sent, dropped or truncated.
 //! 8. `count` counts, `logging` logs with a rate limit, and `dnstap` receives copies. None of them
 //!    delays a response.

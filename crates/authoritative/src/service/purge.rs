@@ -84,8 +84,8 @@ impl Service {
     pub fn purge_all(&self) -> Result<Vec<String>, PurgeError> {
         let state = self.state.as_ref().ok_or(PurgeError::NoState)?;
         let _changing = lock(&self.changing);
-        // While `changing` is locked, no zone is added or removed. The lock of the table is released,
-        // because other threads need it and the directory may be slow.
+        // While `changing` is locked, no zone is added or removed. The lock of the table is
+        // released, because other threads need it and the directory may be slow.
         let zones: BTreeSet<Name> = lock(&self.table).keys().cloned().collect();
         let mut known: BTreeSet<String> = zones.iter().map(file_stem).collect();
         let members = Membership::all_but(state, &zones)?;
