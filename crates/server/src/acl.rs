@@ -1,4 +1,5 @@
-//! Who may do what: lists of address prefixes and TSIG keys, and the other servers that a zone is shared with.
+//! Access control: lists of address prefixes and TSIG keys, and the primaries and secondaries of a
+//! zone.
 
 mod prefix;
 mod remote;
@@ -16,53 +17,53 @@ pub const PORT: u16 = 53;
 /// Port of DNS over TLS (RFC 7858 §3.1).
 pub const TLS_PORT: u16 = 853;
 
-/// Why an entry of an access list, or a remote server, cannot be read.
+/// Why an entry of an access list, or a remote server, is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessError {
-    /// No address or prefix.
+    /// The text is not an address or prefix.
     #[error("'{0}' is no address or prefix (write 192.0.2.0/24, 2001:db8::/32 or one address)")]
     Prefix(String),
-    /// The address has bits behind the prefix.
+    /// The address has bits set after the prefix.
     #[error("'{given}' has bits set behind its prefix: write {meant}")]
     HostBits {
-        /// What was given.
+        /// The text of the entry.
         given: String,
-        /// The prefix that it is in.
+        /// The prefix that contains the address.
         meant: Prefix,
     },
-    /// A key's name is no domain name.
+    /// The name of a key is not a domain name.
     #[error("'{name}' is no name of a key: {error}")]
     KeyName {
-        /// What was given.
+        /// The name as given.
         name: String,
-        /// Why.
+        /// Why the name is invalid.
         error: NameError,
     },
-    /// A word that means nothing here.
+    /// The word is unknown or repeated.
     #[error(
         "'{0}' means nothing here (write an address, a prefix, key:NAME, tls, or any, with ! in front to refuse)"
     )]
     Word(String),
-    /// There is nothing.
+    /// The entry is empty.
     #[error("an entry is empty (write an address, a prefix, key:NAME, tls, or any)")]
     Empty,
-    /// No address of a server.
+    /// The text is not the address of a server.
     #[error(
         "'{0}' is no server's address (write 192.0.2.1, 192.0.2.1:5353, 2001:db8::1 or [2001:db8::1]:853)"
     )]
     Server(String),
-    /// A word that means nothing for a server.
+    /// The word is unknown or repeated after a server address.
     #[error(
         "'{0}' means nothing for a server (write key:NAME, tls, tls:HOSTNAME or source:ADDRESS behind its address)"
     )]
     ServerWord(String),
-    /// Server and source have addresses of different families.
+    /// The addresses of the server and the source are of different families.
     #[error("{server} cannot be reached from {from}: both must be IPv4, or both IPv6")]
     Families {
-        /// The server.
+        /// The address of the server.
         server: IpAddr,
-        /// The address to send from.
+        /// The source address.
         from: IpAddr,
     },
 }
@@ -70,18 +71,19 @@ pub enum AccessError {
 /// One entry of an [`AccessList`].
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AccessEntry {
-    /// The addresses; `None` for all.
+    /// The permitted or denied addresses; `None` for all addresses.
     pub prefix: Option<Prefix>,
-    /// The key that the request is signed with; `None` where it need not be signed.
+    /// The TSIG key that the request must be signed with; `None` if no signature is required.
     pub key: Option<Name>,
-    /// Whether the request must come over TLS.
+    /// Whether the entry matches only requests over TLS.
     pub over_tls: bool,
-    /// Whether those are refused.
+    /// Whether the entry denies the requests that it matches.
     pub is_denied: bool,
 }
 
 impl AccessEntry {
-    /// Whether it fits whatever `other` fits: behind it in a list, that is never reached.
+    /// Whether this entry matches all requests that `other` matches. In a list, `other` after this
+    /// entry has no effect.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let addresses = match (&self.prefix, &other.prefix) {
@@ -101,7 +103,8 @@ impl AccessEntry {
 impl FromStr for AccessEntry {
     type Err = AccessError;
 
-    /// `192.0.2.0/24`, `key:NAME`, `tls`, some of them with spaces between, or `any`; with `!` in front those are refused.
+    /// Reads a combination of `192.0.2.0/24`, `key:NAME` and `tls`, separated by spaces, or `any`.
+    /// With `!` in front, the entry denies access.
     fn from_str(text: &str) -> Result<Self, AccessError> {
         let (is_denied, rest) = text.trim().strip_prefix('!').map_or((false, text), |rest| (true, rest));
         let mut entry = Self { is_denied, ..Self::default() };
@@ -146,51 +149,53 @@ impl fmt::Display for AccessEntry {
     }
 }
 
-/// Who may do something: the first entry that fits says; where none does, the answer is no. The default is nobody.
+/// A list of permitted and denied requests. The first matching entry decides. If no entry matches,
+/// access is denied. The default list is empty and denies all requests.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AccessList {
     entries: Vec<AccessEntry>,
 }
 
 impl AccessList {
-    /// A list of these entries, in this order.
+    /// Returns a list of these entries, in this order.
     #[must_use]
     pub const fn new(entries: Vec<AccessEntry>) -> Self {
         Self { entries }
     }
 
-    /// Everybody may.
+    /// Returns a list that permits all requests.
     #[must_use]
     pub fn anybody() -> Self {
         Self::new(vec![AccessEntry::default()])
     }
 
-    /// Whether everybody may, whoever asks.
+    /// Whether the first entry permits all requests.
     #[must_use]
     pub fn is_anybody(&self) -> bool {
         self.entries.first() == Some(&AccessEntry::default())
     }
 
-    /// Whether a request from `address` that came unencrypted, signed with `key` and verified, is allowed.
+    /// Whether an unencrypted request from `address` is permitted. `key` is the key of a verified
+    /// TSIG record.
     #[must_use]
     pub fn allows(&self, address: IpAddr, key: Option<NameRef<'_>>) -> bool {
         self.allows_over(address, key, false)
     }
 
-    /// As [`allows`](Self::allows), of a request that came `over_tls` or not.
+    /// As [`allows`](Self::allows), for a request over TLS if `over_tls` is true.
     #[must_use]
     pub fn allows_over(&self, address: IpAddr, key: Option<NameRef<'_>>, over_tls: bool) -> bool {
         let first = self.entries.iter().find(|entry| entry.fits(address, key, over_tls));
         first.is_some_and(|entry| !entry.is_denied)
     }
 
-    /// The entries.
+    /// The entries, in order.
     #[must_use]
     pub fn entries(&self) -> &[AccessEntry] {
         &self.entries
     }
 
-    /// The names of all keys that it speaks of.
+    /// The names of all keys in the entries.
     pub fn keys(&self) -> impl Iterator<Item = &Name> {
         self.entries.iter().filter_map(|entry| entry.key.as_ref())
     }

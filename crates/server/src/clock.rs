@@ -1,45 +1,48 @@
-//! The one place where the time of day is read. Pure functions take it as a parameter.
+//! Reads the time of day. No other module does; pure functions take the time as a parameter.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970; 0 before. Signatures of such a clock are taken by nobody.
+/// Returns the seconds since 1970, or 0 if the clock is before 1970. Peers reject signatures with
+/// such a time.
 #[must_use]
 pub fn seconds_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
 
-/// Milliseconds since 1970; 0 before.
+/// Returns the milliseconds since 1970, or 0 if the clock is before 1970.
 #[must_use]
 pub fn milliseconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
-/// Seconds before another time from which on the clock was set back: threads differ by less.
+/// If the time goes back by more than this many seconds, the clock was set back. The clocks that
+/// threads read differ by less.
 const SET_BACK: u64 = 60;
 
-/// Whether the clock was set back since it was `before`, both in seconds.
+/// Whether the clock was set back since it was `before`. Both times are in seconds.
 #[must_use]
 pub const fn is_set_back(now: u64, before: u64) -> bool {
     before.saturating_sub(now) > SET_BACK
 }
 
-/// What is logged once a second at most, since others can cause it at will.
+/// Log throttle for one event that clients can cause at will: at most one line per second.
 #[derive(Debug, Default)]
 pub struct LogInterval {
-    /// The second of the last line, and how often there was none since.
+    /// The second of the last line, and the number of suppressed lines since.
     said: AtomicU64,
     unsaid: AtomicU64,
 }
 
 impl LogInterval {
-    /// No line so far.
+    /// Returns a throttle that has permitted no line yet.
     #[must_use]
     pub const fn new() -> Self {
         Self { said: AtomicU64::new(0), unsaid: AtomicU64::new(0) }
     }
 
-    /// Whether there may be a line at `now`, in seconds; tells how often there was none before it.
+    /// Returns whether a line may be logged at `now`, in seconds: `Some` has the number of
+    /// suppressed lines before it.
     pub fn may_log(&self, now: u64) -> Option<u64> {
         let said = self.said.load(Relaxed);
         let is_later = now > said || is_set_back(now, said);

@@ -1,9 +1,10 @@
-//! DNS cookies: whether a sender has been answered at its address before (RFC 7873), in the form that servers of one service
-//! share (RFC 9018).
+//! DNS cookies (RFC 7873): they show that a client received an earlier response at its address. The
+//! format is the interoperable one of RFC 9018, which several servers of one service can share.
 //!
-//! A server cookie is a version, a timestamp and a keyed hash over both, the client's cookie and its address. Nothing is
-//! kept for a client. Whoever has no secret cannot make one, so a source address that comes with a valid cookie is no
-//! forged one, and answers to it harm nobody else.
+//! A server cookie consists of a version, a timestamp, and a keyed hash over both, the client
+//! cookie and the client address. The server stores nothing for a client. Without the secret,
+//! nobody can generate a valid cookie. So the source address of a query with a valid cookie is not
+//! forged, and a response to it cannot harm another host.
 
 use nonesuch_proto::edns::CookieOption;
 use siphasher::sip::SipHasher24;
@@ -14,44 +15,45 @@ use zeroize::Zeroizing;
 
 /// Octets of a secret (RFC 9018 §4.4).
 pub const SECRET_OCTETS: usize = 16;
-/// A secret; wiped from memory when dropped.
+/// A secret, which is wiped from memory when dropped.
 pub type Secret = Zeroizing<[u8; SECRET_OCTETS]>;
-/// Octets of a cookie option that we send: the client's and ours.
+/// Octets of the cookie option that the server sends: client cookie and server cookie.
 pub const COOKIE_OCTETS: usize = 24;
 
-/// The only version (RFC 9018 §4.1).
+/// The only version of server cookies (RFC 9018 §4.1).
 const VERSION: u8 = 1;
-/// Seconds that a cookie is taken for (RFC 9018 §4.3).
+/// Seconds for which a server cookie is valid (RFC 9018 §4.3).
 const LIFETIME: i32 = 3600;
-/// Seconds that a cookie may be ahead of our clock (RFC 9018 §4.3).
+/// Seconds that the timestamp of a cookie may be ahead of the local clock (RFC 9018 §4.3).
 const AHEAD: i32 = 300;
-/// Seconds after which a cookie is replaced (RFC 9018 §4.3).
+/// Age in seconds after which the server sends a new cookie (RFC 9018 §4.3).
 const RENEWED: i32 = 1800;
-/// Seconds that cookies are made with one random secret: RFC 7873 §7.1 wants a change within 26 hours or so.
+/// Seconds for which new cookies use the same derived secret. RFC 7873 §7.1 requires a change
+/// within about 26 hours.
 const DAY: u32 = 86_400;
 
-/// What a query's cookie says of its sender.
+/// The result of checking the cookie of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookieStatus {
-    /// There is none.
+    /// The query has no cookie.
     #[default]
     Absent,
-    /// The client asks for one.
+    /// The query has only a client cookie: the client requests a server cookie.
     ClientOnly,
-    /// We made it, for this address, not long ago: the address is the sender's.
+    /// The server cookie is valid for this address and recent: the address is not forged.
     Valid,
-    /// We did not make it, or for another address, or long ago.
+    /// The server cookie has an unknown secret, belongs to another address, or is too old.
     Invalid,
-    /// Its length is none that a cookie has: FORMERR (RFC 7873 §5.2.2).
+    /// The option has a length that no cookie has: FORMERR (RFC 7873 §5.2.2).
     Malformed,
 }
 
-/// The judgement of a cookie, and what goes back.
+/// The result of the check, and the cookie option for the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieCheck {
-    /// The judgement.
+    /// The result.
     pub status: CookieStatus,
-    /// The response's cookie option, where there is to be one.
+    /// The cookie option of the response, if the response has one.
     pub reply: Option<[u8; COOKIE_OCTETS]>,
 }
 
@@ -61,22 +63,22 @@ impl CookieCheck {
     }
 }
 
-/// Why text holds no secrets.
+/// Why a text of secrets is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// A line is not a secret. The line itself is not shown.
+    /// A line is not a secret. The message does not contain the line.
     #[error("line {line} is no cookie secret: write 32 hexadecimal digits on a line, or a comment behind #")]
     Line {
-        /// Its number, from 1.
+        /// The line number, from 1.
         line: usize,
     },
-    /// There is none.
+    /// The text contains no secret.
     #[error("there is no cookie secret: write one of 32 hexadecimal digits on a line of its own")]
     Empty,
 }
 
-/// Makes and checks cookies.
+/// Generates and checks server cookies.
 #[derive(Clone)]
 pub struct Cookies {
     source: Source,
@@ -84,9 +86,11 @@ pub struct Cookies {
 
 #[derive(Clone)]
 enum Source {
-    /// Secrets of the configuration: the first makes cookies, all are taken (RFC 9018 §5).
+    /// Secrets of the configuration. The first secret generates cookies; cookies of all secrets are
+    /// accepted (RFC 9018 §5).
     Given(Vec<Secret>),
-    /// The secret of each day is derived from this one. The timestamp tells which day a cookie is of.
+    /// The secret from which the secret of each day is derived. The timestamp of a cookie
+    /// determines its day.
     Random(Secret),
 }
 
@@ -101,34 +105,35 @@ impl fmt::Debug for Cookies {
 }
 
 impl Cookies {
-    /// Cookies of this process alone. Their secret is another one each day.
+    /// Returns cookies for this process only. The derived secret changes each day.
     ///
     /// # Errors
-    /// Where the system has no random octets.
+    /// Fails if the system provides no random octets.
     pub fn random() -> Result<Self, getrandom::Error> {
         let mut secret = Zeroizing::new([0; SECRET_OCTETS]);
         getrandom::fill(&mut *secret)?;
         Ok(Self { source: Source::Random(secret) })
     }
 
-    /// Cookies that all servers with these secrets take. The first secret makes them. To change secrets, a new one is added
-    /// behind the first on all servers, then put first on all, and the old one is removed an hour later (RFC 9018 §5).
-    /// `None` without a secret.
+    /// Returns cookies that all servers with these secrets accept. The first secret generates
+    /// cookies. To change secrets, the operator adds a new secret after the first one on all
+    /// servers, then moves it to the first position on all servers, and removes the old secret an
+    /// hour later (RFC 9018 §5). Returns `None` if `secrets` is empty.
     #[must_use]
     pub fn with_secrets(secrets: Vec<Secret>) -> Option<Self> {
         (!secrets.is_empty()).then_some(Self { source: Source::Given(secrets) })
     }
 
-    /// As [`with_secrets`](Self::with_secrets), of plain octets.
+    /// As [`with_secrets`](Self::with_secrets), with secrets that are not wiped.
     #[must_use]
     pub fn new(secrets: &[[u8; SECRET_OCTETS]]) -> Option<Self> {
         Self::with_secrets(secrets.iter().map(|secret| Zeroizing::new(*secret)).collect())
     }
 
-    /// Reads secrets: 32 hexadecimal digits on a line each, `#` begins a comment.
+    /// Reads secrets: one per line, in 32 hexadecimal digits. `#` begins a comment.
     ///
     /// # Errors
-    /// The line that is wrong.
+    /// Returns the number of the invalid line, or [`SecretError::Empty`] if the text has no secret.
     pub fn parse_secrets(text: &str) -> Result<Vec<Secret>, SecretError> {
         let mut secrets = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -140,8 +145,8 @@ impl Cookies {
         if secrets.is_empty() { Err(SecretError::Empty) } else { Ok(secrets) }
     }
 
-    /// Judges the cookie option of a query of `client`, and makes that of the response; `now` is in seconds since 1970 modulo
-    /// 2^32.
+    /// Checks the cookie option of a query from `client`, and generates the option for the
+    /// response. `now` is in seconds since 1970 modulo 2^32.
     #[must_use]
     pub fn check(&self, data: Option<&[u8]>, client: IpAddr, now: u32) -> CookieCheck {
         let Some(data) = data else { return CookieCheck::without_reply(CookieStatus::Absent) };
@@ -161,13 +166,14 @@ impl Cookies {
                 reply: Some(self.make(cookie.client, client, now)),
             };
         };
-        // One that was made with a secret on its way out, or has reserved octets, is replaced when it is half an hour old too.
+        // A cookie also stays unchanged until it is half an hour old if another accepted secret
+        // generated it, or if its reserved octets are not zero.
         let kept = (age <= RENEWED).then(|| data.try_into().ok()).flatten();
         let reply = kept.unwrap_or_else(|| self.make(cookie.client, client, now));
         CookieCheck { status: CookieStatus::Valid, reply: Some(reply) }
     }
 
-    /// Seconds since the cookie was made, where it is valid.
+    /// Returns the age of the cookie in seconds if it is valid.
     fn age(&self, cookie: CookieOption<'_>, client: IpAddr, now: u32) -> Option<i32> {
         let server: &[u8; 16] = cookie.server.try_into().ok()?;
         let [version, _, _, _, t, u, v, w, hash @ ..] = server;
@@ -179,7 +185,8 @@ impl Cookies {
         }
         let input = Input::new(cookie.client, &server[..8], client);
         let found = u64::from_le_bytes(*hash);
-        // One comparison of two words: its time does not tell how much of a forged hash is right.
+        // Constant time: one comparison of two words. The time does not reveal how many octets of a
+        // forged hash are correct.
         let is_of = |secret: &[u8; SECRET_OCTETS]| input.hash(secret) ^ found == 0;
         let is_valid = match &self.source {
             Source::Given(secrets) => secrets.iter().any(|secret| is_of(secret)),
@@ -203,7 +210,8 @@ impl Cookies {
     }
 }
 
-/// What is hashed (RFC 9018 §4.4): client cookie, version, reserved octets as they are, timestamp, address.
+/// The input of the hash (RFC 9018 §4.4): client cookie, version, reserved octets as received,
+/// timestamp, address.
 struct Input {
     octets: [u8; 32],
     length: usize,
@@ -232,7 +240,7 @@ impl Input {
     }
 }
 
-/// The secret of the day that `timestamp` is in.
+/// Returns the secret of the day that contains `timestamp`.
 fn secret_of_day(secret: &[u8; SECRET_OCTETS], timestamp: u32) -> Secret {
     let hash = SipHasher24Wide::new_with_key(secret).hash(&(timestamp / DAY).to_be_bytes());
     Zeroizing::new(hash.as_bytes())

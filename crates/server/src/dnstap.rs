@@ -1,8 +1,9 @@
-//! dnstap (dnstap.info): what was asked and answered, as protocol buffers in Frame Streams, to a Unix socket or a file.
+//! dnstap (dnstap.info): exports queries and responses as protocol buffers in Frame Streams, to a
+//! Unix socket or a file.
 //!
-//! Each thread encodes into a buffer of its own, of bounded size; a writer's thread takes the buffers away twenty times a
-//! second. Answering never waits for it: what there is no room for is dropped and counted. A connection that breaks is
-//! made again.
+//! Each thread encodes frames into its own buffer of bounded size. A writer thread takes the
+//! buffers twenty times per second. Workers never wait for the writer: if a buffer is full, frames
+//! are dropped and counted. The writer reconnects after a broken connection.
 
 mod frames;
 mod message;
@@ -24,39 +25,40 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 use writer::Writer;
 
-/// Octets of frames that wait for the writer at most, for each thread, by default.
+/// Default of the maximum octets of queued frames for each thread.
 pub const DEFAULT_QUEUE: usize = 1 << 20;
-/// How long the end of a tap waits for what is queued to be written.
+/// Maximum time to write queued frames when the export ends.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where frames go.
+/// The destination of the frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// A Unix socket that a reader listens on.
+    /// A Unix socket on which a reader listens.
     Socket(PathBuf),
-    /// A file. One that is there and not empty is renamed first: its time of last change is added to its name.
+    /// A file. An existing file that is not empty is renamed first: its modification time is
+    /// appended to its name.
     File(PathBuf),
 }
 
-/// What is tapped, and where it goes.
+/// The exported messages and their destination.
 #[derive(Clone, Debug)]
 pub struct DnstapOptions {
-    /// Where frames go.
+    /// The destination of the frames.
     pub destination: Destination,
-    /// Who says it: usually the host's name. Left out where empty.
+    /// The identity of the server, usually the host name. Omitted if empty.
     pub identity: Vec<u8>,
-    /// Program and version. Left out where empty.
+    /// Name and version of the program. Omitted if empty.
     pub version: Vec<u8>,
-    /// Whether queries are tapped.
+    /// Whether queries are exported.
     pub queries: bool,
-    /// Whether responses are tapped.
+    /// Whether responses are exported.
     pub responses: bool,
-    /// Octets of frames that wait for the writer at most, for each thread.
+    /// Maximum octets of queued frames, for each thread.
     pub queue_octets: usize,
 }
 
 impl DnstapOptions {
-    /// Queries and responses, with the default queue.
+    /// Returns options for queries and responses, with the default queue size.
     #[must_use]
     pub const fn new(destination: Destination) -> Self {
         Self {
@@ -70,41 +72,41 @@ impl DnstapOptions {
     }
 }
 
-/// Why a tap cannot be set up.
+/// Why the export cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DnstapError {
-    /// The file cannot be written.
+    /// The file is not writable.
     #[error("{}: {source}: the file for dnstap, or its folder, must be writable for the user that the server runs as", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The system has no thread left.
+    /// The system cannot start another thread.
     #[error("the thread that writes dnstap cannot be started: {0}")]
     Thread(io::Error),
 }
 
-/// What a tap has done since it was set up.
+/// Counters of the export since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DnstapCounters {
-    /// Frames written.
+    /// Number of frames written.
     pub written: u64,
-    /// Their octets.
+    /// Octets of the frames written.
     pub octets: u64,
-    /// Frames dropped because a thread's queue was full.
+    /// Number of frames dropped because the queue of a thread was full.
     pub dropped: u64,
-    /// Frames lost with a connection that broke, or because a file could not be written.
+    /// Number of frames lost because a connection broke or a file could not be written.
     pub lost: u64,
-    /// Times that the socket was connected to, or a file begun.
+    /// Number of successful connections to the socket, or of files opened.
     pub opened: u64,
-    /// Times that this failed, or that what was open broke.
+    /// Number of failures to connect or open, and of connections and files that failed later.
     pub failures: u64,
 }
 
-/// What the tap, its threads and its writer share.
+/// State shared by [`DnstapOutput`], its threads and its writer.
 #[derive(Debug, Default)]
 struct DnstapState {
     lanes: Mutex<Vec<Arc<FrameQueue>>>,
@@ -123,19 +125,23 @@ impl DnstapState {
     }
 }
 
-/// A running tap. Dropping it [finishes](DnstapOutput::finish) it.
+/// A running dnstap export. Dropping it calls [`finish`](DnstapOutput::finish).
 #[derive(Debug)]
 pub struct DnstapOutput {
     shared: Arc<DnstapState>,
     wanted: QueueOptions,
     frame: Dnstap,
     writer: Thread,
-    /// Tells that the writer has ended.
+    /// Receives a message when the writer has ended.
     ended: Mutex<Receiver<()>>,
 }
 
 impl DnstapOutput {
-    /// Starts the writer. A file is begun at once; a socket is connected to when there is a reader.
+    /// Starts the writer. It opens a file immediately, and connects to a socket as soon as there is
+    /// a reader.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written, or if the thread cannot start.
     pub fn start(options: DnstapOptions) -> Result<Self, DnstapError> {
         let shared = Arc::<DnstapState>::default();
         let DnstapOptions { destination, identity, version, queries, responses, queue_octets } = options;
@@ -143,7 +149,7 @@ impl DnstapOutput {
         let (tell_ended, ended) = sync_channel(1);
         let body = move || {
             writer.run();
-            // Nobody waits any more where this fails.
+            // Sending fails only if no receiver is waiting any more.
             let _ = tell_ended.send(());
         };
         let thread =
@@ -157,7 +163,7 @@ impl DnstapOutput {
         })
     }
 
-    /// The tap of one more thread, that answers on `local` what `carrier` brings.
+    /// Returns the sender for one more thread, which answers messages over `carrier` on `local`.
     #[must_use]
     pub fn thread(&self, carrier: TransportKind, local: SocketAddr) -> DnstapSender {
         let lane = Arc::<FrameQueue>::default();
@@ -165,25 +171,27 @@ impl DnstapOutput {
         DnstapSender::new(lane, self.wanted.clone(), self.frame.clone(), carrier, local)
     }
 
-    /// Has a file that was moved away ended, and another one begun under its name; else nothing happens.
+    /// If the file was moved away, closes it and opens a new file under the original name.
+    /// Otherwise does nothing.
     pub fn reopen(&self) {
         self.shared.reopen.store(true, Relaxed);
         self.writer.unpark();
     }
 
-    /// Writes what is queued, within two seconds, and ends; what is tapped from then on is lost. For servers that end with the
-    /// process, where nothing is dropped: to be called when those who answer have ended.
+    /// Writes queued frames for up to two seconds, and then ends the export. Later frames are lost.
+    /// A server whose process ends without dropping this value calls this after its workers have
+    /// ended.
     pub fn finish(&self) {
         self.shared.stop.store(true, Relaxed);
         self.writer.unpark();
-        // A reader that takes nothing does not keep the server from stopping.
+        // A reader that does not read must not prevent the server from stopping.
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if ended.recv_timeout(STOP_PATIENCE) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!("dnstap: the reader did not take what was queued in time");
         }
     }
 
-    /// What was done so far.
+    /// The current counters.
     #[must_use]
     pub fn counters(&self) -> DnstapCounters {
         let shared = &self.shared;

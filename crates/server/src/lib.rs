@@ -1,7 +1,7 @@
-//! What every DNS server needs, whatever it answers from: reading queries, ending responses, access control, limits, cookies,
-//! TSIG, dnstap and statistics.
+//! Parts that every DNS server needs: reading queries, ending responses, access control, limits,
+//! cookies, TSIG, dnstap and statistics.
 //!
-//! Nothing here knows a zone. An authoritative server and a resolver both use this crate, and neither of them the other.
+//! This crate does not depend on zone data. Both an authoritative server and a resolver can use it.
 #![forbid(unsafe_code)]
 
 pub mod acl;

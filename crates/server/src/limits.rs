@@ -1,12 +1,15 @@
-//! What is bounded for each client: responses over UDP, whose source may be forged, and answers that have to be made.
+//! Limits for each client: the rate of UDP responses, and the work of online signing.
 //!
-//! - Response rate limiting ([`rates`]), off by default: a response over the client's rate is dropped, or truncated so that a
-//!   client that is really there comes back over TCP ("slip").
-//! - Online work ([`online`]): signatures and proofs are expensive, and a client can ask for new names without end.
-//!   They have a part of each worker's time; once that is spent, each prefix has an equal share of it (`fair`).
+//! - Response rate limiting ([`rates`]), off by default. The server drops a UDP response above the
+//!   client's rate, or truncates it ("slip"). The source address of a UDP query may be forged. A
+//!   client that did send the query retries over TCP after a truncated response.
+//! - Online work ([`online`]). Signatures and proofs are expensive, and a client can query an
+//!   unlimited number of new names. Online work gets a share of each worker's time. When this share
+//!   is spent, each prefix gets an equal part of it (`fair`).
 //!
-//! All threads share one [`Limits`]; each has a [`WorkerShare`]. A valid DNS cookie, TCP and TLS prove the client's address:
-//! responses to it are not limited, and its share of online work is counted apart.
+//! All threads share one [`Limits`]. Each worker has its own [`WorkerShare`]. A valid DNS cookie,
+//! TCP and TLS prove the client's address. Responses to a proven address are not rate limited, and
+//! its online work is accounted separately.
 
 mod buckets;
 mod fair;
@@ -29,35 +32,36 @@ use nonesuch_proto::NameRef;
 use rates::Rates;
 use std::net::IpAddr;
 
-/// What is to be done with a response.
+/// What the server does with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitAction {
-    /// It is sent.
+    /// Send the response.
     Send,
-    /// It is not.
+    /// Do not send a response.
     Drop,
-    /// Header, question and OPT are sent, with TC.
+    /// Send the header, the question and OPT, with the TC bit.
     Truncate,
-    /// The same with BADCOOKIE, and a cookie to come back with (RFC 7873 §5.2.3).
+    /// As [`LimitAction::Truncate`], with BADCOOKIE and a server cookie for the retry (RFC 7873
+    /// §5.2.3).
     BadCookie,
-    /// The same with REFUSED.
+    /// Send the header, the question and OPT, with REFUSED.
     Refuse,
 }
 
-/// The limits, for all threads.
+/// The limits, shared by all threads.
 #[derive(Debug)]
 pub struct Limits {
     rates: Option<Rates>,
-    /// The key of the tables of [`WorkerShare`]s.
+    /// The hash key for the tables of the [`WorkerShare`]s.
     key: [u8; 16],
     settings: LimitSettings,
 }
 
 impl Limits {
-    /// Limits by `settings`, nobody having taken anything.
+    /// Returns limits according to `settings`, with no usage recorded.
     ///
     /// # Errors
-    /// A setting out of its range, or a system without random octets.
+    /// Fails if a setting is out of its range, or if the system provides no random octets.
     pub fn new(settings: &LimitSettings) -> Result<Self, LimitError> {
         settings.check()?;
         let mut key = [0; 16];
@@ -69,22 +73,23 @@ impl Limits {
         })
     }
 
-    /// Whether any rate of responses is limited.
+    /// Whether response rate limiting is enabled.
     #[must_use]
     pub const fn has_rates(&self) -> bool {
         self.rates.is_some()
     }
 
-    /// Whether nothing is limited for `client`.
+    /// Whether `client` is exempt from all limits.
     #[must_use]
     pub fn is_exempt(&self, client: IpAddr) -> bool {
-        // Once, and not for each prefix.
+        // Convert the address once instead of for each prefix.
         let client = client.to_canonical();
         self.settings.exempt.iter().any(|prefix| prefix.contains(client))
     }
 
-    /// What is done with a response over UDP to `client` at `now_ms`, milliseconds from any start. `name` is the
-    /// [hash](hash_name) of what the response is imputed to ([`ResponseCategory`]).
+    /// Returns the action for a UDP response to `client` at `now_ms`, in milliseconds from an
+    /// arbitrary start. `name` is the [hash](hash_name) of the name that the response is counted
+    /// under ([`ResponseCategory`]).
     #[inline]
     #[must_use]
     pub fn response(
@@ -107,7 +112,8 @@ impl Limits {
 
     #[cold]
     fn limit(&self, is_marked: bool, cookie: CookieStatus) -> LimitAction {
-        // One that sends no cookie would not understand; RFC 7873 §5.2.3 leaves both to it.
+        // A client that sends no cookie does not understand BADCOOKIE. RFC 7873 §5.2.3 permits both
+        // actions.
         let asks = matches!(cookie, CookieStatus::ClientOnly | CookieStatus::Invalid)
             && self.settings.require_cookie == RequireCookie::WhenLimited;
         match (is_marked, asks) {
@@ -117,14 +123,14 @@ impl Limits {
         }
     }
 
-    /// The online share of a worker that has spent nothing.
+    /// Returns the online share of a worker that has done no online work yet.
     #[must_use]
     pub fn worker_share(&self) -> WorkerShare {
         WorkerShare::new(&self.settings.online, self.key)
     }
 
-    /// Whether `operations` signatures and proofs may be made for `client` by the worker of `share`. `is_proven`: the query
-    /// came over TCP or TLS, or with a valid cookie.
+    /// Whether the worker that owns `share` may generate `operations` signatures and proofs for
+    /// `client`. `is_proven`: the query came over TCP or TLS, or with a valid cookie.
     #[must_use]
     pub fn online(
         &self,
@@ -133,11 +139,12 @@ impl Limits {
         is_proven: bool,
         operations: usize,
     ) -> bool {
-        // What another query of the batch has made is free.
+        // No operation remains if another query of the batch needs the same signatures and proofs.
         operations == 0 || self.is_exempt(client) || share.admit(client, is_proven, operations)
     }
 
-    /// What is done with a response that may not be made. TC over TCP would lead nowhere: there it is refused.
+    /// Returns the action for a response that exceeds the online share. Over TCP and TLS it is
+    /// always REFUSED, because a client does not retry after TC there.
     #[must_use]
     pub const fn over_budget(&self, transport: Transport) -> LimitAction {
         match (self.settings.online.over_budget_action, transport) {
@@ -147,11 +154,12 @@ impl Limits {
     }
 }
 
-/// A hash of a name in lower case. It is not keyed: names that share one share a client's rate and harm nobody else.
+/// Returns a hash of a name in lower case. The hash has no secret key: names with the same hash
+/// share one client's rate and do not affect other clients.
 #[inline]
 #[must_use]
 pub fn hash_name(name: NameRef<'_>) -> u64 {
-    // An odd number without a pattern: the golden ratio.
+    // An odd factor without a pattern: the golden ratio.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |hash: u64, word: u64| {
         let product = (hash ^ word).wrapping_mul(FACTOR);
@@ -159,7 +167,8 @@ pub fn hash_name(name: NameRef<'_>) -> u64 {
     };
     let (words, rest) = name.wire().as_chunks();
     let hash = words.iter().fold(name.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
-    // The last eight octets, of which some were taken before; of a name that has not so many, its octets.
+    // The last eight octets, which may overlap the words above. A name shorter than eight octets
+    // contributes all its octets.
     let last = match name.wire().last_chunk() {
         Some(last) => u64::from_le_bytes(*last),
         None => rest.iter().fold(0, |word, octet| word << 8 | u64::from(*octet)),
@@ -167,7 +176,7 @@ pub fn hash_name(name: NameRef<'_>) -> u64 {
     mix(hash, last)
 }
 
-/// What makes a client of many addresses: their first bits.
+/// The prefix lengths that combine addresses into one client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientPrefixes {
     ipv4: u32,
@@ -175,7 +184,8 @@ pub struct ClientPrefixes {
 }
 
 impl ClientPrefixes {
-    /// Of so many bits, of an IPv6 address 64 at most.
+    /// Takes the prefix lengths in bits: at most 32 for IPv4 and 64 for IPv6. Higher values are
+    /// reduced.
     #[must_use]
     pub fn new(ipv4: u8, ipv6: u8) -> Self {
         Self {
@@ -184,12 +194,13 @@ impl ClientPrefixes {
         }
     }
 
-    /// An address's network as a number. Numbers of the two families differ.
+    /// Returns the prefix of an address as a number. Numbers of the two address families differ.
     #[inline]
     #[must_use]
     pub const fn number_of(self, client: IpAddr) -> u64 {
         match client.to_canonical() {
-            // Multicast addresses, which nobody sends from, begin like this (RFC 4291 §2.7).
+            // 0xff is the first octet of IPv6 multicast addresses, which are never source addresses
+            // (RFC 4291 §2.7).
             IpAddr::V4(address) => 0xff << 56 | (address.to_bits() & self.ipv4) as u64,
             IpAddr::V6(address) => (address.to_bits() >> 64) as u64 & self.ipv6,
         }

@@ -1,4 +1,4 @@
-//! Reading a query (RFC 1035 §4, RFC 6891 §6), as far as the answer depends on it.
+//! Parses the parts of a query that the response depends on (RFC 1035 §4, RFC 6891 §6).
 
 use nonesuch_proto::edns::Opt;
 use nonesuch_proto::message::{HEADER, Header, flags, opcode};
@@ -9,36 +9,40 @@ use nonesuch_proto::{Class, MAX_LABEL, MAX_NAME, NameRef, Rtype};
 pub struct Query<'q> {
     /// The header.
     pub header: Header,
-    /// The question as sent: name, type, class.
+    /// The question as received: name, type, class.
     pub question: &'q [u8],
     /// Octets of the question name.
     pub name_length: usize,
-    /// Type asked for.
+    /// The query type.
     pub qtype: Rtype,
-    /// Class asked for.
+    /// The query class.
     pub class: Class,
-    /// The OPT record, where there is one.
+    /// The OPT record, if there is one.
     pub opt: Option<Opt<'q>>,
-    /// Where the TSIG record begins, which is the last one (RFC 8945 §5.1).
+    /// Offset of the TSIG record, which is the last record (RFC 8945 §5.1).
     pub tsig: Option<usize>,
 }
 
-/// What is to be done with octets that are no answerable query.
+/// Why a message is not a query that can be answered, which determines the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryFault {
-    /// Say nothing: a response, or no whole header.
+    /// The message is a response or has no complete header: do not respond.
     Ignore,
-    /// An opcode other than QUERY: NOTIMP.
+    /// The opcode is not QUERY: NOTIMP.
     Opcode(Header),
-    /// FORMERR.
+    /// The message is malformed: FORMERR.
     Form(Header),
 }
 
 impl<'q> Query<'q> {
-    /// Reads `message`.
+    /// Parses `message`.
+    ///
+    /// # Errors
+    /// Returns why the message is not a valid query.
     pub fn parse(message: &'q [u8]) -> Result<Self, QueryFault> {
         let header = Header::read(message).ok_or(QueryFault::Ignore)?;
-        // A response is never answered, or two servers could answer each other for ever.
+        // The server never responds to a response; otherwise two servers could respond to each
+        // other forever.
         if header.flags & flags::QR != 0 {
             return Err(QueryFault::Ignore);
         }
@@ -46,7 +50,7 @@ impl<'q> Query<'q> {
             return Err(QueryFault::Opcode(header));
         }
         let form = QueryFault::Form(header);
-        // RFC 9619 §4: a query has one question; it has nothing in the answer section.
+        // RFC 9619 §4: a query has one question. Its answer section is empty.
         if header.counts[0] != 1 || header.counts[1] != 0 {
             return Err(form);
         }
@@ -56,7 +60,8 @@ impl<'q> Query<'q> {
         let [a, b, c, d] = question[name_length..] else { return Err(form) };
         let (qtype, class) = (Rtype(u16::from_be_bytes([a, b])), Class(u16::from_be_bytes([c, d])));
         let mut rest = &message[end..];
-        // RFC 1995 §3: the authority section of an IXFR query has the SOA record that the sender has; others have nothing there.
+        // RFC 1995 §3: the authority section of an IXFR query contains the SOA record of the
+        // client. For other types this section is empty.
         match (header.counts[2], qtype) {
             (0, _) => {}
             (1, Rtype::IXFR) => rest = skip_record(rest).ok_or(form)?,
@@ -82,20 +87,21 @@ impl<'q> Query<'q> {
         Ok(Self { header, question, name_length, qtype, class, opt, tsig })
     }
 
-    /// The question name as sent.
+    /// The query name as received.
     #[must_use]
     pub fn name(&self) -> NameRef<'q> {
         NameRef::from_checked(&self.question[..self.name_length])
     }
 
-    /// The question name in lower case, which is put into `room`.
+    /// Returns the query name in lower case. The name is written to `room`.
     #[inline]
     pub fn lower_name<'r>(&self, room: &'r mut [u8; MAX_NAME]) -> NameRef<'r> {
         let name = &self.question[..self.name_length];
         let lowered = &mut room[..name.len()];
         let words = lowered.as_chunks_mut().0.iter_mut().zip(name.as_chunks().0);
         words.for_each(|(lowered, word)| *lowered = lower(*word));
-        // The last eight octets, of which some were done before; of a name that has not so many, one by one.
+        // The last eight octets, which may overlap the words above. A name shorter than eight
+        // octets is converted octet by octet.
         match (lowered.last_chunk_mut(), name.last_chunk()) {
             (Some(lowered), Some(word)) => *lowered = lower(*word),
             _ => lowered
@@ -107,22 +113,24 @@ impl<'q> Query<'q> {
     }
 }
 
-/// Eight octets at once in lower case. Lengths of labels are below all letters.
+/// Converts eight octets to lower case together. Label lengths are less than all letters, so they
+/// do not change.
 #[inline]
 const fn lower(octets: [u8; 8]) -> [u8; 8] {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * ONES;
     let word = u64::from_ne_bytes(octets);
     let seven = word & !HIGH;
-    // The high bit of each octet of these says: at least A, beyond Z.
+    // The high bit of each octet is set if the octet is at least A, or after Z.
     let at_least_a = seven + (0x80 - b'A' as u64) * ONES;
     let beyond_z = seven + (0x7f - b'Z' as u64) * ONES;
     let is_capital = (at_least_a ^ beyond_z) & !word & HIGH;
-    // From 0x80 to 0x20, which tells small letters from capital ones.
+    // Shifts 0x80 to 0x20, the bit that distinguishes lower case from upper case.
     (word | is_capital >> 2).to_ne_bytes()
 }
 
-/// The OPT record of a query that has nothing else, not even a question (RFC 7873 §5.4).
+/// Returns the OPT record of a query that contains nothing else, not even a question (RFC 7873
+/// §5.4).
 #[must_use]
 pub fn read_opt_alone(message: &[u8]) -> Option<Opt<'_>> {
     Header::read(message)
@@ -132,8 +140,9 @@ pub fn read_opt_alone(message: &[u8]) -> Option<Opt<'_>> {
     opt.filter(|_| rest.is_empty())
 }
 
-/// The EDNS version of a message of any opcode, well formed as far as that; `None` where it has no OPT record. The response
-/// has one where it has (RFC 6891 §6.1.1).
+/// Returns the EDNS version of a message of any opcode; `None` if it has no OPT record. The message
+/// must be well formed up to the OPT record. If the query has an OPT record, the response has one
+/// too (RFC 6891 §6.1.1).
 #[must_use]
 pub fn edns_version(message: &[u8]) -> Option<u8> {
     let header = Header::read(message)?;
@@ -145,7 +154,8 @@ pub fn edns_version(message: &[u8]) -> Option<u8> {
     for number in 0..answers + authorities + additional {
         let is_opt = rest.get(..3).is_some_and(|start| start == [0, 0, Rtype::OPT.0 as u8]);
         if is_opt && number >= answers + authorities {
-            // Behind the root's label, type, class and the upper bits of the response code (RFC 6891 §6.1.3).
+            // The version follows the root label, type, class and the upper bits of the response
+            // code (RFC 6891 §6.1.3).
             return rest.get(6).copied();
         }
         rest = skip_record(rest)?;
@@ -153,7 +163,7 @@ pub fn edns_version(message: &[u8]) -> Option<u8> {
     None
 }
 
-/// Octets of the name in front of `octets`; a question name is not compressed.
+/// Returns the length of the name at the start of `octets`. A question name is not compressed.
 fn measure_name(octets: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -168,15 +178,17 @@ fn measure_name(octets: &[u8]) -> Option<usize> {
     }
 }
 
-/// What stands behind the record in front of `octets`.
+/// Returns the octets after the record at the start of `octets`.
 fn skip_record(octets: &[u8]) -> Option<&[u8]> {
     let owner = measure_owner(octets)?;
     let length = octets.get(owner + 8..)?.first_chunk()?;
     octets.get(owner + 10 + usize::from(u16::from_be_bytes(*length))..)
 }
 
-/// Reads one record of the additional section; OPT is read here. Tells whether it is TSIG, and what stands behind it.
-// Every query with EDNS comes here once, and rare messages from elsewhere: left to itself, the compiler makes a call of it for both.
+/// Reads one record of the additional section, and stores an OPT record in `opt`. Returns whether
+/// the record is TSIG, and the octets after it.
+// Every query with EDNS needs this function once, and rare messages use it elsewhere. Without the
+// attribute, the compiler does not inline it in either place.
 #[inline(always)]
 fn read_additional<'q>(octets: &'q [u8], opt: &mut Option<Opt<'q>>) -> Option<(bool, &'q [u8])> {
     let owner = measure_owner(octets)?;
@@ -186,7 +198,7 @@ fn read_additional<'q>(octets: &'q [u8], opt: &mut Option<Opt<'q>>) -> Option<(b
     let rdata = octets.get(owner + 10..end)?;
     let rtype = Rtype(u16::from_be_bytes([t, u]));
     if rtype == Rtype::OPT {
-        // RFC 6891 §6.1.1: at most one OPT record, owned by the root.
+        // RFC 6891 §6.1.1: at most one OPT record, with the root as owner.
         if opt.is_some() || owner != 1 {
             return None;
         }
@@ -196,7 +208,7 @@ fn read_additional<'q>(octets: &'q [u8], opt: &mut Option<Opt<'q>>) -> Option<(b
     Some((rtype == Rtype::TSIG, octets.get(end..)?))
 }
 
-/// Octets of an owner name, which may end in a compression pointer.
+/// Returns the length of an owner name, which may end in a compression pointer.
 fn measure_owner(octets: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -233,7 +245,7 @@ mod tests {
             // Labels of up to 63 octets, then the root.
             let mut left = length - 1;
             while left > 0 {
-                // A label of one octet more would leave room for none but the root's.
+                // A label of one more octet would leave room only for the root label.
                 let label = (left - 1).min(63) - usize::from(left == 65);
                 if label == 0 {
                     break;

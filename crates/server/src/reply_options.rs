@@ -1,8 +1,9 @@
-//! The options of a response's OPT record: what the query's options ask for, and what the server is configured to say.
+//! The EDNS options of a response: those that the query requests, and those of the configuration.
 //!
-//! The sender's options are read once, before the answer is built: what must go back takes its room off the response's limit
-//! then ([`ReplyOptions::room`]). What is a help and no more (an extended error, the reporting agent, padding) goes in where
-//! it fits, so that none of it has a response truncated.
+//! The server reads the options of the query once, before it builds the answer. Required options
+//! reduce the size that is available for the answer ([`ReplyOptions::room`]). Optional ones (an
+//! extended error, the reporting agent, padding) are added only if there is room, so they never
+//! cause truncation.
 
 use crate::cookies::{COOKIE_OCTETS, CookieStatus, Cookies};
 use crate::extended_errors::ExtendedError;
@@ -13,27 +14,31 @@ use nonesuch_proto::edns::{self, OPT_OCTETS, Opt};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-/// Octets of an option's code and length.
+/// Octets of the code and the length of an option.
 const OPTION_HEADER: usize = 4;
-/// The longest identifier of a server that is taken: a response over UDP keeps room for the answer.
+/// Maximum length of the server identifier, so that a UDP response has room for the answer.
 const NSID_MOST: usize = 128;
-/// Octets that a padded response over TLS is a multiple of (RFC 8467 §4.1).
+/// Block size of padded responses over TLS, in octets (RFC 8467 §4.1).
 const PADDING_BLOCK: u16 = 468;
-/// Default of [`ReplySettings::max_udp_size`]: fits every path (RFC 9715 §3, RFC 6891 §6.2.5).
+/// Default of [`ReplySettings::max_udp_size`], in octets. This size passes every path without
+/// fragmentation (RFC 9715 §3, RFC 6891 §6.2.5).
 pub const DEFAULT_UDP_SIZE: u16 = 1232;
-/// Allowed values of [`ReplySettings::max_udp_size`]: from what every client takes (RFC 1035 §4.2.1) to what UDP threads have buffers for.
+/// Valid values of [`ReplySettings::max_udp_size`]: from the size that every client accepts (RFC
+/// 1035 §4.2.1) to the size of the buffers of UDP workers.
 pub const UDP_SIZES: RangeInclusive<u16> = 512..=RESPONSE_CAPACITY as u16;
 
-/// What the server says of itself in OPT.
+/// The configured contents of OPT records in responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplySettings {
-    /// What senders who ask for it are told (RFC 5001); empty: nothing.
+    /// The identifier for clients that request it (RFC 5001); empty: no identifier.
     pub nsid: Vec<u8>,
-    /// Tenths of a second that a TCP or TLS connection may be idle (RFC 7828), as the server really waits.
+    /// Idle time of a TCP or TLS connection in tenths of a second (RFC 7828). It equals the time
+    /// that the server waits.
     pub keepalive: u16,
-    /// A response over TLS to a padded query is padded to a multiple of so many octets (RFC 7830, RFC 8467); 0: not.
+    /// Responses over TLS to padded queries are padded to a multiple of this many octets (RFC 7830,
+    /// RFC 8467); 0: no padding.
     pub padding_block: u16,
-    /// The domain of the agent that resolvers report errors to (RFC 9567).
+    /// The agent domain to which resolvers report errors (RFC 9567).
     pub report_channel: Option<Name>,
     /// Maximum size of a response over UDP, in octets, and the payload size in the OPT records of responses (RFC 6891 §6.2.5).
     pub max_udp_size: u16,
@@ -45,20 +50,20 @@ impl Default for ReplySettings {
     }
 }
 
-/// What is wrong with settings.
+/// An invalid setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplySettingsError {
-    /// The identifier takes the room of answers.
+    /// The identifier is too long and would take the room of answers.
     #[error("nsid has {found} octets: {NSID_MOST} at most, so that answers have room beside it")]
     Nsid {
-        /// Its octets.
+        /// The length in octets.
         found: usize,
     },
-    /// Reports would go to whoever serves the names below the root.
+    /// The agent domain is the root, so reports would be sent to arbitrary servers.
     #[error("report-channel is the root: give the domain that the reporting agent's zone is at")]
     ReportChannel,
-    /// Outside of [`UDP_SIZES`].
+    /// The size is outside of [`UDP_SIZES`].
     #[error("max-udp-size is {found}: give {} to {} octets", UDP_SIZES.start(), UDP_SIZES.end())]
     UdpSize {
         /// The size in octets.
@@ -67,7 +72,7 @@ pub enum ReplySettingsError {
 }
 
 impl ReplySettings {
-    /// What nothing is added with.
+    /// Settings that add no options.
     pub const NONE: Self = Self {
         nsid: Vec::new(),
         keepalive: 0,
@@ -76,15 +81,16 @@ impl ReplySettings {
         max_udp_size: DEFAULT_UDP_SIZE,
     };
 
-    /// Whether the settings can be sent.
+    /// Checks that the settings can be sent.
     ///
     /// # Errors
-    /// The setting that cannot.
+    /// Returns the first invalid setting.
     pub fn check(&self) -> Result<(), ReplySettingsError> {
         if self.nsid.len() > NSID_MOST {
             return Err(ReplySettingsError::Nsid { found: self.nsid.len() });
         }
-        // Reports are names below the agent's domain (RFC 9567 §6.1.1): those below the root are everybody's.
+        // Reports are queries for names below the agent domain (RFC 9567 §6.1.1). Names below the
+        // root belong to other operators.
         if self.report_channel.as_ref().is_some_and(|agent| agent.view().is_root()) {
             return Err(ReplySettingsError::ReportChannel);
         }
@@ -95,11 +101,11 @@ impl ReplySettings {
     }
 }
 
-/// The query's cookie is malformed: FORMERR (RFC 7873 §5.2.2).
+/// The cookie of the query is malformed: FORMERR (RFC 7873 §5.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedOption;
 
-/// What one response's OPT record is to have.
+/// The options for the OPT record of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyOptions {
     cookie_status: CookieStatus,
@@ -107,14 +113,14 @@ pub struct ReplyOptions {
     nsid: bool,
     keepalive: bool,
     padding: bool,
-    /// Whether it is asked when the zone expires.
+    /// Whether the query has the EXPIRE option.
     wants_expire: bool,
-    /// What is told of that.
+    /// The EXPIRE value in the response, in seconds.
     expire: Option<u32>,
 }
 
 impl ReplyOptions {
-    /// Those of a query without options.
+    /// The options for a query without options.
     pub const NONE: Self = Self {
         cookie_status: CookieStatus::Absent,
         cookie: None,
@@ -125,11 +131,11 @@ impl ReplyOptions {
         expire: None,
     };
 
-    /// Reads what a query's options ask for. `now` is in seconds since 1970 modulo 2^32. Of an option that comes twice the
-    /// first counts.
+    /// Reads the options of a query. `now` is in seconds since 1970 modulo 2^32. If the query has
+    /// several cookie options, the first one counts.
     ///
     /// # Errors
-    /// Where the cookie is malformed.
+    /// Fails if the cookie is malformed.
     #[inline]
     pub fn read(
         opt: &Opt<'_>,
@@ -159,13 +165,14 @@ impl ReplyOptions {
             match code {
                 edns::NSID => read.nsid = !settings.nsid.is_empty(),
                 edns::COOKIE => cookie = cookie.or(Some(data)),
-                // RFC 7828 §3.3.1: over UDP it means nothing. What it says in a query is nothing either (§3.2.1).
+                // RFC 7828 §3.3.1: ignored over UDP. The value in a query is ignored too (§3.2.1).
                 edns::KEEPALIVE => read.keepalive = transport != Transport::Udp,
-                // RFC 7314 §2: a question has no data. What has some asks for nothing.
+                // RFC 7314 §2: the option is empty in a query. An option with data is ignored.
                 edns::EXPIRE => read.wants_expire |= data.is_empty(),
-                // RFC 7830 §6: without encryption it hides nothing.
+                // RFC 7830 §6: padding without encryption hides nothing.
                 edns::PADDING => read.padding = transport == Transport::Tls && settings.padding_block > 0,
-                // Answers are the same for every network: client subnet is left out of the response (RFC 7871 §7.2.1).
+                // Responses do not depend on the client's network, so the response has no client
+                // subnet option (RFC 7871 §7.2.1).
                 _ => {}
             }
         }
@@ -179,38 +186,39 @@ impl ReplyOptions {
         Ok(read)
     }
 
-    /// The same without padding, which depends on the message around it.
+    /// Returns these options without padding, which depends on the rest of the message.
     #[must_use]
     pub const fn without_padding(self) -> Self {
         Self { padding: false, ..self }
     }
 
-    /// Whether it is asked when the zone expires (RFC 7314).
+    /// Whether the client requests the expire time of the zone (RFC 7314).
     #[inline]
     #[must_use]
     pub const fn wants_expire(&self) -> bool {
         self.wants_expire
     }
 
-    /// The same with the seconds that are left to the zone, for a query that asks for them.
+    /// Returns these options with the EXPIRE value, if the query requests it. `seconds`: the time
+    /// until the zone expires.
     #[must_use]
     pub const fn with_expire(self, seconds: Option<u32>) -> Self {
         Self { expire: if self.wants_expire { seconds } else { None }, ..self }
     }
 
-    /// What the query's cookie says of its sender.
+    /// The status of the query's cookie.
     #[must_use]
     pub const fn cookie(&self) -> CookieStatus {
         self.cookie_status
     }
 
-    /// Whether nothing is to be added.
+    /// Whether the response has no options.
     #[inline]
     const fn is_none(&self) -> bool {
         !(self.nsid | self.keepalive | self.padding | self.cookie.is_some() | self.expire.is_some())
     }
 
-    /// Octets that the options take that must be there.
+    /// Returns the octets of the required options.
     #[inline]
     #[must_use]
     pub fn room(&self, settings: &ReplySettings) -> usize {
@@ -233,8 +241,9 @@ impl ReplyOptions {
         room
     }
 
-    /// Appends the options to a message that ends in an OPT record without options, and writes that record's length. `limit` is
-    /// what the message may have in all, and `behind` what follows OPT (TSIG).
+    /// Appends the options to a message that ends in an OPT record without options, and updates the
+    /// length of this record. `limit` is the maximum size of the whole message, and `behind` the
+    /// size of the data after OPT (TSIG), both in octets.
     #[inline]
     pub fn push(
         &self,
@@ -249,7 +258,7 @@ impl ReplyOptions {
         }
     }
 
-    /// `limit` is that of the message to OPT's end.
+    /// `limit` is the maximum size up to the end of OPT.
     fn push_some(
         &self,
         settings: &ReplySettings,
@@ -286,7 +295,7 @@ impl ReplyOptions {
     }
 }
 
-/// The error with its text where that fits, else without (RFC 8914 §3), else not at all.
+/// Appends the error with its text if there is room, else without text (RFC 8914 §3), else nothing.
 fn push_error(error: ExtendedError, limit: usize, out: &mut Vec<u8>) {
     let room = limit.saturating_sub(out.len());
     if room >= OPTION_HEADER + 2 + error.text.len() {
@@ -296,7 +305,8 @@ fn push_error(error: ExtendedError, limit: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Pads the message, with what is `behind` it, to a multiple of `block`, or to the limit where that comes first.
+/// Pads the message, including the `behind` octets after it, to a multiple of `block`, but at most
+/// to the limit.
 fn push_padding(block: u16, limit: usize, behind: usize, out: &mut Vec<u8>) {
     let bare = out.len() + OPTION_HEADER;
     let wanted = (bare + behind).next_multiple_of(usize::from(block)) - behind;

@@ -1,8 +1,9 @@
-//! What the server counts: by transport, type, response code, size and time, for the metrics.
+//! The counters of the server: messages by transport, type, response code, size and latency, for
+//! the metrics.
 //!
-//! Each handler has [`ThreadStatistics`] of its own. It alone writes them, so that counting takes plain loads and stores
-//! and no locked instruction; who reads them sees each number as it was a moment ago. [`Statistics::sum`] adds up all
-//! threads by transport.
+//! Each handler has its own [`ThreadStatistics`], and only this handler writes them. So counting
+//! needs only plain loads and stores, and no locked instruction. A reader may see values that are
+//! slightly old. [`Statistics::sum`] adds up the counters of all threads for each transport.
 
 mod cells;
 mod log_throttle;
@@ -20,7 +21,7 @@ use log_throttle::LogThrottle;
 use std::sync::{Arc, Mutex, PoisonError};
 use thread::Counters;
 
-/// What carries messages.
+/// The transport of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TransportKind {
     /// UDP.
@@ -32,7 +33,7 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
-    /// All of them, in the order in which [`StatisticsTotals::carriers`] has them.
+    /// All transports, in the order of [`StatisticsTotals::carriers`].
     pub const ALL: [Self; 3] = [Self::Udp, Self::Tcp, Self::Tls];
 
     /// The name in metrics.
@@ -55,14 +56,14 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Nothing counted yet.
+    /// Returns counters at zero.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Counters for one more thread that answers what `carrier` brings. They keep counting for the sums when the thread
-    /// has ended.
+    /// Returns counters for one more thread that answers messages over `carrier`. The sums still
+    /// include the counters after the thread has ended.
     #[must_use]
     pub fn thread(&self, carrier: TransportKind) -> ThreadStatistics {
         let counters = Arc::new(Counters::new(carrier));
@@ -71,18 +72,19 @@ impl Statistics {
         ThreadStatistics::new(counters, Arc::clone(&self.told))
     }
 
-    /// Tells in the log of a client whose responses are limited no longer; to be called every second.
+    /// Logs one network whose rate limiting has ended, if there is one. The caller calls this every
+    /// second.
     pub fn log_unlimited(&self) {
         self.told.log_unlimited(crate::clock::seconds_now());
     }
 
-    /// Transfers and NOTIFY, which are counted from any thread.
+    /// The counters of transfers and NOTIFY, which any thread may use.
     #[must_use]
     pub const fn transfers(&self) -> &TransferCounters {
         &self.transfers
     }
 
-    /// The numbers as they are now.
+    /// Returns the current totals.
     #[must_use]
     pub fn sum(&self) -> StatisticsTotals {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -1,4 +1,5 @@
-//! The end of a response, behind the records that answer: OPT (RFC 6891) and TSIG (RFC 8945); and responses that are a header alone.
+//! The end of a response after its records: OPT (RFC 6891) and TSIG (RFC 8945). Also responses that
+//! consist only of a header.
 
 use crate::extended_errors::ExtendedError;
 use crate::query::Query;
@@ -76,7 +77,8 @@ impl Trailer<'_> {
     }
 }
 
-/// Appends a header without any section: of a malformed message only the identifier and flags are repeated.
+/// Appends a header without sections. Of a malformed query, only the ID, the opcode and the RD flag
+/// are copied.
 pub fn push_bare(header: Header, rcode: Rcode, out: &mut Vec<u8>) {
     let copied = header.flags & (flags::OPCODE | flags::RD);
     // The upper bits of a response code are in OPT (RFC 6891 §6.1.3).

@@ -1,16 +1,19 @@
-//! Transaction signatures: TSIG (RFC 8945). Octets in, octets out; the time is passed in, in seconds since 1970.
+//! Transaction signatures: TSIG (RFC 8945). The functions work on octets. The caller passes the
+//! time, in seconds since 1970.
 //!
-//! A server verifies a request with [`TsigKeys::verify`] and signs what it answers with the [`ResponseSigner`] that comes of it. A client
-//! signs a request with [`sign_request`] and verifies the answers with the [`AnswerVerifier`] that comes of it. Answers of
-//! many messages (RFC 8945 §5.3.1) are signed message by message; of others' answers, up to 99 messages in a row need not be
-//! signed.
+//! A server verifies a request with [`TsigKeys::verify`], and signs the response with the
+//! [`ResponseSigner`] of the verified request. A client signs a request with [`sign_request`], and
+//! verifies the response with the [`AnswerVerifier`] that it returns. In a response of several
+//! messages (RFC 8945 §5.3.1), the server signs each message. A client accepts up to 99 unsigned
+//! messages in a row from other servers.
 //!
-//! RFC 8945 §5.2.3 would have a server keep the latest time signed of each key and refuse earlier ones. That is not done
-//! here, as it is not by other servers: requests of one key come by several ways and overtake each other.
+//! RFC 8945 §5.2.3 lets a server store the latest time signed of each key and reject earlier times.
+//! This server does not, like other servers: requests with one key arrive over several paths and
+//! overtake each other.
 //!
-//! The library `domain` is not used for TSIG and transfers: its TSIG needs `ring` beside aws-lc, and both work on messages that
-//! it builds itself, while the octets of a response or a transfer exist here already. NSD, Knot and BIND are the peers of
-//! the interoperation tests.
+//! The library `domain` is not used for TSIG and transfers. Its TSIG needs `ring` in addition to
+//! aws-lc. Both parts work on messages that `domain` builds itself, but here the octets of a
+//! response or transfer already exist. The interoperation tests use NSD, Knot and BIND.
 
 mod client;
 mod key;
@@ -23,7 +26,7 @@ pub use key::{TsigAlgorithm, TsigKey, TsigKeyError, TsigKeys};
 pub use server::{ResponseSigner, TsigError, TsigRejection, VerifiedRequest};
 pub use text::{KeyTextError, KeyTextFault, read_keys};
 
-/// Seconds that the clocks of both sides may differ (RFC 8945 §10 recommends 300).
+/// Permitted difference between the clocks of both sides, in seconds (RFC 8945 §10 recommends 300).
 pub const FUDGE: u16 = 300;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Prefixes of addresses.
+//! Address prefixes.
 
 use super::AccessError;
 use std::fmt;
@@ -12,7 +12,8 @@ pub struct Prefix {
     bits: u8,
 }
 
-/// The first address of a prefix, and a mask of the bits that all share: who is limited is looked up for each response.
+/// The first address of a prefix, and the mask of the shared bits. The mask is stored because
+/// limits check prefixes for each response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum First {
     V4 { address: u32, mask: u32 },
@@ -20,19 +21,21 @@ enum First {
 }
 
 impl Prefix {
-    /// The addresses that share the first `bits` of `address`; `None` where it has no such bits, or has others set.
+    /// Returns the prefix of the first `bits` of `address`. Returns `None` if `bits` exceeds the
+    /// width of the address, or if `address` has other bits set.
     #[must_use]
     pub fn new(address: IpAddr, bits: u8) -> Option<Self> {
         Self::around(address, bits).filter(|prefix| prefix.address() == address)
     }
 
-    /// The prefix of `address` alone.
+    /// Returns the prefix that contains only `address`.
     #[must_use]
     pub fn of_host(address: IpAddr) -> Option<Self> {
         Self::around(address, width_of(address))
     }
 
-    /// The prefix that `address` is in; `None` where it has not so many bits.
+    /// Returns the prefix of length `bits` that contains `address`; `None` if `bits` exceeds the
+    /// width of the address.
     #[must_use]
     pub fn around(address: IpAddr, bits: u8) -> Option<Self> {
         if bits > width_of(address) {
@@ -51,7 +54,7 @@ impl Prefix {
         Some(Self { first, bits })
     }
 
-    /// Its first address.
+    /// The first address of the prefix.
     #[must_use]
     pub const fn address(&self) -> IpAddr {
         match self.first {
@@ -60,7 +63,8 @@ impl Prefix {
         }
     }
 
-    /// Whether `address` is one of them. An IPv4 address in IPv6 form (RFC 4291 §2.5.5.2) is an IPv4 address.
+    /// Whether the prefix contains `address`. An IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2)
+    /// counts as an IPv4 address.
     #[inline]
     #[must_use]
     pub const fn contains(&self, address: IpAddr) -> bool {
@@ -71,7 +75,7 @@ impl Prefix {
         }
     }
 
-    /// Whether all addresses of `other` are among its own.
+    /// Whether this prefix contains all addresses of `other`.
     #[must_use]
     pub const fn covers(&self, other: &Self) -> bool {
         self.bits <= other.bits && self.contains(other.address())
@@ -123,7 +127,7 @@ mod tests {
             let prefix = Prefix::around(IpAddr::V6(Ipv6Addr::from_bits(a)), bits).unwrap();
             let other = Ipv6Addr::from_bits(b);
             let same = (0..bits).all(|bit| (a ^ b) >> (127 - bit) & 1 == 0);
-            // An address in IPv4 form is another family.
+            // An IPv4-mapped address belongs to the other family.
             prop_assert_eq!(prefix.contains(IpAddr::V6(other)), same && other.to_ipv4_mapped().is_none());
             prop_assert_eq!(prefix.to_string().parse::<Prefix>().unwrap(), prefix);
             let (bits, a, b) = (bits % 33, (a >> 96) as u32, (b >> 96) as u32);

@@ -1,4 +1,4 @@
-//! The other servers that a zone is shared with.
+//! The primaries and secondaries of a zone.
 
 use super::{AccessError, PORT, TLS_PORT, read_key_name};
 use nonesuch_proto::Name;
@@ -6,30 +6,30 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// How the certificate of a server that is spoken to over TLS is checked.
+/// How the certificate of a TLS server is verified.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TlsName {
-    /// Not at all: encrypted, and not authenticated (RFC 7858 §4.1).
+    /// Not verified: the connection is encrypted and not authenticated (RFC 7858 §4.1).
     Any,
-    /// It must be one of this name (RFC 8310 §8.1).
+    /// The certificate must be valid for this name (RFC 8310 §8.1).
     Named(String),
 }
 
-/// Another server, and how it is spoken to.
+/// Another server, and how to connect to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Remote {
     /// Address and port.
     pub address: SocketAddr,
-    /// The key that what is sent to it is signed with.
+    /// The TSIG key that signs messages to the server.
     pub key: Option<Name>,
-    /// TLS; `None` for plain UDP and TCP.
+    /// TLS settings; `None` for UDP and TCP without encryption.
     pub tls: Option<TlsName>,
-    /// The address to send from; the system's choice where there is none.
+    /// The source address; `None` lets the system choose.
     pub source: Option<IpAddr>,
 }
 
 impl Remote {
-    /// A server that is spoken to over plain UDP and TCP, unsigned.
+    /// Returns a server for unencrypted and unsigned UDP and TCP.
     #[must_use]
     pub const fn plain(address: SocketAddr) -> Self {
         Self { address, key: None, tls: None, source: None }
@@ -39,7 +39,8 @@ impl Remote {
 impl FromStr for Remote {
     type Err = AccessError;
 
-    /// An address with or without a port; behind it `key:NAME`, `tls` or `tls:HOSTNAME`, `source:ADDRESS`, in any order.
+    /// Reads an address with or without a port, followed by `key:NAME`, `tls` or `tls:HOSTNAME`,
+    /// and `source:ADDRESS` in any order.
     fn from_str(text: &str) -> Result<Self, AccessError> {
         let mut words = text.split_ascii_whitespace();
         let server = words.next().ok_or(AccessError::Empty)?;

@@ -1,8 +1,9 @@
-//! Frame Streams: what carries dnstap's messages. A data frame is its length in four octets and the data. A control frame
-//! follows a length of zero: its own length, its type, and fields.
+//! Frame Streams, the transport of dnstap messages. A data frame is its length in four octets,
+//! followed by the data. A control frame follows a length of zero: its own length, its type and its
+//! fields.
 //!
-//! Into a file they go in one direction: START, data, STOP. Over a socket the writer says READY first and waits for
-//! ACCEPT; at the end it says STOP and waits for FINISH.
+//! A file is unidirectional: START, data, STOP. On a socket, the writer sends READY first and waits
+//! for ACCEPT. At the end it sends STOP and waits for FINISH.
 
 use std::io::{self, Read, Write};
 
@@ -10,26 +11,26 @@ use std::io::{self, Read, Write};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Control {
-    /// The reader takes one of the content types that READY names.
+    /// The reader accepts one of the content types in READY.
     Accept = 1,
     /// Data follows.
     Start = 2,
     /// No more data follows.
     Stop = 3,
-    /// The writer asks for the reader's content types.
+    /// The writer requests the content types of the reader.
     Ready = 4,
-    /// The reader has seen STOP.
+    /// The reader has received STOP.
     Finish = 5,
 }
 
 /// The field of a control frame that holds a content type.
 const FIELD_CONTENT_TYPE: u32 = 1;
-/// Octets of a control frame at most, as other implementations have it.
+/// Maximum octets of a control frame, as in other implementations.
 const CONTROL_MAX: u32 = 512;
-/// Octets of a data frame at most: a message of each direction and what is said of them.
+/// Maximum octets of a data frame: a query, a response and their fields.
 const DATA_MAX: u32 = 1 << 18;
 
-/// Appends a control frame, with a content type where one is given.
+/// Appends a control frame, with a content type if one is given.
 pub(super) fn push_control(control: Control, content_type: Option<&[u8]>, out: &mut Vec<u8>) {
     let field = content_type.map_or(0, |octets| 8 + octets.len() as u32);
     for word in [0, 4 + field, control as u32] {
@@ -42,7 +43,7 @@ pub(super) fn push_control(control: Control, content_type: Option<&[u8]>, out: &
     }
 }
 
-/// Writes READY, waits for ACCEPT of this content type, writes START.
+/// Writes READY, waits for ACCEPT with this content type, and writes START.
 pub(super) fn open(stream: &mut (impl Read + Write), content_type: &[u8]) -> io::Result<()> {
     let mut out = Vec::new();
     push_control(Control::Ready, Some(content_type), &mut out);
@@ -51,7 +52,7 @@ pub(super) fn open(stream: &mut (impl Read + Write), content_type: &[u8]) -> io:
     if control != Control::Accept as u32 {
         return Err(io::Error::other("the reader did not answer READY with ACCEPT"));
     }
-    // A reader that names no type takes any.
+    // A reader that sends no content type accepts all.
     if !types.is_empty() && !types.iter().any(|accepted| accepted == content_type) {
         return Err(io::Error::other("the reader does not take dnstap"));
     }
@@ -71,7 +72,7 @@ pub(super) fn close(stream: &mut (impl Read + Write)) -> io::Result<()> {
     }
 }
 
-/// Reads a control frame: its type and its content types.
+/// Reads a control frame. Returns its type and its content types.
 fn read_control(stream: &mut impl Read) -> io::Result<(u32, Vec<Vec<u8>>)> {
     let malformed = || io::Error::new(io::ErrorKind::InvalidData, "the reader sent no control frame");
     let (escape, length) = (read_word(stream)?, read_word(stream)?);
@@ -105,7 +106,7 @@ fn take_word(octets: &mut &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(*word))
 }
 
-/// Appends a data frame whose `octets` octets `write` appends.
+/// Appends a data frame. `write` appends its `octets` octets.
 pub(super) fn push_data(octets: usize, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     debug_assert!(octets < DATA_MAX as usize);
     out.extend_from_slice(&(octets as u32).to_be_bytes());

@@ -1,8 +1,9 @@
-//! dnstap's messages as protocol buffers: the fields of `dnstap.proto` that an authoritative server fills, under their numbers.
+//! dnstap messages as protocol buffers: the fields of `dnstap.proto` that an authoritative server
+//! sets, with their numbers.
 
 use crate::statistics::TransportKind;
 
-/// The content type that Frame Streams announces for them.
+/// The content type in the control frames of Frame Streams.
 pub(super) const CONTENT_TYPE: &[u8] = b"protobuf:dnstap.Dnstap";
 
 /// `Dnstap.Type.MESSAGE`.
@@ -16,7 +17,7 @@ pub(super) const INET: u32 = 1;
 /// `SocketFamily.INET6`.
 pub(super) const INET6: u32 = 2;
 
-/// `Dnstap`: one frame. Enumerations are written as numbers, which is how they are encoded.
+/// `Dnstap`: one frame. Enumerations are declared as numbers, because their encoding is the same.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Dnstap {
     #[prost(bytes = "vec", optional, tag = "1")]
@@ -29,7 +30,7 @@ pub(super) struct Dnstap {
     pub(super) kind: u32,
 }
 
-/// `Message`: a query or a response, whence, whither and when.
+/// `Message`: a query or a response with its addresses, ports and times.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Message {
     #[prost(uint32, required, tag = "1")]
@@ -61,7 +62,7 @@ pub(super) struct Message {
 }
 
 impl Dnstap {
-    /// A frame without a message.
+    /// Returns a frame without a message.
     pub(super) fn new(identity: &[u8], version: &[u8]) -> Self {
         let given = |octets: &[u8]| (!octets.is_empty()).then(|| octets.to_vec());
         Self { identity: given(identity), version: given(version), message: None, kind: MESSAGE }

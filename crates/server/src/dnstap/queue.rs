@@ -1,4 +1,5 @@
-//! One thread's way to the tap: frames are encoded into a buffer of bounded size that the writer takes away.
+//! The queue between one thread and the dnstap writer. The thread encodes frames into a buffer of
+//! bounded size, which the writer takes.
 
 use super::frames::push_data;
 use super::message::{AUTH_QUERY, AUTH_RESPONSE, Dnstap, INET, INET6, Message, protocol};
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Whole frames, to be written.
+/// A buffer of complete frames.
 #[derive(Debug, Default)]
 pub(super) struct FrameBuffer {
     pub(super) octets: Vec<u8>,
@@ -24,22 +25,22 @@ impl FrameBuffer {
     }
 }
 
-/// What one thread and the writer share.
+/// The state that one thread shares with the writer.
 #[derive(Debug, Default)]
 pub(super) struct FrameQueue {
     frames: Mutex<FrameBuffer>,
-    /// Frames for which there was no room.
+    /// Number of frames dropped because the queue was full.
     pub(super) dropped: AtomicU64,
 }
 
 impl FrameQueue {
-    /// Takes what is there, and leaves the empty buffer in `frames` to be filled.
+    /// Takes the queued frames, and leaves the empty buffer from `frames` in the queue.
     pub(super) fn swap(&self, frames: &mut FrameBuffer) {
         mem::swap(&mut *self.frames.lock().unwrap_or_else(PoisonError::into_inner), frames);
     }
 }
 
-/// What is tapped, and how much of it may wait.
+/// The exported messages, and the maximum size of the queue.
 #[derive(Clone, Debug)]
 pub(super) struct QueueOptions {
     pub(super) queries: bool,
@@ -47,18 +48,19 @@ pub(super) struct QueueOptions {
     pub(super) queue_octets: usize,
 }
 
-/// One thread's tap. It never waits: where the writer does not keep up, frames are dropped and counted.
+/// Exports the messages of one thread. It never waits: if the writer is too slow, frames are
+/// dropped and counted.
 #[derive(Debug)]
 pub struct DnstapSender {
     lane: Arc<FrameQueue>,
     wanted: QueueOptions,
-    /// What every frame of this thread has.
+    /// The fields that are equal in all frames of this thread.
     frame: Dnstap,
-    /// The last message; its buffers are used again.
+    /// The last message. Its buffers are reused.
     message: Message,
-    /// Frames that the lane was not free for: the writer was swapping buffers just then.
+    /// Frames that are not in the queue yet, because the writer was swapping buffers.
     pending: FrameBuffer,
-    /// When the batch was received.
+    /// Time at which the batch was received, since 1970.
     begun: Duration,
 }
 
@@ -72,17 +74,18 @@ impl DnstapSender {
     ) -> Self {
         let mut message = Message { socket_protocol: Some(protocol(carrier)), ..Message::default() };
         message.response_port = Some(u32::from(local.port()));
-        // Of a socket for all addresses it is not known which of them was asked.
+        // For a socket with an unspecified address, the destination address of the query is
+        // unknown.
         message.response_address = (!local.ip().is_unspecified()).then(|| octets_of(local.ip()));
         Self { lane, wanted, frame, message, pending: FrameBuffer::default(), begun: Duration::ZERO }
     }
 
-    /// Begins a batch: what comes was received now.
+    /// Begins a batch. The following messages have the current time as time of receipt.
     pub fn begin(&mut self) {
         self.begun = now();
     }
 
-    /// Taps a query.
+    /// Exports a query.
     pub fn query(&mut self, sender: SocketAddr, message: &[u8]) {
         if self.wanted.queries {
             self.describe(AUTH_QUERY, sender);
@@ -94,7 +97,8 @@ impl DnstapSender {
         }
     }
 
-    /// Taps the response to `message`, which is in the frame only where queries have no frames of their own.
+    /// Exports the response to `message`. The frame contains the query only if queries are not
+    /// exported separately.
     pub fn response(&mut self, sender: SocketAddr, message: &[u8], response: &[u8]) {
         if self.wanted.responses {
             self.describe(AUTH_RESPONSE, sender);
@@ -107,7 +111,7 @@ impl DnstapSender {
         }
     }
 
-    /// Ends a batch: hands over what could not be handed over so far.
+    /// Ends a batch: moves the remaining frames to the queue.
     pub fn end(&mut self) {
         if self.pending.count > 0 {
             self.hand_over();
@@ -130,8 +134,8 @@ impl DnstapSender {
         message.query_time_nsec = Some(self.begun.subsec_nanos());
     }
 
-    /// Encodes the message as a frame. The lane is the writer's only while it swaps two buffers; this thread does not wait
-    /// even for that.
+    /// Encodes the message as a frame. The writer locks the queue only while it swaps two buffers,
+    /// and this thread does not wait even for that.
     fn push(&mut self) {
         self.frame.message = Some(mem::take(&mut self.message));
         let octets = self.frame.encoded_len();
@@ -139,7 +143,7 @@ impl DnstapSender {
             self.lane.dropped.fetch_add(1, Relaxed);
         } else {
             let frame = &self.frame;
-            // Encoding fails only where there is no room, and a vector grows.
+            // Encoding fails only if the output has no room, and a vector grows.
             push_data(octets, &mut self.pending.octets, |out| _ = frame.encode(out));
             self.pending.count += 1;
         }
@@ -165,7 +169,7 @@ impl Drop for DnstapSender {
     }
 }
 
-/// Puts `octets` into `field`, whose buffer is used again.
+/// Copies `octets` into `field`, and reuses its buffer.
 fn fill(field: &mut Option<Vec<u8>>, octets: Option<&[u8]>) {
     match octets {
         None => *field = None,
@@ -184,7 +188,7 @@ fn octets_of(address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// Since 1970; a clock before that is taken as 1970.
+/// Returns the time since 1970, or zero if the clock is before 1970.
 fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The thread that writes frames: takes the threads' buffers away, connects, connects again.
+//! The dnstap writer thread: takes the buffers of the threads, writes them, and reconnects.
 
 use super::frames::{self, Control, push_control};
 use super::message::CONTENT_TYPE;
@@ -15,16 +15,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// How often the threads' buffers are taken away.
+/// Interval in which the writer takes the buffers.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// How long a reader may take to accept a buffer, or to answer a control frame.
+/// Maximum time for a reader to accept a buffer, or to answer a control frame.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same when the tap ends.
+/// The same when the export ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
-/// Pauses between attempts to connect: doubled from the first to the last.
+/// Pauses between connection attempts: doubled from the first value to the last.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// Where frames are written.
+/// The open file or connection.
 enum Output {
     File(File),
     Socket(UnixStream),
@@ -58,10 +58,10 @@ pub(super) struct Writer {
     destination: Destination,
     shared: Arc<DnstapState>,
     output: Option<Output>,
-    /// When to connect again, and the pause after that.
+    /// Time of the next connection attempt, and the pause after it.
     retry_at: Instant,
     pause: Duration,
-    /// Empty, between two swaps.
+    /// Empty except between two swaps.
     frames: FrameBuffer,
 }
 
@@ -85,7 +85,7 @@ impl Writer {
 
     pub(super) fn run(mut self) {
         loop {
-            // Looked at before the buffers: what was queued before the end is written.
+            // Read `stop` before the buffers, so that frames queued before the stop are written.
             let stop = self.shared.stop.load(Relaxed);
             if self.shared.reopen.swap(false, Relaxed) && self.was_moved_away() {
                 self.close();
@@ -121,10 +121,10 @@ impl Writer {
         }
     }
 
-    /// Gives up what is open, and tries again after a pause.
+    /// Closes the output after an error, and schedules the next attempt.
     fn handle_error(&mut self, error: &io::Error) {
         self.shared.failures.fetch_add(1, Relaxed);
-        // Said once for each time that there was a reader.
+        // Log only the first failure after each successful connection.
         if self.output.take().is_some() || self.pause == RETRY.0 {
             let file = self.path().display();
             tracing::warn!(%file, %error, "dnstap is not written; it will be tried again");
@@ -139,7 +139,7 @@ impl Writer {
         }
     }
 
-    /// Whether the file that is written is not the one that has its name.
+    /// Whether the path no longer names the open file.
     fn was_moved_away(&self) -> bool {
         let Some(Output::File(file)) = &self.output else { return false };
         let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
@@ -184,7 +184,8 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Begins a file with START. Nothing that is there is written over: frames cannot be added behind STOP.
+/// Creates a file that begins with START. An existing file is never overwritten, because frames
+/// cannot follow STOP.
 fn begin_file(path: &Path) -> io::Result<File> {
     if let Ok(metadata) = fs::metadata(path)
         && metadata.is_file()
@@ -193,7 +194,7 @@ fn begin_file(path: &Path) -> io::Result<File> {
         let changed = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         fs::rename(path, free_name(path, changed))?;
     }
-    // What is tapped is not everybody's to read.
+    // Queries and responses are confidential, so other users must not read the file.
     let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o640).open(path)?;
     let mut start = Vec::new();
     push_control(Control::Start, Some(CONTENT_TYPE), &mut start);
@@ -201,7 +202,7 @@ fn begin_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// `PATH.SECONDS`, or the first of `PATH.SECONDS.1`, … that is free.
+/// Returns `PATH.SECONDS`, or the first of `PATH.SECONDS.1`, … that does not exist.
 fn free_name(path: &Path, seconds: u64) -> PathBuf {
     let named = |suffix: String| {
         let mut name = OsString::from(path);

@@ -1,49 +1,55 @@
-//! Token buckets for any number of keys in bounded memory, shared by all threads without a lock.
+//! Token buckets for any number of keys in bounded memory. All threads share them without a lock.
 //!
-//! A bucket is one word: a part of its key's hash, a count of refusals, and the time at which it is full again (the
-//! "theoretical arrival time" of the generic cell rate algorithm, ITU-T I.371). A bucket that is full needs no memory: its
-//! word can be given to another key. So a table holds all keys as long as it has room for those that took something in the
-//! last moment. Where eight such share a line, another key goes on with the fullest bucket of them: what all of a line take
-//! together stays bounded, and it is only hindered where all eight are empty.
+//! A bucket is one 64-bit word: a part of the hash of its key (the tag), a count of refusals, and
+//! the time at which the bucket is full again. This time is the "theoretical arrival time" of the
+//! generic cell rate algorithm (ITU-T I.371). A full bucket needs no memory, so another key can use
+//! its word. So the table serves all keys as long as it has room for the buckets that are not full.
+//! If all eight buckets of a line are in use, another key continues with the fullest of them. So
+//! the tokens taken from one line stay bounded, and a key is refused wrongly only if all eight
+//! buckets are empty.
 //!
-//! The hash is keyed at random: nobody can aim at another key's line.
+//! The hash has a random key, so a client cannot choose addresses or names that share a line with
+//! another key.
 
 use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Words that share a line of the processor's cache.
+/// Number of words in a cache line of the processor.
 const WAYS: usize = 8;
-/// Octets of a line.
+/// Bytes of a line.
 pub(super) const LINE_OCTETS: usize = 8 * WAYS;
-/// Bits of the time, microseconds: 12 days.
+/// Bits of the time in microseconds: a range of 12 days.
 const TIME_BITS: u32 = 40;
 const TIME: u64 = (1 << TIME_BITS) - 1;
 /// Bits of the count of refusals.
 const REFUSAL_BITS: u32 = 4;
-/// Above it stands what tells keys of one line apart: 20 bits.
+/// Position of the tag above time and count. The tag has 20 bits and distinguishes the keys of one
+/// line.
 const TAG_SHIFT: u32 = TIME_BITS + REFUSAL_BITS;
-/// No bucket needs longer to fill, microseconds: two seconds at most. A word that says more was written days ago.
+/// Upper bound for the time that a bucket needs to fill, in microseconds. Buckets with a rate need
+/// at most two seconds. A word with a longer time was written days ago.
 const FULL_WITHIN: u64 = 1 << 22;
-/// The highest rate, tokens a second.
+/// The highest rate, in tokens per second.
 const RATE_MOST: u32 = 1_000_000;
-/// How often a word is tried when other threads change it meanwhile.
+/// Number of attempts to change a word while other threads change it.
 const TRIES: usize = 16;
 
-/// How fast a bucket fills, and how much it holds.
+/// The rate at which a bucket fills, and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Meter {
-    /// Microseconds for a token.
+    /// Microseconds per token.
     period: u64,
-    /// Microseconds in which an empty bucket is full.
+    /// Microseconds in which an empty bucket becomes full.
     depth: u64,
     tokens: u32,
 }
 
 impl Meter {
-    /// `rate` tokens a second, and as many at once; `None` for a rate of 0, which limits nothing. The period is rounded up to
-    /// a microsecond: from 10,000 tokens a second on up to 1 % fewer come, from 100,000 on up to half, and never more than
-    /// a million.
+    /// `rate` tokens per second, with a capacity of `rate` tokens. Returns `None` for a rate of 0,
+    /// which sets no limit. The period is rounded up to a microsecond, so the real rate is lower:
+    /// by up to 1 % from 10,000 tokens per second on, and by up to half from 100,000 on. The
+    /// maximum is one million.
     pub(super) const fn per_second(rate: u32) -> Option<Self> {
         if rate == 0 {
             return None;
@@ -53,7 +59,8 @@ impl Meter {
         Some(Self { period, depth: period * rate as u64, tokens: rate })
     }
 
-    /// A token each microsecond, and `tokens` at once; at most [`FULL_WITHIN`].
+    /// One token per microsecond, with a capacity of `tokens`, which is limited to less than
+    /// [`FULL_WITHIN`].
     pub(super) const fn of_micros(tokens: u32) -> Self {
         let most = FULL_WITHIN as u32 - 1;
         let tokens = if tokens > most { most } else { tokens };
@@ -61,14 +68,14 @@ impl Meter {
     }
 }
 
-/// What came of taking tokens.
+/// The result of taking tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TakeResult {
-    /// They were there.
+    /// The bucket had enough tokens.
     Yes,
-    /// They were not. Of each `every` refusals one is marked.
+    /// The bucket had too few tokens. One of every `every` refusals is marked.
     No {
-        /// Whether it is this one.
+        /// Whether this refusal is marked.
         is_marked: bool,
     },
 }
@@ -89,36 +96,38 @@ impl fmt::Debug for Buckets {
 }
 
 impl Buckets {
-    /// At most `octets`, at least one line.
+    /// Returns a table of at most `octets` bytes, but at least one line.
     pub(super) fn new(octets: usize) -> Result<Self, getrandom::Error> {
         let mut key = [0; 16];
         getrandom::fill(&mut key)?;
         Ok(Self::with_key(octets, &key))
     }
 
-    /// The same, with a key for the hash of the keys of buckets.
+    /// As [`Buckets::new`], with a given key for the hash of the bucket keys.
     pub(super) fn with_key(octets: usize, key: &[u8; 16]) -> Self {
         let most = (octets / LINE_OCTETS).max(1);
-        // A power of two, so that a mask finds the line.
+        // A power of two, so that a mask selects the line.
         let lines = 1 << most.ilog2();
         Self { hasher: SipHasher13::new_with_key(key), lines: (0..lines).map(|_| Line::default()).collect() }
     }
 
-    /// Bytes of the table.
+    /// Size of the table in bytes.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.lines)
     }
 
-    /// How many buckets are not full at `now`, and the microseconds until the first of them is.
+    /// Returns the number of buckets that are not full at `now`, and the microseconds until the
+    /// first of them is full.
     pub(super) fn taken(&self, now: u64) -> (u64, u64) {
         let words = self.lines.iter().flat_map(|line| &line.0);
         let debts = words.map(|word| debt(word.load(Relaxed), now)).filter(|debt| *debt > 0);
         debts.fold((0, u64::MAX), |(count, least), debt| (count + 1, least.min(debt)))
     }
 
-    /// Takes `tokens` out of the bucket of `key` at `now`, microseconds from any start; more than it holds are as many as it
-    /// holds. Of each `every` refusals, 15 at most, one is marked; 0: none.
+    /// Takes `tokens` from the bucket of `key` at `now`, in microseconds from an arbitrary start. A
+    /// number above the capacity counts as the capacity. One of every `every` refusals is marked
+    /// (at most 15); 0 marks none.
     pub(super) fn take(&self, key: [u64; 2], now: u64, meter: Meter, tokens: u32, every: u8) -> TakeResult {
         let mut octets = [0; 16];
         octets[..8].copy_from_slice(&key[0].to_le_bytes());
@@ -146,13 +155,14 @@ impl Buckets {
                 return if is_there { TakeResult::Yes } else { TakeResult::No { is_marked: refusals == 0 } };
             }
         }
-        // Others take so much at this moment that it cannot be counted: it is a lot.
+        // Other threads change this word constantly, so the line is under heavy load. Count the
+        // tokens as refused.
         TakeResult::No { is_marked: false }
     }
 }
 
 impl Line {
-    /// The word with `tag`, or else that of the fullest bucket, and its value.
+    /// Returns the word with `tag`, or else the word of the fullest bucket, and its value.
     fn choose(&self, tag: u64, now: u64) -> (&AtomicU64, u64) {
         let found = self.0.each_ref().map(|word| word.load(Relaxed));
         let place = found.iter().position(|word| word >> TAG_SHIFT == tag);
@@ -161,7 +171,7 @@ impl Line {
     }
 }
 
-/// The place of the fullest bucket; of those that are full, the first.
+/// Returns the position of the fullest bucket; if several are full, the first of them.
 fn fullest(words: &[u64; WAYS], now: u64) -> usize {
     let (mut best, mut least) = (0, u64::MAX);
     for (place, word) in words.iter().enumerate() {
@@ -203,7 +213,8 @@ mod tests {
         let take = |now| table.take([1, 2], now, meter(5), 1, 0) == TakeResult::Yes;
         let count = |now| (0..20).filter(|_| take(now)).count();
         assert_eq!([count(0), count(0), count(199_999), count(200_000)], [5, 0, 0, 1]);
-        // It does not hold more after a long time, nor after one in which the clock's bits start anew.
+        // The capacity does not grow after a long time, nor after the bits of the clock wrap
+        // around.
         assert_eq!(count(60_000_000), 5);
         for days in [6, 7, 12, 13, 25, 26, 1000] {
             assert_eq!(count(60_000_000 + days * 86_400_000_000), 5, "{days}");
@@ -215,7 +226,7 @@ mod tests {
         let table = buckets(1);
         let take = |tokens| table.take([1, 2], 0, meter(20), tokens, 0) == TakeResult::Yes;
         assert_eq!([take(15), take(6), take(5), take(1)], [true, false, true, false]);
-        // More than a bucket holds is had when it is full.
+        // A number above the capacity is granted when the bucket is full.
         let table = buckets(1);
         let take = |now| table.take([1, 2], now, meter(20), 300, 0) == TakeResult::Yes;
         assert_eq!([take(0), take(999_999), take(1_000_000)], [true, false, true]);
@@ -278,13 +289,15 @@ mod tests {
         }
     }
 
-    /// Many more keys than the table has words, none of which takes more than it may: none is hindered.
+    /// There are many more keys than words in the table. No key takes more than its rate, and no
+    /// key is refused.
     #[test]
     fn keys_that_share_words_are_not_hindered() {
         let table = buckets(64);
         let (mut flood, mut quiet, mut asked) = (0, 0, 0);
         for ms in 0..2000u64 {
-            // 80,000 a second of 10,000 keys, 8 a second each: twenty keys for each word of the table.
+            // 80,000 per second from 10,000 keys, which is 8 per second and key: twenty keys for
+            // each word of the table.
             for turn in 0..80 {
                 let key = (ms * 80 + turn) % 10_000;
                 flood +=
@@ -300,8 +313,8 @@ mod tests {
     }
 
     proptest! {
-        /// In no window more is taken than the rate times its length and one bucket; and never less than is there, while the
-        /// line has room.
+        /// In every time window, a key gets at most its rate times the length of the window plus
+        /// one bucket. While the line has room, a key also gets no less.
         #[test]
         fn takes_are_those_of_a_model(
             rate in 1u32..2000,
@@ -336,7 +349,7 @@ mod tests {
             }
         }
 
-        /// However keys share lines, what a line gives is bounded by its words.
+        /// If many keys share one line, the tokens taken from the line are bounded by its words.
         #[test]
         fn one_line_gives_a_bounded_amount(seed: u64, rate in 1u32..50) {
             let table = buckets(1);

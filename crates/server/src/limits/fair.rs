@@ -1,67 +1,75 @@
-//! Equal shares of a worker's online share, by prefix, once clients want more of it than there is.
+//! Divides a worker's online share equally among prefixes when clients want more than the share.
 //!
-//! Virtual time runs as fast as the online share divided by the number of prefixes that are being served, as in generalized
-//! processor sharing (Parekh and Gallager, 1993). Each prefix has a bucket that fills with virtual time, so a prefix that wants
-//! less than an equal share gets all that it wants, and the others divide the rest equally.
+//! The scheme is generalized processor sharing (Parekh and Gallager, 1993). The speed of virtual
+//! time is the online share divided by the number of active prefixes. Each prefix has a bucket that
+//! fills with virtual time. A prefix that wants less than an equal part gets all that it wants, and
+//! the other prefixes divide the rest equally.
 //!
-//! Clients whose address is proven (TCP, TLS, a valid cookie) and all others are two classes, each with a table and a virtual time of
-//! its own. While both want more than they get, each class has half of the online share; what one of them leaves goes to the other.
-//! So datagrams with forged addresses, of however many prefixes, take no more than half, and no bucket of a proven prefix. A table
-//! has a fixed size; prefixes beyond it share buckets.
+//! There are two classes: clients with a proven address (TCP, TLS, a valid cookie), and all other
+//! clients. Each class has its own table and its own virtual time. While both classes want more
+//! than they get, each gets half of the online share. The time that one class does not use goes to
+//! the other. So datagrams with forged addresses get at most half of the share, however many
+//! prefixes they claim, and they never use a bucket of a proven prefix. A table has a fixed size;
+//! if it is full, prefixes share buckets.
 
 use super::ClientPrefixes;
 use super::buckets::{Buckets, Meter, TakeResult};
 use std::net::IpAddr;
 
-/// Bits of an address that make a prefix.
+/// Length of a prefix in bits.
 const IPV4_PREFIX: u8 = 24;
 const IPV6_PREFIX: u8 = 48;
-/// Bytes of the table of one class of one worker: 1,024 prefixes. The table is read as a whole each [`PERIOD`].
+/// Bytes of the table of one class of one worker: 1,024 prefixes. The whole table is read once in
+/// each [`PERIOD`].
 const TABLE_BYTES: usize = 8 << 10;
-/// Nanoseconds of work that all prefixes of a class together may want at once before each has to wait for its share.
+/// Burst of all prefixes of a class together, in nanoseconds of work. Beyond it, each prefix waits
+/// for its part of the share.
 const AT_ONCE: u64 = 5_000_000;
-/// How often time is divided among the prefixes, nanoseconds.
+/// Interval in which time is divided among the prefixes, in nanoseconds.
 const PERIOD: u64 = 1_000_000;
-/// Virtual time, nanoseconds, at which the table begins again: half of what its words tell apart. Later, words that were never
-/// written would look owed.
+/// Virtual time in nanoseconds at which the table is cleared: half of the range of a table word.
+/// Beyond it, words that were never written would count as debt.
 const RESTART_AT: u64 = (1 << 39) * 1000;
-/// How many prefixes may have been served in full while time is divided; the others are counted once more then.
+/// Maximum number of rounds in one division of time. After each round in which a bucket became
+/// full, the active prefixes are counted again.
 const ROUNDS: u32 = 8;
 
-/// The shares of one worker.
+/// The state of one worker.
 #[derive(Debug)]
 pub(super) struct FairShare {
     networks: ClientPrefixes,
-    /// Prefixes that datagrams claim, and proven ones.
+    /// Prefixes with an unproven address, then prefixes with a proven address.
     classes: [Class; 2],
-    /// Nanoseconds of work that were not divided yet.
+    /// Nanoseconds of work that are not divided yet.
     pending: u64,
-    /// When time was divided last, nanoseconds.
+    /// Time of the last division, in nanoseconds.
     divided: u64,
 }
 
-/// The prefixes that share a table and a virtual time.
+/// Prefixes that share a table and a virtual time.
 #[derive(Debug)]
 struct Class {
     key: [u8; 16],
-    /// Allocated for the first signature or proof: most workers never need it.
+    /// Allocated for the first signature or proof, because most workers never need it.
     buckets: Option<Buckets>,
-    /// Virtual time, nanoseconds.
+    /// Virtual time in nanoseconds.
     time: u64,
-    /// Prefixes that were being served when time was divided last.
+    /// Number of active prefixes at the last division.
     active: u64,
 }
 
 impl FairShare {
-    /// Shares of a worker that has served no client; `key` makes the places in the table unpredictable.
+    /// Returns the state of a worker that has served no client. `key` makes the positions in the
+    /// table unpredictable.
     pub(super) fn new(key: [u8; 16]) -> Self {
         let networks = ClientPrefixes::new(IPV4_PREFIX, IPV6_PREFIX);
         let class = || Class { key, buckets: None, time: 0, active: 1 };
         Self { networks, classes: [class(), class()], pending: 0, divided: 0 }
     }
 
-    /// Divides `credit` nanoseconds of work, with those that were not divided yet, among the prefixes that are being served:
-    /// those whose work the virtual time has not paid for. Waits until there are `enough`, and until [`PERIOD`] has passed.
+    /// Divides `credit` nanoseconds of work, plus the nanoseconds that are not divided yet, among
+    /// the active prefixes. A prefix is active while virtual time has not paid for its work. The
+    /// division waits until at least `enough` nanoseconds are pending and [`PERIOD`] has passed.
     #[inline]
     pub(super) fn divide(&mut self, now_ns: u64, credit: u64, enough: u64) {
         self.pending += credit;
@@ -75,14 +83,16 @@ impl FairShare {
         }
     }
 
-    /// Takes `cost` nanoseconds from the share of the client's prefix; `false` where it has used up its share.
+    /// Takes `cost` nanoseconds from the part of the client's prefix. Returns `false` if the prefix
+    /// has used up its part.
     pub(super) fn take(&mut self, client: IpAddr, is_proven: bool, cost: u64) -> bool {
         self.classes[usize::from(is_proven)].take(self.networks.number_of(client), cost)
     }
 }
 
 impl Class {
-    /// Divides `pending` nanoseconds among the prefixes that are being served; returns what they do not need.
+    /// Divides `pending` nanoseconds among the active prefixes, and returns the nanoseconds that
+    /// they do not need.
     fn divide(&mut self, mut pending: u64) -> u64 {
         if self.time >= RESTART_AT {
             (self.time, self.active, self.buckets) = (0, 1, None);

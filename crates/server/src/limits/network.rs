@@ -1,11 +1,12 @@
-//! The networks that clients are counted under, as people write them.
+//! The client networks that the server reports in log messages.
 
 use super::Limits;
 use crate::acl::Prefix;
 use std::net::IpAddr;
 
 impl Limits {
-    /// The network that `client` is counted under where responses are limited: its first address, and how many bits make it.
+    /// Returns the network that rate limiting counts `client` under, as its first address and
+    /// prefix length. Returns `None` if response rate limiting is off.
     #[must_use]
     pub fn network_of(&self, client: IpAddr) -> Option<(IpAddr, u8)> {
         let settings = self.settings.responses.as_ref()?;

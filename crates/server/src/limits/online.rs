@@ -1,77 +1,89 @@
-//! The online share: how much of a worker's time answers may take that are signed or proven online.
+//! The online share: the part of a worker's time for answers that are signed or proven online.
 //!
-//! A denial of a name that nobody asked for before costs a signature or a proof, a hundred times what any other answer costs.
-//! Without a bound a flood of such names takes the time of all other answers. The bound is a part of each worker's time. It is
-//! measured, not counted, so that it holds for every algorithm, and for a few operations at once, of which each takes more than
-//! one of many. It covers all the additional time of such answers: making them, building them again, sending them apart. Signatures
+//! A denial of a new name costs a signature or a proof, which is a hundred times the cost of any
+//! other answer. Without a limit, a flood of such names would take the time of all other answers.
+//! The limit is a percentage of each worker's time. The worker measures time instead of counting
+//! operations, so the limit holds for every algorithm and batch size: a single operation takes
+//! longer than an operation in a large batch. The limit covers all additional time of such answers:
+//! generating the signatures, building the answers again, and sending them separately. Signatures
 //! from the cache cost nothing and are not limited.
 //!
-//! No client has a limit of its own until the share is spent. From then on, and until clients want less than the share again,
-//! each prefix has an equal share of it (`fair`).
+//! While the share is not spent, no single client is limited. From the moment it is spent, and
+//! until clients want less than the share again, each prefix gets an equal part of it (`fair`).
 //!
-//! Of a worker with time to spare the part is as much as all else leaves, up to a limit. Of one that has none it is a small
-//! one, so that answers that are ready go before. What is to spare is judged by all that is not online work, and only while some time
-//! is left: otherwise such work would take the time from others once, and keep it.
+//! On a worker with spare time, online work may use the time that other work leaves, up to an upper
+//! limit. On a worker without spare time, it may use only a small percentage, so that answers from
+//! ready data have precedence. The spare time is computed from all work except online work, and
+//! only while some time is left. Otherwise online work could displace other work once and then keep
+//! the time.
 
 use super::fair::FairShare;
 use super::settings::OnlineSettings;
 use nix::time::{ClockId, clock_gettime};
 use std::net::IpAddr;
 
-/// What a worker may spend at once beyond its part, nanoseconds: answers that are ready wait for no longer.
+/// Maximum burst of online work beyond its percentage, in nanoseconds. Answers from ready data wait
+/// no longer than this.
 const AT_ONCE: i64 = 10_000_000;
-/// Operations that a worker without time saves for, as far as [`AT_ONCE`] allows: made at once they share lanes and inversions, and each
-/// costs a fraction of one made alone. More would make others wait for long, which looks like a lack of time.
+/// Number of operations for which a worker without spare time saves, as far as [`AT_ONCE`] allows.
+/// Operations of one batch share vector lanes and inversions, so each costs a fraction of a single
+/// operation. A higher number would delay other answers, which then looks like a lack of time.
 const WORTHWHILE: i64 = 8;
-/// How often it is looked how busy the worker is, nanoseconds.
+/// Interval in which the load of the worker is measured, in nanoseconds.
 const WINDOW: u64 = 10_000_000;
-/// Windows that are looked back at: only what each of them left is to spare. Clients that wait for their answers pause now and then
-/// without having less to ask.
+/// Number of past windows that count. The spare time is the minimum over these windows, because
+/// clients that wait for their answers pause now and then and still have queries to send.
 const WINDOWS: usize = 8;
-/// Percent of its time that a worker is to keep free: with none left, those who wait for their answers would ask less, which
-/// looks like time to spare.
+/// Percent of its time that a worker keeps free. With no time left, clients that wait for their
+/// answers would send fewer queries, which looks like spare time.
 const KEPT_FREE: i64 = 10;
-/// Guess at one operation before any was measured, nanoseconds.
+/// Estimated time of one operation before the first measurement, in nanoseconds.
 const FIRST_GUESS: i64 = 50_000;
 
-/// The fraction of the share (1 in this many) that is kept back while it is divided among prefixes, until half of [`AT_ONCE`] is saved: a prefix
-/// that has not used up its share then finds time, whenever it asks.
+/// While the balance is below half of [`AT_ONCE`], one part in `KEPT_BACK` of the credit is not
+/// divided among the prefixes. So a prefix that has not used up its part finds time whenever it
+/// sends a query.
 const KEPT_BACK: i64 = 4;
 
-/// The part of one worker's time; each thread has its own.
+/// The online share of one worker. Each thread has its own.
 #[derive(Debug)]
 pub struct WorkerShare {
     percent: i64,
     busy_percent: i64,
-    /// Percent of each of the last windows in which the thread did anything else, or 100 where nothing of it was left; the oldest
-    /// stands at `oldest`.
+    /// Percentage of each of the last windows that the thread spent on other work, or 100 if no
+    /// time was left in the window. The oldest window is at index `oldest`.
     others: [i64; WINDOWS],
     oldest: usize,
-    /// When the last window ended, and the thread's time on a processor then, nanoseconds.
+    /// End of the last window, and the processor time of the thread at that moment, both in
+    /// nanoseconds.
     window: Option<(u64, u64)>,
-    /// Nanoseconds that went to online work since.
+    /// Nanoseconds of online work in the current window.
     spent: i64,
-    /// Nanoseconds that may be spent; below zero after a batch that took longer than it should.
+    /// Nanoseconds that online work may use. Below zero after a batch that took longer than
+    /// expected.
     balance: i64,
-    /// All was spent, and there is not enough yet for [`WORTHWHILE`] operations.
+    /// The balance was spent, and there is not enough yet for [`WORTHWHILE`] operations.
     is_saving: bool,
-    /// All was spent, and answers were refused in the last [`WINDOWS`] windows: each prefix has an equal share.
+    /// The balance was spent, and answers were refused in the last [`WINDOWS`] windows: each prefix
+    /// gets an equal part.
     is_divided: bool,
-    /// Whether an answer was refused in this window, and windows since the last in which one was.
+    /// Whether an answer was refused in this window, and the number of windows since the last
+    /// refusal.
     has_refused: bool,
     calm: usize,
     pub(super) fair: FairShare,
-    /// Nanoseconds of `balance` that operations on the list are expected to take.
+    /// Nanoseconds of `balance` reserved for the operations of this batch.
     reserved: i64,
-    /// Operations on the list that were charged.
+    /// Number of operations of this batch that are charged to the balance.
     charged: usize,
-    /// Nanoseconds of one operation, as measured.
+    /// Measured nanoseconds per operation.
     each: i64,
     last: Option<u64>,
 }
 
 impl WorkerShare {
-    /// The part of a worker that has spent nothing. `key` makes the places of prefixes in its table unpredictable.
+    /// Returns the share of a worker that has done no online work yet. `key` makes the positions of
+    /// prefixes in its table unpredictable.
     #[must_use]
     pub fn new(settings: &OnlineSettings, key: [u8; 16]) -> Self {
         Self {
@@ -94,8 +106,9 @@ impl WorkerShare {
         }
     }
 
-    /// Begins a batch at `now_ns`, nanoseconds from any start. `is_behind`: more messages wait than a batch has. `busy` returns
-    /// the processor time of the thread, nanoseconds; it is called once for each window.
+    /// Begins a batch at `now_ns`, in nanoseconds from an arbitrary start. `is_behind`: more
+    /// messages are waiting than a batch holds. `busy` returns the processor time of the thread in
+    /// nanoseconds; it is called once for each window.
     #[inline]
     pub fn begin(&mut self, now_ns: u64, is_behind: bool, busy: impl FnOnce() -> Option<u64>) {
         let busy_ns = if self.is_window_over(now_ns) { busy() } else { None };
@@ -109,14 +122,15 @@ impl WorkerShare {
         }
     }
 
-    /// Begins a batch; `busy_ns`: what the thread has had of a processor, where it was looked at.
+    /// Begins a batch. `busy_ns` is the processor time of the thread, if it was measured.
     pub(super) fn begin_at(&mut self, now_ns: u64, is_behind: bool, busy_ns: Option<u64>) {
         self.settle(0);
         if let Some(busy_ns) = busy_ns {
             self.look(now_ns, busy_ns);
         }
         let elapsed = self.last.map_or(0, |last| now_ns.saturating_sub(last));
-        // The balance is full long before: so nothing overflows.
+        // The balance is full after much less than a second, so this limit only prevents an
+        // overflow.
         let elapsed = i64::try_from(elapsed).unwrap_or(i64::MAX).min(1_000_000_000);
         let percent = if is_behind { self.busy_percent } else { self.percent_at_present() };
         let credit = elapsed * percent / 100;
@@ -129,7 +143,7 @@ impl WorkerShare {
         self.last = Some(now_ns);
     }
 
-    /// What all else leaves of the thread's time, within the two limits.
+    /// Percentage of the thread's time that other work leaves, within the two configured limits.
     fn percent_at_present(&self) -> i64 {
         let others = self.others.iter().copied().fold(0, i64::max);
         (100 - KEPT_FREE - others).max(self.busy_percent).min(self.percent)
@@ -145,15 +159,15 @@ impl WorkerShare {
             let busy = busy_ns.saturating_sub(busy_then);
             let percent =
                 |ns: u64| i64::try_from(ns.min(elapsed).saturating_mul(100) / elapsed).unwrap_or(100);
-            // With no time left nobody knows how much others would have taken.
+            // If no time is left, the demand of other work is unknown.
             let is_full = 100 - percent(busy) < KEPT_FREE / 2;
             self.others[self.oldest] = if is_full { 100 } else { percent(busy.saturating_sub(spent)) };
             self.oldest = (self.oldest + 1) % WINDOWS;
         }
     }
 
-    /// Whether `operations` may be made for the client in this batch. An answer that needs more than there is may be made: the
-    /// next ones wait then.
+    /// Whether this batch may contain `operations` for the client. An answer that needs more than
+    /// the balance is admitted, and the following answers wait.
     pub(super) fn admit(&mut self, client: IpAddr, is_proven: bool, operations: usize) -> bool {
         if self.is_saving {
             self.has_refused = true;
@@ -179,13 +193,14 @@ impl WorkerShare {
         }
     }
 
-    /// What was on the list, all `operations` of it, has been made, and the answers have been sent, in `ns` nanoseconds. Those of
-    /// exempt clients are not charged.
+    /// Reports that all `operations` of the batch are finished and the answers are sent, after `ns`
+    /// nanoseconds. The operations of exempt clients are not charged.
     pub fn spent(&mut self, ns: u64, operations: usize) {
         let ns = i64::try_from(ns).unwrap_or(i64::MAX).min(1_000_000_000_000);
         let Some(count) = i64::try_from(operations).ok().filter(|count| *count > 0) else { return };
         let charged = i64::try_from(self.charged).unwrap_or(i64::MAX).min(count);
-        // An average over some batches: the first operations of a batch cost more than the others.
+        // An average over several batches, because the first operations of a batch cost more than
+        // the others.
         self.each = (self.each * 7 + ns / count) / 8;
         let part = i128::from(ns) * i128::from(charged) / i128::from(count);
         let part = i64::try_from(part).unwrap_or(i64::MAX);
@@ -193,7 +208,7 @@ impl WorkerShare {
         self.settle(part);
     }
 
-    /// Replaces what was reserved by what was spent.
+    /// Replaces the reserved time by the time spent.
     const fn settle(&mut self, spent: i64) {
         self.balance = (self.balance + self.reserved).saturating_sub(spent);
         (self.reserved, self.charged) = (0, 0);
@@ -201,7 +216,8 @@ impl WorkerShare {
     }
 }
 
-/// What this thread has had of a processor, nanoseconds, where the system tells.
+/// Returns the processor time of this thread in nanoseconds, or `None` if the system does not
+/// report it.
 pub fn thread_time() -> Option<u64> {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok()?;
     let (seconds, ns) = (u64::try_from(time.tv_sec()).ok()?, u64::try_from(time.tv_nsec()).ok()?);
@@ -216,7 +232,8 @@ mod tests {
         WorkerShare::new(&OnlineSettings::default(), [7; 16])
     }
 
-    /// How many answers of `wanted` may be made, for as many of these prefixes in turn.
+    /// Returns how many of `wanted` answers are admitted. The clients are in `prefixes` prefixes,
+    /// in turn.
     fn admit(share: &mut WorkerShare, prefixes: u8, wanted: usize) -> usize {
         let clients = (0..prefixes).cycle().map(|number| IpAddr::from([192, 0, number, 1]));
         clients.take(wanted).filter(|client| share.admit(*client, false, 1)).count()
@@ -235,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_worker_with_time_to_spare_may_make_more() {
-        // Percent of its time that goes to other work, and what of 100 ms may be spent.
+        // Percentage of other work, and the percentage of 100 ms that online work may use.
         for (others, expected) in [(100, 8), (90, 8), (80, 10), (60, 30), (40, 50), (0, 50)] {
             let mut share = share();
             share.begin_at(0, false, Some(0));
@@ -260,8 +277,10 @@ mod tests {
         }
     }
 
-    /// A worker for two seconds, in batches: what all else takes of each, in nanoseconds, from when on the next batch is there,
-    /// and how many answers to be made come with it, of 50 µs each. Returns percent of the time for the one and the other.
+    /// Simulates a worker for two seconds, in batches. `batch` returns the nanoseconds of other
+    /// work in the batch, the time at which the next batch is available, and the number of answers
+    /// to generate, at 50 µs each. Returns the percentages of time for other work and for online
+    /// work.
     fn simulate(mut batch: impl FnMut(u64) -> (u64, u64, usize)) -> (u64, u64) {
         let mut share = share();
         let (mut now, mut busy, mut others, mut made) = (0, 0, 0, 0);
@@ -280,10 +299,10 @@ mod tests {
 
     #[test]
     fn what_clients_without_end_want_made_takes_little_from_others() {
-        // Others ask as fast as they are answered: there is no time to spare.
+        // Other clients send a query as soon as they have an answer: there is no spare time.
         let (others, made) = simulate(|_| (300_000, 0, 8));
         assert!(others >= 91 && made <= 8, "{others} {made}");
-        // And where they pause for 4 ms of each 30.
+        // The same with a pause of 4 ms in every 30 ms.
         let pauses = |now: u64| {
             if now % 30_000_000 < 26_000_000 { 0 } else { now / 30_000_000 * 30_000_000 + 30_000_000 }
         };
@@ -293,9 +312,10 @@ mod tests {
 
     #[test]
     fn a_worker_that_others_leave_time_makes_as_much_as_that() {
-        // Percent of each millisecond that others want, and what is made then.
+        // Percentage of each millisecond that other work wants, and the expected percentage of
+        // online work.
         for (wanted, expected) in [(0, 48..=51), (30, 48..=51), (50, 37..=41), (70, 18..=21), (95, 4..=9)] {
-            // What came while the batch before was made is there too.
+            // Includes the queries that arrived during the online work of the previous batch.
             let mut taken = 0;
             let (others, made) = simulate(|now| {
                 let next = now + 1_000_000;
@@ -303,7 +323,7 @@ mod tests {
                 (came * wanted / 100, next, 20)
             });
             assert!(expected.contains(&made), "{wanted}: {made}");
-            // With what the busy share takes, 95 percent are more than there is.
+            // Together with the busy share, 95 percent are more than the available time.
             assert!(others + 2 >= wanted.min(92), "{wanted}: {others}");
         }
     }
@@ -318,7 +338,7 @@ mod tests {
             let operations = admit(&mut share, 4, 64);
             let cost = if operations > 0 { 40_000 + 10_000 * operations as u64 } else { 0 };
             share.spent(cost, operations);
-            // The first batches spend the balance that the worker begins with.
+            // The first batches spend the initial balance.
             batches.extend((operations > 0 && now > 100_000_000).then_some(operations));
             now += 200_000 + cost;
         }
@@ -328,7 +348,7 @@ mod tests {
 
     #[test]
     fn time_that_others_want_again_is_theirs() {
-        // Nobody else for a second, then as fast as they are answered.
+        // No other work for one second, then other work without a pause.
         let (mut made_late, mut begun) = (0, 0);
         let (others, _) = simulate(|now| {
             if now < 1_000_000_000 {
@@ -339,7 +359,8 @@ mod tests {
             (300_000, 0, 8)
         });
         assert!(begun > 0 && made_late > 1_900_000_000);
-        // 50 of 100 percent of both seconds, less an eighth of a second at most until the windows tell.
+        // 50 of 100 percent over both seconds, less at most an eighth of a second until the windows
+        // show the load.
         assert!(others >= 43, "{others}");
     }
 }

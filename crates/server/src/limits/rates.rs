@@ -1,34 +1,37 @@
-//! Response rate limiting: how often one client is told the same over UDP, where its address may be forged.
+//! Response rate limiting: limits similar UDP responses to one client, because its address may be
+//! forged.
 //!
-//! A client is a prefix of addresses, since whoever is flooded shares its network with others. What it is told is counted
-//! for each class of responses and what they are imputed to, so that a resolver with many different questions is not limited
-//! where a flood with one question is; and names without end below one name count as that one (the imputed name). A second
-//! limit holds for all that one client is told.
+//! A client is a prefix of addresses, because a flooded host shares its network with others.
+//! Responses are counted for each client, category and imputed name. So a resolver with many
+//! different queries is not limited, while a flood of one query is. An unlimited number of names
+//! below one name counts as that name (the imputed name). A second limit applies to all responses
+//! to one client.
 
 use super::ClientPrefixes;
 use super::buckets::{Buckets, Meter, TakeResult};
 use super::settings::{LimitError, RateSettings};
 use std::net::IpAddr;
 
-/// What a response says, and the name that it is imputed to.
+/// The category of a response, and the name that it is counted under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseCategory {
-    /// An answer; the name that owns it: of a wildcard's answers the wildcard.
+    /// A positive answer; counted under the owner name, or the wildcard if the answer comes from
+    /// one.
     Positive = 0,
-    /// The type is denied; the name that lacks it, or the wildcard.
+    /// NODATA; counted under the name without the type, or the wildcard.
     Nodata = 1,
-    /// The name is denied; the zone's apex.
+    /// NXDOMAIN; counted under the apex of the zone.
     Nxdomain = 2,
-    /// A referral; the zone cut.
+    /// A referral; counted under the zone cut.
     Referral = 3,
-    /// Any other response code; nothing.
+    /// Any other response code; counted under no name.
     Error = 4,
 }
 
-/// Stands where a class stands in keys of all responses together.
+/// Replaces the category in the bucket keys of the limit for all responses.
 const ALL: u64 = 5;
 
-/// The rates, for all threads.
+/// The rates, shared by all threads.
 #[derive(Debug)]
 pub struct Rates {
     buckets: Buckets,
@@ -51,7 +54,7 @@ impl Rates {
         })
     }
 
-    /// Counts a response; a refusal is marked where the response is to be truncated instead of dropped.
+    /// Counts a response. If the refusal is marked, the response is truncated instead of dropped.
     pub(super) fn admit(
         &self,
         now_ms: u64,
@@ -62,7 +65,7 @@ impl Rates {
         let client = self.networks.number_of(client);
         let now = now_ms.wrapping_mul(1000);
         let take = |meter, class: u64, name: u64| {
-            // The class is kept out of the way of the names' hashes.
+            // The rotation separates the category from the hash of the name.
             let what = name.rotate_left(8) ^ class;
             self.buckets.take([client, what], now, meter, 1, self.slip)
         };

@@ -1,28 +1,29 @@
-//! The settings of limits.
+//! Settings of the limits, with their ranges and defaults.
 
 use crate::acl::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
-/// Rates that can be set, a second; 0 sets no limit.
+/// Range of the rates, in responses per second; 0 sets no limit.
 pub const RATES: RangeInclusive<u32> = 0..=1_000_000;
-/// Percent of a worker's time.
+/// Range of the online shares, in percent of a worker's time.
 pub const SHARES: RangeInclusive<u8> = 1..=100;
-/// Octets of a table of buckets.
+/// Range of the size of a table of buckets, in bytes.
 pub const TABLE_OCTETS: RangeInclusive<u64> = 4096..=1 << 30;
-/// Marks of refusals are counted in four bits.
+/// Range of `slip`. The upper bound is 15 because four bits count the refusals.
 pub const SLIPS: RangeInclusive<u8> = 0..=15;
 
 /// All limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitSettings {
-    /// Rates of responses over UDP; `None`, the default: they are not limited.
+    /// Rates of UDP responses. `None`, the default, sets no limit.
     pub responses: Option<RateSettings>,
-    /// The bounds of online work.
+    /// The limits of online work.
     pub online: OnlineSettings,
-    /// Clients that nothing is limited for. By default loopback: packets from the network cannot come from there.
+    /// Clients that are exempt from all limits. The default is the loopback prefixes, because
+    /// packets from the network cannot have such a source address.
     pub exempt: Vec<Prefix>,
-    /// Whether clients with cookies are asked for a valid one.
+    /// Whether the server requests a valid cookie from clients that support cookies.
     pub require_cookie: RequireCookie,
 }
 
@@ -38,7 +39,8 @@ impl Default for LimitSettings {
 }
 
 impl Prefix {
-    /// What packets from the network cannot come from: `127.0.0.0/8` and `::1`.
+    /// Returns the prefixes that packets from the network cannot have as source: `127.0.0.0/8` and
+    /// `::1`.
     #[must_use]
     pub fn loopback() -> Vec<Self> {
         let all = [(IpAddr::from(Ipv4Addr::new(127, 0, 0, 0)), 8), (IpAddr::from(Ipv6Addr::LOCALHOST), 128)];
@@ -46,63 +48,67 @@ impl Prefix {
     }
 }
 
-/// When a client that sends a cookie, but no valid one of ours, gets BADCOOKIE (RFC 7873 §5.2.3).
+/// When the server sends BADCOOKIE to a client whose cookie has no valid server cookie (RFC 7873
+/// §5.2.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequireCookie {
-    /// Never: it is treated as one without cookies.
+    /// Never: the server treats the client as a client without cookies.
     Never,
-    /// When its response is limited: in place of a truncated one.
+    /// When the response is rate limited: BADCOOKIE replaces the truncated response.
     #[default]
     WhenLimited,
 }
 
-/// What a client gets over UDP whose answer may not be made.
+/// The response over UDP when a client exceeds the online share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OverBudgetAction {
-    /// TC: it comes back over TCP, where its address is proven and its share is counted apart.
+    /// TC: the client retries over TCP, where its address is proven and its online work is
+    /// accounted separately.
     #[default]
     Truncate,
-    /// REFUSED: it asks another server.
+    /// REFUSED: the client queries another server.
     Refuse,
 }
 
-/// Responses over UDP for each client and name, a second; 0 sets no limit.
+/// Rates of UDP responses for each client and name, per second; 0 sets no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateSettings {
-    /// Answers.
+    /// Positive answers.
     pub positive: u32,
-    /// Denials of a type.
+    /// NODATA responses.
     pub nodata: u32,
-    /// Denials of names, all of a zone together.
+    /// NXDOMAIN responses, counted together for the whole zone.
     pub nxdomain: u32,
     /// Referrals.
     pub referral: u32,
-    /// REFUSED, SERVFAIL, FORMERR and their like.
+    /// Responses with REFUSED, SERVFAIL, FORMERR and other error codes.
     pub error: u32,
     /// All responses to one client together.
     pub all: u32,
-    /// Each so manieth response over the rate is truncated instead of dropped; 0: none, 1: each.
+    /// Every `slip`-th response above the rate is truncated instead of dropped; 0: none, 1: all.
     pub slip: u8,
-    /// Bits of an IPv4 address that make a client.
+    /// Prefix length in bits that makes IPv4 addresses one client.
     pub ipv4_prefix: u8,
-    /// Bits of an IPv6 address that make a client, 64 at most.
+    /// Prefix length in bits that makes IPv6 addresses one client, at most 64.
     pub ipv6_prefix: u8,
-    /// Octets of the table of clients and names.
+    /// Bytes of the table of clients and names.
     pub table_octets: usize,
 }
 
 impl Default for RateSettings {
-    /// The strict form: what `responses-per-second = 200` enables.
+    /// The rates that `responses-per-second = 200` enables.
     fn default() -> Self {
         Self { all: Self::CLIENT_RATE, ..Self::of(200) }
     }
 }
 
 impl RateSettings {
-    /// Responses a second to one client of all kinds together, where responses of one kind are limited and this rate is not set.
+    /// Rate of all responses to one client together, per second. It applies if the responses of one
+    /// category are limited and this rate is not set.
     pub const CLIENT_RATE: u32 = 2000;
 
-    /// One rate for each class of responses, and none for all together.
+    /// Returns the same rate for each category of responses, and no limit for all responses
+    /// together.
     #[must_use]
     pub const fn of(rate: u32) -> Self {
         Self {
@@ -115,20 +121,23 @@ impl RateSettings {
             slip: 2,
             ipv4_prefix: 24,
             ipv6_prefix: 56,
-            // A million buckets: those that took something in the last 5 ms when a client's rate is 200 a second.
+            // One million buckets. At a client rate of 200 per second, a bucket is in use for 5 ms
+            // after one response.
             table_octets: 8 << 20,
         }
     }
 }
 
-/// The bounds of signatures and proofs that are made online.
+/// The limits of signatures and proofs that are generated online.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnlineSettings {
-    /// Percent of each worker's time for all clients together; once it is spent, each prefix has an equal share of it.
+    /// Percent of each worker's time for the online work of all clients together. When it is spent,
+    /// each prefix gets an equal part.
     pub share: u8,
-    /// The same of a worker that has no time left; of one that has, what all else leaves, up to `share`.
+    /// The same percentage for a worker without spare time. A worker with spare time uses the spare
+    /// time, at least `busy_share` and at most `share`.
     pub busy_share: u8,
-    /// What a client gets over UDP whose answer may not be made.
+    /// The response over UDP when a client exceeds the online share.
     pub over_budget_action: OverBudgetAction,
 }
 
@@ -138,23 +147,23 @@ impl Default for OnlineSettings {
     }
 }
 
-/// What is wrong with settings. Keys are those of the configuration.
+/// An invalid setting. The keys in the messages are those of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// A value out of its range.
+    /// A value is out of its range.
     #[error("{key} is {found}: {least} to {most}")]
     Range {
-        /// The key.
+        /// The configuration key.
         key: &'static str,
-        /// The value.
+        /// The value in the configuration.
         found: u64,
-        /// The lowest.
+        /// The lowest valid value.
         least: u64,
-        /// The highest.
+        /// The highest valid value.
         most: u64,
     },
-    /// Tables are keyed at random.
+    /// The system provides no random octets for the hash keys of the tables.
     #[error("the system has no random octets: {0}")]
     Random(getrandom::Error),
 }
@@ -166,10 +175,10 @@ impl From<getrandom::Error> for LimitError {
 }
 
 impl LimitSettings {
-    /// Whether all values are in their ranges.
+    /// Checks that all values are in their ranges.
     ///
     /// # Errors
-    /// The first that is not.
+    /// Returns the first value that is out of its range.
     pub fn check(&self) -> Result<(), LimitError> {
         self.responses.as_ref().map_or(Ok(()), RateSettings::check)?;
         self.online.check()
@@ -177,10 +186,10 @@ impl LimitSettings {
 }
 
 impl RateSettings {
-    /// Whether all values are in their ranges.
+    /// Checks that all values are in their ranges.
     ///
     /// # Errors
-    /// The first that is not.
+    /// Returns the first value that is out of its range.
     pub fn check(&self) -> Result<(), LimitError> {
         for rate in [self.positive, self.nodata, self.nxdomain, self.referral, self.error] {
             check("responses-per-second", rate, RATES)?;
@@ -194,10 +203,10 @@ impl RateSettings {
 }
 
 impl OnlineSettings {
-    /// Whether all values are in their ranges.
+    /// Checks that all values are in their ranges.
     ///
     /// # Errors
-    /// The first that is not.
+    /// Returns the first value that is out of its range.
     pub fn check(&self) -> Result<(), LimitError> {
         check("online-share", self.share, SHARES)?;
         check("online-busy-share", self.busy_share, *SHARES.start()..=self.share)

@@ -1,27 +1,28 @@
-//! Cells that count sizes and times, and what they say when they are read.
+//! Histograms of message sizes and latencies, and their totals.
 
 use std::array;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Adds to a counter that one thread writes: no locked instruction is needed.
+/// Adds to a counter. Only one thread writes the counter, so no locked instruction is needed.
 #[inline]
 pub(super) fn add(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
-/// Counters at zero.
+/// Returns counters at zero.
 pub(super) fn zeros<const N: usize>() -> [AtomicU64; N] {
     array::from_fn(|_| AtomicU64::new(0))
 }
 
-/// Cells of sizes above 4096 octets: up to 8192, 16384, 32768 and 65536.
+/// Number of cells for sizes above 4096 octets: up to 8192, 16384, 32768 and 65536.
 const LARGE: usize = 4;
-/// The largest size with a cell of its own.
+/// The largest size with a separate cell.
 const FINE: usize = 4096;
 
-/// Counts messages by size: a cell for each size needs no arithmetic, tells the octets of all too, and of the many few are used;
-/// then the cells of [`LARGE`].
+/// Counts messages by size. Each size up to [`FINE`] has a cell. This needs no arithmetic, also
+/// gives the sum of the octets, and only a few of the cells are used in practice. Larger sizes use
+/// the [`LARGE`] cells.
 #[derive(Debug)]
 pub(super) struct SizeCells {
     cells: [AtomicU64; FINE + 1],
@@ -50,18 +51,19 @@ impl SizeCells {
     }
 }
 
-/// The cell of a size above 4096.
+/// Returns the cell for a size above 4096.
 fn large_cell(octets: usize) -> usize {
     let upper_ends = [2 * FINE, 4 * FINE, 8 * FINE];
     upper_ends.iter().position(|most| octets <= *most).unwrap_or(LARGE - 1)
 }
 
-/// Messages by size.
+/// Numbers of messages by size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// By the largest size of each cell that is not empty; all above 32768 are counted under 65536.
+    /// Number of messages by the upper bound of each cell that is not empty. All sizes above 32768
+    /// have the upper bound 65536.
     cells: BTreeMap<usize, u64>,
-    /// Octets of all messages together.
+    /// Sum of the octets of all messages.
     pub octets: u64,
 }
 
@@ -79,21 +81,22 @@ impl Sizes {
         self.octets = self.octets.wrapping_add(sizes.large_octets.load(Relaxed));
     }
 
-    /// Messages of at most `octets`: 4096 or less, or 8192, 16384, 32768 or 65536.
+    /// Returns the number of messages with at most `octets`. Exact for values up to 4096, and for
+    /// 8192, 16384, 32768 and 65536.
     #[must_use]
     pub fn up_to(&self, octets: usize) -> u64 {
         self.cells.range(..=octets).map(|(_, times)| times).sum()
     }
 
-    /// All messages.
+    /// The number of all messages.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.cells.values().sum()
     }
 }
 
-/// Upper ends of the cells of latencies, in nanoseconds: 1, 2 and 5 of each decade from a microsecond to 10 s. One more
-/// cell has what took longer.
+/// Upper bounds of the latency cells in nanoseconds: 1, 2 and 5 in each decade from a microsecond
+/// to 10 s. One more cell counts longer latencies.
 pub const LATENCY_BOUNDS: [u64; 22] = [
     1_000,
     2_000,
@@ -131,7 +134,7 @@ impl LatencyCells {
         Self { cells: zeros(), nanoseconds: AtomicU64::new(0) }
     }
 
-    /// Counts `messages` that took `nanoseconds` each.
+    /// Counts `messages` with a latency of `nanoseconds` each.
     pub(super) fn count(&self, nanoseconds: u64, messages: u64) {
         let cell = LATENCY_BOUNDS.partition_point(|bound| *bound < nanoseconds);
         add(&self.cells[cell], messages);
@@ -139,12 +142,13 @@ impl LatencyCells {
     }
 }
 
-/// Messages by latency.
+/// Numbers of messages by latency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// Messages in each cell: up to each of [`LATENCY_BOUNDS`] and above the one before, and longer than the last.
+    /// Number of messages in each cell. A cell counts latencies up to its bound in
+    /// [`LATENCY_BOUNDS`] and above the previous bound; the last cell counts longer ones.
     pub cells: [u64; LATENCY_BOUNDS.len() + 1],
-    /// Nanoseconds of all messages together.
+    /// Sum of the latencies of all messages, in nanoseconds.
     pub nanoseconds: u64,
 }
 

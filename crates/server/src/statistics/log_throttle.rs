@@ -1,5 +1,5 @@
-//! What the log is told of messages that anybody can send, so often that it would be filled by them: one line in a second.
-//! Senders that the configuration knows have a line a second of their own.
+//! The log throttle for messages that any client can send at will: at most one line per second.
+//! Each sender that the configuration contains has a separate limit of one line per second.
 
 mod known_senders;
 mod limited_networks;
@@ -17,18 +17,20 @@ use nonesuch_proto::message::{HEADER, Header, opcode};
 use nonesuch_proto::{NameRef, Rtype};
 use std::net::{IpAddr, SocketAddr};
 
-/// What was told, all threads together.
+/// The state of the log throttle, shared by all threads.
 #[derive(Debug, Default)]
 pub(super) struct LogThrottle {
-    /// Refused signatures, by error: a flood of one kind does not hide the others.
+    /// Rejected signatures, by error, so that a flood with one error does not hide other errors.
     signatures: [LogInterval; 5],
-    /// Refused signatures of senders that the configuration knows: a flood of strangers does not hide them.
+    /// Rejected signatures of senders in the configuration, so that a flood from unknown senders
+    /// does not hide them.
     known: KnownSenders,
     limited: LimitedNetworks,
 }
 
 impl LogThrottle {
-    /// Logs `message`, whose TSIG record was refused in the second `now`; `known`: its sender, where the configuration knows it.
+    /// Logs `message`, whose TSIG record was rejected at `now`, in seconds since 1970. `known`: the
+    /// sender, if the configuration contains it.
     pub(super) fn log_tsig_rejection(
         &self,
         refused: &TsigRejection,
@@ -55,7 +57,8 @@ impl LogThrottle {
         tracing::warn!(%peer, key, question, %error, before, "message with TSIG refused: {words}");
     }
 
-    /// Tells of a response of this class that was limited in the second `now`, where that has begun for its client's network.
+    /// Logs that rate limiting began for a network, if this response of category `class` at second
+    /// `now` is the first one that may be logged.
     pub(super) fn log_limited(&self, network: (IpAddr, u8), class: ResponseCategory, now: u64) {
         if let Some(others) = self.limited.begin(network, now) {
             let (address, bits) = network;
@@ -72,7 +75,7 @@ impl LogThrottle {
         }
     }
 
-    /// Tells of a network whose responses are limited no longer.
+    /// Logs one network whose rate limiting has ended, if there is one.
     pub(super) fn log_unlimited(&self, now: u64) {
         if let Some(((address, bits), seconds)) = self.limited.end(now) {
             tracing::info!(client = %format_args!("{address}/{bits}"), seconds, "responses over UDP are limited no longer");
@@ -80,7 +83,8 @@ impl LogThrottle {
     }
 }
 
-/// What a message asks, or what it is of which zone, in words; `None` where that cannot be read.
+/// Describes the question of a message for the log: the name, and the type or the opcode. Returns
+/// `None` if the message cannot be read.
 fn question_of(message: &[u8]) -> Option<String> {
     let header = Header::read(message).filter(|header| header.counts[0] == 1)?;
     if let Ok(query) = Query::parse(message) {

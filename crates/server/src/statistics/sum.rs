@@ -1,4 +1,4 @@
-//! The numbers of all threads together.
+//! Totals over the counters of all threads.
 
 use super::TransportKind;
 use super::cells::{Latencies, Sizes};
@@ -9,23 +9,24 @@ use nonesuch_proto::message::Rcode;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a server has done since it started.
+/// Totals since the start of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatisticsTotals {
-    /// By what carried the messages, in the order of [`TransportKind::ALL`].
+    /// Totals for each transport, in the order of [`TransportKind::ALL`].
     pub carriers: [TransportTotals; TransportKind::ALL.len()],
     /// Transfers and NOTIFY.
     pub transfers: TransferTotals,
 }
 
 impl StatisticsTotals {
-    /// The numbers of one carrier.
+    /// Returns the totals of one transport.
     #[must_use]
     pub const fn of(&self, carrier: TransportKind) -> &TransportTotals {
         &self.carriers[carrier as usize]
     }
 
-    /// Messages of this opcode, no query, that were refused.
+    /// Returns the number of messages with this opcode that are not readable queries and got an
+    /// error response.
     #[must_use]
     pub fn refused(&self, opcode: u8) -> u64 {
         let all = self.carriers.iter().flat_map(|carrier| &carrier.refused);
@@ -34,16 +35,17 @@ impl StatisticsTotals {
     }
 }
 
-/// What came over one carrier. *Queries* are messages of opcode QUERY that could be read and were answered.
+/// Totals of one transport. *Queries* are messages with opcode QUERY that the server could read and
+/// answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransportTotals {
-    /// Queries by type; types above 257 (CAA) share the entry of `None`.
+    /// Queries by type. All types above 257 (CAA) share the key `None`.
     pub types: BTreeMap<Option<Rtype>, u64>,
-    /// Responses to queries by response code; 31 stands for all above too.
+    /// Responses to queries by response code. Code 31 includes all higher codes.
     pub rcodes: BTreeMap<Rcode, u64>,
     /// Queries with an OPT record.
     pub edns: u64,
-    /// Queries with the flag DO.
+    /// Queries with the DO flag.
     pub dnssec_ok: u64,
     /// Truncated responses to queries.
     pub truncated: u64,
@@ -51,9 +53,10 @@ pub struct TransportTotals {
     pub query_sizes: Sizes,
     /// Responses to queries by size.
     pub response_sizes: Sizes,
-    /// Answers by the time from the return of receive to the return of send.
+    /// Responses by latency: the time from the return of the receive call to the return of the send
+    /// call.
     pub latencies: Latencies,
-    /// Other messages that were answered, by opcode and response code: NOTIFY, UPDATE, what could not be read.
+    /// Other answered messages, by opcode and response code: NOTIFY, UPDATE and malformed messages.
     pub refused: BTreeMap<(u8, Rcode), u64>,
     /// Messages that were not answered, in the order of [`DropReason::ALL`].
     pub drops: [u64; DropReason::ALL.len()],
@@ -61,11 +64,11 @@ pub struct TransportTotals {
     pub cookies: [u64; CookieResult::ALL.len()],
     /// TSIG records, in the order of [`TsigResult::ALL`].
     pub tsig: [u64; TsigResult::ALL.len()],
-    /// Responses that the rate limit truncated.
+    /// Responses that rate limiting truncated.
     pub slips: u64,
-    /// Queries whose online work the budget refused.
+    /// Queries whose online work exceeded the budget.
     pub over_budget: u64,
-    /// Queries that were refused since their senders may not ask them.
+    /// Queries that an access list denied.
     pub prohibited: u64,
 }
 
@@ -100,7 +103,7 @@ impl TransportTotals {
     }
 }
 
-/// The counters that are not zero, with their places.
+/// Returns the counters that are not zero, with their indexes.
 fn counted(counters: &[AtomicU64]) -> impl Iterator<Item = (usize, u64)> + '_ {
     let counts = counters.iter().map(|counter| counter.load(Relaxed)).enumerate();
     counts.filter(|(_, count)| *count > 0)

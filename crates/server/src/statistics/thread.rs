@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-/// Types with a counter of their own: 0 to 257 (CAA). All others share one.
+/// Number of types with a separate counter: 0 to 257 (CAA). All other types share one counter.
 const TYPES: usize = 258;
-/// Response codes that are told apart; those above count as the last.
+/// Number of response codes with a separate counter. Higher codes count as the last one.
 pub(super) const RCODES: usize = 32;
-/// Values of an opcode.
+/// Number of opcodes.
 const OPCODES: usize = 16;
 
-/// What a query and its response had beside the response code.
+/// Properties of a query and its response, in addition to the response code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueryFlags(pub(super) u8);
 
@@ -30,23 +30,24 @@ impl QueryFlags {
     pub const TRUNCATED: Self = Self(1);
     /// The query had an OPT record.
     pub const EDNS: Self = Self(2);
-    /// The query had the flag DO.
+    /// The query had the DO flag.
     pub const DNSSEC_OK: Self = Self(4);
-    /// This, and `other` where `holds`.
+    /// Returns these flags, with the flags of `other` added if `holds` is true.
     #[must_use]
     pub const fn with(self, other: Self, holds: bool) -> Self {
         Self(self.0 | if holds { other.0 } else { 0 })
     }
 
-    /// Whether all of `other` is in this.
+    /// Whether these flags contain all flags of `other`.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// What came of a query, as a number: the response code and TC where they stand in a header's flags (RFC 1035 §4.1.1), and
-/// between them, where the flags have RA and others that are the same in all responses, what the query's OPT record said.
+/// Index of the counter for a query's result. The response code and TC have the same bits as in the
+/// flags of the header (RFC 1035 §4.1.1). The bits of RA and of other flags that are equal in all
+/// responses hold the properties of the query's OPT record.
 #[derive(Clone, Copy)]
 pub(super) struct OutcomeIndex(u16);
 
@@ -54,23 +55,23 @@ impl OutcomeIndex {
     const RCODE: u16 = 0x000f;
     const EDNS: u16 = 0x0010;
     const DNSSEC_OK: u16 = 0x0020;
-    /// The fifth bit of a response code, whose upper bits stand in OPT.
+    /// The fifth bit of a response code. The header has only four bits; the upper bits are in OPT.
     const RCODE_ABOVE: u16 = 0x0040;
-    /// Numbers that there are.
+    /// Number of possible indexes.
     pub(super) const COUNT: usize = 0x0280;
 
-    /// Of a header's flags and of the query's OPT record.
+    /// Returns the index for the flags of a response header and the OPT record of the query.
     #[inline]
     const fn of_flags(word: u16, opt: Option<&Opt<'_>>) -> Self {
         let edns = match opt {
             None => 0,
-            // DO is moved to its place here.
+            // Shifts the DO bit to the position of `DNSSEC_OK`.
             Some(opt) => Self::EDNS | ((opt.flags & DO) / (DO / Self::DNSSEC_OK)),
         };
         Self(word & (flags::TC | Self::RCODE) | edns)
     }
 
-    /// Of a response code below [`RCODES`].
+    /// Returns the index for a response code below [`RCODES`].
     const fn of_seen(rcode: u16, seen: QueryFlags) -> Self {
         let mut index = rcode & Self::RCODE | if rcode > Self::RCODE { Self::RCODE_ABOVE } else { 0 };
         index |= if seen.has(QueryFlags::TRUNCATED) { flags::TC } else { 0 };
@@ -79,7 +80,7 @@ impl OutcomeIndex {
         Self(index)
     }
 
-    /// The outcome with this number.
+    /// Returns the response code and the properties for this index.
     pub(super) const fn read(index: usize) -> (Rcode, QueryFlags) {
         let index = index as u16;
         let above = if index & Self::RCODE_ABOVE != 0 { Self::RCODE + 1 } else { 0 };
@@ -91,34 +92,34 @@ impl OutcomeIndex {
     }
 }
 
-/// A query that was answered.
+/// An answered query.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation {
-    /// Type asked for.
+    /// The query type.
     pub qtype: Rtype,
-    /// Response code, its upper bits in OPT included.
+    /// The response code, including its upper bits from OPT.
     pub rcode: Rcode,
     /// Octets of the query.
     pub query_octets: usize,
     /// Octets of the response.
     pub response_octets: usize,
-    /// What else is counted.
+    /// Further properties of the query and the response.
     pub flags: QueryFlags,
 }
 
-/// Why a message was not answered.
+/// Why the server did not answer a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
-    /// Response rate limiting.
+    /// Response rate limiting dropped the response.
     RateLimited,
-    /// It is a response, or has no whole header.
+    /// The message is a response, or has no complete header.
     NotAQuery,
-    /// No answer could be made.
+    /// The server could not build a response.
     Failed,
 }
 
 impl DropReason {
-    /// All of them, in the order in which they are counted.
+    /// All reasons, in the order of the counters.
     pub const ALL: [Self; 3] = [Self::RateLimited, Self::NotAQuery, Self::Failed];
 
     /// The name in metrics.
@@ -132,21 +133,21 @@ impl DropReason {
     }
 }
 
-/// A cookie option of a query (RFC 7873).
+/// The cookie option of a query (RFC 7873).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CookieResult {
-    /// A client cookie alone.
+    /// Only a client cookie.
     Client,
-    /// With a server cookie that is ours and recent.
+    /// A valid and recent server cookie.
     Valid,
-    /// With a server cookie that is not ours, or old.
+    /// A server cookie that is not valid, or too old.
     Invalid,
-    /// Of no length that a cookie has.
+    /// A length that no cookie has.
     Malformed,
 }
 
 impl CookieResult {
-    /// All of them, in the order in which they are counted.
+    /// All results, in the order of the counters.
     pub const ALL: [Self; 4] = [Self::Client, Self::Valid, Self::Invalid, Self::Malformed];
 
     /// The name in metrics.
@@ -161,25 +162,25 @@ impl CookieResult {
     }
 }
 
-/// What came of a message's TSIG record (RFC 8945 §5.2).
+/// The result of verifying the TSIG record of a message (RFC 8945 §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TsigResult {
-    /// It holds.
+    /// The TSIG record is valid.
     Valid,
-    /// BADKEY: no such key.
+    /// BADKEY: the key is unknown.
     BadKey,
     /// BADSIG: the MAC is wrong.
     BadSignature,
     /// BADTIME: the clocks differ.
     BadTime,
-    /// BADTRUNC: the MAC is shorter than is taken.
+    /// BADTRUNC: the MAC is shorter than the configured minimum.
     BadTruncation,
-    /// FORMERR.
+    /// FORMERR: the TSIG record is malformed.
     Malformed,
 }
 
 impl TsigResult {
-    /// All of them, in the order in which they are counted.
+    /// All results, in the order of the counters.
     pub const ALL: [Self; 6] =
         [Self::Valid, Self::BadKey, Self::BadSignature, Self::BadTime, Self::BadTruncation, Self::Malformed];
 
@@ -197,21 +198,21 @@ impl TsigResult {
     }
 }
 
-/// What one thread has counted. In cache lines of its own.
+/// The counters of one thread. The alignment keeps them in separate cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Counters {
     pub(super) carrier: TransportKind,
-    /// By type.
+    /// Queries by type.
     pub(super) types: [AtomicU64; TYPES],
-    /// Of all types without a counter of their own.
+    /// Queries of all types without a separate counter.
     pub(super) other_types: AtomicU64,
-    /// By [`OutcomeIndex`].
+    /// Queries by [`OutcomeIndex`].
     pub(super) outcomes: [AtomicU64; OutcomeIndex::COUNT],
     pub(super) query_sizes: SizeCells,
     pub(super) response_sizes: SizeCells,
     pub(super) latencies: LatencyCells,
-    /// Answered, but no query that could be read: by opcode, and in it by response code.
+    /// Answered messages that are not readable queries, by opcode and then response code.
     pub(super) refused: [AtomicU64; OPCODES * RCODES],
     pub(super) drops: [AtomicU64; DropReason::ALL.len()],
     pub(super) cookies: [AtomicU64; CookieResult::ALL.len()],
@@ -242,20 +243,22 @@ impl Counters {
     }
 }
 
-/// One thread's hand at its counters. There is one for each set of counters, so that nobody else writes them.
+/// Write access of one thread to its counters. Only one exists for each set of counters, so no
+/// other thread writes them.
 #[derive(Debug)]
 pub struct ThreadStatistics {
     counters: Arc<Counters>,
-    /// When the batch was received.
+    /// Time at which the batch was received.
     begun: Option<Instant>,
-    /// Answers since then that are not sent yet.
+    /// Number of answers since then that are not sent yet.
     unsent: u64,
     told: Arc<LogThrottle>,
-    /// The millisecond from which on it is looked at a response that is limited.
+    /// The earliest millisecond at which the next rate-limited response is considered for the log.
     look: u64,
 }
 
-/// Milliseconds between two of them: a flood costs nothing more, and is seen all the same.
+/// Minimum time between two considered responses, in milliseconds. It bounds the cost during a
+/// flood, and the log still reports the flood.
 const LOOK: u64 = 10;
 
 impl ThreadStatistics {
@@ -263,8 +266,8 @@ impl ThreadStatistics {
         Self { counters, begun: None, unsent: 0, told, look: 0 }
     }
 
-    /// Logs `message`, whose TSIG record was refused at `now`, in seconds since 1970; `known`: its sender, where the
-    /// configuration knows it.
+    /// Logs `message`, whose TSIG record was rejected at `now`, in seconds since 1970. `known`: the
+    /// sender, if the configuration contains it.
     pub fn log_tsig_rejection(
         &self,
         refused: &TsigRejection,
@@ -275,7 +278,8 @@ impl ThreadStatistics {
         self.told.log_tsig_rejection(refused, message, (peer, known), now);
     }
 
-    /// Whether a response that is limited, `milliseconds` since the thread began, is one of those that the log may be told of.
+    /// Whether a response that is rate limited at `milliseconds` since the thread began may be
+    /// logged.
     pub const fn may_log_limited(&mut self, milliseconds: u64) -> bool {
         let is_due = milliseconds >= self.look;
         if is_due {
@@ -284,29 +288,31 @@ impl ThreadStatistics {
         is_due
     }
 
-    /// Tells in the log of a response that was limited at `now`, in seconds since 1970.
+    /// Logs a response that was rate limited at `now`, in seconds since 1970.
     pub fn log_limited(&self, network: (IpAddr, u8), class: ResponseCategory, now: u64) {
         self.told.log_limited(network, class, now);
     }
 
-    /// Counts `message`, read as `query`, which is answered with `response`. Response codes above 15 stand in OPT, which is
-    /// not read here: they are for [`ThreadStatistics::record`].
+    /// Counts `message`, which is the readable `query`, and its `response`. This function does not
+    /// read the upper bits of the response code from OPT; for codes above 15, use
+    /// [`ThreadStatistics::record`].
     #[inline]
     pub fn query(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
-        // The flags' two octets (RFC 1035 §4.1.1).
+        // The two octets of the flags (RFC 1035 §4.1.1).
         let [_, _, upper, lower, ..] = *response else { return };
         let outcome = OutcomeIndex::of_flags(u16::from_be_bytes([upper, lower]), query.opt.as_ref());
         self.count(query.qtype, outcome, message.len(), response.len());
     }
 
-    /// Counts a query that is answered.
+    /// Counts an answered query.
     pub fn record(&mut self, observation: &Observation) {
         let Observation { qtype, rcode, query_octets, response_octets, flags: seen } = *observation;
         let outcome = OutcomeIndex::of_seen(rcode.0.min(RCODES as u16 - 1), seen);
         self.count(qtype, outcome, query_octets, response_octets);
     }
 
-    /// Counts a query that is answered with a stream of messages: it is one response without errors, and has no size.
+    /// Counts a query whose response is a stream of messages. It counts as one response with
+    /// NOERROR and without a size.
     pub fn stream(&mut self, query: &Query<'_>, message: &[u8]) {
         let seen = QueryFlags::default()
             .with(QueryFlags::EDNS, query.opt.is_some())
@@ -331,7 +337,8 @@ impl ThreadStatistics {
         self.unsent += 1;
     }
 
-    /// Counts a message that is answered, but is no query that could be read: of another opcode, or malformed.
+    /// Counts an answered message that is not a readable query: it has another opcode or is
+    /// malformed.
     pub fn refuse(&mut self, opcode: u8, rcode: Rcode) {
         let rcode = usize::from(rcode.0).min(RCODES - 1);
         add(&self.counters.refused[usize::from(opcode) % OPCODES * RCODES + rcode], 1);
@@ -343,28 +350,28 @@ impl ThreadStatistics {
         add(&self.counters.drops[reason as usize], 1);
     }
 
-    /// Counts a response that the rate limit made a truncated one, besides the query.
+    /// Counts a response that rate limiting truncated, in addition to the query.
     pub fn slip(&mut self) {
         add(&self.counters.slips, 1);
     }
 
-    /// Counts a query whose online work the budget refused, besides the query.
+    /// Counts a query whose online work exceeded the budget, in addition to the query.
     pub fn count_over_budget(&mut self) {
         add(&self.counters.over_budget, 1);
     }
 
-    /// Counts a query that its sender may not ask, besides the query.
+    /// Counts a query that an access list denied, in addition to the query.
     pub fn prohibit(&mut self) {
         add(&self.counters.prohibited, 1);
     }
 
-    /// Counts a query's cookie option.
+    /// Counts the cookie option of a query.
     #[inline]
     pub fn cookie(&mut self, cookie: CookieResult) {
         add(&self.counters.cookies[cookie as usize], 1);
     }
 
-    /// Counts a message's TSIG record.
+    /// Counts the TSIG record of a message.
     pub fn tsig(&mut self, outcome: TsigResult) {
         add(&self.counters.tsig[outcome as usize], 1);
     }
@@ -376,7 +383,8 @@ impl ThreadStatistics {
         self.unsent = 0;
     }
 
-    /// The answers of the batch so far were sent by `now`: each of them took from the beginning of the batch until then.
+    /// Records that all answers of the batch so far were sent at `now`. Each answer has the same
+    /// latency: the time since the beginning of the batch.
     #[inline]
     pub fn sent(&mut self, now: Instant) {
         let unsent = std::mem::take(&mut self.unsent);

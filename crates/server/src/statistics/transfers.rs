@@ -1,14 +1,15 @@
-//! Zone transfers and NOTIFY: rare enough for counters that all threads share.
+//! Counters of zone transfers and NOTIFY. These events are rare, so all threads share one set of
+//! counters.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Whence and whither.
+/// Direction of a transfer or NOTIFY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// From a primary to us.
+    /// From a primary to this server.
     In,
-    /// From us to a secondary.
+    /// From this server to a secondary.
     Out,
 }
 
@@ -23,12 +24,12 @@ impl Direction {
     }
 }
 
-/// What is transferred.
+/// The kind of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TransferKind {
-    /// The whole zone (RFC 5936).
+    /// The complete zone (RFC 5936).
     Axfr,
-    /// What changed (RFC 1995).
+    /// The changes since a serial (RFC 1995).
     Ixfr,
 }
 
@@ -43,16 +44,16 @@ impl TransferKind {
     }
 }
 
-/// How a transfer ended.
+/// The result of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TransferResult {
-    /// The zone was taken over.
+    /// The transfer completed.
     Done,
-    /// There was nothing newer.
+    /// The receiver already had the latest version.
     UpToDate,
-    /// The peer, or we, said no.
+    /// One side refused the transfer.
     Refused,
-    /// It broke off, or brought what could not be used.
+    /// The transfer was interrupted, or its data was not usable.
     Failed,
 }
 
@@ -72,11 +73,11 @@ impl TransferResult {
 /// The result of a NOTIFY that was received or sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NotifyCount {
-    /// It was acknowledged.
+    /// The receiver acknowledged the NOTIFY.
     Accepted,
-    /// It was answered with an error.
+    /// The receiver responded with an error.
     Refused,
-    /// No attempt was answered.
+    /// The receiver responded to no attempt.
     Unanswered,
 }
 
@@ -96,30 +97,30 @@ impl NotifyCount {
 #[derive(Debug, Default)]
 pub struct TransferCounters(Mutex<TransferTotals>);
 
-/// Transfers and NOTIFY so far.
+/// Totals of transfers and NOTIFY.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransferTotals {
-    /// Transfers by direction, kind and how they ended.
+    /// Transfers by direction, kind and result.
     pub ended: BTreeMap<(Direction, TransferKind, TransferResult), u64>,
     /// Messages of transfers, by direction.
     pub messages: BTreeMap<Direction, u64>,
     /// Octets of these messages, by direction.
     pub octets: BTreeMap<Direction, u64>,
-    /// Requests for transfers to others that were refused, by reason.
+    /// Transfer requests of other servers that this server refused, by reason.
     pub refusals: BTreeMap<&'static str, u64>,
-    /// NOTIFY messages by direction (in: to us) and result.
+    /// NOTIFY messages by direction (`In`: to this server) and result.
     pub notifies: BTreeMap<(Direction, NotifyCount), u64>,
 }
 
 impl TransferTotals {
-    /// Adds transfers that were counted elsewhere.
+    /// Adds transfers that another component counted.
     pub fn add(&mut self, direction: Direction, kind: TransferKind, result: TransferResult, times: u64) {
         if times > 0 {
             *self.ended.entry((direction, kind, result)).or_default() += times;
         }
     }
 
-    /// Adds NOTIFY messages that were counted elsewhere.
+    /// Adds NOTIFY messages that another component counted.
     pub fn add_notifies(&mut self, direction: Direction, result: NotifyCount, times: u64) {
         if times > 0 {
             *self.notifies.entry((direction, result)).or_default() += times;
@@ -128,7 +129,7 @@ impl TransferTotals {
 }
 
 impl TransferCounters {
-    /// Counts a transfer at its end.
+    /// Counts a finished transfer.
     pub fn record(
         &self,
         direction: Direction,
@@ -143,7 +144,7 @@ impl TransferCounters {
         *sum.octets.entry(direction).or_default() += octets;
     }
 
-    /// Counts why a request for a transfer to another was refused.
+    /// Counts a refused transfer request of another server, by `reason`.
     pub fn refuse(&self, reason: &'static str) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *sum.refusals.entry(reason).or_default() += 1;

@@ -1,4 +1,4 @@
-//! A client's side: requests signed, answers verified.
+//! TSIG on the client: signing requests and verifying responses (RFC 8945 §5.3).
 
 use super::FUDGE;
 use super::key::TsigKey;
@@ -8,10 +8,10 @@ use nonesuch_crypto::hmac::Mac;
 use nonesuch_proto::timestamp::Rfc3339;
 use std::sync::Arc;
 
-/// Messages of an answer in a row that need not be signed (RFC 8945 §5.3.1).
+/// Maximum number of unsigned messages in a row in a response (RFC 8945 §5.3.1).
 const UNSIGNED_MAX: u32 = 99;
 
-/// Why an answer is not to be believed.
+/// Why a client must not use a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResponseTsigError {
@@ -21,36 +21,36 @@ pub enum ResponseTsigError {
     /// Too many messages in a row are not signed.
     #[error("100 messages in a row are not signed (RFC 8945 allows 99)")]
     TooManyUnsigned,
-    /// The message, or its TSIG record, is not well formed.
+    /// The message or its TSIG record is malformed.
     #[error("the answer's message or TSIG record is malformed")]
     Form,
-    /// The answer is signed with another key.
+    /// The response is signed with a different key or algorithm.
     #[error("the answer is signed with another key or algorithm than the request")]
     WrongKey,
     /// The MAC is wrong.
     #[error("the answer's signature is wrong: the secrets differ, or the answer was altered on its way")]
     BadSig,
-    /// The time signed is too far from ours.
+    /// The time signed differs too much from the local time.
     #[error("the answer was signed at {}, and it is {}: set the clocks right", Rfc3339(*time), Rfc3339(*now))]
     BadTime {
-        /// The time signed.
+        /// The time signed, in seconds since 1970.
         time: u64,
-        /// Our time.
+        /// The local time, in seconds since 1970.
         now: u64,
     },
-    /// The server refuses the request; its word is not signed where it concerns key or MAC.
+    /// The server rejected the request. An error that concerns the key or the MAC is not signed.
     #[error("the server refuses the request's signature: {0}{hint}", hint = hint(*.0))]
     RejectedByServer(TsigError),
-    /// The server's clock is too far from ours; that is signed.
+    /// The clock of the server differs too much from the local clock. The server signed this error.
     #[error(
         "the server refuses the request's time: its clock says {}: set the clocks right",
         Rfc3339(*server)
     )]
     RefusedTime {
-        /// The server's time; 0 where it does not say.
+        /// The time of the server, in seconds since 1970; 0 if the response does not contain it.
         server: u64,
     },
-    /// The server reports an error that is not known here.
+    /// The server reports an unknown TSIG error.
     #[error("the server reports the TSIG error {0}")]
     OtherError(u16),
 }
@@ -65,7 +65,7 @@ const fn hint(error: TsigError) -> &'static str {
     }
 }
 
-/// Appends a TSIG record to the request `message`; returns what verifies its answer.
+/// Appends a TSIG record to the request `message`. Returns the verifier for the response.
 pub fn sign_request(key: &Arc<TsigKey>, message: &mut Vec<u8>, now: u64) -> AnswerVerifier {
     let variables = Variables { time: now, fudge: FUDGE, error: 0, other: &[] };
     let mut mac = key.begin();
@@ -81,23 +81,26 @@ pub fn sign_request(key: &Arc<TsigKey>, message: &mut Vec<u8>, now: u64) -> Answ
     }
 }
 
-/// A message of an answer that may be believed, now or once the next signed one is verified.
+/// A message of a response that passed verification. An unsigned message is valid only after the
+/// next signed message is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckedMessage {
-    /// Where the TSIG record begins; the message's length where there is none. The header counts the record.
+    /// Offset of the TSIG record, or the length of the message if it has none. The header counts
+    /// the TSIG record.
     pub end: usize,
-    /// Whether the message is signed. What is not must not be acted upon before the next signed one is verified.
+    /// Whether the message is signed. The caller must not act on an unsigned message before the
+    /// next signed message is verified.
     pub is_signed: bool,
 }
 
-/// Verifies the messages of one answer, in their order.
+/// Verifies the messages of one response, in order.
 #[derive(Clone, Debug)]
 pub struct AnswerVerifier {
     key: Arc<TsigKey>,
-    /// The code of the next signed message, over what came before it.
+    /// The MAC of the next signed message, over the preceding data.
     running: Mac,
     is_first: bool,
-    /// Messages since the last one that was signed.
+    /// Number of messages since the last signed message.
     unsigned: u32,
 }
 
@@ -105,7 +108,8 @@ impl AnswerVerifier {
     /// Verifies the next message.
     ///
     /// # Errors
-    /// Why the answer is not to be believed. Nothing of it is, then, and no further message is to be verified.
+    /// Fails if the response must not be used. The caller then discards the whole response and
+    /// verifies no further message.
     pub fn verify(&mut self, message: &[u8], now: u64) -> Result<CheckedMessage, ResponseTsigError> {
         let Some(record) = Record::find(message).map_err(|_| ResponseTsigError::Form)? else {
             return self.pass(message);
@@ -114,8 +118,8 @@ impl AnswerVerifier {
             return Err(ResponseTsigError::WrongKey);
         }
         let error = TsigError::from_number(record.error);
-        // RFC 8945 §5.3.2: a server that knows no key, or another secret, cannot sign. NSD does not sign BADTIME either: the time
-        // that it says is not believed then.
+        // RFC 8945 §5.3.2: a server that does not have the key, or has a different secret, cannot
+        // sign. NSD does not sign BADTIME either; its time is then not used.
         if let (Some(error @ (TsigError::BadKey | TsigError::BadSig | TsigError::BadTime)), true) =
             (error, record.mac.is_empty())
         {
@@ -146,7 +150,7 @@ impl AnswerVerifier {
         Ok(CheckedMessage { end: record.at, is_signed: true })
     }
 
-    /// Takes a message that is not signed: the next signed one vouches for it.
+    /// Accepts an unsigned message. The MAC of the next signed message covers it.
     fn pass(&mut self, message: &[u8]) -> Result<CheckedMessage, ResponseTsigError> {
         if self.is_first {
             return Err(ResponseTsigError::Unsigned);
@@ -159,22 +163,23 @@ impl AnswerVerifier {
         Ok(CheckedMessage { end: message.len(), is_signed: false })
     }
 
-    /// Has the answer follow on a request with this MAC.
+    /// Continues the response after a request with this MAC.
     #[cfg(test)]
     pub(super) fn follow(&mut self, mac: &[u8]) {
         self.running = begin_after(&self.key, mac);
     }
 
-    /// Ends the answer.
+    /// Ends the response.
     ///
     /// # Errors
-    /// [`ResponseTsigError::Unsigned`] where the last message was not signed, or there was none.
+    /// [`ResponseTsigError::Unsigned`] if the last message is not signed, or if there was no
+    /// message.
     pub const fn finish(&self) -> Result<(), ResponseTsigError> {
         if self.is_first || self.unsigned > 0 { Err(ResponseTsigError::Unsigned) } else { Ok(()) }
     }
 }
 
-/// What the server says in a signed record.
+/// Returns the error that a signed record reports.
 fn check_error(record: &Record<'_>, error: Option<TsigError>) -> Result<(), ResponseTsigError> {
     match (record.error, error) {
         (0, _) => Ok(()),

@@ -1,4 +1,4 @@
-//! Keys: a name, an algorithm and a secret that two servers share.
+//! TSIG keys: a name, an algorithm and a secret that two servers share.
 
 use data_encoding::BASE64;
 use nonesuch_crypto::hmac::{Mac, MacAlgorithm, MacKey};
@@ -9,7 +9,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// An algorithm of TSIG (RFC 8945 §6). HMAC-MD5 and HMAC-SHA1 are too weak, and GSS-TSIG is another protocol.
+/// A TSIG algorithm (RFC 8945 §6). HMAC-MD5 and HMAC-SHA1 are not supported because they are too
+/// weak; GSS-TSIG is a different protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TsigAlgorithm {
     /// hmac-sha256.
@@ -21,10 +22,10 @@ pub enum TsigAlgorithm {
 }
 
 impl TsigAlgorithm {
-    /// All of them.
+    /// All supported algorithms.
     pub const ALL: [Self; 3] = [Self::HmacSha256, Self::HmacSha384, Self::HmacSha512];
 
-    /// The name of the algorithm as it stands in the record.
+    /// The name of the algorithm in the TSIG record.
     #[must_use]
     pub const fn name(self) -> NameRef<'static> {
         NameRef::from_checked(match self {
@@ -34,13 +35,14 @@ impl TsigAlgorithm {
         })
     }
 
-    /// Octets of a whole MAC.
+    /// Length of a full MAC in octets.
     #[must_use]
     pub const fn octets(self) -> usize {
         self.mac().octets()
     }
 
-    /// Octets that a truncated MAC has at least (RFC 8945 §5.2.2.1): half of a whole one, and 10.
+    /// Minimum length of a truncated MAC in octets (RFC 8945 §5.2.2.1): half of a full MAC, but at
+    /// least 10.
     #[must_use]
     pub const fn min_octets(self) -> usize {
         let half = self.octets() / 2;
@@ -76,40 +78,40 @@ impl FromStr for TsigAlgorithm {
     }
 }
 
-/// Why there is no key. Secrets are never shown.
+/// Why a key is invalid. The messages never contain a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TsigKeyError {
-    /// The algorithm is none of ours.
+    /// The algorithm is unknown or not supported.
     #[error(
         "the TSIG algorithm '{0}' is not supported: use hmac-sha256, hmac-sha384 or hmac-sha512 on both sides"
     )]
     Algorithm(String),
-    /// The name is no domain name.
+    /// The name is not a domain name.
     #[error("'{name}' is no name of a TSIG key: {error}")]
     Name {
-        /// What was given.
+        /// The name as given.
         name: String,
-        /// Why.
+        /// Why the name is invalid.
         error: NameError,
     },
-    /// The secret cannot be decoded.
+    /// The secret is not valid Base64.
     #[error(
         "the secret of the TSIG key {0} is no Base64: give what 'openssl rand -base64 32' writes, or the peer's"
     )]
     Secret(Name),
-    /// The secret has no octets.
+    /// The secret is empty.
     #[error("the secret of the TSIG key {0} is empty: make one with 'openssl rand -base64 32'")]
     EmptySecret(Name),
-    /// Two keys have one name.
+    /// Two keys have the same name.
     #[error("there are two TSIG keys with the name {0}: give one of them another name, on both sides")]
     Twice(Name),
-    /// The three parts are not there.
+    /// The argument does not consist of two or three parts.
     #[error("a TSIG key is written [ALGORITHM:]NAME:SECRET, the secret in Base64")]
     Argument,
 }
 
-/// A key that two servers share.
+/// A TSIG key that two servers share.
 pub struct TsigKey {
     name: Name,
     algorithm: TsigAlgorithm,
@@ -119,7 +121,7 @@ pub struct TsigKey {
 }
 
 impl TsigKey {
-    /// A key; its name is taken in lower case.
+    /// Returns a key. The name is converted to lower case.
     ///
     /// # Errors
     /// [`TsigKeyError::EmptySecret`].
@@ -136,7 +138,7 @@ impl TsigKey {
         })
     }
 
-    /// As [`TsigKey::new`], of a secret in Base64; white space in it is passed over.
+    /// As [`TsigKey::new`], with a secret in Base64. White space in the secret is ignored.
     ///
     /// # Errors
     /// [`TsigKeyError::Secret`], [`TsigKeyError::EmptySecret`].
@@ -148,11 +150,12 @@ impl TsigKey {
         Self::new(name, algorithm, &secret)
     }
 
-    /// A key as `dig` and `kdig` take it with `-y`: `[ALGORITHM:]NAME:SECRET`; `NAME:ALGORITHM:SECRET` too. The algorithm is
-    /// hmac-sha256 where none is given. Whoever lists the machine's processes sees it.
+    /// Reads a key in the form of the option `-y` of `dig` and `kdig`: `[ALGORITHM:]NAME:SECRET`.
+    /// `NAME:ALGORITHM:SECRET` is accepted too. The default algorithm is hmac-sha256. Users who can
+    /// list the processes of the machine can see the argument.
     ///
     /// # Errors
-    /// What does not fit.
+    /// Fails if the number of parts, the name, the algorithm or the secret is invalid.
     pub fn from_argument(text: &str) -> Result<Self, TsigKeyError> {
         let parts: Vec<&str> = text.split(':').collect();
         let (name, algorithm, secret) = match parts[..] {
@@ -168,7 +171,9 @@ impl TsigKey {
         Self::from_base64(&read_name(name)?, algorithm, secret)
     }
 
-    /// Refuses MACs of fewer octets with BADTRUNC (RFC 8945 §5.2.4), where that is more than the RFC asks for.
+    /// Sets the minimum MAC length in octets. Requests with a shorter MAC are rejected with
+    /// BADTRUNC (RFC 8945 §5.2.4). `octets` is raised to the minimum of the RFC if it is lower, and
+    /// reduced to a full MAC if it is higher.
     #[must_use]
     pub fn with_min_mac(mut self, octets: usize) -> Self {
         self.least_mac = octets.clamp(self.algorithm.min_octets(), self.algorithm.octets());
@@ -187,7 +192,7 @@ impl TsigKey {
         self.algorithm
     }
 
-    /// Whether the secret is shorter than a MAC, which RFC 8945 §8 advises against.
+    /// Whether the secret is shorter than a full MAC, which RFC 8945 §8 advises against.
     #[must_use]
     pub const fn is_short(&self) -> bool {
         self.is_short
@@ -202,7 +207,7 @@ impl TsigKey {
     }
 }
 
-/// A key's name: any but the root.
+/// Reads the name of a key. The root name is invalid.
 pub(super) fn read_name(text: &str) -> Result<Name, TsigKeyError> {
     let name = if matches!(text, "" | ".") { Err(NameError::EmptyLabel) } else { text.parse() };
     name.map_err(|error| TsigKeyError::Name { name: text.to_owned(), error })
@@ -217,17 +222,17 @@ impl fmt::Debug for TsigKey {
     }
 }
 
-/// The keys of a server, by their names. Clones share them.
+/// The keys of a server, indexed by name. Clones share the keys.
 #[derive(Clone, Debug, Default)]
 pub struct TsigKeys {
     keys: Arc<HashMap<Name, Arc<TsigKey>>>,
 }
 
 impl TsigKeys {
-    /// These keys.
+    /// Returns a set of `keys`.
     ///
     /// # Errors
-    /// [`TsigKeyError::Twice`].
+    /// [`TsigKeyError::Twice`] if two keys have the same name.
     pub fn new(keys: impl IntoIterator<Item = TsigKey>) -> Result<Self, TsigKeyError> {
         let mut all = HashMap::new();
         for key in keys {
@@ -239,18 +244,18 @@ impl TsigKeys {
         Ok(Self { keys: Arc::new(all) })
     }
 
-    /// The key of this name.
+    /// Returns the key with this name, which must be in lower case.
     #[must_use]
     pub fn find(&self, name: &Name) -> Option<&Arc<TsigKey>> {
         self.keys.get(name)
     }
 
-    /// The keys, in no order.
+    /// The keys, in arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<TsigKey>> {
         self.keys.values()
     }
 
-    /// Whether there are none.
+    /// Whether the set has no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()

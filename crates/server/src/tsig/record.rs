@@ -1,25 +1,25 @@
-//! The TSIG record (RFC 8945 §4.2) and what is digested of it (§4.3).
+//! The TSIG record (RFC 8945 §4.2), and the digest over its fields (§4.3).
 
 use super::key::{TsigAlgorithm, TsigKey};
 use nonesuch_crypto::hmac::Mac;
 use nonesuch_proto::message::{HEADER, Header};
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
 
-/// Octets of a record behind its owner: type, class, TTL and the length of RDATA.
+/// Octets of a record between owner and RDATA: type, class, TTL and RDLENGTH.
 const FIXED: usize = 10;
-/// Octets of the fields of RDATA but the algorithm's name, the MAC and other data.
+/// Octets of the RDATA fields, without the algorithm name, the MAC and other data.
 const FIELDS: usize = 16;
 
-/// A message is not well formed, or its TSIG record is not, or not where it must be.
+/// A message or its TSIG record is malformed, or the TSIG record is in the wrong place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
 /// The TSIG record of a message.
 #[derive(Clone, Debug)]
 pub(super) struct Record<'m> {
-    /// Where it begins, which is where the message ends that was signed.
+    /// Offset of the record in the message. The signed part of the message ends here.
     pub(super) at: usize,
-    /// The key's name, in lower case.
+    /// The name of the key, in lower case.
     pub(super) key: Name,
     pub(super) algorithm: NameRef<'m>,
     pub(super) time: u64,
@@ -31,8 +31,8 @@ pub(super) struct Record<'m> {
 }
 
 impl<'m> Record<'m> {
-    /// The TSIG record of `message`; `None` where there is none. It must be the last record, and of the additional section
-    /// (RFC 8945 §5.1).
+    /// Finds the TSIG record of `message`; `None` if there is no such record. The record must be
+    /// the last one of the message, and in the additional section (RFC 8945 §5.1).
     pub(super) fn find(message: &'m [u8]) -> Result<Option<Self>, Malformed> {
         let header = Header::read(message).ok_or(Malformed)?;
         let [questions, answers, authorities, additional] = header.counts.map(usize::from);
@@ -90,12 +90,12 @@ impl<'m> Record<'m> {
         now.abs_diff(self.time) <= self.fudge as u64
     }
 
-    /// Whether the MAC's length is one that the RFC allows (RFC 8945 §5.2.2.1).
+    /// Whether the RFC permits the length of the MAC (RFC 8945 §5.2.2.1).
     pub(super) fn has_possible_length(&self, algorithm: TsigAlgorithm) -> bool {
         (algorithm.min_octets()..=algorithm.octets()).contains(&self.mac.len())
     }
 
-    /// Digests the message as it was before it was signed: without this record, with the original ID.
+    /// Digests the message as it was before signing: without this record and with the original ID.
     pub(super) fn digest_message(&self, message: &[u8], mac: &mut Mac) {
         if let Some(mut header) = Header::read(message) {
             header.id = self.original_id;
@@ -105,13 +105,13 @@ impl<'m> Record<'m> {
         }
     }
 
-    /// What is digested of this record behind the message.
+    /// Returns the fields of this record that are digested after the message.
     pub(super) const fn variables(&self) -> Variables<'_> {
         Variables { time: self.time, fudge: self.fudge, error: self.error, other: self.other }
     }
 }
 
-/// Where the name at `at`, which may be compressed, ends.
+/// Returns the offset behind the name at `at`. The name may be compressed.
 fn skip_name(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match *message.get(at)? {
@@ -123,7 +123,7 @@ fn skip_name(message: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The fields of the record that are chosen anew for each message.
+/// The fields of the record that differ for each message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variables<'v> {
     pub(super) time: u64,
@@ -150,12 +150,13 @@ impl Variables<'_> {
         mac.update(self.other);
     }
 
-    /// Digests the times alone, as in all messages of an answer but the first (RFC 8945 §5.3.1).
+    /// Digests only the time fields, as for every message of a response except the first (RFC 8945
+    /// §5.3.1).
     pub(super) fn digest_timers(&self, mac: &mut Mac) {
         mac.update(&self.timers());
     }
 
-    /// Appends the record with `code` as its MAC, and counts it in the header.
+    /// Appends the record with `code` as its MAC, and increments the record count in the header.
     pub(super) fn push(&self, key: NameRef<'_>, algorithm: NameRef<'_>, code: &[u8], message: &mut Vec<u8>) {
         let (Some(&id), true) = (message.first_chunk::<2>(), message.len() >= HEADER) else { return };
         let length = algorithm.len() + FIELDS + code.len() + self.other.len();
@@ -176,12 +177,13 @@ impl Variables<'_> {
     }
 }
 
-/// Octets of the record with a whole MAC and no other data.
+/// Octets of the record with a full MAC and without other data.
 pub(super) fn record_octets(key: &TsigKey) -> usize {
     key.name().len() + FIXED + key.algorithm().name().len() + FIELDS + key.algorithm().octets()
 }
 
-/// Begins the code of a message that follows on one with the MAC `prior` (RFC 8945 §4.3.1 and §5.3.1).
+/// Begins the MAC of a message that follows a message with the MAC `prior` (RFC 8945 §4.3.1 and
+/// §5.3.1).
 pub(super) fn begin_after(key: &TsigKey, prior: &[u8]) -> Mac {
     let mut mac = key.begin();
     mac.update(&(prior.len() as u16).to_be_bytes());

@@ -1,4 +1,4 @@
-//! A server's side: requests verified, answers signed.
+//! TSIG on the server: verifying requests and signing responses (RFC 8945 §5.2).
 
 use super::FUDGE;
 use super::key::{TsigKey, TsigKeys};
@@ -8,23 +8,24 @@ use nonesuch_proto::{Name, NameRef};
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a request is refused; the numbers are those of RFC 8945 §3.
+/// Why a server rejects a request. The numbers are those of RFC 8945 §3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TsigError {
-    /// The message, or its TSIG record, is not well formed.
+    /// The message or its TSIG record is malformed.
     Form,
     /// The MAC is wrong.
     BadSig,
-    /// There is no such key, or it is of another algorithm.
+    /// The key is unknown, or has a different algorithm.
     BadKey,
-    /// The time signed is too far from ours.
+    /// The time signed differs too much from the local time.
     BadTime,
-    /// The MAC is shorter than we take.
+    /// The MAC is shorter than the configured minimum.
     BadTrunc,
 }
 
 impl TsigError {
-    /// The number in the TSIG record; 0 where the answer has none.
+    /// The number in the TSIG record; 0 for [`TsigError::Form`], which has no TSIG record in the
+    /// response.
     #[must_use]
     pub const fn number(self) -> u16 {
         match self {
@@ -36,7 +37,7 @@ impl TsigError {
         }
     }
 
-    /// The error of a number in a TSIG record.
+    /// Returns the error with this number in a TSIG record.
     #[must_use]
     pub const fn from_number(number: u16) -> Option<Self> {
         match number {
@@ -48,7 +49,7 @@ impl TsigError {
         }
     }
 
-    /// The response code of the answer.
+    /// The response code of the response.
     #[must_use]
     pub const fn rcode(self) -> Rcode {
         if matches!(self, Self::Form) { Rcode::FORMERR } else { Rcode::NOTAUTH }
@@ -67,7 +68,7 @@ impl fmt::Display for TsigError {
     }
 }
 
-/// A request that was signed with one of our keys.
+/// A request with a valid signature of a configured key.
 #[derive(Clone, Debug)]
 pub struct VerifiedRequest {
     key: Arc<TsigKey>,
@@ -76,25 +77,25 @@ pub struct VerifiedRequest {
 }
 
 impl VerifiedRequest {
-    /// The key.
+    /// The key that signed the request.
     #[must_use]
     pub const fn key(&self) -> &Arc<TsigKey> {
         &self.key
     }
 
-    /// The key's name, in lower case.
+    /// The name of the key, in lower case.
     #[must_use]
     pub fn name(&self) -> NameRef<'_> {
         self.key.name()
     }
 
-    /// Octets of the request in front of its TSIG record.
+    /// Octets of the request before its TSIG record.
     #[must_use]
     pub const fn octets(&self) -> usize {
         self.octets
     }
 
-    /// What signs the answer to it.
+    /// Returns the signer for the response to this request.
     #[must_use]
     pub fn signer(&self) -> ResponseSigner {
         ResponseSigner { key: Arc::clone(&self.key), prior: self.mac.to_vec(), is_first: true }
@@ -102,10 +103,12 @@ impl VerifiedRequest {
 }
 
 impl TsigKeys {
-    /// Verifies a request of any opcode; `None` where it has no TSIG record.
+    /// Verifies a request of any opcode; `None` if it has no TSIG record.
+    ///
+    /// `now`: local time, in seconds since 1970.
     ///
     /// # Errors
-    /// What is to be answered instead.
+    /// Returns the rejection, which contains the response to send.
     pub fn verify(&self, message: &[u8], now: u64) -> Result<Option<VerifiedRequest>, TsigRejection> {
         let Ok(found) = Record::find(message) else { return Err(TsigRejection::of_form()) };
         let Some(record) = found else { return Ok(None) };
@@ -122,7 +125,8 @@ impl TsigKeys {
         if !mac.verify(record.mac) {
             return Err(TsigRejection::new(TsigError::BadSig, &record, None));
         }
-        // RFC 8945 §5.2: time and local policy come last, and what they refuse is signed.
+        // RFC 8945 §5.2: the server checks time and local policy last. It signs the errors of these
+        // checks.
         if !record.is_timely(now) {
             return Err(TsigRejection::new(TsigError::BadTime, &record, Some(key)));
         }
@@ -133,11 +137,12 @@ impl TsigKeys {
     }
 }
 
-/// Signs the messages of one answer, in their order.
+/// Signs the messages of one response, in order.
 #[derive(Clone, Debug)]
 pub struct ResponseSigner {
     key: Arc<TsigKey>,
-    /// The MAC that the next one follows on: the request's, then that of the message before.
+    /// The MAC that the next message follows: first the MAC of the request, then that of the
+    /// preceding message.
     prior: Vec<u8>,
     is_first: bool,
 }
@@ -149,7 +154,7 @@ impl ResponseSigner {
         record_octets(&self.key)
     }
 
-    /// Appends the TSIG record to `message`, which is complete but for that.
+    /// Appends the TSIG record to `message`, which is complete except for this record.
     pub fn sign(&mut self, message: &mut Vec<u8>, now: u64) {
         self.sign_with(message, Variables { time: now, fudge: FUDGE, error: 0, other: &[] });
     }
@@ -170,11 +175,11 @@ impl ResponseSigner {
     }
 }
 
-/// A request that is not to be done, and what its sender is told.
+/// A rejected request, with the data for the error response.
 #[derive(Clone, Debug)]
 pub struct TsigRejection {
     error: TsigError,
-    /// What the answer's record has of the request's; none where that is malformed.
+    /// The fields of the request's TSIG record for the response; `None` if the record is malformed.
     echo: Option<Echo>,
 }
 
@@ -184,7 +189,7 @@ struct Echo {
     algorithm: Name,
     time: u64,
     fudge: u16,
-    /// Signs the answer, where the MAC was right.
+    /// Signs the response if the MAC of the request was valid.
     signer: Option<ResponseSigner>,
 }
 
@@ -209,22 +214,23 @@ impl TsigRejection {
         Self { error, echo: Some(echo) }
     }
 
-    /// Why.
+    /// Why the server rejects the request.
     #[must_use]
     pub const fn error(&self) -> TsigError {
         self.error
     }
 
-    /// The name of the key that the request names, in lower case, where it could be read.
+    /// The name of the key in the request, in lower case, if it could be read.
     #[must_use]
     pub fn key(&self) -> Option<NameRef<'_>> {
         self.echo.as_ref().map(|echo| echo.key.view())
     }
 
-    /// Writes the whole answer to `request` into `out`; `opt` is its OPT record, empty for none.
+    /// Writes the complete error response to `request` into `out`. `opt` is its OPT record, or
+    /// empty.
     ///
-    /// RFC 8945 §5.3.2: what concerns key or MAC is not signed; what concerns time or truncation is. Nothing is written where
-    /// the request has no header.
+    /// RFC 8945 §5.3.2: an error that concerns the key or the MAC is not signed; an error that
+    /// concerns time or truncation is signed. If the request has no header, `out` stays empty.
     pub fn answer(&self, request: &[u8], opt: &[u8], now: u64, out: &mut Vec<u8>) {
         out.clear();
         let Some(header) = Header::read(request) else { return };
@@ -237,7 +243,8 @@ impl TsigRejection {
         out.extend_from_slice(opt);
         let Some(echo) = &self.echo else { return };
         let server_time = now.to_be_bytes();
-        // RFC 8945 §5.2.3: the client's time signed, so that it can verify the answer, and ours in other data.
+        // RFC 8945 §5.2.3: the response has the client's time signed, so that the client can verify
+        // it, and the server's time in other data.
         let (time, other) =
             if self.error == TsigError::BadTime { (echo.time, &server_time[2..]) } else { (now, &[][..]) };
         let fudge = if self.error == TsigError::BadTime { echo.fudge } else { FUDGE };
@@ -249,7 +256,8 @@ impl TsigRejection {
     }
 }
 
-/// The one question of a message; none where it has another number of them, or it cannot be read.
+/// Returns the single question of a message; `None` if the number of questions differs from one, or
+/// if the question cannot be read.
 fn question_of(message: &[u8], header: Header) -> Option<&[u8]> {
     if header.counts[0] != 1 {
         return None;

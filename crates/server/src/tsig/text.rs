@@ -1,4 +1,5 @@
-//! Keys in the form of BIND's configuration, as `tsig-keygen` and `keymgr tsig` write them:
+//! Reads TSIG keys in the form of BIND's configuration, as `tsig-keygen` and `keymgr tsig` write
+//! them:
 //!
 //! ```text
 //! key "transfer.example" {
@@ -11,38 +12,38 @@
 
 use super::key::{TsigAlgorithm, TsigKey, TsigKeyError, read_name};
 
-/// Why text has no keys that can be used.
+/// A fault in the text of keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {fault}")]
 pub struct KeyTextError {
     /// Line, from 1.
     pub line: u32,
-    /// Column, from 1, in octets.
+    /// Column in bytes, from 1.
     pub column: u32,
-    /// What is wrong there.
+    /// The fault at this position.
     pub fault: KeyTextFault,
 }
 
-/// What is wrong with the text of a key. It is not shown: it may be part of a secret.
+/// The kind of fault. Messages do not contain the text, because it may be part of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyTextFault {
-    /// Something else stands where this is expected.
+    /// The text differs from the expected element.
     #[error("expected {0}")]
     Expected(&'static str),
-    /// A statement stands twice in one key.
+    /// A key contains a statement twice.
     #[error("'{0}' stands twice in this key")]
     Repeated(&'static str),
-    /// A statement is missing in a key that ends here.
+    /// A key lacks a statement.
     #[error("this key has no '{0}'")]
     Missing(&'static str),
     /// A quote or a comment is not closed.
     #[error("a {0} is not closed")]
     Open(&'static str),
-    /// There is no key in the text.
+    /// The text contains no key.
     #[error("there is no key here: write  key \"NAME\" {{ algorithm hmac-sha256; secret \"BASE64\"; }};")]
     Nothing,
-    /// The key cannot be used.
+    /// The key is invalid.
     #[error("{0}")]
     Key(#[from] TsigKeyError),
 }
@@ -50,7 +51,8 @@ pub enum KeyTextFault {
 /// Reads all keys of `text`.
 ///
 /// # Errors
-/// The first fault. Anything but keys is one: a file of secrets should hold nothing else.
+/// Returns the first fault. Everything except keys is a fault, because a file of secrets should
+/// contain nothing else.
 pub fn read_keys(text: &str) -> Result<Vec<TsigKey>, KeyTextError> {
     let mut reader = Reader { text, at: 0 };
     let mut keys = Vec::new();
@@ -63,7 +65,7 @@ pub fn read_keys(text: &str) -> Result<Vec<TsigKey>, KeyTextError> {
     if keys.is_empty() { Err(reader.error(text.len(), KeyTextFault::Nothing)) } else { Ok(keys) }
 }
 
-/// A word, a quoted text or one of `{`, `}` and `;`.
+/// A word, a quoted text, or one of `{`, `}` and `;`.
 #[derive(Clone, Copy)]
 struct Word<'t> {
     text: &'t str,
@@ -87,7 +89,7 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// What stands behind `key`.
+    /// Reads the rest of a key after the word `key`.
     fn read_key(&mut self) -> Result<TsigKey, KeyTextError> {
         let name = self.value("the name of the key")?;
         self.expect("{")?;
@@ -142,7 +144,7 @@ impl<'t> Reader<'t> {
         word.ok_or_else(|| self.error(self.text.len(), KeyTextFault::Expected(what)))
     }
 
-    /// The next word; nothing at the end.
+    /// Returns the next word, or `None` at the end of the text.
     fn next(&mut self) -> Result<Option<Word<'t>>, KeyTextError> {
         self.skip_blanks()?;
         let (at, rest) = (self.at, &self.text[self.at..]);

@@ -1,4 +1,5 @@
-//! Senders that the configuration knows: one line a second for each, and a bounded number of them.
+//! Log limits for senders that the configuration contains: one line per second for each sender, for
+//! a bounded number of senders.
 
 use crate::acl::Prefix;
 use crate::clock::is_set_back;
@@ -6,21 +7,23 @@ use nonesuch_proto::Name;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError, TryLockError};
 
-/// Senders that are followed at once, each counted for each error.
+/// Maximum number of pairs of sender and error with a separate limit.
 const MOST: usize = 4096;
-/// Seconds without a message after which a sender makes room for another.
+/// Seconds without a logged line after which a sender is removed if the table is full.
 const QUIET: u64 = 60;
 
-/// Why a sender is known. There are as many as the configuration names, however many addresses are forged.
+/// Why a sender is known. The configuration bounds the number of values, however many addresses are
+/// forged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum KnownSender {
-    /// It has an address of this entry of an access list of the zone, or of a server that the zone names.
+    /// The address of the sender is in this entry of an access list of the zone, or is that of a
+    /// server that the zone names.
     Entry(Prefix),
-    /// It names this key of the server.
+    /// The message names this TSIG key of the server.
     Key(Name),
 }
 
-/// When each sender had its last line, by error and sender.
+/// The last line of each sender, by error and sender.
 #[derive(Debug, Default)]
 pub(super) struct KnownSenders {
     lines: Mutex<HashMap<(usize, KnownSender), Line>>,
@@ -28,19 +31,20 @@ pub(super) struct KnownSenders {
 
 #[derive(Debug, Default)]
 struct Line {
-    /// The second of the last line, and how often there was none since.
+    /// The second of the last line, and the number of suppressed lines since.
     said: u64,
     unsaid: u64,
 }
 
 impl KnownSenders {
-    /// Whether there may be a line about a sender in the second `now`: how often there was none before it. The outer `None`: the
-    /// sender has no line of its own, since there are too many.
+    /// Whether a line about `sender` may be logged in the second `now`; `Some(Some(n))` has the
+    /// number of suppressed lines before it. The outer `None`: there is no separate limit for the
+    /// sender, because the table is full or locked.
     pub(super) fn may_log(&self, sender: (usize, KnownSender), now: u64) -> Option<Option<u64>> {
         let mut lines = match self.lines.try_lock() {
             Ok(lines) => lines,
             Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
-            // A thread that answers waits for no other thread.
+            // A worker does not wait for another thread.
             Err(TryLockError::WouldBlock) => return None,
         };
         if lines.len() >= MOST && !lines.contains_key(&sender) {

@@ -1,20 +1,22 @@
-//! For which networks responses are limited, as far as the log is told: when that begins, and when it has ended.
+//! The networks whose responses are rate limited, for the log: the beginning and the end of rate
+//! limiting.
 //!
-//! It is looked at some of the responses that are limited, since a flood is made of nothing else, and at a bounded number of networks.
+//! Only a sample of the rate-limited responses is examined, because a flood consists only of such
+//! responses. The number of tracked networks is bounded.
 
 use crate::clock::{LogInterval, is_set_back};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError, TryLockError};
 
-/// Networks that are followed at once.
+/// Maximum number of tracked networks.
 const MOST: usize = 256;
-/// Seconds without a limited response after which it has ended.
+/// Rate limiting has ended after this many seconds without a rate-limited response.
 const QUIET: u64 = 30;
 
-/// A network: its first address, and how many bits of that make it.
+/// A network: its first address and its prefix length in bits.
 type Network = (IpAddr, u8);
 
-/// The networks for which responses are limited.
+/// The networks whose responses are rate limited.
 #[derive(Debug, Default)]
 pub(in crate::statistics) struct LimitedNetworks {
     episodes: Mutex<Vec<Episode>>,
@@ -26,17 +28,18 @@ struct Episode {
     network: Network,
     began: u64,
     last: u64,
-    /// Whether its beginning was told: only then its end is.
+    /// Whether the beginning was logged. Only then the end is logged.
     is_said: bool,
 }
 
 impl LimitedNetworks {
-    /// A response to `network` was limited in the second `now`. Where it is to be told that this has begun: how many others are limited.
+    /// Records that a response to `network` was rate limited in the second `now`. If the beginning
+    /// should be logged, returns the number of other rate-limited networks.
     pub(in crate::statistics) fn begin(&self, network: Network, now: u64) -> Option<usize> {
         let mut episodes = match self.episodes.try_lock() {
             Ok(episodes) => episodes,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Who answers waits for nobody; the next response will do.
+            // A worker does not wait for another thread. The next response tries again.
             Err(TryLockError::WouldBlock) => return None,
         };
         let others = episodes.iter().filter(|episode| episode.network != network).count();
@@ -55,7 +58,8 @@ impl LimitedNetworks {
         Some(others)
     }
 
-    /// A network whose limiting has ended, where that is to be told, and how many seconds it lasted; to be asked every second.
+    /// Returns a network whose rate limiting has ended and should be logged, and the duration in
+    /// seconds. The caller calls this every second.
     pub(in crate::statistics) fn end(&self, now: u64) -> Option<(Network, u64)> {
         let mut episodes = self.episodes.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over =
@@ -107,7 +111,7 @@ mod tests {
         }
         assert_eq!(lines, 9, "second 0 is no other than the one before");
         assert_eq!(limited.episodes.lock().unwrap().len(), MOST);
-        // Those that were not told of end without a word, the others one by one.
+        // Networks without a logged beginning end silently; the others are logged one by one.
         let ends: Vec<bool> = (50..70).map(|now| limited.end(now).is_some()).collect();
         assert_eq!(ends.iter().filter(|told| **told).count(), 9, "{ends:?}");
         assert!(limited.episodes.lock().unwrap().is_empty());
