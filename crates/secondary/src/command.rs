@@ -1,11 +1,11 @@
-//! Commands to the thread of all transfers.
+//! Commands to the transfer thread.
 
 use super::SecondaryZone;
 use crate::notify::{NotifyReason, SoaRecord};
 use nonesuch_proto::Name;
 use nonesuch_server::acl::Remote;
 
-/// A command to the thread.
+/// A command to the transfer thread.
 pub(super) enum Command {
     Set(Box<SecondaryZone>),
     Remove(Name),

@@ -1,4 +1,5 @@
-//! One thread for all zones: it waits for the next thing to happen, tells the zone's machine, and does what that says.
+//! The thread of all zones: waits for the next event, passes it to the zone's machine, and executes
+//! the actions of the machine.
 
 mod jobs;
 mod outage;
@@ -34,38 +35,39 @@ use tokio::time::Instant;
 struct Zone {
     settings: Arc<SecondaryZone>,
     machine: Machine,
-    /// As it stands among the times that are waited for.
+    /// The time of this zone in [`Driver::due`].
     due: Option<u64>,
     phase: Phase,
-    /// What waits or is under way: the primary, and how.
+    /// The primary and the kind of the queued or active job.
     primary: usize,
     by_steps: bool,
     task: Option<Task>,
     last_error: Option<String>,
-    /// When it expires, as the host knows it.
+    /// The time of expiry that the server was given.
     expires: Option<u64>,
     behind: OutdatedPrimaries,
-    /// What the file of rejected versions has.
+    /// The contents of the stored list of rejected versions.
     rejected: RejectedSerials,
     turns: StateWrites,
     outages: Outages,
 }
 
 impl Zone {
-    /// The versions that were rejected as a whole, for the file.
+    /// Returns the versions that were rejected as whole zones, for the stored list.
     fn rejected_serials(&self) -> RejectedSerials {
         let address = |primary: usize| self.settings.primaries.get(primary).map(|remote| remote.address);
         let rejected = self.machine.rejected_wholes();
         rejected.filter_map(|(primary, serial)| Some((address(primary)?, serial))).collect()
     }
 
-    /// When it is to be logged that half of the time to expire is over: only while refreshes fail.
+    /// Returns the time at which to log that half of the expire time has passed. Only set while
+    /// refreshes fail.
     fn half_due(&self) -> Option<u64> {
         let half = self.machine.half_expired_at().filter(|_| self.machine.failed_rounds() > 0);
         self.outages.half_due(half)
     }
 
-    /// Logs at `now` that half of the time to expire is over, where that is due.
+    /// Logs that half of the expire time has passed, if that is due at `now`.
     fn look_at_half(&mut self, now: u64) {
         if self.machine.failed_rounds() == 0 {
             return self.outages.note_half(false);
@@ -94,20 +96,20 @@ impl Zone {
     }
 }
 
-/// Facts about a zone that is added.
+/// The initial state of a zone.
 struct ZoneInfo {
     held: Option<LocalSoa>,
     refreshed: Option<LastRefresh>,
     rejected: RejectedSerials,
 }
 
-/// NOTIFY messages that wait for zones which are being loaded.
+/// Maximum number of NOTIFY messages for zones that are not loaded yet.
 const EARLY: usize = 65_536;
 
-/// A probe or transfer under way.
+/// An active SOA query or transfer.
 struct Task {
     number: u64,
-    /// Whose room it takes: the zone's list of primaries may be another one meanwhile.
+    /// The primary whose slot the task uses. The configured primaries of the zone may have changed.
     primary: SocketAddr,
     abort: AbortHandle,
     transfer: Option<TransferSnapshot>,
@@ -124,18 +126,19 @@ pub(super) struct Driver {
     probes: Queue,
     transfers: Queue,
     outbox: NotifyQueue,
-    /// NOTIFY messages that were sent and not answered yet: first attempts, and repeated ones.
+    /// Numbers of NOTIFY messages without a response yet: first attempts, and repetitions.
     announced: [usize; 2],
-    /// What was told of zones that are not here yet.
+    /// NOTIFY messages for zones that are not loaded yet.
     early: HashMap<Name, ReceivedNotify>,
     done: mpsc::UnboundedSender<TaskResult>,
     ended: mpsc::UnboundedReceiver<TaskResult>,
-    /// Timers and rejected serials that are being stored.
+    /// Active writes of timers and rejected serials.
     stores: JoinSet<()>,
-    /// Files of zones that were removed, while anything is being stored: a zone that comes back writes them later.
+    /// The write orders of removed zones, while any write is active. If such a zone is added again,
+    /// its writes must come later.
     removed: HashMap<Name, StateWrites>,
     began: Instant,
-    /// Milliseconds from 1970 to the beginning.
+    /// Milliseconds since 1970 at the start.
     offset: u64,
 }
 
@@ -172,7 +175,7 @@ impl Driver {
         self.offset + self.began.elapsed().as_millis() as u64
     }
 
-    /// By how many milliseconds the system's clock is ahead of this one.
+    /// Returns the milliseconds by which the system's clock is ahead of [`Driver::now`].
     fn system_ahead(&self) -> i64 {
         ahead(milliseconds_since_1970(), self.now())
     }
@@ -185,7 +188,7 @@ impl Driver {
         change(&mut self.shown().counts);
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until the command `Stop`.
     pub(super) async fn run(
         mut self,
         mut commands: mpsc::UnboundedReceiver<Command>,
@@ -220,12 +223,12 @@ impl Driver {
 
     fn next_timeout(&self) -> Duration {
         let zones = self.due.first().map(|(at, _)| *at);
-        // Where there is no room for more, an answer is what is waited for.
+        // If the limit is reached, the loop waits for a response instead.
         let room = self.room_for_announcements();
         let announcement = room.and_then(|may_repeat| self.outbox.poll_timeout(may_repeat));
         let next = zones.into_iter().chain(announcement).min();
         let now = self.now();
-        // One millisecond more: the time must have come when it is looked at again.
+        // Add one millisecond, so that the time has passed at the next check.
         next.map_or(Duration::from_secs(3600), |at| Duration::from_millis(at.saturating_sub(now) + 1))
     }
 
@@ -286,8 +289,8 @@ impl Driver {
 
     fn take_notified(&mut self, notified: &ReceivedNotify) {
         let Some(zone) = self.numbers.get(&notified.apex).and_then(|number| self.zones.get(number)) else {
-            // It is acknowledged, and its sender will not repeat it: it waits for the zone to be loaded. None but zones that the
-            // server is a secondary of come here.
+            // The NOTIFY was acknowledged, so its sender does not repeat it. Keep it until the zone
+            // is loaded. Only zones with this server as secondary get here.
             let is_newer = |early: &ReceivedNotify| match (early.serial, notified.serial) {
                 (Some(early), Some(serial)) => serial::is_before(early, serial),
                 (early, _) => early.is_some(),
@@ -338,7 +341,8 @@ impl Driver {
             place.into_iter().for_each(|primary| machine.restore_rejected(primary, *serial));
         }
         if held.is_some() && machine.expires_at().is_some_and(|at| at > now) {
-            // Where the clock was set back since the host decided, the zone would stay expired.
+            // If the clock was set back since the server decided, the zone would otherwise stay
+            // expired.
             self.host.restore(&settings.apex);
         }
         let early = self.early.remove(&settings.apex);
@@ -366,7 +370,7 @@ impl Driver {
         }
     }
 
-    /// Forgets a zone; its timers stay where it may come back.
+    /// Removes a zone. `is_kept`: its stored state is kept, because the zone may be added again.
     fn remove_zone(&mut self, apex: &Name, is_kept: bool) {
         self.outbox.forget_zone(apex);
         self.early.remove(apex);
@@ -399,7 +403,7 @@ impl Driver {
         Some(zone)
     }
 
-    /// Does what a zone's machine wants done, and waits for its next time.
+    /// Executes the actions of a zone's machine, and schedules its next timeout.
     fn settle(&mut self, number: u64) {
         while let Some(action) = self.zones.get_mut(&number).and_then(|zone| zone.machine.poll_action()) {
             self.act(number, action);
@@ -509,26 +513,29 @@ impl Driver {
     }
 }
 
-/// An IPv4 address that was mapped into IPv6 is the IPv4 address.
+/// Converts an IPv4-mapped IPv6 address to the IPv4 address.
 const fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
-/// By how many milliseconds the system's clock is ahead of [`Driver::now`], which goes on evenly from when the driver began: the other,
-/// which the next start and people go by, may have been set since. In whole seconds, so that reading them one after the other
-/// makes no difference.
+/// Returns the milliseconds by which the system's clock is ahead of [`Driver::now`]. The latter is
+/// monotonic since the driver started. The system's clock, which the next start and the displayed
+/// times use, may have been set since. The result is rounded to whole seconds, so the delay between
+/// the two readings has no effect.
 const fn ahead(system_now: u64, now: u64) -> i64 {
     let milliseconds = system_now as i64 - now as i64;
     (milliseconds + 500).div_euclid(1000) * 1000
 }
 
-/// What stands in the timers of the milliseconds that were `left` at `at`: whole seconds, to the second that the zone expires
-/// in. Rounded by itself it would be a second less each time that timers are read and stored again.
+/// Converts the milliseconds `left` at `at` for the stored timers: whole seconds up to the second
+/// in which the zone expires. Plain rounding would lose one second each time that timers are read
+/// and stored again.
 fn seconds_left(at: u64, left: u64) -> u32 {
     u32::try_from(at.saturating_add(left) / 1000 - at / 1000).unwrap_or(u32::MAX)
 }
 
-/// Stores when a zone was refreshed. Timers are of the version that is stored: where that is an older one, they stay as they are.
+/// Stores the time of the last refresh. The timers belong to the stored version. If the served
+/// version cannot be stored, the timers are not changed.
 fn store(zone: &Zone, system_ahead: i64, host: &Arc<dyn ZoneStore>, stores: &mut JoinSet<()>) {
     let (Some(held), Some(refreshed)) = (zone.machine.local_soa(), zone.machine.refreshed()) else { return };
     let at = refreshed.at.saturating_add_signed(system_ahead);
@@ -536,7 +543,7 @@ fn store(zone: &Zone, system_ahead: i64, host: &Arc<dyn ZoneStore>, stores: &mut
     let timers = Timers { serial: held.serial, refreshed: at / 1000, left };
     let (apex, host, turn) =
         (zone.settings.apex.clone(), Arc::clone(host), WriteTicket::next(&zone.turns.timers));
-    // The disk may be slow, and other zones wait for nothing.
+    // The disk may be slow, and other zones must not wait for it.
     stores.spawn_blocking(move || {
         if host.store(&apex) {
             turn.write_if_newest(|| host.store_timers(&apex, timers));
@@ -544,7 +551,7 @@ fn store(zone: &Zone, system_ahead: i64, host: &Arc<dyn ZoneStore>, stores: &mut
     });
 }
 
-/// Stores which versions were rejected, where that has changed.
+/// Stores the list of rejected versions if it has changed.
 fn store_rejected(zone: &mut Zone, host: &Arc<dyn ZoneStore>, stores: &mut JoinSet<()>) {
     let serials = zone.rejected_serials();
     if serials == zone.rejected {
@@ -565,11 +572,12 @@ mod tests {
 
     #[test]
     fn clocks_that_go_alike_are_alike_and_others_are_told_apart() {
-        // A machine that began in 1970, and was told the time after an hour; one whose clock was set back; one that was right.
+        // A machine that started in 1970 and got the time after an hour; a machine with a clock
+        // that was set back.
         let (hour, today) = (3_600_000, 1_800_000_000_000);
         assert_eq!(ahead(today, hour), (today - hour) as i64);
         assert_eq!(ahead(today - hour, today), -(hour as i64));
-        // They are read one after the other.
+        // The clocks are read one after the other.
         for between in [0, 1, 30, 499] {
             assert_eq!([ahead(today, today + between), ahead(today + between, today)], [0, 0]);
         }

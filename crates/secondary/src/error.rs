@@ -1,4 +1,4 @@
-//! Why an exchange with a primary or secondary failed.
+//! Errors of exchanges with primaries and secondaries.
 
 use super::PublishError;
 use super::inbound::{InboundError, IxfrApplyError};
@@ -7,7 +7,8 @@ use nonesuch_proto::Name;
 use nonesuch_proto::message::{Header, MessageError, Rcode};
 use nonesuch_server::tsig::ResponseTsigError;
 
-/// Why an exchange with another server failed: the configuration, this server, the network or the other server is to blame.
+/// Why an exchange with another server failed. The cause is the configuration, this server, the
+/// network or the other server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExchangeError {
     #[error("there is no TSIG key {0}: define it")]
@@ -35,7 +36,7 @@ pub(super) enum ExchangeError {
 
     #[error(transparent)]
     Tsig(#[from] ResponseTsigError),
-    /// The response code is not authenticated, but may be why the TSIG record does not verify.
+    /// The response code is not authenticated, but may explain why the TSIG record does not verify.
     #[error("{fault}; it says {rcode}")]
     TsigOfError { fault: ResponseTsigError, rcode: Rcode },
     #[error("what came is not the answer to the question")]
@@ -61,7 +62,7 @@ pub(super) enum ExchangeError {
 }
 
 impl ExchangeError {
-    /// The TSIG record of `answer` does not verify.
+    /// Returns the error for a TSIG record of `answer` that does not verify.
     pub(super) fn of_tsig(fault: ResponseTsigError, answer: &[u8]) -> Self {
         match Header::read(answer).map(Header::rcode) {
             None | Some(Rcode::NOERROR) => Self::Tsig(fault),

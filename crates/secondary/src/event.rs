@@ -1,102 +1,104 @@
-//! What the machine of a zone is told, and what it has done.
+//! Input and output of the state machine of a zone.
 
 use super::timing::LocalSoa;
 
-/// What happened.
+/// An event for the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A NOTIFY came.
+    /// A NOTIFY arrived.
     Notified {
-        /// The serial that it names.
+        /// The serial in the NOTIFY.
         serial: Option<u32>,
-        /// The primary that it came from, where it is one.
+        /// The index of the primary that sent it, if a primary did.
         primary: Option<usize>,
     },
-    /// Somebody wants the zone to be refreshed at once.
+    /// Refresh the zone now, on request of an operator or the server.
     Refresh,
-    /// Somebody wants the whole zone to be transferred, whatever its serial.
+    /// Transfer the whole zone now, whatever its serial.
     Retransfer,
-    /// A version that was rejected may be accepted now: settings or keys have changed.
+    /// Settings or keys have changed: a rejected version may be accepted now.
     Reconsider,
-    /// The primary that was probed has a version.
+    /// The primary answered the SOA query.
     Serial {
-        /// Its serial.
+        /// The serial in the answer.
         serial: u32,
-        /// Seconds that are left to the zone there, where it says so (RFC 7314).
+        /// The seconds until the zone expires at the primary, if it reports them (RFC 7314).
         expire: Option<u32>,
     },
-    /// The primary that was probed gave no answer that can be used.
+    /// The primary gave no usable answer to the SOA query.
     ProbeFailed,
     /// The transfer ended.
     Transferred {
-        /// How.
+        /// The result of the transfer.
         ended: InboundOutcome,
-        /// Seconds that are left to the zone at the primary, where it says so (RFC 7314).
+        /// The seconds until the zone expires at the primary, if it reports them (RFC 7314).
         expire: Option<u32>,
     },
 }
 
-/// How a transfer ended.
+/// The result of an incoming transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InboundOutcome {
-    /// The primary has no newer version than this one.
+    /// The primary has no version that is newer than the local one.
     UpToDate {
-        /// Its serial.
+        /// The serial of the primary.
         serial: u32,
     },
-    /// This version is here now, and served.
+    /// The version is published. The value describes its SOA record.
     Published(LocalSoa),
-    /// The steps cannot be had or do not fit, but the whole zone may.
+    /// The incremental transfer failed; a transfer of the whole zone may succeed.
     IxfrFailed,
-    /// It failed.
+    /// The transfer failed.
     Failed,
-    /// The version was transferred, and is not wanted from this primary any more.
+    /// The version was transferred, but is not needed from this primary any more.
     NoLongerWanted,
-    /// The version was transferred, and was refused by whoever verifies it.
+    /// The version was transferred, and verification rejected it.
     Rejected {
-        /// Its serial.
+        /// The serial of the version.
         serial: u32,
-        /// How long that holds.
+        /// The period of the rejection.
         verdict: RejectionPeriod,
     },
-    /// The version was transferred, and this server could not publish it: neither the version nor the primary is to blame.
+    /// The version was transferred, and this server could not publish it. The cause is neither the
+    /// version nor the primary.
     PublishFailed {
-        /// Its serial.
+        /// The serial of the version.
         serial: u32,
     },
 }
 
-/// How long the rejection of a version holds.
+/// The period for which a version stays rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectionPeriod {
-    /// As long as the settings stay: verification would find the same.
+    /// Until the settings change: verification would give the same result.
     Final,
-    /// It depends on the clock: verification may find otherwise after so many seconds.
+    /// The result depends on the clock: verification may give another result after this time.
     For {
-        /// 0 where that depends on how the clock is set.
+        /// The time in seconds; 0 if the result depends on how the clock is set.
         seconds: u32,
     },
 }
 
-/// What is to be done.
+/// An action for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Ask this primary for its SOA record; ends in [`Event::Serial`] or [`Event::ProbeFailed`].
+    /// Query this primary for its SOA record. Ends with [`Event::Serial`] or
+    /// [`Event::ProbeFailed`].
     Probe {
-        /// The primary's place in the list.
+        /// The index of the primary in the list.
         primary: usize,
     },
-    /// Transfer from this primary; ends in [`Event::Transferred`].
+    /// Transfer the zone from this primary. Ends with [`Event::Transferred`].
     Transfer {
-        /// The primary's place in the list.
+        /// The index of the primary in the list.
         primary: usize,
-        /// By steps from the version that is here, or the whole zone.
+        /// Whether to request IXFR from the local version instead of the whole zone.
         by_steps: bool,
     },
     /// Stop serving the zone.
     Expire,
-    /// Serve it again.
+    /// Serve the zone again.
     Restore,
-    /// Store when it was last refreshed.
+    /// Store the time of the last refresh.
     Store,
 }

@@ -1,5 +1,5 @@
-//! One message and its answer, or the messages of a transfer: signed and verified where there is a key, over TLS where that is
-//! asked for.
+//! Exchanges with another server: one query and its response, or a transfer. Messages are signed
+//! and verified if the server has a key. TLS is used if it is configured.
 
 use super::error::ExchangeError;
 use super::options::TransfersOptions;
@@ -15,7 +15,8 @@ use nonesuch_server::tsig::{self, AnswerVerifier, TsigKeys};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Asks, with a question that ends without additional records, how long the zone has at its primary (RFC 7314 §4).
+/// Appends the EXPIRE option to a query without additional records. The option requests the time
+/// until the zone expires at the primary (RFC 7314 §4).
 pub(super) fn push_expire_question(question: &mut Vec<u8>) {
     let start = question.len();
     edns::push_opt(DEFAULT_UDP_SIZE, 0, 0, question);
@@ -24,14 +25,14 @@ pub(super) fn push_expire_question(question: &mut Vec<u8>) {
     question[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
 }
 
-/// Seconds that the zone has at the primary, where its answer says so.
+/// Returns the seconds until the zone expires at the primary, if the response has them.
 pub(super) fn read_expire(answer: &[u8]) -> Option<u32> {
     let message = Message::parse(answer).ok()?;
     let (_, data) = Options::new(&message.opt()?.rdata).find(|(code, _)| *code == edns::EXPIRE)?;
     edns::read_expire(data)?
 }
 
-/// Another server, and what is needed to query it.
+/// Another server, and the settings for queries to it.
 pub(super) struct Peer<'p> {
     pub(super) remote: &'p Remote,
     pub(super) keys: &'p TsigKeys,
@@ -39,15 +40,15 @@ pub(super) struct Peer<'p> {
 }
 
 impl Peer<'_> {
-    /// Signs `question` where the server has a key.
+    /// Signs `question` if the server has a key.
     pub(super) fn sign(&self, question: &mut Vec<u8>) -> Result<Option<AnswerVerifier>, ExchangeError> {
         let Some(name) = &self.remote.key else { return Ok(None) };
         let key = self.keys.find(name).ok_or_else(|| ExchangeError::NoKey(name.clone()))?;
         Ok(Some(tsig::sign_request(key, question, seconds_now())))
     }
 
-    /// Asks in one datagram, or over TLS where the server is configured so; returns the whole answer, verified where there is a
-    /// key.
+    /// Sends a query in one datagram, or over TLS if the server is configured so. Returns the
+    /// complete response, which is verified if the server has a key.
     pub(super) async fn ask(
         &self,
         mut question: Vec<u8>,
@@ -60,7 +61,7 @@ impl Peer<'_> {
         let verifier = self.sign(&mut question)?;
         let mut fault = None;
         let is_answer = |octets: &[u8]| {
-            // A forged answer must not end the wait for the true one.
+            // A forged response must not end the wait for the real one.
             is_answer_to(octets, &plain)
                 && verify(verifier.clone(), octets).map_err(|found| fault = Some(found)).is_ok()
         };
@@ -69,7 +70,7 @@ impl Peer<'_> {
         answer.map(|answer| answer.octets).map_err(|error| fault.unwrap_or_else(|| error.into()))
     }
 
-    /// Asks over TCP or TLS.
+    /// Sends a query over TCP or TLS, and returns the complete response.
     pub(super) async fn ask_by_stream(
         &self,
         mut question: Vec<u8>,
@@ -88,7 +89,7 @@ impl Peer<'_> {
         Ok(answer)
     }
 
-    /// Opens a connection; the server may be silent no longer than `idle`.
+    /// Opens a connection. `idle`: maximum time without data from the server.
     pub(super) async fn connect(&self, idle: Duration) -> Result<Connection, ExchangeError> {
         let address = self.remote.address;
         let connect =
@@ -99,7 +100,7 @@ impl Peer<'_> {
         })
     }
 
-    /// The address to send from.
+    /// Returns the source address.
     fn local(&self) -> Option<SocketAddr> {
         self.remote.source.map(|address| SocketAddr::new(address, 0))
     }
@@ -110,7 +111,8 @@ fn verify(verifier: Option<AnswerVerifier>, answer: &[u8]) -> Result<(), Exchang
     verifier.verify(answer, seconds_now()).map(drop).map_err(|fault| ExchangeError::of_tsig(fault, answer))
 }
 
-/// Whether `answer` has identifier, opcode and question of `question`, or says with an error that it could not read it.
+/// Whether `answer` has the ID, opcode and question of `question`. A response without a question
+/// matches if it reports an error.
 fn is_answer_to(answer: &[u8], question: &[u8]) -> bool {
     let (Some(asked), Some(header)) = (Header::read(question), Header::read(answer)) else { return false };
     let fits = header.id == asked.id

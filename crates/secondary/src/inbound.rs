@@ -1,8 +1,10 @@
-//! Transfers in: reading the messages of a primary's answer to AXFR (RFC 5936 §2.2) or IXFR (RFC 1995 §4).
+//! Incoming transfers: parses the messages of a primary's response to AXFR (RFC 5936 §2.2) or IXFR
+//! (RFC 1995 §4).
 //!
-//! [`InboundTransfer`] takes the messages one by one, without I/O, and gives the zone's records or the steps that lead to them. TSIG is
-//! checked before. What [`InboundTransfer::finish`] gives is no more than what the primary says: steps have to fit the zone
-//! ([`apply_steps`]), and signatures have to be verified by whoever publishes.
+//! [`InboundTransfer`] takes the messages one by one, without I/O. It returns the records of the
+//! zone, or the steps from the local version to the new one. The caller verifies TSIG before. The
+//! result of [`InboundTransfer::finish`] is not verified: [`apply_steps`] checks that steps fit the
+//! zone, and the caller verifies the DNSSEC signatures before it publishes the zone.
 
 mod apply;
 mod error;
@@ -18,25 +20,25 @@ use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, serial};
 use nonesuch_zone::{Builder, ChangeSet, Contents, NodesBuilder, ParsedZone, SourceLocation, Warning};
 use std::convert::Infallible;
 
-/// Bytes that a record is charged with in addition to its owner and its data: its entries while records are sorted, and in the
-/// arenas of nodes and RRsets.
+/// Bytes charged for a record in addition to its owner and its data: for its entries during
+/// sorting, and in the arenas of nodes and RRsets.
 const RECORD_CHARGE: usize = 64;
-/// Bytes that a step is charged with in addition to its records: two sides with a name and four arenas each, and its place in the
-/// list.
+/// Bytes charged for a step in addition to its records: for two sides with a name and four arenas
+/// each, and for its entry in the list.
 const STEP_CHARGE: u64 = 1024;
-/// Steps of a transfer by default.
+/// Default maximum number of steps of a transfer.
 const STEPS: u64 = 1 << 16;
-/// Octets of the five numbers behind the names of an SOA record (RFC 1035 §3.3.13).
+/// Octets of the five numbers after the names of an SOA record (RFC 1035 §3.3.13).
 const SOA_NUMBERS: usize = 20;
 
-/// What the primary was asked for.
+/// The request to the primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InboundRequest {
-    /// The whole zone.
+    /// AXFR: the whole zone.
     Axfr,
-    /// What leads to its version from the one with this serial.
+    /// IXFR: the changes since this serial.
     Ixfr {
-        /// The serial of the version that is here.
+        /// The serial of the local version.
         serial: u32,
     },
 }
@@ -52,53 +54,59 @@ impl InboundRequest {
     }
 }
 
-/// What one transfer may take at most.
+/// Limits of one transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferBounds {
-    /// Records, those of all steps together.
+    /// Maximum number of records, over all steps.
     pub records: u64,
-    /// Octets of the messages; bytes of memory that the transfer is charged with ([`InboundTransfer::charged`]).
+    /// Maximum octets of the messages, and maximum bytes of memory charged to the transfer
+    /// ([`InboundTransfer::charged`]).
     pub octets: u64,
-    /// Steps of an incremental transfer. One with more is not wanted: the whole zone is transferred instead.
+    /// Maximum number of steps of an incremental transfer. Above it, the whole zone is transferred
+    /// instead.
     pub steps: u64,
 }
 
-/// Octets of a transfer by default where the system does not tell how much memory there is.
+/// Default maximum octets of a transfer if the system does not report the amount of memory.
 const OCTETS: u64 = 1 << 32;
-/// Most octets of a transfer by default.
+/// Upper bound of the default maximum octets of a transfer.
 const MOST_OCTETS: u64 = 16 << 30;
 
 impl Default for TransferBounds {
-    /// Any number of records, and a quarter of the memory that the server may have, 16 GiB at most: a transfer holds at most four
-    /// times the bytes that it is charged with, and neither a primary nor who is between is to end the server with all its zones.
+    /// Any number of records, and a quarter of the memory available to the server, but at most 16
+    /// GiB. A transfer uses at most four times the memory charged to it. So neither a primary nor
+    /// an attacker on the path can exhaust the memory of the server.
     fn default() -> Self {
         let octets = memory_limit().map_or(OCTETS, |octets| (octets / 4).min(MOST_OCTETS));
         Self { records: u64::MAX, octets, steps: STEPS }
     }
 }
 
-/// What a primary's answer holds.
+/// The content of a primary's response.
 #[derive(Debug)]
 pub enum TransferContent {
-    /// It has no newer version; this is its serial, which may be an older one.
+    /// The primary has no newer version. Its serial may precede the local one.
     UpToDate {
-        /// The primary's serial.
+        /// The serial of the primary.
         serial: u32,
     },
-    /// It has a newer version that does not fit the datagram: ask over TCP (RFC 1995 §2).
+    /// The primary has a newer version that does not fit into the datagram: repeat the query over
+    /// TCP (RFC 1995 §2).
     Newer,
     /// The whole zone.
     Axfr {
-        /// Its records.
+        /// The records of the zone.
         contents: Contents,
-        /// What is odd about them.
+        /// Unusual properties of the records.
         warnings: Vec<Warning>,
     },
-    /// The versions from the one that is here on, each as what it changes. Both SOA records are among that.
+    /// The changes from the local version on, one set for each version. Each set includes both SOA
+    /// records.
     Ixfr(Vec<ChangeSet>),
 }
 
-/// Appends the question for a transfer; for IXFR with `soa`, the RDATA of the SOA record that is here (RFC 1995 §3).
+/// Appends the query for a transfer. For IXFR, `soa` is the RDATA of the local SOA record (RFC 1995
+/// §3).
 pub fn push_question(apex: &Name, asked: InboundRequest, soa: &[u8], id: u16, out: &mut Vec<u8>) {
     let start = out.len();
     push_query(apex, asked.rtype(), id, 0, out);
@@ -113,24 +121,24 @@ pub fn push_question(apex: &Name, asked: InboundRequest, soa: &[u8], id: u16, ou
     }
 }
 
-/// How far an answer was read.
+/// The position in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing was read.
+    /// No record has been read.
     Begin,
-    /// The first SOA record was read; the next record tells what follows.
+    /// The first SOA record has been read. The next record decides between a whole zone and steps.
     Opened,
-    /// The records of the whole zone.
+    /// Within the records of the whole zone.
     Whole,
-    /// Records that the step from this serial on removes.
+    /// Within the records that the step from this serial removes.
     Removing { from: u32 },
-    /// Records that the step to this serial adds.
+    /// Within the records that the step to this serial adds.
     Adding { to: u32 },
-    /// The last record was read.
+    /// The last record has been read.
     Complete,
 }
 
-/// Reads the messages of one answer.
+/// Parses the messages of one response.
 pub struct InboundTransfer {
     apex: Name,
     id: u16,
@@ -140,7 +148,7 @@ pub struct InboundTransfer {
     is_up_to_date: bool,
     /// Serial and RDATA of the first SOA record.
     newest: (u32, Vec<u8>),
-    /// The whole zone, or the side of a step that is being read.
+    /// The whole zone, or the current side of a step.
     builder: Builder,
     removed: Option<Contents>,
     steps: Vec<ChangeSet>,
@@ -154,7 +162,7 @@ pub struct InboundTransfer {
 }
 
 impl InboundTransfer {
-    /// Waits for the answer to the question with `id` for the zone at `apex`.
+    /// Returns a parser for the response to the query with `id` for the zone at `apex`.
     #[must_use]
     pub fn new(apex: Name, id: u16, asked: InboundRequest, bounds: TransferBounds) -> Self {
         Self {
@@ -178,7 +186,7 @@ impl InboundTransfer {
         }
     }
 
-    /// Records read so far.
+    /// Number of records read so far.
     #[must_use]
     pub const fn records(&self) -> u64 {
         self.records
@@ -190,36 +198,36 @@ impl InboundTransfer {
         self.octets
     }
 
-    /// Bytes of memory that the transfer is charged with so far: its records with their names in full, 64 bytes for each record
-    /// and 1 KiB for each step. Reading it holds at most four
-    /// times as many bytes. Applying its steps also holds a copy of the names of the zone that they change.
+    /// Bytes of memory charged to the transfer so far: its records with uncompressed names, 64
+    /// bytes for each record, and 1 KiB for each step. The parser uses at most four times this
+    /// amount. Applying the steps also needs a copy of the names that they change.
     #[must_use]
     pub const fn charged(&self) -> u64 {
         self.charged
     }
 
-    /// Messages read so far.
+    /// Number of messages read so far.
     #[must_use]
     pub const fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Records that were passed over, since their owner is not in the zone.
+    /// Number of ignored records with an owner outside the zone.
     #[must_use]
     pub const fn out_of_zone(&self) -> u64 {
         self.outside
     }
 
-    /// Whether all that came so far is one SOA record, of a newer version.
+    /// Whether the response so far consists of one SOA record of a newer version.
     #[must_use]
     pub fn is_only_newer(&self) -> bool {
         self.phase == Phase::Opened && self.records == 1 && self.asked != InboundRequest::Axfr
     }
 
-    /// Reads the next message; tells whether it was the last one.
+    /// Parses the next message. Returns whether it is the last one.
     ///
     /// # Errors
-    /// What is wrong with the answer; nothing of it is to be used then.
+    /// Returns the fault in the response. The caller must then discard the whole response.
     pub fn push(&mut self, message: &[u8]) -> Result<bool, InboundError> {
         self.messages += 1;
         self.octets += message.len() as u64;
@@ -240,7 +248,8 @@ impl InboundTransfer {
         outcome
     }
 
-    /// Checks header and question; returns the number of answer records and where the first begins.
+    /// Checks the header and the question. Returns the number of answer records and the offset of
+    /// the first one.
     fn check_head(&self, message: &[u8]) -> Result<(u16, usize), InboundError> {
         let header = Header::read(message).ok_or(InboundError::WrongResponse("it has no whole header"))?;
         if header.id != self.id {
@@ -256,7 +265,7 @@ impl InboundTransfer {
             return Err(InboundError::WrongResponse("it is marked as truncated"));
         }
         let at = match header.counts[0] {
-            // RFC 5936 §2.2.1: messages behind the first one need not repeat the question.
+            // RFC 5936 §2.2.1: messages after the first one may omit the question.
             0 if self.messages > 1 => HEADER,
             1 => {
                 let (name, end) = Name::from_message(message, HEADER).map_err(InboundError::from_name)?;
@@ -274,14 +283,14 @@ impl InboundTransfer {
 
     fn take_record(&mut self, owner: NameRef<'_>, fixed: Fixed, rdata: &[u8]) -> Result<(), InboundError> {
         if self.is_up_to_date {
-            // What follows leads to a version that is here already.
+            // The following records lead to a version that the server already has.
             return Ok(());
         }
         self.records += 1;
         if self.records > self.bounds.records {
             return Err(InboundError::TooManyRecords { records: self.bounds.records });
         }
-        // Compression makes 255 octets of two.
+        // Charge uncompressed sizes: compression can expand two octets to 255.
         self.charge((owner.len() + rdata.len() + RECORD_CHARGE) as u64)?;
         if fixed.class != Class::IN || fixed.rtype.is_meta() {
             return Err(InboundError::NoZoneData { rtype: fixed.rtype, class: fixed.class });
@@ -305,7 +314,7 @@ impl InboundTransfer {
         }
     }
 
-    /// Charges the transfer with `bytes` of memory.
+    /// Charges `bytes` of memory to the transfer.
     fn charge(&mut self, bytes: u64) -> Result<(), InboundError> {
         self.charged += bytes;
         let octets = self.bounds.octets;
@@ -318,7 +327,7 @@ impl InboundTransfer {
         })
     }
 
-    /// Begins the side of a step that removes records.
+    /// Begins the removals of a step.
     fn begin_step(&mut self) -> Result<(), InboundError> {
         if self.steps.len() as u64 >= self.bounds.steps {
             return Err(InboundError::TooManySteps { steps: self.bounds.steps });
@@ -342,7 +351,8 @@ impl InboundTransfer {
                         Phase::Complete
                     }
                     _ => {
-                        // Where the whole zone follows, this is one of its records; else it is forgotten.
+                        // If the whole zone follows, this record is part of it. Otherwise it is
+                        // discarded.
                         self.keep(owner, fixed, rdata);
                         Phase::Opened
                     }
@@ -354,7 +364,7 @@ impl InboundTransfer {
                 self.keep(owner, fixed, rdata);
                 Phase::Removing { from: serial }
             }
-            // The zone may have no record but its SOA.
+            // The SOA record may be the only record of the zone.
             (Phase::Opened | Phase::Whole, _) => {
                 self.check_last(serial, rdata)?;
                 Phase::Complete
@@ -385,9 +395,11 @@ impl InboundTransfer {
         Ok(())
     }
 
-    /// The last record is the first one again (RFC 5936 §2.2): another version would be a mixture of two.
+    /// Checks that the last record equals the first one (RFC 5936 §2.2). Otherwise the response is
+    /// a mixture of two versions.
     fn check_last(&self, serial: u32, rdata: &[u8]) -> Result<(), InboundError> {
-        // Letter case does not matter in the two names; in the five numbers each bit does.
+        // The comparison ignores letter case in the two names, but compares the five numbers
+        // exactly.
         let (names, numbers) = rdata.split_at(rdata.len().saturating_sub(SOA_NUMBERS));
         let (first_names, first_numbers) =
             self.newest.1.split_at(self.newest.1.len().saturating_sub(SOA_NUMBERS));
@@ -411,7 +423,7 @@ impl InboundTransfer {
         let Ok(()) = self.builder.push(owner, fixed.rtype, ttl, SourceLocation::default(), write);
     }
 
-    /// The side of a step that was read, in canonical order.
+    /// Returns the side of a step that was read, in canonical order.
     fn close_side(&mut self) -> Result<Contents, InboundError> {
         let builder = std::mem::take(&mut self.builder);
         let reading = builder.finish(Some(&self.apex)).map_err(|error| InboundError::Zone(error.fault))?;
@@ -425,10 +437,10 @@ impl InboundTransfer {
         Ok(())
     }
 
-    /// What was read.
+    /// Returns the content of the response.
     ///
     /// # Errors
-    /// The answer has not ended, or its records are no zone.
+    /// Fails if the response is incomplete, or if its records do not form a zone.
     pub fn finish(self) -> Result<TransferContent, InboundError> {
         let serial = self.newest.0;
         match self.phase {
@@ -452,7 +464,7 @@ fn to_run(contents: &Contents) -> NodesBuilder {
     run
 }
 
-/// The serial in the RDATA of an SOA record, names uncompressed.
+/// Returns the serial of an SOA record's RDATA with uncompressed names.
 fn soa_serial(rdata: &[u8]) -> Option<u32> {
     let numbers = rdata.get(rdata.len().checked_sub(SOA_NUMBERS)?..)?;
     Some(u32::from_be_bytes(*numbers.first_chunk::<4>()?))

@@ -1,9 +1,10 @@
-//! Copies of zones from primaries: when a primary is asked, what is transferred, when a zone expires (RFC 1034 §4.3.5, RFC 1996,
-//! RFC 1995, RFC 5936).
+//! Secondary zones: when to query a primary, what to transfer, and when a zone expires (RFC 1034
+//! §4.3.5, RFC 1996, RFC 1995, RFC 5936).
 //!
-//! [`Machine`] decides for one zone, without I/O and without a clock: it gets events and the time, and returns actions.
-//! [`Transfers`] carries them out, for all zones in one thread; it needs a [`ZoneStore`], the server around it. The host may be an
-//! authoritative server, or a resolver with response policy zones.
+//! [`Machine`] decides for one zone, without I/O and without a clock. It takes events and the time,
+//! and returns actions. [`Transfers`] executes the actions for all zones in one thread. It needs a
+//! [`ZoneStore`], which the server implements. The server may be an authoritative server, or a
+//! resolver with response policy zones.
 #![forbid(unsafe_code)]
 
 mod command;
@@ -43,96 +44,104 @@ use nonesuch_zone::{ChangeSet, Contents};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What a transfer brought: a version of the zone that is to be verified and published.
+/// A version from a transfer, which the server verifies and publishes.
 #[derive(Debug)]
 pub struct ReceivedVersion {
-    /// Who gave it: the zone may be had from others by the time that it is here.
+    /// The primary that sent the version. The configuration may have other primaries by now.
     pub primary: Remote,
     /// The whole zone.
     pub contents: Contents,
-    /// What led to it from the version that was here, one for each serial, in order; empty where the whole zone was
-    /// transferred.
+    /// The changes from the previous version, one set for each serial, in order. Empty after a
+    /// transfer of the whole zone.
     pub steps: Vec<ChangeSet>,
 }
 
-/// Why a version was not published. The zone that was there stays.
+/// Why a version was not published. The previous version is still served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
-    /// The version is not fit to be served.
+    /// The version was rejected.
     #[error("{reason}")]
     Rejected {
-        /// Why.
+        /// Why it was rejected.
         reason: String,
-        /// How long that holds.
+        /// The period of the rejection.
         verdict: RejectionPeriod,
     },
-    /// This server lacks what publishing it takes, whatever version it is: keys, or a state directory that can be written to.
+    /// The server cannot publish any version: it lacks keys, or cannot write to the state
+    /// directory.
     #[error("{0}")]
     Failed(String),
-    /// Nobody wants it: the zone is gone, or is had from others by now.
+    /// The version is not needed any more: the zone was removed, or has other primaries by now.
     #[error("{0}")]
     NoLongerWanted(String),
 }
 
-/// What transfers need of the server around them. [`publish`](ZoneStore::publish) and [`store`](ZoneStore::store) are called on threads that may block, the others in the
-/// one thread of all transfers: they are to return at once, whatever is being done with the zone.
+/// The operations that transfers need from the server. [`publish`](ZoneStore::publish),
+/// [`store`](ZoneStore::store) and the functions documented so are called on threads that may
+/// block. The others are called in the single thread of all transfers, and must return immediately
+/// even while the zone is in use.
 pub trait ZoneStore: Send + Sync + 'static {
-    /// What is here of the zone, whether it is served or has expired.
+    /// Returns the local version of the zone, even if the zone has expired.
     fn contents(&self, apex: &Name) -> Option<Arc<Contents>>;
 
-    /// Verifies what was received as the zone's settings say, stores it and serves it.
+    /// Verifies the received version according to the settings of the zone, stores it and serves
+    /// it.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// Returns why the version was not published.
     fn publish(&self, apex: &Name, received: ReceivedVersion) -> Result<(), PublishError>;
 
-    /// Answers SERVFAIL for the zone: no primary has been reached for too long (RFC 1035 §3.3.13, EXPIRE).
+    /// Answers SERVFAIL for the zone, because no primary confirmed it within the expire time (RFC
+    /// 1035 §3.3.13, EXPIRE).
     fn expire(&self, apex: &Name);
 
-    /// Serves again what is here of the zone: a primary has said that it is the newest version.
+    /// Serves the local version of the zone again, because a primary confirmed that it is the
+    /// newest version.
     fn restore(&self, apex: &Name);
 
-    /// Stores the served version where storing it failed at publication. Returns whether it is stored. Called on threads that may
-    /// block.
+    /// Stores the served version if that failed at publication. Returns whether the version is
+    /// stored. Called on threads that may block.
     fn store(&self, _apex: &Name) -> bool {
         true
     }
 
-    /// Returns what is stored of the zone.
+    /// Returns the stored state of the zone.
     fn load_state(&self, _apex: &Name) -> StoredState {
         StoredState::default()
     }
 
-    /// Stores when the zone was refreshed. Called on threads that may block.
+    /// Stores the time of the last refresh. Called on threads that may block.
     fn store_timers(&self, _apex: &Name, _timers: Timers) {}
 
-    /// Stores which versions were rejected; without serials, that none was. Called on threads that may block.
+    /// Stores which versions were rejected; an empty list removes the record. Called on threads
+    /// that may block.
     fn store_rejected(&self, _apex: &Name, _rejected: RejectedVersions) {}
 
-    /// Removes what is stored of the zone.
+    /// Removes the stored state of the zone.
     fn forget(&self, _apex: &Name) {}
 
-    /// Says when the zone expires as things stand, for secondaries that ask (RFC 7314 §3.2); to begin with, and when that changes.
+    /// Sets the time at which the zone expires, for secondaries that request it (RFC 7314 §3.2).
+    /// Called at the start and after each change.
     fn set_expiry(&self, _apex: &Name, _expires: Option<Instant>) {}
 
-    /// The TSIG keys.
+    /// Returns the TSIG keys.
     fn keys(&self) -> nonesuch_server::tsig::TsigKeys;
 }
 
-/// A zone that is to be had from primaries.
+/// A zone that is transferred from primaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecondaryZone {
-    /// The zone.
+    /// The apex of the zone.
     pub apex: Name,
-    /// Where it is had from, the preferred ones first. At least one.
+    /// The primaries, in order of preference. At least one.
     pub primaries: Vec<Remote>,
-    /// A digest of the settings that versions are verified by; without it, rejected versions are not stored and are transferred
-    /// again after each start.
+    /// A digest of the settings for the verification of versions. Without it, rejected versions are
+    /// not stored, and are transferred again after each start.
     pub judged_by: Option<String>,
-    /// Bounds of what the zone's SOA record asks for.
+    /// Bounds for the times in the zone's SOA record.
     pub timing: Timing,
-    /// Bounds of one transfer.
+    /// Limits of one transfer.
     pub bounds: TransferBounds,
-    /// Whether steps are asked for where a version is here.
+    /// Whether to request IXFR if there is a local version.
     pub request_ixfr: bool,
 }

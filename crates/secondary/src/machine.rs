@@ -1,24 +1,27 @@
-//! What to do for one secondary zone, and when: a state machine.
+//! The state machine of one secondary zone: decides which action follows, and when.
 //!
-//! A *round* asks the primaries in turn for the serial of their version, until one has the version that is here (the zone is
-//! refreshed) or a newer one (it is transferred). Rounds begin REFRESH seconds after a successful one, RETRY seconds after one
-//! that failed, and when a NOTIFY comes. The zone expires EXPIRE seconds after the last success, or as soon as it does at the primary
-//! that was asked, which may have it of another (RFC 7314 §4).
+//! In a *round*, the machine queries the primaries in turn for their serial. The round ends when a
+//! primary has the local version (the zone is refreshed) or a newer one (it is transferred). A
+//! round begins REFRESH seconds after a successful round, RETRY seconds after a failed round, and
+//! when a NOTIFY arrives. The zone expires EXPIRE seconds after the last success. It expires
+//! earlier if the queried primary, which may itself be a secondary, reports an earlier expiry (RFC
+//! 7314 §4).
 
 use super::event::{Action, Event, InboundOutcome, RejectionPeriod};
 use super::timing::{LastRefresh, LocalSoa, Timing};
 use nonesuch_proto::serial;
 use std::collections::VecDeque;
 
-/// Milliseconds until the first repetition where there is no zone yet, and so no RETRY.
+/// Milliseconds until the first repetition while there is no local version, and so no RETRY field.
 const FIRST_RETRY: u64 = 5_000;
-/// Milliseconds between repetitions at most, where there is no zone yet; and for which a primary that fails is asked last.
+/// Maximum milliseconds between repetitions while there is no local version. Also the maximum time
+/// for which a failing primary is queried last.
 const LONGEST_RETRY: u64 = 3_600_000;
-/// Milliseconds from one round to the next where a NOTIFY names no serial, or the last one that did told what was not so: anyone who
-/// may notify could have us ask for ever.
+/// Minimum milliseconds between rounds if a NOTIFY has no serial, or if the last NOTIFY with a
+/// serial was false. Otherwise a permitted sender of NOTIFY could cause queries without end.
 const NOTIFY_GAP: u64 = 200;
 
-/// What is under way.
+/// The current activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
@@ -26,38 +29,39 @@ enum State {
     Transferring { primary: usize, by_steps: bool },
 }
 
-/// How a primary did.
+/// The state of a primary.
 #[derive(Clone, Copy, Debug, Default)]
 struct Health {
     failures: u32,
-    /// Until then it is asked last.
+    /// Until this time, the primary is queried last.
     avoided_until: u64,
-    /// The version of this primary that was rejected last. Another primary may have a sound version with the same serial.
+    /// The last rejected version of this primary. Another primary may have a valid version with the
+    /// same serial.
     rejected: Option<Rejected>,
 }
 
-/// A NOTIFY that is to be followed up.
+/// A NOTIFY or request that needs a round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hint {
     serial: Option<u32>,
     primary: Option<usize>,
-    /// Whether it is followed whatever the serial.
+    /// Whether to begin a round regardless of the serial.
     is_forced: bool,
-    /// Whether the whole zone is wanted.
+    /// Whether to transfer the whole zone.
     is_whole: bool,
 }
 
-/// A version that was rejected. It is not transferred again from this primary before the serial changes, unless verification may
-/// find otherwise at a later time.
+/// A rejected version. It is not transferred again from this primary before the serial changes,
+/// unless a later verification may have another result.
 #[derive(Clone, Copy, Debug)]
 struct Rejected {
     serial: u32,
-    /// When the whole zone is asked for: where steps led to the version, which may have gone wrong on the way, or where the rejection
-    /// depends on the clock.
+    /// Time at which the whole zone is transferred again. Set if the version came from an
+    /// incremental transfer, which may be the cause, or if the rejection depends on the clock.
     whole_at: Option<u64>,
 }
 
-/// The state machine of one zone. Times are in milliseconds since 1970, by a clock that never goes back.
+/// The state machine of one zone. Times are in milliseconds since 1970, from a monotonic clock.
 #[derive(Debug)]
 pub struct Machine {
     timing: Timing,
@@ -67,22 +71,24 @@ pub struct Machine {
     refreshed: Option<LastRefresh>,
     is_expired: bool,
     state: State,
-    /// Primaries that are still to be asked in this round.
+    /// The remaining primaries of this round.
     order: VecDeque<usize>,
-    /// What began this round.
+    /// The cause of this round.
     hint: Hint,
-    /// Milliseconds that the zone has at a primary which has the version that is here: the most that one told in this round.
+    /// Milliseconds until expiry, from the primaries with the local version. The maximum of the
+    /// values reported in this round.
     current: Option<u64>,
-    /// What came during this round.
+    /// Hints that arrived during this round.
     again: Option<Hint>,
     next: Option<u64>,
     round_began: u64,
-    /// Until then no NOTIFY begins a round, since the last one told what was not so.
+    /// Until this time, no NOTIFY begins a round, because the last one was false.
     quiet_until: u64,
-    /// Whether a version was rejected in this round: the NOTIFY that began it named a version that a primary has.
+    /// Whether a version was rejected in this round. If so, the NOTIFY that began the round was
+    /// true.
     has_rejected: bool,
     failed_rounds: u32,
-    /// The next transfer is one of the whole zone.
+    /// Whether the next transfer is one of the whole zone.
     wants_whole: bool,
     preferred: usize,
     noise: u64,
@@ -90,8 +96,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A zone of which the version `held` is here, last refreshed at `refreshed`, with so many primaries (at least one).
-    /// `noise` is any number, another for each zone: it spreads the rounds of many zones.
+    /// Returns the machine of a zone with the local version `held`, last refreshed at `refreshed`.
+    /// `primaries`: number of primaries (at least one). `noise`: any number that differs between
+    /// zones; it distributes the rounds of many zones over time.
     #[must_use]
     pub fn new(
         timing: Timing,
@@ -107,7 +114,7 @@ impl Machine {
             uses_steps,
             health: vec![Health::default(); primaries.max(1)],
             held,
-            // A time to come is the word of a clock that was wrong.
+            // A time in the future comes from a clock that was wrong.
             refreshed: held.map(|_| {
                 let LastRefresh { at, left } = refreshed.unwrap_or(LastRefresh { at: now, left: None });
                 LastRefresh { at: at.min(now), left }
@@ -135,12 +142,12 @@ impl Machine {
         machine
     }
 
-    /// What is to be done; to be called until there is nothing.
+    /// Returns the next action. The caller repeats the call until it returns `None`.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// When [`Machine::handle_timeout`] is to be called.
+    /// Returns the time of the next call to [`Machine::handle_timeout`].
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         let round = self.next.filter(|_| self.state == State::Idle);
@@ -148,48 +155,49 @@ impl Machine {
         round.into_iter().chain(expiry).min()
     }
 
-    /// When the zone expires or expired.
+    /// The time at which the zone expires or expired.
     #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
         Some(self.refreshed?.expires_at(self.expire_limit()?))
     }
 
-    /// When half of the time from the last success to the zone's expiry is over; none where it has expired.
+    /// The time in the middle between the last success and the expiry; `None` if the zone has
+    /// expired.
     #[must_use]
     pub fn half_expired_at(&self) -> Option<u64> {
         let (refreshed, expires) = (self.refreshed?.at, self.expires_at()?);
         (!self.is_expired).then(|| refreshed + expires.saturating_sub(refreshed) / 2)
     }
 
-    /// When the next round begins; none while one is under way.
+    /// The time of the next round; `None` during a round.
     #[must_use]
     pub fn next_round(&self) -> Option<u64> {
         self.next.filter(|_| self.state == State::Idle)
     }
 
-    /// When a primary last had the version that is here.
+    /// The last time at which a primary confirmed the local version.
     #[must_use]
     pub const fn refreshed(&self) -> Option<LastRefresh> {
         self.refreshed
     }
 
-    /// Milliseconds from a success to the zone's expiry, as its SOA record and the settings say.
+    /// Milliseconds from a success to the expiry, according to the SOA record and the settings.
     fn expire_limit(&self) -> Option<u64> {
         self.held.map(|held| self.timing.expire.milliseconds(held.expire))
     }
 
-    /// Milliseconds that a zone has of which a primary says that so many seconds are left.
+    /// Returns the milliseconds until expiry, if a primary reports `expire` seconds.
     fn left_by(&self, expire: Option<u32>) -> u64 {
         let (Some(held), Some(limit)) = (self.held, self.expire_limit()) else { return 0 };
         match expire {
-            // The bounds are for what SOA records say: they do not lengthen what is left.
+            // The configured bounds apply to SOA records. They do not extend the reported time.
             Some(seconds) if seconds < held.expire => limit.min(u64::from(seconds) * 1000),
-            // RFC 7314 §4: no more than the SOA record says.
+            // RFC 7314 §4: at most the time in the SOA record.
             _ => limit,
         }
     }
 
-    /// The version that is here.
+    /// The SOA record of the local version.
     #[must_use]
     pub const fn local_soa(&self) -> Option<LocalSoa> {
         self.held
@@ -201,19 +209,19 @@ impl Machine {
         self.is_expired
     }
 
-    /// Whether a transfer is due or under way.
+    /// Whether a transfer is queued or active.
     #[must_use]
     pub const fn is_transferring(&self) -> bool {
         matches!(self.state, State::Transferring { .. })
     }
 
-    /// Rounds that failed since the last one that did not.
+    /// Number of failed rounds since the last successful one.
     #[must_use]
     pub const fn failed_rounds(&self) -> u32 {
         self.failed_rounds
     }
 
-    /// The primary that is being asked, or that was reached last.
+    /// The index of the primary that is being queried, or of the last one that answered.
     #[must_use]
     pub const fn primary(&self) -> usize {
         match self.state {
@@ -222,7 +230,7 @@ impl Machine {
         }
     }
 
-    /// Takes other settings; what is under way goes on.
+    /// Applies new settings, and begins a refresh. The current activity continues.
     pub fn reconfigure(&mut self, timing: Timing, uses_steps: bool, primaries: usize, now: u64) {
         (self.timing, self.uses_steps) = (timing, uses_steps);
         self.health = vec![Health::default(); primaries.max(1)];
@@ -231,13 +239,13 @@ impl Machine {
         self.handle_event(Event::Refresh, now);
     }
 
-    /// Whether the transfer that is under way is wanted whatever its serial.
+    /// Whether the active transfer may have any serial.
     #[must_use]
     pub const fn takes_any_serial(&self) -> bool {
         self.held.is_none() || self.hint.is_whole
     }
 
-    /// To be called at the time of [`Machine::poll_timeout`].
+    /// Handles a timeout. The caller calls this at the time of [`Machine::poll_timeout`].
     pub fn handle_timeout(&mut self, now: u64) {
         if !self.is_expired && self.expires_at().is_some_and(|at| at <= now) {
             self.is_expired = true;
@@ -248,7 +256,7 @@ impl Machine {
         }
     }
 
-    /// Takes what happened.
+    /// Handles an event.
     pub fn handle_event(&mut self, event: Event, now: u64) {
         match (event, self.state) {
             (Event::Notified { serial, primary }, _) => {
@@ -275,7 +283,7 @@ impl Machine {
             (Event::Transferred { ended, expire }, State::Transferring { primary, by_steps }) => {
                 self.take_transfer(primary, by_steps, ended, expire, now);
             }
-            // What is told of something that is not under way is out of date.
+            // The event belongs to an activity that has ended.
             (Event::Serial { .. } | Event::ProbeFailed | Event::Transferred { .. }, _) => {}
         }
     }
@@ -284,7 +292,7 @@ impl Machine {
         if self.state != State::Idle {
             let before = self.again.unwrap_or(hint);
             let is_forced = before.is_forced || hint.is_forced;
-            // A hint without a serial is about any version.
+            // A hint without a serial may refer to any version.
             let serial = match (before.serial, hint.serial) {
                 (Some(a), Some(b)) => Some(if serial::is_before(a, b) { b } else { a }),
                 _ => None,
@@ -303,7 +311,7 @@ impl Machine {
         }
     }
 
-    /// Whether a NOTIFY tells anything new (RFC 1996 §4.3).
+    /// Whether a NOTIFY contains new information (RFC 1996 §4.3).
     fn is_worth_a_round(&self, hint: Hint, now: u64) -> bool {
         if hint.is_forced || self.is_expired {
             return true;
@@ -320,21 +328,24 @@ impl Machine {
         self.health.get(primary)?.rejected
     }
 
-    /// Whether the version with this serial was rejected when it came from this primary, and is not to be transferred from it again.
+    /// Whether the version with this serial from this primary was rejected and must not be
+    /// transferred again now.
     fn is_rejected(&self, primary: usize, serial: u32, now: u64) -> bool {
         self.rejected_of(primary).is_some_and(|rejected| {
             rejected.serial == serial && rejected.whole_at.is_none_or(|whole_at| now < whole_at)
         })
     }
 
-    /// Takes up that the version with this serial was rejected as a whole when it came from this primary, before a restart.
+    /// Restores, after a restart, that the version with this serial from this primary was rejected
+    /// as a whole zone.
     pub fn restore_rejected(&mut self, primary: usize, serial: u32) {
         if let Some(health) = self.health.get_mut(primary) {
             health.rejected = Some(Rejected { serial, whole_at: None });
         }
     }
 
-    /// The versions that were rejected as a whole: the place of each primary that sent one, and its serial.
+    /// Returns the versions that were rejected as whole zones: the index of each primary, and the
+    /// serial.
     pub fn rejected_wholes(&self) -> impl Iterator<Item = (usize, u32)> {
         let rejected = self.health.iter().map(|health| health.rejected).enumerate();
         rejected.filter_map(|(primary, rejected)| {
@@ -346,7 +357,8 @@ impl Machine {
         self.health.iter_mut().for_each(|health| health.rejected = None);
     }
 
-    /// The serial of the version that was rejected, the newest of those of all primaries, until another one is published.
+    /// The newest serial of the rejected versions of all primaries; `None` after another version
+    /// was published.
     #[must_use]
     pub fn rejected(&self) -> Option<u32> {
         let serials = self.health.iter().filter_map(|health| Some(health.rejected?.serial));
@@ -361,8 +373,9 @@ impl Machine {
         self.ask_next(now);
     }
 
-    /// First the one that notified, then the one that was reached last, then the others in their order; those that failed
-    /// lately come last.
+    /// Orders the primaries: first the sender of the NOTIFY, then primaries without a recent
+    /// failure, then those with one. In each group, the primary that last answered comes first, and
+    /// the others follow in configuration order.
     fn order_of_primaries(&self, now: u64) -> VecDeque<usize> {
         let mut order: Vec<usize> = (0..self.health.len()).collect();
         let rank = |primary: &usize| {
@@ -385,7 +398,7 @@ impl Machine {
             }
             return;
         };
-        // After a rejection the serial is checked first: the zone may be large.
+        // After a rejection, check the serial first, because the zone may be large.
         if self.hint.is_whole || (self.held.is_none() && self.rejected_of(primary).is_none()) {
             self.transfer(primary, false);
         } else {
@@ -412,9 +425,10 @@ impl Machine {
         }
     }
 
-    /// A primary has the version that is here. Where a NOTIFY named a newer one, another primary may have it.
+    /// Handles a primary with the local version. If a NOTIFY had a newer serial, another primary
+    /// may have that version.
     fn take_current(&mut self, expire: Option<u32>, now: u64) {
-        // RFC 7314 §4: what another one said before stands where it is more.
+        // RFC 7314 §4: an earlier, higher value stays valid.
         let before = self.expires_at().map_or(0, |at| at.saturating_sub(now));
         let left = self.left_by(expire).max(before).max(self.current.unwrap_or(0));
         self.current = Some(left);
@@ -445,7 +459,7 @@ impl Machine {
                 self.wants_whole = false;
                 self.forget_rejected();
                 let left = self.left_by(expire);
-                // What was published is served: where nothing is left to it, it expires anew.
+                // A published version is served. If no time is left, the zone expires again.
                 self.is_expired &= left > 0;
                 self.end_refreshed(left, now);
             }
@@ -459,10 +473,11 @@ impl Machine {
                 self.note_failure(primary, now);
                 self.ask_next(now);
             }
-            // Other settings are under way, or the zone is gone: neither the version nor a primary is to blame.
+            // The settings are being changed, or the zone was removed. Neither the version nor a
+            // primary is the cause.
             InboundOutcome::NoLongerWanted => {
                 if self.hint.is_whole {
-                    // Whoever asked for it gets it, from whom it is had.
+                    // The request for the whole zone stays valid, with the new primaries.
                     let again = self.again.get_or_insert_with(Hint::default);
                     (again.is_forced, again.is_whole) = (true, true);
                 }
@@ -474,7 +489,7 @@ impl Machine {
                 let whole_at = match verdict {
                     RejectionPeriod::Final => by_steps.then_some(retry),
                     RejectionPeriod::For { seconds } => {
-                        // No later: the clock that says so may be wrong, and be set.
+                        // Limit the wait, because the clock may be wrong and be corrected.
                         let wait = (u64::from(seconds) * 1000).min(LONGEST_RETRY);
                         Some(retry.max(now + wait))
                     }
@@ -482,12 +497,14 @@ impl Machine {
                 if let Some(health) = self.health.get_mut(primary) {
                     health.rejected = Some(Rejected { serial, whole_at });
                 }
-                // Steps that lead to a faulty version may have gone wrong on the way: the whole zone is the cure.
+                // The incremental transfer may be the cause of the faulty version, so the next
+                // transfer is one of the whole zone.
                 (self.wants_whole, self.has_rejected) = (true, true);
                 self.ask_next(now);
             }
             InboundOutcome::PublishFailed { serial } => {
-                // From whichever primary it comes; what was rejected for good stays rejected.
+                // This applies to all primaries. A version that was rejected until its serial
+                // changes stays so.
                 let rejected = Some(Rejected { serial, whole_at: Some(self.retry_at(now)) });
                 let is_open = |health: &&mut Health| health.rejected.is_none_or(|old| old.whole_at.is_some());
                 self.health.iter_mut().filter(is_open).for_each(|health| health.rejected = rejected);
@@ -512,7 +529,7 @@ impl Machine {
         }
     }
 
-    /// A primary has the version that is here, and the zone has so many milliseconds.
+    /// Ends a round in which a primary has the local version. `left`: milliseconds until expiry.
     fn end_refreshed(&mut self, left: u64, now: u64) {
         let left = Some(left).filter(|left| self.expire_limit().is_none_or(|limit| *left < limit));
         self.refreshed = Some(LastRefresh { at: now, left });
@@ -527,7 +544,8 @@ impl Machine {
         self.end(now + wait, now);
     }
 
-    /// REFRESH, or sooner where that little is left to the zone: the primary may have reached its own meanwhile.
+    /// REFRESH, or less if little time is left until expiry: the primary may have been refreshed
+    /// meanwhile.
     fn refresh_wait(&self, held: LocalSoa, left: Option<u64>) -> u64 {
         let refresh = self.timing.refresh.milliseconds(held.refresh);
         let least = u64::from(self.timing.retry.min) * 1000;
@@ -541,13 +559,14 @@ impl Machine {
         self.end(now + wait, now);
     }
 
-    /// When what failed at `now` is tried again: the next round after a failure begins no sooner (see `spread`).
+    /// The time at which a failure at `now` is retried. The next round begins no earlier (see
+    /// `spread`).
     fn retry_at(&self, now: u64) -> u64 {
         let wait = self.retry_wait();
         now + wait - wait / 10
     }
 
-    /// RETRY where there is a zone; without one, each failure doubles the wait.
+    /// RETRY if there is a local version. Otherwise the wait doubles after each failure.
     fn retry_wait(&self) -> u64 {
         match self.held {
             Some(held) => self.timing.retry.milliseconds(held.retry),
@@ -568,9 +587,10 @@ impl Machine {
         }
     }
 
-    /// Between 90 and 100 percent of `wait`: zones that were loaded together do not ask together for ever.
+    /// Returns 90 to 100 percent of `wait`, so that zones that were loaded together do not stay
+    /// synchronised.
     fn spread(&mut self, wait: u64) -> u64 {
-        // SplitMix64: any even spread will do.
+        // SplitMix64; any uniform distribution is sufficient.
         self.noise = self.noise.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.noise;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,6 +1,7 @@
-//! NOTIFY (RFC 1996): messages of primaries, and those that tell secondaries of a new version.
+//! NOTIFY (RFC 1996): messages from primaries, and messages to secondaries about a new version.
 //!
-//! [`handle`] answers a message and says what it tells; [`NotifyQueue`] decides what is sent when. Neither has I/O or a clock.
+//! [`handle`] responds to a received message and parses it. [`NotifyQueue`] decides which message
+//! is sent when. Both work without I/O and without a clock.
 
 mod secondaries;
 mod send_queue;
@@ -15,33 +16,34 @@ use nonesuch_proto::message::{HEADER, Header, Rcode, flags, opcode, read_record}
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype};
 use std::net::IpAddr;
 
-/// A NOTIFY that was taken.
+/// A NOTIFY that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedNotify {
-    /// The zone, in lower case.
+    /// The apex of the zone, in lower case.
     pub apex: Name,
-    /// The serial that the sender has, where it says so: a hint (RFC 1996 §3.7).
+    /// The serial of the sender, if the message has one; a hint (RFC 1996 §3.7).
     pub serial: Option<u32>,
-    /// Who sent it.
+    /// The address of the sender.
     pub sender: IpAddr,
 }
 
-/// What a server has to do with the zone of a NOTIFY.
+/// The role of this server for the zone of a NOTIFY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotifyRole {
-    /// It does not serve it.
+    /// The server does not serve the zone.
     NotServed,
-    /// It is a primary of it, which nobody notifies.
+    /// The server is a primary of the zone, so it does not accept NOTIFY.
     Primary,
-    /// It is a secondary, and the sender may notify it, or may not.
+    /// The server is a secondary of the zone.
     Secondary {
-        /// Whether the sender is one of the primaries, or is allowed.
+        /// Whether the sender is a primary or is permitted by configuration.
         allows: bool,
     },
 }
 
-/// Answers the NOTIFY `message` of `sender`: the whole response without TSIG is left in `out`, and what it tells is
-/// returned where it is to be acted on. `ask` returns the standing of the zone, whose name it gets in lower case. `out` stays empty where no answer is sent.
+/// Handles the NOTIFY `message` of `sender`. Writes the complete response without TSIG to `out`;
+/// `out` stays empty if there is no response. Returns the content of the message if the server must
+/// act on it. `ask` returns the role for the zone; its argument is the apex in lower case.
 pub fn handle(
     message: &[u8],
     sender: IpAddr,
@@ -66,14 +68,15 @@ pub fn handle(
     is_taken.then_some(ReceivedNotify { apex: told.apex, serial: told.serial, sender })
 }
 
-/// What a message says.
+/// The content of a message.
 struct ParsedNotify<'m> {
     apex: Name,
     serial: Option<u32>,
     question: &'m [u8],
 }
 
-/// One question, for SOA (RFC 1996 §3.7 leaves room for other types; none was ever defined), and perhaps the SOA record.
+/// Parses one question for SOA, and the optional SOA record. RFC 1996 §3.7 permits other types, but
+/// none was ever defined.
 fn read(message: &[u8], header: Header) -> Option<ParsedNotify<'_>> {
     if header.counts[0] != 1 {
         return None;
@@ -87,11 +90,12 @@ fn read(message: &[u8], header: Header) -> Option<ParsedNotify<'_>> {
     }
     let end = HEADER + name.len() + 4;
     let serial = if header.counts[1] > 0 { read_hint(message, end, name)? } else { None };
-    // RFC 4343 §3: zones are looked up in lower case; the question is repeated as it came.
+    // RFC 4343 §3: the lookup of the zone uses lower case. The response repeats the question as
+    // received.
     Some(ParsedNotify { apex: name.to_canonical(), serial, question: &message[HEADER..end] })
 }
 
-/// The serial of the SOA record at `at`; the outer `None` where the record cannot be read.
+/// Returns the serial of the SOA record at `at`. The outer `None`: the record cannot be read.
 fn read_hint(message: &[u8], at: usize, apex: NameRef<'_>) -> Option<Option<u32>> {
     let (mut owner, mut rdata) = (Vec::with_capacity(MAX_NAME), Vec::with_capacity(64));
     let (fixed, _) = read_record(message, at, &mut owner, &mut rdata).ok()?;
@@ -100,7 +104,7 @@ fn read_hint(message: &[u8], at: usize, apex: NameRef<'_>) -> Option<Option<u32>
     Some(numbers.filter(|_| is_soa).map(|octets| u32::from_be_bytes(*octets)))
 }
 
-/// RFC 1996 §4.7: the request with QR set; the answer section is left out.
+/// RFC 1996 §4.7: the response is the request with QR set. The answer section is omitted.
 fn respond(header: Header, question: &[u8], rcode: Rcode, out: &mut Vec<u8>) {
     let aa = if rcode == Rcode::NOERROR { flags::AA } else { 0 };
     let response_flags = flags::QR | aa | header.flags & flags::OPCODE | rcode.0;

@@ -1,4 +1,4 @@
-//! Limits of transfers.
+//! Limits of transfers and NOTIFY messages.
 
 use crate::notify::Secondaries;
 use nonesuch_net::Heartbeats;
@@ -6,32 +6,33 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Limits of transfers in and of NOTIFY messages out.
+/// Limits of incoming transfers and outgoing NOTIFY messages.
 #[derive(Clone, Debug)]
 pub struct TransfersOptions {
-    /// Transfers at once.
+    /// Maximum number of concurrent transfers.
     pub transfers: usize,
-    /// Transfers at once from one primary.
+    /// Maximum number of concurrent transfers from one primary.
     pub transfers_each: usize,
-    /// Primaries that are asked for serials at once.
+    /// Maximum number of concurrent SOA queries to primaries.
     pub probes: usize,
-    /// A transfer takes no longer than this, verification aside.
+    /// Maximum duration of a transfer, without verification.
     pub time_limit: Duration,
-    /// A primary keeps silent no longer than this in a transfer.
+    /// Maximum time without data from the primary during a transfer.
     pub idle_limit: Duration,
-    /// NOTIFY messages sent in a second.
+    /// Maximum number of NOTIFY messages sent per second.
     pub notify_rate: u32,
-    /// Certificates of those that may vouch for primaries over TLS, in PEM; without it a primary that is named cannot be
-    /// authenticated, and is not asked.
+    /// File with the certificates of the authorities for primaries over TLS, in PEM. Without it, a
+    /// primary with a TLS host name cannot be authenticated, and is not queried.
     pub tls_authorities: Option<PathBuf>,
-    /// Where the results of NOTIFY messages are noted.
+    /// Records the results of NOTIFY messages.
     pub secondaries: Arc<Secondaries>,
-    /// Where the thread's loop reports. By default nowhere.
+    /// Receives the heartbeat of the thread. The default discards it.
     pub heartbeats: Heartbeats,
 }
 
 impl Default for TransfersOptions {
-    /// 10 transfers, 2 from one primary, 100 probes; 2 hours, 30 seconds; 100 messages a second.
+    /// 10 transfers, 2 from one primary, 100 SOA queries; 2 hours, 30 seconds; 100 NOTIFY messages
+    /// per second.
     fn default() -> Self {
         Self {
             transfers: 10,

@@ -1,16 +1,16 @@
-//! Probes and transfers that wait for room: there is a limit for all, and one for each primary.
+//! Queue of SOA queries or transfers, with a limit for all jobs and a limit for each primary.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Jobs of one kind, each for a primary. A job is a number.
+/// Jobs of one kind, each for a primary. A number identifies a job.
 #[derive(Debug)]
 pub(super) struct Queue {
     most: usize,
     most_each: usize,
     running: usize,
     primaries: BTreeMap<SocketAddr, Jobs>,
-    /// The primary that was served last: the others come first.
+    /// The primary of the last job. The search for the next job begins after it.
     last: Option<SocketAddr>,
 }
 
@@ -35,7 +35,7 @@ impl Queue {
         self.primaries.entry(primary).or_default().waiting.push_back(job);
     }
 
-    /// The next job that there is room for; [`Queue::end`] gives the room back.
+    /// Returns the next job that the limits permit. [`Queue::end`] frees its slot.
     pub(super) fn pop(&mut self) -> Option<(SocketAddr, u64)> {
         if self.running >= self.most {
             return None;
@@ -53,7 +53,7 @@ impl Queue {
         Some((address, job))
     }
 
-    /// A job of this primary ended.
+    /// Frees the slot of a job of this primary.
     pub(super) fn end(&mut self, primary: SocketAddr) {
         let Some(jobs) = self.primaries.get_mut(&primary) else { return };
         jobs.running = jobs.running.saturating_sub(1);
@@ -63,7 +63,7 @@ impl Queue {
         }
     }
 
-    /// Takes a job out that is waiting; tells whether it was.
+    /// Removes a waiting job. Returns whether the job was waiting.
     pub(super) fn withdraw(&mut self, job: u64) -> bool {
         let mut is_found = false;
         self.primaries.retain(|_, jobs| {
@@ -97,7 +97,7 @@ mod tests {
         queue.end(address(2));
         assert_eq!(queue.pop(), Some((address(2), 11)));
         queue.end(address(2));
-        // The first primary has both its places taken.
+        // The first primary uses both of its slots.
         assert_eq!(queue.pop(), None);
         queue.end(address(1));
         assert_eq!(queue.pop(), Some((address(1), 2)));

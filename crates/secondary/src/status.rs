@@ -1,4 +1,4 @@
-//! What is going on, for whoever asks: of each zone, and in all.
+//! The status of secondary zones, and counters over all zones.
 
 use nonesuch_proto::Name;
 use serde::{Deserialize, Serialize};
@@ -8,27 +8,27 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is under way for a zone.
+/// The current activity for a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing: the next round is to come.
+    /// No activity; the zone waits for the next round.
     Idle,
-    /// A primary is asked for its serial, or is about to be.
+    /// An SOA query to a primary is queued or active.
     Probing,
-    /// A transfer waits for room.
+    /// A transfer is queued.
     Waiting,
-    /// A transfer is under way.
+    /// A transfer is active.
     Transferring,
-    /// What was transferred is being verified and published.
+    /// The received version is being verified and published.
     Publishing,
 }
 
-/// How a zone is transferred.
+/// The kind of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferKind {
-    /// As a whole.
+    /// The whole zone.
     Axfr,
-    /// By steps.
+    /// The changes since a serial.
     Ixfr,
 }
 
@@ -41,22 +41,22 @@ impl fmt::Display for TransferKind {
     }
 }
 
-/// How the refreshes of a zone go.
+/// The refresh state of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefreshState {
-    /// No version was transferred yet, and no round has failed.
+    /// No version has been transferred yet, and no round has failed.
     Pending,
-    /// The last round that ended found a primary with the held version.
+    /// The last finished round found a primary with the local version.
     Refreshed,
-    /// The last round that ended failed; a held version is served.
+    /// The last finished round failed. If there is a local version, the server serves it.
     Failing,
-    /// No round succeeded within the time to expire.
+    /// No round succeeded within the expire time.
     Expired,
 }
 
 impl RefreshState {
-    /// The state in one word.
+    /// The state as one word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -68,100 +68,100 @@ impl RefreshState {
     }
 }
 
-/// A primary that fails. Times are in seconds since 1970.
+/// A failing primary. Times are in seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailingPrimary {
-    /// The primary.
+    /// The address of the primary.
     pub address: SocketAddr,
-    /// When it failed first since its last success.
+    /// Time of the first failure since its last success.
     pub since: u64,
     /// The last error.
     pub error: String,
 }
 
-/// How far a transfer is.
+/// The progress of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferProgress {
-    /// What was asked for.
+    /// The requested kind of transfer.
     pub kind: TransferKind,
     /// Octets received.
     pub octets: u64,
     /// Records received.
     pub records: u64,
-    /// When it began, in seconds since 1970.
+    /// Start of the transfer, in seconds since 1970.
     pub since: u64,
 }
 
-/// A secondary zone as it stands. Times are in seconds since 1970.
+/// The status of a secondary zone. Times are in seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneStatus {
-    /// The zone.
+    /// The apex of the zone.
     pub apex: Name,
-    /// How its refreshes go.
+    /// The refresh state.
     pub state: RefreshState,
-    /// The primaries that fail.
+    /// The failing primaries.
     pub failing: Vec<FailingPrimary>,
-    /// What is under way.
+    /// The current activity.
     pub phase: Phase,
-    /// Serial of the version that is here.
+    /// Serial of the local version.
     pub serial: Option<u32>,
-    /// The primary that is being asked, or that was reached last.
+    /// The primary that is being queried, or the last one that answered.
     pub primary: String,
-    /// When a primary last had that version.
+    /// Time at which a primary last confirmed the local version.
     pub refreshed: Option<u64>,
-    /// When the primaries are asked next.
+    /// Time of the next round.
     pub next: Option<u64>,
-    /// When the zone expires or expired.
+    /// Time at which the zone expires or expired.
     pub expires: Option<u64>,
-    /// Whether it has.
+    /// Whether the zone has expired.
     pub is_expired: bool,
-    /// Rounds that failed since the last one that did not.
+    /// Number of failed rounds since the last successful one.
     pub failures: u32,
-    /// What went wrong last, until the next success.
+    /// The last error, until the next success.
     pub last_error: Option<String>,
-    /// Serial of a version that was rejected: it is not transferred again before the serial changes.
+    /// Serial of a rejected version, which is not transferred again before the serial changes.
     pub rejected: Option<u32>,
-    /// Primaries whose version is before the one that is here, each in a sentence.
+    /// Primaries with an older version than the local one; one sentence for each.
     pub outdated_primaries: Vec<String>,
-    /// The transfer that is under way.
+    /// The active transfer.
     pub transfer: Option<TransferProgress>,
 }
 
-/// What happened so far, all zones together.
+/// Counters over all zones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Whole zones published.
+    /// Number of whole zones published.
     pub axfr: u64,
-    /// Transfers by steps published.
+    /// Number of incremental transfers published.
     pub ixfr: u64,
-    /// Transfers that found nothing newer.
+    /// Number of transfers that found no newer version.
     pub up_to_date: u64,
-    /// Transfers that failed.
+    /// Number of failed transfers.
     pub failed: u64,
-    /// Versions that were rejected.
+    /// Number of rejected versions.
     pub refused: u64,
-    /// Zones that expired.
+    /// Number of zones that expired.
     pub expired: u64,
-    /// Messages of transfers.
+    /// Number of messages of transfers.
     pub messages: u64,
     /// Octets of transfers.
     pub octets: u64,
-    /// NOTIFY messages acted on.
+    /// Number of NOTIFY messages that were processed.
     pub notified: u64,
-    /// NOTIFY messages acknowledged by secondaries.
+    /// Number of NOTIFY messages that secondaries acknowledged.
     pub acknowledged: u64,
-    /// NOTIFY messages that secondaries refused.
+    /// Number of NOTIFY messages that secondaries refused.
     pub notify_refused: u64,
-    /// NOTIFY messages that secondaries answered in no attempt.
+    /// Number of NOTIFY messages without a response after all attempts.
     pub notify_unanswered: u64,
-    /// Of `up_to_date`, `failed` and `refused`: those by steps.
+    /// The incremental transfers in `up_to_date`, `failed` and `refused`.
     pub by_steps: IxfrOutcomes,
 }
 
-/// Ends of transfers that published nothing.
+/// Results of transfers that published nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IxfrOutcomes {
-    /// Nothing newer was found.
+    /// No newer version was found.
     pub up_to_date: u64,
     /// The transfer failed.
     pub failed: u64,
@@ -169,12 +169,12 @@ pub struct IxfrOutcomes {
     pub refused: u64,
 }
 
-/// How far a transfer is, written by its task.
+/// The progress of a transfer; its task writes the values.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) octets: AtomicU64,
     pub(super) records: AtomicU64,
-    /// Set once everything was received.
+    /// Set when all data has been received.
     pub(super) is_publishing: std::sync::atomic::AtomicBool,
 }
 
@@ -189,16 +189,16 @@ impl Progress {
     }
 }
 
-/// A transfer under way.
+/// An active transfer.
 #[derive(Clone, Debug)]
 pub(super) struct TransferSnapshot {
     pub(super) progress: Arc<Progress>,
     pub(super) kind: TransferKind,
-    /// Seconds since 1970 at its start.
+    /// Start in seconds since 1970.
     pub(super) since: u64,
 }
 
-/// A zone as it is shown: the progress of a transfer is read when somebody looks.
+/// The status of a zone. The progress of a transfer is read when the status is requested.
 #[derive(Debug)]
 pub(super) struct ZoneSnapshot {
     pub(super) status: ZoneStatus,
@@ -218,7 +218,7 @@ impl ZoneSnapshot {
     }
 }
 
-/// The state that the thread shows.
+/// The state that the transfer thread publishes for status requests.
 #[derive(Debug, Default)]
 pub(super) struct StatusSnapshot {
     pub(super) zones: BTreeMap<Name, ZoneSnapshot>,

@@ -1,37 +1,39 @@
-//! Facts about a secondary zone that outlive a restart. The [`Host`](super::ZoneStore) stores them.
+//! State of a secondary zone that survives a restart. The [`ZoneStore`](super::ZoneStore) stores
+//! it.
 
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// When a primary last had the version that is held.
+/// The last time at which a primary confirmed the local version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timers {
     /// Serial of the version.
     pub serial: u32,
-    /// When it was last found to be the newest, in seconds since 1970.
+    /// Time of the last confirmation, in seconds since 1970.
     pub refreshed: u64,
-    /// Seconds that were left to the zone then, where they were less than its SOA record says.
+    /// Seconds until expiry at that time, if fewer than the SOA record sets.
     pub left: Option<u32>,
 }
 
-/// Serials of versions that were rejected, each with the address of the primary that sent it.
+/// Serials of rejected versions, each with the address of the primary that sent it.
 pub type RejectedSerials = Vec<(SocketAddr, u32)>;
 
-/// Versions that were rejected as a whole: none of them is transferred again before its serial changes.
+/// Versions that were rejected as whole zones. They are not transferred again before the serial
+/// changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RejectedVersions {
-    /// A digest of the settings that versions are verified by: under other settings a version may be accepted.
+    /// A digest of the settings for verification. With other settings, a version may be accepted.
     pub judged_by: String,
-    /// The versions.
+    /// The rejected versions.
     pub serials: RejectedSerials,
 }
 
-/// All that is stored of a secondary zone.
+/// The stored state of a secondary zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredState {
-    /// When it was refreshed. `None`: it is refreshed at once.
+    /// The last refresh. `None`: the zone is refreshed immediately.
     pub timers: Option<Timers>,
-    /// The versions that were rejected.
+    /// The rejected versions.
     pub rejected: Option<RejectedVersions>,
 }

@@ -1,4 +1,4 @@
-//! What is done for a zone: asking a primary for its serial, transferring, telling a secondary.
+//! Tasks for a zone: SOA query to a primary, transfer, NOTIFY to a secondary.
 
 use super::error::ExchangeError;
 use super::event::{InboundOutcome, RejectionPeriod};
@@ -21,24 +21,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Time for the answer to each of the datagrams that ask for a serial.
+/// Timeouts for the SOA queries in datagrams, one for each attempt.
 const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(3), Duration::from_secs(5)];
 
-/// An identifier that nobody can guess.
+/// Returns an unpredictable message ID.
 pub(super) fn random_id() -> Result<u16, ExchangeError> {
     let mut octets = [0; 2];
     getrandom::fill(&mut octets).map_err(ExchangeError::Random)?;
     Ok(u16::from_be_bytes(octets))
 }
 
-/// A primary's version.
+/// The version of a primary.
 pub(super) struct Version {
     pub(super) serial: u32,
-    /// Seconds that are left to the zone there, where it says so.
+    /// Seconds until the zone expires at the primary, if the response has them.
     pub(super) expire: Option<u32>,
 }
 
-/// Asks a primary for its version.
+/// Queries a primary for its version.
 pub(super) async fn probe(apex: &Name, primary: &Peer<'_>) -> Result<Version, ExchangeError> {
     let mut answer = ask_for_soa(apex, true, primary).await?;
     if Header::read(&answer).is_some_and(|header| knows_no_edns(header.rcode())) {
@@ -47,12 +47,13 @@ pub(super) async fn probe(apex: &Name, primary: &Peer<'_>) -> Result<Version, Ex
     Ok(Version { serial: read_serial(&answer, apex)?, expire: exchange::read_expire(&answer) })
 }
 
-/// RFC 6891 §7: what servers say to EDNS that do not know it.
+/// RFC 6891 §7: response codes of servers that do not support EDNS.
 const fn knows_no_edns(rcode: Rcode) -> bool {
     matches!(rcode, Rcode::FORMERR | Rcode::NOTIMP)
 }
 
-/// Asks for the SOA record: by datagrams, and over TCP where these stay without a whole answer.
+/// Queries for the SOA record with datagrams, then over TCP if no attempt gives a complete
+/// response.
 async fn ask_for_soa(apex: &Name, has_edns: bool, primary: &Peer<'_>) -> Result<Vec<u8>, ExchangeError> {
     let question = || {
         let mut question = Vec::with_capacity(300);
@@ -74,7 +75,7 @@ async fn ask_for_soa(apex: &Name, has_edns: bool, primary: &Peer<'_>) -> Result<
     primary.ask_by_stream(question()?, PATIENCE[2]).await
 }
 
-/// The serial in the answer to a question for the SOA record.
+/// Returns the serial in the response to an SOA query.
 fn read_serial(answer: &[u8], apex: &Name) -> Result<u32, ExchangeError> {
     let message = Message::parse(answer)?;
     if message.rcode() != Rcode::NOERROR {
@@ -90,7 +91,7 @@ fn read_serial(answer: &[u8], apex: &Name) -> Result<u32, ExchangeError> {
     held.map(|held| held.serial).ok_or(ExchangeError::NoSoa)
 }
 
-/// Sends a NOTIFY; returns the whole answer.
+/// Sends a NOTIFY, and returns the complete response.
 pub(super) async fn announce(
     announcement: &OutgoingNotify,
     keys: &TsigKeys,
@@ -102,27 +103,27 @@ pub(super) async fn announce(
     secondary.ask(message, Duration::from_millis(announcement.timeout_ms)).await
 }
 
-/// A transfer to be done.
+/// A transfer to execute.
 pub(super) struct Job {
     pub(super) settings: Arc<SecondaryZone>,
     pub(super) primary: usize,
     pub(super) by_steps: bool,
-    /// The version that is here, where an older one is not to take its place.
+    /// The local version, if an older version must not replace it.
     pub(super) local_soa: Option<LocalSoa>,
     pub(super) host: Arc<dyn ZoneStore>,
     pub(super) options: Arc<TransfersOptions>,
     pub(super) progress: Arc<Progress>,
 }
 
-/// How a transfer went.
+/// The result of a transfer.
 pub(super) struct Report {
     pub(super) ended: InboundOutcome,
     pub(super) error: Option<ExchangeError>,
-    /// Seconds that are left to the zone at the primary, where it says so.
+    /// Seconds until the zone expires at the primary, if the response has them.
     pub(super) expire: Option<u32>,
-    /// How it was had in the end: a primary may send the whole zone where steps were asked for.
+    /// The actual kind of transfer: a primary may respond to IXFR with the whole zone.
     kind: TransferKind,
-    /// The TSIG key that the primary has in the configuration.
+    /// The configured TSIG key of the primary.
     key: Option<Name>,
     messages: u64,
     records: u64,
@@ -131,7 +132,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// That of a transfer that broke off.
+    /// Returns the report for a transfer whose task panicked.
     pub(super) fn broken(by_steps: bool, key: Option<Name>) -> Self {
         Self { error: Some(ExchangeError::BrokeOff), ..Self::begun(by_steps, key) }
     }
@@ -150,7 +151,8 @@ impl Report {
         }
     }
 
-    /// Logs how it went. `failing`: where a line about a failure is due, the milliseconds since the first one.
+    /// Logs the result. `failing`: if a log line about a failure is due, the milliseconds since the
+    /// first failure.
     pub(super) fn log(&self, zone: &Name, peer: SocketAddr, failing: Option<u64>) {
         let Self { kind, messages, records, octets, seconds, .. } = self;
         let key = self.key.as_ref().map(tracing::field::display);
@@ -163,7 +165,7 @@ impl Report {
             InboundOutcome::UpToDate { serial } => {
                 tracing::debug!(%zone, serial, %peer, "primary has nothing newer")
             }
-            // The service has logged why.
+            // The server has logged the reason.
             InboundOutcome::Rejected { serial, verdict: RejectionPeriod::Final } => {
                 tracing::warn!(
                     %zone, serial, %peer, %kind, key,
@@ -220,7 +222,7 @@ impl Report {
     }
 }
 
-/// Why a transfer gave no version.
+/// Why a transfer produced no version.
 struct Failure {
     ended: InboundOutcome,
     error: Box<ExchangeError>,
@@ -238,7 +240,7 @@ impl<E: Into<ExchangeError>> From<E> for Failure {
     }
 }
 
-/// Transfers a zone, and has what came published.
+/// Transfers a zone and publishes it.
 pub(super) async fn transfer(job: Job) -> Report {
     let began = Instant::now();
     let key = job.settings.primaries.get(job.primary).and_then(|remote| remote.key.clone());
@@ -266,12 +268,12 @@ pub(super) async fn transfer(job: Job) -> Report {
     report
 }
 
-/// What a primary answered.
+/// The response of a primary.
 struct ReceivedTransfer {
     inbound: InboundTransfer,
-    /// The version that it was asked to change.
+    /// The version that the primary's changes refer to.
     old: Option<Arc<Contents>>,
-    /// Seconds that are left to the zone there.
+    /// Seconds until the zone expires at the primary.
     expire: Option<u32>,
 }
 
@@ -281,7 +283,7 @@ async fn receive_in_time(job: &Job) -> Result<ReceivedTransfer, Failure> {
     tokio::time::timeout(limit, receive(job, true)).await.unwrap_or_else(too_slow)
 }
 
-/// Asks, and reads all messages of the answer.
+/// Sends the query, and reads all messages of the response.
 async fn receive(job: &Job, has_edns: bool) -> Result<ReceivedTransfer, Failure> {
     let remote = job.settings.primaries.get(job.primary).ok_or(ExchangeError::NoPrimary)?;
     let apex = &job.settings.apex;
@@ -303,7 +305,8 @@ async fn receive(job: &Job, has_edns: bool) -> Result<ReceivedTransfer, Failure>
     let (mut message, mut expire) = (Vec::new(), None);
     loop {
         if let Err(error) = connection.receive(&mut message).await {
-            // RFC 1995 §2 has a primary answer so over UDP that wants to be asked for the whole zone; some do over TCP.
+            // RFC 1995 §2: over UDP, a primary responds with a single SOA record to request a query
+            // over TCP. Some primaries do so over TCP.
             let ended =
                 if inbound.is_only_newer() { InboundOutcome::IxfrFailed } else { InboundOutcome::Failed };
             return Err(Failure::new(ended, error));
@@ -334,7 +337,7 @@ async fn receive(job: &Job, has_edns: bool) -> Result<ReceivedTransfer, Failure>
     Ok(ReceivedTransfer { inbound, old, expire })
 }
 
-/// Whether the whole zone is to be asked for instead.
+/// Converts an error, and decides whether to transfer the whole zone instead.
 fn blame(error: InboundError, asked: InboundRequest) -> Failure {
     let is_lasting = matches!(error, InboundError::Rcode(Rcode::SERVFAIL | Rcode(9)));
     let by_steps = asked != InboundRequest::Axfr && error.may_be_had_whole() && !is_lasting;
@@ -342,7 +345,7 @@ fn blame(error: InboundError, asked: InboundRequest) -> Failure {
     Failure::new(ended, error)
 }
 
-/// Makes the zone of what was received, and has it verified and published.
+/// Builds the zone from the received records, and publishes it with verification.
 fn publish(
     job: &Job,
     inbound: InboundTransfer,
@@ -374,7 +377,8 @@ fn publish(
         tracing::warn!(zone = %apex, records = outside, "records that are not in the zone were passed over");
     }
     let held = LocalSoa::of(&received.contents).ok_or(ExchangeError::NoZoneSoa)?;
-    // Behind one address may be several servers, of which one is behind: what is here never goes back unasked.
+    // One address may belong to several servers, one of which has an older version. Without an
+    // explicit request, the zone never returns to an older version.
     if job.local_soa.is_some_and(|here| !serial::is_before(here.serial, held.serial)) {
         return Ok((InboundOutcome::UpToDate { serial: held.serial }, kind));
     }

@@ -1,4 +1,4 @@
-//! What the SOA record of a zone asks for, and the bounds that it is kept within.
+//! The times in the SOA record of a zone, and their bounds.
 
 use super::stored::Timers;
 use nonesuch_proto::Rtype;
@@ -7,9 +7,9 @@ use nonesuch_zone::Contents;
 /// Bounds of a time, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeBounds {
-    /// At least so many.
+    /// The minimum.
     pub min: u32,
-    /// At most so many; not less than `least`.
+    /// The maximum; not less than `min`.
     pub max: u32,
 }
 
@@ -19,19 +19,19 @@ impl TimeBounds {
     }
 }
 
-/// Bounds of what SOA records ask for.
+/// Bounds of the times in SOA records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// From a successful round to the next.
+    /// From a successful round to the next round.
     pub refresh: TimeBounds,
-    /// From a failed round to the next.
+    /// From a failed round to the next round.
     pub retry: TimeBounds,
-    /// From the last successful round to the zone's expiry.
+    /// From the last successful round to the expiry of the zone.
     pub expire: TimeBounds,
 }
 
 impl Default for Timing {
-    /// Refresh: 1 minute to 4 weeks; retry: 10 seconds to 2 weeks; expire: 10 minutes and more.
+    /// Refresh: 1 minute to 4 weeks; retry: 10 seconds to 2 weeks; expire: at least 10 minutes.
     fn default() -> Self {
         Self {
             refresh: TimeBounds { min: 60, max: 2_419_200 },
@@ -41,18 +41,19 @@ impl Default for Timing {
     }
 }
 
-/// When a primary last had the version that is here.
+/// The last time at which a primary confirmed the local version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastRefresh {
-    /// When, in milliseconds since 1970.
+    /// Time of the confirmation, in milliseconds since 1970.
     pub at: u64,
-    /// Milliseconds that were left to the zone then, where the primary, which has it of another, said that they are less than the
-    /// EXPIRE of the SOA record (RFC 7314 §4).
+    /// Milliseconds until expiry at that time. Set if the primary, which may itself be a secondary,
+    /// reports less than the EXPIRE field of the SOA record (RFC 7314 §4).
     pub left: Option<u64>,
 }
 
 impl LastRefresh {
-    /// What stored timers say, in milliseconds of a clock that the system's clock is ahead of by `ahead` milliseconds.
+    /// Converts stored timers. `ahead`: milliseconds by which the system's clock is ahead of the
+    /// clock of the result.
     pub(super) fn of(timers: Timers, ahead: i64) -> Self {
         Self {
             at: timers.refreshed.saturating_mul(1000).saturating_add_signed(-ahead),
@@ -60,27 +61,28 @@ impl LastRefresh {
         }
     }
 
-    /// When a zone expires that was refreshed so, in milliseconds since 1970. `limit` is the milliseconds from a success to the
-    /// expiry that SOA record and settings set.
+    /// Returns the time at which a zone with this refresh expires, in milliseconds since 1970.
+    /// `limit`: milliseconds from a success to the expiry, according to the SOA record and the
+    /// settings.
     pub(super) fn expires_at(self, limit: u64) -> u64 {
         self.at.saturating_add(self.left.map_or(limit, |left| left.min(limit)))
     }
 }
 
-/// Whether a stored version has expired at `now`, in milliseconds since 1970, as the stored timers say
-/// (RFC 1035 §3.3.13, EXPIRE; RFC 7314 §4). Timers of another version do not count.
+/// Whether a stored version has expired at `now`, in milliseconds since 1970, according to the
+/// stored timers (RFC 1035 §3.3.13, EXPIRE; RFC 7314 §4). Timers of another version are ignored.
 #[must_use]
 pub fn is_expired(timers: Option<Timers>, held: LocalSoa, timing: Timing, now: u64) -> bool {
     let Some(timers) = timers.filter(|timers| timers.serial == held.serial) else {
         return false;
     };
     let refreshed = LastRefresh::of(timers, 0);
-    // A time to come is the word of a clock that was wrong, as in `Machine::new`.
+    // A time in the future comes from a clock that was wrong, as in `Machine::new`.
     let refreshed = LastRefresh { at: refreshed.at.min(now), ..refreshed };
     refreshed.expires_at(timing.expire.milliseconds(held.expire)) <= now
 }
 
-/// What the SOA record of the version that is here says, times in seconds.
+/// Serial and times of the SOA record of the local version; the times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalSoa {
     /// Serial.
@@ -94,14 +96,14 @@ pub struct LocalSoa {
 }
 
 impl LocalSoa {
-    /// Of a zone.
+    /// Returns the values of the zone's SOA record; `None` if the zone has no valid SOA record.
     #[must_use]
     pub fn of(contents: &Contents) -> Option<Self> {
         let rdata = contents.apex_rrset(Rtype::SOA)?.rdatas().next()?;
         Self::from_rdata(rdata)
     }
 
-    /// Of the RDATA of an SOA record, names uncompressed.
+    /// Returns the values of an SOA record's RDATA with uncompressed names.
     #[must_use]
     pub fn from_rdata(rdata: &[u8]) -> Option<Self> {
         let numbers: &[u8; 20] = rdata.get(rdata.len().checked_sub(20)?..)?.try_into().ok()?;

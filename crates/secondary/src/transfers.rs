@@ -1,4 +1,5 @@
-//! The thread that does what the zones' machines decide, and the handle to it.
+//! The transfer thread and the handle to it. The thread executes the actions of the zones'
+//! machines.
 
 use super::command::Command;
 use super::driver::Driver;
@@ -13,11 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc;
 
-/// NOTIFY messages that may wait to be acted on.
+/// Maximum number of received NOTIFY messages in the queue.
 const NOTIFIED: usize = 4096;
 
-/// All secondary zones of a server, and its NOTIFY messages to others. Stops when dropped; what was received then and is being
-/// published is published.
+/// All secondary zones of a server, and its NOTIFY messages to other servers. Dropping it stops the
+/// thread. A publication that is active at that time still finishes.
 #[derive(Debug)]
 pub struct Transfers {
     commands: mpsc::UnboundedSender<Command>,
@@ -30,7 +31,7 @@ impl Transfers {
     /// Starts the thread, without zones.
     ///
     /// # Errors
-    /// What the system says of a new thread.
+    /// Fails if the system cannot create the runtime or the thread.
     pub fn start(options: TransfersOptions, host: Arc<dyn ZoneStore>) -> io::Result<Self> {
         let (commands, taken_commands) = mpsc::unbounded_channel();
         let (notified, taken_notified) = mpsc::channel(NOTIFIED);
@@ -44,70 +45,72 @@ impl Transfers {
         Ok(Self { commands, notified, shown, thread: Some(thread) })
     }
 
-    /// Adds a zone, or gives one that is there other settings: what is here of it, and when it was refreshed, stays.
+    /// Adds a zone, or changes the settings of an existing zone. The local version and the time of
+    /// its last refresh are kept.
     pub fn set_zone(&self, zone: SecondaryZone) {
         self.tell(Command::Set(Box::new(zone)));
     }
 
-    /// Forgets a zone, and when it was refreshed.
+    /// Removes a zone and its stored state.
     pub fn remove_zone(&self, apex: &Name) {
         self.tell(Command::Remove(apex.clone()));
     }
 
-    /// Forgets a zone; the file that keeps when it was refreshed stays.
+    /// Removes a zone, but keeps its stored state.
     pub fn retire_zone(&self, apex: &Name) {
         self.tell(Command::Retire(apex.clone()));
     }
 
-    /// Forgets the secondaries of a zone but these: no other one is to be told of it any more.
+    /// Removes all secondaries of a zone except `to`: the other ones get no more NOTIFY messages.
     pub fn retain_secondaries(&self, apex: &Name, to: Vec<Remote>) {
         self.tell(Command::Retain { apex: apex.clone(), to });
     }
 
-    /// Asks the zone's primaries at once.
+    /// Queries the primaries of the zone now.
     pub fn refresh(&self, apex: &Name) {
         self.tell(Command::Refresh(apex.clone()));
     }
 
-    /// Transfers the whole zone at once, whatever its serial.
+    /// Transfers the whole zone now, whatever its serial.
     pub fn retransfer(&self, apex: &Name) {
         self.tell(Command::Retransfer(apex.clone()));
     }
 
-    /// Asks the primaries of zones at once whose newest version was rejected: settings or keys have changed.
+    /// Queries the primaries of all zones with a rejected version now, because settings or keys
+    /// have changed.
     pub fn reconsider_rejected(&self) {
         self.tell(Command::Reconsider);
     }
 
-    /// Takes a NOTIFY; never waits. Where it says no, too many wait already, and the NOTIFY is not to be answered: its
-    /// sender will repeat it.
+    /// Queues a received NOTIFY without waiting. Returns `false` if the queue is full. The server
+    /// must then not respond to the NOTIFY, so that the sender repeats it.
     #[must_use]
     pub fn notified(&self, notified: ReceivedNotify) -> bool {
         self.notified.try_send(notified).is_ok()
     }
 
-    /// Tells `to` of the version of a zone that has this SOA record.
+    /// Sends NOTIFY messages to `to`, with the SOA record of the zone's version.
     pub fn send_notify(&self, apex: &Name, soa: SoaRecord, to: Vec<Remote>, occasion: NotifyReason) {
         if !to.is_empty() {
             self.tell(Command::Announce { apex: apex.clone(), soa, to, occasion });
         }
     }
 
-    /// All zones as they stand, in canonical order.
+    /// Returns the status of all zones, in canonical order.
     #[must_use]
     pub fn status(&self) -> Vec<ZoneStatus> {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.zones.values().map(ZoneSnapshot::status).collect()
     }
 
-    /// What happened so far.
+    /// Returns the counters since the start.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).counts
     }
 
     fn tell(&self, command: Command) {
-        // It fails where the thread has ended, and then nothing is left to be told.
+        // Sending fails only if the thread has ended, and then the command has no purpose.
         let _ = self.commands.send(command);
     }
 

@@ -1,17 +1,17 @@
-//! The order in which facts are stored that several threads store: of two writes, the one that was requested last stays.
+//! Orders writes of the same state by several threads: the write that was requested last wins.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The writes of one fact.
+/// The writes of one piece of state.
 #[derive(Debug, Default)]
 pub(super) struct WriteOrder {
     asked: AtomicU64,
-    /// The last one that was done; held meanwhile.
+    /// The number of the last finished write. Locked during a write.
     done: Mutex<u64>,
 }
 
-/// A write that was requested.
+/// A requested write.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WriteTicket {
     turns: Arc<WriteOrder>,
@@ -19,12 +19,12 @@ pub(super) struct WriteTicket {
 }
 
 impl WriteTicket {
-    /// The one after all that were requested.
+    /// Returns a ticket that follows all tickets issued so far.
     pub(super) fn next(turns: &Arc<WriteOrder>) -> Self {
         Self { turns: Arc::clone(turns), number: turns.asked.fetch_add(1, Relaxed) + 1 }
     }
 
-    /// Calls `write`, unless a later write was done.
+    /// Calls `write`, unless a later write is already done.
     pub(super) fn write_if_newest(&self, write: impl FnOnce()) {
         let mut done = self.turns.done.lock().unwrap_or_else(PoisonError::into_inner);
         if self.number >= *done {
@@ -34,7 +34,7 @@ impl WriteTicket {
     }
 }
 
-/// The facts of one zone.
+/// The write orders for the state of one zone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StateWrites {
     pub(super) timers: Arc<WriteOrder>,
@@ -45,7 +45,7 @@ pub(super) struct StateWrites {
 mod tests {
     use super::*;
 
-    /// The threads that write may come in any order.
+    /// The writing threads may run in any order.
     #[test]
     fn of_two_writes_the_one_that_was_requested_last_stays() {
         let turns = Arc::default();

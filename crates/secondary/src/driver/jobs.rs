@@ -1,5 +1,5 @@
-//! What the driver has done: probes and transfers are started as there is room, NOTIFY messages sent, and what came of them
-//! is told to the zone's machine.
+//! Jobs of the driver: starts SOA queries and transfers as the limits permit, sends NOTIFY
+//! messages, and passes the results to the zone's machine.
 
 use super::outage::FailedStep;
 use super::{Driver, Task, Zone};
@@ -15,21 +15,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// NOTIFY messages under way at once, and those of them that may be repeated ones: secondaries that are down are not to take the
-/// place of those that answer.
+/// Maximum number of NOTIFY messages without a response, and maximum number of repetitions among
+/// them. Secondaries that are down must not block those that respond.
 const ANNOUNCEMENTS: [usize; 2] = [200, 100];
 
-/// What a task tells at its end.
+/// The result of a task.
 pub(super) enum TaskResult {
     Probe { zone: u64, task: u64, primary: SocketAddr, outcome: Result<Version, ExchangeError> },
     Transfer { zone: u64, task: u64, primary: SocketAddr, report: Report },
     Announced { announcement: Box<OutgoingNotify>, answer: Result<Vec<u8>, ExchangeError> },
 }
 
-/// Tells what came of a task, also of one that breaks off: nothing waits for it for ever then, and its room is given back.
+/// Sends the result of a task, even if the task panics. So the driver never waits forever, and
+/// always frees the slot.
 struct ResultGuard {
     done: UnboundedSender<TaskResult>,
-    /// What is told where the task tells nothing.
+    /// The result to send if the task sends none.
     otherwise: Option<TaskResult>,
 }
 
@@ -46,20 +47,22 @@ impl ResultGuard {
 impl Drop for ResultGuard {
     fn drop(&mut self) {
         if let Some(done) = self.otherwise.take() {
-            // Without a driver nobody waits for it.
+            // Sending fails only if the driver has ended.
             let _ = self.done.send(done);
         }
     }
 }
 
-/// What went wrong with a primary. Errors of connections begin with its address.
+/// Returns the error with the address of the primary in front. Connection errors already begin with
+/// it.
 fn words_of(primary: SocketAddr, error: &str) -> String {
     let peer = primary.to_string();
     if error.starts_with(&peer) { error.to_owned() } else { format!("{peer}: {error}") }
 }
 
-/// What the end of a transfer from `primary` means where `in_place` is the primary that now has its place in the list: a rejected
-/// version is a fault of the primary that sent it.
+/// Returns the result of a transfer from `primary` for the machine. `in_place` is the primary that
+/// now has the same index in the list. A rejection is attributed to the primary that sent the
+/// version, so it is dropped if that is another primary.
 fn current_meaning(ended: InboundOutcome, primary: SocketAddr, in_place: Option<&Remote>) -> InboundOutcome {
     match ended {
         InboundOutcome::Rejected { .. } | InboundOutcome::PublishFailed { .. }
@@ -72,7 +75,7 @@ fn current_meaning(ended: InboundOutcome, primary: SocketAddr, in_place: Option<
 }
 
 impl Zone {
-    /// Logs that a primary that failed succeeds again. `is_due`: a transfer from it is to follow.
+    /// Logs that a failing primary succeeded. `is_due`: a transfer from it follows.
     fn end_outage(&mut self, primary: SocketAddr, succeeded: FailedStep, is_due: bool, now: u64) {
         if let Some(failed) = self.outages.end(primary, succeeded, is_due, now) {
             let zone = self.settings.apex.to_string();
@@ -82,7 +85,7 @@ impl Zone {
         }
     }
 
-    /// Tells of a primary whose version is before the one that is here.
+    /// Logs a primary with an older version than the local one.
     fn look_at_serial(&mut self, primary: SocketAddr, serial: Option<u32>) {
         let (apex, held) = (&self.settings.apex, self.machine.local_soa());
         if let Some((theirs, held)) = serial.zip(held)
@@ -94,7 +97,7 @@ impl Zone {
 }
 
 impl Driver {
-    /// Starts what there is room for.
+    /// Starts queued jobs as the limits permit.
     pub(super) fn start_jobs(&mut self) {
         while let Some((address, number)) = self.probes.pop() {
             self.start_probe(address, number);
@@ -193,13 +196,13 @@ impl Driver {
             TaskResult::Transfer { zone, task, primary, report } => {
                 let Some(zone_of) = self.end_task(zone, task) else { return };
                 let line = match (&report.ended, &report.error) {
-                    // The whole zone is transferred instead.
+                    // A transfer of the whole zone follows.
                     (InboundOutcome::IxfrFailed, _) if zone_of.by_steps => None,
                     (InboundOutcome::Failed | InboundOutcome::IxfrFailed, Some(error)) => {
                         zone_of.outages.begin(primary, FailedStep::Transfer, &error.to_string(), now)
                     }
                     (InboundOutcome::Failed | InboundOutcome::IxfrFailed, None) => None,
-                    // Whatever became of the version, the primary gave it.
+                    // The primary sent a version, whatever verification found.
                     _ => {
                         zone_of.end_outage(primary, FailedStep::Transfer, false, now);
                         None
@@ -225,7 +228,8 @@ impl Driver {
         }
     }
 
-    /// The zone whose task this is; none where the task was given up meanwhile, and its room given back.
+    /// Returns the zone of this task; `None` if the task was aborted. Its slot is then already
+    /// free.
     fn end_task(&mut self, number: u64, task: u64) -> Option<&mut Zone> {
         let zone = self.zones.get_mut(&number)?;
         zone.task.take_if(|running| running.number == task)?;
@@ -233,7 +237,7 @@ impl Driver {
         Some(zone)
     }
 
-    /// Whether there is room for another NOTIFY, and for one that is repeated.
+    /// Returns whether a repetition may be sent; `None` if no NOTIFY may be sent.
     pub(super) const fn room_for_announcements(&self) -> Option<bool> {
         let [first, repeated] = self.announced;
         if first + repeated < ANNOUNCEMENTS[0] { Some(repeated < ANNOUNCEMENTS[1]) } else { None }

@@ -1,4 +1,5 @@
-//! Primaries that do not answer, or from which a transfer fails: the time of the first failure, the last error, and when that is logged.
+//! Primaries that do not respond or whose transfers fail: the time of the first failure, the last
+//! error, and when to log them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,28 +9,28 @@ const HOUR: u64 = 3_600_000;
 /// Milliseconds from the first failure to the third log line, and from there to each further one.
 const DAY: u64 = 24 * HOUR;
 
-/// What failed with a primary.
+/// The step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailedStep {
-    /// It gave no SOA record.
+    /// The SOA query.
     Probe,
-    /// It gave no version.
+    /// The transfer.
     Transfer,
 }
 
 /// Failures of one primary since its last success.
 #[derive(Debug)]
 struct Outage {
-    /// Milliseconds since 1970.
+    /// Time of the first failure, in milliseconds since 1970.
     since: u64,
     last: FailedStep,
     error: String,
-    /// Log lines so far.
+    /// Number of log lines so far.
     lines: u64,
 }
 
 impl Outage {
-    /// When the next line is due: at the first failure, after an hour, after each day.
+    /// Time of the next line: at the first failure, after an hour, and after each day.
     const fn next_line(&self) -> u64 {
         self.since
             + match self.lines {
@@ -40,7 +41,7 @@ impl Outage {
     }
 }
 
-/// The primaries of a zone that fail.
+/// The failing primaries of a zone.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     failing: BTreeMap<SocketAddr, Outage>,
@@ -48,7 +49,8 @@ pub(super) struct Outages {
 }
 
 impl Outages {
-    /// Takes a failure at `now`. Returns the milliseconds since the first one where a log line is due.
+    /// Records a failure at `now`. If a log line is due, returns the milliseconds since the first
+    /// failure.
     pub(super) fn begin(
         &mut self,
         primary: SocketAddr,
@@ -69,8 +71,9 @@ impl Outages {
         Some(now - outage.since)
     }
 
-    /// Takes a success at `now`. Returns the milliseconds since the first failure, where the primary failed. A SOA record does not end
-    /// failures of transfers where another transfer is due: that one shows whether they go on.
+    /// Records a success at `now`. If the primary was failing, returns the milliseconds since the
+    /// first failure. An SOA response does not end failures of transfers if another transfer is
+    /// due, because that transfer shows whether the failure continues.
     pub(super) fn end(
         &mut self,
         primary: SocketAddr,
@@ -87,22 +90,24 @@ impl Outages {
         Some(now.saturating_sub(since))
     }
 
-    /// Forgets servers that are no primaries of the zone any more.
+    /// Removes servers that are not primaries of the zone any more.
     pub(super) fn retain(&mut self, is_primary: impl Fn(SocketAddr) -> bool) {
         self.failing.retain(|primary, _| is_primary(*primary));
     }
 
-    /// When it is to be logged that half of the expire time is over, at `half`: `None` where it was logged.
+    /// Returns `half`, the time at which to log that half of the expire time has passed; `None` if
+    /// that is already logged.
     pub(super) fn half_due(&self, half: Option<u64>) -> Option<u64> {
         half.filter(|_| !self.is_half_logged)
     }
 
-    /// Notes that this was logged, or that the zone was refreshed since.
+    /// Records that this was logged, or that the zone was refreshed since.
     pub(super) const fn note_half(&mut self, is_logged: bool) {
         self.is_half_logged = is_logged;
     }
 
-    /// The primaries that fail: address, milliseconds since 1970 of the first failure, the last error.
+    /// Returns the failing primaries: address, time of the first failure in milliseconds since
+    /// 1970, last error.
     pub(super) fn list(&self) -> impl Iterator<Item = (SocketAddr, u64, &str)> {
         self.failing.iter().map(|(primary, outage)| (*primary, outage.since, outage.error.as_str()))
     }
@@ -118,7 +123,7 @@ mod tests {
         "192.0.2.1:53".parse().unwrap()
     }
 
-    /// A primary that fails every ten minutes: the minutes in which a line is logged.
+    /// A primary fails every ten minutes: the minutes in which a line is logged.
     #[test]
     fn a_failure_that_lasts_is_logged_at_once_after_an_hour_and_each_day() {
         let mut outages = Outages::default();
@@ -133,7 +138,7 @@ mod tests {
             Some(0),
             "another one"
         );
-        // A server that is asked less often is logged each time that it is asked, once.
+        // If a server is queried less often, each query logs one line.
         assert_eq!(outages.begin(primary(), FailedStep::Probe, "timeout", NOW + 9 * DAY), Some(6 * DAY));
         assert_eq!(outages.begin(primary(), FailedStep::Probe, "timeout", NOW + 10 * DAY - 1), None);
     }

@@ -1,20 +1,22 @@
-//! Primaries whose version is before the one that is here (RFC 1982): nothing is taken from them, which whoever has set a serial
-//! back looks for in vain.
+//! Outdated primaries: primaries with an older serial than the local one (RFC 1982). The server
+//! transfers nothing from them. A warning names them, because an operator who set back a serial
+//! needs to know the reason.
 
 use nonesuch_proto::{Name, serial};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// The primaries of a zone that are behind.
+/// The outdated primaries of a zone.
 #[derive(Debug, Default)]
 pub(super) struct OutdatedPrimaries {
-    /// The serial of each, and the one that was here.
+    /// The serial of each primary, and the local serial at that time.
     known: BTreeMap<SocketAddr, (u32, u32)>,
 }
 
 impl OutdatedPrimaries {
-    /// Takes the serial of a primary beside the one that is `held`. Returns what is to be said: once for each pair of serials.
+    /// Compares the serial of a primary with the local serial `held`. Returns a warning, once for
+    /// each pair of serials.
     pub(super) fn note_serial(
         &mut self,
         apex: &Name,
@@ -22,7 +24,8 @@ impl OutdatedPrimaries {
         theirs: u32,
         held: u32,
     ) -> Option<String> {
-        // Those that cannot be compared are as those that go back: the version there is not taken.
+        // Serials that cannot be compared count as older, because that version is not transferred
+        // either.
         if matches!(serial::compare(theirs, held), Some(Ordering::Equal | Ordering::Greater)) {
             self.known.remove(&primary);
             return None;
@@ -31,12 +34,13 @@ impl OutdatedPrimaries {
         is_new.then(|| words(apex, primary, theirs, held))
     }
 
-    /// Forgets what was so of another version than the one that is `held`, or of one that is no primary.
+    /// Removes entries for another local serial than `held`, and for servers that are not primaries
+    /// any more.
     pub(super) fn retain(&mut self, held: Option<u32>, is_primary: impl Fn(SocketAddr) -> bool) {
         self.known.retain(|primary, (_, ours)| Some(*ours) == held && is_primary(*primary));
     }
 
-    /// What is said of each.
+    /// Returns the warning for each outdated primary.
     pub(super) fn warnings(&self, apex: &Name) -> Vec<String> {
         let known = self.known.iter();
         known.map(|(primary, (theirs, held))| words(apex, *primary, *theirs, *held)).collect()

@@ -1,22 +1,25 @@
-//! Applying the steps of an incremental transfer (RFC 1995 §4): strictly, and at the cost of the names that they touch.
+//! Applies the steps of an incremental transfer (RFC 1995 §4). The checks are strict, and the cost
+//! depends on the names that the steps change.
 
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::change::{ChangeError, SerialRule};
 use nonesuch_zone::{ChangeSet, Contents, Node, NodesBuilder, Rrset};
 
-/// How many times the octets of the zone and of the steps may be copied while the steps are applied.
+/// Limit of the octets copied while the steps are applied, as a multiple of the octets of the zone
+/// and the steps.
 const COPIES: u64 = 8;
-/// Octets that may be copied in any case.
+/// Octets that may always be copied.
 const MIN_COPIED: u64 = 64 << 20;
 
-/// Why steps cannot be applied: the whole zone is to be transferred instead.
+/// Why the steps cannot be applied. The caller transfers the whole zone instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IxfrApplyError {
-    /// A step does not fit the version before it.
+    /// A step does not fit the previous version.
     #[error("the primary's steps do not fit: {0}")]
     Change(#[from] ChangeError),
-    /// A step changes a part of an RRset of different TTLs, of which the zone holds the lowest alone (RFC 2181 §5.2).
+    /// A step changes a part of an RRset with different TTLs. The zone stores only the lowest TTL
+    /// (RFC 2181 §5.2).
     #[error(
         "the primary's steps do not fit: the {rtype} records of {owner} have different TTLs, and some of them change"
     )]
@@ -36,7 +39,8 @@ pub enum IxfrApplyError {
     },
 }
 
-/// Octets that applying the steps of one transfer may copy. A step copies all records of the names that it changes.
+/// Budget of octets that applying the steps of one transfer may copy. A step copies all records of
+/// the names that it changes.
 struct CopyBudget {
     limit: u64,
     copied: u64,
@@ -48,7 +52,10 @@ impl CopyBudget {
         Self { limit: octets.saturating_mul(COPIES).max(MIN_COPIED), copied: 0 }
     }
 
-    /// Deducts `octets` that are copied.
+    /// Deducts `octets` from the budget.
+    ///
+    /// # Errors
+    /// Fails if the copied octets exceed the limit.
     const fn take(&mut self, octets: u64) -> Result<(), IxfrApplyError> {
         self.copied = self.copied.saturating_add(octets);
         if self.copied > self.limit {
@@ -62,16 +69,19 @@ fn step_octets(step: &ChangeSet) -> u64 {
     step.removed().octets() + step.added().octets()
 }
 
-/// The zone after all `steps`, and what they change together.
+/// Returns the zone after all `steps`, and the combined change.
 ///
-/// Only the names that any step touches are carried from step to step; all others are copied once, at the end. Halves of the
-/// steps are applied likewise to the names that they touch, so that the work grows with the changes of all steps, times the
-/// logarithm of their number, and not with the product of steps and names. Names are picked where they have no more than half of the
-/// octets, so that all copies that are held at once are a few times the names that any step touches, however many steps there are.
+/// Only the names that any step changes are passed from step to step. All other names are copied
+/// once, at the end. Each half of the steps is applied in the same way to the names that it
+/// changes. So the work is proportional to the changes of all steps times the logarithm of their
+/// number, and not to the product of steps and names. Names are selected only if they have at most
+/// half of the octets. So all copies in memory together are a small multiple of the changed names,
+/// however many steps there are.
 ///
 /// # Errors
-/// The first change that does not fit: what a step removes must be there, what it adds must not be. Or applying the steps copies
-/// more than eight times the octets of the zone and of the steps, and more than 64 MiB. The whole zone is to be asked for then.
+/// Returns the first change that does not fit: a record that a step removes must exist, and a
+/// record that it adds must not exist. Also fails if the steps copy more than eight times the
+/// octets of the zone and the steps, and more than 64 MiB. The caller then requests the whole zone.
 pub fn apply_steps(old: &Contents, steps: &[ChangeSet]) -> Result<(Contents, ChangeSet), IxfrApplyError> {
     let mut budget = CopyBudget::new(old, steps);
     let names = touched_names(steps);
@@ -81,7 +91,7 @@ pub fn apply_steps(old: &Contents, steps: &[ChangeSet]) -> Result<(Contents, Cha
     Ok((splice(old, &names, &after), change))
 }
 
-/// `old` after all steps; it has few names that no step touches.
+/// Returns `old` after all steps. `old` has few names that no step changes.
 fn apply_each(
     old: Contents,
     steps: &[ChangeSet],
@@ -102,8 +112,8 @@ fn apply_each(
     }
 }
 
-/// That the TTLs of all records are known that stay in the RRsets that `step` changes: which records of an RRset had another TTL than
-/// the lowest one is not known.
+/// Checks that the TTLs of all remaining records in the RRsets that `step` changes are known. In an
+/// RRset with different TTLs, it is unknown which records had a TTL above the lowest.
 fn check_ttls(old: &Contents, step: &ChangeSet) -> Result<(), IxfrApplyError> {
     let mut at = 0;
     for touched in step.touched() {
@@ -128,7 +138,7 @@ fn check_ttls(old: &Contents, step: &ChangeSet) -> Result<(), IxfrApplyError> {
     Ok(())
 }
 
-/// The RRset of a side of a step that changes `here`.
+/// Returns the RRset in one side of a step that changes `here`.
 fn same_rrset<'c>(side: Option<Node<'c>>, here: Rrset<'_>) -> Option<Rrset<'c>> {
     side?.rrsets().find(|rrset| (rrset.rtype(), rrset.covered()) == (here.rtype(), here.covered()))
 }
@@ -150,7 +160,7 @@ fn apply_where_touched(
     Ok(splice(&old, &names, &after))
 }
 
-/// The names that steps touch, in canonical order.
+/// Returns the names that the steps change, in canonical order.
 fn touched_names(steps: &[ChangeSet]) -> Vec<Name> {
     let mut names: Vec<Name> =
         steps.iter().flat_map(|step| step.touched().map(|touched| touched.name().to_name())).collect();
@@ -159,7 +169,7 @@ fn touched_names(steps: &[ChangeSet]) -> Vec<Name> {
     names
 }
 
-/// The nodes of `names` alone.
+/// Returns only the nodes of `names`.
 fn pick(old: &Contents, names: &[Name]) -> Contents {
     let mut run = NodesBuilder::default();
     let mut at = 0;
@@ -175,7 +185,7 @@ fn pick(old: &Contents, names: &[Name]) -> Contents {
     Contents::from_parts(old.apex(), vec![run])
 }
 
-/// `old` with the nodes of `names` as they are in `part`.
+/// Returns `old` with the nodes of `names` replaced by those in `part`.
 fn splice(old: &Contents, names: &[Name], part: &Contents) -> Contents {
     let mut run = NodesBuilder::default();
     let (mut at, mut next) = (0, 0);

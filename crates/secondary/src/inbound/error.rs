@@ -1,62 +1,63 @@
-//! Why the answer of a primary cannot be used.
+//! Errors in the response of a primary.
 
 use nonesuch_proto::message::{MessageError, Rcode};
 use nonesuch_proto::{Class, NameError, Rtype};
 use nonesuch_zone::ZoneFault;
 
-/// Why the answer of a primary cannot be used: each is for the primary's side to mend, but the bounds.
+/// Why the response of a primary cannot be used. The cause is at the primary, except for exceeded
+/// limits.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InboundError {
-    /// A message cannot be read.
+    /// A message is malformed.
     #[error("a message of the primary is malformed: {0}")]
     Message(#[from] MessageError),
-    /// A message is not the answer to the question.
+    /// A message is not the response to the query.
     #[error("a message is not the answer to the question: {0}")]
     WrongResponse(&'static str),
-    /// The primary refuses, or fails.
+    /// The primary responded with an error.
     #[error("the primary answers {0}{remedy}", remedy = rcode_remedy(*.0))]
     Rcode(Rcode),
-    /// The answer does not begin with the SOA record of the zone.
+    /// The response does not begin with the SOA record of the zone.
     #[error("the answer does not begin with the zone's SOA record: is the primary one of this zone?")]
     NoSoaFirst,
-    /// A record of another class, or of a type that no zone holds.
+    /// A record has another class, or a type that is not zone data.
     #[error("the answer has a record of type {rtype} and class {class}, which is no data of a zone")]
     NoZoneData {
-        /// The type.
+        /// The type of the record.
         rtype: Rtype,
-        /// The class.
+        /// The class of the record.
         class: Class,
     },
-    /// The last SOA record is not the first one.
+    /// The last SOA record differs from the first one.
     #[error("the zone changed under the transfer, from serial {first} to {last}: it is asked for again")]
     Changed {
-        /// Serial of the first record.
+        /// Serial of the first SOA record.
         first: u32,
-        /// Serial of the last record.
+        /// Serial of the last SOA record.
         last: u32,
     },
-    /// The steps of an incremental transfer do not follow on each other.
+    /// The steps of an incremental transfer are not consecutive.
     #[error("the primary's steps are out of order: a step from serial {from} is followed by serial {to}")]
     Order {
-        /// Serial in front.
+        /// The serial before.
         from: u32,
-        /// Serial behind.
+        /// The serial after.
         to: u32,
     },
-    /// Records follow the end.
+    /// Records follow the end of the transfer.
     #[error("records follow the end of the transfer")]
     RecordsAfterEnd,
-    /// The records are no zone, or no version of one.
+    /// The records do not form a zone, or a version of a zone.
     #[error("{0}")]
     Zone(ZoneFault),
-    /// The answer ended too soon.
+    /// The response ended before the last record.
     #[error("the answer ended after {records} records, before the last one")]
     Truncated {
-        /// Records read.
+        /// Number of records read.
         records: u64,
     },
-    /// More records than are allowed.
+    /// The transfer exceeds the limit of records.
     #[error(
         "the transfer has more than {records} records: raise the zone's transfer-records-max where that is right"
     )]
@@ -64,7 +65,7 @@ pub enum InboundError {
         /// The limit.
         records: u64,
     },
-    /// More octets than are allowed.
+    /// The transfer exceeds the limit of octets.
     #[error(
         "the transfer has more than {octets} octets: raise the zone's transfer-size-max where that is right"
     )]
@@ -72,13 +73,13 @@ pub enum InboundError {
         /// The limit.
         octets: u64,
     },
-    /// An incremental transfer has more octets than are allowed.
+    /// The incremental transfer exceeds the limit of octets.
     #[error("the incremental transfer needs more than {octets} octets: transferring the whole zone instead")]
     StepsTooLarge {
         /// The limit.
         octets: u64,
     },
-    /// An incremental transfer has more steps than are allowed.
+    /// The incremental transfer exceeds the limit of steps.
     #[error("the incremental transfer has more than {steps} steps: transferring the whole zone instead")]
     TooManySteps {
         /// The limit.
@@ -91,15 +92,16 @@ impl InboundError {
         Self::Message(MessageError::Name(error))
     }
 
-    /// Whether the whole zone may be had where the steps to it could not: the primary is there and answers, but not to IXFR,
-    /// or not well.
+    /// Whether a transfer of the whole zone may succeed after this error of an incremental
+    /// transfer. This holds if the primary responds, but does not support IXFR or responds to it
+    /// incorrectly.
     #[must_use]
     pub const fn may_be_had_whole(&self) -> bool {
         !matches!(self, Self::TooManyRecords { .. } | Self::TooLarge { .. } | Self::Truncated { .. })
     }
 }
 
-/// What to do about an error that a primary answers with.
+/// Returns advice for an error response code of a primary.
 const fn rcode_remedy(rcode: Rcode) -> &'static str {
     match rcode {
         Rcode::REFUSED => ": allow this server's address or TSIG key to transfer the zone there",

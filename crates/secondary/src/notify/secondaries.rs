@@ -1,7 +1,9 @@
-//! The secondaries that the server notifies: results of NOTIFY, the last transfer, the last query.
+//! The secondaries that the server notifies: results of NOTIFY, the last transfer and the last
+//! query.
 //!
-//! It follows the servers that zones notify, and no others, so that its size follows from the configuration. Addresses of datagrams can
-//! be forged: times and serials are for people, and nothing depends on them.
+//! Only servers that zones notify are recorded, so the configuration bounds the size. The addresses
+//! of datagrams can be forged. The times and serials are only for display, and no decision depends
+//! on them.
 
 use nonesuch_proto::Name;
 use nonesuch_proto::message::Rcode;
@@ -11,19 +13,19 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Pairs of a zone and a secondary that are followed at most.
+/// Maximum number of recorded pairs of a zone and a secondary.
 const MOST: usize = 65_536;
 
 /// The result of the last NOTIFY to a secondary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotifyResult {
-    /// It was not answered yet.
+    /// No response yet.
     Waiting,
     /// The secondary acknowledged it.
     Acknowledged,
-    /// The secondary answered with an error.
+    /// The secondary responded with an error.
     Refused(Rcode),
-    /// No attempt was answered.
+    /// No response after all attempts.
     NoAnswer,
 }
 
@@ -41,36 +43,36 @@ impl fmt::Display for NotifyResult {
 /// The last NOTIFY to a secondary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastNotify {
-    /// Its result.
+    /// The result.
     pub result: NotifyResult,
-    /// The serial that it named.
+    /// The serial in the NOTIFY.
     pub serial: Option<u32>,
-    /// When it was queued, acknowledged or given up, in seconds since 1970.
+    /// Time at which the NOTIFY was queued, acknowledged or abandoned, in seconds since 1970.
     pub at: u64,
 }
 
-/// The last query of a secondary for the SOA record, for changes or for the zone.
+/// The last query of a secondary for SOA, IXFR or AXFR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastQuery {
-    /// The serial that the secondary has, as its query for changes names it (RFC 1995 §3).
+    /// The serial of the secondary, from its IXFR query (RFC 1995 §3).
     pub serial: Option<u32>,
-    /// When it came, in seconds since 1970.
+    /// Time of the query, in seconds since 1970.
     pub at: u64,
 }
 
-/// The last transfer to a secondary that was sent to its end.
+/// The last complete transfer to a secondary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastTransfer {
-    /// The serial that was transferred.
+    /// The transferred serial.
     pub serial: u32,
-    /// When it ended, in seconds since 1970.
+    /// End of the transfer, in seconds since 1970.
     pub at: u64,
 }
 
-/// A secondary that is notified of a zone. Queries and transfers are those of its IP address.
+/// A secondary that is notified about a zone. Queries and transfers are matched by IP address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecondaryStatus {
-    /// Where NOTIFY messages are sent.
+    /// The destination of NOTIFY messages.
     pub address: SocketAddr,
     /// The last NOTIFY.
     pub notify: LastNotify,
@@ -89,7 +91,7 @@ pub struct Secondaries {
 #[derive(Debug, Default)]
 struct Zones {
     by_apex: HashMap<Name, Vec<SecondaryStatus>>,
-    /// Entries of all zones.
+    /// Number of entries over all zones.
     entries: usize,
 }
 
@@ -112,7 +114,8 @@ impl Secondaries {
         self.zones.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes that NOTIFY messages for this serial are sent to `addresses` alone. Keeps the queries and transfers of these addresses.
+    /// Records that NOTIFY messages for this serial are sent to `addresses`, and removes all other
+    /// secondaries of the zone. The recorded queries and transfers of `addresses` are kept.
     pub fn notify(&self, apex: &Name, addresses: &[SocketAddr], serial: Option<u32>, at: u64) {
         let mut zones = self.lock();
         let known = zones.remove(apex);
@@ -128,7 +131,7 @@ impl Secondaries {
         zones.by_apex.insert(apex.clone(), entries);
     }
 
-    /// Takes the result of the last NOTIFY to one of them.
+    /// Records the result of the last NOTIFY to one secondary.
     pub fn note_result(&self, apex: &Name, address: SocketAddr, result: NotifyResult, at: u64) {
         let mut zones = self.lock();
         let entries = zones.by_apex.get_mut(apex).map_or(&mut [][..], Vec::as_mut_slice);
@@ -137,7 +140,8 @@ impl Secondaries {
         }
     }
 
-    /// Takes a query; `serial`: the one that it names. Does not wait: the query is ignored while another thread uses the table.
+    /// Records a query, with the serial that it contains. Does not wait: if another thread uses the
+    /// table, the query is not recorded.
     pub fn note_query(&self, apex: &Name, client: IpAddr, serial: Option<u32>, at: u64) {
         let mut zones = match self.zones.try_lock() {
             Ok(zones) => zones,
@@ -145,20 +149,20 @@ impl Secondaries {
             Err(TryLockError::WouldBlock) => return,
         };
         for entry in zones.of_address(apex, client) {
-            // A query for the SOA record alone names no serial: the last one that was named stays.
+            // An SOA query contains no serial, so the last known serial is kept.
             let serial = serial.or_else(|| entry.query.and_then(|query| query.serial));
             entry.query = Some(LastQuery { serial, at });
         }
     }
 
-    /// Takes a transfer of this serial that was sent to its end.
+    /// Records a complete transfer of this serial.
     pub fn note_transfer(&self, apex: &Name, client: IpAddr, serial: u32, at: u64) {
         for entry in self.lock().of_address(apex, client) {
             entry.transfer = Some(LastTransfer { serial, at });
         }
     }
 
-    /// Forgets the secondaries of a zone but these.
+    /// Removes all secondaries of a zone except `addresses`.
     pub fn retain(&self, apex: &Name, addresses: &[SocketAddr]) {
         let mut zones = self.lock();
         let mut known = zones.remove(apex);
@@ -169,7 +173,7 @@ impl Secondaries {
         }
     }
 
-    /// The secondaries of a zone, in the order in which they are configured.
+    /// Returns the secondaries of a zone, in configuration order.
     #[must_use]
     pub fn of_zone(&self, apex: &Name) -> Vec<SecondaryStatus> {
         self.lock().by_apex.get(apex).cloned().unwrap_or_default()
@@ -194,7 +198,7 @@ mod tests {
         secondaries.notify(&apex, &[address(1), address(2)], Some(7), 100);
         secondaries.note_result(&apex, address(1), NotifyResult::Acknowledged, 101);
         secondaries.note_result(&apex, address(3), NotifyResult::Acknowledged, 101);
-        // In IPv6 form too (RFC 4291 §2.5.5.2).
+        // As IPv4-mapped IPv6 address too (RFC 4291 §2.5.5.2).
         let IpAddr::V4(one) = address(1).ip() else { unreachable!() };
         secondaries.note_query(&apex, one.to_ipv6_mapped().into(), Some(6), 102);
         secondaries.note_query(&apex, address(1).ip(), None, 103);
@@ -214,7 +218,8 @@ mod tests {
         );
         let notify = LastNotify { result: NotifyResult::Waiting, serial: Some(7), at: 100 };
         assert_eq!((second.notify, second.query, second.transfer), (notify, None, None));
-        // The next version: queries and transfers stay, and a secondary that is not configured any more goes.
+        // At the next version, queries and transfers are kept, and a secondary that is not
+        // configured any more is removed.
         secondaries.notify(&apex, &[address(1)], Some(8), 200);
         let [first] = secondaries.of_zone(&apex)[..] else { panic!("one") };
         assert_eq!((first.notify.serial, first.transfer.map(|transfer| transfer.serial)), (Some(8), Some(7)));

@@ -1,61 +1,62 @@
-//! NOTIFY messages to be sent: for each zone and secondary at most one is under way, and it is the newest.
+//! Queue of NOTIFY messages to send. For each zone and secondary, at most one message is pending:
+//! the newest.
 
 use nonesuch_proto::message::{HEADER, Header, Message, Question, Rcode, flags, opcode};
 use nonesuch_proto::{Class, Name, Rtype};
 use nonesuch_server::acl::Remote;
 use std::collections::{BTreeSet, HashMap};
 
-/// Times that a secondary is asked before it is given up (RFC 1996 §3.6 leaves the number open).
+/// Maximum number of attempts for each secondary (RFC 1996 §3.6 sets no number).
 const ATTEMPTS: u32 = 5;
-/// Milliseconds until the first repetition; each further one waits twice as long. RFC 1996 §3.6 proposes a minute, which is
-/// long for a secondary that merely lost a datagram.
+/// Milliseconds until the first repetition. Each further wait is twice as long. RFC 1996 §3.6
+/// proposes a minute, which is long if only a datagram was lost.
 const FIRST_WAIT: u64 = 2_000;
 
-/// The SOA record that a NOTIFY carries.
+/// The SOA record in a NOTIFY.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SoaRecord {
     /// TTL in seconds.
     pub ttl: u32,
-    /// RDATA, names uncompressed.
+    /// RDATA with uncompressed names.
     pub rdata: Vec<u8>,
 }
 
-/// Why secondaries are told of a version.
+/// Why secondaries are notified about a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotifyReason {
-    /// It is new.
+    /// The version is new.
     Change,
-    /// The server has begun with it: most of the secondaries have it.
+    /// The server has started with this version, and most secondaries already have it.
     Start,
 }
 
-/// A NOTIFY to be sent at once.
+/// A NOTIFY to send now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingNotify {
-    /// The zone.
+    /// The apex of the zone.
     pub apex: Name,
-    /// Who is told.
+    /// The secondary.
     pub remote: Remote,
-    /// The message, without identifier and TSIG.
+    /// The message, without ID and TSIG.
     pub message: Vec<u8>,
-    /// Milliseconds to wait for the answer.
+    /// Milliseconds to wait for the response.
     pub timeout_ms: u64,
-    /// Tells this attempt from those before.
+    /// Distinguishes this attempt from earlier ones.
     pub ticket: u64,
-    /// Whether the secondary did not answer the one before.
+    /// Whether the secondary did not respond to the previous attempt.
     pub is_repeated: bool,
 }
 
-/// What came of the NOTIFY messages for a zone at a secondary.
+/// The result of an attempt to notify a secondary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotifyOutcome {
-    /// The secondary knows.
+    /// The secondary acknowledged the NOTIFY.
     Acknowledged,
-    /// It answered with an error, and will not be asked again.
+    /// The secondary responded with an error. There is no further attempt.
     Refused(Rcode),
-    /// It did not answer; it is asked again.
+    /// The secondary did not respond. Another attempt follows.
     Waiting,
-    /// It never answered, and is given up.
+    /// The secondary did not respond to the last attempt. There is no further attempt.
     GivenUp,
 }
 
@@ -64,37 +65,38 @@ struct Pending {
     soa: SoaRecord,
     attempts: u32,
     ticket: u64,
-    /// Milliseconds of the next attempt; none while one is under way.
+    /// Time of the next attempt in milliseconds; `None` during an attempt.
     due: Option<u64>,
-    /// Milliseconds until which the attempt under way waits for its answer.
+    /// Time in milliseconds until which the current attempt waits for its response.
     until: u64,
 }
 
 type Target = (Name, Remote);
-/// When a message is to be sent, and its ticket.
+/// The send time and the ticket of a message.
 type Due = BTreeSet<(u64, u64)>;
 
-/// The messages that are to be sent. Time is in milliseconds, from any beginning.
+/// The messages to send. Times are in milliseconds from an arbitrary start.
 #[derive(Debug)]
 pub struct NotifyQueue {
     pending: HashMap<Name, HashMap<Remote, Pending>>,
-    /// First attempts for versions that are new.
+    /// First attempts for new versions.
     first: Due,
-    /// First attempts of a start: there may be many of them, and whoever is told of a change is not to wait for them.
+    /// First attempts after a start of the server. There may be many of them, and they must not
+    /// delay messages about new versions.
     begun: Due,
-    /// Repeated ones: those who may be down come behind those who may not.
+    /// Repeated attempts. They come last, because their secondaries may be down.
     repeated: Due,
     targets: HashMap<u64, Target>,
     tickets: u64,
-    /// Messages that may be sent in a second, and at once.
+    /// Maximum number of messages per second, and of messages in a burst.
     rate: u32,
-    /// What is left of them, in thousandths, and since when.
+    /// Remaining messages in thousandths, and the time of their last update.
     room: u64,
     counted: u64,
 }
 
 impl NotifyQueue {
-    /// An empty one that lets out at most `rate` messages a second.
+    /// Returns an empty queue that releases at most `rate` messages per second.
     #[must_use]
     pub fn new(rate: u32) -> Self {
         let rate = rate.max(1);
@@ -111,7 +113,8 @@ impl NotifyQueue {
         }
     }
 
-    /// Tells `remotes` of the version with this SOA record. What was to be told of an older version is dropped.
+    /// Queues messages to `remotes` about the version with this SOA record. They replace messages
+    /// about older versions.
     pub fn push(
         &mut self,
         apex: &Name,
@@ -137,7 +140,7 @@ impl NotifyQueue {
         }
     }
 
-    /// Whether this version is to be told of as a change already.
+    /// Whether a message about this version is already queued as a change.
     fn tells_change(&self, (apex, remote): &Target, soa: &SoaRecord) -> bool {
         let pending = self.pending.get(apex).and_then(|of_zone| of_zone.get(remote));
         pending.is_some_and(|pending| {
@@ -145,14 +148,14 @@ impl NotifyQueue {
         })
     }
 
-    /// Drops what was to be told of a zone.
+    /// Removes all messages about a zone.
     pub fn forget_zone(&mut self, apex: &Name) {
         for old in self.pending.remove(apex).unwrap_or_default().into_values() {
             self.drop_due(&old);
         }
     }
 
-    /// Sends no message about a zone that is not for one of `remotes`.
+    /// Removes all messages about a zone except those to `remotes`.
     pub fn retain(&mut self, apex: &Name, remotes: &[Remote]) {
         let known = self.pending.get(apex).into_iter().flat_map(|of_zone| of_zone.keys());
         let gone = known.filter(|remote| !remotes.contains(remote));
@@ -178,14 +181,15 @@ impl NotifyQueue {
         }
     }
 
-    /// Takes a message out of the queue that it is in.
+    /// Removes a message from its queue.
     fn unqueue(&mut self, due: u64, ticket: u64) {
         for queue in [&mut self.first, &mut self.begun, &mut self.repeated] {
             queue.remove(&(due, ticket));
         }
     }
 
-    /// The next message that is due and that the rate has room for; one that is repeated only where `may_repeat`.
+    /// Returns the next message that is due and that the rate permits. Repeated messages are
+    /// considered only if `may_repeat` is true.
     pub fn poll(&mut self, now: u64, may_repeat: bool) -> Option<OutgoingNotify> {
         self.refill(now);
         if self.room < 1000 {
@@ -199,7 +203,8 @@ impl NotifyQueue {
         pending.due = None;
         pending.attempts += 1;
         let patience = FIRST_WAIT << (pending.attempts - 1).min(ATTEMPTS);
-        // Where the answer is that nobody listens there, it comes at once: the next attempt waits all the same.
+        // If nothing listens at the secondary's port, the error arrives immediately. The next
+        // attempt still waits.
         pending.until = now + patience;
         let message = compose(&target.0, &pending.soa);
         Some(OutgoingNotify {
@@ -212,7 +217,8 @@ impl NotifyQueue {
         })
     }
 
-    /// The next one, and whether it is repeated: first attempts are due at once, and come first, those of changes before all.
+    /// Returns the next message, and whether it is a repetition. First attempts are due immediately
+    /// and precede repetitions. Among them, changes come first.
     fn next(&self, may_repeat: bool) -> Option<(bool, (u64, u64))> {
         let repeated = || self.repeated.first().filter(|_| may_repeat).map(|due| (true, *due));
         self.first.first().or_else(|| self.begun.first()).map(|due| (false, *due)).or_else(repeated)
@@ -225,7 +231,7 @@ impl NotifyQueue {
         self.counted = now.max(self.counted);
     }
 
-    /// When to poll next.
+    /// Returns the time of the next call to [`NotifyQueue::poll`].
     #[must_use]
     pub fn poll_timeout(&self, may_repeat: bool) -> Option<u64> {
         let (_, (due, _)) = self.next(may_repeat)?;
@@ -233,8 +239,8 @@ impl NotifyQueue {
         Some(due.max(self.counted + missing))
     }
 
-    /// Takes what came of an attempt: the whole answer, or none in the time that there was. `None` where a newer version has
-    /// taken its place meanwhile.
+    /// Handles the result of an attempt: the complete response, or `None` after the timeout.
+    /// Returns `None` if a message about a newer version has replaced this one.
     pub fn handle_response(&mut self, ticket: u64, answer: Option<&[u8]>, now: u64) -> Option<NotifyOutcome> {
         let target = self.targets.get(&ticket)?.clone();
         let rcode = answer.and_then(|octets| read_answer(octets, &target.0));
@@ -257,7 +263,7 @@ impl NotifyQueue {
     }
 }
 
-/// The message: one question, the SOA record as a hint (RFC 1996 §3.7).
+/// Builds the message: one question, and the SOA record as a hint (RFC 1996 §3.7).
 fn compose(apex: &Name, soa: &SoaRecord) -> Vec<u8> {
     let notify_flags = u16::from(opcode::NOTIFY) << 11 | flags::AA;
     let mut out = Vec::with_capacity(HEADER + apex.wire().len() + soa.rdata.len() + 16);
@@ -274,7 +280,8 @@ fn compose(apex: &Name, soa: &SoaRecord) -> Vec<u8> {
     out
 }
 
-/// The response code of an answer to a NOTIFY for this zone. Some servers leave out the question of an error.
+/// Returns the response code of a response to a NOTIFY for this zone. Some servers omit the
+/// question in an error response.
 fn read_answer(octets: &[u8], apex: &Name) -> Option<Rcode> {
     let header = Header::read(octets)?;
     if header.flags & flags::QR == 0 || header.opcode() != opcode::NOTIFY {
