@@ -1,4 +1,5 @@
-//! Opening the sockets of one address: a group of UDP sockets, one for each worker, and a TCP listener.
+//! Opens the sockets of one address: a group of UDP sockets, one for each worker, and a TCP
+//! listener.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -8,32 +9,35 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::error::{NetError, Transport};
 use crate::sys;
 
-/// Room for datagrams waiting in the kernel, octets a socket; the system lowers it to its own limit.
+/// Receive and send buffer of a UDP socket in the kernel, in octets; the system reduces it to its
+/// own limit.
 const UDP_BUFFER: usize = 4 << 20;
-/// Connections that the kernel completes before they are accepted.
+/// Maximum number of connections that wait in the kernel to be accepted.
 const TCP_BACKLOG: i32 = 4096;
-/// How many ports to try when any port will do.
+/// Maximum number of ports to try for port 0.
 const PORT_ATTEMPTS: usize = 32;
 
-/// The sockets of one address, bound and receiving: queries that arrive before a server is started wait.
+/// The sockets of one address. They are bound and receive, so queries that arrive before the server
+/// starts wait.
 #[derive(Debug)]
 pub struct Listeners {
-    /// One socket for each worker, all of one group: the kernel spreads senders over them.
+    /// One socket for each worker. The kernel distributes senders over the sockets of this group.
     pub udp: Vec<UdpSocket>,
-    /// The listener for connections on the same port.
+    /// The TCP listener on the same port.
     pub tcp: TcpListener,
-    /// The address, with the port that was chosen.
+    /// The address, with the chosen port.
     pub local_addr: SocketAddr,
 }
 
-/// Binds `workers` UDP sockets and one TCP listener to `address`; port 0 takes a port that is free for both.
+/// Binds `workers` UDP sockets and one TCP listener to `address`. Port 0 selects a port that is
+/// free for both.
 ///
-/// `[::]` stands for IPv6 only; bind `0.0.0.0` beside it for IPv4. An address that no interface has is bound nonetheless:
-/// queries for it come when one has ([`has_address`] tells).
+/// `[::]` covers only IPv6; bind `0.0.0.0` in addition for IPv4. An address that no interface has
+/// is bound too: queries arrive as soon as an interface has it ([`has_address`]).
 ///
 /// # Errors
-/// [`NetError::AddressInUse`] also when the holder of the address would share it (`SO_REUSEPORT`): a second
-/// server would otherwise silently take half of the queries.
+/// [`NetError::AddressInUse`] even if the other process permits sharing the address
+/// (`SO_REUSEPORT`): otherwise a second server would silently receive half of the queries.
 pub fn bind(address: SocketAddr, workers: usize) -> Result<Listeners, NetError> {
     if workers == 0 {
         return Err(NetError::NoWorkers);
@@ -50,7 +54,7 @@ pub fn bind(address: SocketAddr, workers: usize) -> Result<Listeners, NetError> 
     Err(NetError::NoFreePort { address })
 }
 
-/// Binds a listener for connections alone, as for TLS; port 0 takes a free one.
+/// Binds only a TCP listener, for example for TLS. Port 0 selects a free port.
 ///
 /// # Errors
 /// As [`bind`].
@@ -66,12 +70,12 @@ pub fn has_address(address: IpAddr) -> bool {
     socket.is_ok_and(|socket| socket.bind(&SocketAddr::from((address, 0)).into()).is_ok())
 }
 
-/// Binds `socket`, also where no interface has the address yet: at the start of a machine addresses come up late, and others
-/// move from one machine to another.
+/// Binds `socket`, even if no interface has the address yet. At the start of a machine, addresses
+/// may come up late, and some addresses move between machines.
 fn place(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     match socket.bind(&address.into()) {
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
-            // For sockets of IPv6 too (ip(7)).
+            // This option also applies to IPv6 sockets (ip(7)).
             socket.set_freebind_v4(true)?;
             socket.bind(&address.into())
         }
@@ -79,8 +83,8 @@ fn place(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     }
 }
 
-/// Binds both transports. The TCP listener comes first: it cannot be shared, so of two servers that start
-/// at the same time one fails here.
+/// Binds both transports. The TCP listener comes first, because it cannot be shared: of two servers
+/// that start at the same time, one fails here.
 fn bind_port(address: SocketAddr, workers: usize) -> Result<Listeners, NetError> {
     let tcp = open_tcp(address).map_err(|source| NetError::open(address, Transport::Tcp, source))?;
     let local_addr = tcp.local_addr().map_err(|source| NetError::open(address, Transport::Tcp, source))?;
@@ -90,7 +94,8 @@ fn bind_port(address: SocketAddr, workers: usize) -> Result<Listeners, NetError>
     Ok(Listeners { udp, tcp, local_addr })
 }
 
-/// Binds without `SO_REUSEPORT` and closes again: fails when any other socket holds the port.
+/// Binds without `SO_REUSEPORT` and closes the socket again. Fails if any other socket uses the
+/// port.
 fn probe_udp(address: SocketAddr) -> io::Result<()> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
@@ -120,7 +125,8 @@ fn open_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // Connections of an earlier run in TIME_WAIT do not hinder a new one; a live listener still does.
+    // Connections of an earlier process in TIME_WAIT do not prevent a new listener, but an active
+    // listener still does.
     socket.set_reuse_address(true)?;
     place(&socket, address)?;
     socket.listen(TCP_BACKLOG)?;
@@ -171,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_address_of_no_interface_is_bound_before_it_comes() {
-        // For documentation (RFC 5737, RFC 3849): nobody has them.
+        // Addresses for documentation (RFC 5737, RFC 3849), which no interface has.
         for text in ["192.0.2.1:0", "[2001:db8::1]:0"] {
             let address: SocketAddr = text.parse().expect("an address");
             assert!(!has_address(address.ip()), "{text}");

@@ -1,5 +1,5 @@
-//! Asking: single queries in datagrams, messages over TCP and TLS; and a UDP socket with sending and receiving in batches, for
-//! load generation.
+//! Clients: single queries in datagrams, messages over TCP and TLS, and a UDP socket that sends and
+//! receives in batches, for load generation.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -17,23 +17,23 @@ mod datagram;
 pub use connection::{ConnectOptions, Connection, TlsParameters};
 pub use datagram::{Datagram, DatagramOptions, exchange_udp};
 
-/// Room for datagrams waiting in the kernel, octets; the system lowers it to its own limit.
+/// Receive and send buffer in the kernel, in octets; the system reduces it to its own limit.
 const BUFFER: usize = 4 << 20;
 
-/// A UDP socket connected to one server: the kernel drops datagrams from anyone else.
+/// A UDP socket that is connected to one server. The kernel drops datagrams from other senders.
 #[derive(Debug)]
 pub struct UdpClientSocket {
     socket: UdpSocket,
-    /// Whether the system cuts long datagrams into many.
+    /// Whether the kernel can split a long datagram into several datagrams.
     segments: bool,
 }
 
 impl UdpClientSocket {
-    /// Connects to `server` from a port that the system chooses. [`receive`](Self::receive) waits at most
-    /// `receive_timeout`, which must not be zero.
+    /// Connects to `server` from a port that the system chooses. [`receive`](Self::receive) waits
+    /// at most `receive_timeout`, which must not be zero.
     ///
     /// # Errors
-    /// [`NetError::Connect`], also when there is no route to the server.
+    /// [`NetError::Connect`], for example if there is no route to the server.
     pub fn connect(server: SocketAddr, receive_timeout: Duration) -> Result<Self, NetError> {
         let any = match server {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -42,10 +42,10 @@ impl UdpClientSocket {
         Self::connect_from(any, server, receive_timeout)
     }
 
-    /// As [`connect`](Self::connect), from the address `source` of this machine.
+    /// As [`connect`](Self::connect), from the local address `source`.
     ///
     /// # Errors
-    /// [`NetError::Connect`], also when the machine has no such address.
+    /// [`NetError::Connect`], for example if the machine does not have this address.
     pub fn connect_from(
         source: IpAddr,
         server: SocketAddr,
@@ -56,18 +56,19 @@ impl UdpClientSocket {
             .map_err(|source| NetError::Connect { address: server, source })
     }
 
-    /// Sends waiting messages of `batch` from the front in one call; returns how many were sent. Those that
-    /// were not stay in the batch. Neighbours of one length cost much less than others: the system takes them as one.
+    /// Sends waiting messages from the front of `batch` in one call. Returns the number of messages
+    /// sent; the other messages stay in the batch. Adjacent messages of the same length are
+    /// cheaper, because the kernel handles them as one datagram.
     ///
     /// # Errors
-    /// What the system says of the first waiting message, or of an earlier one: `ConnectionRefused` when nobody
-    /// listened on the server's port.
+    /// The error of the system for the first waiting message or an earlier one: `ConnectionRefused`
+    /// if no process listened on the server's port.
     pub fn send(&self, batch: &mut SendBatch) -> io::Result<usize> {
         batch.send(self.socket.as_fd(), self.segments)
     }
 
-    /// Waits for a datagram and receives with it all others that are there, at most a batch, in one call;
-    /// returns how many.
+    /// Waits for a datagram, and receives it together with all other waiting datagrams, up to the
+    /// size of the batch, in one call. Returns their number.
     ///
     /// # Errors
     /// `WouldBlock` after the receive timeout; `ConnectionRefused` as for [`send`](Self::send).
@@ -78,23 +79,24 @@ impl UdpClientSocket {
     /// As [`receive`](Self::receive), without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing is there; `ConnectionRefused` as for [`send`](Self::send).
+    /// `WouldBlock` if no datagram is waiting; `ConnectionRefused` as for [`send`](Self::send).
     pub fn receive_now(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
         batch.receive(self.socket.as_fd(), Wait::No)
     }
 }
 
-/// Which of several sockets have something to receive. What it needs is allocated once.
+/// Determines which of several sockets have something to receive. Its memory is allocated once.
 #[derive(Debug, Default)]
 pub struct ReadySockets {
     poll: sys::Poll,
 }
 
 impl ReadySockets {
-    /// Waits until one of `sockets` has something to receive (or an error to tell), at most `limit`; zero only looks.
+    /// Waits until one of `sockets` has a datagram or an error, for at most `limit`; zero returns
+    /// immediately.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn wait<'a>(
         &mut self,
         sockets: impl IntoIterator<Item = &'a UdpClientSocket>,
@@ -103,7 +105,8 @@ impl ReadySockets {
         self.poll.wait_readable(sockets.into_iter().map(|socket| socket.socket.as_fd()), limit)
     }
 
-    /// The places of those that have, in the order that they were given in.
+    /// The indexes of the sockets that have a datagram or an error, in the order in which they were
+    /// given.
     pub fn places(&self) -> impl Iterator<Item = usize> {
         self.poll.ready()
     }
@@ -156,7 +159,7 @@ mod tests {
         let mut back = ReceiveBatch::new(8, 3);
         assert_eq!(client.receive(&mut back).expect("received"), 4);
         let messages: Vec<&[u8]> = back.messages().collect();
-        // The last is cut to the room that there is.
+        // The last message is truncated to the available room.
         assert_eq!(messages, [&[1][..], &[2, 2], &[3, 3, 3], &[4, 4, 4]]);
         let nothing = client.receive_now(&mut back).expect_err("nothing is left");
         assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
@@ -166,7 +169,7 @@ mod tests {
     #[test]
     fn neighbours_of_one_length_arrive_one_by_one() {
         let (server, client) = pair();
-        // Runs of 3, 1, 2 and 1; an empty message is one too.
+        // Runs of 3, 1, 2 and 1 messages. An empty message counts as a message.
         let lengths = [5, 5, 5, 7, 2, 2, 0];
         let mut out = SendBatch::new(lengths.len(), 8);
         for round in 0..3u8 {
@@ -214,7 +217,7 @@ mod tests {
         for (server, client) in [&pairs[0], &pairs[2]] {
             server.send_to(b"answer", client.socket.local_addr().expect("bound")).expect("sent");
         }
-        // On the loopback interface a datagram is there when sending returns.
+        // On the loopback interface, a datagram has arrived when the send call returns.
         ready.wait(pairs.iter().map(|(_, client)| client), PATIENCE).expect("polled");
         assert_eq!(ready.places().collect::<Vec<_>>(), [0, 2]);
         ready.wait([&pairs[1].1], Duration::ZERO).expect("polled");

@@ -1,4 +1,4 @@
-//! Errors of sockets, by blame: each names the address and what to do about it.
+//! Errors of sockets. Each message contains the address and advice.
 
 use std::fmt;
 use std::io;
@@ -10,14 +10,14 @@ use tokio_rustls::rustls::{self, pki_types::pem};
 
 use crate::tls::describe;
 
-/// The transport that a socket speaks.
+/// The transport of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// Datagrams.
     Udp,
     /// Connections.
     Tcp,
-    /// Connections that are encrypted.
+    /// TLS connections.
     Tls,
 }
 
@@ -31,18 +31,18 @@ impl fmt::Display for Transport {
     }
 }
 
-/// Why sockets could not be opened, or a server could not be started or did not end well.
+/// Why sockets could not be opened, or why a server could not start or ended with an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
-    /// Another socket holds the address.
+    /// Another socket uses the address.
     #[error(
         "{transport} address {address} is in use by another process: stop that process or choose another port"
     )]
     AddressInUse {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// The transport of the socket that was refused.
+        /// The transport of the socket.
         transport: Transport,
     },
     /// The port is privileged, or a policy forbids it.
@@ -51,72 +51,73 @@ pub enum NetError {
          grant it or choose a port from 1024 up"
     )]
     PermissionDenied {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// The transport of the socket that was refused.
+        /// The transport of the socket.
         transport: Transport,
     },
     /// No interface of this machine has the address.
     #[error("{transport} address {address} belongs to no interface of this machine: choose one that does")]
     AddressNotAvailable {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// The transport of the socket that was refused.
+        /// The transport of the socket.
         transport: Transport,
     },
     /// A socket could not be opened or bound for another reason.
     #[error("cannot open {transport} address {address}: {source}")]
     Open {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
         /// The transport of the socket.
         transport: Transport,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Port 0 was asked for, and every port that the system offered was taken for the other transport.
+    /// Port 0 was requested, and every port that the system offered was in use for the other
+    /// transport.
     #[error("found no port on {address} that is free for both UDP and TCP: name a port")]
     NoFreePort {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
     },
     /// A server needs at least one worker.
     #[error("a server needs at least one worker: ask for 1 or more")]
     NoWorkers,
-    /// A client's socket could not be connected.
+    /// A client socket could not be connected.
     #[error("cannot reach {address}: {source}")]
     Connect {
-        /// The server's address.
+        /// The address of the server.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A thread, or the runtime that it was to run, could not be started.
+    /// A thread or its runtime could not be started.
     #[error("cannot start the thread {name}: {source}; raise the limits on threads and open files")]
     Start {
-        /// The thread's name.
+        /// The name of the thread.
         name: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A thread cannot run on the CPU asked for.
+    /// A thread cannot run on the requested CPU.
     #[error("cannot pin a thread to CPU {cpu}: {source}; choose a CPU that this process may use")]
     Pin {
-        /// The CPU's number, from 0.
+        /// The number of the CPU, from 0.
         cpu: usize,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A worker ended by a panic: an error in its handler.
+    /// A worker ended by a panic, which is a fault in its handler.
     #[error("the thread {name} ended by a panic: this is an error of the program, please report it")]
     Panicked {
-        /// The thread's name.
+        /// The name of the thread.
         name: String,
     },
 }
 
 impl NetError {
-    /// Tells why the socket of `transport` on `address` was refused.
+    /// Returns the error for a socket of `transport` on `address` that could not be opened.
     pub(crate) fn open(address: SocketAddr, transport: Transport, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AddrInUse => Self::AddressInUse { address, transport },
@@ -136,13 +137,13 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The path is not one of a regular file.
+    /// The path does not name a regular file.
     #[error("{}: is no regular file: give a file in PEM form, no pipe, device or directory", path.display())]
     NoRegularFile {
-        /// Its path.
+        /// The path.
         path: PathBuf,
     },
     /// A file is too long.
@@ -150,32 +151,32 @@ pub enum TlsError {
     TooLong {
         /// The file.
         path: PathBuf,
-        /// The limit.
+        /// The limit in octets.
         octets: usize,
     },
-    /// A file holds no certificate.
+    /// A file contains no certificate.
     #[error("{}: holds no certificate: give a file in PEM form, with lines BEGIN CERTIFICATE and END CERTIFICATE", path.display())]
     NoCertificate {
         /// The file.
         path: PathBuf,
     },
-    /// A certificate cannot be read.
+    /// A certificate is not valid PEM.
     #[error("{}: a certificate cannot be used: {source}; have it made again", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         source: pem::Error,
     },
-    /// A certificate cannot be used.
+    /// A certificate is invalid.
     #[error("{}: a certificate cannot be used: {source}; have it made again", path.display())]
     Certificate {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         source: rustls::Error,
     },
-    /// A file holds no private key.
+    /// A file contains no readable private key.
     #[error(
         "{}: holds no private key that can be read: give a file in PEM form with a line BEGIN PRIVATE KEY (an encrypted key is to \
          be decrypted first: openssl pkey -in FILE -out NEW)",
@@ -185,47 +186,47 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
     },
-    /// A private key is of a kind that is not supported, or broken.
+    /// The private key is invalid or of an unsupported kind.
     #[error("{}: the private key cannot be used: {source}; take ECDSA (P-256, P-384), Ed25519 or RSA of 2048 bits and more", path.display())]
     Key {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         source: rustls::Error,
     },
-    /// The key is that of another certificate.
+    /// The private key belongs to a different certificate.
     #[error(
         "{}: the private key is not that of the first certificate in {}: give the files that belong together, the server's own \
          certificate first",
         key.display(), certificates.display()
     )]
     OtherKey {
-        /// The file of certificates.
+        /// The file with the certificates.
         certificates: PathBuf,
-        /// The file of the key.
+        /// The file with the key.
         key: PathBuf,
     },
-    /// A text is no host name.
+    /// The text is not a host name.
     #[error("'{text}' is no host name as certificates have it: write letters, digits, hyphens and dots")]
     Hostname {
         /// The text.
         text: String,
     },
-    /// The TLS library cannot work.
+    /// The TLS library cannot be configured.
     #[error("TLS cannot be set up: {0}")]
     Library(#[from] rustls::Error),
 }
 
-/// What a client was doing.
+/// The phase of an exchange of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientPhase {
     /// Opening the connection.
     Connect,
-    /// Agreeing on keys.
+    /// The TLS handshake.
     Handshake,
-    /// Sending.
+    /// Sending a message.
     Send,
-    /// Waiting for an answer.
+    /// Waiting for a response.
     Receive,
 }
 
@@ -240,40 +241,40 @@ impl fmt::Display for ClientPhase {
     }
 }
 
-/// Why a client has no answer.
+/// Why a client got no response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The own address cannot be used.
+    /// The local address cannot be used.
     #[error("cannot send from {local}: {source}; choose an address of this machine")]
     Local {
-        /// The address asked for.
+        /// The requested address.
         local: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The system or the peer refused.
+    /// The system or the peer reported an error.
     #[error("{server} over {transport}: {phase} failed: {source}{}", remedy(source))]
     Failed {
         /// The server.
         server: SocketAddr,
         /// The transport.
         transport: Transport,
-        /// What was being done.
+        /// The phase that failed.
         phase: ClientPhase,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It took too long.
+    /// A phase took too long.
     #[error("{server} over {transport}: {phase} took longer than {} s: is it the right address, and does a firewall let it through?", after.as_secs_f64())]
     TimedOut {
         /// The server.
         server: SocketAddr,
         /// The transport.
         transport: Transport,
-        /// What was being done.
+        /// The phase that took too long.
         phase: ClientPhase,
-        /// How long it was waited.
+        /// The timeout.
         after: Duration,
     },
     /// The server closed the connection.
@@ -284,23 +285,23 @@ pub enum ClientError {
         /// The transport.
         transport: Transport,
     },
-    /// The server's certificate is not believed, or no keys were agreed on.
+    /// The certificate of the server is not accepted, or the handshake failed.
     #[error("{server}: no TLS connection: {}", describe(source))]
     Tls {
         /// The server.
         server: SocketAddr,
-        /// What the TLS library says.
+        /// The error of the TLS library.
         source: rustls::Error,
     },
-    /// A message does not fit into its length.
+    /// A message is too long for its length prefix.
     #[error("a message of {octets} octets is too long to send: 65535 are the most")]
     TooLong {
-        /// Its length.
+        /// The length of the message.
         octets: usize,
     },
 }
 
-/// What to do about a failure.
+/// Returns advice for an error of the system.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "; nothing listens there: check address and port",

@@ -1,69 +1,78 @@
-//! What answers messages: a closure, or a handler that defers answers to make many of their parts together, and that
-//! answers with a stream of messages where one is not enough. This crate calls its steps and knows nothing of their meaning.
+//! The interface of message handlers. A handler is a closure, or a type that can also defer answers
+//! to generate parts of many answers together, and that can answer with a stream of messages. This
+//! crate calls the steps of the handler and does not interpret messages.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What came of a message.
+/// The result of handling a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The buffer holds an answer to send.
+    /// The buffer contains a response to send.
     Ready,
-    /// Nothing is to be sent.
+    /// There is no response to send.
     Nothing,
-    /// The answer lacks something: the handler is to [make](Handler::make) it, and is then asked again.
+    /// The answer is incomplete. The caller calls [`make`](Handler::make), and then
+    /// [`answer_again`](Handler::answer_again).
     Deferred,
-    /// The answer is many messages, which the handler's [stream](Handler::stream) gives. Over UDP nothing is sent.
+    /// The answer consists of many messages, from [`stream`](Handler::stream). Over UDP, nothing is
+    /// sent.
     Stream,
 }
 
-/// What TLS agreed on for a connection, as far as answers may depend on it.
+/// The properties of a TLS connection that answers may depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsSession {
-    /// Whether it is TLS 1.3.
+    /// Whether the version is TLS 1.3.
     pub is_tls13: bool,
-    /// Whether the client asked for the ALPN protocol `dot`.
+    /// Whether the client offered the ALPN protocol `dot`.
     pub is_dot: bool,
 }
 
-/// Answers messages, in one thread. Messages come in batches: [`begin`](Handler::begin), [`answer`](Handler::answer) for
-/// each; where any was put off, [`make`](Handler::make), and [`answer_again`](Handler::answer_again) for those. Nothing of
-/// another batch comes between.
+/// Answers messages, in one thread. Messages arrive in batches. For each batch, the caller calls
+/// [`begin`](Handler::begin), then [`answer`](Handler::answer) for each message. If any answer was
+/// deferred, it then calls [`make`](Handler::make), and [`answer_again`](Handler::answer_again) for
+/// each deferred message. Batches do not overlap.
 pub trait Handler {
     /// Begins a batch.
     fn begin(&mut self) {}
 
-    /// What TLS agreed on for the connection of the batch that begins next; not said without TLS.
+    /// Sets the TLS properties of the connection of the next batch. Not called without TLS.
     fn set_session(&mut self, _session: TlsSession) {}
 
     /// Answers a message of `sender` into `response`, which is empty.
     fn answer(&mut self, message: &[u8], sender: SocketAddr, response: &mut Vec<u8>) -> Answer;
 
-    /// Makes what the answers lack that were put off.
+    /// Generates the missing parts of the deferred answers.
     fn make(&mut self) {}
 
-    /// Answers a message that was put off into `response`, which is empty; returns whether there is an answer to send.
+    /// Answers a deferred message into `response`, which is empty. Returns whether there is a
+    /// response to send.
     fn answer_again(&mut self, message: &[u8], sender: SocketAddr, response: &mut Vec<u8>) -> bool {
         self.answer(message, sender, response) == Answer::Ready
     }
 
-    /// What was answered so far in this batch has been sent, or handed to the connection.
+    /// Reports that all answers of the batch so far are sent or passed to the connection.
     fn end(&mut self) {}
 
-    /// The messages that answer the one for which [`Answer::Stream`] has just been returned; none closes the connection.
+    /// Returns the messages that answer the message for which [`Answer::Stream`] was just returned.
+    /// `None` closes the connection.
     fn stream(&mut self) -> Option<Box<dyn ResponseStream>> {
         None
     }
 
-    /// How long connections may wait for their next message from now on: said at the start, and when it changes as
-    /// connections become many. It is what a server tells its clients (edns-tcp-keepalive, RFC 7828). Not said over UDP.
+    /// Sets how long connections may wait for their next message from now on. Called at the start,
+    /// and when the timeout changes with the number of connections. A server sends this value to
+    /// its clients (edns-tcp-keepalive, RFC 7828). Not called over UDP.
     fn set_idle_timeout(&mut self, _timeout: Duration) {}
 }
 
-/// Octets that a buffer for responses keeps at most: those of the largest message (RFC 1035 section 4.2.2).
+/// Maximum octets that a response buffer keeps: the size of the largest message (RFC 1035 section
+/// 4.2.2).
 pub(crate) const BUFFER_MAX: usize = 1 << 16;
 
-/// Gives back what a buffer for responses has beyond [`BUFFER_MAX`]: one large response is not to hold its memory for ever.
+/// Frees the capacity of a response buffer above [`BUFFER_MAX`], so that one large response does
+/// not hold its memory forever.
 pub(crate) fn trim(buffer: &mut Vec<u8>) {
     if buffer.capacity() > BUFFER_MAX {
         buffer.clear();
@@ -77,17 +86,19 @@ impl<F: FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool> Handler for F {
     }
 }
 
-/// An answer of many messages, each made when the peer has taken those before it. It is dropped at its end, and when its
-/// connection ends before.
+/// An answer of many messages. Each message is generated after the peer has accepted the previous
+/// ones. The stream is dropped at its end, or when its connection ends.
 pub trait ResponseStream {
-    /// Writes the next message, without its length, into `message`, which is empty: 1 to 65,535 octets. False at the end.
+    /// Writes the next message to `message`, which is empty: 1 to 65,535 octets, without the length
+    /// prefix. Returns `false` at the end.
     ///
     /// # Errors
-    /// Where the messages cannot be continued; the connection is closed, so that the peer does not take what it has for all.
+    /// Fails if the stream cannot continue. The connection is then closed, so that the peer does
+    /// not treat the incomplete answer as complete.
     fn next(&mut self, message: &mut Vec<u8>) -> Result<bool, StreamError>;
 }
 
-/// A stream cannot be continued. Its maker knows and logs why.
+/// The stream cannot continue. The implementation of the stream logs the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the answer cannot be continued")]
 pub struct StreamError;

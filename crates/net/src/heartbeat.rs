@@ -1,16 +1,17 @@
-//! Heartbeats: each loop that serves reports that it goes on, so that a supervisor learns of one that hangs.
+//! Heartbeats: each server loop reports that it is running, so that a supervisor detects a loop
+//! that hangs.
 //!
-//! A loop registers once, reports each time it goes round, and waits for no event longer than [`Heartbeat::pause`]. Reporting is one
-//! store into memory of its own.
+//! A loop registers once, reports in each iteration, and waits for no event longer than
+//! [`Heartbeat::pause`]. A report is one store to memory that only this loop writes.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// How long a loop may wait where no supervisor asks for reports.
+/// Maximum wait of a loop without a supervisor.
 const UNWATCHED_PAUSE: Duration = Duration::from_secs(3600);
 
-/// The loops of a process. Its clones are the same loops.
+/// The loops of a process. Clones share the same loops.
 #[derive(Clone, Debug, Default)]
 pub struct Heartbeats {
     limit: Option<Duration>,
@@ -20,29 +21,29 @@ pub struct Heartbeats {
 #[derive(Debug, Default)]
 struct State {
     loops: Vec<Watched>,
-    /// The last check.
+    /// Time of the last check.
     checked: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Watched {
     name: String,
-    /// Reports so far; gone when the loop has ended in order.
+    /// Number of reports so far; dropped when the loop has ended regularly.
     reports: Weak<AtomicU64>,
-    /// How many there were when they changed last, and when that was.
+    /// The number of reports at the last change, and the time of this change.
     seen: u64,
     since: Instant,
 }
 
 impl Heartbeats {
-    /// Expects a report of each loop within `limit`. By default none are expected.
+    /// Expects a report of each loop within `limit`. The default expects none.
     #[must_use]
     pub fn new(limit: Duration) -> Self {
         let state = State { checked: Some(Instant::now()), ..State::default() };
         Self { limit: Some(limit), state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Adds a loop, which is expected to report from now on until the value is dropped.
+    /// Adds a loop. The loop must report until the returned value is dropped.
     #[must_use]
     pub fn register(&self, name: &str) -> Heartbeat {
         let reports = Arc::new(AtomicU64::new(0));
@@ -58,9 +59,11 @@ impl Heartbeats {
         Heartbeat { reports, pause: self.limit.map_or(UNWATCHED_PAUSE, |limit| limit / 2) }
     }
 
-    /// The names of the loops that have not reported within the limit. Call it every half of the limit: a report is noticed only
-    /// here. The time before a call that comes later than three quarters of the limit does not count: the whole process stood still
-    /// (SIGSTOP, a paused virtual machine), and its loops have until the next call to report.
+    /// Returns the names of the loops that have not reported within the limit. The caller calls
+    /// this every half of the limit, because only this function detects reports. If a call is later
+    /// than three quarters of the limit, the time before it does not count: the whole process was
+    /// stopped (SIGSTOP, a paused virtual machine). The loops then have until the next call to
+    /// report.
     #[must_use]
     pub fn silent(&self, now: Instant) -> Vec<String> {
         let mut silent = Vec::new();
@@ -87,14 +90,14 @@ impl Heartbeats {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reports of all loops so far.
+    /// Number of reports of all loops so far.
     #[cfg(test)]
     pub(crate) fn reports(&self) -> u64 {
         self.lock().loops.iter().filter_map(|watched| Some(watched.reports.upgrade()?.load(Relaxed))).sum()
     }
 }
 
-/// What one loop reports by.
+/// The handle with which one loop reports.
 #[derive(Debug)]
 pub struct Heartbeat {
     reports: Arc<AtomicU64>,
@@ -102,13 +105,13 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Reports that the loop goes on.
+    /// Reports that the loop is running.
     pub fn report(&self) {
-        // No other thread writes it.
+        // No other thread writes this value.
         self.reports.store(self.reports.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
-    /// How long the loop may wait before it reports again: half the limit.
+    /// The maximum time that the loop may wait before it reports again: half of the limit.
     #[must_use]
     pub const fn pause(&self) -> Duration {
         self.pause
@@ -142,7 +145,8 @@ mod tests {
         assert!(check().is_empty());
     }
 
-    /// After a stop of the whole process (SIGSTOP, a virtual machine that was paused) the check may run before the loops.
+    /// After the whole process was stopped (SIGSTOP, a paused virtual machine), the check may run
+    /// before the loops.
     #[test]
     fn a_check_that_is_late_itself_gives_the_loops_until_the_next_one() {
         let limit = Duration::from_secs(30);
@@ -156,7 +160,7 @@ mod tests {
         assert!(heartbeats.silent(woken).is_empty());
         sound.report();
         assert_eq!(heartbeats.silent(woken + limit / 2), ["hung"]);
-        // A loop that hung before the stop hangs still.
+        // A loop that hung before the stop still hangs.
         let woken = woken + limit * 10;
         assert_eq!(heartbeats.silent(woken), ["hung"]);
         sound.report();

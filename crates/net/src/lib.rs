@@ -1,16 +1,18 @@
-//! Sockets: UDP in batches, TCP, TLS. The one home of socket calls, and of the few other system calls that the standard
-//! library lacks.
+//! Sockets: UDP in batches, TCP and TLS. All socket calls are in this crate, and the few other
+//! system calls that the standard library lacks.
 //!
-//! This crate moves opaque octets and knows nothing of their meaning: a handler is given one
-//! message and leaves its answer in a buffer, or gives a stream of messages. [`bind()`] opens the sockets of one
-//! address, [`udp::serve`] answers datagrams (RFC 1035 section 4.2.1), [`tcp::serve`] and
-//! [`tcp::serve_tls`] answer length-prefixed messages (RFC 7766, RFC 7858), and [`client`] asks: in batches of
-//! datagrams, by single ones, and over connections.
+//! This crate transports opaque octets and does not parse them. A handler gets one message and
+//! writes its response to a buffer, or returns a stream of messages. [`bind()`] opens the sockets
+//! of one address. [`udp::serve`] answers datagrams (RFC 1035 section 4.2.1). [`tcp::serve`] and
+//! [`tcp::serve_tls`] answer length-prefixed messages (RFC 7766, RFC 7858). [`client`] sends
+//! queries: in batches of datagrams, in single datagrams, and over connections.
 //!
-//! To add a transport, add a module that hands messages to a [`Handler`], as [`tcp`] does. `answer()` does not change: the
-//! server needs a variant of its `Transport` and a listener, the load generator of `nonesuch-lab` a worker.
+//! To add a transport, add a module that passes messages to a [`Handler`], as [`tcp`] does.
+//! `answer()` does not change. The server needs a variant of its `Transport` and a listener, and
+//! the load generator of `nonesuch-lab` needs a worker.
 //!
-//! It is written for Linux: `recvmmsg`, `sendmmsg` and `SO_REUSEPORT` with spreading are used directly.
+//! The crate is written for Linux: it uses `recvmmsg`, `sendmmsg` and the load balancing of
+//! `SO_REUSEPORT` directly.
 
 mod bind;
 pub mod client;

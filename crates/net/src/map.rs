@@ -1,53 +1,61 @@
-//! Memory: files mapped into it, and giving back what is free.
+//! Memory: mapped files, and returning free memory to the system.
 
 use memmap2::{Mmap, MmapOptions};
 use std::fs::File;
 use std::io;
 
-/// The front of a file, mapped for reading.
+/// The beginning of a file, mapped for reading.
 ///
-/// Files that are mapped are replaced by renaming others over them, never written in place: then the map keeps the octets
-/// of the file that it was made of. Whoever cuts the file off in place nonetheless makes the process end with SIGBUS when it
-/// reads what is gone, and whoever writes into it changes what is read. So the file wants the permissions of the program.
+/// A mapped file must be replaced by renaming another file over it, never written in place. The map
+/// then keeps the contents of the original file. If another process truncates the file in place,
+/// the kernel ends this process with SIGBUS when it reads the missing part. If another process
+/// writes to the file, the contents of the map change. So the file needs the same permissions as
+/// the program.
 #[derive(Debug)]
 pub struct Map(Mmap);
 
 impl Map {
-    /// Maps the first `length` octets of a file, and reads them into the page cache where they are not in it.
+    /// Maps the first `length` octets of a file, and reads them into the page cache.
     ///
     /// # Errors
-    /// Those of the system; `UnexpectedEof` where the file is shorter.
+    /// Errors of the system; `UnexpectedEof` if the file is shorter.
     #[allow(unsafe_code)]
     pub fn of_file(file: &File, length: usize) -> io::Result<Self> {
         if file.metadata()?.len() < length as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // SAFETY: the map is read only and private, and has as many octets as the file has. It is undefined when another
-        // process changes these octets in the meantime; the files that are mapped are only ever replaced by renaming (see
-        // above), and whoever may write them is trusted as whoever may write this program.
+        // SAFETY: the map is read-only and private, and is not longer than the file. The behaviour
+        // is undefined if another process changes the mapped octets meanwhile. Mapped files are
+        // only replaced by renaming (see above), and users with write permission to them are
+        // trusted as if they could write this program.
         unsafe { MmapOptions::new().len(length).populate().map(file) }.map(Self)
     }
 }
 
-/// Has the allocator keep little of what is freed, in each of its arenas, and map what is large by itself; for programs that run
-/// for long and allocate much now and then, in threads that come and go.
+/// Configures the allocator so that each of its arenas keeps little freed memory, and so that large
+/// allocations are mapped separately. For programs that run for a long time and sometimes allocate
+/// much, in threads that start and end.
 ///
-/// By default glibc raises both bounds to what was freed last, up to 32 and 64 MiB, and each of its arenas, eight for each CPU,
-/// keeps so much: memory grows for hours until each has had the largest work to do. [`release_free_memory`] does not help,
-/// since it leaves the ends of all arenas but the first (mallopt(3), `M_TRIM_THRESHOLD`).
+/// By default, glibc raises both thresholds to the size of the last freed allocation, up to 32 and
+/// 64 MiB. Each of its arenas, eight for each CPU, keeps this much memory. So memory usage grows
+/// for hours, until each arena has had the largest work. [`release_free_memory`] does not help,
+/// because it does not trim the ends of arenas other than the first (mallopt(3),
+/// `M_TRIM_THRESHOLD`).
 ///
-/// The system's allocator is used rather than `mimalloc`, which keeps what is freed: reading and compiling a zone allocate much
-/// and free nearly all of it. With 100,000 signed delegations (NSEC, P-256) the server then had 245 MiB resident under
-/// mimalloc, and 111 MiB under glibc's allocator. Answering from an image allocates nothing under either.
+/// The program uses the system's allocator instead of `mimalloc`, which keeps freed memory: reading
+/// and compiling a zone allocates much and frees nearly all of it. With 100,000 signed delegations
+/// (NSEC, P-256), the server had 245 MiB of resident memory with mimalloc, and 111 MiB with glibc's
+/// allocator. Answering from an image allocates nothing with either.
 pub fn keep_little_free_memory() {
     #[cfg(target_env = "gnu")]
     bound_free_memory();
 }
 
-/// Octets at the end of an arena that are kept free.
+/// Free octets that are kept at the end of an arena.
 #[cfg(target_env = "gnu")]
 const KEPT: libc::c_int = 256 << 10;
-/// Octets from which on memory is mapped by itself: all of it is given back when it is freed.
+/// Minimum size in octets of allocations that are mapped separately. Their memory is returned
+/// completely when it is freed.
 #[cfg(target_env = "gnu")]
 const LARGE: libc::c_int = 512 << 10;
 
@@ -55,13 +63,14 @@ const LARGE: libc::c_int = 512 << 10;
 #[allow(unsafe_code)]
 fn bound_free_memory() {
     for (name, octets) in [(libc::M_TRIM_THRESHOLD, KEPT), (libc::M_MMAP_THRESHOLD, LARGE)] {
-        // SAFETY: mallopt takes two numbers, and locks what it sets. It refuses what is out of range, which leaves the default.
+        // SAFETY: mallopt takes two numbers and locks the data that it changes. It rejects values
+        // out of range, which leaves the default.
         unsafe { libc::mallopt(name, octets) };
     }
 }
 
-/// Gives memory that was freed back to the system, as far as the allocator can: what a program has allocated on its way to a
-/// steady state is of no use to it any more.
+/// Returns freed memory to the system, as far as the allocator can. Useful after startup, because
+/// the memory used during startup is not needed any more.
 pub fn release_free_memory() {
     #[cfg(target_env = "gnu")]
     trim();
@@ -70,7 +79,8 @@ pub fn release_free_memory() {
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
 fn trim() {
-    // SAFETY: malloc_trim takes a number, locks what it works on, and touches no memory that is in use.
+    // SAFETY: malloc_trim takes a number, locks the data that it works on, and accesses no memory
+    // that is in use.
     unsafe { libc::malloc_trim(0) };
 }
 

@@ -1,12 +1,12 @@
-//! How much memory there is to be had.
+//! The amount of memory available to the process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Octets of memory that this process may have at most: those of the machine, or fewer where a control group bounds it
-/// (`MemoryMax=` of systemd.resource-control(5), a container); `None` where the system tells neither. It is looked at once: what is
-/// said of it at a start holds to the end.
+/// Returns the maximum octets of memory of this process: the memory of the machine, or less if a
+/// control group limits it (`MemoryMax=` of systemd.resource-control(5), a container). Returns
+/// `None` if the system reports neither. The value is read once and then stays the same.
 #[must_use]
 pub fn memory_limit() -> Option<u64> {
     static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
@@ -24,8 +24,9 @@ fn physical_memory() -> Option<u64> {
     u64::try_from(pages).ok()?.checked_mul(u64::try_from(octets).ok()?).filter(|octets| *octets > 0)
 }
 
-/// The least bound of the group that the lines of `/proc/self/cgroup` name, and of those around it (cgroups(7), version 2).
-/// Within a namespace of groups the outermost one may have a bound too.
+/// Returns the lowest limit of the control group in the lines of `/proc/self/cgroup` and of its
+/// ancestors (cgroups(7), version 2). Within a control group namespace, the root may have a limit
+/// too.
 fn bound_of_groups(mounted: &Path, groups: &str) -> Option<u64> {
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let inner: PathBuf = mounted.join(group);
@@ -55,7 +56,7 @@ mod tests {
         assert_eq!(bound("0::/\n"), None);
         set(mounted.path(), "500000\n");
         assert_eq!([bound("0::/\n"), bound(named)], [Some(500_000); 2]);
-        // A group that is seen from within another, and version 1 alone.
+        // A group that is outside of the namespace, and a system with version 1 only.
         assert_eq!([bound("0::/../../outside\n"), bound("4:memory:/a\n")], [Some(500_000), None]);
         assert!(memory_limit().is_some());
     }

@@ -1,8 +1,9 @@
-//! The system calls that the standard library lacks: datagrams in batches, socket options, CPU pinning, what an ended
-//! process has cost.
+//! System calls that the standard library lacks: datagrams in batches, socket options, CPU pinning,
+//! and the resource usage of an ended process.
 //!
-//! Every `unsafe` block of this crate is here or in `map`. The arrays that the kernel reads and writes are owned by the
-//! batch types; their pointers are taken anew before each call, so that no pointer outlives a borrow.
+//! Every `unsafe` block of this crate is here, in `map` or in `memory`. The batch types own the
+//! arrays that the kernel reads and writes. Their pointers are taken again before each call, so no
+//! pointer outlives a borrow.
 
 use std::io;
 use std::mem;
@@ -15,13 +16,14 @@ use std::time::Duration;
 
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, socklen_t};
 
-/// Datagrams in one batch, that is in one system call.
+/// Number of datagrams in one batch, which is one system call.
 pub const BATCH: usize = 64;
 
-/// Room for one IP_PKTINFO or IPV6_PKTINFO control message (28 and 36 octets, padded).
+/// Size of the buffer for one IP_PKTINFO or IPV6_PKTINFO control message (28 and 36 octets,
+/// padded).
 const CONTROL_SIZE: usize = 64;
 
-/// An IPv4 or IPv6 socket address as the kernel writes it.
+/// An IPv4 or IPv6 socket address in the kernel's format.
 #[repr(C)]
 #[derive(Clone, Copy)]
 union PeerAddress {
@@ -36,28 +38,28 @@ struct Control([u8; CONTROL_SIZE]);
 const EMPTY_VECTOR: iovec = iovec { iov_base: ptr::null_mut(), iov_len: 0 };
 
 fn empty_header() -> mmsghdr {
-    // SAFETY: mmsghdr is made of integers and raw pointers, for which all zeroes is a valid value.
+    // SAFETY: mmsghdr consists of integers and raw pointers, for which all zeroes is a valid value.
     unsafe { mem::zeroed() }
 }
 
 fn empty_peer() -> PeerAddress {
-    // SAFETY: both members of the union are made of integers, for which all zeroes is a valid value.
+    // SAFETY: both members of the union consist of integers, for which all zeroes is a valid value.
     unsafe { mem::zeroed() }
 }
 
 impl PeerAddress {
-    /// The address, or nothing when the kernel wrote none.
+    /// Returns the address, or `None` if the kernel wrote none.
     fn to_socket_addr(self, length: socklen_t) -> Option<SocketAddr> {
-        // SAFETY: the union was zeroed or written by the kernel; all its octets are initialised, each member
-        // is made of integers, and the family is at the same place in both.
+        // SAFETY: the union was zeroed or written by the kernel, so all its octets are initialised.
+        // Each member consists of integers, and the family is at the same offset in both.
         let family = c_int::from(unsafe { self.v4.sin_family });
         if family == libc::AF_INET && length as usize >= size_of::<libc::sockaddr_in>() {
-            // SAFETY: as above; the family says that the kernel wrote this member.
+            // SAFETY: as above; the family shows that the kernel wrote this member.
             let v4 = unsafe { self.v4 };
             let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
             Some(SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port))))
         } else if family == libc::AF_INET6 && length as usize >= size_of::<libc::sockaddr_in6>() {
-            // SAFETY: as above; the family says that the kernel wrote this member.
+            // SAFETY: as above; the family shows that the kernel wrote this member.
             let v6 = unsafe { self.v6 };
             let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
             let port = u16::from_be(v6.sin6_port);
@@ -75,25 +77,26 @@ pub(crate) enum Wait {
     No,
 }
 
-/// Room for one batch of received datagrams, allocated once.
+/// Buffers for one batch of received datagrams, allocated once.
 pub struct ReceiveBatch {
     octets: Box<[u8]>,
     message_size: usize,
-    /// Empty when senders are not asked for, as on connected sockets.
+    /// Empty if senders are not requested, as on connected sockets.
     peers: Box<[PeerAddress]>,
-    /// Empty when the local address is not asked for.
+    /// Empty if the local address is not requested.
     controls: Box<[Control]>,
     vectors: Box<[iovec]>,
     headers: Box<[mmsghdr]>,
     received: usize,
 }
 
-// SAFETY: the pointers in the headers and vectors point only at memory that the object owns, are written anew
-// before each call, and are never followed in between.
+// SAFETY: the pointers in the headers and vectors point only to memory that the object owns. They
+// are written again before each call, and are not dereferenced between calls.
 unsafe impl Send for ReceiveBatch {}
 
 impl ReceiveBatch {
-    /// Room for `messages` datagrams of at most `message_size` octets each from a connected peer.
+    /// Returns buffers for `messages` datagrams of at most `message_size` octets each from a
+    /// connected peer.
     #[must_use]
     pub fn new(messages: usize, message_size: usize) -> Self {
         Self {
@@ -107,7 +110,8 @@ impl ReceiveBatch {
         }
     }
 
-    /// As [`new`](Self::new), with the sender of each datagram and, when wished, the local address it came to.
+    /// As [`new`](Self::new), with the sender of each datagram and, if `local_address` is true, its
+    /// local address.
     pub(crate) fn with_peers(messages: usize, message_size: usize, local_address: bool) -> Self {
         let controls = if local_address { messages } else { 0 };
         Self {
@@ -117,7 +121,8 @@ impl ReceiveBatch {
         }
     }
 
-    /// The datagrams of the last call, in order of arrival; one that was too long is cut to the room there is.
+    /// The datagrams of the last call, in order of arrival. A datagram that was too long is
+    /// truncated to `message_size`.
     pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
         self.octets
             .chunks(self.message_size)
@@ -126,8 +131,8 @@ impl ReceiveBatch {
             .map(|(octets, header)| octets.get(..header.msg_len as usize).unwrap_or(octets))
     }
 
-    /// Datagram `index` of the last call with its sender; nothing when it was longer than the room there is
-    /// or has no sender.
+    /// Returns datagram `index` of the last call with its sender; `None` if it was truncated or has
+    /// no sender.
     pub(crate) fn datagram(&self, index: usize) -> Option<(&[u8], SocketAddr)> {
         let header = self.headers.get(index)?;
         if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
@@ -138,7 +143,8 @@ impl ReceiveBatch {
         Some((self.octets.get(start..start + header.msg_len as usize)?, peer))
     }
 
-    /// Receives what is there, at most a batch, in one call.
+    /// Receives the waiting datagrams, up to the size of the batch, in one call. Returns their
+    /// number.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<usize> {
         self.received = 0;
         self.prepare();
@@ -146,8 +152,9 @@ impl ReceiveBatch {
             Wait::ForOne => libc::MSG_WAITFORONE,
             Wait::No => libc::MSG_DONTWAIT,
         };
-        // SAFETY: `headers` holds as many entries as its length says; `prepare` has pointed each at memory
-        // that this object owns exclusively, with its true sizes, and the call keeps no pointer.
+        // SAFETY: the length of `headers` is the true number of entries. `prepare` has pointed each
+        // entry to memory that this object owns exclusively, with its true sizes, and the call
+        // keeps no pointer.
         let result = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -161,7 +168,8 @@ impl ReceiveBatch {
         Ok(self.received)
     }
 
-    /// Points the headers at the buffers, since the kernel overwrites the lengths.
+    /// Points the headers to the buffers. This is needed before each call, because the kernel
+    /// overwrites the lengths.
     fn prepare(&mut self) {
         let octets = self.octets.as_mut_ptr();
         for (index, vector) in self.vectors.iter_mut().enumerate() {
@@ -186,8 +194,8 @@ impl ReceiveBatch {
         }
     }
 
-    /// Turns the control message received with datagram `index` into the one that makes its answer leave from
-    /// the same address, in place; returns its length, 0 for none.
+    /// Converts the control message of datagram `index` in place to one that sends the response
+    /// from the same local address. Returns its length; 0 if there is no control message.
     fn turn_control(&mut self, index: usize) -> usize {
         let (Some(control), Some(header)) = (self.controls.get_mut(index), self.headers.get(index)) else {
             return 0;
@@ -198,7 +206,7 @@ impl ReceiveBatch {
             return 0;
         }
         let start: *mut u8 = control.0.as_mut_ptr();
-        // SAFETY: the buffer is aligned for cmsghdr (8) and holds at least its size.
+        // SAFETY: the buffer is aligned for cmsghdr (8) and is at least as large.
         let message = unsafe { ptr::read(start.cast::<libc::cmsghdr>()) };
         // SAFETY: CMSG_LEN only computes a length.
         let data = unsafe { libc::CMSG_LEN(0) } as usize;
@@ -206,10 +214,11 @@ impl ReceiveBatch {
         match (message.cmsg_level, message.cmsg_type) {
             (libc::IPPROTO_IP, libc::IP_PKTINFO) if fits(size_of::<libc::in_pktinfo>()) => {
                 let place = start.wrapping_add(data).cast::<libc::in_pktinfo>();
-                // SAFETY: `fits` has checked that the buffer holds the whole structure at this place; it is
-                // made of integers, and the unaligned forms ask for no alignment.
+                // SAFETY: `fits` has checked that the buffer contains the whole structure at this
+                // place. The structure consists of integers, and unaligned accesses need no
+                // alignment.
                 let mut info = unsafe { ptr::read_unaligned(place) };
-                // The routing table chooses the interface; only the source address is fixed.
+                // The routing table selects the interface; only the source address is fixed.
                 info.ipi_ifindex = 0;
                 // SAFETY: as above.
                 unsafe { ptr::write_unaligned(place, info) };
@@ -219,7 +228,7 @@ impl ReceiveBatch {
                 let place = start.wrapping_add(data).cast::<libc::in6_pktinfo>();
                 // SAFETY: as for IPv4.
                 let mut info = unsafe { ptr::read_unaligned(place) };
-                // A link-local address means nothing without its interface (RFC 4007 section 4).
+                // A link-local address has no meaning without its interface (RFC 4007 section 4).
                 if !Ipv6Addr::from(info.ipi6_addr.s6_addr).is_unicast_link_local() {
                     info.ipi6_ifindex = 0;
                 }
@@ -232,7 +241,7 @@ impl ReceiveBatch {
     }
 }
 
-/// What sending a batch came to.
+/// The result of sending a batch.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct SendOutcome {
     pub(crate) sent: u64,
@@ -240,9 +249,9 @@ pub(crate) struct SendOutcome {
     pub(crate) calls: u64,
 }
 
-/// The headers for sending the answers to a [`ReceiveBatch`], allocated once.
+/// The headers for the responses to a [`ReceiveBatch`], allocated once.
 pub(crate) struct Replies {
-    /// Which datagram of the batch each message answers.
+    /// The index of the datagram that each message answers.
     order: Vec<usize>,
     vectors: Box<[iovec]>,
     headers: Box<[mmsghdr]>,
@@ -257,8 +266,8 @@ impl Replies {
         }
     }
 
-    /// Sends `responses[i]` to the sender of datagram `i` for each `i` in `answered`, normally in one call.
-    /// A message that the system refuses is skipped.
+    /// Sends `responses[i]` to the sender of datagram `i` for each `i` in `answered`, normally in
+    /// one call. A message that the system does not send is skipped.
     pub(crate) fn send(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -272,8 +281,9 @@ impl Replies {
         let mut next = 0;
         while next < headers.len() {
             outcome.calls += 1;
-            // SAFETY: `prepare` pointed each header of the slice at a response, an address and a control message
-            // that `responses` and `received`, borrowed for the whole of this call, hold with their true lengths.
+            // SAFETY: `prepare` has pointed each header of the slice to a response, an address and
+            // a control message. `responses` and `received` own them with their true lengths, and
+            // are borrowed during the whole call.
             match unsafe { send_headers(socket, &mut headers[next..]) } {
                 Ok(sent) => {
                     next += sent;
@@ -289,7 +299,7 @@ impl Replies {
         outcome
     }
 
-    /// Points a header at each response, its receiver and its control message.
+    /// Points a header to each response, its receiver and its control message.
     fn prepare(&mut self, received: &mut ReceiveBatch, answered: &[usize], responses: &[Vec<u8>]) {
         let known = received.received.min(received.peers.len()).min(responses.len());
         self.order.clear();
@@ -298,7 +308,7 @@ impl Replies {
             self.order.iter().zip(self.vectors.iter_mut().zip(&mut self.headers))
         {
             let response = &responses[index];
-            // The kernel only reads what it sends; the cast away from const is the interface's.
+            // The kernel only reads the data to send; the interface requires a mutable pointer.
             *vector = iovec { iov_base: response.as_ptr().cast_mut().cast(), iov_len: response.len() };
             header.msg_hdr.msg_namelen = received.headers[index].msg_hdr.msg_namelen;
             header.msg_hdr.msg_controllen = received.turn_control(index) as _;
@@ -319,12 +329,13 @@ impl Replies {
     }
 }
 
-/// Sends the messages from the front in one call; returns how many were taken, at least one.
+/// Sends messages from the front in one call. Returns the number of messages sent, at least one.
 ///
 /// # Safety
-/// Each header must point at memory that is valid for reading with the lengths given.
+/// Each header must point to memory that is valid for reading with the given lengths.
 unsafe fn send_headers(socket: BorrowedFd<'_>, headers: &mut [mmsghdr]) -> io::Result<usize> {
-    // SAFETY: the slice is valid for writing (the kernel sets msg_len), the caller vouches for what it points at.
+    // SAFETY: the slice is valid for writing (the kernel sets msg_len). The caller guarantees the
+    // memory that it points to.
     let result =
         unsafe { libc::sendmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), headers.len() as c_uint, 0) };
     match usize::try_from(result) {
@@ -334,7 +345,8 @@ unsafe fn send_headers(socket: BorrowedFd<'_>, headers: &mut [mmsghdr]) -> io::R
     }
 }
 
-/// A control message that has the kernel cut one long datagram into datagrams of a size (UDP_SEGMENT, udp(7)).
+/// A control message that makes the kernel split one long datagram into datagrams of a given size
+/// (UDP_SEGMENT, udp(7)).
 #[repr(C, align(8))]
 struct SegmentControl {
     header: libc::cmsghdr,
@@ -343,7 +355,7 @@ struct SegmentControl {
 
 impl SegmentControl {
     fn new(size: u16) -> Self {
-        // SAFETY: cmsghdr is made of integers, for which all zeroes is a valid value.
+        // SAFETY: cmsghdr consists of integers, for which all zeroes is a valid value.
         let mut header: libc::cmsghdr = unsafe { mem::zeroed() };
         // SAFETY: CMSG_LEN only computes a length.
         header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<u16>() as c_uint) } as _;
@@ -352,23 +364,24 @@ impl SegmentControl {
     }
 }
 
-/// Octets of a run of messages that the kernel takes as one: below the longest datagram, with room for headers.
+/// Maximum octets of a run of messages that are passed to the kernel as one datagram: less than the
+/// longest datagram, with room for headers.
 const RUN_OCTETS: usize = 60_000;
-/// Messages of a run: the kernel cuts a datagram into no more.
+/// Maximum number of messages of a run: the kernel splits a datagram into at most this many.
 const RUN_MESSAGES: usize = 64;
 
-/// Messages to send on a connected socket, in buffers allocated once.
+/// Messages to send on a connected socket, in buffers that are allocated once.
 pub struct SendBatch {
     octets: Box<[u8]>,
     message_size: usize,
     vectors: Box<[iovec]>,
     headers: Box<[mmsghdr]>,
     controls: Box<[SegmentControl]>,
-    /// Messages of each header of the last call.
+    /// Number of messages of each header in the last call.
     runs: Vec<usize>,
-    /// Whether the system has refused a run of messages.
+    /// Whether the system has rejected a run of messages.
     refused: bool,
-    /// Messages before `start` are sent, those before `filled` are written.
+    /// Messages before `start` are sent; messages before `filled` are written.
     start: usize,
     filled: usize,
 }
@@ -377,7 +390,7 @@ pub struct SendBatch {
 unsafe impl Send for SendBatch {}
 
 impl SendBatch {
-    /// Room for `messages` datagrams of at most `message_size` octets each.
+    /// Returns buffers for `messages` datagrams of at most `message_size` octets each.
     #[must_use]
     pub fn new(messages: usize, message_size: usize) -> Self {
         Self {
@@ -393,14 +406,15 @@ impl SendBatch {
         }
     }
 
-    /// How many messages wait to be sent.
+    /// Number of messages that wait to be sent.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.filled - self.start
     }
 
-    /// Adds a message: `write` is given a whole slot, as the last message left it, and returns how many octets
-    /// of it are the message. Returns false, without calling `write`, when the batch is full.
+    /// Adds a message. `write` gets a whole slot with the contents of its last message, and returns
+    /// the number of octets of the new message. Returns `false` without calling `write` if the
+    /// batch is full.
     pub fn push_with(&mut self, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
         let offset = self.filled * self.message_size;
         let Some(vector) = self.vectors.get_mut(self.filled) else { return false };
@@ -410,7 +424,7 @@ impl SendBatch {
         true
     }
 
-    /// Gives up the first waiting message.
+    /// Discards the first waiting message.
     pub fn skip_first(&mut self) {
         self.advance(self.pending().min(1));
     }
@@ -422,8 +436,9 @@ impl SendBatch {
         }
     }
 
-    /// Sends waiting messages from the front in one call; returns how many were sent. With `segments`, neighbours of one
-    /// length go down as one long datagram that the kernel cuts apart: it goes through the network's layers once.
+    /// Sends waiting messages from the front in one call. Returns the number of messages sent. With
+    /// `segments`, adjacent messages of the same length are passed as one long datagram, which the
+    /// kernel splits. So they pass through the layers of the network stack once.
     pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, segments: bool) -> io::Result<usize> {
         if self.pending() == 0 {
             return Ok(0);
@@ -431,22 +446,25 @@ impl SendBatch {
         loop {
             self.prepare(segments && !self.refused);
             let headers = self.runs.len();
-            // SAFETY: `prepare` pointed these headers at vectors, slots of `octets` and controls that this object owns,
-            // with their true numbers and sizes; `push_with` keeps each length within its slot; the name stays null.
+            // SAFETY: `prepare` has pointed these headers to vectors, slots of `octets` and
+            // controls that this object owns, with their true numbers and sizes. `push_with` keeps
+            // each length within its slot, and the name stays null.
             match unsafe { send_headers(socket, &mut self.headers[..headers]) } {
                 Ok(sent) => {
                     let messages = self.runs[..sent].iter().sum();
                     self.advance(messages);
                     return Ok(messages);
                 }
-                // The way to the receiver may not know how to cut: what the system says then, it says before it sends.
+                // The route may not support segmentation. The system reports this error before it
+                // sends anything.
                 Err(error) if self.runs[0] > 1 && refuses_runs(&error) => self.refused = true,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Points a header at each run of waiting messages: neighbours of one length with `segments`, else single ones.
+    /// Points a header to each run of waiting messages: adjacent messages of the same length with
+    /// `segments`, else single messages.
     fn prepare(&mut self, segments: bool) {
         let octets = self.octets.as_mut_ptr();
         for index in self.start..self.filled {
@@ -474,7 +492,8 @@ impl SendBatch {
         }
     }
 
-    /// How many messages from `first` on have its length, as many as go together: at least one.
+    /// Returns the number of messages from `first` on that have its length and fit into one run: at
+    /// least one.
     fn run_from(&self, first: usize) -> usize {
         let size = self.vectors[first].iov_len;
         let most = RUN_OCTETS.checked_div(size).unwrap_or(1).clamp(1, RUN_MESSAGES);
@@ -483,25 +502,27 @@ impl SendBatch {
     }
 }
 
-/// Whether an error of sending may be of the run and not of its messages.
+/// Whether a send error may concern the run instead of its messages.
 fn refuses_runs(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
-/// Whether the system cuts datagrams for this socket.
+/// Whether the kernel can split datagrams for this socket.
 pub(crate) fn has_segments(socket: &impl AsFd) -> bool {
-    // No size of the socket's own: this only asks whether the option is known.
+    // The size 0 sets no segment size for the socket. The call only checks whether the option is
+    // known.
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
 }
 
-/// Waits for several sockets at once, with an array that is allocated once.
+/// Waits for several sockets together, with an array that is allocated once.
 #[derive(Default)]
 pub(crate) struct Poll {
     entries: Vec<libc::pollfd>,
 }
 
 impl Poll {
-    /// Waits until one of `sockets` has something to receive, at most `limit`. A signal ends the wait.
+    /// Waits until one of `sockets` has something to receive, for at most `limit`. A signal ends
+    /// the wait.
     pub(crate) fn wait_readable<'a>(
         &mut self,
         sockets: impl Iterator<Item = BorrowedFd<'a>>,
@@ -518,8 +539,8 @@ impl Poll {
             tv_nsec: limit.subsec_nanos() as _,
         };
         let count = self.entries.len() as libc::nfds_t;
-        // SAFETY: `entries` holds as many entries as said and is borrowed exclusively, the timeout is on the stack, both
-        // for the whole call; no signal mask.
+        // SAFETY: `count` is the number of entries in `entries`, which is borrowed exclusively. The
+        // timeout is on the stack. Both are valid for the whole call. There is no signal mask.
         let result =
             unsafe { libc::ppoll(self.entries.as_mut_ptr(), count, &raw const timeout, ptr::null()) };
         match result {
@@ -534,7 +555,7 @@ impl Poll {
         }
     }
 
-    /// The places of the sockets of the last wait that have something to receive, or an error to tell.
+    /// The indexes of the sockets of the last wait that have a datagram or an error.
     pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
         self.entries.iter().enumerate().filter(|(_, entry)| entry.revents != 0).map(|(place, _)| place)
     }
@@ -549,13 +570,13 @@ impl std::fmt::Debug for Poll {
 fn set_option(socket: &impl AsFd, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
     let length = size_of::<c_int>() as socklen_t;
     let place: *const c_void = (&raw const value).cast();
-    // SAFETY: `place` points at an integer of the length given, valid for the call.
+    // SAFETY: `place` points to an integer of the given length, which is valid for the call.
     let result = unsafe { libc::setsockopt(socket.as_fd().as_raw_fd(), level, option, place, length) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Sends without regard to what ICMP claims about the path MTU, which an attacker could lower to make
-/// answers fragment (the danger that RFC 9715 describes).
+/// Ignores the path MTU in ICMP messages. Otherwise an attacker could lower the path MTU to cause
+/// fragmentation of responses (the risk that RFC 9715 describes).
 pub(crate) fn ignore_path_mtu(socket: &impl AsFd, address: SocketAddr) -> io::Result<()> {
     match address {
         SocketAddr::V4(_) => {
@@ -567,29 +588,29 @@ pub(crate) fn ignore_path_mtu(socket: &impl AsFd, address: SocketAddr) -> io::Re
     }
 }
 
-/// Octets that the peer of a TCP connection has acknowledged (`tcpi_bytes_acked` of tcp(7), Linux 4.1); `None` where the
-/// system does not count them.
+/// Returns the octets that the peer of a TCP connection has acknowledged (`tcpi_bytes_acked` of
+/// tcp(7), Linux 4.1); `None` if the system does not count them.
 #[cfg(target_os = "linux")]
 pub(crate) fn acknowledged(socket: &impl AsFd) -> Option<u64> {
-    // SAFETY: tcp_info is made of integers, for which all zeroes is a valid value.
+    // SAFETY: tcp_info consists of integers, for which all zeroes is a valid value.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
     let mut length = size_of::<libc::tcp_info>() as socklen_t;
     let place: *mut c_void = (&raw mut info).cast();
     let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: `place` points at a structure of the length given; both are valid for the call.
+    // SAFETY: `place` points to a structure of the given length; both are valid for the call.
     let result = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, place, &raw mut length) };
     // An older kernel writes a shorter structure.
     let end = mem::offset_of!(libc::tcp_info, tcpi_bytes_acked) + size_of::<u64>();
     (result == 0 && length as usize >= end).then_some(info.tcpi_bytes_acked)
 }
 
-/// As on Linux; other systems do not count them.
+/// As on Linux. Other systems do not count acknowledged octets.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn acknowledged(_socket: &impl AsFd) -> Option<u64> {
     None
 }
 
-/// Has the kernel tell the local address that each datagram came to.
+/// Makes the kernel report the local address of each datagram.
 pub(crate) fn receive_local_address(socket: &impl AsFd, address: SocketAddr) -> io::Result<()> {
     match address {
         SocketAddr::V4(_) => set_option(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1),
@@ -597,49 +618,51 @@ pub(crate) fn receive_local_address(socket: &impl AsFd, address: SocketAddr) -> 
     }
 }
 
-/// Keeps the calling thread on one CPU, numbered from 0.
+/// Pins the calling thread to one CPU, numbered from 0.
 ///
 /// # Errors
-/// When there is no such CPU, or this process may not use it.
+/// Fails if there is no such CPU, or if this process may not use it.
 pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
     if cpu >= 8 * size_of::<libc::cpu_set_t>() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: cpu_set_t is an array of integers, for which all zeroes is a valid value (the empty set).
+    // SAFETY: cpu_set_t is an array of integers, for which all zeroes is a valid value (the empty
+    // set).
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: `cpu` is within the set, checked above.
+    // SAFETY: `cpu` is within the set, as checked above.
     unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: `set` is valid for the call and of the size given; 0 is the calling thread.
+    // SAFETY: `set` is valid for the call and has the given size; 0 is the calling thread.
     let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What an ended process, with the children that it waited for, has cost.
+/// Resource usage of an ended process, including the children that it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildUsage {
-    /// CPU time in the program.
+    /// CPU time in user mode.
     pub user: Duration,
-    /// CPU time in the kernel on the program's behalf.
+    /// CPU time in kernel mode.
     pub system: Duration,
-    /// Most resident memory, KiB. Linux counts what the process that started it had resident until then: this tells
-    /// nothing of a child that is smaller than its parent.
+    /// Maximum resident memory in KiB. Linux includes the resident memory of the parent at the
+    /// start of the child, so the value is meaningless for a child that is smaller than its parent.
     pub peak_resident_kib: u64,
 }
 
-/// Waits for the end of a child and tells what it has cost (wait4(2)). `/proc` counts CPU time in steps of 10 ms, and is gone when
-/// the process ends.
+/// Waits for the end of a child, and returns its resource usage (wait4(2)). `/proc` is not
+/// sufficient: it counts CPU time in steps of 10 ms, and its entry disappears when the process
+/// ends.
 ///
 /// # Errors
-/// When it was waited for before.
+/// Fails if the child was waited for before.
 pub fn wait_with_usage(child: Child) -> io::Result<(ExitStatus, ChildUsage)> {
     let mut status: c_int = 0;
-    // SAFETY: rusage is made of integers, for which all zeroes is a valid value.
+    // SAFETY: rusage consists of integers, for which all zeroes is a valid value.
     let mut usage: libc::rusage = unsafe { mem::zeroed() };
-    // A process number fits: the kernel gave it as such.
+    // The conversion is lossless, because the kernel assigned the number as a pid_t.
     let pid = child.id() as libc::pid_t;
     loop {
-        // SAFETY: `status` and `usage` are valid for the call. `child` is consumed by this function, so that nothing
-        // signals or waits for a process that has meanwhile been given its number.
+        // SAFETY: `status` and `usage` are valid for the call. This function consumes `child`, so
+        // no code signals or waits for a new process with the same number.
         if unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) } == pid {
             break;
         }
@@ -648,7 +671,7 @@ pub fn wait_with_usage(child: Child) -> io::Result<(ExitStatus, ChildUsage)> {
             return Err(error);
         }
     }
-    // The process is gone; what is left are ends of pipes.
+    // The process has ended; only pipe ends are left.
     drop(child);
     let time = |time: libc::timeval| {
         let (seconds, micros) = (time.tv_sec.max(0), time.tv_usec.max(0));
@@ -662,20 +685,23 @@ pub fn wait_with_usage(child: Child) -> io::Result<(ExitStatus, ChildUsage)> {
     Ok((ExitStatus::from_raw(status), usage))
 }
 
-/// Sends `octets` on the socket that this process has inherited as the descriptor `number`.
+/// Sends `octets` on the inherited socket with descriptor `number`.
 ///
 /// # Errors
-/// Those of send(2): also where nobody reads at the other end, or `number` is no socket.
+/// Errors of send(2), for example if no process reads at the other end, or if `number` is not a
+/// socket.
 pub fn send_inherited(number: RawFd, octets: &[u8]) -> io::Result<()> {
-    // SAFETY: the pointer and the length are those of `octets`, which the kernel only reads. The descriptor is neither closed nor
-    // taken over: of any other number nothing becomes unsound.
+    // SAFETY: the pointer and the length are those of `octets`, which the kernel only reads. The
+    // descriptor is neither closed nor owned, so any other number is harmless for memory safety.
     let sent = unsafe { libc::send(number, octets.as_ptr().cast(), octets.len(), libc::MSG_NOSIGNAL) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Ends the reading of a datagram socket, which wakes a thread that waits in a receive call.
+/// Shuts down the receiving side of a datagram socket, which wakes a thread that waits in a receive
+/// call.
 pub(crate) fn wake_receiver(socket: &impl AsFd) {
-    // SAFETY: no memory is passed. Linux wakes the receiver and reports ENOTCONN for an unconnected socket; a
-    // failure only means that the receiver notices after its receive timeout.
+    // SAFETY: no memory is passed. Linux wakes the receiver, and reports ENOTCONN for an
+    // unconnected socket. After a failure, the receiver only notices the stop after its receive
+    // timeout.
     let _ = unsafe { libc::shutdown(socket.as_fd().as_raw_fd(), libc::SHUT_RD) };
 }

@@ -1,17 +1,21 @@
-//! Answering over TCP and TLS: messages with a length before them (RFC 1035 section 4.2.2; RFC 7858 section 3.3), several to
-//! a connection and pipelined (RFC 7766 sections 6.2.1 and 6.2.1.1).
+//! TCP and TLS server: length-prefixed messages (RFC 1035 section 4.2.2; RFC 7858 section 3.3),
+//! several for each connection and pipelined (RFC 7766 sections 6.2.1 and 6.2.1.1).
 //!
-//! One thread serves all connections of a listener. Each connection is bounded in time, in every state that its peer can
-//! leave it in, and holds buffers only while a message is under way; their number is bounded, in all and for each client,
-//! and so are the octets that they hold together. When all places are taken, the connection that has waited longest makes
-//! room for a new one (RFC 7766 section 6.2.3), those first that have asked nothing yet.
+//! One thread serves all connections of a listener. Each state of a connection has a time limit. A
+//! connection holds buffers only while a message is in progress. The number of connections is
+//! limited, in total and for each client, and so are the octets of their buffers together. If the
+//! limit of connections is reached, the connection that has waited longest is closed for a new one
+//! (RFC 7766 section 6.2.3). Connections without a complete query so far are closed first.
 //!
-//! The progress of a peer that takes answers is the number of octets that it has acknowledged. Streams have two limits of their own:
-//! the time in which the peer acknowledges 16 KiB, and the time in all.
+//! The progress of a peer that reads responses is the number of octets that it has acknowledged.
+//! Streams have two separate limits: the time in which the peer acknowledges 16 KiB, and the total
+//! time.
 //!
-//! A connection that waits takes 1.2 KB of memory over TCP and 9 KB over TLS, the system's socket aside; a TLS handshake takes 7 KB
-//! and the octets that the client has sent in it, 64 KiB at most; a connection whose peer does not read takes 32 KiB, one answer, and over TLS
-//! up to 64 KiB of records. All but connections that wait count in the limit for all. The example `idle_connections` measures it.
+//! A waiting connection takes 1.2 KB of memory over TCP and 9 KB over TLS, not counting the
+//! system's socket. A TLS handshake takes 7 KB and the octets that the client has sent in it, at
+//! most 64 KiB. A connection whose peer does not read takes 32 KiB, one response, and over TLS up
+//! to 64 KiB of records. All except waiting connections count towards the common limit. The example
+//! `idle_connections` measures these values.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -41,15 +45,15 @@ mod table;
 pub use counters::{TcpCounters, TcpStatistics};
 pub use options::{ExemptClients, TcpOptions};
 
-/// The names of the servers' threads.
+/// Names of the server threads.
 const TCP_THREAD: &str = "tcp";
 const TLS_THREAD: &str = "tls";
-/// Octets that may wait in the system and not be on their way yet, for each connection: a peer that does not read does not
-/// fill the system's memory in place of ours.
+/// Maximum octets of a connection that wait in the system and are not sent yet. So a peer that does
+/// not read cannot fill the system's memory instead of the server's.
 const UNSENT_MAX: u32 = 1 << 15;
-/// Room in the system for octets that are not read yet, for each connection; queries are short.
+/// Receive buffer of a connection in the system, in octets; queries are short.
 const RECEIVE_BUFFER: usize = 1 << 15;
-/// A running TCP server. Dropping it stops it.
+/// A running TCP or TLS server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct TcpServer {
     stop: watch::Sender<bool>,
@@ -59,22 +63,23 @@ pub struct TcpServer {
 }
 
 impl TcpServer {
-    /// What the server has done.
+    /// The counters of the server.
     #[must_use]
     pub fn statistics(&self) -> TcpStatistics {
         self.statistics.clone()
     }
 
-    /// Has the server stop, without waiting for it.
+    /// Requests the server to stop, without waiting.
     pub fn begin_stop(&self) {
         self.stop.send_replace(true);
     }
 
-    /// Stops the server and waits for it: nothing more is accepted or read; answers that are being sent are
-    /// sent, which takes at most the write timeout for each share, and the finish timeout for all. Streams end where they are.
+    /// Stops the server and waits for it. The server accepts and reads nothing more. It still sends
+    /// the current answers, which takes at most the write timeout for each 16 KiB, and the finish
+    /// timeout in total. Streams end immediately.
     ///
     /// # Errors
-    /// [`NetError::Panicked`] when the server had ended by a panic.
+    /// [`NetError::Panicked`] if the server ended by a panic.
     pub fn stop(mut self) -> Result<(), NetError> {
         self.end()
     }
@@ -88,20 +93,21 @@ impl TcpServer {
 
 impl Drop for TcpServer {
     fn drop(&mut self) {
-        // Who wants to know of a panic calls `stop`.
+        // Only `stop` reports a panic.
         let _ = self.end();
     }
 }
 
-/// Serves the connections of `listener`, which comes from [`bind`](crate::bind()), on a thread of its own.
+/// Serves the connections of `listener`, which comes from [`bind`](crate::bind()), in a new thread.
 ///
-/// `make_handler` makes the handler in that thread: a [`Handler`], or a closure that is given a message without its length,
-/// its sender and an empty buffer, and returns whether the buffer holds an answer to send. The length before the answer
-/// is added here; an answer longer than 65,535 octets closes the connection. What one connection has sent is a batch;
-/// answers that are put off come behind the others of it (RFC 7766 section 6.2.1.1).
+/// This thread calls `make_handler` for the handler: a [`Handler`], or a closure. The closure gets
+/// a message without its length prefix, its sender and an empty buffer, and returns whether the
+/// buffer contains a response to send. This function adds the length prefix. A response longer than
+/// 65,535 octets closes the connection. The messages that one connection has sent so far form a
+/// batch. Deferred answers follow the other answers of the batch (RFC 7766 section 6.2.1.1).
 ///
 /// # Errors
-/// When the thread or its runtime cannot be started.
+/// Fails if the thread or its runtime cannot be started.
 pub fn serve<M, H>(
     listener: TcpListener,
     options: &TcpOptions,
@@ -114,7 +120,7 @@ where
     start(listener, None, options, make_handler)
 }
 
-/// As [`serve`], over TLS (RFC 7858): each connection takes the identity that is in `identity` when it comes.
+/// As [`serve`], over TLS (RFC 7858). Each new connection uses the current identity in `identity`.
 ///
 /// # Errors
 /// As [`serve`].
@@ -162,11 +168,11 @@ where
     Ok(TcpServer { stop, name, thread: Some(thread), statistics })
 }
 
-/// Prepares the listener, whose connections take over what is set here.
+/// Registers the listener. Its connections inherit the options that are set here.
 fn register(runtime: &Runtime, listener: TcpListener) -> io::Result<tokio::net::TcpListener> {
     listener.set_nonblocking(true)?;
     let socket = SockRef::from(&listener);
-    // Answers are collected before they are written: the system need not wait for more.
+    // The server collects answers before it writes them, so the system need not delay them.
     socket.set_tcp_nodelay(true)?;
     socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
     socket.set_tcp_notsent_lowat(UNSENT_MAX)?;

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: messages with lengths, certificates.
+//! Helpers for the tests of this crate: length-prefixed messages, certificates.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,14 +25,14 @@ pub(crate) fn connect(server: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Waits until loops have reported several times, without any traffic.
+/// Waits until the loops have reported several times without any traffic.
 #[track_caller]
 pub(crate) fn assert_reports(heartbeats: &Heartbeats) {
     let before = heartbeats.reports();
     wait_until(|| heartbeats.reports() >= before + 3 && heartbeats.silent(Instant::now()).is_empty());
 }
 
-/// Waits until the loop of this name has not reported in time.
+/// Waits until the loop with this name has missed its time limit.
 #[track_caller]
 pub(crate) fn assert_silent(heartbeats: &Heartbeats, name: &str) {
     wait_until(|| heartbeats.silent(Instant::now()) == [name]);
@@ -73,7 +73,8 @@ pub(crate) fn is_closed(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// An authority, and a server's certificate by it for `ns.example` and 127.0.0.1, in files.
+/// Files with an authority, and with a server certificate signed by it for `ns.example` and
+/// 127.0.0.1.
 pub(crate) struct Certificates {
     folder: TempDir,
 }

@@ -1,7 +1,9 @@
-//! TLS for connections (RFC 7858, RFC 8310): who a server is, and whom a client believes.
+//! TLS for connections (RFC 7858, RFC 8310): the identity of a server, and the verification of
+//! servers by a client.
 //!
-//! TLS 1.3 and 1.2 with the ALPN protocol `dot`. Sessions are resumed by tickets that only this process reads; early data
-//! (0-RTT), which can be replayed, is neither sent nor taken.
+//! Supports TLS 1.3 and 1.2 with the ALPN protocol `dot`. Sessions are resumed with tickets that
+//! only this process can decrypt. Early data (0-RTT) can be replayed, so it is neither sent nor
+//! accepted.
 
 mod server_cert_verifier;
 
@@ -34,15 +36,15 @@ pub(crate) use server_cert_verifier::describe;
 
 /// The ALPN protocol of DNS over TLS.
 const ALPN: &[u8] = b"dot";
-/// RFC 9325 §3.1.1: 1.3 where both sides know it, 1.2 else, and nothing older.
+/// RFC 9325 §3.1.1: 1.3 if both sides support it, else 1.2, and no older version.
 const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
-/// RFC 9103 §7.2: zones are transferred over TLS 1.3 alone.
+/// RFC 9103 §7.2: zones are transferred only over TLS 1.3.
 const TRANSFER_VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13];
 
-/// Octets that a file of certificates or of a private key may have.
+/// Maximum octets of a file with certificates or a private key.
 pub const PEM_OCTETS: usize = 1 << 20;
 
-/// A server's certificates and private key.
+/// The certificates and the private key of a server.
 #[derive(Clone)]
 pub struct ServerIdentity {
     configuration: Arc<ServerConfig>,
@@ -55,10 +57,12 @@ impl fmt::Debug for ServerIdentity {
 }
 
 impl ServerIdentity {
-    /// Reads a chain of certificates, the server's own first, and its private key, from files in PEM form.
+    /// Reads a certificate chain, with the certificate of the server first, and the private key,
+    /// from PEM files.
     ///
     /// # Errors
-    /// [`TlsError`] names the file and what to do: also where the key is not that of the first certificate.
+    /// [`TlsError`] contains the file and advice. It also reports a key that does not belong to the
+    /// first certificate.
     pub fn load(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = read_certificates(certificates)?;
         let octets = read_pem(key)?;
@@ -84,27 +88,29 @@ impl ServerIdentity {
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
         configuration.alpn_protocols = vec![ALPN.to_vec()];
         configuration.ticketer = aws_lc_rs::Ticketer::new()?;
-        // One is what a client needs to come back; the second would be for connections side by side.
+        // A client needs one ticket to resume a session. A second one would only serve parallel
+        // connections.
         configuration.send_tls13_tickets = 1;
         configuration.max_early_data_size = 0;
         Ok(Self { configuration: Arc::new(configuration) })
     }
 }
 
-/// The identity that new connections take; it can be replaced while a server runs. Its clones are the same slot.
+/// The identity for new connections, which can be replaced while a server runs. Clones share the
+/// same slot.
 #[derive(Clone, Debug)]
 pub struct IdentitySlot(Arc<RwLock<ServerIdentity>>);
 
 impl IdentitySlot {
-    /// A slot with its first identity.
+    /// Returns a slot with a first identity.
     #[must_use]
     pub fn new(identity: ServerIdentity) -> Self {
         Self(Arc::new(RwLock::new(identity)))
     }
 
-    /// Connections take `identity` from now on; those that are open keep what they have.
+    /// Replaces the identity for new connections. Open connections keep theirs.
     pub fn replace(&self, identity: ServerIdentity) {
-        // Nothing panics while it is locked, and the value is whole in any case.
+        // No code panics while the lock is held, and the value is always complete.
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = identity;
     }
 
@@ -114,11 +120,11 @@ impl IdentitySlot {
     }
 }
 
-/// How a client speaks TLS, and which servers it believes.
+/// TLS settings of a client, including the verification of servers.
 #[derive(Clone)]
 pub struct ClientTls {
     configuration: Arc<ClientConfig>,
-    /// The name that the certificate must be for; else it must be for the address.
+    /// The name that the certificate must be valid for. `None`: it must be valid for the address.
     server_name: Option<ServerName<'static>>,
     authenticated: bool,
 }
@@ -133,35 +139,38 @@ impl fmt::Debug for ClientTls {
 }
 
 impl ClientTls {
-    /// Believes servers with a certificate for `hostname`, or without it for the address asked, that one of the authorities
-    /// in `authorities` (PEM) has signed, or that stands in that file itself (the strict profile of RFC 8310 section 5). Neither
-    /// of them may be outside its validity.
+    /// Accepts a server with a certificate for `hostname`, or for the server's address if
+    /// `hostname` is `None`. An authority in `authorities` (PEM) must have signed the certificate,
+    /// or that file must contain the certificate itself (the strict profile of RFC 8310 section 5).
+    /// The certificate and the authority must be within their validity periods.
     ///
     /// # Errors
-    /// [`TlsError`] names the file and what to do.
+    /// [`TlsError`] contains the file and advice.
     pub fn authenticated(authorities: &Path, hostname: Option<&str>) -> Result<Self, TlsError> {
         Self::new(Some(authorities), hostname, VERSIONS)
     }
 
-    /// For zone transfers (RFC 9103): TLS 1.3 alone. With a file of `authorities` the server must be believed as
-    /// [`authenticated`](Self::authenticated) says, without one as [`opportunistic`](Self::opportunistic) says.
+    /// Settings for zone transfers (RFC 9103): only TLS 1.3. With a file of `authorities`, the
+    /// server is verified as by [`authenticated`](Self::authenticated); without one, every server
+    /// is accepted as by [`opportunistic`](Self::opportunistic).
     ///
     /// # Errors
-    /// As for these.
+    /// As for these functions.
     pub fn for_transfers(authorities: Option<&Path>, hostname: Option<&str>) -> Result<Self, TlsError> {
         Self::new(authorities, hostname, TRANSFER_VERSIONS)
     }
 
-    /// Believes every server: what is sent is hidden from those who only listen (the opportunistic profile of RFC 8310
-    /// section 5). `hostname` is what the server is asked for.
+    /// Accepts every server. The connection protects only against passive observers (the
+    /// opportunistic profile of RFC 8310 section 5). `hostname` is the server name that the client
+    /// sends.
     ///
     /// # Errors
-    /// Where the name is none.
+    /// Fails if `hostname` is not a valid host name.
     pub fn opportunistic(hostname: Option<&str>) -> Result<Self, TlsError> {
         Self::new(None, hostname, VERSIONS)
     }
 
-    /// Whether the server's certificate is verified.
+    /// Whether the client verifies the certificate of the server.
     #[must_use]
     pub const fn is_authenticated(&self) -> bool {
         self.authenticated
@@ -202,26 +211,26 @@ fn read_authorities(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Autho
         .map_err(|source| TlsError::Certificate { path: path.to_owned(), source })
 }
 
-/// A host name as certificates have it: without the dot of the root.
+/// Reads a host name in the form that certificates contain: without the final dot.
 fn read_hostname(text: &str) -> Result<ServerName<'static>, TlsError> {
     let name = text.strip_suffix('.').unwrap_or(text);
     ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Hostname { text: text.to_owned() })
 }
 
-/// Reads a regular file of at most [`PEM_OCTETS`] octets; they are wiped from memory when dropped.
+/// Reads a regular file of at most [`PEM_OCTETS`] octets, which are wiped from memory when dropped.
 fn read_pem(path: &Path) -> Result<Zeroizing<Vec<u8>>, TlsError> {
     let failed = |source| TlsError::Read { path: path.to_owned(), source };
     let check = |metadata: io::Result<fs::Metadata>| {
         let is_file = metadata.map_err(failed)?.is_file();
         if is_file { Ok(()) } else { Err(TlsError::NoRegularFile { path: path.to_owned() }) }
     };
-    // To open a device may set it to work.
+    // Opening a device may have side effects.
     check(fs::metadata(path))?;
-    // A pipe that took the file's place meanwhile must not block.
+    // A pipe that has replaced the file meanwhile must not block.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(failed)?;
     check(file.metadata())?;
-    // Room for all of it: a vector that grows leaves a copy behind that is not wiped.
+    // Reserve the full size: a growing vector leaves copies that are not wiped.
     let mut octets = Zeroizing::new(Vec::with_capacity(PEM_OCTETS + 1));
     file.take(PEM_OCTETS as u64 + 1).read_to_end(&mut octets).map_err(failed)?;
     if octets.len() > PEM_OCTETS {
@@ -240,8 +249,8 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
     Ok(certificates)
 }
 
-/// Which certificates a client takes: all, or those that `believed` accepts. What they sign in the handshake is verified in any
-/// case.
+/// Decides which certificates a client accepts: all certificates, or only the certificates that
+/// `believed` accepts. The signature in the handshake is verified in either case.
 #[derive(Debug)]
 struct ServerVerification {
     believed: Option<AuthorityCertVerifier>,

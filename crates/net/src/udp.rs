@@ -1,10 +1,12 @@
-//! Answering datagrams: plain threads, each with its own socket, that receive and send in batches.
+//! UDP server: plain threads, each with its own socket, that receive and send datagrams in batches.
 //!
-//! A worker receives what has arrived in one system call, has the handler answer each datagram into a buffer
-//! that is kept for the next batch, and sends the answers in one call. The busier it is, the larger its batches
-//! grow and the fewer system calls a datagram costs; [`UdpCounters`] tells.
+//! A worker receives all waiting datagrams in one system call. The handler answers each datagram
+//! into a buffer, which is reused for the next batch. The worker sends the responses in one call.
+//! With higher load, the batches grow and each datagram needs fewer system calls; [`UdpCounters`]
+//! shows this.
 //!
-//! Answers that the handler puts off are made together, when those that were ready have been sent.
+//! Deferred answers are generated together, after the worker has sent the other answers of the
+//! batch.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -19,27 +21,28 @@ use crate::handler::{Answer, Handler, trim};
 use crate::heartbeat::{Heartbeat, Heartbeats};
 use crate::sys::{self, BATCH, ReceiveBatch, Replies, SendOutcome, Wait};
 
-/// The longest datagram that a worker accepts, octets; longer ones are dropped and counted.
+/// Maximum length of a datagram that a worker accepts, in octets. Longer datagrams are dropped and
+/// counted.
 pub const QUERY_MAX: usize = 4096;
-/// What a response buffer has room for without growing, octets.
+/// Capacity of a response buffer without growth, in octets.
 pub const RESPONSE_CAPACITY: usize = 4096;
 
-/// How long a worker waits for a datagram or for room to send before it looks whether it is to stop. Stopping
-/// wakes it sooner.
+/// Maximum wait of a worker for a datagram or for room to send, before it checks whether to stop.
+/// Stopping the server wakes the worker earlier.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// A pause after the system failed to receive, so that an error that lasts does not take a whole CPU.
+/// Pause after a receive error of the system, so that a permanent error does not use a whole CPU.
 const ERROR_PAUSE: Duration = Duration::from_millis(1);
 
-/// How [`serve`] runs its workers.
+/// Options of the workers of [`serve`].
 #[derive(Debug, Clone, Default)]
 pub struct UdpOptions {
-    /// The CPUs to pin workers to: worker `i` runs on `cpus[i % cpus.len()]`. Empty: on any.
+    /// The CPUs of the workers: worker `i` runs on `cpus[i % cpus.len()]`. Empty: on any CPU.
     pub cpus: Vec<usize>,
-    /// Where each worker's loop reports. By default nowhere.
+    /// Receives the heartbeats of the workers. The default discards them.
     pub heartbeats: Heartbeats,
 }
 
-/// What one worker has done since it started. In a cache line of its own.
+/// The counters of one worker since its start. The alignment keeps them in separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct WorkerCounters {
@@ -77,20 +80,21 @@ impl WorkerCounters {
     }
 }
 
-/// What a worker, or all of them, have done since they started.
+/// The counters of one worker, or of all workers, since the start.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct UdpCounters {
-    /// Datagrams received, also those that were dropped.
+    /// Number of datagrams received, including dropped ones.
     pub datagrams_in: u64,
-    /// Datagrams sent.
+    /// Number of datagrams sent.
     pub datagrams_out: u64,
-    /// System calls made to receive and to send.
+    /// Number of system calls to receive and to send.
     pub system_calls: u64,
-    /// Datagrams dropped because they were longer than [`QUERY_MAX`] or told no sender.
+    /// Number of datagrams dropped because they were longer than [`QUERY_MAX`] or had no sender
+    /// address.
     pub oversized: u64,
-    /// Receive calls that failed, apart from those that found nothing.
+    /// Number of failed receive calls, not counting those without data.
     pub receive_errors: u64,
-    /// Answers that the system refused to send.
+    /// Number of responses that the system did not send.
     pub send_errors: u64,
 }
 
@@ -113,21 +117,22 @@ impl std::iter::Sum for UdpCounters {
     }
 }
 
-/// Reads the counters of a server's workers, from any thread, also after the server has stopped.
+/// Read access to the counters of a server's workers, from any thread, even after the server has
+/// stopped.
 #[derive(Debug, Clone)]
 pub struct UdpStatistics {
     workers: Arc<[WorkerCounters]>,
 }
 
 impl UdpStatistics {
-    /// The sums over all workers.
+    /// Returns the sums over all workers.
     #[must_use]
     pub fn total(&self) -> UdpCounters {
         self.workers.iter().map(WorkerCounters::read).sum()
     }
 }
 
-/// A running UDP server. Dropping it stops it.
+/// A running UDP server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct UdpServer {
     stop: Arc<AtomicBool>,
@@ -138,22 +143,23 @@ pub struct UdpServer {
 #[derive(Debug)]
 struct RunningWorker {
     name: String,
-    /// The worker owns its socket: should it end, the kernel spreads its share over the others.
+    /// The worker owns its socket. If the worker ends, the kernel distributes its datagrams over
+    /// the other workers.
     socket: Weak<UdpSocket>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl UdpServer {
-    /// What the workers have done.
+    /// The counters of the workers.
     #[must_use]
     pub fn statistics(&self) -> UdpStatistics {
         self.statistics.clone()
     }
 
-    /// Stops the workers and waits for them; batches that are being answered are sent.
+    /// Stops the workers and waits for them. The answers of current batches are still sent.
     ///
     /// # Errors
-    /// [`NetError::Panicked`] when a worker had ended by a panic of its handler.
+    /// [`NetError::Panicked`] if a worker ended by a panic of its handler.
     pub fn stop(mut self) -> Result<(), NetError> {
         self.end()
     }
@@ -177,18 +183,19 @@ impl UdpServer {
 
 impl Drop for UdpServer {
     fn drop(&mut self) {
-        // Who wants to know of a worker's panic calls `stop`.
+        // Only `stop` reports the panic of a worker.
         let _ = self.end();
     }
 }
 
 /// Starts one worker for each of `sockets`, which come from [`bind`](crate::bind()).
 ///
-/// In each worker, `make_handler(worker)` makes its handler: a [`Handler`], or a closure that is given a datagram, its
-/// sender and an empty buffer, and returns whether the buffer holds an answer to send.
+/// Each worker calls `make_handler(worker)` for its handler: a [`Handler`], or a closure. The
+/// closure gets a datagram, its sender and an empty buffer, and returns whether the buffer contains
+/// a response to send.
 ///
 /// # Errors
-/// When a thread cannot be started or pinned; workers already started are stopped.
+/// Fails if a thread cannot be started or pinned. Workers that have already started are stopped.
 pub fn serve<M, H>(
     sockets: Vec<UdpSocket>,
     options: &UdpOptions,
@@ -234,7 +241,7 @@ where
     let body = move || {
         let pinned = cpu.map_or(Ok(()), sys::pin_current_thread);
         let go = pinned.is_ok();
-        // The starter waits for this message, so it is there to take it.
+        // Sending cannot fail, because the starting thread waits for this message.
         let _ = started.send(pinned);
         if go {
             let handler = make_handler(index);
@@ -252,7 +259,8 @@ where
     }
 }
 
-/// Has calls wait no longer than `interval`; returns whether the local address of each datagram matters, since the socket has many.
+/// Limits the wait of socket calls to `interval`. Returns whether the local address of each
+/// datagram is needed, because the socket is bound to all addresses.
 fn prepare_socket(socket: &UdpSocket, interval: Duration) -> Result<bool, NetError> {
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
     let address = socket.local_addr().map_err(|source| NetError::open(unknown, Transport::Udp, source))?;
@@ -264,7 +272,7 @@ fn prepare_socket(socket: &UdpSocket, interval: Duration) -> Result<bool, NetErr
     Ok(address.ip().is_unspecified())
 }
 
-/// One thread's socket and buffers.
+/// The socket and the buffers of one thread.
 struct Worker<'a> {
     socket: &'a UdpSocket,
     counters: &'a WorkerCounters,
@@ -328,7 +336,7 @@ impl<'a> Worker<'a> {
         self.responses.iter_mut().take(datagrams).for_each(trim);
     }
 
-    /// Answers what was put off. What was ready has been sent: it does not wait for what is made.
+    /// Answers the deferred messages. The other answers are already sent and do not wait.
     fn answer_again(&mut self, handler: &mut impl Handler) {
         handler.make();
         self.answered.clear();
@@ -352,7 +360,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts a failed receive call. Neither a timeout nor a signal is a failure.
+    /// Counts a failed receive call. A timeout or a signal is not a failure.
     fn handle_error(&self, error: &io::Error) {
         self.counters.system_calls.fetch_add(1, Relaxed);
         if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {

@@ -1,7 +1,8 @@
-//! A client's connection: messages with their lengths before them (RFC 1035 section 4.2.2), over TCP or TLS.
+//! A client connection: length-prefixed messages (RFC 1035 section 4.2.2) over TCP or TLS.
 //!
-//! Messages may be sent before earlier ones are answered (RFC 7766 section 6.2.1.1), and many may come for one, as in
-//! transfers. Every wait is bounded, and so is what is kept: one message and one read.
+//! The client may send messages before earlier ones are answered (RFC 7766 section 6.2.1.1), and
+//! may receive many messages for one, as in transfers. Every wait is bounded. The buffer holds at
+//! most one message and the data of one read.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,21 +17,21 @@ use tokio_rustls::rustls::{Error as RustlsError, HandshakeKind};
 use crate::error::{ClientError, ClientPhase, Transport};
 use crate::tls::ClientTls;
 
-/// Octets of the length before a message.
+/// Octets of the length prefix of a message.
 const PREFIX: usize = 2;
-/// Octets to make room for when reading.
+/// Octets of room for one read.
 const READ_SIZE: usize = 1 << 14;
 
-/// How a client connects, and how long it waits.
+/// Options of a connection, including its timeouts.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// The own address; port 0 takes a free one. Default: as the system chooses.
+    /// The local address; port 0 selects a free port. Default: the system chooses.
     pub local: Option<SocketAddr>,
-    /// How long opening the connection may take, and as long again the TLS handshake. Default 5 s.
+    /// Timeout for opening the connection, and separately for the TLS handshake. Default 5 s.
     pub connect_timeout: Duration,
-    /// How long the server may take to accept a message. Default 5 s.
+    /// Timeout for sending a message. Default 5 s.
     pub send_timeout: Duration,
-    /// How long to wait for a message. Default 5 s.
+    /// Timeout for receiving a message. Default 5 s.
     pub receive_timeout: Duration,
 }
 
@@ -41,16 +42,16 @@ impl Default for ConnectOptions {
     }
 }
 
-/// What was agreed on for a TLS connection.
+/// The negotiated parameters of a TLS connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsParameters {
-    /// The version, as `TLSv1_3`.
+    /// The version, for example `TLSv1_3`.
     pub version: String,
-    /// The cipher suite, by its name in the registry.
+    /// The name of the cipher suite in the IANA registry.
     pub cipher_suite: String,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
-    /// Whether the server's certificate was verified.
+    /// Whether the client verified the certificate of the server.
     pub authenticated: bool,
 }
 
@@ -71,7 +72,7 @@ impl ClientIo {
         }
     }
 
-    /// Appends what has come; nothing at the end.
+    /// Appends received octets to `input`. Returns their number; zero at the end of the stream.
     async fn read_buf(&mut self, input: &mut Vec<u8>) -> io::Result<usize> {
         input.reserve(READ_SIZE);
         match self {
@@ -88,7 +89,7 @@ pub struct Connection {
     server: SocketAddr,
     options: ConnectOptions,
     tls: Option<TlsParameters>,
-    /// Received and not yet given out, from `start` on.
+    /// Received octets; those from `start` on are not returned yet.
     input: Vec<u8>,
     start: usize,
 }
@@ -97,7 +98,7 @@ impl Connection {
     /// Opens a TCP connection to `server`.
     ///
     /// # Errors
-    /// [`ClientError`], also when it takes too long.
+    /// [`ClientError`], also after the timeout.
     pub async fn open(server: SocketAddr, options: &ConnectOptions) -> Result<Self, ClientError> {
         let stream = connect(server, options, Transport::Tcp).await?;
         Ok(Self::new(ClientIo::Plain(stream), server, options, None))
@@ -106,7 +107,7 @@ impl Connection {
     /// Opens a TLS connection to `server` (RFC 7858).
     ///
     /// # Errors
-    /// As [`open`](Self::open), and where the server is not believed.
+    /// As [`open`](Self::open), and if the certificate of the server is not accepted.
     pub async fn open_tls(
         server: SocketAddr,
         options: &ConnectOptions,
@@ -150,7 +151,7 @@ impl Connection {
         self.server
     }
 
-    /// What was agreed on, over TLS.
+    /// The negotiated parameters, over TLS.
     #[must_use]
     pub const fn tls(&self) -> Option<&TlsParameters> {
         self.tls.as_ref()
@@ -160,10 +161,10 @@ impl Connection {
         if self.tls.is_some() { Transport::Tls } else { Transport::Tcp }
     }
 
-    /// Sends a message, its length before it in the same segment (RFC 7766 section 8).
+    /// Sends a message with its length prefix in the same segment (RFC 7766 section 8).
     ///
     /// # Errors
-    /// [`ClientError`]; the connection is of no use then.
+    /// [`ClientError`]; the connection is then unusable.
     pub async fn send(&mut self, message: &[u8]) -> Result<(), ClientError> {
         let length =
             u16::try_from(message.len()).map_err(|_| ClientError::TooLong { octets: message.len() })?;
@@ -175,11 +176,12 @@ impl Connection {
         }
     }
 
-    /// Waits for the next message and leaves it, without its length, in `message`. It may be called again after it was
-    /// given up: nothing is lost.
+    /// Waits for the next message, and writes it to `message` without its length prefix. The future
+    /// may be dropped and the call repeated without loss of data.
     ///
     /// # Errors
-    /// [`ClientError::TimedOut`] where no whole message comes in time, [`ClientError::Closed`] at the end.
+    /// [`ClientError::TimedOut`] if no complete message arrives in time, [`ClientError::Closed`] at
+    /// the end of the stream.
     pub async fn receive(&mut self, message: &mut Vec<u8>) -> Result<(), ClientError> {
         let (server, transport, after) = (self.server, self.transport(), self.options.receive_timeout);
         match timeout(after, self.receive_unbounded(message)).await {
@@ -228,12 +230,13 @@ async fn connect(
     let stream = timeout(after, socket.connect(server)).await;
     let stream = stream.map_err(|_| ClientError::TimedOut { server, transport, phase, after })?;
     let stream = stream.map_err(|error| failed(server, transport, phase, error))?;
-    // Only time is lost where the system refuses.
+    // Without this option, the connection is only slower.
     let _ = stream.set_nodelay(true);
     Ok(stream)
 }
 
-/// Says whose fault a failure is: the TLS library's errors come as those of the system.
+/// Converts an error of the system. An error of the TLS library is wrapped in it, and becomes
+/// [`ClientError::Tls`].
 fn failed(server: SocketAddr, transport: Transport, phase: ClientPhase, source: io::Error) -> ClientError {
     let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
     match inner {

@@ -1,4 +1,4 @@
-//! One question in a datagram, and its answer (RFC 1035 section 4.2.1, RFC 5452).
+//! A query in a datagram, and its response (RFC 1035 section 4.2.1, RFC 5452).
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,17 +11,17 @@ use crate::error::{ClientError, ClientPhase, Transport};
 
 /// Octets of the longest datagram.
 const DATAGRAM_MAX: usize = 65_535;
-/// Octets of a query's identifier, which its answer begins with too.
+/// Octets of the ID of a message, with which the response begins too.
 const ID: usize = 2;
 
-/// How a client asks in datagrams.
+/// Options for queries in datagrams.
 #[derive(Clone, Debug)]
 pub struct DatagramOptions {
-    /// The own address; port 0 takes a free one. Default: as the system chooses.
+    /// The local address; port 0 selects a free port. Default: the system chooses.
     pub local: Option<SocketAddr>,
-    /// How long to wait for an answer before asking again. Default 5 s.
+    /// Timeout for the response to one attempt. Default 5 s.
     pub timeout: Duration,
-    /// How often to ask, at least once. Default 3.
+    /// Maximum number of attempts, at least one. Default 3.
     pub attempts: usize,
 }
 
@@ -31,24 +31,26 @@ impl Default for DatagramOptions {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// The message.
     pub octets: Vec<u8>,
-    /// How often it was asked.
+    /// Number of attempts.
     pub attempts: usize,
-    /// From the last asking to the answer.
+    /// Time from the last attempt to the response.
     pub elapsed: Duration,
 }
 
-/// Asks `server` and waits for its answer, each time from another port, which the system chooses at random.
+/// Sends a query to `server` and waits for the response. Each attempt uses a new port, which the
+/// system chooses at random.
 ///
-/// Only datagrams of the server are received, and of these those with the identifier of `query` for which `is_answer` holds:
-/// it is to compare the question. Others are taken for forged, and the wait goes on (RFC 5452 section 9.1).
+/// Only datagrams from the server are received. A datagram is the response if it has the ID of
+/// `query` and `is_answer` returns `true` for it; `is_answer` must compare the question. Other
+/// datagrams are treated as forged, and the wait continues (RFC 5452 section 9.1).
 ///
 /// # Errors
-/// The failure of the last attempt.
+/// The error of the last attempt.
 pub async fn exchange_udp(
     server: SocketAddr,
     query: &[u8],

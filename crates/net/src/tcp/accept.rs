@@ -1,4 +1,5 @@
-//! Taking connections in: places for them, TLS where it is spoken, and an end to those that take too long.
+//! Accepts connections: assigns table entries, performs TLS handshakes, and ends connections that
+//! exceed a time limit.
 
 use std::future::poll_fn;
 use std::io;
@@ -28,23 +29,25 @@ use crate::heartbeat::Heartbeat;
 use crate::sys;
 use crate::tls::IdentitySlot;
 
-/// A pause after the system refused a connection for want of resources, so that it does not take a whole CPU.
+/// Pause after the system could not accept a connection for lack of resources, so that the loop
+/// does not use a whole CPU.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Connections are looked over so often within the shortest time that they have, and not more seldom than
-/// [`SWEEP_MAX`].
+/// Number of checks of all connections within the shortest time limit. The interval is at least
+/// [`SWEEP_MIN`] and at most [`SWEEP_MAX`].
 const SWEEPS: u32 = 8;
 const SWEEP_MAX: Duration = Duration::from_millis(500);
 const SWEEP_MIN: Duration = Duration::from_millis(1);
-/// Octets that may wait in the system for the peer of a stream, and not be on their way yet; other peers have
-/// [`UNSENT_MAX`](super::UNSENT_MAX).
+/// Maximum octets that wait unsent in the system for the peer of a stream. The limit for other
+/// peers is [`UNSENT_MAX`](super::UNSENT_MAX).
 const STREAM_UNSENT_MAX: u32 = 1 << 18;
 
-/// Octets that a TLS handshake takes, those aside that the client has sent: the connection's state, keys, the server's flight.
+/// Octets of memory for a TLS handshake, without the octets that the client has sent: the state of
+/// the connection, keys, the messages of the server.
 const HANDSHAKE: usize = 1 << 14;
 
 impl ConnectionIo for TcpStream {
     fn widen(&self) {
-        // Slower where the system refuses, no less right.
+        // If the system rejects the option, the stream is only slower.
         let _ = SockRef::from(self).set_tcp_notsent_lowat(STREAM_UNSENT_MAX);
     }
 
@@ -55,7 +58,7 @@ impl ConnectionIo for TcpStream {
     fn say_end(&mut self, _: &mut Context<'_>) {}
 }
 
-/// Boxed, so that a connection that is still to agree on keys takes no room for what comes after.
+/// Boxed, so that a connection in its handshake does not reserve memory for the later state.
 impl ConnectionIo for Box<TlsStream<CountingSocket>> {
     fn widen(&self) {
         self.get_ref().0.socket().widen();
@@ -65,11 +68,11 @@ impl ConnectionIo for Box<TlsStream<CountingSocket>> {
         self.get_ref().0.socket().acknowledged()
     }
 
-    /// The record that the client has begun, and the records that wait to be sent. The state of a session is not among them:
-    /// the number of connections bounds it.
+    /// The incomplete record of the client, and the records that wait to be sent. The state of the
+    /// session is not included, because the number of connections limits it.
     fn held(&mut self) -> usize {
         let (socket, session) = self.as_mut().get_mut();
-        // Nothing is new: the call returns the state alone.
+        // There are no new packets; the call only returns the state.
         let unsent = session.process_new_packets().map_or(0, |state| state.tls_bytes_to_write());
         unsent + socket.unread()
     }
@@ -82,18 +85,18 @@ impl ConnectionIo for Box<TlsStream<CountingSocket>> {
         let session = self.get_ref().1;
         Some(TlsSession {
             is_tls13: session.protocol_version() == Some(ProtocolVersion::TLSv1_3),
-            // There is no other protocol that the server would agree on.
+            // The server negotiates no other protocol.
             is_dot: session.alpn_protocol().is_some(),
         })
     }
 
     fn say_end(&mut self, cx: &mut Context<'_>) {
-        // It is sent or not: nobody waits for it.
+        // The alert may be lost; the server does not wait for it.
         let _ = Pin::new(self).poll_shutdown(cx);
     }
 }
 
-/// Accepts connections until the server is to stop, and waits for those that are open then.
+/// Accepts connections until the server must stop, and then waits for the open ones.
 pub(super) async fn accept_all<H>(
     listener: TcpListener,
     identity: Option<IdentitySlot>,
@@ -112,7 +115,8 @@ pub(super) async fn accept_all<H>(
         let busy = !shared.table.borrow().is_empty();
         let accepted = tokio::select! {
             biased;
-            // A closed channel means that the server's owner is gone: stop as well.
+            // A closed channel means that the owner of the server was dropped, so stop in this case
+            // too.
             _ = stopping.wait_for(|&stop| stop) => break,
             () = sleep_until(next_sweep), if busy => {
                 shared.sweep();
@@ -163,7 +167,8 @@ pub(super) async fn accept_all<H>(
     }
 }
 
-/// A place for a new connection; none where it is refused, which closes it.
+/// Returns a table entry for a new connection, or `None` if the connection is refused and must be
+/// closed.
 fn seat<H>(shared: &Rc<ServerState<H>>, peer: SocketAddr, tls: bool) -> Option<ConnectionSlot<H>> {
     let counters = &shared.counters;
     counters.accepted.fetch_add(1, Relaxed);
@@ -208,7 +213,7 @@ where
     }
 }
 
-/// The TLS handshake, unless the connection is told to end before.
+/// Performs the TLS handshake, unless a command ends the connection before.
 async fn agree<H>(
     stream: TcpStream,
     seat: &ConnectionSlot<H>,
@@ -241,7 +246,7 @@ async fn agree<H>(
     }
 }
 
-/// Whether a failure to accept concerns one connection only.
+/// Whether an accept error concerns only one connection.
 fn passes(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -249,7 +254,7 @@ fn passes(error: &io::Error) -> bool {
     )
 }
 
-/// Whether this process or the system has no file descriptor left.
+/// Whether the process or the system has no free file descriptor.
 fn is_out_of_files(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

@@ -1,8 +1,10 @@
-//! One connection: read, answer every whole message that is there, write, until either side ends it.
+//! One connection: reads, answers all complete messages, and writes, until either side ends it.
 //!
-//! All of it is one step that is repeated while something moves: what can be written is written, streams are asked for more
-//! when the peer has taken what they gave, and messages are read while there is room for their answers. Nothing waits for
-//! anything else, so that queries are answered while a stream is on its way, and a peer that does not read is not read from.
+//! The connection repeats one step as long as the step makes progress. A step writes what the
+//! transport accepts, requests more messages from streams when the peer has accepted the previous
+//! ones, and reads messages while there is room for their answers. No part waits for another. So
+//! queries are answered during a stream, and the server does not read from a peer that does not
+//! read.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -19,47 +21,51 @@ use super::server_state::{ConnectionSlot, ServerState};
 use super::table::{ConnectionCommand, End, Phase};
 use crate::handler::{Answer, Handler, ResponseStream, TlsSession, trim};
 
-/// Octets that one read takes at most.
+/// Maximum octets of one read.
 const READ_SIZE: usize = 1 << 14;
 
-/// Octets of the length before a message (RFC 1035 section 4.2.2).
+/// Octets of the length prefix of a message (RFC 1035 section 4.2.2).
 const PREFIX: usize = 2;
-/// No further message is answered while this many octets wait to be taken by the peer: a peer that does not read does not
-/// make the server collect answers for it.
+/// Maximum octets of answers that wait for the peer. Above it, no further message is answered, so
+/// that a peer that does not read cannot make the server collect answers for it.
 const WAITING_MAX: usize = 1 << 15;
-/// Streams are asked for more while fewer octets wait than these: far fewer, so that there is room for answers beside them.
+/// Streams deliver more messages only while fewer octets than this wait. It is much less than
+/// [`WAITING_MAX`], which leaves room for other answers.
 const STREAM_MARK: usize = 1 << 13;
-/// Octets that a buffer of answers may have beyond what waits in it.
+/// Maximum unused octets of an answer buffer.
 const SPARE_MAX: usize = 1 << 13;
-/// Octets that a peer has to acknowledge within the write timeout, or the idle timeout of a stream.
+/// Octets that a peer must acknowledge within the write timeout, or within the idle timeout of a
+/// stream.
 const WRITE_SHARE: u64 = 1 << 14;
-/// Streams of one connection at once; while there are so many, no further message is read.
+/// Maximum number of concurrent streams of one connection. When it is reached, no further message
+/// is read.
 const STREAMS_MAX: usize = 8;
-/// Steps of one connection before others have their turn.
+/// Number of steps of one connection before other connections continue.
 const STEPS: usize = 4;
 
-/// What carries a connection: a socket, or TLS over one.
+/// The transport of a connection: a socket, or TLS over a socket.
 pub(super) trait ConnectionIo: AsyncRead + AsyncWrite + Unpin {
-    /// Octets may wait in the system for a peer far away that takes many.
+    /// Permits more unsent octets in the system, for a stream to a distant peer.
     fn widen(&self);
 
-    /// Octets that the peer has acknowledged so far; none where the system does not count them.
+    /// Octets that the peer has acknowledged so far; `None` if the system does not count them.
     fn acknowledged(&self) -> Option<u64>;
 
-    /// Octets that it holds in buffers of its own.
+    /// Octets in the buffers of the transport itself.
     fn held(&mut self) -> usize {
         0
     }
 
-    /// All that was read has been handed on: none of it is held any more.
+    /// Records that all octets read so far were passed on, so that they do not count as held any
+    /// more.
     fn forget_read(&mut self) {}
 
-    /// What TLS agreed on, where there is TLS.
+    /// The properties of the TLS session, if there is one.
     fn session(&self) -> Option<TlsSession> {
         None
     }
 
-    /// Tells the peer that the end is meant, where the carrier can; does not wait.
+    /// Signals an intended end to the peer, if the transport supports it. Does not wait.
     fn say_end(&mut self, cx: &mut Context<'_>);
 }
 
@@ -67,27 +73,29 @@ pub(super) struct Connection<C, H> {
     carrier: C,
     peer: SocketAddr,
     seat: ConnectionSlot<H>,
-    /// Received and not yet answered.
+    /// Octets that are received and not answered yet.
     input: Vec<u8>,
-    /// Answers with their lengths; those before `sent` are sent.
+    /// Answers with their length prefixes; those before `sent` are sent.
     output: Vec<u8>,
     sent: usize,
-    /// Whether the carrier may hold back octets that it has taken.
+    /// Whether the transport may hold accepted octets that are not written yet.
     unflushed: bool,
-    /// How many messages `output` holds.
+    /// Number of messages in `output`.
     unsent: u64,
-    /// Octets that the carrier has taken so far, and up to which of them they are of streams.
+    /// Octets that the transport has accepted so far, and the position in them at which the last
+    /// message of a stream ends.
     taken: u64,
     streamed: u64,
-    /// What [`progress`](Self::progress) was when the place's time was set.
+    /// Value of [`progress`](Self::progress) when the time of the entry was set.
     mark: u64,
-    /// Streams, each with the time when it began.
+    /// Streams with their start times.
     streams: VecDeque<(Instant, Box<dyn ResponseStream>)>,
-    /// The peer sends nothing more.
+    /// The peer has closed its sending side.
     ended: bool,
-    /// How it ends when what waits is sent; nothing more is read.
+    /// The result of the connection after the remaining output is sent. If it is set, nothing more
+    /// is read.
     last: Option<End>,
-    /// Whether it has brought a whole message, ever and in this turn.
+    /// Whether a complete message has arrived, ever and in this turn.
     spoken: bool,
     spoke: bool,
 }
@@ -118,7 +126,7 @@ where
         }
     }
 
-    /// Steps until nothing moves, or others are to have their turn.
+    /// Repeats steps until there is no progress, or until other connections must continue.
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         match self.seat.place.order(cx.waker()) {
             Some(ConnectionCommand::End(end)) => return Poll::Ready(end),
@@ -143,7 +151,8 @@ where
         Poll::Pending
     }
 
-    /// Writes, has streams continue, reads and answers; returns whether another step may move something.
+    /// Writes, continues streams, reads and answers. Returns whether another step may make
+    /// progress.
     fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.write(cx)?;
         let read = self.read(cx)?;
@@ -152,7 +161,7 @@ where
             if let Some(last) = self.last {
                 return Err(last);
             }
-            // What is left of the input then is a part of a message.
+            // The rest of the input is then an incomplete message.
             if self.ended && first_message(&self.input).is_none() {
                 return Err(if self.input.is_empty() { End::Orderly } else { End::Broken });
             }
@@ -160,7 +169,7 @@ where
         Ok(drawn || read)
     }
 
-    /// Octets that the carrier has not taken yet.
+    /// Octets that the transport has not accepted yet.
     const fn waiting(&self) -> usize {
         self.output.len() - self.sent
     }
@@ -169,7 +178,8 @@ where
         self.waiting() < WAITING_MAX && self.streams.len() < STREAMS_MAX && self.last.is_none()
     }
 
-    /// Writes what the carrier takes, lengths and messages together (RFC 7766 section 8).
+    /// Writes as many octets as the transport accepts. Length prefixes and messages are written
+    /// together (RFC 7766 section 8).
     fn write(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         while self.waiting() > 0 {
             match Pin::new(&mut self.carrier).poll_write(cx, &self.output[self.sent..]) {
@@ -196,7 +206,8 @@ where
         Ok(())
     }
 
-    /// Has each stream in turn give a message while few octets wait; returns whether there is something to write.
+    /// Requests a message from each stream in turn while few octets wait. Returns whether there is
+    /// anything to write.
     fn draw(&mut self) -> Result<bool, End> {
         if self.streams.is_empty() || self.waiting() >= STREAM_MARK {
             return Ok(false);
@@ -220,7 +231,8 @@ where
         Ok(true)
     }
 
-    /// Answers messages that were left for want of room, or reads and answers; returns whether there was anything.
+    /// Answers remaining messages for which there was no room before, or reads and answers. Returns
+    /// whether there was any input.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         if !self.has_room() {
             return Ok(false);
@@ -232,7 +244,8 @@ where
         if self.ended {
             return Ok(false);
         }
-        // A buffer of all connections: one that waits has none. A handler that panics has lost it.
+        // All connections share this buffer, so a waiting connection needs none. It is lost if a
+        // handler panics.
         let mut buffer = std::mem::take(&mut *self.seat.shared.scratch.borrow_mut());
         buffer.resize(READ_SIZE, 0);
         let answered = self.read_into(&mut buffer, cx);
@@ -244,7 +257,7 @@ where
         let mut room = ReadBuf::new(buffer);
         match Pin::new(&mut self.carrier).poll_read(cx, &mut room) {
             Poll::Pending => return Ok(false),
-            // Many peers close TLS without saying so; between messages nothing is lost by it.
+            // Many peers close TLS without a close_notify alert. Between messages, no data is lost.
             Poll::Ready(Err(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => self.ended = true,
             Poll::Ready(Err(_)) => return Err(End::Broken),
             Poll::Ready(Ok(())) => {}
@@ -274,7 +287,8 @@ where
         Ok(())
     }
 
-    /// Answers the whole messages of `input`, in batches, while there is room; returns how many octets they were.
+    /// Answers the complete messages of `input` in batches while there is room. Returns the number
+    /// of octets consumed.
     fn answer(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<usize, End> {
         let shared = Rc::clone(&self.seat.shared);
         let (handler, response) = &mut *shared.handler.borrow_mut();
@@ -290,7 +304,7 @@ where
             if put_off.is_empty() {
                 continue;
             }
-            // What is ready does not wait for what is to be made (RFC 7766 section 6.2.1.1).
+            // Answers that are ready do not wait for deferred ones (RFC 7766 section 6.2.1.1).
             self.write(cx)?;
             handler.make();
             for place in put_off.drain(..) {
@@ -302,14 +316,15 @@ where
             handler.end();
         }
         trim(response);
-        // The peer has lost count of its octets, or wants more than is for it.
+        // The framing of the peer is wrong, or its message is longer than permitted.
         if announced(&input[consumed..]).is_some_and(|length| length > shared.options.message_max) {
             self.last = self.last.or(Some(End::Broken));
         }
         Ok(consumed)
     }
 
-    /// Answers messages from `consumed` on, notes the places of those whose answers were put off, and returns where it ended.
+    /// Answers messages from offset `consumed` on, and records the ranges of messages with deferred
+    /// answers. Returns the new offset.
     fn answer_batch(
         &mut self,
         input: &[u8],
@@ -323,7 +338,7 @@ where
             && put_off.len() < shared.options.in_flight_max
             && let Some(message) = first_message(&input[consumed..])
         {
-            // A message has a header at least; the peer has lost count of its octets.
+            // A message has at least a header, so the framing of the peer is wrong.
             if message.is_empty() || message.len() > shared.options.message_max {
                 self.last = Some(End::Broken);
                 break;
@@ -347,7 +362,8 @@ where
         Ok(consumed)
     }
 
-    /// Before it waits: gives back what buffers do not need, and notes what it waits for and since when.
+    /// Called before the connection waits: frees unused buffers, and records the phase of the
+    /// connection and its start time.
     fn settle(&mut self) {
         let spare = if self.waiting() == 0 { 0 } else { SPARE_MAX };
         if self.streams.is_empty() && self.output.capacity() > self.waiting() + spare {
@@ -363,8 +379,9 @@ where
         };
         let place = &self.seat.place;
         let progress = if matches!(phase, Phase::Writing | Phase::Streaming) { self.progress() } else { 0 };
-        // Only whole messages give a peer more time, and only a share of its answers: octet by octet it cannot hold on.
-        // Where less than a share is left, the phase ends when the carrier has taken it.
+        // Only complete messages, or a fixed amount of acknowledged answers, extend the time limit,
+        // so that a peer cannot prolong the connection octet by octet. If less than this amount is
+        // left, the phase ends when the transport has accepted it.
         let moves = match phase {
             Phase::Writing | Phase::Streaming => progress >= self.mark + WRITE_SHARE,
             _ => self.spoke,
@@ -384,20 +401,21 @@ where
         self.seat.hold(held);
     }
 
-    /// Whether messages of a stream are still to be made, or to be taken by the carrier.
+    /// Whether messages of a stream are missing, or not accepted by the transport yet.
     fn is_streaming(&self) -> bool {
         !self.streams.is_empty() || self.taken < self.streamed
     }
 
-    /// Octets that the peer has acknowledged. The system takes octets from us in pieces of up to half of its limit for unsent ones,
-    /// and a slow peer needs longer for one piece than it may be idle. Where the system does not count acknowledged octets, these
-    /// pieces are the only measure.
+    /// Octets that the peer has acknowledged. The system accepts octets in portions of up to half
+    /// of its limit for unsent octets, and a slow peer may need longer for one portion than its
+    /// idle timeout. If the system does not count acknowledged octets, these portions are the only
+    /// measure.
     fn progress(&self) -> u64 {
         self.carrier.acknowledged().unwrap_or(self.taken)
     }
 }
 
-/// Serves the connection to its end.
+/// Serves the connection until its end.
 impl<C, H> Future for Connection<C, H>
 where
     C: ConnectionIo,
@@ -416,7 +434,7 @@ where
     }
 }
 
-/// Adds an answer with its length to `output`.
+/// Appends an answer with its length prefix to `output`.
 fn add(response: &[u8], output: &mut Vec<u8>, unsent: &mut u64) -> Result<(), End> {
     let length = u16::try_from(response.len()).map_err(|_| End::Broken)?;
     output.reserve(PREFIX + response.len());
@@ -426,13 +444,13 @@ fn add(response: &[u8], output: &mut Vec<u8>, unsent: &mut u64) -> Result<(), En
     Ok(())
 }
 
-/// The length that the first message of `input` announces.
+/// Returns the length in the prefix of the first message of `input`.
 fn announced(input: &[u8]) -> Option<usize> {
     let (prefix, _) = input.split_first_chunk::<PREFIX>()?;
     Some(usize::from(u16::from_be_bytes(*prefix)))
 }
 
-/// The first message of `input` without its length; nothing when it is not whole.
+/// Returns the first message of `input` without its length prefix; `None` if it is incomplete.
 fn first_message(input: &[u8]) -> Option<&[u8]> {
     input.get(PREFIX..PREFIX + announced(input)?)
 }

@@ -1,9 +1,9 @@
-//! What a server of connections has done.
+//! Counters of a TCP or TLS server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts what happens; written by the server's thread alone.
+/// The live counters. Only the thread of the server writes them.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) accepted: AtomicU64,
@@ -21,35 +21,36 @@ pub(super) struct Counters {
     pub(super) streams: AtomicU64,
 }
 
-/// What a server has done since it started.
+/// Counters of a server since its start.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct TcpCounters {
-    /// Connections accepted.
+    /// Number of connections accepted.
     pub accepted: u64,
-    /// Connections closed at once because all others were busy with answers.
+    /// Number of connections closed immediately because all others were busy with answers.
     pub refused: u64,
-    /// Connections closed at once because their client had as many as one may have.
+    /// Number of connections closed immediately because their client had reached its limit.
     pub refused_client: u64,
-    /// Connections closed to make room for others, or because too many octets waited.
+    /// Number of connections closed to make room for others, or because the buffers exceeded their
+    /// limit.
     pub evicted: u64,
-    /// Connections closed because their peer was idle, or wrote or read too slowly.
+    /// Number of connections closed because their peer was idle, or wrote or read too slowly.
     pub timed_out: u64,
-    /// Connections closed by an error: reset, ended within a message, a length of 0, a message or answer too long, a
-    /// stream that could not be continued.
+    /// Number of connections closed by an error: a reset, an end within a message, a length of 0, a
+    /// message or answer that was too long, a stream that could not continue.
     pub broken: u64,
-    /// TLS handshakes completed.
+    /// Number of completed TLS handshakes.
     pub handshakes: u64,
-    /// Those of them that resumed an earlier session.
+    /// Number of these handshakes that resumed an earlier session.
     pub resumed: u64,
-    /// TLS handshakes that failed; those that took too long count as timed out.
+    /// Number of failed TLS handshakes. Handshakes that took too long count as timed out.
     pub handshakes_failed: u64,
-    /// Connections that are open.
+    /// Number of open connections.
     pub open: u64,
-    /// Whole messages received.
+    /// Number of complete messages received.
     pub messages_in: u64,
-    /// Messages sent.
+    /// Number of messages sent.
     pub messages_out: u64,
-    /// Streams begun.
+    /// Number of streams started.
     pub streams: u64,
 }
 
@@ -73,14 +74,14 @@ impl std::iter::Sum for TcpCounters {
     }
 }
 
-/// Reads a server's counters, from any thread, also after the server has stopped.
+/// Read access to the counters of a server, from any thread, even after the server has stopped.
 #[derive(Debug, Clone)]
 pub struct TcpStatistics {
     pub(super) counters: Arc<Counters>,
 }
 
 impl TcpStatistics {
-    /// The counters as they are now.
+    /// Returns the current counters.
     #[must_use]
     pub fn total(&self) -> TcpCounters {
         let counters = &*self.counters;

@@ -1,4 +1,4 @@
-//! A socket that counts the octets read from it, so that those are known that TLS holds.
+//! A socket that counts the octets read from it, which gives the size of the input buffers of TLS.
 
 use std::io;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A socket, and the octets that were read from it since [`forget_read`](Self::forget_read).
+/// A socket with the number of octets read since [`forget_read`](Self::forget_read).
 pub(super) struct CountingSocket {
     socket: TcpStream,
     unread: usize,
@@ -22,12 +22,12 @@ impl CountingSocket {
         &self.socket
     }
 
-    /// Octets that were read and are not handed on.
+    /// Octets that were read and not passed on.
     pub(super) const fn unread(&self) -> usize {
         self.unread
     }
 
-    /// All that was read has been handed on.
+    /// Records that all octets read so far were passed on.
     pub(super) const fn forget_read(&mut self) {
         self.unread = 0;
     }

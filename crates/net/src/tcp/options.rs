@@ -1,4 +1,4 @@
-//! How many connections there may be, how long they may take, and how much they may hold.
+//! Limits for the number of connections, their times and their memory.
 
 use crate::heartbeat::Heartbeats;
 use std::fmt;
@@ -6,41 +6,46 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How [`serve`](super::serve) bounds its connections.
+/// Limits of the connections of [`serve`](super::serve).
 #[derive(Debug, Clone)]
 pub struct TcpOptions {
-    /// How many connections are open at most. Default 4,096.
+    /// Maximum number of open connections. Default 4,096.
     pub connections_max: usize,
-    /// How many connections of one client are open at most: of an IPv4 address, or of an IPv6 network of 64 bits.
-    /// Default 128.
+    /// Maximum number of open connections of one client: of an IPv4 address, or of an IPv6 prefix
+    /// of 64 bits. Default 128.
     pub connections_per_client: usize,
-    /// Clients that the limit for each client does not bind. Default: the loopback addresses.
+    /// Clients that are exempt from the limit for each client. Default: the loopback addresses.
     pub exempt: ExemptClients,
-    /// How long a connection may wait for its next message; as more than half of the connections are taken it falls, to a
-    /// tenth when all are (RFC 7766 section 6.2.3). Default 10 s.
+    /// Maximum wait of a connection for its next message. When more than half of the connections
+    /// are in use, it decreases, down to a tenth when all are in use (RFC 7766 section 6.2.3).
+    /// Default 10 s.
     pub idle_timeout: Duration,
-    /// How long a connection may take to bring its first whole message. Default 5 s.
+    /// Maximum time until the first complete message of a connection. Default 5 s.
     pub first_message_timeout: Duration,
-    /// How long a message may take from its first octet to its last. Default 5 s.
+    /// Maximum time from the first to the last octet of a message. Default 5 s.
     pub message_timeout: Duration,
-    /// How long a peer may take to acknowledge 16 KiB of answers, or to accept all where there are fewer. Default 5 s.
+    /// Maximum time in which a peer acknowledges 16 KiB of answers, or accepts all answers if they
+    /// are shorter. Default 5 s.
     pub write_timeout: Duration,
-    /// How long the peer of a stream may take to acknowledge 16 KiB, or all that is left where that is less. Default 30 s.
+    /// Maximum time in which the peer of a stream acknowledges 16 KiB, or the rest if it is
+    /// shorter. Default 30 s.
     pub stream_idle_timeout: Duration,
-    /// How long a stream may take in all. Default 2 h.
+    /// Maximum total time of a stream. Default 2 h.
     pub stream_time_max: Duration,
-    /// How long peers may take the answers that are there when the server stops. Default 10 s.
+    /// Maximum time for sending the remaining answers when the server stops. Default 10 s.
     pub finish_timeout: Duration,
-    /// How long a TLS handshake may take. Default 5 s.
+    /// Maximum time of a TLS handshake. Default 5 s.
     pub handshake_timeout: Duration,
-    /// Octets of a message that is read; a longer one closes the connection. Default 16 KiB.
+    /// Maximum octets of a received message. A longer message closes the connection. Default 16
+    /// KiB.
     pub message_max: usize,
-    /// Answers of one connection that are put off at once. Default 64.
+    /// Maximum number of concurrent deferred answers of one connection. Default 64.
     pub in_flight_max: usize,
-    /// Octets that the buffers of all connections take, of begun messages, of answers that peers are slow to take and of TLS
-    /// handshakes: past it, those connections are closed that have moved nothing for longest. Default 64 MiB.
+    /// Maximum octets in the buffers of all connections: incomplete messages, answers that peers
+    /// have not accepted yet, and TLS handshakes. Above it, the connections that made no progress
+    /// for the longest time are closed. Default 64 MiB.
     pub memory_max: usize,
-    /// Where the server's loop reports. By default nowhere.
+    /// Receives the heartbeat of the server's loop. The default discards it.
     pub heartbeats: Heartbeats,
 }
 
@@ -67,7 +72,7 @@ impl Default for TcpOptions {
 }
 
 impl TcpOptions {
-    /// The idle time where `open` connections are open.
+    /// Returns the idle timeout for `open` open connections.
     pub(super) fn idle_timeout_at(&self, open: usize) -> Duration {
         let most = u32::try_from(self.connections_max.max(1)).unwrap_or(u32::MAX >> 4).min(u32::MAX >> 4);
         let open = u32::try_from(open).unwrap_or(most).min(most);
@@ -75,7 +80,7 @@ impl TcpOptions {
         self.idle_timeout.saturating_mul(10 * most - 9 * above_half) / (10 * most)
     }
 
-    /// The shortest time that anything may take.
+    /// Returns the shortest time limit.
     pub(super) fn shortest(&self) -> Duration {
         let times = [
             self.idle_timeout,
@@ -90,17 +95,17 @@ impl TcpOptions {
     }
 }
 
-/// Clients that a limit does not bind.
+/// Clients that are exempt from a limit.
 #[derive(Clone)]
 pub struct ExemptClients(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
 
 impl ExemptClients {
-    /// Those for which `is_exempt` says so.
+    /// Clients for which `is_exempt` returns `true`.
     pub fn new(is_exempt: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_exempt))
     }
 
-    /// 127.0.0.0/8 and ::1: no packet from a network has them as its source.
+    /// 127.0.0.0/8 and ::1, which no packet from a network has as its source.
     #[must_use]
     pub fn loopback() -> Self {
         Self::new(|address| address.is_loopback())

@@ -1,4 +1,4 @@
-//! What the connections of one server share.
+//! State that the connections of one server share.
 
 use super::counters::Counters;
 use super::options::TcpOptions;
@@ -10,19 +10,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The idle timeout is said in steps of this (RFC 7828 section 3.1).
+/// The unit of the idle timeout in milliseconds (RFC 7828 section 3.1).
 const IDLE_STEP_MS: u128 = 100;
 
-/// What the tasks of one server share, all on one thread.
+/// State that the tasks of one server share. All tasks run in one thread.
 pub(super) struct ServerState<H> {
     pub(super) options: TcpOptions,
     pub(super) counters: Arc<Counters>,
     pub(super) table: RefCell<ConnectionTable>,
-    /// The handler and the buffer that it answers into. Never borrowed while a task waits.
+    /// The handler and its response buffer. Never borrowed across an await point.
     pub(super) handler: RefCell<(H, Vec<u8>)>,
-    /// What is read goes here first.
+    /// The read buffer of all connections.
     pub(super) scratch: RefCell<Vec<u8>>,
-    /// The idle timeout that the handler was told, in steps.
+    /// The idle timeout that the handler knows, in units of 100 ms.
     pub(super) idle_steps: Cell<u128>,
 }
 
@@ -40,7 +40,7 @@ impl<H> ServerState<H> {
 
     pub(super) fn count(&self, end: End) {
         match end {
-            // Those that make room are counted by who makes them.
+            // The code that closes a connection for another one counts it.
             End::Orderly | End::Evicted => {}
             End::TimedOut => _ = self.counters.timed_out.fetch_add(1, Relaxed),
             End::Broken => _ = self.counters.broken.fetch_add(1, Relaxed),
@@ -52,7 +52,7 @@ impl<H> ServerState<H>
 where
     H: Handler,
 {
-    /// Ends the connections that have taken too long.
+    /// Ends the connections that have exceeded a time limit.
     pub(super) fn sweep(&self) {
         let mut table = self.table.borrow_mut();
         let idle = self.options.idle_timeout_at(table.len());
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// A connection's place in the table, which is given back when it ends, however it does.
+/// The entry of a connection in the table. It is released when the connection ends in any way.
 pub(super) struct ConnectionSlot<H> {
     pub(super) id: u64,
     pub(super) place: Rc<ConnectionEntry>,
@@ -76,7 +76,7 @@ pub(super) struct ConnectionSlot<H> {
 }
 
 impl<H> ConnectionSlot<H> {
-    /// Notes the octets of the connection's buffers.
+    /// Updates the octets of the connection's buffers.
     pub(super) fn hold(&self, octets: usize) {
         if self.place.held.get() != octets {
             let evicted = self.shared.table.borrow_mut().hold(self.id, octets, &self.shared.options);

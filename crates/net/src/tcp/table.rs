@@ -1,7 +1,9 @@
-//! The open connections of a server: who has a place, who has to go.
+//! The table of a server's open connections: decides which connections are accepted and which are
+//! closed.
 //!
-//! Times are kept by looking over all connections now and then, rather than by a timer for each: it costs less, and a
-//! shorter idle time holds at once for those that wait already.
+//! Time limits are checked by periodic sweeps over all connections instead of a timer for each
+//! connection. This costs less, and a shorter idle timeout applies immediately to connections that
+//! already wait.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -14,23 +16,24 @@ use tokio::time::Instant;
 
 use super::options::TcpOptions;
 
-/// Of the connections that may be closed to make room, this part is picked in one look over all.
+/// One in this many of the connections that may be closed is selected in one pass over all
+/// connections.
 const PICKED: usize = 16;
 
-/// What a connection is doing; each has a time that it may take.
+/// The activity of a connection. Each phase has a time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It agrees on keys.
+    /// The TLS handshake is in progress.
     Handshake,
-    /// It has not brought a whole message yet.
+    /// No complete message has arrived yet.
     First,
-    /// It waits for the next message.
+    /// The connection waits for the next message.
     Idle,
-    /// It has brought a part of a message.
+    /// A part of a message has arrived.
     Message,
-    /// Its peer is to take answers.
+    /// The peer must accept answers.
     Writing,
-    /// Its peer is to take the messages of a stream.
+    /// The peer must accept the messages of a stream.
     Streaming,
 }
 
@@ -39,28 +42,28 @@ pub(super) enum Phase {
 pub(super) enum End {
     /// The peer closed it between messages, or the server stops.
     Orderly,
-    /// It had to make room.
+    /// It was closed to make room for another connection.
     Evicted,
     TimedOut,
     Broken,
 }
 
-/// What a connection is told to do.
+/// A command for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionCommand {
     End(End),
-    /// Send the answers that are there, and end.
+    /// Send the current answers, and then end.
     Finish,
 }
 
-/// What the table knows of one connection.
+/// The table entry of one connection.
 pub(super) struct ConnectionEntry {
     pub(super) phase: Cell<Phase>,
-    /// Since when it has been in its phase, or has last moved something in it.
+    /// Start of the current phase, or time of the last progress in it.
     pub(super) since: Cell<Instant>,
-    /// Start time of the oldest of its streams.
+    /// Start time of the oldest stream.
     pub(super) stream_since: Cell<Option<Instant>>,
-    /// Octets of its buffers.
+    /// Octets in the buffers of the connection.
     pub(super) held: Cell<usize>,
     order: Cell<Option<ConnectionCommand>>,
     waker: Cell<Option<Waker>>,
@@ -68,7 +71,8 @@ pub(super) struct ConnectionEntry {
 }
 
 impl ConnectionEntry {
-    /// What it was told to do, where it was; else `waker` is woken when it is told.
+    /// Returns the command for the connection, if there is one. Otherwise registers `waker`, which
+    /// is woken by the next command.
     pub(super) fn order(&self, waker: &Waker) -> Option<ConnectionCommand> {
         let order = self.order.get();
         if order.is_none() {
@@ -78,7 +82,7 @@ impl ConnectionEntry {
         order
     }
 
-    /// Enters a phase, or begins it anew.
+    /// Enters a phase, or restarts its time.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.set(phase);
         self.since.set(Instant::now());
@@ -106,25 +110,28 @@ impl ConnectionEntry {
         }
     }
 
-    /// Whether it has taken too long.
+    /// Whether the connection has exceeded a time limit.
     fn is_over(&self, options: &TcpOptions, idle: Duration, now: Instant) -> bool {
         let streams_for = self.stream_since.get().map_or(Duration::ZERO, |since| now - since);
         now - self.since.get() >= self.limit(options, idle) || streams_for >= options.stream_time_max
     }
 
-    /// How readily it makes room: those first that have asked nothing yet, not those whose answers are on their way.
+    /// Returns the priority for closing the connection; lower values are closed first. Connections
+    /// without a complete message come first. Connections that are sending answers at an acceptable
+    /// pace return `None`.
     fn rank(&self, options: &TcpOptions, now: Instant) -> Option<u8> {
         match self.phase.get() {
             Phase::Handshake | Phase::First => Some(0),
             Phase::Idle | Phase::Message => Some(1),
-            // The peer is slow. A peer of a stream that keeps to its pace stays.
+            // The peer is slow. A stream whose peer keeps to the required pace is not closed.
             Phase::Writing => (now - self.since.get() >= options.write_timeout / 4).then_some(1),
             Phase::Streaming => (now - self.since.get() >= options.stream_idle_timeout / 4 * 3).then_some(1),
         }
     }
 }
 
-/// Whom a connection counts for: an IPv4 address, or an IPv6 network of 64 bits, as one client may have all of it.
+/// The client that a connection is counted for: an IPv4 address, or an IPv6 prefix of 64 bits,
+/// because one client may control the whole prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Client(u64, bool);
 
@@ -137,12 +144,12 @@ impl Client {
     }
 }
 
-/// Why a new connection has no place.
+/// Why a new connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Its client has as many as one may have.
+    /// Its client has reached its limit.
     Client,
-    /// All are busy.
+    /// All connections are busy.
     Full,
 }
 
@@ -152,7 +159,8 @@ pub(super) struct ConnectionTable {
     next: u64,
     places: HashMap<u64, Rc<ConnectionEntry>>,
     clients: HashMap<Client, usize>,
-    /// Candidates to make room, as they were at the last look over all; the next to go is last.
+    /// Connections that may be closed to make room, as of the last pass. The last element is closed
+    /// next.
     picked: Vec<(Instant, u64)>,
     /// Octets of all buffers.
     held: usize,
@@ -167,8 +175,8 @@ impl ConnectionTable {
         self.places.is_empty()
     }
 
-    /// Takes a place for a new connection of `peer`, where all are taken at the cost of another; the last value is whether
-    /// another had to go.
+    /// Adds an entry for a new connection of `peer`. If the limit is reached, closes another
+    /// connection for it. The last value is whether another connection was closed.
     pub(super) fn enter(
         &mut self,
         peer: SocketAddr,
@@ -200,7 +208,7 @@ impl ConnectionTable {
         Ok((id, place, full))
     }
 
-    /// Gives a place back; one that had to make room has been given back already.
+    /// Removes an entry. The entry of a connection that was closed to make room is already removed.
     pub(super) fn leave(&mut self, id: u64) {
         let Some(place) = self.places.remove(&id) else { return };
         self.held -= place.held.take();
@@ -219,11 +227,11 @@ impl ConnectionTable {
         self.leave(id);
     }
 
-    /// Ends the connection that has waited longest; false where none is waiting.
+    /// Closes the connection that has waited longest. Returns `false` if no connection is waiting.
     pub(super) fn evict(&mut self, options: &TcpOptions) -> bool {
         loop {
             while let Some((since, id)) = self.picked.pop() {
-                // It may have asked something since it was picked.
+                // The connection may have received a message since it was selected.
                 if self.places.get(&id).is_some_and(|place| place.since.get() == since) {
                     self.end(id, End::Evicted);
                     return true;
@@ -236,7 +244,8 @@ impl ConnectionTable {
         }
     }
 
-    /// Picks those that make room next: many at once, so that a flood of connections does not cost a look over all for each.
+    /// Selects the connections to close next. It selects many together, so that a flood of
+    /// connections does not need a pass over all connections for each new one.
     fn pick(&mut self, options: &TcpOptions) {
         let now = Instant::now();
         let waiting = self.places.iter();
@@ -252,9 +261,11 @@ impl ConnectionTable {
         self.picked.extend(waiting.into_iter().rev().map(|(_, since, id)| (since, id)));
     }
 
-    /// Notes the octets that a connection's buffers take, and has those make room that have moved nothing for longest where
-    /// all hold too much; returns how many had to. Where handshakes hold more than half, handshakes make room, else other
-    /// connections do: a flood of handshakes does not displace connections that answer, nor do slow readers displace handshakes.
+    /// Records the octets in the buffers of a connection. If all buffers together exceed the limit,
+    /// closes the connections that made no progress for the longest time, and returns their number.
+    /// If handshakes hold more than half of the octets, it closes handshakes, otherwise other
+    /// connections. So a flood of handshakes does not displace connections that answer queries, and
+    /// slow readers do not displace handshakes.
     pub(super) fn hold(&mut self, id: u64, octets: usize, options: &TcpOptions) -> usize {
         let Some(place) = self.places.get(&id) else { return 0 };
         self.held = self.held - place.held.replace(octets) + octets;
@@ -272,7 +283,8 @@ impl ConnectionTable {
         holders.sort_unstable();
         let mut evicted = 0;
         for (_, id) in holders {
-            // More than is needed, so that the next to hold something does not cost another look over all.
+            // Close more than needed, so that the next allocation does not cause another pass over
+            // all connections.
             if self.held <= options.memory_max / 8 * 7 {
                 break;
             }
@@ -282,8 +294,9 @@ impl ConnectionTable {
         evicted
     }
 
-    /// Ends the connections that have taken too long. Wakes each connection that writes, so that it reads how much its peer has
-    /// acknowledged: the system does not report that by itself.
+    /// Ends the connections that have exceeded a time limit. Wakes each connection that is writing,
+    /// so that it reads the number of octets that its peer has acknowledged. The system does not
+    /// report that number by itself.
     pub(super) fn sweep(&mut self, options: &TcpOptions, idle: Duration) {
         let now = Instant::now();
         for place in self.places.values() {
@@ -295,7 +308,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Has all connections end when they have sent the answers that are there.
+    /// Ends all connections after they have sent their current answers.
     pub(super) fn finish_all(&self) {
         self.places.values().for_each(|place| place.tell(ConnectionCommand::Finish));
     }
@@ -366,7 +379,7 @@ mod tests {
         assert_eq!(table.len(), 4);
     }
 
-    /// At 1 KiB a second, 16 KiB take 16 seconds of the 30 that they may take.
+    /// At 1 KiB per second, 16 KiB take 16 of the permitted 30 seconds.
     #[test]
     fn a_slow_stream_stays_where_one_that_stands_still_goes() {
         let options = options(2);
@@ -421,7 +434,8 @@ mod tests {
             places.push(place);
             assert_eq!(table.hold(id, 100, &options), 0);
         }
-        // The eleventh octet too many: the two oldest go, which leaves 7/8 of the limit and less.
+        // One octet too many: the two oldest connections are closed, so that at most 7/8 of the
+        // limit is in use.
         let (id, ..) = table.enter(peer("192.0.2.100"), Phase::First, &options).expect("a place");
         assert_eq!(table.hold(id, 1, &options), 2);
         let gone: Vec<bool> = places.iter().map(|place| place.order(Waker::noop()).is_some()).collect();

@@ -1,8 +1,10 @@
-//! Which certificates a client takes that was given a file of them: those that an authority of the file has signed, and those
-//! that stand in the file themselves, each within its validity (RFC 5280 section 6.1.3).
+//! Verifies server certificates against a file of certificates. A client accepts a certificate that
+//! an authority in the file has signed, or that is in the file itself. Both must be within their
+//! validity periods (RFC 5280 section 6.1.3).
 //!
-//! Path validation does not ask whether the authority itself is within its validity, nor does it know of certificates that were
-//! named one by one. GnuTLS and OpenSSL refuse both where they have expired, and so does this.
+//! The path validation of the library does not check the validity period of the authority, and does
+//! not support trust in a single server certificate. GnuTLS and OpenSSL reject expired certificates
+//! in both cases, and so does this module.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -15,7 +17,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{CertificateError, Error, OtherError, RootCertStore};
 
-/// The certificates of a file, and what verifies chains that lead to them.
+/// The certificates of a file, and the verifier for chains to them.
 #[derive(Debug)]
 pub(super) struct AuthorityCertVerifier {
     trusted: Vec<CertificateDer<'static>>,
@@ -24,10 +26,10 @@ pub(super) struct AuthorityCertVerifier {
 }
 
 impl AuthorityCertVerifier {
-    /// Takes at least one certificate.
+    /// Returns a verifier for at least one certificate.
     ///
     /// # Errors
-    /// What the library finds wrong with them.
+    /// The fault that the library finds in the certificates.
     pub(super) fn new(
         trusted: Vec<CertificateDer<'static>>,
         provider: &Arc<CryptoProvider>,
@@ -48,7 +50,8 @@ impl AuthorityCertVerifier {
             chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
         };
         match verify(&self.chain) {
-            // A certificate that signed itself is no authority's: it is believed where the user has named it.
+            // No authority has signed a self-signed certificate. It is accepted if the user's file
+            // contains it.
             Err(error) if self.trusted.contains(end_entity) => {
                 if is_of_time(&error) {
                     return Err(error);
@@ -58,7 +61,8 @@ impl AuthorityCertVerifier {
             }
             Err(error) => Err(error),
             Ok(verified) => {
-                // Which of them it leads to is not told: it has to lead to one that is valid.
+                // The library does not report the authority at the end of the chain, so check that
+                // the chain also leads to an authority within its validity period.
                 let time_of =
                     |certificate: &CertificateDer<'static>| self.out_of_time(certificate, server_name, now);
                 let Some(fault) = self.trusted.iter().find_map(time_of) else { return Ok(verified) };
@@ -75,14 +79,14 @@ impl AuthorityCertVerifier {
         }
     }
 
-    /// What the library says of a certificate that is outside its validity.
+    /// Returns the error of the library if the certificate is outside its validity period.
     fn out_of_time(
         &self,
         certificate: &CertificateDer<'_>,
         server_name: &ServerName<'_>,
         now: UnixTime,
     ) -> Option<CertificateError> {
-        // Its validity is the first thing that is looked at of a certificate, whatever else it may be good for.
+        // The library checks the validity period first, before the purpose of the certificate.
         let verdict = self.chain.verify_server_cert(certificate, &[], server_name, &[], now);
         match verdict {
             Err(Error::InvalidCertificate(fault)) if validity(&fault).is_some() => Some(fault),
@@ -108,7 +112,7 @@ fn is_of_time(error: &Error) -> bool {
     matches!(error, Error::InvalidCertificate(fault) if validity(fault).is_some())
 }
 
-/// The authority is outside its validity, where what it signed is not.
+/// The authority is outside its validity period; the certificate that it signed is not.
 #[derive(Debug)]
 struct OutdatedAuthority(String);
 
@@ -131,7 +135,7 @@ impl fmt::Display for OutdatedAuthority {
 
 impl StdError for OutdatedAuthority {}
 
-/// What is wrong with the time of a certificate, as the end of a sentence.
+/// Describes a fault in the validity period, as the end of a sentence.
 fn validity(fault: &CertificateError) -> Option<String> {
     let apart = |from: UnixTime, to: UnixTime| in_words(to.as_secs().saturating_sub(from.as_secs()));
     Some(match fault {
@@ -147,7 +151,7 @@ fn validity(fault: &CertificateError) -> Option<String> {
     })
 }
 
-/// A time in the largest unit that makes more than one of it.
+/// Formats a duration in the largest unit of which it has at least two.
 fn in_words(seconds: u64) -> String {
     let (count, unit) = match seconds {
         0..120 => (seconds, "second"),
@@ -158,7 +162,7 @@ fn in_words(seconds: u64) -> String {
     if count == 1 { format!("{count} {unit}") } else { format!("{count} {unit}s") }
 }
 
-/// What the TLS library says, with the remedy where there is one.
+/// Returns the error of the TLS library, with advice if there is any.
 pub(crate) fn describe(error: &Error) -> String {
     let Error::InvalidCertificate(fault) = error else {
         return match error {
