@@ -1,5 +1,6 @@
-//! Measures what connections that wait cost: `idle_connections tcp|tls [CONNECTIONS]` prints the resident memory of the
-//! server for each connection, in every state that a peer can leave it in. The clients are another process.
+//! Measures the memory cost of waiting connections. `idle_connections tcp|tls [CONNECTIONS]` prints
+//! the resident memory of the server for each connection, in every state in which a peer can leave
+//! it. The clients run in another process.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -14,7 +15,7 @@ use nonesuch_net::{bind_tcp, release_free_memory};
 /// The states in which clients leave their connections.
 const TCP_STATES: [&str; 4] = ["silent", "asked", "half a message", "not reading"];
 const TLS_STATES: [&str; 4] = ["silent", "asked", "no handshake", "half a handshake"];
-/// A message that is answered with a long one.
+/// Length of a message that gets a long answer.
 const WANTS_MUCH: usize = 41;
 const LONG: Duration = Duration::from_secs(600);
 
@@ -32,7 +33,7 @@ fn main() {
             println!(
                 "{count} connections over {transport}: octets of the server's memory for each, and of the system's sockets"
             );
-            // Unmeasured: what is there from the first connection on.
+            // Not counted: memory that the first connections allocate once.
             measure(transport, "asked", 100);
             let states = if *transport == "tls" { TLS_STATES } else { TCP_STATES };
             states.iter().for_each(|state| {
@@ -44,7 +45,7 @@ fn main() {
     }
 }
 
-/// Octets that so many connections in this state take, here and in the system.
+/// Returns the octets that `count` connections in this state use, in the process and in the system.
 fn measure(transport: &str, state: &str, count: usize) -> (f64, f64) {
     let (server, address) = start(transport == "tls", count);
     let before = (resident(), socket_memory());
@@ -52,7 +53,7 @@ fn measure(transport: &str, state: &str, count: usize) -> (f64, f64) {
     let mut line = String::new();
     BufReader::new(clients.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
     assert_eq!(line.trim(), "ready");
-    // What clients leave behind, the server may still be about to take.
+    // The server may still be processing the last data of the clients.
     let mut before_pause = TcpCounters::default();
     while std::mem::replace(&mut before_pause, server.statistics().total()) != server.statistics().total() {
         std::thread::sleep(Duration::from_millis(500));
@@ -113,7 +114,7 @@ fn start_clients(transport: &str, server: SocketAddr, state: &str, count: usize)
         .expect("started")
 }
 
-/// Opens connections, brings them into a state, and holds them until standard input ends.
+/// Opens connections, brings them into the state, and holds them until standard input ends.
 async fn hold(tls: bool, server: SocketAddr, state: &str, count: usize) {
     let blind = ClientTls::opportunistic(None).expect("a client");
     let options =
@@ -160,13 +161,14 @@ fn half_a_handshake() -> Vec<u8> {
     message.chunks(16_000).flat_map(record).collect()
 }
 
-/// Octets of this process in memory.
+/// Resident memory of this process in octets.
 fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/statm").expect("read");
     text.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok()).expect("pages") * 4096.0
 }
 
-/// Octets of all TCP sockets' buffers (not of the sockets themselves, some 2 to 3 KiB each).
+/// Octets in the buffers of all TCP sockets. The sockets themselves, about 2 to 3 KiB each, are not
+/// included.
 fn socket_memory() -> f64 {
     let text = std::fs::read_to_string("/proc/net/sockstat").expect("read");
     let line = text.lines().find(|line| line.starts_with("TCP:")).expect("a line");

@@ -1,11 +1,12 @@
-//! What the allocator keeps of freed memory; in a process of its own, since that is set for the whole of it.
+//! Tests how much freed memory the allocator keeps. The test has its own process, because the
+//! setting applies to the whole process.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use nonesuch_net::keep_little_free_memory;
 use std::hint::black_box;
 use std::sync::mpsc::sync_channel;
 
-/// KiB of memory of this process that no file stands behind.
+/// Anonymous resident memory of this process in KiB.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("a status");
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a line");
@@ -21,7 +22,7 @@ fn work() {
 #[test]
 fn threads_keep_little_of_what_they_have_freed() {
     keep_little_free_memory();
-    // By default, the allocator takes this for a sign that as much will be wanted again.
+    // By default, the allocator raises its thresholds after this.
     drop(black_box(vec![1_u8; 16 << 20]));
     let before = resident();
     let (done, worked) = sync_channel(0);
@@ -31,7 +32,7 @@ fn threads_keep_little_of_what_they_have_freed() {
             std::thread::spawn(move || {
                 work();
                 done.send(()).expect("somebody waits");
-                // It stays, and its arena with it.
+                // The thread stays, and its arena with it.
                 std::thread::park();
             })
         })

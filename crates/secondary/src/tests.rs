@@ -1,4 +1,5 @@
-//! Every transition of a zone's machine, in virtual time; the driver against primaries of our own making.
+//! Tests of every transition of a zone's machine, in virtual time, and of the driver with the
+//! primaries of this module.
 
 mod driven;
 mod expiry;
@@ -15,7 +16,7 @@ use nonesuch_server::acl::Remote;
 use proptest::prelude::*;
 
 impl SecondaryZone {
-    /// A zone with default bounds.
+    /// Returns a zone with default limits.
     fn new(apex: Name, primaries: Vec<Remote>) -> Self {
         let (timing, bounds) = Default::default();
         Self { apex, primaries, judged_by: None, timing, bounds, request_ixfr: true }
@@ -46,7 +47,7 @@ fn actions(machine: &mut Machine) -> Vec<Action> {
     std::iter::from_fn(|| machine.poll_action()).collect()
 }
 
-/// Tells an event, and gives what is to be done then.
+/// Passes an event to the machine, and returns its actions.
 fn tell(machine: &mut Machine, event: Event, now: u64) -> Vec<Action> {
     machine.handle_event(event, now);
     actions(machine)
@@ -77,7 +78,7 @@ const fn ended(ended: InboundOutcome) -> Event {
     Event::Transferred { ended, expire: None }
 }
 
-/// The version was rejected for good.
+/// The version was rejected until its serial changes.
 const fn refused(serial: u32) -> Event {
     ended(InboundOutcome::Rejected { serial, verdict: RejectionPeriod::Final })
 }
@@ -91,14 +92,14 @@ fn refreshed(machine: &Machine) -> Option<u64> {
     machine.refreshed().map(|refreshed| refreshed.at)
 }
 
-/// Between nine tenths of `wait` and all of it after `now`.
+/// Checks that the next round is between 90 and 100 percent of `wait` after `now`.
 #[track_caller]
 fn assert_next(machine: &Machine, now: u64, wait: u64) {
     let next = machine.next_round().expect("idle");
     assert!((now + wait - wait / 10..=now + wait).contains(&next), "{}", next - now);
 }
 
-/// A machine that found its version to be the newest at `NOW`.
+/// Returns a machine whose version was confirmed at `NOW`.
 fn fresh(primaries: usize) -> Machine {
     let mut machine = machine(primaries, Some(HELD), None);
     assert_eq!(wake(&mut machine, NOW), [probe(0)]);
@@ -162,12 +163,12 @@ fn newer_versions_are_transferred_by_steps_and_older_ones_are_not() {
     assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(11))), now), [Action::Store]);
     now = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, now), [probe(0)]);
-    // A primary that is behind tells nothing of how old our version is: the next round is that of a failure.
+    // An outdated primary does not confirm the local version, so the wait is that after a failure.
     assert_eq!(tell(&mut machine, has(10), now), []);
     assert_next(&machine, now, HOUR);
     now = machine.poll_timeout().unwrap();
     wake(&mut machine, now);
-    // Half the circle away (RFC 1982): neither newer nor older.
+    // Half of the number circle away (RFC 1982): neither newer nor older.
     assert_eq!(tell(&mut machine, has(11u32.wrapping_add(1 << 31)), now), []);
 }
 
@@ -177,7 +178,7 @@ fn steps_that_cannot_be_had_are_followed_by_the_whole_zone() {
     tell(&mut machine, notified(Some(11)), NOW);
     tell(&mut machine, has(11), NOW);
     assert_eq!(tell(&mut machine, ended(InboundOutcome::IxfrFailed), NOW), [whole(0)]);
-    // It is no endless loop.
+    // There is no endless loop.
     assert_eq!(tell(&mut machine, ended(InboundOutcome::IxfrFailed), NOW), []);
     assert_next(&machine, NOW, HOUR);
     let mut plain = Machine::new(Timing::default(), false, 1, Some(HELD), None, 1, NOW);
@@ -194,7 +195,7 @@ fn primaries_are_asked_in_turn_and_those_that_fail_come_last() {
     assert_eq!(tell(&mut machine, ended(InboundOutcome::Failed), NOW), [probe(2)]);
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), []);
     assert_eq!(machine.failed_rounds(), 1);
-    // All have failed lately: the one that answered last is first.
+    // All primaries failed recently, so the one that answered last is first.
     assert_eq!(tell(&mut machine, Event::Refresh, NOW + 1), [probe(1)]);
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW + 1), [probe(0)]);
     assert_eq!(tell(&mut machine, has(10), NOW + 1), [Action::Store]);
@@ -222,9 +223,9 @@ fn failures_are_repeated_at_the_retry_interval_until_the_zone_expires() {
         tell(&mut machine, Event::ProbeFailed, now);
         assert_next(&machine, now, HOUR);
     }
-    // One at the refresh interval, the others at the retry interval.
+    // One round after the refresh interval, the others after the retry interval.
     assert!((336..=375).contains(&rounds), "{rounds}");
-    // It is tried on.
+    // The machine continues to try.
     let now = machine.poll_timeout().unwrap();
     assert!(now > expiry);
     assert_eq!(wake(&mut machine, now), [probe(0)]);
@@ -288,7 +289,7 @@ fn notifies_that_tell_what_is_not_so_cannot_have_us_ask_for_ever() {
     for (now, serial) in (NOW..NOW + 1000).zip(11..) {
         let mut wanted = wake(&mut machine, now);
         wanted.extend(tell(&mut machine, notified(Some(serial)), now));
-        // Each round asks both, the one first that was reached last.
+        // Each round queries both primaries, first the one that answered last.
         if let [Action::Probe { primary }] = wanted[..] {
             rounds += 1;
             assert_eq!(tell(&mut machine, has(10), now), [probe(1 - primary)]);
@@ -296,7 +297,7 @@ fn notifies_that_tell_what_is_not_so_cannot_have_us_ask_for_ever() {
         }
     }
     assert!((4..=6).contains(&rounds), "{rounds}");
-    // One that tells what is so is followed at once, and so is the next.
+    // After a true NOTIFY, the next one begins a round immediately too.
     let mut machine = fresh(1);
     for serial in 11..20 {
         assert_eq!(tell(&mut machine, notified(Some(serial)), NOW), [probe(0)]);
@@ -312,25 +313,26 @@ fn a_first_version_that_is_refused_is_not_had_again_because_of_a_notify_of_it() 
     assert_eq!(tell(&mut machine, notified(Some(7)), NOW), []);
     assert_eq!(tell(&mut machine, refused(7), NOW), []);
     assert!(machine.next_round().is_some_and(|at| at > NOW));
-    // Whatever comes of it, the zone may be large: its serial is looked at first.
+    // The serial is checked first in any case, because the zone may be large.
     assert_eq!(tell(&mut machine, notified(Some(8)), NOW), [probe(0)]);
     assert_eq!(tell(&mut machine, has(8), NOW), [whole(0)]);
 }
 
-/// The version is transferred once, and a SOA record is asked for then.
+/// The version is transferred once. After that, only the SOA record is queried.
 #[test]
 fn a_version_that_is_rejected_is_not_transferred_again_before_its_serial_changes() {
     for is_here in [false, true] {
         let mut machine = machine(1, is_here.then_some(HELD), None);
         wake(&mut machine, NOW);
         if is_here {
-            // The whole zone: what verification finds is no fault of steps.
+            // Transfer the whole zone, so that an incremental transfer cannot be the cause of the
+            // rejection.
             machine.reconfigure(Timing::default(), false, 1, NOW);
             assert_eq!(tell(&mut machine, has(11), NOW), [whole(0)]);
         }
         tell(&mut machine, refused(11), NOW);
         if is_here {
-            // The other settings came during the round, and have begun one more.
+            // The new settings arrived during the round, and caused another round.
             assert_eq!(tell(&mut machine, has(11), NOW), []);
         }
         assert_eq!(machine.rejected(), Some(11));
@@ -348,12 +350,12 @@ fn a_version_that_is_rejected_is_not_transferred_again_before_its_serial_changes
             }
         }
         let now = machine.next_round().unwrap();
-        // Whoever runs the server has it transferred.
+        // The operator can request the transfer.
         for (event, is_probed) in
             [(Event::Retransfer, false), (Event::Refresh, true), (Event::Reconsider, true)]
         {
             let mut wanted = tell(&mut machine, event, now);
-            // Where nothing is here, whatever the primary has is wanted.
+            // Without a local version, any version of the primary is transferred.
             if is_probed && is_here {
                 assert_eq!(wanted.last(), Some(&probe(0)), "{event:?}");
                 wanted = tell(&mut machine, has(11), now);
@@ -380,7 +382,7 @@ fn a_notify_during_a_round_is_followed_by_one_more_round() {
     }
     let done = tell(&mut machine, ended(InboundOutcome::Published(held(12))), NOW);
     assert_eq!(done, [Action::Store, probe(0)]);
-    // What came before the version that is here is of no interest.
+    // Rejected versions that precede the local one are forgotten.
     tell(&mut machine, notified(Some(13)), NOW);
     tell(&mut machine, has(13), NOW);
     assert_eq!(tell(&mut machine, ended(InboundOutcome::Published(held(13))), NOW), [Action::Store]);
@@ -396,7 +398,8 @@ fn a_version_that_steps_led_to_is_had_once_more_as_a_whole_after_the_retry_inter
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), []);
     assert_eq!(machine.local_soa(), Some(HELD));
     assert_next(&machine, NOW, HOUR);
-    // Being told of it again by that primary changes nothing; being told of a newer one does.
+    // Another NOTIFY of this primary for the same version has no effect; one for a newer version
+    // begins a round.
     let event = Event::Notified { serial: Some(11), primary: Some(0) };
     assert_eq!(tell(&mut machine, event, NOW + 1), []);
     let mut other = fresh(1);
@@ -421,7 +424,8 @@ fn a_version_that_steps_led_to_is_had_once_more_as_a_whole_after_the_retry_inter
     assert_eq!(tell(&mut machine, has(12), NOW + HOUR), [steps(0)]);
 }
 
-/// Other primaries, set during a transfer that is then not wanted, are asked at once, and for the same version too.
+/// Other primaries are configured during a transfer, which then is not needed any more. The machine
+/// queries them immediately, even for the same version.
 #[test]
 fn a_version_that_is_not_wanted_any_more_is_nobodys_fault() {
     for is_reconfigured in [true, false] {
@@ -503,7 +507,7 @@ fn other_settings_take_effect_at_once() {
     assert_next(&machine, NOW, 5000);
 }
 
-/// What may happen to a machine; most of it at a time when it is not awaited.
+/// Any event for a machine; the machine does not expect most of them.
 fn any_event() -> impl Strategy<Value = Event> {
     let serial = 8u32..14;
     prop_oneof![
@@ -535,7 +539,7 @@ proptest! {
     ) {
         let mut now = NOW;
         let mut machine = machine(primaries, is_here.then_some(HELD), None);
-        // What is under way: a probe, or a transfer.
+        // The current activity: `Some` for an SOA query or a transfer.
         let mut under_way: Option<bool> = None;
         for (event, wait) in events {
             now += wait;
@@ -556,7 +560,8 @@ proptest! {
                         under_way = Some(matches!(action, Action::Probe { .. }));
                     }
                 }
-                // Idle machines wait for a time; busy ones for what they asked for.
+                // An idle machine waits for a time; a busy machine waits for the result of its
+                // action.
                 prop_assert_eq!(under_way.is_none(), machine.next_round().is_some());
                 prop_assert_eq!(machine.local_soa().is_some(), machine.refreshed().is_some());
                 prop_assert!(!machine.is_expired() || machine.local_soa().is_some());

@@ -1,10 +1,13 @@
-//! What options and limits cost for each query, without sockets, for counting instructions:
+//! Measures the cost of options and limits for each query, without sockets, by counting
+//! instructions:
 //!
 //!     perf stat -e instructions:u target/release/examples/limits_speed rates 1000000
 //!
-//! Arguments: what, and how often. `none`: a query without options; `nsid`; `new-cookie`; `cookie`: a valid one; `exempt`: a
-//! client that is not limited; `rates`: 100,000 clients, none over its rate; `flood`: one that is; `online`. The run with 0
-//! tells what making the tables costs.
+//! Arguments: the case and the number of repetitions. `none`: a query without options; `nsid`: with
+//! NSID; `new-cookie`: with a client cookie only; `cookie`: with a valid cookie; `exempt`: a client
+//! that is exempt from limits; `rates`: 100,000 clients, all below their rate; `flood`: one client
+//! above its rate; `online`: online work. A run with 0 repetitions gives the cost of allocating the
+//! tables.
 
 use nonesuch_proto::Name;
 use nonesuch_proto::edns::{self, Opt};
@@ -55,7 +58,7 @@ fn option(code: u16, data: &[u8]) -> Vec<u8> {
     rdata
 }
 
-/// Reads the query's options and appends the response's.
+/// Reads the options of the query, and appends those of the response.
 fn options(rdata: &[u8], count: u64) -> u64 {
     let settings = ReplySettings { nsid: b"site".to_vec(), ..ReplySettings::default() };
     let cookies = Cookies::new(&[[7; 16]]);
@@ -74,7 +77,7 @@ fn options(rdata: &[u8], count: u64) -> u64 {
     octets
 }
 
-/// 100,000 responses a second to these clients; how many were sent.
+/// Processes 100,000 responses per second to these clients. Returns the number of responses sent.
 fn rates(count: u64, client: impl Fn(u64) -> IpAddr) -> Result<u64, Box<dyn std::error::Error>> {
     let settings = LimitSettings { responses: Some(RateSettings::default()), ..LimitSettings::default() };
     let limits = Limits::new(&settings)?;
@@ -89,7 +92,8 @@ fn rates(count: u64, client: impl Fn(u64) -> IpAddr) -> Result<u64, Box<dyn std:
     Ok(sent)
 }
 
-/// 100,000 denials a second for 100,000 clients; how many may be made.
+/// Processes 100,000 denials per second for 100,000 clients. Returns the number of denials
+/// admitted.
 fn online(count: u64) -> Result<u64, Box<dyn std::error::Error>> {
     let limits = Limits::new(&LimitSettings::default())?;
     let mut share = limits.worker_share();

@@ -1,9 +1,10 @@
-//! Counts queries as the server does, for counting the instructions of that:
+//! Counts queries as the server does, to measure the instructions for counting:
 //!
 //!     valgrind --tool=callgrind target/release/examples/statistics_speed counted 100000
 //!
-//! Arguments: `counted`, or `bare` for the same without counting, and how many queries. The difference of the two is what
-//! counting takes: a query with EDNS and its response, with their sizes, type and response code.
+//! Arguments: `counted`, or `bare` for the same loop without counting, and the number of queries.
+//! The difference of the two is the cost of counting: a query with EDNS and its response, with
+//! their sizes, type and response code.
 
 use nonesuch_proto::message::{HEADER, push_query};
 use nonesuch_proto::{Rtype, edns};

@@ -1,4 +1,4 @@
-//! Answers of many messages.
+//! Tests of answers with many messages.
 
 use std::io::{Read as _, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,7 +14,7 @@ use crate::bind::bind;
 use crate::handler::{Answer, ResponseStream, StreamError};
 use crate::testing::{PATIENCE, connect, framed, is_closed, receive};
 
-/// What the streams of a server have done.
+/// Counters of the streams of a server.
 #[derive(Default)]
 struct Watched {
     live: AtomicUsize,
@@ -22,7 +22,7 @@ struct Watched {
     octets: AtomicUsize,
 }
 
-/// Messages of `size` octets that hold their number, from 1 on.
+/// A stream of messages of `size` octets. Each contains its number, from 1.
 struct Numbers {
     next: u32,
     last: u32,
@@ -53,7 +53,8 @@ impl Drop for Numbers {
     }
 }
 
-/// Answers a message of 8 octets with a stream (how many messages, of how many octets), and others with themselves.
+/// Answers a message of 8 octets with a stream (number of messages, size of each), and echoes other
+/// messages.
 struct Streamer {
     asked: Option<(u32, usize)>,
     watched: Arc<Watched>,
@@ -90,7 +91,7 @@ fn request(messages: u32, size: u32) -> Vec<u8> {
     framed(&[messages.to_be_bytes(), size.to_be_bytes()].concat())
 }
 
-/// Waits, looking, until `holds`.
+/// Polls until `holds` returns `true`.
 #[track_caller]
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -117,7 +118,7 @@ fn a_stream_comes_whole_and_queries_are_answered_meanwhile() {
             next += 1;
         }
     }
-    // What waits in front of the answer is what waited to be sent when the question came.
+    // Only the messages that were already waiting when the query arrived precede the answer.
     assert!(answered_at.is_some_and(|at| at < 1500), "{answered_at:?}");
     stream.write_all(&framed(b"more")).expect("sent");
     assert_eq!(receive(&mut stream).expect("answered"), b"more");
@@ -132,7 +133,7 @@ fn a_stream_comes_whole_and_queries_are_answered_meanwhile() {
 fn streams_alternate_and_are_bounded() {
     let (_server, address, watched) = start(&TcpOptions::default());
     let mut stream = connect(address);
-    // The last asks for an end at once.
+    // The last request is for a stream without messages.
     let requests: Vec<u8> =
         (0..20).flat_map(|number| request(if number == 19 { 0 } else { 50 }, 5000)).collect();
     stream.write_all(&requests).expect("sent");
@@ -143,7 +144,7 @@ fn streams_alternate_and_are_bounded() {
     }
     assert_eq!(numbers.len(), 19 * 50);
     assert_eq!(watched.most.load(Relaxed), 8);
-    // The first messages of the first eight come before any second one.
+    // The first messages of the first eight streams precede any second message.
     assert_eq!(numbers[..9], [1, 1, 1, 1, 1, 1, 1, 1, 2]);
 }
 
@@ -153,7 +154,7 @@ fn a_peer_that_stops_reading_does_not_grow_memory() {
     let (server, address, watched) = start(&options);
     let mut stream = connect(address);
     SockRef::from(&stream).set_recv_buffer_size(1 << 16).expect("set");
-    // 100 MB, of which nobody reads one octet.
+    // 100 MB, of which the client reads nothing.
     stream.write_all(&request(10_000, 10_000)).expect("sent");
     let statistics = server.statistics();
     wait_until("the server waits for ever", || statistics.total().timed_out == 1);
@@ -163,14 +164,15 @@ fn a_peer_that_stops_reading_does_not_grow_memory() {
     drop(stream);
 }
 
-/// Reading slowly is no fault as long as a share is taken in time: the whole takes longer than a share may.
+/// A slow reader is served as long as it acknowledges 16 KiB in time. The whole stream takes longer
+/// than this time limit.
 #[test]
 fn a_slow_reader_is_served() {
     let limit = Duration::from_secs(1);
     let (server, address, _) = start(&TcpOptions { write_timeout: limit, ..TcpOptions::default() });
     let mut stream = connect(address);
     SockRef::from(&stream).set_recv_buffer_size(1 << 15).expect("set");
-    // Nothing comes here: the wait for it is the reader's pace.
+    // No data arrives at this socket. Its receive timeout sets the reader's pace.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
     silent.set_read_timeout(Some(Duration::from_millis(12))).expect("set");
     stream.write_all(&request(100, 60_000)).expect("sent");
@@ -183,7 +185,8 @@ fn a_slow_reader_is_served() {
     assert_eq!(server.statistics().total().timed_out, 0);
 }
 
-/// A connection with a receive buffer of 8 KiB from its beginning: the system takes little in the reader's place.
+/// Opens a connection with a receive buffer of 8 KiB from the beginning, so that the system accepts
+/// little on behalf of the reader.
 fn connect_small(server: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     socket.set_recv_buffer_size(1 << 13).expect("set");
@@ -193,14 +196,14 @@ fn connect_small(server: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Reads `octets` of a stream in small pieces, one each 10 ms.
+/// Reads `octets` of a stream in small pieces, one every 10 ms.
 fn read_slowly(stream: &mut TcpStream, octets: usize) -> io::Result<()> {
     read_in_pieces::<1024>(stream, octets)
 }
 
-/// Reads `octets` of a stream in pieces of `SIZE` octets, one each 10 ms.
+/// Reads `octets` of a stream in pieces of `SIZE` octets, one every 10 ms.
 fn read_in_pieces<const SIZE: usize>(stream: &mut TcpStream, octets: usize) -> io::Result<()> {
-    // Nothing comes here: the wait for it is the reader's pace.
+    // No data arrives at this socket. Its receive timeout sets the reader's pace.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
     silent.set_read_timeout(Some(Duration::from_millis(10))).expect("set");
     let mut left = octets;
@@ -214,8 +217,9 @@ fn read_in_pieces<const SIZE: usize>(stream: &mut TcpStream, octets: usize) -> i
     Ok(())
 }
 
-/// The system takes octets of a stream in pieces of 128 KiB (half of its limit for unsent octets). A peer needs longer for one than it may
-/// be idle, but acknowledges octets all the time.
+/// The system accepts octets of a stream in pieces of 128 KiB (half of its limit for unsent
+/// octets). The peer needs longer for one piece than its idle timeout, but acknowledges octets all
+/// the time.
 #[test]
 fn a_reader_slower_than_the_pieces_that_the_system_takes_is_served() {
     let limit = Duration::from_millis(700);
@@ -236,7 +240,8 @@ fn a_reader_slower_than_the_pieces_that_the_system_takes_is_served() {
     assert_eq!(server.statistics().total().timed_out, 0);
 }
 
-/// A peer that acknowledges a few octets from time to time does not keep its place: 16 KiB are due in each idle time.
+/// A peer that acknowledges only a few octets at a time is closed: it must acknowledge 16 KiB in
+/// each idle timeout.
 #[test]
 fn a_reader_that_trickles_is_closed() {
     let limit = Duration::from_millis(200);
@@ -244,7 +249,7 @@ fn a_reader_that_trickles_is_closed() {
         start(&TcpOptions { stream_idle_timeout: limit, ..TcpOptions::default() });
     let mut stream = connect_small(address);
     stream.write_all(&request(10_000, 10_000)).expect("sent");
-    // 25 KiB a second are 5 KiB in the idle time.
+    // At 25 KiB per second, the peer reads 5 KiB in the idle timeout.
     let mut read = 0;
     while server.statistics().total().timed_out == 0 {
         assert!(read < 64 << 10, "the stream goes on");
@@ -259,7 +264,7 @@ fn a_stream_ends_when_its_time_is_over() {
     let limit = Duration::from_millis(500);
     let (server, address, watched) = start(&TcpOptions { stream_time_max: limit, ..TcpOptions::default() });
     let mut stream = connect_small(address);
-    // A short stream ends in time; the next one has its own time.
+    // A short stream ends in time. The next one has a new time limit.
     stream.write_all(&request(1, 100)).expect("sent");
     receive(&mut stream).expect("a message");
     stream.write_all(&request(10_000, 10_000)).expect("sent");
@@ -279,7 +284,7 @@ fn a_stream_that_fails_closes_the_connection() {
     stream.write_all(&request(u32::MAX, 100)).expect("sent");
     while receive(&mut stream).is_ok() {}
     let mut wrong = connect(address);
-    // An empty message is none.
+    // An empty message is invalid.
     wrong.write_all(&request(u32::MAX - 1, 0)).expect("sent");
     wait_until("a connection is kept", || server.statistics().total().broken == 2);
     wait_until("a stream is kept", || watched.live.load(Relaxed) == 0);

@@ -35,7 +35,7 @@ fn pipelined_messages_are_all_answered_in_order() {
     let messages: Vec<Vec<u8>> = (0..1000u16).map(|number| number.to_be_bytes().repeat(20)).collect();
     let octets: Vec<u8> = messages.iter().flat_map(|message| framed(message)).collect();
     stream.write_all(&octets).expect("sent");
-    // The peer has nothing more to say and still wants its answers.
+    // The client has closed its sending side, but still expects its answers.
     stream.shutdown(Shutdown::Write).expect("shut down");
     for message in &messages {
         assert_eq!(&receive(&mut stream).expect("answered"), message);
@@ -47,7 +47,7 @@ fn pipelined_messages_are_all_answered_in_order() {
     assert_eq!((total.messages_in, total.messages_out, total.broken), (1000, 1000, 0));
 }
 
-/// The loop reports while nobody connects, and while a handler hangs it does not.
+/// The loop reports without any connection. It does not report while a handler hangs.
 #[test]
 fn a_server_that_hangs_is_silent_and_one_that_waits_is_not() {
     let heartbeats = Heartbeats::new(Duration::from_millis(100));
@@ -133,7 +133,7 @@ fn a_first_message_must_come_soon() {
     assert_eq!(statistics.total().timed_out, 2);
 }
 
-/// Octet by octet, none of them late, a peer does not hold a connection.
+/// A peer cannot hold a connection by sending octet by octet.
 #[test]
 fn a_message_must_be_whole_soon() {
     let options = TcpOptions { message_timeout: Duration::from_millis(40), ..TcpOptions::default() };
@@ -142,7 +142,7 @@ fn a_message_must_be_whole_soon() {
     assert_eq!(ask(&mut stream, b"x").expect("answered"), b"x");
     stream.write_all(&[0x20, 0]).expect("sent");
     stream.set_read_timeout(Some(Duration::from_millis(5))).expect("set");
-    // The wait for the end paces the octets.
+    // The timeout of `is_closed` sets the pace of the octets.
     let closed = (0..4000).any(|_| is_closed(&mut stream) || stream.write_all(&[1]).is_err());
     assert!(closed, "the server still waits for the rest of a message");
     let statistics = server.statistics();
@@ -157,7 +157,8 @@ fn a_peer_that_does_not_read_is_given_up() {
     let (server, address) = start("127.0.0.1:0", &options);
     let mut stream = connect(address);
     let message = framed(&[1; 65_535]);
-    // More than the buffers of both sides hold, so that the server must wait for us, and gives up.
+    // More octets than the buffers of both sides hold, so the server must wait for the client, and
+    // closes the connection.
     let gone = (0..4096).any(|_| stream.write_all(&message).is_err());
     assert!(gone, "the server still takes messages whose answers nobody reads");
     let statistics = server.statistics();
@@ -180,7 +181,7 @@ fn a_peer_that_does_not_read_holds_no_stop_up() {
     let message = framed(&[1; 65_535]);
     let waits = (0..4096).any(|_| stream.write_all(&message).is_err());
     assert!(waits, "the server still takes messages whose answers nobody reads");
-    // It would wait for an hour.
+    // Without the stop, the connection would wait for an hour.
     server.stop().expect("stopped");
 }
 
@@ -190,7 +191,7 @@ fn the_longest_waiting_connection_makes_room() {
     let ask = |stream: &mut TcpStream| ask(stream, b"x").is_ok_and(|answer| answer == b"x");
     let (mut first, mut second) = (connect(address), connect(address));
     assert!(ask(&mut first) && ask(&mut second) && ask(&mut first));
-    // The second has now waited longer than the first.
+    // The second connection has now waited longer than the first.
     let mut third = connect(address);
     assert!(ask(&mut third));
     assert!(is_closed(&mut second));
@@ -228,7 +229,8 @@ fn a_handler_may_stay_silent() {
     assert_eq!(receive(&mut stream).expect("answered"), [3]);
 }
 
-/// Puts every message off once that is not `now`; answers with how many had been put off when they were made.
+/// Defers every message except `now`. Answers with the number of messages that were deferred
+/// together.
 #[derive(Default)]
 struct DeferringHandler {
     wanted: usize,
@@ -256,7 +258,8 @@ impl Handler for DeferringHandler {
     }
 }
 
-/// RFC 7766 section 6.2.1.1: answers that are put off come behind the others of their batch; none is lost.
+/// RFC 7766 section 6.2.1.1: deferred answers follow the other answers of their batch, and none is
+/// lost.
 #[test]
 fn answers_that_are_put_off_come_later() {
     let listeners = bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
@@ -279,7 +282,7 @@ fn answers_that_are_put_off_come_later() {
 #[test]
 fn a_message_too_long_closes_after_earlier_answers() {
     let (server, address) = start("127.0.0.1:0", &TcpOptions { message_max: 100, ..TcpOptions::default() });
-    // Known by its length, and known when it is there.
+    // Two cases: the length prefix shows that a message is too long, or the complete message does.
     for octets in [vec![0, 101], framed(&[1; 101]), framed(&[1; 5000])] {
         let mut stream = connect(address);
         stream.write_all(&[framed(&[7; 100]), octets].concat()).expect("sent");
@@ -305,13 +308,14 @@ fn a_client_has_its_share_of_connections() {
     assert!(is_closed(&mut third));
     assert!(ask(&mut first, b"1").is_ok());
     drop(second);
-    // The place is free when the server has seen the end, which it may not have yet.
+    // The slot is free as soon as the server has noticed the end of the connection, which may take
+    // a moment.
     let again = (0..1000).any(|_| ask(&mut connect(address), b"4").is_ok());
     assert!(again, "the place is not given back");
     assert!(server.statistics().total().refused_client >= 1);
 }
 
-/// Files that this process may have open.
+/// Returns the maximum number of open files of this process.
 fn open_files_max() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
@@ -330,7 +334,8 @@ fn thousands_of_connections_are_served() {
     let mut streams: Vec<TcpStream> = Vec::new();
     for number in 0..CONNECTIONS {
         let mut stream = connect(address);
-        // One in four asks, one in four begins a message, the others say nothing.
+        // One in four clients sends a query, one in four begins a message, and the others send
+        // nothing.
         match number % 4 {
             0 => assert_eq!(ask(&mut stream, b"x").expect("answered"), b"x"),
             1 => stream.write_all(&[0, 9, 1]).expect("sent"),
@@ -343,7 +348,7 @@ fn thousands_of_connections_are_served() {
     let total = server.statistics().total();
     assert_eq!(total.accepted, CONNECTIONS as u64 + 1);
     assert_eq!((total.evicted, total.refused), (CONNECTIONS as u64 / 2 + 1, 0));
-    // Those that asked stay, as there were enough others to make room.
+    // The connections with a query stay open, because there were enough others to close.
     for stream in streams.iter_mut().step_by(4) {
         assert_eq!(ask(stream, b"y").expect("answered"), b"y");
     }
@@ -352,7 +357,7 @@ fn thousands_of_connections_are_served() {
     assert_eq!(statistics.total().open, 0);
 }
 
-/// Tells the idle timeout in answer to anything.
+/// Answers every message with the idle timeout.
 #[derive(Default)]
 struct TellsIdle(Duration);
 
@@ -370,7 +375,7 @@ impl Handler for TellsIdle {
 #[test]
 fn the_idle_time_that_is_told_falls_as_connections_become_many() {
     let listeners = bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
-    // The shortest time decides how often connections are looked over.
+    // The shortest time limit determines the interval of the sweeps.
     let options = TcpOptions {
         connections_max: 10,
         handshake_timeout: Duration::from_millis(8),

@@ -1,4 +1,4 @@
-//! DNS over TLS, with clients of our own and of others.
+//! Tests of DNS over TLS, with clients of this crate and of other implementations.
 
 use nonesuch_testing::require_peer;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::handler::{Answer, TlsSession};
 use crate::testing::{Certificates, PATIENCE, block_on, connect, echo, framed, is_closed};
 use crate::tls::{ClientTls, PEM_OCTETS, ServerIdentity, describe};
 
-/// Answers as a nameserver that says NOERROR to everything.
+/// Answers every query with NOERROR.
 fn respond(message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> bool {
     response.extend_from_slice(message);
     if let Some(flags) = response.get_mut(2) {
@@ -54,7 +54,7 @@ fn messages_go_both_ways_and_sessions_are_resumed() {
             let facts = first.tls().expect("TLS").clone();
             assert_eq!((facts.version.as_str(), facts.authenticated), ("TLSv1_3", true));
             assert!(!facts.resumed && !facts.cipher_suite.is_empty());
-            // Pipelined, and longer than a record.
+            // Pipelined messages, one of which is longer than a TLS record.
             let messages = [vec![1; 65_535], vec![2; 20_000], vec![3]];
             for message in &messages {
                 first.send(message).await.expect("sent");
@@ -75,7 +75,7 @@ fn messages_go_both_ways_and_sessions_are_resumed() {
     assert_eq!((total.messages_in, total.messages_out, total.broken), (15, 15, 0));
 }
 
-/// Notes what it is told of each batch's connection, and answers with it.
+/// Records the TLS session of each batch, and answers with it.
 struct Noting(Option<TlsSession>);
 
 impl Handler for Noting {
@@ -89,7 +89,7 @@ impl Handler for Noting {
     }
 }
 
-/// Each batch is told of its own connection.
+/// Each batch gets the session of its connection.
 #[test]
 fn handlers_are_told_what_was_agreed_on() {
     let certificates = Certificates::new();
@@ -125,7 +125,7 @@ fn servers_of_others_are_not_believed() {
     let blind = ClientTls::opportunistic(None).expect("a client");
     let connection = block_on(exchange(address, &blind, b"x")).expect("answered");
     assert!(connection.tls().is_some_and(|facts| !facts.authenticated));
-    // From the next connection on there is another identity.
+    // From the next connection on, the server has another identity.
     slot.replace(strangers.identity());
     assert!(reason(&trusting(&certificates, Some("ns.example"))).contains("not of an authority"));
     block_on(exchange(address, &trusting(&strangers, None), b"x")).expect("answered");
@@ -147,7 +147,7 @@ fn a_certificate_that_signed_itself_is_believed_when_named() {
     assert!(matches!(block_on(exchange(address, &other, b"x")), Err(ClientError::Tls { .. })));
 }
 
-/// Years that a certificate is valid from and to.
+/// The first and last year of a certificate's validity.
 type Years = (i32, i32);
 const PAST: Years = (2001, 2002);
 const VALID: Years = (2001, 2999);
@@ -161,7 +161,8 @@ fn parameters(names: &[&str], (from, to): Years) -> rcgen::CertificateParams {
     parameters
 }
 
-/// What a client says that was given the file `trusted` of a server with `identity`; nothing where it believes it.
+/// Returns the error of a client with the file `trusted` for a server with `identity`; `None` if
+/// the client accepts the server.
 fn verdict(
     (certificates, slot, address): (&Certificates, &IdentitySlot, SocketAddr),
     identity: (&rcgen::Certificate, &rcgen::KeyPair),
@@ -194,7 +195,7 @@ fn certificates_outside_their_validity_are_refused_though_they_are_named() {
         ] {
             let mut parameters = parameters(&["ns.example"], years);
             if is_authority {
-                // As `openssl req -x509` makes them.
+                // As `openssl req -x509` generates certificates.
                 parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
             }
             let own = parameters.self_signed(&key).expect("signed");
@@ -230,7 +231,8 @@ fn neither_a_certificate_nor_its_authority_may_be_outside_its_validity() {
         (PAST, &[&valid], Some("the server's certificate expired")),
         (TO_COME, &[&valid], Some("the server's certificate is not valid before")),
         (VALID, &[&old], Some("the certificate of the authority in the given file expired")),
-        // An authority that was renewed with the same key: the older certificate beside it does no harm.
+        // An authority that was renewed with the same key: the older certificate in the same file
+        // has no effect.
         (VALID, &[&old, &valid], None),
         (PAST, &[&old, &valid], Some("the server's certificate expired")),
     ] {
@@ -238,7 +240,7 @@ fn neither_a_certificate_nor_its_authority_may_be_outside_its_validity() {
         assert_eq!(said.is_some(), reason.is_some(), "{said:?} {reason:?}");
         assert!(said.unwrap_or_default().starts_with(reason.unwrap_or_default()), "{reason:?}");
     }
-    // One that is named itself, also beside an authority that has expired.
+    // A certificate that is in the file itself, also together with an expired authority.
     let leaf = leaf(VALID);
     assert_eq!(verdict(at, (&leaf, &keys[1]), &[&leaf]), None);
     assert_eq!(verdict(at, (&leaf, &keys[1]), &[&old, &leaf]), None);
@@ -249,11 +251,11 @@ fn what_is_no_handshake_is_closed() {
     let certificates = Certificates::new();
     let options = TcpOptions { handshake_timeout: Duration::from_millis(50), ..TcpOptions::default() };
     let (server, address, _) = start(&certificates, &options);
-    // A query without TLS, text, a record that promises more than it may.
+    // A query without TLS, a text, and a record with an excessive length.
     for octets in [framed(&[0; 30]), b"GET / HTTP/1.1\r\n\r\n".to_vec(), vec![22, 3, 1, 255, 255, 1]] {
         let mut stream = connect(address);
         stream.write_all(&octets).expect("sent");
-        // The alert may come before the end.
+        // The alert may arrive before the end of the connection.
         while !is_closed(&mut stream) {}
     }
     let mut silent = connect(address);
@@ -264,14 +266,14 @@ fn what_is_no_handshake_is_closed() {
     assert_eq!((total.handshakes, total.handshakes_failed, total.timed_out), (0, 3, 1));
 }
 
-/// A ClientHello of 60,000 octets without its last ones.
+/// A ClientHello of 60,000 octets without its last octets.
 fn begun_handshake() -> Vec<u8> {
     let message = [&[1, 0, 0xea, 0x60][..], &[0; 50_000]].concat();
     let record = |part: &[u8]| [&[22, 3, 1][..], &(part.len() as u16).to_be_bytes(), part].concat();
     message.chunks(16_000).flat_map(record).collect()
 }
 
-/// Polls until `holds`.
+/// Polls until `holds` returns `true`.
 #[track_caller]
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let begun = std::time::Instant::now();
@@ -284,18 +286,19 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 #[test]
 fn unfinished_handshakes_count_as_memory() {
     let certificates = Certificates::new();
-    // Of 40 handshakes that the client only opens, 16 have room; of 40 that have sent 50,000 octets, 4.
+    // Of 40 handshakes that the client only opens, 16 fit into the memory limit; of 40 with 50,000
+    // octets each, 4.
     for (octets, evicted) in [(Vec::new(), 24), (begun_handshake(), 36)] {
         let options = TcpOptions { memory_max: 1 << 18, ..TcpOptions::default() };
         let (server, address, _) = start(&certificates, &options);
         let begun: Vec<_> = (0..40).map(|_| connect(address)).collect();
         for mut stream in &begun {
-            // The server may have closed it already.
+            // The server may have closed the connection already.
             let _ = stream.write_all(&octets);
         }
         let statistics = server.statistics();
         wait_until("handshakes hold more than all connections may", || statistics.total().evicted >= evicted);
-        // Who agrees on keys is served.
+        // A client that completes the handshake is served.
         let tls = trusting(&certificates, Some("ns.example"));
         block_on(exchange(address, &tls, b"x")).expect("answered");
         assert_eq!(statistics.total().handshakes, 1);
@@ -304,11 +307,11 @@ fn unfinished_handshakes_count_as_memory() {
     }
 }
 
-/// A peer that does not read leaves records in TLS, in addition to the answers that wait for it.
+/// For a peer that does not read, TLS holds records in addition to the waiting answers.
 #[test]
 fn records_that_wait_to_be_sent_count_as_memory() {
     let certificates = Certificates::new();
-    // More than the answers that wait, and less than these and the records.
+    // More than the waiting answers, and less than these and the records together.
     let options = TcpOptions { memory_max: 1 << 20, ..TcpOptions::default() };
     let (server, address, _) = start(&certificates, &options);
     let tls = trusting(&certificates, Some("ns.example"));
@@ -318,7 +321,7 @@ fn records_that_wait_to_be_sent_count_as_memory() {
         for _ in 0..12 {
             let mut connection =
                 Connection::open_tls(address, &ConnectOptions::default(), &tls).await.expect("open");
-            // The system takes some of it.
+            // The system accepts some of the data.
             for _ in 0..400 {
                 let sent = tokio::time::timeout(Duration::from_millis(50), connection.send(&[7; 16_000]));
                 if !matches!(sent.await, Ok(Ok(()))) {

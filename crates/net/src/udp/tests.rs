@@ -36,7 +36,7 @@ fn answers_over_both_families() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
         let listeners = listeners(address, 2);
         let server = serve(listeners.udp, &UdpOptions::default(), |_| echo).expect("started");
-        // Several clients, so that both workers are likely to be asked.
+        // Several clients, so that both workers are likely to receive queries.
         for number in 0..16u8 {
             let socket = client(listeners.local_addr);
             assert_eq!(ask(&socket, &[number; 40]), [number; 40]);
@@ -51,7 +51,7 @@ fn answers_over_both_families() {
     }
 }
 
-/// The loops of all workers report while nobody asks anything, and one whose handler hangs does not.
+/// The loops of all workers report without any query. A worker whose handler hangs does not report.
 #[test]
 fn a_worker_that_hangs_is_silent_and_one_that_waits_is_not() {
     let listeners = listeners("127.0.0.1:0", 1);
@@ -78,7 +78,7 @@ fn a_worker_that_hangs_is_silent_and_one_that_waits_is_not() {
 
 #[test]
 fn a_wildcard_server_answers_from_the_address_asked() {
-    // The client's socket is connected: the kernel drops an answer from any other address.
+    // The client's socket is connected, so the kernel drops a response from any other address.
     for (address, asked) in [("0.0.0.0:0", "127.0.0.77"), ("0.0.0.0:0", "127.0.0.1"), ("[::]:0", "::1")] {
         let listeners = listeners(address, 1);
         let server = serve(listeners.udp, &UdpOptions::default(), |_| echo).expect("started");
@@ -118,7 +118,7 @@ fn a_burst_is_answered_in_batches() {
     server.stop().expect("stopped");
     let total = statistics.total();
     assert_eq!(total.datagrams_out, QUERIES as u64);
-    // Two calls to receive and two to send, and perhaps one that timed out meanwhile.
+    // Two receive calls and two send calls, and possibly receive calls that timed out meanwhile.
     assert!((4..=6).contains(&total.system_calls), "{total:?}");
 }
 
@@ -144,7 +144,7 @@ fn an_answer_that_cannot_be_sent_does_not_hold_up_the_others() {
     }
     let swell = |_| {
         |datagram: &[u8], _: SocketAddr, response: &mut Vec<u8>| {
-            // No UDP datagram carries 65,536 octets.
+            // No UDP datagram can hold 65,536 octets.
             response.resize(if datagram == [2] { 1 << 16 } else { 1 }, datagram[0]);
             true
         }
@@ -227,7 +227,7 @@ fn pinning_to_a_cpu_that_is_not_there_fails() {
     assert!(matches!(error, NetError::Pin { cpu: 1023, .. }), "{error}");
 }
 
-/// Puts every message off once that is not `now`, and answers with the number of times that it had to make something.
+/// Defers every message except `now`. Answers with the number of calls of `make`.
 #[derive(Default)]
 struct DeferringHandler {
     wanted: Vec<Vec<u8>>,
@@ -256,12 +256,12 @@ impl Handler for DeferringHandler {
     }
 }
 
-/// What is put off in one batch is made together, after what was ready.
+/// The deferred answers of one batch are generated together, after the other answers.
 #[test]
 fn answers_that_are_put_off_are_made_together() {
     let listeners = listeners("127.0.0.1:0", 1);
     let socket = client(listeners.local_addr);
-    // All stand in the socket's queue before the worker starts: one batch.
+    // All messages are in the socket's queue before the worker starts, so they form one batch.
     for message in [&b"a"[..], b"now", b"never", b"b"] {
         socket.send(message).expect("sent");
     }
@@ -282,7 +282,8 @@ fn answers_that_are_put_off_are_made_together() {
     assert_eq!((total.datagrams_in, total.datagrams_out), (5, 4));
 }
 
-/// A handler may write more than any message has; what it took is given back at the end of the batch.
+/// A handler may write more than the size of any message. The extra memory is freed at the end of
+/// the batch.
 #[test]
 fn large_responses_leave_no_large_buffers() {
     let listeners = listeners("127.0.0.1:0", 1);

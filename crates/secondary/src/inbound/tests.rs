@@ -1,4 +1,4 @@
-//! Answers of primaries, well formed and not, and zones that steps lead through.
+//! Tests of valid and invalid responses of primaries, and of zones after incremental transfers.
 
 use super::*;
 use nonesuch_zone::read::{read_records, read_text};
@@ -15,7 +15,7 @@ pub(crate) fn apex() -> Name {
     "example.".parse().unwrap()
 }
 
-/// Records from zone text, relative to the apex.
+/// Returns records from zone text, relative to the apex.
 pub(crate) fn rows(text: &str) -> Vec<Row> {
     text.lines()
         .filter(|line| !line.trim().is_empty())
@@ -23,7 +23,7 @@ pub(crate) fn rows(text: &str) -> Vec<Row> {
         .collect()
 }
 
-/// A message of an answer to a question of `qtype`.
+/// Returns a message of a response to a query of type `qtype`.
 pub(crate) fn message(qtype: Rtype, has_question: bool, rows: &[Row]) -> Vec<u8> {
     let mut out = Vec::new();
     push_query(&apex(), qtype, ID, flags::QR | flags::AA, &mut out);
@@ -59,7 +59,7 @@ fn zone(text: &str) -> Contents {
     read_text(format!("$TTL {TTL}\n{text}").as_bytes(), Path::new("zone"), Some(&apex())).unwrap().contents
 }
 
-/// Every octet of two zones is the same.
+/// Checks that two zones are identical.
 #[track_caller]
 pub(crate) fn assert_same(a: &Contents, b: &Contents) {
     let differences = ChangeSet::between(a, b, |_| true);
@@ -90,7 +90,7 @@ fn names_may_be_compressed_and_records_out_of_the_zone_are_passed_over() {
     all.extend(rows("stray.other. A 192.0.2.9\n"));
     all.extend(rows(&soa(3)));
     let mut octets = message(Rtype::AXFR, true, &all);
-    // The owner of the second record becomes a pointer to the question.
+    // Replaces the owner of the second record by a pointer to the question.
     let second = octets.windows(19).position(|w| w.starts_with(b"\x07example\0\0\x02\0\x01")).unwrap();
     octets.splice(second..second + 9, [0xc0, 12]);
     let mut inbound = InboundTransfer::new(apex(), ID, InboundRequest::Axfr, TransferBounds::default());
@@ -122,7 +122,7 @@ fn steps_are_read_and_lead_to_the_newest_version() {
         assert_eq!(steps.len(), 2);
         let (new, change) = apply_steps(&old, &steps).unwrap();
         assert_same(&new, &zone(&format!("{}@ NS ns\nns A 192.0.2.2\nns A 192.0.2.3\n", soa(3))));
-        // What came and went is in no change.
+        // The combined change does not contain records that were added and removed again.
         assert_eq!(change.touched().count(), 3);
         assert_same(&change.apply(&old, Default::default()).unwrap(), &new);
     }
@@ -140,7 +140,7 @@ fn answers_to_ixfr_may_be_short_or_whole() {
     let empty = rows(&format!("{}{}", soa(2), soa(2)));
     let read_empty = read(IXFR, &[message(Rtype::IXFR, true, &empty)]).unwrap();
     assert!(matches!(read_empty, TransferContent::Axfr { contents, .. } if contents.record_count() == 1));
-    // The whole of a version that is here already is not wanted.
+    // A whole zone of the local version is not needed.
     let old = rows(&format!("{}@ NS ns\n{}", soa(1), soa(1)));
     let read_old = read(IXFR, &[message(Rtype::IXFR, true, &old)]).unwrap();
     assert!(matches!(read_old, TransferContent::UpToDate { serial: 1 }));
@@ -164,7 +164,7 @@ fn faulty_answers_are_refused_with_their_fault() {
         (InboundRequest::Axfr, whole(&soa(1)), "ended after 1 records"),
         (InboundRequest::Axfr, whole(&format!("{}@ NS ns\n", soa(1))), "ended after 2 records"),
         (InboundRequest::Axfr, whole(&format!("{}@ NS ns\n{}", soa(1), soa(2))), "from serial 1 to 2"),
-        // Serials whose octets differ as letters of two cases do.
+        // The octets of the serials differ like upper and lower case letters.
         (InboundRequest::Axfr, whole(&format!("{}@ NS ns\n{}", soa(65), soa(97))), "from serial 65 to 97"),
         (InboundRequest::Axfr, whole(&format!("{}{}@ NS ns\n", soa(1), soa(1))), "records follow the end"),
         (InboundRequest::Axfr, whole(&format!("{}a SOA b c 1 2 3 4 5\n{}", soa(1), soa(1))), "second SOA"),
@@ -220,13 +220,13 @@ fn bounds_hold() {
         let bounds = TransferBounds { records, octets, ..TransferBounds::default() };
         InboundTransfer::new(apex(), ID, InboundRequest::Axfr, bounds).push(&all)
     };
-    // Each record is charged with 64 bytes beside its owner and its data, where the message has 10 octets; header and question
-    // are no memory.
+    // Each record is charged with 64 bytes in addition to its owner and its data; the message needs
+    // 10 octets for these fields. The header and the question are not charged.
     let length = all.len() as u64 + 3 * 54 - (HEADER + 9 + 4) as u64;
     assert!(push(3, length).unwrap());
     assert_eq!(push(2, length).unwrap_err(), InboundError::TooManyRecords { records: 2 });
     assert_eq!(push(3, length - 1).unwrap_err(), InboundError::TooLarge { octets: length - 1 });
-    // Names that are pointers in the message count in full.
+    // Compressed names are charged at their full length.
     let mut packed = message(Rtype::AXFR, true, &rows(&soa(1)));
     for number in 0..100 {
         packed.extend_from_slice(&[0xc0, HEADER as u8, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, number]);
@@ -243,7 +243,7 @@ fn bounds_hold() {
     assert!((1..=16 << 30).contains(&most), "{most}");
 }
 
-/// An answer of `count` steps that change nothing but the serial, in one message.
+/// Returns a response of `count` steps that change only the serial, in one message.
 fn tiny_steps(count: u32) -> Vec<u8> {
     let steps = (1..=count).map(|serial| soa(serial) + &soa(serial + 1));
     let text = soa(count + 1) + &steps.collect::<String>() + &soa(count + 1);
@@ -258,7 +258,7 @@ fn many_tiny_steps_are_charged_and_bounded() {
         inbound.push(&all).map(|_| inbound.charged())
     };
     let charged = push(TransferBounds::default()).unwrap();
-    // Each step is a few hundred bytes of memory, however short its records are.
+    // Each step uses a few hundred bytes of memory, however short its records are.
     assert!(charged > 200 * 1024, "{charged}");
     let within = |octets| TransferBounds { octets, ..TransferBounds::default() };
     assert_eq!(push(within(charged)).unwrap(), charged);
@@ -267,7 +267,7 @@ fn many_tiny_steps_are_charged_and_bounded() {
     let bounded = |steps| TransferBounds { steps, ..TransferBounds::default() };
     assert!(push(bounded(200)).is_ok());
     assert_eq!(push(bounded(199)).unwrap_err(), InboundError::TooManySteps { steps: 199 });
-    // The whole zone has no steps.
+    // A transfer of the whole zone has no steps.
     assert!(push(bounded(199)).unwrap_err().may_be_had_whole());
     assert!(push(within(octets)).unwrap_err().may_be_had_whole());
 }
@@ -304,7 +304,7 @@ fn the_question_for_steps_has_the_version_that_is_here() {
     assert_eq!(&record.rdata, rdata);
 }
 
-/// A version: the records of a few names, by bits.
+/// Returns a version; the bits select records of a few names.
 fn version(serial: u32, bits: u32) -> Contents {
     let mut text = format!("{}@ NS ns\n", soa(serial));
     for bit in 0..20 {
@@ -324,7 +324,7 @@ fn push_rows(contents: &Contents, skip_soa: bool, out: &mut Vec<Row>) {
     }
 }
 
-/// The records of an answer by steps through `versions`.
+/// Returns the records of an incremental response through `versions`.
 fn step_rows(versions: &[Contents]) -> Vec<Row> {
     let soa_row = |contents: &Contents| {
         let rdata = contents.apex_rrset(Rtype::SOA).unwrap().rdatas().next().unwrap().to_vec();
@@ -356,7 +356,7 @@ proptest! {
         let (new, change) = apply_steps(&versions[0], &steps).unwrap();
         assert_same(&new, versions.last().unwrap());
         assert_same(&change.apply(&versions[0], Default::default()).unwrap(), &new);
-        // One by one, over the whole zone, it comes to the same.
+        // Applying the steps one by one to the whole zone gives the same result.
         let mut slowly = versions[0].clone();
         for step in &steps {
             slowly = step.apply(&slowly, Default::default()).unwrap();
@@ -377,7 +377,7 @@ proptest! {
     }
 }
 
-/// The message with another TTL in the record with this RDATA, which no other has.
+/// Returns the message with another TTL in the record with this RDATA, which must be unique.
 fn with_ttl(mut message: Vec<u8>, rdata: &[u8], ttl: u32) -> Vec<u8> {
     let place = message.windows(rdata.len()).rposition(|found| found == rdata).unwrap();
     message[place - 6..place - 2].copy_from_slice(&ttl.to_be_bytes());
@@ -390,7 +390,8 @@ fn mixed(contents: &Contents) -> Vec<(Name, Rtype, u32)> {
     rrsets.map(|(node, rrset)| (node.name().to_name(), rrset.rtype(), rrset.ttl())).collect()
 }
 
-/// Verifying needs to know: the zone has the lowest TTL then (RFC 2181 §5.2).
+/// Verification needs to know about different TTLs, because the zone then has only the lowest TTL
+/// (RFC 2181 §5.2).
 #[test]
 fn records_with_different_ttls_are_known_in_whole_zones_and_in_steps() {
     let expected = [("many.example.".parse().unwrap(), Rtype::A, 30)];
@@ -407,7 +408,7 @@ fn records_with_different_ttls_are_known_in_whole_zones_and_in_steps() {
     assert_eq!(mixed(&apply_steps(&before, &steps).unwrap().0), expected);
 }
 
-/// Which of the records has which TTL is not known any more, so the whole zone is needed.
+/// The TTL of each record is not known any more, so the whole zone is needed.
 #[test]
 fn steps_that_change_a_part_of_an_rrset_of_different_ttls_do_not_fit() {
     let many = "many A 192.0.2.1\nmany A 192.0.2.2\nmany A 192.0.2.3\n";
@@ -422,18 +423,19 @@ fn steps_that_change_a_part_of_an_rrset_of_different_ttls_do_not_fit() {
         let TransferContent::Ixfr(steps) = read(IXFR, &[step]).unwrap() else { panic!("steps") };
         apply_steps(old, &steps).map(|(new, _)| mixed(&new)).map_err(|error| error.to_string())
     };
-    // The two that stay have one TTL, and not the lowest one.
+    // The two remaining records have one TTL, which is not the lowest one.
     let error = apply(&old, "many A 192.0.2.2\n", "", 30).unwrap_err();
     assert!(error.contains("different TTLs"), "{error}");
-    // The whole RRset may change.
+    // A change of the whole RRset is permitted.
     assert_eq!(apply(&old, many, "many A 192.0.2.7\n", 30), Ok(vec![]));
-    // The TTLs are different at the primary, and not here.
+    // The TTLs differ at the primary, but not in the local version.
     let uniform = zone(&format!("{}@ NS ns\n{many}", soa(1)));
     let error = apply(&uniform, "many A 192.0.2.1\nmany A 192.0.2.2\n", "", 86_400).unwrap_err();
     assert!(error.contains("different TTLs"), "{error}");
 }
 
-/// A restart does not forget which RRsets had different TTLs: with `.2` removed, 300 is the TTL of what stays, and not 60.
+/// After a restart, RRsets with different TTLs are still known. Without record `.2`, the TTL of the
+/// remaining records is 300, not 60.
 #[test]
 fn different_ttls_are_known_of_a_stored_version() {
     let text = format!("{}@ NS ns\nmany A 192.0.2.1\nmany A 192.0.2.2\n{}", soa(1), soa(1));
@@ -451,7 +453,8 @@ fn different_ttls_are_known_of_a_stored_version() {
     assert!(matches!(error, IxfrApplyError::DifferentTtls { .. }), "{error}");
 }
 
-/// Each step copies the whole name that it changes: many steps at a large name would take hours.
+/// Each step copies all records of the name that it changes, so many steps at a large name would
+/// take hours.
 #[test]
 fn the_octets_that_steps_copy_are_bounded() {
     let mut text = format!("{}@ NS ns\n", soa(1));
@@ -477,7 +480,7 @@ fn the_octets_that_steps_copy_are_bounded() {
     assert!(error.to_string().contains("the whole zone"), "{error}");
 }
 
-/// No primary can have a secondary serve what no message holds.
+/// A primary cannot make a secondary serve an RRset that fits into no message.
 #[test]
 fn an_rrset_that_fits_no_message_is_rejected_whole_and_in_steps() {
     let texts = |range: std::ops::Range<u32>| -> String {

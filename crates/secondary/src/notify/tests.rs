@@ -1,4 +1,4 @@
-//! Messages in, and the order and number of messages out.
+//! Tests of received messages, and of the order and rate of sent messages.
 
 use super::*;
 use nonesuch_server::acl::Remote;
@@ -46,7 +46,7 @@ fn what_is_sent_is_understood() {
     let header = Header::read(&out).unwrap();
     assert_eq!((header.id, header.opcode(), header.rcode()), (0x0102, opcode::NOTIFY, Rcode::NOERROR));
     assert_eq!(header.flags & (flags::QR | flags::AA), flags::QR | flags::AA);
-    // The question is that of the request, and nothing follows it.
+    // The response repeats the question of the request and contains nothing else.
     assert_eq!(header.counts, [1, 0, 0, 0]);
     assert_eq!(out[HEADER..], message[HEADER..HEADER + 13]);
 }
@@ -95,7 +95,7 @@ fn malformed_messages_get_formerr_and_responses_nothing() {
     assert_eq!(Header::read(&answer(&of_other_type, allowed).1).unwrap().rcode(), Rcode::FORMERR);
 }
 
-/// The answer of a secondary to a message.
+/// Returns the response of a secondary to a message.
 fn acknowledge(message: &[u8], rcode: u8) -> Vec<u8> {
     let mut out = Vec::new();
     handle(message, sender(), |_| NotifyRole::Secondary { allows: true }, &mut out);
@@ -113,7 +113,7 @@ fn silence_is_met_with_patience_and_then_given_up() {
         let sent = outbox.poll(now, true).unwrap();
         assert!(outbox.poll(now, true).is_none());
         waits.push(sent.timeout_ms);
-        // That nobody listens there is known at once, and no reason to hurry.
+        // The error that nothing listens there arrives immediately, but does not shorten the wait.
         let outcome = outbox.handle_response(sent.ticket, None, now).unwrap();
         if outcome == NotifyOutcome::GivenUp {
             break;
@@ -137,7 +137,7 @@ fn answers_end_it_and_a_newer_version_takes_the_place() {
     let outcome = outbox.handle_response(first.ticket, Some(&acknowledge(&first.message, 0)), 5);
     assert_eq!(outcome, Some(NotifyOutcome::Acknowledged));
     outbox.push(&apex(), &soa(2), &remotes[1..], NotifyReason::Change, 6);
-    // The answer to the old version settles nothing.
+    // The response to the old version has no effect.
     assert_eq!(outbox.handle_response(second.ticket, Some(&acknowledge(&second.message, 0)), 7), None);
     let newer = outbox.poll(7, true).unwrap();
     assert_ne!(newer.message, second.message);
@@ -185,9 +185,9 @@ fn changes_are_told_before_what_was_there_at_the_start() {
     }
     assert_eq!(outbox.poll(0, true).unwrap().apex, zone(0));
     outbox.push(&zone(100), &soa(2), &[remote(53)], NotifyReason::Change, 5);
-    // One that waits still is told of its new version instead.
+    // A waiting message is replaced by one for the new version.
     outbox.push(&zone(7), &soa(2), &[remote(53)], NotifyReason::Change, 6);
-    // It is the same change, whatever was loaded anew meanwhile.
+    // The message stays a change, even if the zone is loaded again meanwhile.
     outbox.push(&zone(7), &soa(2), &[remote(53)], NotifyReason::Start, 6);
     let next = |outbox: &mut NotifyQueue| outbox.poll(6, true).unwrap();
     assert_eq!([next(&mut outbox).apex, next(&mut outbox).apex], [zone(100), zone(7)]);
@@ -214,7 +214,7 @@ fn the_rate_holds() {
         }
         now = outbox.poll_timeout(true).unwrap_or(now).max(now + 1);
     }
-    // Ten at once, then one each tenth of a second.
+    // Ten messages immediately, then one every 100 ms.
     assert_eq!(sent_at[..11], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100]);
     assert_eq!(sent_at[99], 9_000);
 }

@@ -1,4 +1,4 @@
-//! The driver with primaries of our own making, over loopback.
+//! Tests of the driver with the primaries of the test module, over loopback.
 
 use super::primary::{Primary, Shelf, apex, version};
 use crate::inbound::tests::assert_same;
@@ -27,7 +27,7 @@ fn notify(transfers: &Transfers, primary: &Primary, serial: Option<u32>) {
     assert!(transfers.notified(ReceivedNotify { apex: apex(), serial, sender: primary.address.ip() }));
 }
 
-/// Waits until the zone's status is as asked for.
+/// Waits until the status of the zone meets the condition.
 #[track_caller]
 fn wait_for(transfers: &Transfers, is_it: impl Fn(&ZoneStatus) -> bool) -> ZoneStatus {
     let began = Instant::now();
@@ -58,7 +58,7 @@ fn a_hundred_versions_by_steps_are_each_the_primarys() {
     let mut expected = vec![1; 101];
     expected[0] = 0;
     assert_eq!(shelf.published(&apex()), expected);
-    // Ten versions at once come in ten steps.
+    // Ten versions at once arrive in ten steps.
     for serial in 102..=111 {
         primary.change(|manner| manner.versions.push(version_of(serial)));
     }
@@ -85,7 +85,8 @@ fn what_cannot_be_had_by_steps_is_had_whole() {
         });
         notify(&transfers, &primary, Some(2));
         assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, ""));
-        // FORMERR and NOTIMP may be about EDNS (RFC 6891 §7), and are believed of IXFR when it was asked without.
+        // FORMERR and NOTIMP may refer to EDNS (RFC 6891 §7). They are accepted as a response to
+        // IXFR if the query had no EDNS.
         let ixfr = vec![Rtype::IXFR; if rcode == 5 { 1 } else { 2 }];
         assert_eq!(primary.asked(), [&[Rtype::AXFR, Rtype::SOA][..], &ixfr, &[Rtype::AXFR]].concat());
     }
@@ -95,7 +96,7 @@ fn what_cannot_be_had_by_steps_is_had_whole() {
 fn steps_that_do_not_fit_what_is_here_are_replaced_by_the_whole_zone() {
     let primary = Primary::start(vec![version(1, DAY, ""), version(2, DAY, "new A 192.0.2.1\n")]);
     let shelf = Arc::new(Shelf::default());
-    // The same serial, and other records.
+    // The same serial with other records.
     shelf.put(version(1, DAY, "new A 192.0.2.1\n"));
     let transfers = start(&shelf);
     transfers.set_zone(zone(&primary));
@@ -105,7 +106,7 @@ fn steps_that_do_not_fit_what_is_here_are_replaced_by_the_whole_zone() {
     assert_eq!((status.last_error, transfers.counts().failed), (None, 1));
 }
 
-/// RFC 7314 §4; and what came of it is known after a restart.
+/// RFC 7314 §4; the result is known after a restart.
 #[test]
 fn what_is_left_at_the_primary_is_heeded_told_and_kept() {
     let primary = Primary::start(vec![version(1, DAY, "")]);
@@ -126,7 +127,7 @@ fn what_is_left_at_the_primary_is_heeded_told_and_kept() {
     let transfers = start(&shelf);
     transfers.set_zone(settings);
     assert_eq!(left(&transfers), 500);
-    // With an SOA record the later time counts.
+    // With an SOA query, the later time applies.
     primary.change(|manner| manner.expire = Some(100_000));
     transfers.refresh(&apex());
     wait_for(&transfers, |status| status.expires.unwrap() - status.refreshed.unwrap() == 100_000);
@@ -165,11 +166,11 @@ fn a_refused_version_leaves_the_one_before_and_a_newer_one_is_taken() {
     primary.change(|manner| manner.versions.push(version(3, DAY, "")));
     notify(&transfers, &primary, Some(3));
     shelf.wait_for(&apex(), 3, false);
-    // As a whole: the steps may have been what was wrong.
+    // As a whole zone, because the steps may have been the cause.
     assert_eq!(shelf.published(&apex()), [0, 0]);
 }
 
-/// Whatever becomes of the version, the primary has given it: it is none that fails.
+/// If the version is rejected, the primary still sent it, so the primary does not count as failing.
 #[test]
 fn a_transfer_of_a_version_that_is_rejected_ends_an_outage() {
     let primary = Primary::start(vec![version(1, DAY, "")]);
@@ -189,7 +190,8 @@ fn a_transfer_of_a_version_that_is_rejected_ends_an_outage() {
     notify(&transfers, &primary, Some(2));
     let status = wait_for(&transfers, |status| status.rejected == Some(2));
     assert_eq!(status.failing, []);
-    // A SOA record says so too, where no transfer is to follow: the version that fails is there no longer.
+    // An SOA response also ends the outage if no transfer follows, because the primary no longer
+    // has the failing version.
     primary.change(|manner| manner.cut_at = Some(100));
     failing(&transfers, 3, 1);
     primary.change(|manner| manner.versions.truncate(2));
@@ -224,7 +226,7 @@ fn zones_expire_when_no_primary_answers_and_come_back() {
     let transfers = start(&shelf);
     transfers.set_zone(SecondaryZone { timing, ..zone(&primary) });
     shelf.wait_for(&apex(), 1, false);
-    // Not authoritative: SERVFAIL, as a primary that has lost its zone.
+    // The primary has lost its zone and answers SERVFAIL, which is not authoritative.
     primary.change(|manner| manner.versions.clear());
     shelf.wait_for(&apex(), 1, true);
     let status = wait_for(&transfers, |status| status.is_expired && status.last_error.is_some());
@@ -234,7 +236,7 @@ fn zones_expire_when_no_primary_answers_and_come_back() {
     assert_eq!((transfers.counts().expired, shelf.published(&apex())), (1, vec![0]));
 }
 
-/// A whole transfer for each restart, of a version that is rejected each time, would be of no use.
+/// Otherwise each restart would transfer the whole zone, and reject it again.
 #[test]
 fn a_rejected_version_is_not_transferred_again_after_a_restart() {
     let judged_by = |settings: &str| Some(settings.to_owned());
@@ -250,13 +252,13 @@ fn a_rejected_version_is_not_transferred_again_after_a_restart() {
         drop(transfers);
         assert_eq!(primary.asked(), asked);
     }
-    // Under other settings it may be accepted.
+    // With other settings, the version may be accepted.
     let transfers = start(&shelf);
     transfers.set_zone(SecondaryZone { judged_by: judged_by("other settings"), ..zone(&primary) });
     wait_for(&transfers, is_rejected);
     drop(transfers);
     assert_eq!(primary.asked().last(), Some(&Rtype::AXFR));
-    // Whoever asks for it gets it, and nothing is left to be remembered.
+    // The operator's request is executed, and no rejection stays stored.
     let transfers = start(&shelf);
     transfers.set_zone(SecondaryZone { judged_by: judged_by("other settings"), ..zone(&primary) });
     wait_for(&transfers, is_rejected);
@@ -277,7 +279,7 @@ fn timers_survive_a_restart() {
     transfers.set_zone(settings.clone());
     shelf.wait_for(&apex(), 1, false);
     wait_for(&transfers, |status| status.serial == Some(1));
-    // The thread ends when what it began to store is stored.
+    // The thread ends after its writes are finished.
     drop(transfers);
     let stored = shelf.load_state(&apex()).timers.unwrap();
     assert_eq!(stored.serial, 1);
@@ -286,9 +288,9 @@ fn timers_survive_a_restart() {
     let status = wait_for(&transfers, |status| status.serial == Some(1));
     assert_eq!(status.refreshed, Some(stored.refreshed));
     assert!(status.next.unwrap() > stored.refreshed + 70_000);
-    // Nobody was asked: it was not time.
+    // No primary was queried, because no refresh was due.
     assert_eq!(primary.asked(), [Rtype::AXFR]);
-    // A zone that may come back keeps them, one that is removed does not.
+    // A retired zone keeps its timers; a removed zone does not.
     transfers.retire_zone(&apex());
     drop(transfers);
     assert!(shelf.load_state(&apex()).timers.is_some());
@@ -323,7 +325,7 @@ fn secondaries_are_told_and_told_again() {
     let to = vec![Remote::plain(secondary.local_addr().unwrap())];
     transfers.send_notify(&apex(), soa, to, NotifyReason::Change);
     let mut buffer = [0; 512];
-    // The first one is lost.
+    // The first NOTIFY is lost.
     secondary.recv_from(&mut buffer).unwrap();
     let (length, primary) = secondary.recv_from(&mut buffer).unwrap();
     let mut out = Vec::new();
@@ -346,7 +348,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// A driver with room for one transfer.
+/// Returns a driver with a limit of one transfer.
 fn start_narrow(shelf: &Arc<Shelf>) -> Transfers {
     let options = TransfersOptions { transfers: 1, transfers_each: 1, ..TransfersOptions::default() };
     Transfers::start(options, Arc::clone(shelf) as Arc<dyn ZoneStore>).unwrap()
@@ -361,7 +363,7 @@ fn a_notify_that_comes_before_the_zone_is_followed_up_when_it_is_loaded() {
     shelf.put(version(1, DAY, ""));
     let transfers = start(&shelf);
     notify(&transfers, &primary, Some(2));
-    // What was told before is taken when another zone has been asked for.
+    // The NOTIFY is processed by the time that the query for another zone has failed.
     let other: Name = "other.".parse().unwrap();
     transfers.set_zone(SecondaryZone::new(other.clone(), vec![Remote::plain(primary.address)]));
     wait_until(|| transfers.zone_status(&other).is_some_and(|status| status.last_error.is_some()));
@@ -371,7 +373,7 @@ fn a_notify_that_comes_before_the_zone_is_followed_up_when_it_is_loaded() {
 
 #[test]
 fn room_is_given_back_whatever_the_primaries_are_meanwhile() {
-    // It takes connections, and never answers.
+    // Accepts connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = Remote::plain(silent.local_addr().unwrap());
     let primary = Primary::start(vec![version(1, DAY, "")]);
@@ -415,7 +417,7 @@ fn a_zone_never_goes_back_unasked() {
     wait_until(|| transfers.counts().up_to_date == 1);
     assert_eq!(primary.asked(), [Rtype::SOA, Rtype::AXFR]);
     assert!(shelf.published(&apex()).is_empty());
-    // Whoever asks for it gets it.
+    // The operator's request is executed.
     transfers.retransfer(&apex());
     shelf.wait_for(&apex(), 9, false);
 }
@@ -442,7 +444,7 @@ fn many_zones_share_the_room_for_transfers() {
         transfers.set_zone(SecondaryZone::new(name.clone(), vec![Remote::plain(primary.address)]));
     }
     let began = Instant::now();
-    // Each is asked for once, and fails; then all wait.
+    // Each zone is queried once and fails; then all zones wait.
     while transfers.counts().failed < 40 {
         assert!(began.elapsed() < Duration::from_secs(30), "{:?}", transfers.counts());
         std::thread::yield_now();

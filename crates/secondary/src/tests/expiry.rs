@@ -1,39 +1,40 @@
-//! What is left to a zone at its primary is what is left to it here (RFC 7314 §4).
+//! Tests that a zone expires here when it expires at its primary (RFC 7314 §4).
 
 use super::*;
 
 /// EXPIRE of the zone, in milliseconds.
 const EXPIRE: u64 = HELD.expire as u64 * 1000;
 
-/// Asks for the serial at `now`, and is told that the version is the newest and has so many seconds.
+/// Queries the serial at `now`. The primary confirms the version and reports `expire` seconds.
 fn refresh(machine: &mut Machine, expire: Option<u32>, now: u64) {
     assert_eq!(tell(machine, Event::Refresh, now), [probe(0)]);
     tell(machine, Event::Serial { serial: machine.local_soa().unwrap().serial, expire }, now);
 }
 
-/// Which of several times counts (RFC 7314 §4).
+/// Tests which of several times applies (RFC 7314 §4).
 #[test]
 fn what_is_left_at_a_primary_is_what_is_left_here() {
     let mut machine = machine(1, None, None);
     wake(&mut machine, NOW);
-    // With a transfer the option takes the place of the SOA record's field.
+    // With a transfer, the option replaces the field of the SOA record.
     let published = Event::Transferred { ended: InboundOutcome::Published(HELD), expire: Some(1000) };
     assert_eq!(tell(&mut machine, published, NOW), [Action::Store]);
     assert_eq!(machine.expires_at(), Some(NOW + 1_000_000));
     assert_eq!(machine.refreshed(), Some(LastRefresh { at: NOW, left: Some(1_000_000) }));
-    // With an SOA record the later of the two times counts.
+    // With an SOA query, the later of the two times applies.
     refresh(&mut machine, Some(10), NOW + 1000);
     assert_eq!(machine.expires_at(), Some(NOW + 1_000_000));
     refresh(&mut machine, Some(2000), NOW + 2000);
     assert_eq!(machine.expires_at(), Some(NOW + 2_002_000));
-    // Never more than the SOA record says; a primary that says nothing is taken for the first one.
+    // The time never exceeds the SOA record's field. A primary that reports no time counts as the
+    // original primary.
     refresh(&mut machine, Some(u32::MAX), NOW + 3000);
     assert_eq!(machine.expires_at(), Some(NOW + 3000 + EXPIRE));
     refresh(&mut machine, Some(5), NOW + 4000);
     assert_eq!(machine.expires_at(), Some(NOW + 3000 + EXPIRE));
     refresh(&mut machine, None, NOW + 5000);
     assert_eq!(machine.refreshed(), Some(LastRefresh { at: NOW + 5000, left: None }));
-    // An answer to IXFR that says that nothing is newer is as one with the SOA record.
+    // A response to IXFR without a newer version counts as an SOA response.
     assert_eq!(tell(&mut machine, Event::Refresh, NOW + 6000), [probe(0)]);
     tell(&mut machine, has(11), NOW + 6000);
     let same = Event::Transferred {
@@ -72,13 +73,14 @@ fn a_zone_of_which_little_is_left_is_asked_for_again_before_it_expires() {
         NOW,
     );
     assert_next(&machine, NOW, 50_000);
-    // The primary has reached its own.
+    // The zone's primary has refreshed from its own primary.
     let now = machine.next_round().unwrap();
     assert_eq!(wake(&mut machine, now), [probe(0)]);
     tell(&mut machine, Event::Serial { serial: 11, expire: Some(HELD.expire - 1) }, now);
     assert_eq!(machine.expires_at(), Some(now + EXPIRE - 1000));
     assert_next(&machine, now, 2 * HOUR);
-    // It has not: no later than the primary the zone is gone here, and stays so while nothing is left there.
+    // The zone's primary has not. The zone expires here no later than there, and stays expired
+    // while no time is left there.
     tell(&mut machine, Event::Refresh, now);
     tell(&mut machine, has(12), now);
     tell(

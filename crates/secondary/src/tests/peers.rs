@@ -1,4 +1,5 @@
-//! NSD, Knot DNS and BIND as primaries: whole zones, steps, NOTIFY, TSIG. Skipped where they are not installed.
+//! Tests with NSD, Knot DNS and BIND as primaries: whole zones, incremental transfers, NOTIFY,
+//! TSIG. A test is skipped if the server is not installed.
 
 use super::primary::Shelf;
 use crate::notify::{NotifyRole, handle};
@@ -25,12 +26,14 @@ fn apex() -> Name {
     "example.com.".parse().unwrap()
 }
 
-/// A version with records that come, go and change, signatures among them.
+/// Returns a version. Some of its records, including signatures, are added, removed or changed
+/// between versions.
 fn text(serial: u32) -> String {
     let mut text = format!(
         "$ORIGIN example.com.\n$TTL 300\n@ SOA ns host {serial} 3600 600 86400 300\n@ NS ns\nns A 192.0.2.1\nMixed.Case TXT \"{serial}\"\n"
     );
-    // RRSIG records have the TTL that they state: Knot DNS takes it for theirs.
+    // RRSIG records have the TTL of their original TTL field, because Knot DNS takes that TTL for
+    // theirs.
     let ttl = 300 + serial / 20;
     for number in 0..50 {
         if (serial + number).is_multiple_of(5) {
@@ -56,7 +59,8 @@ fn zone(serial: u32) -> Contents {
     read_text(text(serial).as_bytes(), Path::new("zone"), None).unwrap().contents
 }
 
-/// Two versions are the same but for the letter case of names, which Knot DNS does not keep.
+/// Checks that two versions are equal, ignoring the letter case of names, which Knot DNS does not
+/// preserve.
 #[track_caller]
 fn assert_equal(a: &Contents, b: &Contents) {
     let text = |contents: &Contents| {
@@ -69,7 +73,7 @@ fn assert_equal(a: &Contents, b: &Contents) {
     assert!(a == b, "{differing:?}");
 }
 
-/// A name server that is started in a folder of its own; killed when dropped.
+/// A name server with its own directory. It is killed when dropped.
 struct Peer {
     child: Child,
     address: SocketAddr,
@@ -83,7 +87,8 @@ impl Drop for Peer {
     }
 }
 
-/// A port that is free for both transports; somebody may take it before the peer does.
+/// Returns a port that is free for both transports. Another process may take it before the peer
+/// does.
 fn free_port() -> u16 {
     loop {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -95,7 +100,7 @@ fn free_port() -> u16 {
 }
 
 impl Peer {
-    /// `configure` gets folder, port, and the port that NOTIFY goes to.
+    /// `configure` gets the directory, the port, and the destination port of NOTIFY.
     fn start(
         program: &str,
         notified: u16,
@@ -145,7 +150,7 @@ impl Peer {
         }
     }
 
-    /// Gives the server the next version.
+    /// Loads the next version into the server.
     fn load(&self, serial: u32) {
         let beside = self.folder.path().join("next");
         std::fs::write(&beside, text(serial)).unwrap();
@@ -155,7 +160,7 @@ impl Peer {
     }
 }
 
-/// Takes NOTIFY messages, as a server would; Knot DNS sends them over TCP.
+/// Receives NOTIFY messages like a server. Knot DNS sends them over TCP.
 struct Ear {
     port: u16,
     udp: UdpSocket,
@@ -222,7 +227,8 @@ fn remote(peer: &Peer) -> Remote {
     Remote { key: Some("transfer.key.".parse().unwrap()), ..Remote::plain(peer.address) }
 }
 
-/// All versions up to `last`, told by NOTIFY, each compared; the first as a whole and all others by steps.
+/// Follows all versions up to `last` by NOTIFY, and compares each. The first arrives as a whole
+/// zone, all others incrementally.
 fn follow(peer: &Peer, ear: &Ear, algorithm: TsigAlgorithm, last: u32) {
     let keys = keys(algorithm);
     let shelf = Arc::new(Shelf::with_keys(keys.clone()));
@@ -247,7 +253,7 @@ fn follow(peer: &Peer, ear: &Ear, algorithm: TsigAlgorithm, last: u32) {
     assert_eq!(shelf.published(&apex()), expected, "{:?}\n{}", transfers.counts(), peer.log());
 }
 
-/// A key that differs is not taken, and says why.
+/// Checks that a different key is rejected, with the reason in the error.
 fn refuse(peer: &Peer, algorithm: TsigAlgorithm) {
     let name: Name = "transfer.key.".parse().unwrap();
     let wrong =

@@ -1,4 +1,5 @@
-//! A primary in this process: a zone's versions, over UDP and TCP, with what goes wrong on demand; and a host.
+//! A primary in this process, which serves the versions of a zone over UDP and TCP, with faults on
+//! demand. Also a [`ZoneStore`] for tests.
 
 use crate::{
     PublishError, ReceivedVersion, RejectedVersions, RejectionPeriod, StoredState, Timers, ZoneStore,
@@ -21,7 +22,7 @@ pub(super) fn apex() -> Name {
     "example.".parse().unwrap()
 }
 
-/// A version of the zone; its timers are in seconds.
+/// Returns a version of the zone; its timers are in seconds.
 pub(super) fn version(serial: u32, timers: [u32; 3], rest: &str) -> Contents {
     let [refresh, retry, expire] = timers;
     let text = format!(
@@ -30,25 +31,25 @@ pub(super) fn version(serial: u32, timers: [u32; 3], rest: &str) -> Contents {
     read_text(text.as_bytes(), Path::new("zone"), Some(&apex())).unwrap().contents
 }
 
-/// What the primary does.
+/// The behaviour of the primary.
 #[derive(Default)]
 pub(super) struct Manner {
     pub(super) versions: Vec<Contents>,
-    /// IXFR is answered with this response code.
+    /// Response code for IXFR.
     pub(super) ixfr_rcode: Option<u8>,
-    /// Nothing is answered.
+    /// Whether the primary answers nothing.
     pub(super) is_silent: bool,
-    /// IXFR is answered with the newest SOA record alone.
+    /// Whether the response to IXFR is only the newest SOA record.
     pub(super) gives_no_steps: bool,
-    /// AXFR is answered with the oldest version.
+    /// Whether the response to AXFR is the oldest version.
     pub(super) is_behind: bool,
-    /// Seconds that it says are left to the zone, where it is asked.
+    /// Value of the EXPIRE option in responses, in seconds.
     pub(super) expire: Option<u32>,
-    /// Questions with EDNS are answered with FORMERR.
+    /// Whether queries with EDNS get FORMERR.
     pub(super) knows_no_edns: bool,
-    /// Transfers end after so many octets.
+    /// Octets after which transfers break off.
     pub(super) cut_at: Option<usize>,
-    /// The questions that came, in order.
+    /// The types of the received queries, in order.
     pub(super) asked: Vec<Rtype>,
 }
 
@@ -135,7 +136,7 @@ fn rows(contents: &Contents) -> impl Iterator<Item = Row> {
     })
 }
 
-/// The messages of an answer, a few records in each.
+/// Returns the messages of a response, with a few records in each.
 fn answer(question: &[u8], manner: &mut Manner) -> Vec<Vec<u8>> {
     let (_, kind) = NameRef::split_from(&question[HEADER..]).unwrap();
     let qtype = Rtype(u16::from_be_bytes([kind[0], kind[1]]));
@@ -209,27 +210,27 @@ fn message(question: &[u8], rows: &[Row], rcode: u8) -> Vec<u8> {
     out
 }
 
-/// What a host holds of a zone.
+/// A zone in the store.
 #[derive(Default)]
 struct Zone {
     contents: Option<Arc<Contents>>,
     is_expired: bool,
-    /// For each version published: the steps that it came in.
+    /// The number of steps of each published version.
     published: Vec<usize>,
 }
 
-/// A host that publishes everything but versions with serials that it is to refuse.
+/// A store that publishes all versions except those with a serial in `refused`.
 #[derive(Default)]
 pub(super) struct Shelf {
     zones: Mutex<HashMap<Name, Zone>>,
     changed: Condvar,
     pub(super) refused: Mutex<Vec<u32>>,
     pub(super) keys: TsigKeys,
-    /// What is stored of zones; `None`: nothing is stored.
+    /// The stored state of the zones; `None`: nothing is stored.
     pub(super) stored: Mutex<Option<HashMap<Name, StoredState>>>,
-    /// What was told of when zones expire.
+    /// All expiry times that were set.
     pub(super) expiries: Mutex<Vec<Option<Instant>>>,
-    /// So many transfers break off.
+    /// Number of publications that panic.
     pub(super) panics: AtomicUsize,
 }
 
@@ -243,7 +244,7 @@ impl Shelf {
         self.zones.lock().unwrap().entry(apex).or_default().contents = Some(Arc::new(contents));
     }
 
-    /// Waits until the zone has this serial and is served, or is not.
+    /// Waits until the zone has this serial, and is served or expired as requested.
     #[track_caller]
     pub(super) fn wait_for(&self, apex: &Name, serial: u32, is_expired: bool) -> Arc<Contents> {
         let is_there = |zone: &Zone| {
@@ -262,7 +263,7 @@ impl Shelf {
         self.zones.lock().unwrap().get(apex).map(|zone| zone.published.clone()).unwrap_or_default()
     }
 
-    /// One that stores what zones need after a restart.
+    /// Returns a store that keeps the state that zones need after a restart.
     pub(super) fn storing() -> Self {
         Self { stored: Mutex::new(Some(HashMap::new())), ..Self::default() }
     }

@@ -1,8 +1,9 @@
-//! Versions that were rejected: from which primary each came, and which primaries are asked for it.
+//! Tests of rejected versions: which primary sent them, and which primaries are queried for them
+//! again.
 
 use super::*;
 
-/// The next action after a version with this serial was rejected.
+/// Returns the actions after a version with this serial was rejected.
 fn rejected(machine: &mut Machine, serial: u32, now: u64) -> Vec<Action> {
     tell(machine, refused(serial), now)
 }
@@ -52,7 +53,8 @@ fn each_primary_transfers_a_version_that_all_have_wrong_once() {
     assert!(machine.next_round().is_some_and(|at| at > now));
 }
 
-/// Two primaries with two versions, both rejected: neither is transferred again because of the other.
+/// Two primaries have two versions, and both are rejected. Neither is transferred again because of
+/// the other.
 #[test]
 fn the_rejected_version_of_each_primary_is_remembered() {
     let mut machine = fresh(2);
@@ -71,7 +73,7 @@ fn the_rejected_version_of_each_primary_is_remembered() {
         }
         assert_eq!(wanted, []);
     }
-    // The first one has the newer version now, and it is sound.
+    // The first primary now has the newer version, and it is valid.
     let event = Event::Notified { serial: Some(12), primary: Some(0) };
     let now = NOW + HOUR * 6;
     assert_eq!(tell(&mut machine, event, now), [probe(0)]);
@@ -112,7 +114,8 @@ fn is_transferred(machine: &mut Machine, serial: u32, now: u64) -> bool {
     }
 }
 
-/// Signatures that are not valid yet are valid later, and those that have expired are where the clock was ahead.
+/// Signatures that are not valid yet become valid later. Expired signatures are valid if the clock
+/// was ahead.
 #[test]
 fn a_version_that_was_rejected_because_of_the_time_is_transferred_again_later() {
     for (seconds, expected) in [(0, HOUR), (25, HOUR), (4000, HOUR), (u32::MAX, HOUR)] {
@@ -124,14 +127,15 @@ fn a_version_that_was_rejected_because_of_the_time_is_transferred_again_later() 
         assert_eq!(machine.rejected_wholes().count(), 0, "nothing for the disk");
         assert_eq!(tell(&mut machine, notified(Some(11)), NOW + 1000), [], "{seconds}");
         assert!(is_transferred(&mut machine, 11, NOW + expected), "{seconds}");
-        // As often as that takes.
+        // This repeats as often as needed.
         assert_eq!(
             tell(&mut machine, ended(InboundOutcome::Rejected { serial: 11, verdict }), NOW + HOUR),
             []
         );
         assert!(is_transferred(&mut machine, 11, NOW + 2 * HOUR), "{seconds}");
     }
-    // Without a version the rounds come sooner, and the signatures are waited for.
+    // Without a local version, the rounds are more frequent, and the machine waits until the
+    // signatures become valid.
     let mut machine = machine(1, None, None);
     assert_eq!(wake(&mut machine, NOW), [whole(0)]);
     let verdict = RejectionPeriod::For { seconds: 25 };
@@ -149,13 +153,13 @@ fn a_version_that_was_rejected_because_of_the_time_is_transferred_again_later() 
     assert_eq!(rounds, [false, false, true]);
 }
 
-/// A key that is missing here, or a file in the way, is no fault of a version.
+/// A missing key or a conflicting file on this server is not a fault of the version.
 #[test]
 fn a_version_that_this_server_could_not_publish_is_tried_again_and_not_remembered_on_the_disk() {
     let mut machine = fresh(2);
     assert_eq!(tell(&mut machine, notified(Some(11)), NOW), [probe(0)]);
     assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
-    // The other primary has the same version, and is not asked for it.
+    // The other primary has the same version, and is not queried for it.
     assert_eq!(tell(&mut machine, ended(InboundOutcome::PublishFailed { serial: 11 }), NOW), []);
     assert_eq!((machine.rejected_wholes().count(), machine.failed_rounds()), (0, 1));
     assert_next(&machine, NOW, HOUR);

@@ -1,4 +1,4 @@
-//! Tests of access lists, and of how lists and servers are written.
+//! Tests of access lists, and of the text forms of lists and servers.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! The vectors of RFC 9018, appendix A, and what its text wants.
+//! Tests with the vectors of RFC 9018, appendix A, and of the requirements in its text.
 
 use super::*;
 use data_encoding::HEXLOWER;
@@ -20,7 +20,7 @@ fn check(cookies: &Cookies, digits: &str, client: &str, now: u32) -> (CookieStat
     (checked.status, checked.reply.map(|reply| HEXLOWER.encode(&reply)).unwrap_or_default())
 }
 
-/// A.1: a client learns a server cookie.
+/// A.1: a client receives a server cookie.
 #[test]
 fn a_client_learns_a_cookie() {
     let found = check(&cookies(&[SECRET]), "2464c4abcf10c957", "198.51.100.100", 1_559_731_985);
@@ -30,7 +30,7 @@ fn a_client_learns_a_cookie() {
     );
 }
 
-/// A.2: 40 minutes later it gets another one.
+/// A.2: 40 minutes later, the client receives a new cookie.
 #[test]
 fn a_cookie_is_renewed_after_half_an_hour() {
     let cookies = cookies(&[SECRET]);
@@ -46,8 +46,8 @@ fn a_cookie_is_renewed_after_half_an_hour() {
     assert_eq!(later(1_559_731_985 - 301).0, CookieStatus::Invalid);
 }
 
-/// A.3: reserved octets are hashed as they are. The appendix takes that cookie when it is nearly two hours old, which its
-/// section 4.3 does not.
+/// A.3: reserved octets are hashed as received. The appendix accepts this cookie when it is nearly
+/// two hours old, which contradicts section 4.3.
 #[test]
 fn reserved_octets_are_hashed_and_not_sent_back() {
     let sent = "fc93fc62807ddb8601abcdef5cf78f71a314227b6679ebf5";
@@ -60,7 +60,7 @@ fn reserved_octets_are_hashed_and_not_sent_back() {
     );
 }
 
-/// A.4: IPv6, and a cookie of the secret before.
+/// A.4: IPv6, and a cookie of the previous secret.
 #[test]
 fn a_cookie_of_the_secret_before_is_taken() {
     let (old, new) = ("dd3bdf9344b678b185a6f5cb60fca715", "445536bcd2513298075a5d379663c962");
@@ -89,7 +89,7 @@ fn the_random_secret_changes_at_midnight_and_cookies_outlive_it() {
     let made = |now| cookies.check(Some(&[1; 8]), client, now).reply.expect("a cookie");
     let late = made(midnight - 1);
     assert_eq!(cookies.check(Some(&late), client, midnight + 3000).status, CookieStatus::Valid);
-    // A cookie with the timestamp of the next day and the hash of the day before.
+    // A cookie with the timestamp of the next day and the hash of the previous day.
     let mut forged = made(midnight);
     let Source::Random(secret) = &cookies.source else { panic!("not random") };
     let hash = Input::new(&[1; 8], &forged[8..16], client).hash(&secret_of_day(secret, midnight - 1));
@@ -123,7 +123,7 @@ fn cookies_of_a_wrong_length_are_malformed() {
         let checked = cookies.check(Some(&vec![1; length]), client, 0);
         let expected = match length {
             8 => CookieStatus::ClientOnly,
-            // Version 1 is there, the hash is not; other lengths are another scheme's.
+            // Version 1 is present, but the hash is wrong. Other lengths belong to other schemes.
             16..=40 => CookieStatus::Invalid,
             _ => CookieStatus::Malformed,
         };

@@ -36,7 +36,7 @@ fn options(destination: Destination) -> DnstapOptions {
     }
 }
 
-/// Taps a query and its response, `times` times.
+/// Exports a query and its response `times` times.
 fn tap_some(thread: &mut DnstapSender, times: usize) {
     for _ in 0..times {
         thread.begin();
@@ -46,7 +46,7 @@ fn tap_some(thread: &mut DnstapSender, times: usize) {
     }
 }
 
-/// The data frames of a file, which must begin with START and end with STOP.
+/// Returns the data frames of a file, which must begin with START and end with STOP.
 fn read_file(path: &Path) -> Vec<Dnstap> {
     let octets = fs::read(path).expect("a file");
     let (mut start, mut stop) = (Vec::new(), Vec::new());
@@ -140,7 +140,7 @@ fn a_file_that_was_moved_away_is_begun_anew_when_asked() {
     let mut thread = tap.thread(TransportKind::Udp, address(LOCAL));
     tap_some(&mut thread, 1);
     wait_until(|| tap.counters().written == 2);
-    // It has its name: nothing happens.
+    // The file still has its name, so nothing happens.
     tap.reopen();
     tap_some(&mut thread, 1);
     wait_until(|| tap.counters().written == 4);
@@ -172,7 +172,7 @@ fn a_folder_that_is_not_there_is_an_error_that_names_the_file() {
     assert!(error.to_string().contains("/nonexistent/tap"), "{error}");
 }
 
-/// Waits for what another thread does; gives up after ten seconds.
+/// Polls until `holds` returns `true`, for at most ten seconds.
 fn wait_until(holds: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !holds() {
@@ -181,7 +181,8 @@ fn wait_until(holds: impl Fn() -> bool) {
     }
 }
 
-/// The reader's side of Frame Streams: shakes hands, and reads frames until STOP, which it answers, or to the end.
+/// The reader of Frame Streams: performs the handshake, and reads frames until STOP, which it
+/// answers, or until `most` frames are read.
 fn read_stream(stream: &mut UnixStream, most: usize) -> usize {
     let word = |stream: &mut UnixStream| {
         let mut octets = [0; 4];
@@ -238,12 +239,12 @@ fn without_a_reader_the_queue_is_bounded_and_what_is_dropped_is_counted() {
     tap_some(&mut thread, 100);
     let counters = tap.counters();
     assert!(counters.dropped > 180 && counters.dropped < 200, "{counters:?}");
-    // When a reader comes, it gets what is queued.
+    // When a reader connects, it gets the queued frames.
     let listener = UnixListener::bind(&path).expect("a socket");
     let (mut stream, _) = listener.accept().expect("a writer");
     let queued = (200 - counters.dropped) as usize;
     assert_eq!(read_stream(&mut stream, queued), queued);
-    // It goes away, and another one comes.
+    // The reader disconnects, and another one connects.
     drop(stream);
     let (mut stream, _) = loop {
         tap_some(&mut thread, 1);
@@ -267,13 +268,14 @@ fn a_reader_that_is_none_is_left() {
     let tap = DnstapOutput::start(options(Destination::Socket(path))).expect("a tap");
     let mut accept_of_another_type = Vec::new();
     push_control(Control::Accept, Some(b"protobuf:other"), &mut accept_of_another_type);
-    // Neither a START in the place of ACCEPT, nor lengths beyond any control frame, nor another type, nor nothing at all.
+    // Invalid answers: START instead of ACCEPT, lengths above the limit of control frames, another
+    // type, no answer.
     let mut start = Vec::new();
     push_control(Control::Start, None, &mut start);
     for answer in [&start[..], &[0, 0, 0, 0, 255, 255, 255, 255], &accept_of_another_type, &[0; 8], &[]] {
         let before = tap.counters().failures;
         let (mut stream, _) = listener.accept().expect("a writer");
-        // The writer may have gone already.
+        // The writer may have closed the connection already.
         let _ = stream.write_all(answer);
         drop(stream);
         wait_until(|| tap.counters().failures > before);
@@ -281,7 +283,7 @@ fn a_reader_that_is_none_is_left() {
     assert_eq!(tap.counters().opened, 0);
 }
 
-/// Runs a program that reads dnstap; `None` where it is not installed.
+/// Runs a program that reads dnstap; `None` if it is not installed.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Ok(output) => {
@@ -329,7 +331,7 @@ fn fstrm_capture_takes_the_stream() {
     tap_some(&mut tap.thread(TransportKind::Tcp, address(LOCAL)), 300);
     wait_until(|| tap.counters().written == 600);
     drop(tap);
-    // Asks it to end, so that it writes what it has.
+    // SIGTERM makes the program write its data and end.
     let ended = Command::new("kill").args(["-TERM", &capture.id().to_string()]).status().expect("kill");
     assert!(ended.success());
     capture.wait().expect("it ends");

@@ -1,4 +1,4 @@
-//! Limits as a server sees them.
+//! Tests of limits from the point of view of a server.
 
 use super::*;
 use nonesuch_proto::Name;
@@ -17,7 +17,7 @@ fn with_rates(rates: RateSettings) -> Limits {
     limits(|settings| settings.responses = Some(rates))
 }
 
-/// How many of `count` responses at one moment are sent, dropped, truncated.
+/// Returns how many of `count` simultaneous responses are sent, dropped and truncated.
 fn sent(limits: &Limits, client: IpAddr, class: ResponseCategory, name: u64, count: usize) -> [usize; 3] {
     let mut found = [0; 3];
     for _ in 0..count {
@@ -35,7 +35,8 @@ fn sent(limits: &Limits, client: IpAddr, class: ResponseCategory, name: u64, cou
 fn one_answer_is_limited_for_one_network() {
     let limits = with_rates(RateSettings::of(200));
     assert_eq!(sent(&limits, CLIENT, ResponseCategory::Positive, 1, 1000), [200, 400, 400]);
-    // Another address of the same network has no rate of its own; another network, name and class have.
+    // Another address of the same network shares the rate. Another network, name or category has a
+    // separate rate.
     let neighbour = IpAddr::from([192, 0, 2, 255]);
     assert_eq!(sent(&limits, neighbour, ResponseCategory::Positive, 1, 10), [0, 5, 5]);
     assert_eq!(sent(&limits, IpAddr::from([192, 0, 3, 1]), ResponseCategory::Positive, 1, 10)[0], 10);
@@ -103,7 +104,8 @@ fn exempt_clients_are_not_limited() {
     assert_eq!(sent(&none, CLIENT, ResponseCategory::Positive, 1, 5000), [5000, 0, 0]);
 }
 
-/// Sources of a flood are forged at random: clients that ask now and then still get their answers.
+/// The sources of the flood are random forged addresses. Clients with occasional queries still get
+/// their answers.
 #[test]
 fn a_flood_of_networks_hinders_no_other_client() {
     let limits = with_rates(RateSettings { all: 2000, ..RateSettings::of(200) });
@@ -124,7 +126,7 @@ fn a_flood_of_networks_hinders_no_other_client() {
     assert!(answered * 100 >= asked * 95, "{answered} of {asked}");
 }
 
-/// A client has no limit of its own while the worker's online share lasts: here 40 of 50 %.
+/// A single client has no limit while the worker's online share is not spent: here 40 of 50 %.
 #[test]
 fn a_client_has_all_that_it_wants_while_the_online_share_lasts() {
     let limits = limits(|_| {});
@@ -136,7 +138,7 @@ fn a_client_has_all_that_it_wants_while_the_online_share_lasts() {
     }
 }
 
-/// Forged datagrams take nothing of the share of the prefix that they claim.
+/// Forged datagrams use nothing of the share of the prefix that they claim.
 #[test]
 fn a_proven_address_has_a_share_of_its_own() {
     let limits = limits(|_| {});
@@ -159,7 +161,7 @@ fn a_proven_address_has_a_share_of_its_own() {
     assert_eq!(refused, 0);
 }
 
-/// Clients without end, and operations of 100 µs: the worker makes for so long as it may, and not longer.
+/// With an unlimited number of clients and operations of 100 µs, the worker uses exactly its share.
 #[test]
 fn a_worker_spends_its_part_and_no_more() {
     for (is_behind, percent) in [(false, 50), (true, 8)] {
@@ -178,7 +180,7 @@ fn a_worker_spends_its_part_and_no_more() {
             let cost = admitted as u64 * 100_000;
             share.spent(cost, admitted);
             spent += cost;
-            // Whatever else the batch needs.
+            // The time for the rest of the batch.
             now += cost + 200_000;
         }
         let expected = 2 * second * percent / 100;
@@ -196,7 +198,8 @@ fn what_exempt_clients_have_made_is_not_charged() {
         share.spent(50_000_000, 10);
     }
     assert!(limits.online(&mut share, CLIENT, false, 1));
-    // Half of the operations of this batch are the client's: it is 20 ms ahead of its part, which is half of 40 ms.
+    // Half of the operations of this batch belong to the client. It is 20 ms ahead of its share,
+    // which is half of 40 ms.
     assert!(limits.online(&mut share, IpAddr::from([127, 0, 0, 1]), false, 1));
     share.spent(60_000_000, 2);
     let mut later = |ms: u64| {
@@ -253,7 +256,7 @@ proptest! {
         one: IpAddr, bit in 0u32..128, ipv4 in 1u8..=32, ipv6 in 1u8..=64,
     ) {
         let one = one.to_canonical();
-        // Another address that differs in one bit.
+        // An address that differs in one bit.
         let (is_same, other) = match one {
             IpAddr::V4(address) => {
                 let bit = bit % 32;
@@ -264,7 +267,7 @@ proptest! {
             }
         };
         let networks = ClientPrefixes::new(ipv4, ipv6);
-        // An address of IPv4 in IPv6 form is another family's.
+        // An IPv4-mapped IPv6 address belongs to the other family.
         prop_assume!(one.is_ipv4() == other.to_canonical().is_ipv4());
         prop_assert_eq!(networks.number_of(one) == networks.number_of(other), is_same);
     }

@@ -1,4 +1,4 @@
-//! Options in, options out.
+//! Tests of the options in responses to given options in queries.
 
 use super::*;
 use nonesuch_proto::edns::{CookieOption, Options, push_opt, read_extended_error, read_report_channel};
@@ -35,7 +35,7 @@ fn read(
     ReplyOptions::read(&opt, transport, settings, Some(&cookies()), CLIENT, NOW)
 }
 
-/// A message of `before` octets and OPT with the options; what it has in OPT.
+/// Writes a message of `before` octets and OPT with the options. Returns the contents of OPT.
 fn written(
     options: &ReplyOptions,
     settings: &ReplySettings,
@@ -128,12 +128,12 @@ fn padding_is_for_tls_alone() {
         assert_eq!((found.len(), octets + behind), (1, total), "{before} {behind}");
         assert!(found[0].1.iter().all(|octet| *octet == 0));
     }
-    // The longest message has no room for a whole block, or for nothing.
+    // Near the maximum message size, there is no room for a complete block, or for any option.
     assert_eq!(written(&options, &plain, None, (65_510, 65_535, 0)).1, 65_535);
     assert_eq!(written(&options, &plain, None, (65_522, 65_535, 0)).0, []);
 }
 
-/// RFC 7314 §2, §3: an empty option asks, and where the zone is known it is answered.
+/// RFC 7314 §2, §3: an empty option is a request, and gets a response if the expiry time is known.
 #[test]
 fn what_is_left_to_a_zone_is_told_where_it_is_asked() {
     let plain = ReplySettings::default();
@@ -175,7 +175,8 @@ fn settings_are_checked() {
 }
 
 proptest! {
-    /// Whatever is asked for, what must be there takes the room that was told, and nothing goes beyond the limit.
+    /// For any options, the required options fit into the reserved room, and the message never
+    /// exceeds the limit.
     #[test]
     fn limits_hold(
         list in proptest::collection::vec((0u16..20, proptest::collection::vec(any::<u8>(), 0..41)), 0..6),

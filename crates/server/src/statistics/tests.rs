@@ -36,7 +36,7 @@ fn a_query_is_counted_once_in_each_respect() {
 fn what_stands_in_the_messages_is_read_from_them() {
     let statistics = Statistics::new();
     let mut thread = statistics.thread(TransportKind::Udp);
-    // example. TXT, with an OPT record that has DO.
+    // example. TXT, with an OPT record with the DO flag.
     let mut message = vec![0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 7];
     message.extend_from_slice(b"example\0\0\x10\0\x01");
     nonesuch_proto::edns::push_opt(1232, 0, nonesuch_proto::edns::DO, &mut message);
@@ -91,7 +91,7 @@ fn answers_take_from_receive_to_send() {
     let mut thread = statistics.thread(TransportKind::Udp);
     let start = Instant::now();
     let one = observation(1, 0, 30, 50, QueryFlags::default());
-    // Before the first batch there is no time to count from.
+    // Before the first batch, there is no start time.
     thread.sent(start);
     thread.begin(start);
     thread.record(&one);

@@ -1,4 +1,5 @@
-//! Requests and answers, signed and verified: our own, and octets that other programs made.
+//! Tests of signed and verified requests and responses, of this module and of other
+//! implementations.
 
 use super::record::{Record, Variables, begin_after};
 use super::*;
@@ -36,7 +37,7 @@ fn signed(key: &Arc<TsigKey>, now: u64) -> (Vec<u8>, AnswerVerifier) {
     (out, verifier)
 }
 
-/// The error and the answer to a request that is refused.
+/// Returns the error and the response for a rejected request.
 fn refused(keys: &TsigKeys, request: &[u8], now: u64) -> (TsigError, Vec<u8>) {
     let refused = keys.verify(request, now).unwrap_err();
     let mut out = Vec::new();
@@ -95,7 +96,7 @@ fn another_name_or_algorithm_is_badkey() {
             verifier.verify(&answer, NOON),
             Err(ResponseTsigError::RejectedByServer(TsigError::BadKey))
         );
-        // What NSD says of the time is not signed.
+        // NSD does not sign a BADTIME response.
         let mut of_time = answer;
         let low = of_time.len() - 3;
         of_time[low] = 18;
@@ -112,7 +113,7 @@ fn another_time_is_badtime_and_the_answer_says_ours() {
         let (error, answer) = refused(&keys(), &request, now);
         let record = Record::find(&answer).unwrap().unwrap();
         assert_eq!((error, record.error, record.time, record.other.len()), (TsigError::BadTime, 18, NOON, 6));
-        // It is signed: somebody else's word that the clock is wrong is not taken.
+        // The response is signed: an unauthenticated BADTIME must not be accepted.
         assert_eq!(
             verifier.clone().verify(&answer, NOON),
             Err(ResponseTsigError::RefusedTime { server: now })
@@ -124,7 +125,7 @@ fn another_time_is_badtime_and_the_answer_says_ours() {
     assert!(keys().verify(&signed(&shared(TsigAlgorithm::HmacSha384), NOON).0, NOON - 300).is_ok());
 }
 
-/// A request whose MAC is cut to so many octets.
+/// Returns a request with a MAC truncated to `octets`.
 fn truncated(key: &Arc<TsigKey>, octets: usize) -> (Vec<u8>, AnswerVerifier) {
     let mut request = query(7);
     let variables = Variables { time: NOON, fudge: FUDGE, error: 0, other: &[] };
@@ -145,7 +146,7 @@ fn truncated_macs_are_taken_down_to_half() {
         let (key, whole) = (shared(algorithm), algorithm.octets());
         for octets in [whole / 2, whole / 2 + 1, whole - 1, whole] {
             let verified = keys().verify(&truncated(&key, octets).0, NOON).unwrap().unwrap();
-            // The answer follows on the MAC as it was sent.
+            // The response follows the truncated MAC.
             let (_, mut verifier) = truncated(&key, octets);
             let mut answer = query(7);
             verified.signer().sign(&mut answer, NOON);
@@ -168,7 +169,7 @@ fn macs_shorter_than_we_want_are_badtrunc() {
     assert_eq!((error, Record::find(&answer).unwrap().unwrap().error), (TsigError::BadTrunc, 22));
     assert_eq!(verifier.verify(&answer, NOON), Err(ResponseTsigError::RejectedByServer(TsigError::BadTrunc)));
     assert!(strict.verify(&truncated(&sender, 32).0, NOON).is_ok());
-    // A wrong MAC that is too short is a wrong MAC.
+    // A MAC that is both wrong and too short counts as wrong.
     let (mut request, _) = truncated(&sender, 31);
     request[0] ^= 1;
     request[2] ^= 1;
@@ -187,28 +188,28 @@ fn a_record_at_another_place_or_of_another_form_is_formerr() {
     let (request, _) = signed(&shared(TsigAlgorithm::HmacSha256), NOON);
     let at = query(7).len();
     let mut cases = Vec::new();
-    // Behind it an OPT record.
+    // An OPT record after the TSIG record.
     let mut with_opt = request.clone();
     with_opt[11] += 1;
     with_opt.extend_from_slice(&[0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]);
     cases.push(with_opt);
-    // Twice.
+    // Two TSIG records.
     let mut twice = request.clone();
     twice[11] += 1;
     twice.extend_from_slice(&request[at..]);
     cases.push(twice);
-    // In the answer section.
+    // A TSIG record in the answer section.
     let mut answer = request.clone();
     answer.swap(7, 11);
     cases.push(answer);
-    // Another class, another TTL; lengths that do not fit.
+    // Another class, another TTL, and lengths that do not fit.
     let class = at + shared(TsigAlgorithm::HmacSha256).name().len() + 3;
     for (place, octet) in [(class, 1), (class + 4, 1), (class + 6, 0), (request.len() - 1, 1)] {
         let mut other = request.clone();
         other[place] = octet;
         cases.push(other);
     }
-    // Cut off, and something behind.
+    // A truncated message, and a message with trailing data.
     cases.push(request[..request.len() - 1].to_vec());
     cases.push([&request[..], &[0]].concat());
     for case in cases {
@@ -227,7 +228,8 @@ fn a_compressed_owner_is_read_and_digested_written_out() {
     assert_eq!(keys.verify(&compressed, NOON).unwrap().unwrap().octets(), at);
 }
 
-/// The messages of an answer; those at `unsigned` are not signed, and the MAC of the next one covers them.
+/// Returns the messages of a response. The messages at `unsigned` are not signed; the MAC of the
+/// next message covers them.
 fn answer_of(request: &[u8], count: usize, unsigned: impl Fn(usize) -> bool) -> Vec<Vec<u8>> {
     let verified = keys().verify(request, NOON).unwrap().unwrap();
     let key = Arc::clone(verified.key());
@@ -281,7 +283,7 @@ fn our_own_answers_of_many_messages_are_signed_one_by_one() {
         messages.iter().all(|message| verifier.verify(message, NOON).is_ok_and(|checked| checked.is_signed))
     );
     assert_eq!(verifier.finish(), Ok(()));
-    // Order and completeness are signed too.
+    // The signatures also protect the order and the completeness of the messages.
     assert!(swapped.verify(&messages[0], NOON).is_ok());
     assert_eq!(swapped.verify(&messages[2], NOON), Err(ResponseTsigError::BadSig));
 }
@@ -335,7 +337,7 @@ proptest! {
         let mut altered = request.clone();
         altered[place] ^= flip;
         let is_id = place < 2;
-        // The ID is restored; names and the lengths of labels are the same in both cases of a letter.
+        // The original ID is restored, and names do not depend on letter case.
         let same_name = flip == 0x20 && request[place].is_ascii_alphabetic() && place >= query(7).len();
         let outcome = keys().verify(&altered, NOON);
         let is_taken = matches!(outcome, Ok(Some(_)));
@@ -353,7 +355,7 @@ proptest! {
     }
 }
 
-/// Whether an octet of a signed request is one of the record's names.
+/// Whether this octet of a signed request belongs to a name of the TSIG record.
 fn is_name(request: &[u8], place: usize) -> bool {
     let record = Record::find(request).unwrap().unwrap();
     let owner = record.at..record.at + record.key.wire().len();

@@ -5,7 +5,7 @@ use std::thread;
 use super::*;
 use crate::testing::{block_on, framed};
 
-/// A server that accepts one connection, reads `octets` of it, sends `answer`, and ends.
+/// A server that accepts one connection, reads `octets` octets, sends `answer`, and ends.
 fn server(octets: usize, answer: Vec<u8>) -> (SocketAddr, thread::JoinHandle<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let address = listener.local_addr().expect("bound");
@@ -43,7 +43,7 @@ fn messages_are_given_out_one_by_one() {
 
 #[test]
 fn every_wait_ends() {
-    // Nobody accepts: the system opens the connection, and nothing comes.
+    // No process accepts: the system opens the connection, and no data arrives.
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let address = listener.local_addr().expect("bound");
     let short = Duration::from_millis(10);
@@ -73,7 +73,7 @@ fn refusals_name_the_server_and_the_remedy() {
     let error = block_on(Connection::open(address, &ConnectOptions::default())).expect_err("nobody");
     let text = error.to_string();
     assert!(text.contains(&address.to_string()) && text.contains("nothing listens there"), "{text}");
-    // 192.0.2.0/24 is for documentation (RFC 5737).
+    // 192.0.2.0/24 is reserved for documentation (RFC 5737).
     let local = Some("192.0.2.1:0".parse().expect("an address"));
     let error = block_on(Connection::open(address, &ConnectOptions { local, ..ConnectOptions::default() }));
     assert!(matches!(error, Err(ClientError::Local { .. })));

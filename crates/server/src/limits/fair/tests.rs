@@ -1,10 +1,10 @@
-//! Clients that want more online work than a worker may do, in virtual time.
+//! Tests with clients that want more online work than a worker may do, in virtual time.
 
 use crate::limits::{LimitSettings, Limits, WorkerShare};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
-/// One /24, and the signatures that it wants a second.
+/// A client in a separate /24, and the signatures that it wants per second.
 #[derive(Clone, Debug)]
 struct Client {
     address: IpAddr,
@@ -20,7 +20,8 @@ impl Client {
     }
 }
 
-/// How a worker is loaded: nanoseconds of one signature, and whether more messages wait than a batch has.
+/// The load of a worker: nanoseconds of one signature, and whether more messages are waiting than a
+/// batch holds.
 #[derive(Clone, Copy, Debug)]
 struct Worker {
     cost: u64,
@@ -28,8 +29,9 @@ struct Worker {
 }
 
 impl Worker {
-    /// Lets the clients ask for `seconds` of virtual time, the first one first in each batch. Counts what they want and get
-    /// after two seconds, and returns the percentage of the time that went to it.
+    /// Simulates the queries of the clients for `seconds` of virtual time; the first client comes
+    /// first in each batch. Counts what the clients want and get after two seconds, and returns the
+    /// percentage of time spent on it.
     fn run(self, clients: &mut [Client], seconds: u64) -> u64 {
         const SECOND: u64 = 1_000_000_000;
         const BEGIN: u64 = 2 * SECOND;
@@ -60,7 +62,8 @@ impl Worker {
     }
 }
 
-/// What each client gets of `total` where nobody who wants more gets less than another (max-min fairness).
+/// Returns each client's share of `total` under max-min fairness: a client whose demand is not met
+/// gets at least as many as every other client.
 fn equal_shares(clients: &[Client], total: u64) -> Vec<u64> {
     let mut order: Vec<usize> = (0..clients.len()).collect();
     order.sort_by_key(|place| clients[*place].wanted);
@@ -115,14 +118,14 @@ fn a_million_prefixes_take_a_table_of_fixed_size_and_the_online_share() {
     assert_eq!(bytes, [Some(super::TABLE_BYTES), None]);
 }
 
-/// A flood of forged datagrams from more prefixes than the table holds takes no bucket and no time of clients that have proven
-/// their addresses: these share half of the time.
+/// A flood of forged datagrams from more prefixes than the table holds uses no bucket and no time
+/// of clients with proven addresses. These share half of the time.
 #[test]
 fn forged_datagrams_take_nothing_of_the_half_of_proven_prefixes() {
     let mut share = super::FairShare::new([7; 16]);
     let proven = [1u8, 2].map(|number| IpAddr::from([192, 0, number, 1]));
     let (mut made, mut forged) = ([0; 2], 0u32);
-    // Two seconds, of which a second is for online work; each operation takes 50 µs.
+    // Two seconds, one of which is for online work. Each operation takes 50 µs.
     for millisecond in 0..2_000u64 {
         share.divide(millisecond * 1_000_000, 500_000, 1);
         for number in 0..100 {
@@ -146,8 +149,9 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A loud prefix, which is first in each batch, gets no more than its equal share while others ask; those get theirs, and
-    /// together they get the worker's online share.
+    /// A prefix with a high rate, which comes first in each batch, gets no more than its equal
+    /// share while others send queries. The others get theirs, and all together get the worker's
+    /// online share.
     #[test]
     fn a_loud_prefix_takes_no_more_than_its_equal_share(
         others in proptest::collection::vec(10u64..5000, 1..24),
@@ -159,7 +163,7 @@ proptest! {
         clients.extend(others.iter().enumerate().map(|(place, rate)| Client::new(place + 1, *rate)));
         let percent = Worker { cost, is_behind }.run(&mut clients, 4);
         let share = if is_behind { 8 } else { 50 };
-        // Rounded down to a whole percent.
+        // The percentage is rounded down.
         prop_assert!(percent <= share && percent * 100 >= share * 80, "{} % {:?}", percent, clients);
         let total = clients.iter().map(|client| client.made).sum();
         for (client, equal) in clients.iter().zip(equal_shares(&clients, total)) {
@@ -170,7 +174,8 @@ proptest! {
     }
 }
 
-/// Words of the table count time modulo 2^40 microseconds: one that was never written must not look owed when that wraps around.
+/// Words of the table count time modulo 2^40 microseconds. A word that was never written must not
+/// count as debt when the time wraps around.
 #[test]
 fn time_that_wraps_around_owes_nothing() {
     let client = IpAddr::from([192, 0, 2, 1]);

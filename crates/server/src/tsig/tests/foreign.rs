@@ -1,10 +1,10 @@
-//! Octets that BIND and Knot DNS made.
+//! Tests with messages of BIND and Knot DNS.
 
 use super::*;
 
 const SECRET: &[u8] = b"01234567890123456789012345678901";
 
-/// A line of the file: who made it, request, answer.
+/// A line of the file: the program, the request and the response.
 fn vector(who: &str) -> (Vec<u8>, Vec<u8>) {
     let lines = include_str!("vectors.txt").lines();
     let line = lines.map(|line| line.split(' ').collect::<Vec<_>>()).find(|fields| fields[0] == who).unwrap();
@@ -15,7 +15,7 @@ fn transfer_key(algorithm: TsigAlgorithm) -> TsigKeys {
     TsigKeys::new([key("transfer.example", algorithm, SECRET)]).unwrap()
 }
 
-/// What a client with `key` makes of the answer to a request that it has sent.
+/// Returns the result of a client with `key` for the response to a request that it sent.
 fn verify_answer(
     key: &Arc<TsigKey>,
     request: &[u8],
@@ -42,7 +42,7 @@ fn requests_and_answers_of_bind_and_knot_are_verified() {
         let verified = keys.verify(&request, record.time).unwrap().unwrap();
         assert_eq!(verified.octets(), record.at, "{who}");
         match (who, verify_answer(verified.key(), &request, &answer)) {
-            // It was given to know the key for whole MACs alone; it signs that it refuses.
+            // named is configured to accept only full MACs for the key. It signs its rejection.
             ("dig-named-sha256-160", outcome) => {
                 assert_eq!(outcome, Err(ResponseTsigError::RejectedByServer(TsigError::BadTrunc)));
             }
@@ -55,7 +55,7 @@ fn requests_and_answers_of_bind_and_knot_are_verified() {
     }
 }
 
-/// The same request by our hand has the same octets.
+/// This module generates the same octets for the same request.
 #[test]
 fn requests_are_signed_as_bind_and_knot_sign_them() {
     for (who, algorithm) in
