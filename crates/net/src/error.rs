@@ -81,7 +81,7 @@ pub enum NetError {
         /// The requested address.
         address: SocketAddr,
     },
-    /// A server needs at least one worker.
+    /// The caller requested no worker.
     #[error("a server needs at least one worker: ask for 1 or more")]
     NoWorkers,
     /// A client socket could not be connected.
@@ -209,7 +209,7 @@ pub enum TlsError {
     /// The text is not a host name.
     #[error("'{text}' is no host name as certificates have it: write letters, digits, hyphens and dots")]
     Hostname {
-        /// The text.
+        /// The text as given.
         text: String,
     },
     /// The TLS library cannot be configured.

@@ -85,13 +85,13 @@ pub fn is_expired(timers: Option<Timers>, held: LocalSoa, timing: Timing, now: u
 /// Serial and times of the SOA record of the local version; the times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalSoa {
-    /// Serial.
+    /// The serial of the version.
     pub serial: u32,
-    /// REFRESH.
+    /// REFRESH field.
     pub refresh: u32,
-    /// RETRY.
+    /// RETRY field.
     pub retry: u32,
-    /// EXPIRE.
+    /// EXPIRE field.
     pub expire: u32,
 }
 

@@ -2,9 +2,9 @@
 //! format is the interoperable one of RFC 9018, which several servers of one service can share.
 //!
 //! A server cookie consists of a version, a timestamp, and a keyed hash over both, the client
-//! cookie and the client address. The server stores nothing for a client. Without the secret,
-//! nobody can generate a valid cookie. So the source address of a query with a valid cookie is not
-//! forged, and a response to it cannot harm another host.
+//! cookie and the client address. The server stores nothing for a client. An attacker without the
+//! secret cannot generate a valid cookie. So the source address of a query with a valid cookie is
+//! not forged, and a response to it cannot harm another host.
 
 use nonesuch_proto::edns::CookieOption;
 use siphasher::sip::SipHasher24;

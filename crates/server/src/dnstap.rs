@@ -2,8 +2,8 @@
 //! Unix socket or a file.
 //!
 //! Each thread encodes frames into its own buffer of bounded size. A writer thread takes the
-//! buffers twenty times per second. Workers never wait for the writer: if a buffer is full, frames
-//! are dropped and counted. The writer reconnects after a broken connection.
+//! buffers twenty times per second. Threads that answer queries never wait for the writer: if a
+//! buffer is full, frames are dropped and counted. The writer reconnects after a broken connection.
 
 mod frames;
 mod message;

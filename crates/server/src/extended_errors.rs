@@ -3,7 +3,7 @@
 //! Most codes are for resolvers: validation failures and unreachable servers. This module has the
 //! remaining codes. An error has a text if the code alone does not tell the client what to do.
 
-/// An extended error: code and text.
+/// An extended error: info code and text (RFC 8914).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtendedError {
     /// The code in the IANA registry.

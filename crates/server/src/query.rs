@@ -7,11 +7,11 @@ use nonesuch_proto::{Class, MAX_LABEL, MAX_NAME, NameRef, Rtype};
 /// A well-formed query.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'q> {
-    /// The header.
+    /// The header of the query.
     pub header: Header,
     /// The question as received: name, type, class.
     pub question: &'q [u8],
-    /// Octets of the question name.
+    /// Octets of the query name.
     pub name_length: usize,
     /// The query type.
     pub qtype: Rtype,

@@ -1,4 +1,4 @@
-//! The EDNS options of a response: those that the query requests, and those of the configuration.
+//! The EDNS options of a response: requested by the query, or configured.
 //!
 //! The server reads the options of the query once, before it builds the answer. Required options
 //! reduce the size that is available for the answer ([`ReplyOptions::room`]). Optional ones (an
@@ -40,7 +40,8 @@ pub struct ReplySettings {
     pub padding_block: u16,
     /// The agent domain to which resolvers report errors (RFC 9567).
     pub report_channel: Option<Name>,
-    /// Maximum size of a response over UDP, in octets, and the payload size in the OPT records of responses (RFC 6891 §6.2.5).
+    /// Maximum size of a UDP response in octets, and the payload size in the OPT records of
+    /// responses (RFC 6891 §6.2.5).
     pub max_udp_size: u16,
 }
 

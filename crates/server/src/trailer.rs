@@ -15,7 +15,7 @@ const PLAIN_UDP: usize = 512;
 /// The transport of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// UDP: responses are limited by the sender's payload size.
+    /// UDP: the client's payload size limits the response.
     Udp,
     /// TCP (RFC 7766).
     Tcp,
@@ -26,16 +26,16 @@ pub enum Transport {
 /// The end of one response.
 #[derive(Clone, Copy, Debug)]
 pub struct Trailer<'s> {
-    /// Options that the query asks for.
+    /// Options that the query requests.
     pub reply: ReplyOptions,
-    /// Content of these options.
+    /// The contents of these options.
     pub settings: &'s ReplySettings,
-    /// Octets of the TSIG record that is appended behind OPT.
+    /// Octets of the TSIG record that follows OPT.
     pub tsig: usize,
 }
 
 impl Trailer<'static> {
-    /// OPT without options, where the query has OPT.
+    /// OPT without options, if the query has OPT.
     pub const PLAIN: Self = Self { reply: ReplyOptions::NONE, settings: &ReplySettings::NONE, tsig: 0 };
 }
 
@@ -47,14 +47,15 @@ impl Trailer<'_> {
         if transport == Transport::Udp { self.datagram_octets(query) } else { TCP_MESSAGE }
     }
 
-    /// Maximum size of a response to `query` over UDP, in octets: the client's payload size, at most `max_udp_size`.
+    /// Maximum size of a response to `query` over UDP, in octets: the client's payload size, at
+    /// most `max_udp_size`.
     #[inline]
     #[must_use]
     pub fn datagram_octets(&self, query: &Query<'_>) -> usize {
         query.opt.map_or(PLAIN_UDP, |opt| usize::from(opt.payload.min(self.settings.max_udp_size)))
     }
 
-    /// Octets of the trailer that the records of the response must leave free.
+    /// Returns the octets that the records of the response must leave free for the trailer.
     #[inline]
     #[must_use]
     pub fn room(&self, query: &Query<'_>) -> usize {
@@ -62,7 +63,7 @@ impl Trailer<'_> {
         opt + self.tsig
     }
 
-    /// Appends the OPT record, with `flags`, of a response that has at most `limit` octets in all.
+    /// Appends the OPT record with `flags`. `limit`: maximum size of the whole response, in octets.
     #[inline]
     pub fn push_opt(
         &self,

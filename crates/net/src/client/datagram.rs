@@ -34,7 +34,7 @@ impl Default for DatagramOptions {
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// The message.
+    /// The octets of the response.
     pub octets: Vec<u8>,
     /// Number of attempts.
     pub attempts: usize,

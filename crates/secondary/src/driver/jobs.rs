@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Maximum number of NOTIFY messages without a response, and maximum number of repetitions among
-/// them. Secondaries that are down must not block those that respond.
+/// them. Secondaries that are down must not delay messages to the others.
 const ANNOUNCEMENTS: [usize; 2] = [200, 100];
 
 /// The result of a task.

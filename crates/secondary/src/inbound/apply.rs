@@ -34,7 +34,7 @@ pub enum IxfrApplyError {
         "applying the primary's steps copies more than {octets} octets: transferring the whole zone instead"
     )]
     TooMuchCopied {
-        /// The limit.
+        /// The limit. The limit.
         octets: u64,
     },
 }

@@ -230,7 +230,7 @@ pub(super) struct Shelf {
     pub(super) stored: Mutex<Option<HashMap<Name, StoredState>>>,
     /// All expiry times that were set.
     pub(super) expiries: Mutex<Vec<Option<Instant>>>,
-    /// Number of publications that panic.
+    /// Number of calls of `keys` that panic, which aborts their transfers.
     pub(super) panics: AtomicUsize,
 }
 

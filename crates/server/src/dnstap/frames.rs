@@ -23,7 +23,7 @@ pub(super) enum Control {
     Finish = 5,
 }
 
-/// The field of a control frame that holds a content type.
+/// The field of a control frame that contains a content type.
 const FIELD_CONTENT_TYPE: u32 = 1;
 /// Maximum octets of a control frame, as in other implementations.
 const CONTROL_MAX: u32 = 512;

@@ -155,8 +155,8 @@ impl Buckets {
                 return if is_there { TakeResult::Yes } else { TakeResult::No { is_marked: refusals == 0 } };
             }
         }
-        // Other threads change this word constantly, so the line is under heavy load. Count the
-        // tokens as refused.
+        // Other threads change this word constantly, so the key is under heavy load: refuse the
+        // tokens.
         TakeResult::No { is_marked: false }
     }
 }

@@ -186,7 +186,7 @@ impl TsigKey {
         self.name.view()
     }
 
-    /// The algorithm.
+    /// The algorithm of the key.
     #[must_use]
     pub const fn algorithm(&self) -> TsigAlgorithm {
         self.algorithm

@@ -44,7 +44,7 @@ impl KnownSenders {
         let mut lines = match self.lines.try_lock() {
             Ok(lines) => lines,
             Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
-            // A worker does not wait for another thread.
+            // A thread that answers queries does not wait for another thread.
             Err(TryLockError::WouldBlock) => return None,
         };
         if lines.len() >= MOST && !lines.contains_key(&sender) {

@@ -39,7 +39,8 @@ impl LimitedNetworks {
         let mut episodes = match self.episodes.try_lock() {
             Ok(episodes) => episodes,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // A worker does not wait for another thread. The next response tries again.
+            // A thread that answers queries does not wait for another thread. The next response
+            // tries again.
             Err(TryLockError::WouldBlock) => return None,
         };
         let others = episodes.iter().filter(|episode| episode.network != network).count();
