@@ -71,8 +71,8 @@ pub trait Handler {
 /// 4.2.2).
 pub(crate) const BUFFER_MAX: usize = 1 << 16;
 
-/// Frees the capacity of a response buffer above [`BUFFER_MAX`], so that one large response does
-/// not hold its memory forever.
+/// Frees the capacity of a response buffer above [`BUFFER_MAX`]. Otherwise, one large response
+/// would hold its memory forever.
 pub(crate) fn trim(buffer: &mut Vec<u8>) {
     if buffer.capacity() > BUFFER_MAX {
         buffer.clear();
@@ -93,8 +93,8 @@ pub trait ResponseStream {
     /// prefix. Returns `false` at the end.
     ///
     /// # Errors
-    /// Fails if the stream cannot continue. The connection is then closed, so that the peer does
-    /// not treat the incomplete answer as complete.
+    /// Fails if the stream cannot continue. The server then closes the connection. Otherwise, the
+    /// peer could treat the incomplete answer as complete.
     fn next(&mut self, message: &mut Vec<u8>) -> Result<bool, StreamError>;
 }
 

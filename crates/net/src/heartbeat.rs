@@ -1,5 +1,5 @@
-//! Heartbeats: each server loop reports that it is running, so that a supervisor detects a loop
-//! that hangs.
+//! Heartbeats: each server loop reports that it is running. A supervisor detects a loop that hangs
+//! by its missing reports.
 //!
 //! A loop registers once, reports in each iteration, and waits for no event longer than
 //! [`Heartbeat::pause`]. A report is one store to memory that only this loop writes.

@@ -32,8 +32,8 @@ impl Map {
     }
 }
 
-/// Configures the allocator so that each of its arenas keeps little freed memory, and so that large
-/// allocations are mapped separately. For programs that run for a long time and sometimes allocate
+/// Configures the allocator to keep little freed memory in each of its arenas, and to map large
+/// allocations separately. This is for programs that run for a long time and sometimes allocate
 /// much, in threads that start and end.
 ///
 /// By default, glibc raises both thresholds to the size of the last freed allocation, up to 32 and

@@ -691,7 +691,7 @@ pub fn wait_with_usage(child: Child) -> io::Result<(ExitStatus, ChildUsage)> {
 /// Errors of send(2), for example if no process reads at the other end, or if `number` is not a
 /// socket.
 pub fn send_inherited(number: RawFd, octets: &[u8]) -> io::Result<()> {
-    // SAFETY: the pointer and the length are those of `octets`, which the kernel only reads. The
+    // SAFETY: the pointer and the length belong to `octets`, which the kernel only reads. The
     // descriptor is neither closed nor owned, so any other number is harmless for memory safety.
     let sent = unsafe { libc::send(number, octets.as_ptr().cast(), octets.len(), libc::MSG_NOSIGNAL) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

@@ -13,9 +13,9 @@
 //!
 //! A waiting connection takes 1.2 KB of memory over TCP and 9 KB over TLS, not counting the
 //! system's socket. A TLS handshake takes 7 KB and the octets that the client has sent in it, at
-//! most 64 KiB. A connection whose peer does not read takes 32 KiB, one response, and over TLS up
-//! to 64 KiB of records. All except waiting connections count towards the common limit. The example
-//! `idle_connections` measures these values.
+//! most 64 KiB. A connection to a peer that does not read takes 32 KiB, one response, and over TLS
+//! up to 64 KiB of records. All except waiting connections count towards the common limit. The
+//! example `idle_connections` measures these values.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

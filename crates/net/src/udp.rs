@@ -30,7 +30,8 @@ pub const RESPONSE_CAPACITY: usize = 4096;
 /// Maximum wait of a worker for a datagram or for room to send, before it checks whether to stop.
 /// Stopping the server wakes the worker earlier.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Pause after a receive error of the system, so that a permanent error does not use a whole CPU.
+/// Pause after a receive error of the system. Without the pause, a permanent error would use a
+/// whole CPU.
 const ERROR_PAUSE: Duration = Duration::from_millis(1);
 
 /// Options of the workers of [`serve`].

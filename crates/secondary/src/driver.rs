@@ -109,7 +109,7 @@ const EARLY: usize = 65_536;
 /// An active SOA query or transfer.
 struct Task {
     number: u64,
-    /// The primary whose slot the task uses. The configured primaries of the zone may have changed.
+    /// The task uses a slot of this primary. The configured primaries of the zone may have changed.
     primary: SocketAddr,
     abort: AbortHandle,
     transfer: Option<TransferSnapshot>,
@@ -228,7 +228,7 @@ impl Driver {
         let announcement = room.and_then(|may_repeat| self.outbox.poll_timeout(may_repeat));
         let next = zones.into_iter().chain(announcement).min();
         let now = self.now();
-        // Add one millisecond, so that the time has passed at the next check.
+        // Add one millisecond, because the time must have passed at the next check.
         next.map_or(Duration::from_secs(3600), |at| Duration::from_millis(at.saturating_sub(now) + 1))
     }
 

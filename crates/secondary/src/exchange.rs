@@ -61,7 +61,7 @@ impl Peer<'_> {
         let verifier = self.sign(&mut question)?;
         let mut fault = None;
         let is_answer = |octets: &[u8]| {
-            // A forged response must not end the wait for the real one.
+            // A forged response must not end the wait for the real response.
             is_answer_to(octets, &plain)
                 && verify(verifier.clone(), octets).map_err(|found| fault = Some(found)).is_ok()
         };

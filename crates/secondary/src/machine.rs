@@ -18,7 +18,8 @@ const FIRST_RETRY: u64 = 5_000;
 /// for which a failing primary is queried last.
 const LONGEST_RETRY: u64 = 3_600_000;
 /// Minimum milliseconds between rounds if a NOTIFY has no serial, or if the last NOTIFY with a
-/// serial was false. Otherwise a permitted sender of NOTIFY could cause queries without end.
+/// serial was false: no primary had the version that it named. Otherwise, a permitted sender of
+/// NOTIFY could cause an unlimited number of queries.
 const NOTIFY_GAP: u64 = 200;
 
 /// The current activity.
@@ -82,13 +83,13 @@ pub struct Machine {
     again: Option<Hint>,
     next: Option<u64>,
     round_began: u64,
-    /// Until this time, no NOTIFY begins a round, because the last one was false.
+    /// Until this time, no NOTIFY begins a round, because the last NOTIFY was false.
     quiet_until: u64,
-    /// Whether a version was rejected in this round. If so, the NOTIFY that began the round was
-    /// true.
+    /// Whether a version was rejected in this round. If so, the NOTIFY that began the round named a
+    /// version that a primary has.
     has_rejected: bool,
     failed_rounds: u32,
-    /// Whether the next transfer is one of the whole zone.
+    /// Whether the next transfer requests the whole zone.
     wants_whole: bool,
     preferred: usize,
     noise: u64,
@@ -374,8 +375,8 @@ impl Machine {
     }
 
     /// Orders the primaries: first the sender of the NOTIFY, then primaries without a recent
-    /// failure, then those with one. In each group, the primary that last answered comes first, and
-    /// the others follow in configuration order.
+    /// failure, then primaries with a recent failure. In each group, the primary that last answered
+    /// comes first, and the others follow in configuration order.
     fn order_of_primaries(&self, now: u64) -> VecDeque<usize> {
         let mut order: Vec<usize> = (0..self.health.len()).collect();
         let rank = |primary: &usize| {
@@ -498,7 +499,7 @@ impl Machine {
                     health.rejected = Some(Rejected { serial, whole_at });
                 }
                 // The incremental transfer may be the cause of the faulty version, so the next
-                // transfer is one of the whole zone.
+                // transfer requests the whole zone.
                 (self.wants_whole, self.has_rejected) = (true, true);
                 self.ask_next(now);
             }
@@ -587,8 +588,8 @@ impl Machine {
         }
     }
 
-    /// Returns 90 to 100 percent of `wait`, so that zones that were loaded together do not stay
-    /// synchronised.
+    /// Returns 90 to 100 percent of `wait`. Otherwise, zones that were loaded together would always
+    /// be refreshed at the same time.
     fn spread(&mut self, wait: u64) -> u64 {
         // SplitMix64; any uniform distribution is sufficient.
         self.noise = self.noise.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -132,7 +132,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Returns the report for a transfer whose task panicked.
+    /// Returns the report for a transfer that ended by a panic.
     pub(super) fn broken(by_steps: bool, key: Option<Name>) -> Self {
         Self { error: Some(ExchangeError::BrokeOff), ..Self::begun(by_steps, key) }
     }
@@ -377,7 +377,7 @@ fn publish(
         tracing::warn!(zone = %apex, records = outside, "records that are not in the zone were passed over");
     }
     let held = LocalSoa::of(&received.contents).ok_or(ExchangeError::NoZoneSoa)?;
-    // One address may belong to several servers, one of which has an older version. Without an
+    // Several servers may share an address, and one of them may have an older version. Without an
     // explicit request, the zone never returns to an older version.
     if job.local_soa.is_some_and(|here| !serial::is_before(here.serial, held.serial)) {
         return Ok((InboundOutcome::UpToDate { serial: held.serial }, kind));

@@ -325,7 +325,7 @@ fn a_version_that_is_rejected_is_not_transferred_again_before_its_serial_changes
         let mut machine = machine(1, is_here.then_some(HELD), None);
         wake(&mut machine, NOW);
         if is_here {
-            // Transfer the whole zone, so that an incremental transfer cannot be the cause of the
+            // Transfer the whole zone: an incremental transfer must not be a possible cause of the
             // rejection.
             machine.reconfigure(Timing::default(), false, 1, NOW);
             assert_eq!(tell(&mut machine, has(11), NOW), [whole(0)]);

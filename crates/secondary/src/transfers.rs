@@ -83,7 +83,7 @@ impl Transfers {
     }
 
     /// Queues a received NOTIFY without waiting. Returns `false` if the queue is full. The server
-    /// must then not respond to the NOTIFY, so that the sender repeats it.
+    /// must then not respond to the NOTIFY, because the sender repeats it only without a response.
     #[must_use]
     pub fn notified(&self, notified: ReceivedNotify) -> bool {
         self.notified.try_send(notified).is_ok()

@@ -26,7 +26,7 @@ pub const fn is_set_back(now: u64, before: u64) -> bool {
     before.saturating_sub(now) > SET_BACK
 }
 
-/// Log throttle for one event that clients can cause at will: at most one line per second.
+/// Log throttle for an event that clients can cause at will: at most one line per second.
 #[derive(Debug, Default)]
 pub struct LogInterval {
     /// The second of the last line, and the number of suppressed lines since.

@@ -1,5 +1,6 @@
 //! DNS cookies (RFC 7873): they show that a client received an earlier response at its address. The
-//! format is the interoperable one of RFC 9018, which several servers of one service can share.
+//! format is the interoperable server cookie of RFC 9018, which several servers of a service can
+//! share.
 //!
 //! A server cookie consists of a version, a timestamp, and a keyed hash over both, the client
 //! cookie and the client address. The server stores nothing for a client. An attacker without the

@@ -179,8 +179,8 @@ impl DnstapOutput {
     }
 
     /// Writes queued frames for up to two seconds, and then ends the export. Later frames are lost.
-    /// A server whose process ends without dropping this value calls this after its workers have
-    /// ended.
+    /// If the process ends without dropping this value, the server must call this function after
+    /// its workers have ended.
     pub fn finish(&self) {
         self.shared.stop.store(true, Relaxed);
         self.writer.unpark();

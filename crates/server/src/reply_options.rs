@@ -16,7 +16,8 @@ use std::ops::RangeInclusive;
 
 /// Octets of the code and the length of an option.
 const OPTION_HEADER: usize = 4;
-/// Maximum length of the server identifier, so that a UDP response has room for the answer.
+/// Maximum length of the server identifier in octets. A longer one would leave a UDP response too
+/// little room for the answer.
 const NSID_MOST: usize = 128;
 /// Block size of padded responses over TLS, in octets (RFC 8467 §4.1).
 const PADDING_BLOCK: u16 = 468;

@@ -8,8 +8,8 @@
 //! messages in a row from other servers.
 //!
 //! RFC 8945 §5.2.3 lets a server store the latest time signed of each key and reject earlier times.
-//! This server does not, like other servers: requests with one key arrive over several paths and
-//! overtake each other.
+//! This server does not do so, and neither do other servers, because requests with one key arrive
+//! over several paths and overtake each other.
 //!
 //! The library `domain` is not used for TSIG and transfers. Its TSIG needs `ring` in addition to
 //! aws-lc. Both parts work on messages that `domain` builds itself, but here the octets of a

@@ -29,8 +29,8 @@ use crate::heartbeat::Heartbeat;
 use crate::sys;
 use crate::tls::IdentitySlot;
 
-/// Pause after the system could not accept a connection for lack of resources, so that the loop
-/// does not use a whole CPU.
+/// Pause after the system could not accept a connection for lack of resources. Without the pause,
+/// the loop would use a whole CPU.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Number of checks of all connections within the shortest time limit. The interval is at least
 /// [`SWEEP_MIN`] and at most [`SWEEP_MAX`].
@@ -58,7 +58,7 @@ impl ConnectionIo for TcpStream {
     fn say_end(&mut self, _: &mut Context<'_>) {}
 }
 
-/// Boxed, so that a connection in its handshake does not reserve memory for the later state.
+/// Boxed, because a connection in its handshake must not reserve memory for the later state.
 impl ConnectionIo for Box<TlsStream<CountingSocket>> {
     fn widen(&self) {
         self.get_ref().0.socket().widen();

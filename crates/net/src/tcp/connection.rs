@@ -26,8 +26,8 @@ const READ_SIZE: usize = 1 << 14;
 
 /// Octets of the length prefix of a message (RFC 1035 section 4.2.2).
 const PREFIX: usize = 2;
-/// Maximum octets of answers that wait for the peer. Above it, no further message is answered, so
-/// that a peer that does not read cannot make the server collect answers for it.
+/// Maximum octets of answers that wait for the peer. Above it, the server answers no further
+/// message. Otherwise, it would collect answers for a peer that does not read.
 const WAITING_MAX: usize = 1 << 15;
 /// Streams deliver more messages only while fewer octets than this wait. It is much less than
 /// [`WAITING_MAX`], which leaves room for other answers.
@@ -56,8 +56,7 @@ pub(super) trait ConnectionIo: AsyncRead + AsyncWrite + Unpin {
         0
     }
 
-    /// Records that all octets read so far were passed on, so that they do not count as held any
-    /// more.
+    /// Records that all octets read so far were passed on. They do not count as held any more.
     fn forget_read(&mut self) {}
 
     /// The properties of the TLS session, if there is one.
@@ -379,9 +378,9 @@ where
         };
         let place = &self.seat.place;
         let progress = if matches!(phase, Phase::Writing | Phase::Streaming) { self.progress() } else { 0 };
-        // Only complete messages, or a fixed amount of acknowledged answers, extend the time limit,
-        // so that a peer cannot prolong the connection octet by octet. If less than this amount is
-        // left, the phase ends when the transport has accepted it.
+        // Only complete messages, or a fixed amount of acknowledged answers, extend the time limit.
+        // Otherwise, a peer could prolong the connection octet by octet. If less than this amount
+        // is left, the phase ends when the transport has accepted it.
         let moves = match phase {
             Phase::Writing | Phase::Streaming => progress >= self.mark + WRITE_SHARE,
             _ => self.spoke,

@@ -185,7 +185,7 @@ fn a_slow_reader_is_served() {
     assert_eq!(server.statistics().total().timed_out, 0);
 }
 
-/// Opens a connection with a receive buffer of 8 KiB from the beginning, so that the system accepts
+/// Opens a connection with a receive buffer of 8 KiB from the beginning. So the system accepts
 /// little on behalf of the reader.
 fn connect_small(server: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");

@@ -123,7 +123,7 @@ impl ConnectionEntry {
         match self.phase.get() {
             Phase::Handshake | Phase::First => Some(0),
             Phase::Idle | Phase::Message => Some(1),
-            // The peer is slow. A stream whose peer keeps to the required pace is not closed.
+            // The peer is slow. A stream stays open while its peer keeps the required pace.
             Phase::Writing => (now - self.since.get() >= options.write_timeout / 4).then_some(1),
             Phase::Streaming => (now - self.since.get() >= options.stream_idle_timeout / 4 * 3).then_some(1),
         }
@@ -244,8 +244,8 @@ impl ConnectionTable {
         }
     }
 
-    /// Selects the connections to close next. It selects many together, so that a flood of
-    /// connections does not need a pass over all connections for each new one.
+    /// Selects the connections to close next. It selects many in one pass. Otherwise, a flood of
+    /// connections would need a pass over all connections for each new connection.
     fn pick(&mut self, options: &TcpOptions) {
         let now = Instant::now();
         let waiting = self.places.iter();
@@ -283,7 +283,7 @@ impl ConnectionTable {
         holders.sort_unstable();
         let mut evicted = 0;
         for (_, id) in holders {
-            // Close more than needed, so that the next allocation does not cause another pass over
+            // Close more than needed. Otherwise, the next allocation would cause another pass over
             // all connections.
             if self.held <= options.memory_max / 8 * 7 {
                 break;
@@ -295,8 +295,8 @@ impl ConnectionTable {
     }
 
     /// Ends the connections that have exceeded a time limit. Wakes each connection that is writing,
-    /// so that it reads the number of octets that its peer has acknowledged. The system does not
-    /// report that number by itself.
+    /// because the connection must read the number of octets that its peer has acknowledged. The
+    /// system does not report this number by itself.
     pub(super) fn sweep(&mut self, options: &TcpOptions, idle: Duration) {
         let now = Instant::now();
         for place in self.places.values() {
@@ -434,7 +434,7 @@ mod tests {
             places.push(place);
             assert_eq!(table.hold(id, 100, &options), 0);
         }
-        // One octet too many: the two oldest connections are closed, so that at most 7/8 of the
+        // One octet too many: the table closes the two oldest connections, until at most 7/8 of the
         // limit is in use.
         let (id, ..) = table.enter(peer("192.0.2.100"), Phase::First, &options).expect("a place");
         assert_eq!(table.hold(id, 1, &options), 2);

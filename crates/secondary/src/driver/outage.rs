@@ -1,5 +1,5 @@
-//! Primaries that do not respond or whose transfers fail: the time of the first failure, the last
-//! error, and when to log them.
+//! Primaries with failing SOA queries or transfers: the time of the first failure, the last error,
+//! and when to log them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -138,7 +138,8 @@ fn check_ttls(old: &Contents, step: &ChangeSet) -> Result<(), IxfrApplyError> {
     Ok(())
 }
 
-/// Returns the RRset in one side of a step that changes `here`.
+/// Returns the RRset of `side` with the type of `here`. `side`: the removals or the additions of a
+/// step.
 fn same_rrset<'c>(side: Option<Node<'c>>, here: Rrset<'_>) -> Option<Rrset<'c>> {
     side?.rrsets().find(|rrset| (rrset.rtype(), rrset.covered()) == (here.rtype(), here.covered()))
 }

@@ -85,7 +85,8 @@ impl Writer {
 
     pub(super) fn run(mut self) {
         loop {
-            // Read `stop` before the buffers, so that frames queued before the stop are written.
+            // Read `stop` before the buffers: frames that were queued before the stop must be
+            // written.
             let stop = self.shared.stop.load(Relaxed);
             if self.shared.reopen.swap(false, Relaxed) && self.was_moved_away() {
                 self.close();

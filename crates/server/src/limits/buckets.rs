@@ -5,8 +5,8 @@
 //! generic cell rate algorithm (ITU-T I.371). A full bucket needs no memory, so another key can use
 //! its word. So the table serves all keys as long as it has room for the buckets that are not full.
 //! If all eight buckets of a line are in use, another key continues with the fullest of them. So
-//! the tokens taken from one line stay bounded, and a key is refused wrongly only if all eight
-//! buckets are empty.
+//! the tokens taken from one line stay bounded. A key is refused wrongly only if all eight buckets
+//! are empty.
 //!
 //! The hash has a random key, so a client cannot choose addresses or names that share a line with
 //! another key.
@@ -106,7 +106,7 @@ impl Buckets {
     /// As [`Buckets::new`], with a given key for the hash of the bucket keys.
     pub(super) fn with_key(octets: usize, key: &[u8; 16]) -> Self {
         let most = (octets / LINE_OCTETS).max(1);
-        // A power of two, so that a mask selects the line.
+        // A power of two, because a mask selects the line.
         let lines = 1 << most.ilog2();
         Self { hasher: SipHasher13::new_with_key(key), lines: (0..lines).map(|_| Line::default()).collect() }
     }

@@ -12,7 +12,7 @@
 //! until clients want less than the share again, each prefix gets an equal part of it (`fair`).
 //!
 //! On a worker with spare time, online work may use the time that other work leaves, up to an upper
-//! limit. On a worker without spare time, it may use only a small percentage, so that answers from
+//! limit. On a worker without spare time, it may use only a small percentage, because answers from
 //! ready data have precedence. The spare time is computed from all work except online work, and
 //! only while some time is left. Otherwise online work could displace other work once and then keep
 //! the time.

@@ -48,8 +48,8 @@ impl Prefix {
     }
 }
 
-/// When the server sends BADCOOKIE to a client whose cookie has no valid server cookie (RFC 7873
-/// §5.2.3).
+/// When the server sends BADCOOKIE to a client that supports cookies but sent no valid server
+/// cookie (RFC 7873 §5.2.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequireCookie {
     /// Never: the server treats the client as a client without cookies.
@@ -147,7 +147,7 @@ impl Default for OnlineSettings {
     }
 }
 
-/// An invalid setting. The keys in the messages are those of the configuration.
+/// An invalid setting. The messages contain the keys of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitError {

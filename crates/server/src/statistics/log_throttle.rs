@@ -20,10 +20,10 @@ use std::net::{IpAddr, SocketAddr};
 /// The state of the log throttle, shared by all threads.
 #[derive(Debug, Default)]
 pub(super) struct LogThrottle {
-    /// Rejected signatures, by error, so that a flood with one error does not hide other errors.
+    /// Rejected signatures, by error: a flood with one error does not hide other errors.
     signatures: [LogInterval; 5],
-    /// Rejected signatures of senders in the configuration, so that a flood from unknown senders
-    /// does not hide them.
+    /// Rejected signatures of senders in the configuration: a flood from unknown senders does not
+    /// hide them.
     known: KnownSenders,
     limited: LimitedNetworks,
 }

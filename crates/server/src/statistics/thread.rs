@@ -311,8 +311,8 @@ impl ThreadStatistics {
         self.count(qtype, outcome, query_octets, response_octets);
     }
 
-    /// Counts a query whose response is a stream of messages. It counts as one response with
-    /// NOERROR and without a size.
+    /// Counts a query with a stream of messages as its answer. The stream counts as one response
+    /// with NOERROR and without a size.
     pub fn stream(&mut self, query: &Query<'_>, message: &[u8]) {
         let seen = QueryFlags::default()
             .with(QueryFlags::EDNS, query.opt.is_some())

@@ -8,7 +8,7 @@ use nonesuch_proto::{Name, NameRef};
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a server rejects a request. The numbers are those of RFC 8945 §3.
+/// Why a server rejects a request. RFC 8945 §3 defines the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TsigError {
     /// The message or its TSIG record is malformed.
@@ -141,7 +141,7 @@ impl TsigKeys {
 #[derive(Clone, Debug)]
 pub struct ResponseSigner {
     key: Arc<TsigKey>,
-    /// The MAC that the next message follows: first the MAC of the request, then that of the
+    /// The MAC that the next message follows: first the MAC of the request, then the MAC of the
     /// preceding message.
     prior: Vec<u8>,
     is_first: bool,
@@ -243,8 +243,8 @@ impl TsigRejection {
         out.extend_from_slice(opt);
         let Some(echo) = &self.echo else { return };
         let server_time = now.to_be_bytes();
-        // RFC 8945 §5.2.3: the response has the client's time signed, so that the client can verify
-        // it, and the server's time in other data.
+        // RFC 8945 §5.2.3: the field Time Signed has the client's time, because the client must be
+        // able to verify the response. The field Other Data has the server's time.
         let (time, other) =
             if self.error == TsigError::BadTime { (echo.time, &server_time[2..]) } else { (now, &[][..]) };
         let fudge = if self.error == TsigError::BadTime { echo.fudge } else { FUDGE };

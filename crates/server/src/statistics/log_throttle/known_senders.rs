@@ -16,8 +16,8 @@ const QUIET: u64 = 60;
 /// forged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum KnownSender {
-    /// The address of the sender is in this entry of an access list of the zone, or is that of a
-    /// server that the zone names.
+    /// The address of the sender matches this entry of an access list of the zone, or is the
+    /// address of a primary or secondary of the zone.
     Entry(Prefix),
     /// The message names this TSIG key of the server.
     Key(Name),

@@ -1,4 +1,4 @@
-//! The networks whose responses are rate limited, for the log: the beginning and the end of rate
+//! The networks with rate-limited responses. The log reports the beginning and the end of rate
 //! limiting.
 //!
 //! Only a sample of the rate-limited responses is examined, because a flood consists only of such
@@ -16,7 +16,7 @@ const QUIET: u64 = 30;
 /// A network: its first address and its prefix length in bits.
 type Network = (IpAddr, u8);
 
-/// The networks whose responses are rate limited.
+/// The networks with rate-limited responses.
 #[derive(Debug, Default)]
 pub(in crate::statistics) struct LimitedNetworks {
     episodes: Mutex<Vec<Episode>>,
