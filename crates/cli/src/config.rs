@@ -1,5 +1,7 @@
-//! The configuration of a server: a TOML file, read as a whole, every problem with file, line, key and what is allowed.
-//! Each key is declared once ([`keys`]). The file may include others ([`mod@include`]), which are read with it as one.
+//! The configuration of a server, a TOML file. The reader reads the complete file and reports each
+//! problem with file, line, key and permitted values. Each key is declared once ([`keys`]). The
+//! file may include other files ([`mod@include`]), which are read as parts of the same
+//! configuration.
 
 pub(crate) mod added_zones;
 mod include;
@@ -45,14 +47,14 @@ use toml::de::DeTable;
 use zeroize::{Zeroize as _, Zeroizing};
 use zones::ConfigContext;
 
-/// Bytes that a configuration may have: some hundred thousand zones.
+/// Maximum size of a configuration, in bytes; enough for several hundred thousand zones.
 const MAX_BYTES: u64 = 64 << 20;
-/// Bytes of the first buffer that a configuration is read into.
+/// Size of the first read buffer, in bytes.
 const MIN_ROOM: usize = 4096;
-/// Keys that say which other files are read.
+/// Keys that name other configuration files.
 const FILE_KEYS: [&str; 2] = ["include", "added-zones-file"];
 
-/// All that a configuration says.
+/// The complete configuration.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     pub(crate) server: Server,
@@ -67,7 +69,7 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// A configuration that says nothing but that this zone is served.
+    /// A configuration with only this zone, and defaults for all other settings.
     pub(crate) fn of_zone(zone: ZoneSettings) -> Self {
         Self {
             server: server::table().defaults().server,
@@ -81,7 +83,7 @@ impl Configuration {
         }
     }
 
-    /// Settings of the service.
+    /// The settings of the service.
     pub(crate) fn service_settings(&self) -> Settings {
         Settings {
             state_dir: self.server.state_dir.clone(),
@@ -93,7 +95,7 @@ impl Configuration {
     }
 }
 
-/// A configuration that was read.
+/// A configuration, its warnings and its sources.
 #[derive(Debug)]
 pub(crate) struct LoadedConfiguration {
     pub(crate) configuration: Configuration,
@@ -106,7 +108,7 @@ pub(crate) fn load(path: &Path) -> Result<LoadedConfiguration, Problems> {
     load_with(path, None)
 }
 
-/// As [`load`], with this text in place of that of the file of added zones.
+/// Like [`load`], but with `added` as the text of the file of added zones.
 fn load_with(path: &Path, added: Option<String>) -> Result<LoadedConfiguration, Problems> {
     let text = File::open(path).and_then(|file| read_text(file, MAX_BYTES)).map_err(|error| {
         let remedy = match error.kind() {
@@ -118,8 +120,8 @@ fn load_with(path: &Path, added: Option<String>) -> Result<LoadedConfiguration, 
     parse_text(path, text, added)
 }
 
-/// The socket that the configuration at `path` names; `None` where it names none. All else in it may be faulty, and secrets that it
-/// names closed to the user.
+/// The path of the control socket in the configuration at `path`; `None` if the configuration names
+/// no socket. Faults elsewhere in the configuration and unreadable secret files are ignored.
 pub(crate) fn find_control_socket(path: &Path) -> Result<Option<PathBuf>, Problems> {
     let text = File::open(path).and_then(|file| read_text(file, MAX_BYTES)).map_err(|error| {
         let remedy = match error.kind() {
@@ -136,7 +138,7 @@ pub(crate) fn find_control_socket(path: &Path) -> Result<Option<PathBuf>, Proble
     Ok(root.item("control-socket").and_then(|item| values::path(item).ok()))
 }
 
-/// The remedy for a file of a configuration that cannot be read.
+/// The remedy for a configuration file that cannot be read.
 fn read_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => ": make it readable for the user that runs this",
@@ -145,14 +147,16 @@ fn read_remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Reads a text of at most `max` bytes. It is wiped from memory when dropped: there may be secrets in it. The parser copies strings
-/// with escape sequences and strings of several lines as it reads them; a secret that is written so is not wiped.
+/// Reads a text of at most `max` bytes. The text is wiped from memory on drop, because it may
+/// contain secrets. The parser copies strings with escape sequences and multi-line strings; a
+/// secret in such a string is not wiped.
 fn read_text(file: File, max: u64) -> io::Result<Zeroizing<String>> {
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    // With room for one byte more, the last read finds the end of the file.
+    // With room for one more byte, the last read reaches the end of the file without a larger
+    // buffer.
     let room = usize::try_from(metadata.len().min(max)).unwrap_or(usize::MAX).saturating_add(1);
     let mut bytes = read_wiped(file.take(max + 1), room.max(MIN_ROOM))?;
     if bytes.len() as u64 > max {
@@ -168,7 +172,7 @@ fn too_long() -> io::Error {
     io::Error::other(format!("longer than {} MiB in all, which no configuration is", MAX_BYTES >> 20))
 }
 
-/// Reads `text`, which stands in the file `path`, and the files that it includes.
+/// Reads `text` as the content of the file `path`, and the files that it includes.
 #[cfg(test)]
 pub(crate) fn parse(path: &Path, text: impl Into<String>) -> Result<LoadedConfiguration, Problems> {
     parse_text(path, text.into().into(), None)
@@ -190,16 +194,17 @@ fn parse_text(
     })
 }
 
-/// What is read of all files.
+/// The combined content of all files.
 struct Parts {
     configuration: Configuration,
-    /// Places of the keys outside of tables.
+    /// Locations of the keys outside tables.
     top: BTreeMap<String, ConfigLocation>,
-    /// Where zones are declared.
+    /// Locations of the zone declarations.
     zones: BTreeMap<Name, ConfigLocation>,
 }
 
-/// Reads the main file, and those that it includes. `None` where one is no TOML, which is reported.
+/// Reads the main file and the files that it includes. Returns `None` after a TOML syntax error,
+/// which is reported.
 fn read_main(main: &Document, findings: &Findings, candidate: Option<String>) -> Option<Parts> {
     let table = parse_table(main, findings)?;
     let root = Section::root(main, findings, &table);
@@ -225,11 +230,12 @@ fn parse_table<'t>(document: &'t Document, findings: &Findings) -> Option<Spanne
         let place = document.place(error.span().unwrap_or(0..0).start, "");
         findings.fault(&place, format!("no TOML: {}", error.message()));
     }
-    // What is read of a text with such errors would have others that follow from them.
+    // Other errors that the reader would find in such a file may only follow from the syntax
+    // errors.
     errors.is_empty().then_some(table)
 }
 
-/// Reads the tables of all files, of which the main one is the first.
+/// Reads the tables of all files. The first file is the main file.
 fn read_tables(roots: &[Section<'_>], settings: server::Root) -> Parts {
     let root = &roots[0];
     for included in &roots[1..] {
@@ -254,7 +260,7 @@ fn read_tables(roots: &[Section<'_>], settings: server::Root) -> Parts {
     let read = zones::read(&named("template"), &named("zone"), &around);
     secrets::warn_of_unused(&key_tables);
     overlap::check(root.findings, settings.server.state_dir.as_deref());
-    // No two have one name: that was checked one by one.
+    // The names are unique, because each key was checked when it was read.
     let keys = TsigKeys::new(keys).unwrap_or_default();
     let (server, templates, zones) = (settings.server, read.templates, read.zones);
     let top = root.table.keys().map(|key| (key.get_ref().to_string(), root.place(key.get_ref())));

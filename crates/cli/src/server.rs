@@ -1,4 +1,4 @@
-//! The server that `nonesuch serve` runs: how it starts, runs, reloads, is controlled and stops.
+//! The server that `nonesuch serve` runs: start, main loop, reload, control socket and stop.
 
 pub(crate) mod background;
 pub(crate) mod check;

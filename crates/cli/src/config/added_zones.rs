@@ -1,7 +1,9 @@
-//! The file of the zones that `nonesuch ctl zone add` adds: a file that the configuration includes, and that the server writes.
+//! The file of added zones: the configuration includes it, and the server writes it for `nonesuch
+//! ctl zone add`.
 //!
-//! A change is read with the whole configuration before it is written, so that the file never has
-//! what the reader of configurations rejects. The file is replaced as a whole; comments in it are lost.
+//! Before a change is written, the complete configuration is read with the change, so that the file
+//! never contains text that the configuration reader rejects. The file is replaced as a whole;
+//! comments in it are lost.
 
 use super::include::read_regular;
 use super::problem::ConfigLocation;
@@ -17,9 +19,10 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 use zeroize::Zeroizing;
 
-/// Permissions of a new file: that of the configuration may be closed to others too.
+/// Mode of a new file. Other users get no access, because they may not have access to the
+/// configuration either.
 const MODE: u32 = 0o640;
-/// Bytes that the file may have: some hundred thousand zones.
+/// Maximum size of the file, in bytes; enough for several hundred thousand zones.
 const MOST_BYTES: usize = 32 << 20;
 /// First lines of the file.
 const HEAD: &str = "# Written by `nonesuch ctl zone add` and `nonesuch ctl zone remove`: the server replaces this file as a whole, comments are lost.\n\n";
@@ -48,7 +51,7 @@ pub(crate) enum AddedError {
     Link { path: PathBuf, source: io::Error },
     #[error("{}: no TOML: {message}", path.display())]
     Form { path: PathBuf, message: String },
-    /// The problems that the reader of configurations reports.
+    /// The problems that the configuration reader reports.
     #[error("{0}")]
     Refused(Problems),
     #[error(transparent)]
@@ -60,7 +63,7 @@ pub(crate) fn link_words(error: &io::Error) -> String {
     format!("a symbolic link whose target cannot be found: {error}: create the target, or remove the link")
 }
 
-/// A change of the file that the reader of configurations takes, and that is not written yet.
+/// A change of the file that the configuration reader accepts and that is not written yet.
 #[derive(Debug)]
 pub(crate) struct Change {
     target: PathBuf,
@@ -70,12 +73,13 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Replaces the file: whenever this process ends, the file has the old text or the new one.
+    /// Replaces the file. If the process ends at any time, the file has either the old text or the
+    /// new text.
     ///
     /// # Errors
-    /// Those of writing, where the file has the old text still.
+    /// A write error, if the file still has the old text.
     pub(crate) fn write(&self) -> Result<(), AddedError> {
-        // An operator may have closed it to others.
+        // The mode is preserved, because an operator may have restricted the access.
         let mode = fs::metadata(&self.target).map_or(MODE, |found| found.permissions().mode() & 0o777);
         let text = format!("{HEAD}{}", self.text);
         let write = |out: &mut dyn io::Write| {
@@ -85,8 +89,8 @@ impl Change {
         self.settle(&text, write_output(&self.target, mode, write))
     }
 
-    /// The outcome of writing `text`. An error after the rename leaves the change in the file: a server that did not apply it would not
-    /// be the one of its configuration.
+    /// The result of writing `text`. If an error occurs after the rename, the file contains the
+    /// change, and the result is `Ok`: otherwise the server would not match its configuration.
     fn settle(&self, text: &str, written: Result<(), FileError>) -> Result<(), AddedError> {
         let Err(failure) = written else { return Ok(()) };
         if !fs::read(&self.target).is_ok_and(|found| found == text.as_bytes()) {
@@ -96,23 +100,23 @@ impl Change {
         Ok(())
     }
 
-    /// The settings of a zone with the change.
+    /// The settings of a zone after the change.
     pub(crate) fn zone(&self, apex: &Name) -> Option<&ZoneSettings> {
         self.read.configuration.zones.iter().find(|zone| zone.apex == *apex)
     }
 }
 
-/// The file as it stands.
+/// The current file.
 struct File {
     main: PathBuf,
     path: PathBuf,
-    /// Where it is written: the target of a symbolic link at `path`.
+    /// Path for writing: the target, if `path` is a symbolic link.
     target: PathBuf,
     table: Table,
 }
 
 impl File {
-    /// Reads the configuration at `main`, which must be sound, and its file of added zones.
+    /// Reads the configuration at `main`, which must have no fault, and its file of added zones.
     fn open(main: &Path) -> Result<(Self, LoadedConfiguration), AddedError> {
         let read = load(main).map_err(AddedError::Refused)?;
         let path = read.configuration.server.added_zones_file.clone();
@@ -134,14 +138,15 @@ impl File {
         if is_ours { AddedError::Added { apex, place } } else { AddedError::Elsewhere { apex, place } }
     }
 
-    /// The table of zones.
+    /// The table `zone`.
     fn zones(&mut self) -> Result<&mut Table, AddedError> {
         let path = self.path.clone();
         let zones = self.table.entry("zone").or_insert_with(|| Value::Table(Table::new()));
         zones.as_table_mut().ok_or_else(|| AddedError::Form { path, message: "zone is no table".to_owned() })
     }
 
-    /// The change, where the whole configuration is sound with it. Faults of the zone `apex` have no place in a file yet.
+    /// The change, if the complete configuration has no fault with it. Faults of the zone `apex`
+    /// are reported without a location, because the text is not in a file yet.
     fn change(self, apex: &Name) -> Result<Change, AddedError> {
         let text = self.table.to_string();
         let found = HEAD.len() + text.len();
@@ -163,11 +168,11 @@ impl File {
     }
 }
 
-/// Adds the zone `apex` with these keys, as a table `[zone.…]` has them, to the file that the configuration at `main` names; nothing is
-/// written yet.
+/// Adds the zone `apex` to the file of added zones of the configuration at `main`. `keys` are the
+/// keys of its `[zone.…]` table. Nothing is written yet.
 ///
 /// # Errors
-/// Why it is not added: where it stands already, or the problems that the reader of configurations reports.
+/// The zone already exists, or the configuration reader reports problems.
 pub(crate) fn add(main: &Path, apex: &Name, keys: Table) -> Result<Change, AddedError> {
     let (mut file, read) = File::open(main)?;
     if let Some(place) = read.sources.zones.get(apex) {
@@ -181,10 +186,11 @@ pub(crate) fn add(main: &Path, apex: &Name, keys: Table) -> Result<Change, Added
     Ok(change)
 }
 
-/// Removes the zone `apex` from the file that the configuration at `main` names; nothing is written yet.
+/// Removes the zone `apex` from the file of added zones of the configuration at `main`. Nothing is
+/// written yet.
 ///
 /// # Errors
-/// Why it is not removed: where else it stands, or the problems that the reader of configurations reports.
+/// The zone is declared in another file, or the configuration reader reports problems.
 pub(crate) fn remove(main: &Path, apex: &Name) -> Result<Change, AddedError> {
     let (mut file, read) = File::open(main)?;
     let place = read.sources.zones.get(apex);
@@ -200,8 +206,9 @@ pub(crate) fn remove(main: &Path, apex: &Name) -> Result<Change, AddedError> {
     file.change(apex)
 }
 
-/// Reports tables of the file of added zones that are no zones. The server's user may write there: a file that root reads for it must
-/// name no secret, and a secret would be copied into memory that is not wiped.
+/// Reports tables other than `zone` in the file of added zones. The server's user may write to this
+/// file. A file that root reads for this user must not name a secret, and a secret in it would be
+/// copied to memory that is not wiped.
 pub(super) fn check_tables(root: &Section<'_>) {
     let others = root.table.keys().filter(|name| name.get_ref() != "zone");
     for name in others.filter(|_| root.document.has_added_zones) {
@@ -210,7 +217,7 @@ pub(super) fn check_tables(root: &Section<'_>) {
     }
 }
 
-/// Whether a zone makes or reads a catalog, or is listed in one that this server makes.
+/// Whether the zone is a catalog zone, or a member of a catalog that this server produces.
 fn is_of_catalog(configuration: &Configuration, apex: &Name) -> bool {
     configuration.zones.iter().any(|zone| match &zone.catalog {
         Some(_) if zone.apex == *apex => true,

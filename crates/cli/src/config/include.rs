@@ -1,8 +1,9 @@
 //! Files that the configuration includes: `include = ["zones.d/*.toml"]`.
 //!
-//! They hold tables that repeat (keys, templates, zones); what is of the server as a whole stands in the main file alone, and
-//! none of them includes others. They are looked for whenever the configuration is read, so that a reload finds those that
-//! came. The file of the zones that `ctl zone add` adds is one of them, the last; it need not be there.
+//! Included files contain only keys, templates and zones. Settings of the server as a whole are in
+//! the main file. An included file cannot include other files. The patterns are expanded on each
+//! read of the configuration, so that a reload finds new files. The file of added zones (`ctl zone
+//! add`) is the last included file and may be missing.
 
 use super::problem::{ConfigLocation, Document};
 use super::section::Section;
@@ -15,18 +16,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Files that one configuration may include: each of them holds a zone, say.
+/// Maximum number of files that a configuration may include, for example one for each zone.
 const MOST_FILES: usize = 100_000;
 
-/// A path that files are included from, and where it is named.
+/// A path or pattern of included files, and the location where it is named.
 #[derive(Debug)]
 pub(super) struct Include {
     pub(super) path: PathBuf,
     pub(super) place: ConfigLocation,
 }
 
-/// Reads the files that the main file, whose keys are `root`, names; what is wrong with them is reported. The last one is the file of
-/// the zones that `ctl zone add` adds, with the text `candidate` where that is not written yet.
+/// Reads the files that the main file with the keys `root` includes, and reports their problems.
+/// The last file is the file of added zones; `candidate` is its text if that text is not written
+/// yet.
 pub(super) fn read(
     root: &Section<'_>,
     includes: &[Include],
@@ -47,13 +49,13 @@ pub(super) fn read(
     reader.documents
 }
 
-/// What was included so far.
+/// State of the reader.
 struct Reader<'r, 't> {
     root: &'r Section<'t>,
-    /// Files without links, and where they are named; the main file is not named.
+    /// Resolved paths with the locations that name them; `None` for the main file.
     seen: HashMap<PathBuf, Option<ConfigLocation>>,
     documents: Vec<Document>,
-    /// Bytes that more files may have.
+    /// Remaining size for further files, in bytes.
     left: u64,
 }
 
@@ -62,7 +64,7 @@ impl Reader<'_, '_> {
         self.root.findings.fault(&include.place, message);
     }
 
-    /// The files that `include` stands for, in the order of their names.
+    /// The files that match `include`, in the order of their names.
     fn find(&self, include: &Include) -> Vec<PathBuf> {
         let has_wildcard = |text: &str| text.contains(['*', '?']);
         let folder = include.path.parent().unwrap_or_else(|| Path::new(""));
@@ -103,7 +105,7 @@ impl Reader<'_, '_> {
             return self
                 .fault(include, format!("more than {MOST_FILES} files are included: join some of them"));
         }
-        // Where it is not there, reading says so.
+        // If the file does not exist, reading reports it.
         let resolved = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
         match self.seen.get(&resolved) {
             None => {}
@@ -139,12 +141,13 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `text`, where it has at most `most` octets.
+/// Returns `text` if it has at most `most` octets.
 fn bounded(text: String, most: u64) -> io::Result<Zeroizing<String>> {
     if text.len() as u64 > most { Err(too_long()) } else { Ok(text.into()) }
 }
 
-/// Reads a file. A pipe would delay a reload; the server's user may put one where root reads the file.
+/// Reads a regular file. The server's user could place a pipe at a path that root reads, and a pipe
+/// would delay a reload.
 pub(super) fn read_regular(path: &Path, max: u64) -> io::Result<Zeroizing<String>> {
     match open_regular(path)? {
         Some(file) => read_text(file, max),
@@ -153,14 +156,15 @@ pub(super) fn read_regular(path: &Path, max: u64) -> io::Result<Zeroizing<String
     }
 }
 
-/// The files in `folder` whose names fit `pattern`, in the order of their names.
+/// The files in `folder` with names that match `pattern`, in the order of their names.
 fn list(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     let pattern: Vec<char> = pattern.chars().collect();
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
         let letters: Vec<char> = name.to_string_lossy().chars().collect();
-        // As in a shell: what is hidden, as the files of editors are, is meant only where it is written.
+        // As in a shell, hidden files (for example of editors) match only a pattern that begins
+        // with a dot.
         if (letters.first() != Some(&'.') || pattern.first() == Some(&'.')) && fits(&letters, &pattern) {
             names.push(name);
         }
@@ -169,10 +173,10 @@ fn list(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(|name| folder.join(name)).collect())
 }
 
-/// Whether `*`, which stands for any letters, and `?`, which stands for one, make `name` of `pattern`.
+/// Whether `name` matches `pattern`. `*` matches any number of characters, `?` matches one.
 fn fits(name: &[char], pattern: &[char]) -> bool {
     let (mut at, mut of_pattern) = (0, 0);
-    // Behind the last `*`: there in the pattern, and up to there in the name.
+    // Position after the last `*` in the pattern, and the end of its current match in the name.
     let mut star: Option<(usize, usize)> = None;
     while at < name.len() {
         match (pattern.get(of_pattern), star) {

@@ -1,9 +1,11 @@
-//! Declarations of keys. A table of the configuration is one list of rows: each key stands in it once, with its kind (unit and
-//! range), its default, and the field that it sets. Rows of text between them explain the keys.
+//! Declarations of configuration keys. A table of the configuration is one list of rows. Each key
+//! has one row with its kind (unit and range), its default, and the field that it sets. Rows of
+//! text between them explain the keys.
 //!
-//! All else follows from the rows: the reader and its messages, the defaults, warnings and the manual page with `etc/nonesuch.toml`.
-//! Who adds a key adds a row and a field. The rows are functions, not attributes of a serde type: serde stops at the first fault, and knows
-//! neither the directory of a file nor the place of a value.
+//! The reader with its messages, the defaults, the warnings, the manual page and
+//! `etc/nonesuch.toml` are generated from the rows. To add a key, add a row and a field. The rows
+//! are functions and not attributes of a serde type, because serde stops at the first fault and
+//! knows neither the directory of a file nor the location of a value.
 
 use super::problem::Document;
 use super::section::{Findings, Item, Section};
@@ -13,24 +15,24 @@ use std::fmt::Display;
 use std::path::Path;
 use toml::de::DeTable;
 
-/// Letters by which a key may differ from the one that is suggested instead.
+/// Maximum edit distance between an unknown key and the suggested key.
 const SUGGESTION_DISTANCE: usize = 3;
-/// Longest key that is compared with those that are known.
+/// Maximum length of an unknown key for which a suggestion is computed.
 const MAX_COMPARED: usize = 64;
-/// Tables of the configuration; names that the user chooses are in the last three.
+/// Tables of the configuration. The last three contain tables with names that the user chooses.
 pub(super) const TABLES: [&str; 7] = ["log", "dnstap", "limits", "cookies", "key", "template", "zone"];
-/// Tables that included files may have.
+/// Tables that included files may contain.
 pub(super) const INCLUDED_TABLES: [&str; 3] = ["key", "template", "zone"];
 
 /// Reads a value into the field of a key.
 type Read<S> = Box<dyn Fn(Item<'_, '_>, &mut S) -> Result<(), ValueError>>;
 
-/// One row of a table of keys that sets fields of an `S`.
+/// One row of a table of keys that set fields of an `S`.
 pub(super) enum Row<S> {
     /// Lines of `etc/nonesuch.toml`.
     Text(&'static str),
     Key(Key<S>),
-    /// A key that earlier versions had, and the remedy.
+    /// A key of earlier versions, and the remedy.
     Removed(&'static str, &'static str),
 }
 
@@ -40,21 +42,21 @@ pub(super) struct Key<S> {
     read: Read<S>,
 }
 
-/// The default of a key, and what the reference shows.
+/// The default of a key, and its line in the reference.
 #[derive(Default)]
 pub(super) struct Shown {
-    /// In TOML.
+    /// In TOML syntax.
     default: Option<String>,
-    /// In TOML; else the default is shown.
+    /// In TOML syntax. Without an example, the reference shows the default.
     example: Option<String>,
 }
 
-/// A key with a default. A text may be written without quotation marks.
+/// A key with a default. A text may be given without quotation marks.
 pub(super) fn default(value: impl Display) -> Shown {
     Shown { default: Some(as_toml(&value.to_string())), example: None }
 }
 
-/// A key without a default. The example may be written as in [`default`].
+/// A key without a default. The example may be given without quotation marks, as in [`default`].
 pub(super) fn example(value: impl Display) -> Shown {
     Shown { default: None, example: Some(as_toml(&value.to_string())) }
 }
@@ -70,7 +72,7 @@ fn as_toml(value: &str) -> String {
     if is_toml { value.to_owned() } else { format!("\"{value}\"") }
 }
 
-/// The key `name` with values of `kind`, which `set` puts into its field.
+/// The key `name` with values of `kind`; `set` writes the value to its field.
 pub(super) fn key<S: 'static, T: 'static>(
     name: &'static str,
     kind: impl Fn(Item<'_, '_>) -> Result<T, ValueError> + 'static,
@@ -82,7 +84,7 @@ pub(super) fn key<S: 'static, T: 'static>(
 }
 
 impl<S> Key<S> {
-    /// The line of the reference; `None` for a key that is not shown.
+    /// The line in the reference; `None` for a key that is not shown.
     fn line(&self, is_example: bool) -> Option<String> {
         let Shown { default, example } = &self.shown;
         let value = example.as_ref().or(default.as_ref())?;
@@ -94,7 +96,7 @@ impl<S> Key<S> {
 /// The keys of one table.
 pub(super) struct Table<S> {
     pub(super) rows: Vec<Row<S>>,
-    /// Tables that may stand among the keys.
+    /// Tables that may occur among the keys.
     pub(super) tables: &'static [&'static str],
 }
 
@@ -112,7 +114,8 @@ impl<S> Table<S> {
         self.keys().map(|key| key.name).chain(self.tables.iter().copied()).collect()
     }
 
-    /// The text and keys as `etc/nonesuch.toml` has them; with `is_example` no line shows what is in force.
+    /// The text and keys in the form of `etc/nonesuch.toml`. With `is_example`, every line is
+    /// marked as an example and none as a default.
     pub(super) fn reference(&self, is_example: bool) -> String {
         let lines = self.rows.iter().map(|row| match row {
             Row::Text(text) => format!("{text}\n"),
@@ -122,7 +125,8 @@ impl<S> Table<S> {
         lines.collect()
     }
 
-    /// Reads the keys that are `wanted` into `settings`, reports what is wrong, and returns the names of those that are there and right.
+    /// Reads the keys that `wanted` selects into `settings`, and reports faults. Returns the names
+    /// of the keys that are present and valid.
     pub(super) fn read(
         &self,
         section: &Section<'_>,
@@ -136,7 +140,7 @@ impl<S> Table<S> {
         self.keys().filter(read).map(|key| key.name).collect()
     }
 
-    /// Settings that hold where nothing is written.
+    /// The default settings.
     pub(super) fn defaults(&self) -> S
     where
         S: Default,
@@ -150,7 +154,7 @@ impl<S> Table<S> {
         settings
     }
 
-    /// The table as a whole: defaults, and what `section` has.
+    /// Reads the complete table: the defaults, and the values of `section`.
     pub(super) fn read_all(&self, section: &Section<'_>) -> S
     where
         S: Default,
@@ -161,7 +165,7 @@ impl<S> Table<S> {
         settings
     }
 
-    /// Reports the keys that this table has not.
+    /// Reports unknown and removed keys.
     pub(super) fn report_unknown(&self, section: &Section<'_>) {
         let removed = |name: &str| {
             self.rows.iter().find_map(|row| match row {
@@ -173,7 +177,8 @@ impl<S> Table<S> {
     }
 }
 
-/// Reports the keys that are not in `known`, each with the remedy, or the key that was meant perhaps.
+/// Reports the keys that are not in `known`. Each report contains the remedy or a suggestion of a
+/// similar key.
 pub(super) fn report_unknown(
     section: &Section<'_>,
     known: &BTreeSet<&'static str>,
@@ -193,7 +198,7 @@ pub(super) fn report_unknown(
     }
 }
 
-/// Why an included file cannot have a key that the main file may have.
+/// Why an included file cannot contain a key that the main file may contain.
 fn complain_of_included(section: &Section<'_>, name: &str) -> Option<String> {
     let reason = match name {
         "include" => "a file that is included includes no others",
@@ -208,12 +213,12 @@ fn complain_of_included(section: &Section<'_>, name: &str) -> Option<String> {
     })
 }
 
-/// What was meant by an unknown key, as a sentence.
+/// A suggestion for an unknown key, as a sentence.
 fn guess(section: &Section<'_>, name: &str, is_table: bool, known: &BTreeSet<&str>) -> Option<String> {
     if let Some(near) = nearest(name, known) {
         return Some(format!("did you mean {near}?"));
     }
-    // A dot outside of quotation marks begins a table within.
+    // A dot outside quotation marks starts a subtable.
     if let Some((table, outer)) = section.name.split_once('.').filter(|_| is_table) {
         let outer = outer.trim_matches('"');
         return Some(format!("write [{table}.\"{outer}.{name}\"], the name in quotation marks."));
@@ -228,7 +233,7 @@ fn guess(section: &Section<'_>, name: &str, is_table: bool, known: &BTreeSet<&st
     is_top.then(|| "it is of no table: move it above the first line with [ ].".to_owned())
 }
 
-/// The name of `names` that `name` is a typing error of, most likely.
+/// The name in `names` that is most similar to `name`, if `name` is probably a typing error of it.
 fn nearest<'n>(name: &str, names: &BTreeSet<&'n str>) -> Option<&'n str> {
     let names = names.iter().filter(|_| name.len() <= MAX_COMPARED);
     let distances = names.map(|other| (strsim::levenshtein(name, other), *other));

@@ -1,4 +1,4 @@
-//! The table `[limits]`: bounds on what clients and transfers may take.
+//! The table `[limits]`: limits for clients and transfers.
 
 use super::keys::{Row, Table, default, example, key};
 use super::section::{Item, Section};
@@ -18,11 +18,12 @@ const HOUR: RangeInclusive<u64> = 1..=3600;
 const WEEK: RangeInclusive<u64> = 1..=604_800;
 const OVER: [(&str, OverBudgetAction); 2] =
     [("truncate", OverBudgetAction::Truncate), ("refuse", OverBudgetAction::Refuse)];
-/// The remedy for keys of limits that are no more.
+/// The remedy for removed keys of limits.
 const EQUAL_SHARES: &str = "this key was removed: clients have no limit of their own until a worker has spent online-share, and \
     equal shares of it then; delete this line";
 
-/// Bounds on what clients may take. Times in seconds, sizes in bytes. [`Default`] is that all are zero: see [`Limits::declared`].
+/// Limits for clients and transfers. Times are in seconds, sizes in bytes. [`Default`] sets all
+/// limits to zero; [`Limits::declared`] returns the declared defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) exempt: Vec<Prefix>,
@@ -34,33 +35,33 @@ pub(crate) struct Limits {
     pub(crate) tcp_first_message: u64,
     pub(crate) tcp_write: u64,
     pub(crate) tls_handshake: u64,
-    /// Responses of one kind and name a second to each network; 0 for no limit.
+    /// Maximum responses per second of one category and name to each network; 0 for no limit.
     pub(crate) responses_per_second: u32,
-    /// The same of denials of names, all of a zone together.
+    /// Maximum NXDOMAIN responses per second of one zone to each network; 0 for no limit.
     pub(crate) nxdomain_responses_per_second: u32,
-    /// The same of referrals.
+    /// Maximum referrals per second to each network; 0 for no limit.
     pub(crate) referral_responses_per_second: u32,
-    /// Responses of all kinds a second to each network; 0 for no limit.
+    /// Maximum responses per second of all categories to each network; 0 for no limit.
     pub(crate) client_responses_per_second: u32,
     pub(crate) slip: u8,
     pub(crate) response_table: u64,
-    /// Percent of each worker's time that online operations may take.
+    /// Percentage of each worker's time that online work may use.
     pub(crate) online_share: u8,
-    /// The same, while all else leaves the worker no time.
+    /// The same percentage while other work uses the rest of the worker's time.
     pub(crate) online_busy_share: u8,
     pub(crate) online_over: OverBudgetAction,
     pub(crate) transfers_out: usize,
-    /// Of them to one network.
+    /// Maximum simultaneous outgoing transfers to one network.
     pub(crate) transfers_out_each: usize,
-    /// How long a client of a transfer may take to acknowledge 16 KiB.
+    /// Time limit for a transfer client to acknowledge 16 KiB.
     pub(crate) transfer_out_idle: u64,
-    /// How long a transfer to a client may take in all.
+    /// Time limit for a complete outgoing transfer.
     pub(crate) transfer_out_time: u64,
     pub(crate) transfers_in: usize,
     pub(crate) transfers_in_each: usize,
-    /// How long a transfer from a primary may take, verification aside.
+    /// Time limit for an incoming transfer, without verification.
     pub(crate) transfer_in_time: u64,
-    /// How long a primary may be silent in one.
+    /// Time limit for a primary to send nothing during a transfer.
     pub(crate) transfer_in_idle: u64,
 }
 
@@ -133,12 +134,12 @@ fn count() -> impl Fn(Item<'_, '_>) -> Result<usize, ValueError> {
 }
 
 impl Limits {
-    /// Those that hold where nothing is written.
+    /// The declared defaults.
     pub(crate) fn declared() -> Self {
         table().defaults()
     }
 
-    /// Reads `[limits]`; defaults that follow from other limits are completed, and contradictions reported.
+    /// Reads `[limits]`. Computes defaults that depend on other limits, and reports contradictions.
     pub(super) fn read(root: &Section<'_>) -> Self {
         let Some(section) = root.inner("limits") else { return Self::declared() };
         let mut limits = table().read_all(&section);
@@ -150,7 +151,7 @@ impl Limits {
         limits
     }
 
-    /// Rates that are not written follow from responses-per-second.
+    /// Rates that are not set follow from responses-per-second.
     fn complete_rates(&mut self, section: &Section<'_>) {
         let rate = self.responses_per_second;
         if !section.has("nxdomain-responses-per-second") {

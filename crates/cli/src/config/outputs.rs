@@ -1,4 +1,4 @@
-//! The tables `[log]` and `[dnstap]`: what the server writes for its operator.
+//! The tables `[log]` and `[dnstap]`: outputs of the server for its operator.
 
 use super::keys::{Row, Table, default, example, key};
 use super::section::Section;
@@ -20,7 +20,7 @@ const FORMATS: [(&str, Format); 4] =
     [("auto", Format::Auto), ("text", Format::Text), ("journal", Format::Journal), ("json", Format::Json)];
 const MESSAGES: [(&str, Message); 2] = [("queries", Message::Query), ("responses", Message::Response)];
 
-/// The log: the lowest level that is written, and the form.
+/// The log: its minimum level and its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Log {
     pub(crate) level: Level,
@@ -54,14 +54,14 @@ pub(super) fn log_table() -> Table<Log> {
     ])
 }
 
-/// Where dnstap goes, and what.
+/// The destination and the content of dnstap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dnstap {
     pub(crate) to: DnstapTo,
     pub(crate) identity: Option<String>,
     pub(crate) queries: bool,
     pub(crate) responses: bool,
-    /// Bytes that wait for each thread.
+    /// Size of the queue of each thread, in bytes.
     pub(crate) queue: u64,
 }
 
@@ -71,14 +71,14 @@ pub(crate) enum DnstapTo {
     File(PathBuf),
 }
 
-/// A kind of messages.
+/// A kind of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Message {
     Query,
     Response,
 }
 
-/// What the keys of `[dnstap]` set.
+/// The fields that the keys of `[dnstap]` set.
 #[derive(Default)]
 pub(super) struct DnstapKeys {
     socket: Option<PathBuf>,
@@ -102,7 +102,7 @@ pub(super) fn dnstap_table() -> Table<DnstapKeys> {
 }
 
 impl Dnstap {
-    /// Reads `[dnstap]`, where it is there.
+    /// Reads `[dnstap]`, if it is present.
     pub(super) fn read(root: &Section<'_>) -> Option<Self> {
         let section = root.inner("dnstap")?;
         let keys = dnstap_table().read_all(&section);

@@ -1,5 +1,5 @@
-//! Files that would do harm where they are: those of the operator where the server keeps its own, and what stands in the control
-//! socket's place.
+//! Detects paths that would damage files: operator files in the directory of stored zones, and a
+//! file at the path of the control socket that is not a socket.
 
 use super::section::Findings;
 use super::sources::Role;
@@ -9,8 +9,9 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Refuses what would do harm before anything is served: files of the operator in the folder where the server keeps its own,
-/// which would be written over, and something else in the control socket's place.
+/// Rejects two kinds of paths before anything is served: operator files in the directory of stored
+/// zones, because the server would overwrite them, and another kind of file at the path of the
+/// control socket.
 pub(super) fn check(findings: &Findings, state_dir: Option<&Path>) {
     let mut folders = ResolvedPaths::default();
     let kept = state_dir.map(|dir| (dir, folders.resolve(&StateDirectory::zones_directory(dir))));
@@ -34,7 +35,8 @@ pub(super) fn check(findings: &Findings, state_dir: Option<&Path>) {
     }
 }
 
-/// Paths without links, as far as they are there; of each folder it is looked up once.
+/// Resolves symbolic links in paths as far as the paths exist. Each directory is resolved only
+/// once.
 #[derive(Debug, Default)]
 struct ResolvedPaths(HashMap<PathBuf, PathBuf>);
 
@@ -53,7 +55,7 @@ impl ResolvedPaths {
     }
 }
 
-/// The path from the root, links followed as far as it is there; what is not there stays as it is written.
+/// The absolute path with links resolved as far as it exists. The missing part stays as written.
 fn resolve(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut rest = Vec::new();

@@ -1,45 +1,45 @@
-//! The files of a configuration, places in them, and the problems that are reported there.
+//! The files of a configuration, locations in them, and the problems that are reported there.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Number of problems that are listed; the others are counted.
+/// Maximum number of listed problems; further problems are only counted.
 const MAX_LISTED: usize = 50;
 
-/// A place in a configuration, and the key that stands there.
+/// A location in a configuration, and the key at that location.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConfigLocation {
-    /// Number of the file: 0 is the main one.
+    /// Number of the file; 0 is the main file.
     file: usize,
     pub(crate) path: Arc<Path>,
-    /// From 1; 0 where the file as a whole is meant.
+    /// Counted from 1; 0 refers to the whole file.
     pub(crate) line: usize,
-    /// In characters, from 1.
+    /// In characters, counted from 1.
     pub(crate) column: usize,
-    /// With the names of its tables in front; empty where there is none.
+    /// The key with the names of its tables as prefix; empty if there is no key.
     pub(crate) key: String,
 }
 
 impl ConfigLocation {
-    /// The file as a whole.
+    /// The whole file.
     pub(crate) fn of_file(path: &Path) -> Self {
         Self { file: 0, path: path.into(), line: 0, column: 0, key: String::new() }
     }
 
-    /// A problem at this place.
+    /// A problem at this location.
     pub(crate) fn problem(&self, message: impl Into<String>) -> Problem {
         Problem { place: self.clone(), message: message.into() }
     }
 
-    /// Where problems are sorted to.
+    /// The sort key of problems.
     const fn order(&self) -> (usize, usize, usize) {
         (self.file, self.line, self.column)
     }
 }
 
-/// File, line and column.
+/// Formats file, line and column.
 impl fmt::Display for ConfigLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
@@ -47,7 +47,7 @@ impl fmt::Display for ConfigLocation {
     }
 }
 
-/// One fault of a configuration: where it is, what is wrong and what is allowed.
+/// One fault of a configuration: its location, the fault and the permitted values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) place: ConfigLocation,
@@ -69,7 +69,7 @@ impl fmt::Display for Problem {
 pub(crate) struct Problems(pub(crate) Vec<Problem>);
 
 impl Problems {
-    /// The one problem of a file as a whole.
+    /// A single problem that concerns a whole file.
     pub(super) fn of_file(path: &Path, message: impl Into<String>) -> Self {
         Self(vec![ConfigLocation::of_file(path).problem(message)])
     }
@@ -92,26 +92,26 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// Sorts problems by their places, and drops those that were reported twice.
+/// Sorts problems by location and removes duplicates.
 pub(super) fn sort(problems: &mut Vec<Problem>) {
     problems.sort_by_key(|problem| problem.place.order());
     problems.dedup();
 }
 
-/// One of the files that a configuration is read from.
+/// One of the files of a configuration.
 pub(super) struct Document {
     file: usize,
     pub(super) path: Arc<Path>,
-    /// There may be secrets in it.
+    /// May contain secrets.
     text: Zeroizing<String>,
-    /// Where each line begins.
+    /// Offsets of the beginnings of lines.
     lines: Vec<usize>,
-    /// Whether this is the file of the zones that `ctl zone add` adds.
+    /// Whether this is the file of added zones (`ctl zone add`).
     pub(super) has_added_zones: bool,
 }
 
 impl Document {
-    /// The `file`th file; the main one is number 0.
+    /// The file with the number `file`; 0 is the main file.
     pub(super) fn new(file: usize, path: &Path, text: Zeroizing<String>) -> Self {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
         Self { file, path: path.into(), text, lines, has_added_zones: false }
@@ -126,12 +126,12 @@ impl Document {
         self.path.parent().unwrap_or_else(|| Path::new(""))
     }
 
-    /// Whether another file includes this one.
+    /// Whether another file includes this file.
     pub(super) const fn is_included(&self) -> bool {
         self.file > 0
     }
 
-    /// The place of the octet at `start`, where `key` stands.
+    /// The location of the octet at `start`, with `key`.
     pub(super) fn place(&self, start: usize, key: impl Into<String>) -> ConfigLocation {
         let line = self.lines.partition_point(|begin| *begin <= start);
         let before = self.text.get(self.lines[line - 1]..start).unwrap_or_default();

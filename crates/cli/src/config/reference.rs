@@ -1,4 +1,5 @@
-//! The reference of all keys, out of their declarations: `etc/nonesuch.toml`, and the manual page nonesuch.toml(5).
+//! The reference of all keys, generated from their declarations: `etc/nonesuch.toml` and the manual
+//! page nonesuch.toml(5).
 
 use super::{limits, outputs, secrets, server, zone};
 
@@ -16,7 +17,7 @@ fn reference() -> String {
     .concat()
 }
 
-/// The page in roff, for man(1).
+/// The manual page in roff.
 pub(crate) fn page() -> String {
     let mut out = format!(
         ".TH nonesuch.toml 5 \"\" \"nonesuch {}\"\n.SH NAME\nnonesuch.toml \\- configuration of nonesuch serve\n.SH DESCRIPTION\n\
@@ -27,7 +28,7 @@ pub(crate) fn page() -> String {
     for line in reference().lines() {
         let escaped =
             line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
-        // No line begins with a control character.
+        // No line may begin with a roff control character.
         out.push_str(if escaped.starts_with('.') { "\\&" } else { "" });
         out.push_str(&escaped);
         out.push('\n');

@@ -1,5 +1,5 @@
-//! The tables `[cookies]` and `[key.…]`, and the secrets in them: in files of their own, or in the configuration, which nobody else may
-//! read then.
+//! The tables `[cookies]` and `[key.…]` and their secrets. A secret is in a separate file or in the
+//! configuration; in the second case, other users must not be able to read the configuration.
 
 use super::keys::{Row, Table, default, example, hidden, key};
 use super::section::{Item, NamedTable, Section};
@@ -25,19 +25,20 @@ const DEMANDS: [(&str, RequireCookie); 2] =
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct Cookies {
     pub(crate) is_off: bool,
-    /// The current secret and others that are accepted; none: a random one.
+    /// The current secret, then other accepted secrets. If the list is empty, the server uses a
+    /// random secret.
     pub(crate) secrets: Vec<Secret>,
     pub(crate) demand: RequireCookie,
 }
 
 impl fmt::Debug for Cookies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the secrets.
+        // The output must not contain secrets.
         write!(f, "Cookies {{ is_off: {}, demand: {:?} }}", self.is_off, self.demand)
     }
 }
 
-/// What the keys of `[cookies]` set.
+/// The fields that the keys of `[cookies]` set.
 #[derive(Default)]
 pub(super) struct CookieKeys {
     pub(super) cookies: Cookies,
@@ -70,7 +71,7 @@ impl Cookies {
     }
 }
 
-/// One secret of 32 hexadecimal digits on each line, the current one first.
+/// Reads one secret of 32 hexadecimal digits from each line; the first is the current secret.
 fn read_cookie_secrets(section: &Section<'_>, file: &Path) -> Vec<Secret> {
     let Some(text) = read_secret_file(section, file) else { return Vec::new() };
     cookies::Cookies::parse_secrets(&text).unwrap_or_else(|error| {
@@ -80,7 +81,7 @@ fn read_cookie_secrets(section: &Section<'_>, file: &Path) -> Vec<Secret> {
     })
 }
 
-/// Reads a secret from a bounded regular file, which `secret-file` names.
+/// Reads a secret from the file in `secret-file`, which must be a regular file of limited size.
 fn read_secret_file(section: &Section<'_>, path: &Path) -> Option<Zeroizing<String>> {
     section.note_file("secret-file", path, Role::Secret);
     let text = read_key_file(path).map_err(|error| section.fault("secret-file", error.to_string())).ok()?;
@@ -88,7 +89,7 @@ fn read_secret_file(section: &Section<'_>, path: &Path) -> Option<Zeroizing<Stri
     Some(text)
 }
 
-/// What the keys of a table `[key.…]` set.
+/// The fields that the keys of a table `[key.…]` set.
 #[derive(Default)]
 pub(super) struct TsigKeys {
     algorithm: Option<TsigAlgorithm>,
@@ -121,9 +122,9 @@ fn algorithm(item: Item<'_, '_>) -> Result<TsigAlgorithm, ValueError> {
 /// The TSIG keys of all files.
 #[derive(Default)]
 pub(super) struct TsigList {
-    /// Those that can be used.
+    /// The valid keys.
     pub(super) keys: Vec<TsigKey>,
-    /// Names of all of them.
+    /// The names of all keys, including invalid ones.
     pub(super) names: BTreeSet<Name>,
 }
 
@@ -152,7 +153,7 @@ impl TsigList {
     }
 }
 
-/// Warns of keys that no list of the files names, once all zones are read.
+/// Warns of keys that no access list and no server list names. Call it after all zones are read.
 pub(super) fn warn_of_unused(tables: &[NamedTable<'_>]) {
     for named in tables {
         let Ok(name) = parse_name(&named.name) else { continue };
@@ -168,7 +169,7 @@ pub(super) fn warn_of_unused(tables: &[NamedTable<'_>]) {
 }
 
 impl TsigKeys {
-    /// The key `name`; what is wrong is reported.
+    /// Creates the key `name`, and reports faults.
     fn settle(self, section: &Section<'_>, name: Option<Name>) -> Option<TsigKey> {
         let (secret, place) = match (self.secret, self.file) {
             (Some(_), Some(_)) => {
@@ -206,7 +207,7 @@ impl TsigKeys {
     }
 }
 
-/// The key `name` of a text in the form of BIND: `key "NAME" { algorithm …; secret "…"; };`.
+/// Reads the key `name` from a text in BIND format: `key "NAME" { algorithm …; secret "…"; };`.
 fn take_bind_key(
     section: &Section<'_>,
     place: &str,

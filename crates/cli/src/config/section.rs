@@ -1,4 +1,5 @@
-//! Tables of TOML and what is found in them: each problem is reported with its place, and all of them at once.
+//! TOML tables, and the findings in them. The reader reports all problems in one pass, each with
+//! its location.
 
 use super::problem::{ConfigLocation, Document, Problem, Problems, sort};
 use super::sources::{NamedFile, Role};
@@ -10,25 +11,25 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Number of characters of a text that messages show.
+/// Maximum number of characters of a value in messages.
 const MAX_SHOWN: usize = 60;
 
-/// What is found while the files of a configuration are read.
+/// Results of reading the files of a configuration.
 #[derive(Default)]
 pub(super) struct Findings {
     /// The main file.
     pub(super) main: PathBuf,
-    /// Keys and tables that the main file may have.
+    /// Keys and tables that the main file may contain.
     pub(super) top: BTreeSet<&'static str>,
     problems: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<Problem>>,
     files: RefCell<Vec<NamedFile>>,
-    /// TSIG keys that access lists and servers name.
+    /// TSIG keys that access lists and server lists name.
     used_keys: RefCell<BTreeSet<Name>>,
 }
 
 impl Findings {
-    /// Those of the main file at `path`, which may have these keys and tables.
+    /// Findings for the main file at `path`, which may contain the keys and tables in `top`.
     pub(super) fn new(path: &Path, top: BTreeSet<&'static str>) -> Self {
         Self { main: path.to_path_buf(), top, ..Self::default() }
     }
@@ -41,12 +42,12 @@ impl Findings {
         self.warnings.borrow_mut().push(place.problem(message));
     }
 
-    /// Notes a file or directory that is named at `place`.
+    /// Records a file or directory that is named at `place`.
     pub(super) fn note_file(&self, place: ConfigLocation, path: &Path, role: Role) {
         self.files.borrow_mut().push(NamedFile { path: path.to_path_buf(), role, place });
     }
 
-    /// The files that were noted so far.
+    /// The files recorded so far.
     pub(super) fn files(&self) -> Ref<'_, Vec<NamedFile>> {
         self.files.borrow()
     }
@@ -55,7 +56,7 @@ impl Findings {
         self.used_keys.borrow().contains(name)
     }
 
-    /// Warnings and named files; the problems where there are any.
+    /// Returns warnings and named files, or the problems if there are any.
     pub(super) fn finish(self) -> Result<(Vec<Problem>, Vec<NamedFile>), Problems> {
         let (mut problems, mut warnings) = (self.problems.into_inner(), self.warnings.into_inner());
         sort(&mut problems);
@@ -69,24 +70,24 @@ impl Findings {
 pub(super) struct Section<'t> {
     pub(super) document: &'t Document,
     pub(super) findings: &'t Findings,
-    /// Names of the tables down to this one, dots between them; empty for the root.
+    /// Names of the tables from the root to this table, separated by dots; empty for the root.
     pub(super) name: String,
     pub(super) table: &'t DeTable<'t>,
     start: usize,
-    /// Whether everything about the values has been reported before.
+    /// Whether all faults of the values have already been reported.
     pub(super) is_silent: bool,
 }
 
 /// A table with a name that the user chose.
 pub(super) struct NamedTable<'t> {
     pub(super) name: String,
-    /// Where the name is.
+    /// Offset of the name.
     start: usize,
     pub(super) section: Section<'t>,
 }
 
 impl NamedTable<'_> {
-    /// Where the name is, with `key` for messages.
+    /// Location of the name, with `key` for messages.
     pub(super) fn place(&self, key: impl Into<String>) -> ConfigLocation {
         self.section.document.place(self.start, key)
     }
@@ -97,7 +98,7 @@ impl NamedTable<'_> {
 }
 
 impl<'t> Section<'t> {
-    /// The keys of a file that are in no table.
+    /// The root table of a file.
     pub(super) fn root(
         document: &'t Document,
         findings: &'t Findings,
@@ -106,7 +107,7 @@ impl<'t> Section<'t> {
         Self { document, findings, name: String::new(), table: table.get_ref(), start: 0, is_silent: false }
     }
 
-    /// The same table, to read its values again without a report.
+    /// The same table, for reading its values again without reports.
     pub(super) fn silent(&self) -> Self {
         Self { is_silent: true, ..self.clone() }
     }
@@ -116,27 +117,27 @@ impl<'t> Section<'t> {
         if self.name.is_empty() { quoted(key) } else { format!("{}.{}", self.name, quoted(key)) }
     }
 
-    /// Where the value of `key` is, or the table where the key is not there.
+    /// Location of the value of `key`, or of the table if the key is missing.
     pub(super) fn place(&self, key: &str) -> ConfigLocation {
         let start = self.table.get(key).map_or(self.start, |value| value.span().start);
         self.document.place(start, self.path_of(key))
     }
 
-    /// Reports a fault of the value of `key`, or of the table where the key is not there.
+    /// Reports a fault of the value of `key`, or of the table if the key is missing.
     pub(super) fn fault(&self, key: &str, message: impl Into<String>) {
         if !self.is_silent {
             self.findings.fault(&self.place(key), message);
         }
     }
 
-    /// As [`fault`](Self::fault), for what a server can run with.
+    /// Like [`fault`](Self::fault), for problems that do not prevent a server from running.
     pub(super) fn warn(&self, key: &str, message: impl Into<String>) {
         if !self.is_silent {
             self.findings.warn(&self.place(key), message);
         }
     }
 
-    /// Notes the file or directory that the value of `key` names, or that follows from it.
+    /// Records a file or directory that the value of `key` names, or that is derived from it.
     pub(super) fn note_file(&self, key: &str, path: &Path, role: Role) {
         self.findings.note_file(self.place(key), path, role);
     }
@@ -145,18 +146,18 @@ impl<'t> Section<'t> {
         self.table.contains_key(key)
     }
 
-    /// Whether the value of `key` is a list with anything in it.
+    /// Whether the value of `key` is a list that is not empty.
     pub(super) fn has_items(&self, key: &str) -> bool {
         let list = self.table.get(key).and_then(|value| value.get_ref().as_array());
         list.is_some_and(|items| !items.is_empty())
     }
 
-    /// The value of `key`, where it is there.
+    /// The value of `key`, if it is present.
     pub(super) fn item<'s>(&'s self, key: &'s str) -> Option<Item<'s, 't>> {
         Some(Item { section: self, key, value: self.table.get(key)? })
     }
 
-    /// The texts that the value of `key` is or has in it.
+    /// The texts in the value of `key`: the value itself, or the values of a table.
     pub(super) fn texts(&self, key: &str) -> Vec<&'t str> {
         match self.table.get(key).map(Spanned::get_ref) {
             Some(DeValue::String(text)) => vec![text.as_ref()],
@@ -173,7 +174,8 @@ impl<'t> Section<'t> {
         item.table().map_err(|error| item.fault(&error)).ok()
     }
 
-    /// The tables within the table `key`, by names that the user chooses, in the order of the text.
+    /// The subtables of the table `key`, which have names that the user chooses, in the order of
+    /// the text.
     pub(super) fn named(&self, key: &str) -> Vec<NamedTable<'t>> {
         let Some(outer) = self.inner(key) else { return Vec::new() };
         let tables = outer.table.keys().filter_map(|name| {
@@ -186,7 +188,7 @@ impl<'t> Section<'t> {
     }
 }
 
-/// A value, and the key that it is of.
+/// A value and its key.
 #[derive(Clone, Copy)]
 pub(super) struct Item<'s, 't> {
     pub(super) section: &'s Section<'t>,
@@ -199,7 +201,7 @@ impl<'t> Item<'_, 't> {
         self.value.get_ref()
     }
 
-    /// The value as messages show it.
+    /// The value in the form for messages.
     pub(super) fn shown(&self) -> String {
         match self.value() {
             DeValue::String(text) if text.chars().count() <= MAX_SHOWN => format!("{text:?}"),
@@ -231,17 +233,17 @@ impl<'t> Item<'_, 't> {
         }
     }
 
-    /// Notes the file or directory that this names.
+    /// Records the file or directory that this value names.
     pub(super) fn note_file(&self, path: &Path, role: Role) {
         self.section.findings.note_file(self.place(), path, role);
     }
 
-    /// Notes that a TSIG key is named here.
+    /// Records that this value names TSIG keys.
     pub(super) fn note_keys<'k>(&self, names: impl Iterator<Item = &'k Name>) {
         self.section.findings.used_keys.borrow_mut().extend(names.cloned());
     }
 
-    /// The table that this is.
+    /// The value as a table.
     pub(super) fn table(&self) -> Result<Section<'t>, ValueError> {
         let (name, start) = (self.section.path_of(self.key), self.value.span().start);
         match self.value().as_table() {
@@ -250,14 +252,14 @@ impl<'t> Item<'_, 't> {
         }
     }
 
-    /// The items of a list; `None` where this is none.
+    /// The items of a list; `None` if the value is not a list.
     pub(super) fn items(&self) -> Option<impl Iterator<Item = Self>> {
         let (section, key) = (self.section, self.key);
         Some(self.value().as_array()?.iter().map(move |value| Self { section, key, value }))
     }
 }
 
-/// A key as it is written in TOML.
+/// A key in TOML syntax.
 pub(super) fn quoted(key: &str) -> String {
     let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if !key.is_empty() && key.bytes().all(is_bare) { key.to_owned() } else { format!("{key:?}") }

@@ -1,4 +1,4 @@
-//! The keys outside of tables: what is of the server as a whole.
+//! The keys outside tables: settings of the server as a whole.
 
 use super::include::Include;
 use super::keys::{Row, TABLES, Table, default, example, hidden, key};
@@ -18,13 +18,15 @@ use nonesuch_server::reply_options::{DEFAULT_UDP_SIZE, ReplySettings, UDP_SIZES}
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Version of the form of configurations that this program reads.
+/// Version of the configuration format that this program reads.
 pub(super) const VERSION: u32 = 1;
 const METRICS_PORT: u16 = 9530;
-/// Bytes that the path of a socket may have (unix(7)): `sun_path` has one more, for the zero byte behind it.
+/// Maximum length of the path of a socket, in bytes (unix(7)). `sun_path` has one more byte, for
+/// the terminating zero.
 const MAX_SOCKET_PATH: usize = 107;
 
-/// Settings of the server as a whole. Before the defaults of the keys are read, all are empty.
+/// Settings of the server as a whole. [`Default`] leaves all fields empty; the defaults of the keys
+/// are applied separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Server {
     pub(crate) user: Option<String>,
@@ -36,17 +38,17 @@ pub(crate) struct Server {
     pub(crate) tls: Option<TlsFiles>,
     /// Certificates that verify other servers over TLS.
     pub(crate) tls_authorities: Option<PathBuf>,
-    /// One for each core where `None`.
+    /// `None` for one worker per core.
     pub(crate) workers: Option<usize>,
     pub(crate) cpus: Vec<usize>,
     pub(crate) nsid: Option<Vec<u8>>,
-    /// The answer to `id.server.` of class CH; the NSID where `None`.
+    /// Response to `id.server.` in class CH; `None` for the NSID.
     pub(crate) identity: Option<Vec<u8>>,
-    /// The answer to `version.server.` of class CH; refused where `None`.
+    /// Response to `version.server.` in class CH; `None` for REFUSED.
     pub(crate) server_version: Option<Vec<u8>>,
     /// The agent domain that errors are reported to (RFC 9567).
     pub(crate) report_channel: Option<Name>,
-    /// Octets that responses over TLS are padded to multiples of (RFC 8467); 0 for none.
+    /// Padding block of responses over TLS, in octets (RFC 8467); 0 for no padding.
     pub(crate) padding_block: u16,
     /// Maximum size of a response over UDP, in octets.
     pub(crate) max_udp_size: u16,
@@ -55,9 +57,9 @@ pub(crate) struct Server {
     pub(crate) metrics_listen: Option<SocketAddr>,
     pub(crate) metrics_zones: usize,
     pub(crate) metrics_zone_queries: bool,
-    /// Bytes for signatures and proofs that are generated online.
+    /// Size of the cache of signatures and proofs that are generated online, in bytes.
     pub(crate) signature_cache: u64,
-    /// Zones that are loaded in parallel; one for each core where `None`.
+    /// Number of zones that are loaded in parallel; `None` for one per core.
     pub(crate) load_jobs: Option<usize>,
 }
 
@@ -68,12 +70,12 @@ pub(crate) struct TlsFiles {
     pub(crate) key: PathBuf,
 }
 
-/// What the keys outside of tables set.
+/// The fields that the keys outside tables set.
 #[derive(Default)]
 pub(super) struct Root {
     pub(super) includes: Vec<Include>,
     pub(super) server: Server,
-    /// Who may ask for zones that have no `allow-query`; `None` for everybody.
+    /// Clients that may query zones without `allow-query`; `None` for all clients.
     pub(super) query: Option<AccessList>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
@@ -179,23 +181,23 @@ fn version(item: Item<'_, '_>) -> Result<(), ValueError> {
     }
 }
 
-/// A path that files are included from.
+/// A path or pattern of included files.
 fn included(item: Item<'_, '_>) -> Result<Include, ValueError> {
     Ok(Include { path: path(item)?, place: item.place() })
 }
 
 impl Root {
-    /// Completes the settings, and reports what contradicts.
+    /// Completes the settings, and reports contradictions.
     pub(super) fn resolve(&mut self, root: &Section<'_>) {
         if !root.has("version") {
             root.fault("version", format!("missing: write version = {VERSION} as the first line"));
         }
         if !root.has("listen") {
-            // Nobody has asked for IPv6, and a host may have none.
+            // The default address list includes IPv6, and a host may have no IPv6 address.
             self.server.listen.retain(|address| address.is_ipv4() || has_address(address.ip()));
         }
         if !root.has("allow-query") {
-            // Everybody is no list: nothing is looked up then.
+            // Without a list, the server does no lookup.
             self.query = None;
         }
         let files = self.certificate.take().zip(self.key.take());
@@ -244,7 +246,7 @@ impl Root {
 
     fn check_addresses(&self, root: &Section<'_>) {
         let Server { listen, listen_tls, metrics_listen, .. } = &self.server;
-        // Of addresses that are there and wrong a fault is reported already.
+        // Faults of the given addresses have already been reported.
         let is_reported = root.has_items("listen") || root.has_items("listen-tls");
         if listen.is_empty() && listen_tls.is_empty() && !is_reported {
             root.fault("listen", "there is no address to answer on: name one, as \"192.0.2.1:53\"");
@@ -282,7 +284,7 @@ impl Root {
     }
 }
 
-/// Why no process could connect to a socket at `path`: it is too long.
+/// Returns a message if the path of a socket is so long that no process could connect to it.
 pub(super) fn report_path_length(path: &Path) -> Option<String> {
     let length = path.as_os_str().len();
     (length > MAX_SOCKET_PATH).then(|| {
@@ -294,7 +296,7 @@ pub(super) fn report_path_length(path: &Path) -> Option<String> {
     })
 }
 
-/// Warns of a file with a secret that everybody may read.
+/// Warns of a file with a secret that every user may read.
 pub(super) fn warn_of_open(section: &Section<'_>, key: &str, path: &Path) {
     if is_world_readable(path) {
         section.warn(key, format!("{}: everybody may read this secret: chmod o= it", path.display()));

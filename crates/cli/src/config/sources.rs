@@ -1,47 +1,49 @@
-//! Where a configuration names files, users and CPUs: what is found wrong with these later is reported with file, line and key too.
+//! Locations where a configuration names files, users and CPUs. Later checks use them to report
+//! problems with file, line and key.
 
 use super::problem::{ConfigLocation, Problem};
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What a file or directory is that a configuration names.
+/// The role of a file or directory that a configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Certificates or key of DNS over TLS.
+    /// Certificates or key for DNS over TLS.
     Tls,
     /// Certificates that verify other servers.
     Authorities,
     /// A secret of TSIG or of cookies.
     Secret,
-    /// A zone's file.
+    /// A zone file.
     Zone(Name),
-    /// The directory of the keys of online signing, and whether the times in their files are ignored.
+    /// The directory of the keys for online signing, and whether the times in the key files are
+    /// ignored.
     SigningKeys(Name, bool),
-    /// The directory of a VRF key, and the zone's file where it has one.
+    /// The directory of a VRF key, and the zone file if there is one.
     VrfKeys(Name, Option<PathBuf>),
-    /// A file or directory of zones that are made after a template.
+    /// A file or directory of zones that are created from a template.
     Template,
     /// A file that the configuration includes.
     Included,
-    /// The file of the zones that `ctl zone add` adds; it may be missing.
+    /// The file of added zones (`ctl zone add`); it may be missing.
     AddedZones,
-    /// A directory that files are included from, whichever are there.
+    /// A directory of included files that a pattern selects.
     IncludedDirectory,
-    /// Where dnstap goes.
+    /// The dnstap output.
     Dnstap,
     /// The control socket.
     Control,
 }
 
 impl Role {
-    /// Whether it is read, not written.
+    /// Whether the server only reads the file.
     pub(super) const fn is_input(&self) -> bool {
         !matches!(self, Self::Dnstap | Self::Control)
     }
 }
 
-/// A file or directory, and where it is named.
+/// A file or directory, and the location that names it.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedFile {
     pub(crate) path: PathBuf,
@@ -49,20 +51,20 @@ pub(crate) struct NamedFile {
     pub(crate) place: ConfigLocation,
 }
 
-/// All places that later checks need, without the text: there may be secrets in it.
+/// Locations for later checks, without the text, because the text may contain secrets.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    /// The configuration's file.
+    /// The main file of the configuration.
     pub(crate) path: PathBuf,
     pub(crate) files: Vec<NamedFile>,
-    /// Places of the keys outside of tables.
+    /// Locations of the keys outside tables.
     pub(super) top: BTreeMap<String, ConfigLocation>,
-    /// Where zones are declared.
+    /// Locations of the zone declarations.
     pub(super) zones: BTreeMap<Name, ConfigLocation>,
 }
 
 impl Sources {
-    /// A problem of a key outside of tables, or of the file as a whole where the key is not there.
+    /// A problem of a key outside tables, or of the whole file if the key is missing.
     pub(crate) fn problem_of(&self, key: &str, message: impl Into<String>) -> Problem {
         match self.top.get(key) {
             Some(place) => place.problem(message),

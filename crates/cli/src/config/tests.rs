@@ -1,4 +1,5 @@
-//! Tests of configurations: each class of faults with its message, the annotated example and the defaults.
+//! Tests of configurations: each class of faults with its message, the annotated example and the
+//! defaults.
 
 mod queries;
 mod socket;
@@ -13,7 +14,7 @@ use nonesuch_secondary::inbound::TransferBounds;
 
 /// The annotated example.
 const EXAMPLE: &str = include_str!("../../../../etc/nonesuch.toml");
-/// Ends lines of the example that show what has no default.
+/// Ends the lines of the example with keys that have no default.
 const NO_DEFAULT: &str = "# example";
 
 fn problems(text: &str) -> Vec<String> {
@@ -31,7 +32,7 @@ fn taken(text: &str) -> Configuration {
     }
 }
 
-/// The one problem of a configuration of version 1 whose second line and those after it are `text`.
+/// The only problem of a configuration of version 1 with `text` from its second line on.
 #[track_caller]
 fn problem(text: &str) -> String {
     let mut found = problems(&format!("version = 1\n{text}"));
@@ -175,7 +176,7 @@ fn faults_say_file_line_key_and_what_is_allowed() {
             "[template.t]\ntemplate = \"t\"",
             "c.toml:3:1: template.t.template: unknown key; a template has no template: write the keys of that one here too.",
         ),
-        // What is a table is not moved to where it is none.
+        // A table is not suggested where a key is expected.
         ("[log]\nzone = 1", "c.toml:3:1: log.zone: unknown key. Allowed: format"),
         (&format!("control-socket = \"{long}\""), "c.toml:2:18: control-socket: dddddddddd"),
         (
@@ -255,7 +256,7 @@ fn faults_say_file_line_key_and_what_is_allowed() {
             &format!("{zone}file = \"z\"\ntransfer = [\"192.0.2.1 tsl\"]"),
             "transfer: 'tsl' means nothing here (write an address, a prefix, key:NAME, tls, or any",
         ),
-        // What contradicts, with the reason.
+        // Contradictions, with the reason.
         (
             &format!("{zone}file = \"z\"\ndenial = \"compact\""),
             "c.toml:4:10: zone.\"example.\".denial: compact signs when asked, and there are no keys",
@@ -310,7 +311,7 @@ fn one_fault_is_one_problem() {
         "state-dir = \"s\"\n[zone.\"example.\"]\nprimaries = [\"ns.example\"]",
         "state-dir = \"s\"\n[zone.\"example.\"]\ncatalog = \"both\"",
         "[zone.\"example.\"]\nfile = \"z\"\nkeys = \"k\"\ndenial = \"nsec3\"",
-        // The key is there, and its fault is its own.
+        // The key exists, and its fault is reported at the key.
         "[key.k]\nsecret-file = \"nowhere\"\n[zone.\"example.\"]\nfile = \"z\"\ntransfer = [\"key:k.\"]",
     ] {
         problem(text);
@@ -338,7 +339,7 @@ fn the_version_is_mandatory() {
     taken("version = 1");
 }
 
-/// What a server has that serves one file without a configuration.
+/// A server of a single file without a configuration has the same limits.
 #[test]
 fn limits_are_the_same_with_and_without_a_configuration() {
     let of_default = crate::server::limit_settings(&taken("version = 1"));
@@ -418,7 +419,7 @@ fn templates_give_what_a_zone_does_not_say() {
     assert!(!zones[1].transfers.transfer.allows("192.0.2.9".parse().unwrap(), None));
 }
 
-/// As other secondaries do; a zone file is the operator's own.
+/// Other secondaries have the same default. A zone file belongs to the operator.
 #[test]
 fn faults_are_warned_of_in_zones_from_primaries_alone_by_default() {
     let primaries = "primaries = [\"192.0.2.1\"]\n";
@@ -440,7 +441,7 @@ fn faults_are_warned_of_in_zones_from_primaries_alone_by_default() {
     }
 }
 
-/// A zone cannot leave out what stands in its template.
+/// A zone cannot remove a key that its template sets.
 #[test]
 fn what_has_no_use_for_a_zone_is_not_taken_over() {
     let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nprimaries = [\"192.0.2.1\"]\nnotify-from = [\"192.0.2.3\"]\n\
@@ -468,19 +469,19 @@ fn what_has_no_use_for_a_zone_is_not_taken_over() {
          primaries = [\"192.0.2.1\"]\n",
     );
     assert!(said.starts_with("c.toml:4:13: template.t.retry-min: longer than retry-max"), "{said}");
-    // Beside what holds where nothing is said, too.
+    // The check includes defaults.
     let said = problem(
         "state-dir = \"s\"\n[template.t]\nrefresh-max = \"10s\"\n[zone.\"a.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\n",
     );
     assert!(said.starts_with("c.toml:4:15: template.t.refresh-max: shorter than refresh-min ("), "{said}");
-    // One that no zone uses may be there for other servers.
+    // A template that no zone uses may exist for other servers.
     let unused = "[template.t]\nalso-notify = [\"192.0.2.1 key:abc.\"]\n";
     assert!(taken(&format!("version = 1\n{unused}")).zones.is_empty());
     assert!(
         problem(&format!("{unused}[zone.\"a.\"]\ntemplate = \"t\"\nfile = \"z\"\n"))
             .contains("template.t.also-notify")
     );
-    // What it says itself it can leave out.
+    // A fault of the zone's own key is reported, because the operator can remove the key.
     let said = problem("[zone.\"a.\"]\nfile = \"z\"\nrefresh-min = \"1h\"\n");
     assert!(said.starts_with("c.toml:4:15: zone.\"a.\".refresh-min: the zone has no primaries"), "{said}");
 }
@@ -527,7 +528,7 @@ fn what_transfers_are_bounded_by_is_taken() {
     assert_eq!((limits.transfer_out_time, limits.transfer_out_idle), (86_400, 7));
 }
 
-/// Whatever a configuration may say of limits, the server takes: there is one bound for each.
+/// The server accepts every limit that the configuration permits: both use the same bounds.
 #[test]
 fn limits_are_taken_up_to_their_bounds() {
     use nonesuch_server::limits::{RATES, SLIPS, TABLE_OCTETS};
@@ -563,7 +564,7 @@ fn rates_of_denials_and_referrals_are_set_apart() {
             settings.responses.map(|rates| (rates.positive, rates.nxdomain, rates.referral, rates.all));
         assert_eq!(rates, expected, "{text}");
     }
-    // The documented line is the strict form of the server.
+    // The documented value equals the strict settings of the server.
     let strict = crate::server::limit_settings(&taken("version = 1\n[limits]\nresponses-per-second = 200\n"));
     assert_eq!(strict.responses, Some(nonesuch_server::limits::RateSettings::default()));
 }
@@ -577,7 +578,7 @@ fn catalogs_know_their_members() {
     assert_eq!(catalog, Some(CatalogSettings::Producer { members }));
 }
 
-/// The catalog that had a zone lists it too, and says who has it.
+/// The former catalog of the zone still lists it, and names the new owner (`coo` property).
 #[test]
 fn a_zone_is_in_two_catalogs_while_it_moves() {
     let text = "version = 1\nstate-dir = \"state\"\n[zone.\"old.\"]\ncatalog = \"producer\"\n[zone.\"new.\"]\ncatalog = \"producer\"\n\
@@ -602,7 +603,8 @@ fn a_zone_is_in_two_catalogs_while_it_moves() {
     }
 }
 
-/// The example's lines, those taken in that show what is not in force as it stands.
+/// The lines of the example with keys uncommented. `with_examples` includes the lines that show no
+/// default.
 fn uncommented(with_examples: bool) -> String {
     let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
         Some(rest) if rest.starts_with([' ', '#']) || rest.is_empty() => String::new(),
@@ -630,7 +632,7 @@ fn the_example_shows_the_defaults() {
 fn the_example_holds_every_key_and_no_other() {
     let text = uncommented(true);
     let Problems(problems) = parse(Path::new("etc/nonesuch.toml"), text.clone()).unwrap_err();
-    // Secrets are in no files here; one of socket and file is enough for dnstap.
+    // The secret files do not exist here, and dnstap permits either a socket or a file.
     let expected = ["secret-file", "dnstap.file"];
     let others: Vec<String> = problems
         .iter()
@@ -659,7 +661,7 @@ fn the_example_holds_every_key_and_no_other() {
         zone::table().names(),
     ];
     for key in known.into_iter().flatten() {
-        // A secret in the configuration itself is explained, and not shown.
+        // A secret in the configuration itself is explained but not shown.
         assert!(shown.contains(key) || key == "secret", "{key} is not in etc/nonesuch.toml");
     }
 }

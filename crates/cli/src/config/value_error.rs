@@ -1,4 +1,4 @@
-//! Why a value is rejected.
+//! Errors of values.
 
 use nonesuch_proto::NameError;
 
@@ -33,7 +33,7 @@ pub(super) enum ValueError {
          denial out, or write {allowed}"
     )]
     NotOnline { mechanism: String, allowed: String },
-    /// What the reader of another crate says.
+    /// The error of another crate's parser.
     #[error(transparent)]
     Other(Box<dyn std::error::Error>),
 }

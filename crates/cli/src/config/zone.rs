@@ -1,4 +1,5 @@
-//! The tables `[zone.…]` and `[template.…]`: their keys, and what a zone takes over from its template.
+//! The tables `[zone.…]` and `[template.…]`: their keys, and the keys that a zone inherits from its
+//! template.
 
 mod resolve;
 
@@ -20,9 +21,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// Bounds of a SOA record's times: up to a year.
+/// Range of the times of a SOA record, in seconds: up to a year.
 const TIMES: RangeInclusive<u32> = 1..=31_536_000;
-/// Limits on records of one type and on types: a message has fewer records, and a type has two octets.
+/// Range of the limits on records of one type and on types. A message has fewer records, and a type
+/// has two octets.
 const LIMITS: RangeInclusive<u32> = 0..=65_535;
 const ROLES: [(&str, CatalogRole); 2] =
     [("producer", CatalogRole::Producer), ("consumer", CatalogRole::Consumer)];
@@ -39,17 +41,17 @@ const DNSSEC: [(&str, bool); 2] = [("required", true), ("optional", false)];
 const BOUNDS: [&str; 6] =
     ["refresh-min", "refresh-max", "retry-min", "retry-max", "expire-min", "expire-max"];
 
-/// What a catalog zone is.
+/// The role of the server for a catalog zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CatalogRole {
     Producer,
     Consumer,
 }
 
-/// What the keys of a zone or template set.
+/// The fields that the keys of a zone or template set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ZoneKeys {
-    /// Names of the keys that are there and right.
+    /// Names of the keys that are present and valid.
     pub(super) set: BTreeSet<&'static str>,
     pub(super) template: Option<String>,
     file: Option<PathBuf>,
@@ -64,9 +66,9 @@ pub(super) struct ZoneKeys {
     limits: RecordLimits,
     allows_unsafe_transition: bool,
     query: Option<AccessList>,
-    /// All but the bounds of a SOA record's times, which are the defaults.
+    /// Transfer settings, in which the ranges of the SOA times still have their defaults.
     transfers: TransferSettings,
-    /// Bounds of a SOA record's times: minimum and maximum of refresh, retry and expire.
+    /// Ranges of the SOA times: minimum and maximum of refresh, retry and expire.
     bounds: [Option<u32>; 6],
     pub(super) catalog: Option<CatalogRole>,
     pub(super) member_template: Option<String>,
@@ -187,7 +189,7 @@ pub(super) fn table() -> Table<ZoneKeys> {
     ])
 }
 
-/// A mechanism whose records are generated online.
+/// A mechanism with records that are generated online.
 fn mechanism(item: Item<'_, '_>) -> Result<Mechanism, ValueError> {
     let mechanism = text(item)?;
     let online = MECHANISMS.iter().filter(|entry| entry.generation == DenialGeneration::Online);
@@ -199,7 +201,7 @@ fn mechanism(item: Item<'_, '_>) -> Result<Mechanism, ValueError> {
     }
 }
 
-/// What a zone must be for a key to have an effect.
+/// The condition under which a key has an effect on a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     Denial,
@@ -209,14 +211,15 @@ enum Need {
     Member,
 }
 
-/// Keys that have an effect on some zones only, and the remedy.
+/// Keys that have an effect only on some zones, and the remedy.
 struct Rule {
     need: Need,
     keys: &'static [&'static str],
     message: &'static str,
 }
 
-/// A zone does not take over what its template says under a rule that it does not meet: it could not leave it out.
+/// The rules of keys. A zone does not inherit a key if it does not meet the condition of the rule,
+/// because it could not remove the key.
 const RULES: [Rule; 7] = [
     Rule {
         need: Need::Denial,
@@ -256,18 +259,19 @@ const RULES: [Rule; 7] = [
 ];
 
 impl ZoneKeys {
-    /// Reads the keys that are `wanted`.
+    /// Reads the keys that `wanted` selects.
     pub(super) fn read(&mut self, table: &Table<Self>, section: &Section<'_>, wanted: impl Fn(&str) -> bool) {
         let read = table.read(section, self, wanted);
         self.set.extend(read);
     }
 
-    /// Names of the keys of `base` that a zone with these keys takes over. A zone that says where its records come from takes over
-    /// neither file nor primaries, and one that says how it is signed none of the keys of that.
+    /// Names of the keys of `base` that a zone with these keys inherits. A zone that sets the
+    /// source of its records inherits neither `file` nor `primaries`. A zone that sets its signing
+    /// mode inherits none of the keys for it.
     pub(super) fn inherited(&self, base: &Self) -> BTreeSet<&'static str> {
         let mut names = base.set.clone();
         let mut leave_out = |keys: &[&str]| names.retain(|name| !keys.contains(name));
-        // Contradictions are reported of the template.
+        // Contradictions are reported for the template.
         base.contradictions().for_each(|first| leave_out(&BOUNDS[first..first + 2]));
         let sets = |key: &str| self.set.contains(key);
         if sets("file") || sets("primaries") || self.catalog == Some(CatalogRole::Producer) {
@@ -281,7 +285,8 @@ impl ZoneKeys {
         }
         let both: BTreeSet<_> = names.union(&self.set).copied().collect();
         let catalog = self.catalog.or(base.catalog);
-        // What is said of a member of a catalog is its own matter.
+        // Keys of catalog members are inherited in any case; `check_rules` reports them if the zone
+        // is not a member.
         let is_unmet = |rule: &&Rule| rule.need != Need::Member && !rule.need.is_met(&both, catalog);
         for rule in RULES.iter().filter(is_unmet) {
             names.retain(|name| !rule.keys.contains(name));
@@ -289,13 +294,13 @@ impl ZoneKeys {
         names
     }
 
-    /// Where the minimum of two bounds is above the maximum behind it.
+    /// Indices of the minimum bounds that exceed their maximum.
     fn contradictions(&self) -> impl Iterator<Item = usize> {
         let min = |first: usize| self.bounds[first].unwrap_or_else(|| self.default_min(first));
         [0, 2, 4].into_iter().filter(move |first| self.bounds[first + 1].is_some_and(|max| min(*first) > max))
     }
 
-    /// The minimum of a time, in seconds, where none is written.
+    /// The default minimum of a time, in seconds.
     const fn default_min(&self, first: usize) -> u32 {
         let TransferSettings { refresh, retry, expire, .. } = &self.transfers;
         *[refresh, retry, expire][first / 2].start()
@@ -321,14 +326,14 @@ impl ZoneKeys {
         ]
     }
 
-    /// Whether members of a catalog can be made after this template.
+    /// Whether catalog members can be created from this template.
     pub(super) fn is_for_members(&self) -> bool {
         self.set.contains("primaries")
     }
 }
 
 impl Need {
-    /// Whether a zone with these keys meets it.
+    /// Whether a zone with these keys meets the condition.
     fn is_met(self, keys: &BTreeSet<&str>, catalog: Option<CatalogRole>) -> bool {
         match self {
             Self::Denial => keys.contains("denial"),

@@ -1,4 +1,5 @@
-//! The zones and templates of all files: what they name of each other and of the rest of the configuration must be there.
+//! The zones and templates of all files. Checks that the keys, templates and catalogs that they
+//! name exist.
 
 use super::keys::{self, Table};
 use super::problem::ConfigLocation;
@@ -25,38 +26,38 @@ pub(super) struct ConfigContext<'c> {
     pub(super) has_authorities: bool,
 }
 
-/// What is read of all zones and templates.
+/// The zones and templates of all files.
 #[derive(Default)]
 pub(super) struct AllZones {
     pub(super) templates: BTreeMap<String, ZoneTemplate>,
     pub(super) zones: Vec<ZoneSettings>,
-    /// Where their names are; the keys are the names as they are written.
+    /// Locations of the zone names; the keys contain the names as written.
     pub(super) places: BTreeMap<Name, ConfigLocation>,
 }
 
-/// A template, and where its name is.
+/// A template, and the location of its name.
 struct Base<'t> {
     keys: ZoneKeys,
     section: Section<'t>,
     place: ConfigLocation,
 }
 
-/// A zone of a catalog.
+/// A member of a catalog.
 struct Member {
     catalog: Name,
     listed: ProducedMember,
-    /// Where the catalog is named.
+    /// Location that names the catalog.
     place: ConfigLocation,
 }
 
 struct Reader<'c, 't> {
     around: &'c ConfigContext<'c>,
     table: Table<ZoneKeys>,
-    /// Before any key is read.
+    /// The settings before any key is read.
     blank: ZoneKeys,
     bases: BTreeMap<String, Base<'t>>,
     members: Vec<Member>,
-    /// Catalogs for which a member that cannot be transferred was reported.
+    /// Catalogs for which a member without permitted transfers has been reported.
     closed: BTreeSet<Name>,
     read: AllZones,
 }
@@ -84,7 +85,7 @@ pub(super) fn read(
         keys::report_unknown(&template.section, &template_keys, |_| None);
     }
     for base in reader.bases.values() {
-        // Any template may name another one that stands behind it.
+        // A template may name a template that follows it.
         reader.check_templates(&base.keys, &base.section);
     }
     for zone in zones {
@@ -105,13 +106,14 @@ impl<'t> Reader<'_, 't> {
         let (section, around) = (&named.section, self.around);
         let mut keys = self.blank.clone();
         keys.read(&self.table, section, |key| key != "template");
-        // One that is there for other servers may name what they alone have; one that members are made after must be complete.
+        // An unused template may exist for other servers and may name keys that only they have. A
+        // template for catalog members must be complete.
         if is_used || keys.is_for_members() {
             around.check(&keys, section);
         }
         let place = named.place(format!("template.{}", named.name));
         match self.bases.entry(named.name.clone()) {
-            // Within a file TOML has each name once.
+            // Within one file, TOML permits each name only once.
             Entry::Occupied(earlier) => {
                 let message =
                     format!("the template is there already ({}): leave one out", earlier.get().place);
@@ -138,7 +140,7 @@ impl<'t> Reader<'_, 't> {
             Ok(apex) => apex,
             Err(error) => return named.fault("zone", error.to_string()),
         };
-        // Its key is the name as it is written.
+        // The key contains the name as written.
         let place = named.place(format!("{:?}", named.name));
         if let Some(earlier) = self.read.places.get(&apex) {
             let message = format!("the zone is there already, as {} ({earlier}): leave one out", earlier.key);
@@ -163,7 +165,7 @@ impl<'t> Reader<'_, 't> {
         self.read.zones.extend(settings);
     }
 
-    /// The keys of a zone, and those that it takes over from its template.
+    /// The keys of a zone together with those that it inherits from its template.
     fn over(&self, own: &ZoneKeys, section: &Section<'t>, base: &Base<'t>) -> ZoneKeys {
         let inherited = own.inherited(&base.keys);
         let mut keys = self.blank.clone();
@@ -188,7 +190,8 @@ impl<'t> Reader<'_, 't> {
         base
     }
 
-    /// Templates that a catalog names must be there, and say where members come from.
+    /// Checks that the templates that a catalog names exist and set `primaries`, the source of the
+    /// members.
     fn check_templates(&self, keys: &ZoneKeys, section: &Section<'_>) {
         let groups = keys.group_templates.values().map(|template| (template, "group-templates"));
         let default = keys.member_template.iter().map(|template| (template, "member-template"));
@@ -202,11 +205,11 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// Notes a member of `catalog`. The catalog that it comes from lists it still.
+    /// Records a member of `catalog`. The former catalog of the zone still lists it.
     fn note_member(&mut self, catalog: &Name, keys: &ZoneKeys, apex: Name, section: &Section<'_>) {
         let listed = ProducedMember::new(apex, keys.group.clone());
         if let Some(former) = &keys.catalog_former {
-            // It is let go there until the operator takes that out.
+            // The former catalog names the new owner until the operator removes `catalog-former`.
             let let_go = ProducedMember { new_owner: Some(catalog.clone()), ..listed.clone() };
             self.members.push(Member {
                 catalog: former.clone(),
@@ -222,7 +225,8 @@ impl<'t> Reader<'_, 't> {
         });
     }
 
-    /// Warns of the first member of each catalog that cannot be transferred: others are so by the same template, mostly.
+    /// Warns of the first member of each catalog that cannot be transferred. Other members usually
+    /// have the same cause, because they use the same template.
     fn warn_of_closed(&mut self, catalog: &Name, settings: &ZoneSettings, section: &Section<'_>) {
         let reason = if matches!(settings.signing_mode, SigningMode::Online(_)) {
             "this zone is signed when asked, and cannot be transferred"
@@ -240,7 +244,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// The zones, the producers among them with their members.
+    /// Returns the zones; producers get their members.
     fn finish(mut self) -> AllZones {
         let mut producers: BTreeMap<Name, &mut Vec<ProducedMember>> = BTreeMap::new();
         for zone in &mut self.read.zones {
@@ -268,7 +272,8 @@ impl ConfigContext<'_> {
         keys.resolve(apex, section, self.has_state, self.root.query.as_ref())
     }
 
-    /// Checks a zone or template by itself: what a zone takes over is reported of the template, once.
+    /// Checks a zone or template alone. A fault in an inherited key is reported once, for the
+    /// template.
     fn check(&self, keys: &ZoneKeys, section: &Section<'_>) {
         for (key, names) in keys.named_keys() {
             check_named(key, names, section, self.keys);
@@ -293,7 +298,7 @@ impl ConfigContext<'_> {
         keys.check_bounds(section);
     }
 
-    /// Another server must not be this one, and must have a port.
+    /// Checks that another server is not this server and has a port.
     fn check_server(&self, key: &str, server: &Remote, section: &Section<'_>) {
         let address = server.address;
         if address.port() == 0 {
@@ -305,8 +310,8 @@ impl ConfigContext<'_> {
         }
     }
 
-    /// Whether messages to `remote` reach this server. Of addresses that stand for all of the host, only those of loopback
-    /// are known to be among them.
+    /// Whether messages to `remote` reach this server. Of a wildcard listen address, only the
+    /// loopback addresses are known to belong to this host.
     fn is_this(&self, remote: &Remote) -> bool {
         let server = &self.root.server;
         let listen = if remote.tls.is_some() { &server.listen_tls } else { &server.listen };
@@ -319,7 +324,8 @@ impl ConfigContext<'_> {
     }
 }
 
-/// Reports the TSIG keys that the value of `key` names, and that are not there. A key that is there and wrong has a report of its own.
+/// Reports TSIG keys that the value of `key` names and that do not exist. An existing key with a
+/// fault is reported separately.
 pub(super) fn check_named(key: &str, names: BTreeSet<&Name>, section: &Section<'_>, known: &BTreeSet<Name>) {
     for name in names.into_iter().filter(|name| !known.contains(*name)) {
         section

@@ -1,7 +1,8 @@
-//! `nonesuch serve --background`: starts the server as a process of its own, and returns when it answers.
+//! `nonesuch serve --background`: starts the server as a child process and returns when the server
+//! answers.
 //!
-//! The server reports that on a socket that it inherits. It has no name, so no other process reports anything there, and either process
-//! notices when the other one ends.
+//! The server reports its readiness on an inherited socket. The socket has no name, so no other
+//! process can report on it. Each process notices when the other one ends.
 
 use crate::arguments::ServeArguments;
 use crate::files::{is_standard, print_line};
@@ -20,9 +21,9 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// The environment variable with the descriptor of the socket.
+/// Environment variable with the descriptor of the inherited socket.
 const VARIABLE: &str = "NONESUCH_BACKGROUND";
-/// Names of standard input.
+/// Paths that refer to standard input.
 const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerError> {
@@ -56,11 +57,12 @@ fn has_input(arguments: &ServeArguments) -> bool {
     }
 }
 
-/// Starts the same command without `--background`. A caller that reads this process's output to its end must not wait for the
-/// server's, so that goes to standard error.
+/// Starts the same command without `--background`. The standard output of the server goes to
+/// standard error: a caller that reads the output of this process to its end must not wait for the
+/// server.
 fn start(has_input: bool) -> io::Result<(Child, UnixStream)> {
     let (socket, inherited) = UnixStream::pair()?;
-    // This process starts no other one.
+    // This process starts no other child, so no other child inherits the socket.
     fcntl(&inherited, FcntlArg::F_SETFD(FdFlag::empty()))?;
     let mut arguments: Vec<_> = env::args_os().skip(1).collect();
     if let Some(at) = arguments.iter().position(|argument| argument == "--background") {
@@ -69,14 +71,16 @@ fn start(has_input: bool) -> io::Result<(Child, UnixStream)> {
     let mut command = Command::new(env::current_exe()?);
     command.args(arguments).env(VARIABLE, inherited.as_raw_fd().to_string()).env_remove("NOTIFY_SOCKET");
     command.stdin(if has_input { Stdio::inherit() } else { Stdio::null() }).stdout(io::stderr());
-    // An interrupt from the terminal is for later commands, not for the server. But only processes in the foreground read the terminal.
+    // The server gets its own process group, so that an interrupt from the terminal does not reach
+    // it. A server that reads the terminal stays in the foreground group, because only foreground
+    // processes can read the terminal.
     if !(has_input && io::stdin().is_terminal()) {
         command.process_group(0);
     }
     Ok((command.spawn()?, socket))
 }
 
-/// Waits until the server answers: `None`; or until it has ended: its exit status.
+/// Waits until the server answers (`None`) or has ended (its exit status).
 fn wait_until_ready(mut socket: UnixStream, server: &mut Child) -> io::Result<Option<ExitStatus>> {
     match socket.read_exact(&mut [0]) {
         Ok(()) => Ok(None),
@@ -85,17 +89,18 @@ fn wait_until_ready(mut socket: UnixStream, server: &mut Child) -> io::Result<Op
     }
 }
 
-/// The outcome where the server has ended before it answered.
+/// The outcome if the server ended before it answered.
 fn ended(status: ExitStatus) -> Result<CommandOutcome, ServerError> {
     if let Some(signal) = status.signal() {
         return Err(ServerError::Killed(signal));
     }
-    // A server that has been asked to stop before it answers ends with 0: it does not answer.
+    // A server that was stopped before it answered exits with 0. This is a failure here, because
+    // the server does not answer.
     let code = status.code().and_then(|code| u8::try_from(code).ok()).filter(|code| *code > 0);
     Ok(CommandOutcome::ChildExited(code.unwrap_or(1)))
 }
 
-/// Stops a server of which nobody learns.
+/// Stops a server whose process ID could not be reported.
 fn stop(server: &mut Child) {
     if let (Ok(None), Ok(process)) = (server.try_wait(), i32::try_from(server.id())) {
         let _ = kill(Pid::from_raw(process), Signal::SIGTERM);
@@ -103,10 +108,12 @@ fn stop(server: &mut Child) {
     }
 }
 
-/// Reports that this server answers to the command that has started it with `--background`, if one has.
+/// Reports to the command that started this server with `--background`, if any, that the server
+/// answers.
 ///
 /// # Errors
-/// [`ServerError::Abandoned`] where that command has ended: nobody has learnt the server's process ID.
+/// [`ServerError::Abandoned`] if that command has ended: no process has received the server's
+/// process ID.
 pub(crate) fn report_ready() -> Result<(), ServerError> {
     let number = env::var(VARIABLE).ok().and_then(|number| number.parse().ok());
     number.map_or(Ok(()), |number| send_inherited(number, b"1").map_err(|_| ServerError::Abandoned))

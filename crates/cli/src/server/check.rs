@@ -1,5 +1,5 @@
-//! `nonesuch serve --config FILE --check`: what a start, a reload and the zones of a configuration would come to, with nothing bound,
-//! served or kept.
+//! `nonesuch serve --config FILE --check`: checks whether a server could start, reload and load its
+//! zones with a configuration. It binds, serves and stores nothing.
 
 use crate::access::FileUser;
 use crate::arguments::CheckScope;
@@ -31,17 +31,17 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What was found.
+/// The results of the check.
 #[derive(Default)]
 struct Report {
     zones: usize,
     warnings: Vec<Value>,
     faults: Vec<ListedFault>,
-    /// Places of the faults.
+    /// Locations of the faults.
     places: HashSet<ConfigLocation>,
 }
 
-/// A fault in words and for programs.
+/// A fault as text and as JSON.
 struct ListedFault {
     text: String,
     value: Value,
@@ -49,7 +49,8 @@ struct ListedFault {
 }
 
 impl Report {
-    /// Of one place it is said once what is wrong: what comes of that later on follows from it.
+    /// Records a fault. Only the first fault of each location is recorded, because later faults
+    /// there follow from the first.
     fn fault(&mut self, fault: PreflightFault) {
         let PreflightFault { problem, effect } = fault;
         if problem.place.line > 0 && !self.places.insert(problem.place.clone()) {
@@ -75,7 +76,7 @@ impl Report {
         self.faults.iter().any(|fault| fault.effect == *wanted)
     }
 
-    /// Zones that would not be loaded.
+    /// Number of zones that would not be loaded.
     fn refused_zones(&self) -> usize {
         let zones = self.faults.iter().filter_map(|fault| match &fault.effect {
             Effect::Zone(apex) => Some(apex),
@@ -84,12 +85,12 @@ impl Report {
         zones.collect::<HashSet<_>>().len()
     }
 
-    /// Zones whose findings are faults.
+    /// Number of zones with semantic check findings that count as faults.
     fn zones_with_findings(&self) -> usize {
         self.faults.iter().filter(|fault| matches!(fault.effect, Effect::Findings(_))).count()
     }
 
-    /// What all of it comes to, in words.
+    /// The summary of the faults as text.
     fn verdict(&self) -> String {
         let (refused, with_findings) = (self.refused_zones(), self.zones_with_findings());
         let word = |effect: Effect| self.has(&effect).then(|| effect.to_string());
@@ -106,7 +107,7 @@ impl Report {
         if words.is_empty() { "sound".to_owned() } else { format!("not sound: {}", words.join(", ")) }
     }
 
-    /// Prints all of it; zones alone that would not be loaded are an answer "no".
+    /// Prints the report. If only zones have faults, the outcome is negative and not an error.
     fn finish(self, path: &Path, is_json: bool) -> Result<CommandOutcome, ServerError> {
         if is_json {
             let faults: Vec<&Value> = self.faults.iter().map(|fault| &fault.value).collect();
@@ -162,8 +163,8 @@ fn note_effect(value: &mut Value, effect: &Effect) {
     }
 }
 
-/// Says what is wrong with the configuration at `path`, with the files that it names, and with its zones where that is asked for.
-/// `is_strict`: findings of the semantic checks are faults.
+/// Checks the configuration at `path`, the files that it names and, with [`CheckScope::Zones`], its
+/// zones. With `is_strict`, findings of the semantic checks are faults.
 pub(crate) fn run(
     path: &Path,
     scope: CheckScope,
@@ -211,7 +212,8 @@ pub(crate) fn run(
     report.finish(path, is_json)
 }
 
-/// The server's user, which this process becomes where that is possible; `None` where there is no such user.
+/// The user that the server runs as. If this process is root, it becomes that user. Returns `None`
+/// if the user does not exist.
 fn become_user(
     configuration: &Configuration,
     sources: &Sources,
@@ -238,7 +240,8 @@ fn become_user(
     Ok(Some(found))
 }
 
-/// Warns of private keys that everybody may read; of those that lie beside a zone's file where zones are read.
+/// Warns of private keys that every user may read. If zones are checked, this includes the keys in
+/// the default directory of a zone file.
 fn warn_of_open_keys(sources: &Sources, scope: CheckScope, report: &mut Report) {
     let named = sources.files.iter().filter_map(|file| match &file.role {
         Role::SigningKeys(apex, _) | Role::VrfKeys(apex, _) => Some(apex),
@@ -258,7 +261,7 @@ fn warn_of_open_keys(sources: &Sources, scope: CheckScope, report: &mut Report) 
     }
 }
 
-/// What keys are in the folders of those zones with which nothing is wrong so far.
+/// Checks the keys in the directories of the zones that have no fault so far.
 fn check_keys(sources: &Sources, report: &mut Report) {
     for file in &sources.files {
         let (apex, problem) = match &file.role {
@@ -282,7 +285,8 @@ fn check_keys(sources: &Sources, report: &mut Report) {
     }
 }
 
-/// Loads and verifies all zones that have files, but for those that are faulty already; nothing is kept.
+/// Loads and verifies all zones that have files, except zones that already have a fault. Stores
+/// nothing.
 fn check_zones(
     configuration: &Configuration,
     report: &mut Report,
@@ -294,7 +298,8 @@ fn check_zones(
     let is_faulty = |apex: &Name| report.has(&Effect::Zone(apex.clone()));
     settings.zones.retain(|zone| matches!(zone.source, ZoneSource::File(_)) && !is_faulty(&zone.apex));
     let files: Vec<(Name, PathBuf)> = settings.zones.iter().filter_map(zone_file).collect();
-    // What is stored of a zone that is signed online is not what its file has.
+    // The stored version of a zone that is signed online differs from its file, so the two are not
+    // compared.
     let served_as_they_are =
         settings.zones.iter().filter(|zone| !matches!(zone.signing_mode, SigningMode::Online(_)));
     let compared: HashSet<Name> = served_as_they_are.map(|zone| zone.apex.clone()).collect();
@@ -308,7 +313,7 @@ fn check_zones(
                 let stored = state_dir.as_deref().filter(|dir| {
                     compared.contains(&apex) && StateDirectory::version_path(dir, &apex).is_file()
                 });
-                // The service has read the zone, but keeps no records of a compiled one.
+                // The service has read the zone, but does not keep the records of a compiled zone.
                 let contents = (stored.is_some() || zone.findings.is_none())
                     .then(|| nonesuch_zone::load_regular(&file, Some(&apex)))
                     .transpose()?
@@ -323,7 +328,7 @@ fn check_zones(
     Ok(())
 }
 
-/// Warns where the serial of the zone does not advance from that of the stored version although records change.
+/// Warns if records differ from those of the stored version and the serial does not advance.
 fn compare_stored(dir: &Path, apex: &Name, contents: &Contents, report: &mut Report) {
     if let Some(warning) = serial_warning(dir, apex, contents) {
         let name = apex.to_string();
@@ -355,8 +360,8 @@ fn add_zone(apex: &Name, zone: &ZoneStatus, report: &mut Report, is_json: bool) 
     }
 }
 
-/// Takes over the findings of the semantic checks. A compiled zone is served from its image, and its records are not checked at a
-/// start: `contents` is checked here.
+/// Reports the findings of the semantic checks. At a start, a compiled zone is served from its
+/// image and its records are not checked, so this function checks `contents`.
 fn add_findings(
     apex: &Name,
     contents: Option<&Contents>,

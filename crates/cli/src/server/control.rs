@@ -1,9 +1,12 @@
-//! The control socket: a line of JSON in, lines of JSON out, for `nonesuch ctl` and programs.
+//! The control socket: receives one line of JSON and responds with lines of JSON, for `nonesuch
+//! ctl` and other programs.
 //!
-//! [`control_protocol`](crate::control_protocol) has the messages. Whoever may open the socket may send all requests: it is its
-//! owner's, and its group's where the configuration names one.
+//! [`control_protocol`](crate::control_protocol) defines the messages. Every process that may open
+//! the socket may send all requests. The socket belongs to the server's user and, if the
+//! configuration names one, to a group.
 //!
-//! What takes longer than a second has lines with the member `working` before the answer, one each second: what goes on.
+//! For a request that takes longer than a second, a line with the member `working` precedes the
+//! response each second. It lists the activities of the server.
 
 mod error;
 mod export;
@@ -24,19 +27,20 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// Octets that a request may have.
+/// Maximum length of a request, in octets.
 const REQUEST_OCTETS: u64 = 4096;
-/// Connections at once.
+/// Maximum number of simultaneous connections.
 const CONNECTIONS: usize = 16;
-/// How long a request may take to come, and an answer to be taken.
+/// Timeout for the receipt of a request and for each write of a response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long whoever takes a zone may pause: a person reads it page by page.
+/// Timeout for each write of an exported zone. It is long because a person may read the output page
+/// by page.
 const EXPORT_PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Time between two signs of life.
+/// Time between two progress lines.
 const SIGN_OF_LIFE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Answers requests at `socket` in threads of their own, as long as the process runs.
+/// Answers requests at `socket` in separate threads until the process ends.
 pub(crate) fn serve(socket: &ControlSocket, node: Arc<Daemon>) -> io::Result<()> {
     let listener = socket.listener()?;
     std::thread::Builder::new().name("control".to_owned()).spawn(move || accept(&listener, &node)).map(drop)
@@ -51,14 +55,15 @@ fn accept(listener: &UnixListener, node: &Arc<Daemon>) {
         };
         if open.fetch_add(1, Relaxed) >= CONNECTIONS {
             open.fetch_sub(1, Relaxed);
-            // A socket that is new has room for it; where not, its end says that something is wrong.
+            // The send buffer of a new socket has room for this line. If it does not, the client
+            // sees only the end of the connection.
             let _ = stream.set_nonblocking(true);
             let _ = write_line(&stream, &failed(&ControlError::TooManyConnections));
             continue;
         }
         let (node, counted) = (Arc::clone(node), Arc::clone(&open));
         let body = move || {
-            // A client that goes away needs no answer.
+            // A write error means that the client has disconnected, and needs no response.
             let _ = answer(&stream, &node);
             counted.fetch_sub(1, Relaxed);
         };
@@ -89,13 +94,13 @@ fn answer(mut stream: &UnixStream, node: &Daemon) -> io::Result<()> {
     let written = lines.iter().try_for_each(|line| write_line(&mut text, line));
     let written = written.and_then(|()| stream.write_all(&text));
     if is_last {
-        // Behind the answer: with the process its threads end.
+        // After the response, because all threads end with the process.
         node.ask_to_stop();
     }
     written
 }
 
-/// Sends a zone. Where it cannot be read to its end, the answer has none either.
+/// Sends a zone. If reading the zone fails, the response ends without the final line.
 fn export(stream: &UnixStream, zone: &str, node: &Daemon) -> io::Result<()> {
     let found = parse(zone).and_then(|apex| Ok((node.export(&apex)?, apex)));
     let (zone, apex) = match found {
@@ -114,14 +119,16 @@ fn export(stream: &UnixStream, zone: &str, node: &Daemon) -> io::Result<()> {
     sent
 }
 
-/// Carries out `act`, and tells whoever waits for it, every second, that something goes on; nothing, where nothing does.
+/// Runs `act`. Each second until it returns, sends a line with the activities of the server, if
+/// there are any.
 fn with_signs_of_life<T: Send>(stream: &UnixStream, node: &Daemon, act: impl FnOnce() -> T + Send) -> T {
     let (sender, done) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         let teller = std::thread::Builder::new().name("control".to_owned()).spawn_scoped(scope, move || {
             while done.recv_timeout(SIGN_OF_LIFE_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 let activities = node.activities();
-                // Who has gone away is told nothing; what was asked is carried out all the same.
+                // If the client has disconnected, the lines end, but the request is still carried
+                // out.
                 if !activities.is_empty() && write_line(stream, &Line::working(&activities)).is_err() {
                     break;
                 }
@@ -129,7 +136,8 @@ fn with_signs_of_life<T: Send>(stream: &UnixStream, node: &Daemon, act: impl FnO
         });
         let outcome = act();
         drop(sender);
-        // Lines of the answer come behind those of the teller. Without a thread nothing is told.
+        // The response must follow the progress lines. If the thread could not be started, there
+        // are no progress lines.
         let _ = teller.map(std::thread::ScopedJoinHandle::join);
         outcome
     })
@@ -150,7 +158,7 @@ fn carry_out(request: Request, node: &Daemon) -> Vec<Line> {
         Request::ZoneAdd { zone, settings } => of_zone(&zone, |apex| node.add_zone(apex, settings)),
         Request::ZoneRemove { zone } => of_zone(&zone, |apex| node.remove_zone(apex)),
         Request::ZonePurge { zone } => of_zone(&zone, |apex| node.purge_zone(apex)),
-        // That is sent piece by piece.
+        // `answer` sends an export piece by piece.
         Request::ZoneExport { .. } => Ok(Vec::new()),
         Request::Purge {} => node.purge_all().map(|done| vec![Line::done(&done)]),
         Request::Stop {} => Ok(vec![Line::done(&"stopping")]),
@@ -175,7 +183,7 @@ fn status_of_zone(zone: &str, node: &Daemon) -> Result<Vec<Line>, ControlError> 
     if found.is_empty() { Err(ControlError::NoZone(apex)) } else { Ok(zone_lines(&found)) }
 }
 
-/// A line for each zone, and their number.
+/// One line for each zone, and a final line with the number of zones.
 fn zone_lines(reports: &[ZoneReport]) -> Vec<Line> {
     let end = Line::done(&reports.len());
     reports.iter().map(Line::zone).chain([end]).collect()

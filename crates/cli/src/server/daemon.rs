@@ -1,4 +1,4 @@
-//! A running server with all that belongs to it: what signals and the control socket act on.
+//! A running server with all its parts; signals and the control socket act on it.
 
 use crate::certificate::warn_of_expiry;
 use crate::config::Configuration;
@@ -17,11 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// Where the configuration of a server comes from.
+/// The source of the configuration of a server.
 pub(crate) enum Origin {
-    /// A file, which a reload reads again.
+    /// A file. A reload reads it again.
     File(PathBuf),
-    /// The command line: a reload looks at the zone's file alone.
+    /// The command line. A reload reads only the zone file again.
     Arguments,
 }
 
@@ -34,22 +34,23 @@ impl Origin {
     }
 }
 
-/// What a running server is made of.
+/// The parts of a running server.
 pub(crate) struct Daemon {
     pub(crate) origin: Origin,
-    /// The configuration that is in force.
+    /// The current configuration.
     pub(crate) configuration: Mutex<Configuration>,
     pub(crate) service: Arc<Service>,
     pub(crate) shared: ServerContext,
     pub(crate) transfers: Arc<Transfers>,
     pub(crate) identity: Option<IdentitySlot>,
-    /// What answers; `None` before it does, and when it has ended.
+    /// The sockets and workers; `None` before they start and after they stop.
     pub(crate) server: Mutex<Option<Server>>,
     pub(crate) notifier: Notifier,
     pub(crate) stop: Notify,
-    /// Held by the reload that goes on: the next one reads the configuration after it, so that the newest one stays.
+    /// Held during a reload. The next reload waits before it reads the configuration, so that the
+    /// newest configuration is applied last.
     pub(crate) reloading: Mutex<()>,
-    /// The outcome of the reloads so far.
+    /// The outcomes of the reloads so far.
     pub(crate) reloads: ReloadStatus,
     pub(crate) begun: Instant,
 }
@@ -59,29 +60,29 @@ impl Daemon {
         self.configuration.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts answering at sockets that are bound.
+    /// Starts to answer queries at bound sockets.
     pub(crate) fn start(&self, bound: BoundSockets) -> Result<(), NetError> {
         let server = bound.start(&self.shared)?;
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
         Ok(())
     }
 
-    /// UDP threads of each address.
+    /// Number of UDP workers of each address.
     pub(crate) fn workers(&self) -> usize {
         workers(&self.configuration())
     }
 
-    /// Has the server stop.
+    /// Requests the main loop to stop the server.
     pub(crate) fn ask_to_stop(&self) {
         self.stop.notify_one();
     }
 
-    /// What goes on.
+    /// The current activities.
     pub(crate) fn activities(&self) -> Vec<ActivityStatus> {
         self.service.activities().list()
     }
 
-    /// Warns of a certificate that has expired, or soon will.
+    /// Warns of a certificate that has expired or expires soon.
     pub(crate) fn warn_of_certificate(&self) {
         let files = self.configuration().server.tls.clone();
         if let Some(said) = files.and_then(|files| warn_of_expiry(&files.certificate, jiff::Timestamp::now()))
@@ -90,7 +91,7 @@ impl Daemon {
         }
     }
 
-    /// The state of the server in a line.
+    /// The state of the server in one line.
     pub(crate) fn status_line(&self) -> String {
         let status = self.service.status();
         format!(

@@ -1,4 +1,4 @@
-//! Why a server does not start, or its configuration is not sound.
+//! Errors that prevent the start of a server, and errors of `--check`.
 
 use crate::config::Problems;
 use crate::files::FileError;
@@ -15,7 +15,7 @@ use nonesuch_zone::LoadError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a server does not start, or its configuration is not sound.
+/// Why a server does not start, or why a check of its configuration fails.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
@@ -57,13 +57,13 @@ pub(crate) enum ServerError {
 }
 
 impl ServerError {
-    /// Whether the command was carried out, and the answer is "no": a zone does not verify.
+    /// Whether the command ran and its answer is negative, because a zone does not verify.
     pub(crate) fn is_no(&self) -> bool {
         matches!(self, Self::ZoneFile(error) if error.is_no())
     }
 
-    /// Whether the system kept a server from starting that another time may start: an address that is not there yet, a port or a
-    /// directory that another process still has.
+    /// Whether the system prevented the start and a later attempt may succeed: an address does not
+    /// exist yet, or another process still has the port or the directory.
     pub(crate) const fn is_of_system(&self) -> bool {
         match self {
             Self::Bind(_)

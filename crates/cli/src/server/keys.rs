@@ -1,5 +1,5 @@
-//! What `serve` loads beside a zone where answers are made when asked: the zone's keys, or with NSEC5 its VRF key and
-//! stored proofs.
+//! Keys of zones that are signed online: signing keys or, with NSEC5, the VRF key and stored
+//! proofs.
 
 use crate::files::parent_directory;
 use crate::keys::{find_signing_key, open_keys, read_directory, warn_of_open};
@@ -9,7 +9,7 @@ use nonesuch_dnssec::denial::nsec5::Nsec5DirectoryError;
 use nonesuch_dnssec::online::{LoadProverError, Nsec5Prover, Nsec5Zone};
 use std::path::Path;
 
-/// How a service reads key files; of open ones it warns.
+/// Key file functions of a service. They warn of key files that every user may read.
 pub(crate) const KEY_FILES: KeyFiles = KeyFiles {
     signing: |dir, zone, at| {
         warn_of_open(&open_keys(dir, zone));
@@ -22,15 +22,16 @@ pub(crate) const KEY_FILES: KeyFiles = KeyFiles {
     ..QUIET_KEY_FILES
 };
 
-/// The same for those who warn of open key files themselves.
+/// The same functions without warnings, for callers that warn themselves.
 pub(crate) const QUIET_KEY_FILES: KeyFiles = KeyFiles {
     signing: |dir, zone, at| Ok(read_directory(dir, zone)?.zone_keys(at)?.into()),
     next_event: |dir, zone, now| read_directory(dir, zone).ok()?.next_event(now),
     prover: load_prover,
 };
 
-/// The VRF key and the stored proofs of `zone` in `dir`. Neither that folder nor that of the zone's `file` may hold a signing
-/// key: what a server cannot read, nobody takes from it.
+/// Loads the VRF key and the stored proofs of `zone` from `dir`. Fails if `dir` or the directory of
+/// the zone's `file` contains a signing key, because an attacker must not be able to obtain that
+/// key from the server.
 fn load_prover(dir: &Path, file: Option<&Path>, zone: &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError> {
     for folder in file.map(parent_directory).into_iter().chain([dir]) {
         let found = find_signing_key(folder)

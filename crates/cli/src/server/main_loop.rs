@@ -1,4 +1,4 @@
-//! A server while it runs: what it does by itself, on signals, and when it stops.
+//! The main loop of a running server: periodic work, signals and stop.
 
 use crate::logging;
 use crate::outcome::CommandOutcome;
@@ -13,14 +13,15 @@ use tokio::runtime::Runtime;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-/// Most time between two looks at when signatures expire: the clock may be set meanwhile, or the machine may sleep.
+/// Maximum time between two checks of signature expiration. The limit is needed because the clock
+/// may be set or the machine may sleep.
 const LOOK: Duration = Duration::from_secs(60);
-/// Time between two looks at when the certificate expires.
+/// Time between two checks of certificate expiration.
 const DAY: Duration = Duration::from_secs(86_400);
-/// Time between two looks at whether clients are limited still.
+/// Time between two runs of [`MainLoopState::tick`].
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A server that neither has zones nor answers yet.
+/// A server that has not loaded zones and does not answer yet.
 pub(crate) struct MainLoop {
     pub(crate) daemon: Arc<Daemon>,
     pub(crate) runtime: Runtime,
@@ -29,8 +30,9 @@ pub(crate) struct MainLoop {
 }
 
 impl MainLoop {
-    /// Has `announce` report that the zones have been loaded, and reloads on SIGHUP; returns on SIGTERM, SIGINT, SIGQUIT, or when
-    /// the control socket says so, also before that.
+    /// Calls `announce` to report that the zones have been loaded, and reloads on SIGHUP. Returns
+    /// on SIGTERM, SIGINT, SIGQUIT or a stop request at the control socket, even before the zones
+    /// have been loaded.
     pub(crate) fn run(
         self,
         announce: impl FnOnce() -> Result<(), ServerError> + Send + 'static,
@@ -46,22 +48,23 @@ impl MainLoop {
             };
             duties.attend(signals, announce).await
         });
-        // A reload that goes on is not waited for: what it has published is kept, and nothing else is lost.
+        // Does not wait for a reload in progress: the versions that it has published are stored,
+        // and nothing else is lost.
         runtime.shutdown_background();
         node.notifier.stopping();
         outcome
     }
 }
 
-/// What a running server attends to.
+/// State of the main loop.
 struct MainLoopState {
     node: Arc<Daemon>,
     watchdog: Watchdog,
-    /// When to look next at when signatures expire.
+    /// Time of the next check of signature expiration.
     next_look: Instant,
-    /// The reload, or the change of keys, that goes on.
+    /// The reload or key change in progress.
     task: Option<JoinHandle<()>>,
-    /// Signals that come while a reload goes on ask for one more, however many they are.
+    /// Any number of signals during a reload causes one more reload.
     is_reload_asked: bool,
 }
 
@@ -73,7 +76,8 @@ impl MainLoopState {
     ) -> Result<(), ServerError> {
         let mut day = interval(DAY);
         let mut alive = interval(self.watchdog.interval().unwrap_or(LOOK));
-        // Two checks in a row are no two checks: a loop reports between them.
+        // Delayed checks must not follow each other directly: a thread needs the time between two
+        // checks to report.
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut second = interval(SECOND);
         let mut announcing = spawn_blocking(announce);
@@ -103,14 +107,14 @@ impl MainLoopState {
         }
     }
 
-    /// Warns of signatures that expire.
+    /// Warns of signatures that expire soon, and schedules the next check.
     fn look_at_expiry(&mut self) {
         let seconds = self.node.service.warn_of_expiry();
         let next = seconds.map_or(LOOK, |seconds| Duration::from_secs(seconds.into()).min(LOOK));
         self.next_look = Instant::now() + next;
     }
 
-    /// What is done each second.
+    /// The work of each second: logs the end of rate limiting, and applies key times that are due.
     fn tick(&mut self) {
         self.node.shared.statistics.log_unlimited();
         if self.task.is_none() && self.node.service.is_key_event_due() {
@@ -123,22 +127,22 @@ impl MainLoopState {
         if self.is_reload_asked && self.task.is_none() {
             self.is_reload_asked = false;
             let node = Arc::clone(&self.node);
-            // Its outcome is in the log.
+            // The reload logs its outcome.
             self.task = Some(spawn_blocking(move || drop(node.reload())));
         }
     }
 }
 
-/// Waits for the end of what goes on; for ever where nothing does.
+/// Waits for the end of the task; forever if there is none.
 async fn end_of(task: &mut Option<JoinHandle<()>>) {
     match task {
-        // Whether it ended well stands in the log.
+        // The task has logged its outcome.
         Some(task) => drop(task.await),
         None => std::future::pending().await,
     }
 }
 
-/// Ends a server, and says what it has done.
+/// Stops a server, and reports its counters.
 pub(crate) fn stop(node: &Daemon, is_json: bool) -> Result<CommandOutcome, ServerError> {
     node.service.stop();
     let server = node.server.lock().unwrap_or_else(PoisonError::into_inner).take();

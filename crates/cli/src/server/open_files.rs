@@ -1,13 +1,16 @@
-//! The limit on open files.
+//! Limit on open files.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Open files that a server needs beside its connections: sockets, zones being read, its log.
+/// Number of open files that a server needs in addition to its connections: sockets, zone files,
+/// log.
 const FILES: u64 = 512;
-/// Open files that it may have where the system allows as many: what each of many zones takes for a while is in no sum.
+/// Number of open files that the server requests if the system allows it. It covers the temporary
+/// files of many zones, which no other number includes.
 const ROOM: u64 = 65_536;
 
-/// Raises the limit on open files as far as `connections` need it and the system allows.
+/// Raises the limit on open files to the number that `connections` require, as far as the system
+/// allows.
 pub(crate) fn raise_open_files(connections: u64) {
     let wanted = connections.saturating_add(FILES);
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
@@ -23,7 +26,7 @@ pub(crate) fn raise_open_files(connections: u64) {
     }
 }
 
-/// The soft limit on open files for a server that wants so many, where these are the limits.
+/// The new soft limit for a server that needs `wanted` open files, from the current limits.
 fn room_for(wanted: u64, soft: u64, hard: u64) -> u64 {
     wanted.max(ROOM).min(hard).max(soft)
 }

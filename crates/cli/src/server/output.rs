@@ -1,4 +1,5 @@
-//! What a server prints: a line for each zone when it is ready, and its last words.
+//! Output of a server: one line for each zone when the server is ready, and a last line when it
+//! stops.
 
 use crate::files::{count_text, print_line};
 use crate::logging::{self, Stream};
@@ -9,11 +10,12 @@ use nonesuch_net::udp::UdpCounters;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Zones that are said one by one when the server is ready.
+/// Maximum number of zones that are listed when the server is ready.
 const ZONES_LISTED: usize = 20;
 
-/// Prints a line. One that cannot be printed, as on a full disk, is lost, and the server goes on.
-/// Where the log has a queue, the line goes through it, so that no reader holds the server up.
+/// Prints a line. If printing fails, for example because the disk is full, the line is lost and the
+/// server continues. If the log has a queue, the line goes to that queue, so that a slow reader
+/// does not block the server.
 pub(crate) fn print(line: &str) {
     if logging::print_queued(Stream::Output, line).is_none()
         && let Err(error) = print_line(line)
@@ -22,7 +24,8 @@ pub(crate) fn print(line: &str) {
     }
 }
 
-/// Logs the start of a server: its version, and the file that it is started with (`what`: `configuration` or `file`).
+/// Logs the start of a server: its version and the path of its input file (`what`: `configuration`
+/// or `file`).
 pub(crate) fn log_start(what: &'static str, path: &Path) {
     let (version, path) = (env!("CARGO_PKG_VERSION"), path.display().to_string());
     match what {
@@ -31,7 +34,8 @@ pub(crate) fn log_start(what: &'static str, path: &Path) {
     }
 }
 
-/// Says how the zones of a configuration stand, which were all looked at, and that the server is ready.
+/// Reports the state of the configured zones, each loaded or rejected, and that the server is
+/// ready.
 pub(crate) fn print_ready(node: &Daemon, settled: StartupSummary, is_json: bool) {
     let zones = node.service.zone_status(None);
     let (status, workers) = (node.status(), node.workers());
@@ -62,7 +66,7 @@ pub(crate) fn print_ready(node: &Daemon, settled: StartupSummary, is_json: bool)
     ));
 }
 
-/// Says how the zone of one file is served, and that the server is ready.
+/// Reports how the zone of a single file is served, and that the server is ready.
 pub(crate) fn print_zone_ready(node: &Daemon, zone: &ZoneStatus, is_json: bool) {
     let status = node.status();
     let (address, workers) = (status.listen.first(), node.workers());
@@ -84,7 +88,7 @@ pub(crate) fn print_zone_ready(node: &Daemon, zone: &ZoneStatus, is_json: bool) 
     ));
 }
 
-/// One zone in one line.
+/// The state of one zone in one line.
 pub(crate) fn zone_line(zone: &ZoneStatus) -> String {
     match (zone.state, zone.serial) {
         (ServingState::Serving, Some(serial)) => {
@@ -99,7 +103,7 @@ pub(crate) fn zone_line(zone: &ZoneStatus) -> String {
     }
 }
 
-/// What was received, sent and made; `online` where answers were made when asked.
+/// The counters of the server; `online` if the server generated signatures or proofs.
 pub(crate) fn stopped_line(counters: &UdpCounters, online: Option<&OnlineCounters>, is_json: bool) -> String {
     let errors = counters.receive_errors + counters.send_errors;
     let UdpCounters { datagrams_in, datagrams_out, system_calls, oversized, .. } = counters;
@@ -119,7 +123,7 @@ pub(crate) fn stopped_line(counters: &UdpCounters, online: Option<&OnlineCounter
     )
 }
 
-/// What was made when asked, for the log.
+/// The counters of online work, for the log.
 pub(crate) fn online_summary(online: &OnlineCounters) -> String {
     let operations: Vec<String> =
         online.operations.iter().map(|(operation, times)| format!("{operation}: {times}")).collect();

@@ -1,15 +1,17 @@
-//! What a panic does to a server.
+//! Handling of panics in a server.
 
 use crate::logging;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Has a panic of any thread end the process, which systemd starts again then: without one of its threads a server would seem to run,
-/// and answer nothing, or never load a zone again. What it has published is on the disk.
+/// Ends the process when any thread panics; systemd then starts it again. Without one of its
+/// threads, a server would appear to run but would not answer, or would never load a zone again.
+/// The published versions are on disk.
 pub(crate) fn abort_on_panic() {
     std::panic::set_hook(Box::new(|info| {
         static IS_TOLD: AtomicBool = AtomicBool::new(false);
         if IS_TOLD.swap(true, Relaxed) {
-            // The thread that panicked first writes its line, and waits as long for the reader of the log.
+            // The thread that panicked first logs the panic, and waits for the log reader up to the
+            // same limit.
             std::thread::sleep(logging::END_LIMIT);
         } else {
             let thread = std::thread::current();
@@ -37,7 +39,7 @@ mod tests {
     /// Set for the process that panics.
     const PANICS: &str = "NONESUCH_TEST_PANICS";
 
-    /// Does nothing but in the process that the test after it starts.
+    /// Does nothing except in the process that the next test starts.
     #[test]
     fn a_thread_panics_where_that_is_wanted() {
         if env::var_os(PANICS).is_none() {
@@ -46,7 +48,7 @@ mod tests {
         logging::start(0, false);
         abort_on_panic();
         let body = || panic!("the {}\nis broken", "zone");
-        // Joined or not: the process does not come to its end in good order.
+        // The result does not matter: the process aborts.
         let _ = std::thread::Builder::new().name("loader".to_owned()).spawn(body).unwrap().join();
         println!("it went on");
     }
@@ -71,7 +73,8 @@ mod tests {
         }
     }
 
-    /// Does nothing but in the process that the test after it starts: fills its log, which has no reader yet, and panics in two threads.
+    /// Does nothing except in the process that the next test starts. There it fills the log, which
+    /// has no reader yet, and panics in two threads.
     #[test]
     fn two_threads_panic_where_that_is_wanted() {
         if env::var_os(PANICS).is_none() {
@@ -100,7 +103,8 @@ mod tests {
             .stderr(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        // The first octet shows that the process is running; then the log has no reader for longer than half of the time limit.
+        // The first octet shows that the process runs. Then the log has no reader for more than
+        // half of the time limit.
         let mut log = child.stderr.take().unwrap();
         log.read_exact(&mut [0]).unwrap();
         let began = Instant::now();

@@ -1,5 +1,5 @@
-//! Whether what a configuration names is there, and may be used by the user that the server runs as: before a start, and for
-//! `--check`.
+//! Checks whether the files and other resources that a configuration names exist, and whether the
+//! user of the server may use them. The checks run before a start and for `--check`.
 
 mod output_paths;
 
@@ -16,20 +16,22 @@ use nonesuch_proto::Name;
 use std::fmt;
 use std::fs;
 
-/// What comes of a fault.
+/// The effect of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The server would not start.
+    /// The server does not start.
     Start,
-    /// It starts as root, and refuses the configuration later, as the user that it became.
+    /// The server starts as root, and later rejects the configuration when it reads it as its own
+    /// user.
     Reload,
-    /// Transfers fail where the peer must have the certificate of a name: who vouches for it is read for each.
+    /// Transfers fail if the peer must have a certificate for a name, because the trusted
+    /// certificates are read for each transfer.
     Transfers,
-    /// No version would be kept, and so none published but those that are kept.
+    /// No version can be stored. Therefore only versions that are already stored are served.
     Zones,
-    /// The zone would not be loaded; a version that is kept of it is served.
+    /// The zone is not loaded; its stored version, if any, is served.
     Zone(Name),
-    /// The zone would be loaded, and has findings of the semantic checks that are to be faults.
+    /// The zone is loaded, and its findings of the semantic checks count as faults.
     Findings(Name),
 }
 
@@ -48,14 +50,15 @@ impl fmt::Display for Effect {
     }
 }
 
-/// What is wrong, where, and what comes of it.
+/// A problem and its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PreflightFault {
     pub(super) problem: Problem,
     pub(super) effect: Effect,
 }
 
-/// What keeps a server from starting, as far as it shows before anything is bound or read; nothing is changed.
+/// Faults that prevent a start and that can be found before anything is bound or read. Changes
+/// nothing.
 pub(super) fn check_start(configuration: &Configuration, sources: &Sources) -> Vec<Problem> {
     let server = &configuration.server;
     let mut problems = Vec::new();
@@ -93,7 +96,7 @@ fn check_cpus(cpus: &[usize]) -> Option<String> {
     ))
 }
 
-/// Loads certificate and key of DNS over TLS, where there are any.
+/// Loads the certificate and the key for DNS over TLS, if the configuration names them.
 pub(super) fn load_identity(
     configuration: &Configuration,
     sources: &Sources,
@@ -123,7 +126,7 @@ pub(super) fn load_identity(
     })
 }
 
-/// What a reload could not read: all that it reads, but for zones.
+/// Files that a reload could not read. Zone files are not included.
 pub(super) fn read_by_reload(sources: &Sources, user: &FileUser) -> Vec<Problem> {
     let own = user.check_file(&sources.path).err();
     let own = own.map(|error| ConfigLocation::of_file(&sources.path).problem(error.to_string()));
@@ -138,7 +141,7 @@ pub(super) fn read_by_reload(sources: &Sources, user: &FileUser) -> Vec<Problem>
     own.into_iter().chain(others).collect()
 }
 
-/// Whether the file of the zones that `ctl zone add` adds can be read and replaced.
+/// Reports if the file of added zones (`ctl zone add`) cannot be read or replaced.
 pub(super) fn check_added_zones(sources: &Sources, user: &FileUser) -> Option<Problem> {
     let file = sources.files.iter().find(|file| file.role == Role::AddedZones)?;
     let closed = fs::metadata(&file.path).ok().and_then(|_| message(user.check_file(&file.path)));
@@ -146,13 +149,13 @@ pub(super) fn check_added_zones(sources: &Sources, user: &FileUser) -> Option<Pr
     Some(file.place.problem(message))
 }
 
-/// What could not be read of what is read for transfers.
+/// Files for transfers that could not be read.
 pub(super) fn read_by_transfers(sources: &Sources, user: &FileUser) -> Vec<Problem> {
     let files = sources.files.iter().filter(|file| file.role == Role::Authorities);
     files.filter_map(|file| Some(file.place.problem(message(user.check_file(&file.path))?))).collect()
 }
 
-/// What is wrong with the files and folders that the configuration names, for `user`; nothing is changed.
+/// Faults of the files and directories that the configuration names, for `user`. Changes nothing.
 pub(super) fn check_reading(
     configuration: &Configuration,
     sources: &Sources,

@@ -4,7 +4,7 @@ use nix::sys::prctl::set_no_new_privs;
 use nix::unistd::{Gid, Uid, User, getgrouplist, setgid, setgroups, setuid};
 use std::ffi::CString;
 
-/// Why privileges are not as the configuration has them.
+/// Why the server cannot become the configured user.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrivilegeError {
     #[error("user {0:?} does not exist: make it (`adduser --system --group {0}`), or name another")]
@@ -27,7 +27,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Looks up `user`; `None` where the server stays the user that it is.
+    /// Looks up `user`. Returns `None` if the server keeps its current user.
     pub(crate) fn find(user: Option<&str>) -> Result<Option<Self>, PrivilegeError> {
         let Some(name) = user else { return Ok(None) };
         let failed = |what| move |source| PrivilegeError::System { user: name.to_owned(), what, source };
@@ -39,9 +39,11 @@ impl Account {
     }
 }
 
-/// Becomes the user `account`, for good, with that user's groups; to be called before threads are started that matter.
+/// Permanently becomes the user `account`, with the groups of that user. Call it before threads
+/// start that must run as that user.
 pub(crate) fn drop_privileges(account: Option<&Account>) -> Result<(), PrivilegeError> {
-    // What is run from here on gets no more rights than this has. Where the system cannot promise that, nothing is run.
+    // Programs that this process might start cannot gain privileges. The error is ignored, because
+    // the server starts no programs.
     let _ = set_no_new_privs();
     let Some(Account { name, uid, gid, groups }) = account.filter(|account| account.uid != Uid::effective())
     else {

@@ -1,4 +1,4 @@
-//! Reloading the configuration of a running server, or one of its zones.
+//! Reload of the configuration or of one zone of a running server.
 
 use crate::config::{self, Problems};
 use crate::control_protocol::ReloadResult;
@@ -9,7 +9,7 @@ use nonesuch_authoritative::service::Settings;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-/// Why a configuration is not reloaded.
+/// Why a reload fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ReloadError {
@@ -20,8 +20,8 @@ pub(crate) enum ReloadError {
 }
 
 impl Daemon {
-    /// Reads the configuration again and does what it says; a faulty one is refused as a whole. While the server starts, and
-    /// while another reload goes on, it waits.
+    /// Reads the configuration again and applies it. A configuration with a fault is rejected as a
+    /// whole. Waits while the server starts and while another reload runs.
     pub(crate) fn reload(&self) -> Result<ReloadResult, ReloadError> {
         let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = self.service.wait();
@@ -66,7 +66,7 @@ impl Daemon {
         let settings_in_force = self.shared.settings.load();
         let in_force = InForce { configuration: &current, settings: &settings_in_force };
         let settings = answer_settings(&new, Some(in_force))?;
-        // From here on nothing is refused.
+        // Nothing after this line rejects the configuration.
         let restart = self.reloads.needs_restart(&new);
         if !restart.is_empty() {
             tracing::warn!(

@@ -1,4 +1,5 @@
-//! What is known of reloads: with what the server was started, and whether the configuration that was read last is in force.
+//! State of reloads: the settings at the start of the server, and whether the configuration that
+//! was read last is in use.
 
 use crate::config::{Configuration, Dnstap, Limits, Server};
 use crate::control_protocol::RefusedConfiguration;
@@ -7,7 +8,7 @@ use nonesuch_server::clock::seconds_now;
 use nonesuch_server::limits::OverBudgetAction;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a server was started with, and keeps until it is started again.
+/// Settings that change only when the server is restarted.
 struct Started {
     pub(crate) server: Server,
     pub(crate) limits: Limits,
@@ -23,12 +24,12 @@ pub(crate) struct ReloadStatus {
 #[derive(Default)]
 struct Known {
     numbers: metrics::Reloads,
-    /// Why the configuration that was read last is refused.
+    /// Why the configuration that was read last was rejected.
     problems: Option<String>,
 }
 
 impl ReloadStatus {
-    /// A server that was started with this configuration, read at this moment.
+    /// Status of a server that starts now with this configuration.
     pub(crate) fn new(started: &Configuration) -> Self {
         let now = seconds_now();
         let numbers = metrics::Reloads { last: now, in_force_since: now, ..metrics::Reloads::default() };
@@ -41,7 +42,7 @@ impl ReloadStatus {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the end of a reload; `problems` are the reason where it was refused.
+    /// Records the end of a reload. `problems` is the reason if the configuration was rejected.
     pub(crate) fn note(&self, problems: Option<String>) {
         let mut known = self.known();
         let numbers = &mut known.numbers;
@@ -56,25 +57,25 @@ impl ReloadStatus {
         known.problems = problems;
     }
 
-    /// For the metrics.
+    /// The counters for the metrics.
     pub(crate) fn numbers(&self) -> metrics::Reloads {
         self.known().numbers
     }
 
-    /// The configuration that was read last, where it is refused: when, and why.
+    /// Time and reason of the rejection, if the configuration that was read last was rejected.
     pub(crate) fn refused(&self) -> Option<RefusedConfiguration> {
         let known = self.known();
         let problems = known.problems.clone()?;
         Some(RefusedConfiguration { at: known.numbers.last, problems })
     }
 
-    /// Settings in which a configuration differs from what runs until the server is started again.
+    /// Names of the changed settings that take effect only after a restart.
     pub(crate) fn needs_restart(&self, configuration: &Configuration) -> Vec<&'static str> {
         needs_restart(&self.started, configuration)
     }
 }
 
-/// Settings that a running server keeps as they are.
+/// Names of the settings that differ and that a running server cannot change.
 fn needs_restart(old: &Started, new: &Configuration) -> Vec<&'static str> {
     let (a, b) = (&old.server, &new.server);
     let tcp = |limits: &Limits| Limits {

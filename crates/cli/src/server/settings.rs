@@ -1,4 +1,5 @@
-//! What a configuration makes of the parts of a server: how it answers, listens and transfers, and what it logs.
+//! Converts a configuration to the settings of the server's parts: answers, listeners, transfers
+//! and log.
 
 use crate::config::{Configuration, DnstapTo, Limits};
 use crate::logging;
@@ -17,7 +18,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a server cannot answer as the configuration says.
+/// Why the settings for answers cannot be created from the configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum SettingsError {
@@ -29,20 +30,20 @@ pub(crate) enum SettingsError {
     Cookies(getrandom::Error),
 }
 
-/// Sets level and form of the log.
+/// Sets the level and the format of the log.
 pub(crate) fn set_log(configuration: &Configuration) {
     logging::configure(configuration.log.level, configuration.log.format);
 }
 
-/// The configuration that a server runs with, and the settings that follow from it.
+/// The configuration that a server runs with, and the settings derived from it.
 #[derive(Clone, Copy)]
 pub(crate) struct InForce<'a> {
     pub(crate) configuration: &'a Configuration,
     pub(crate) settings: &'a AnswerSettings,
 }
 
-/// What the configuration says of answering. Parts that are as in `previous` are kept with their state: the use of the limits,
-/// and a random secret.
+/// The settings for answers. Parts that do not differ from `previous` keep their state: the state
+/// of rate limits, and a random secret.
 pub(crate) fn answer_settings(
     configuration: &Configuration,
     previous: Option<InForce<'_>>,
@@ -89,7 +90,7 @@ fn make_cookies(configuration: &Configuration) -> Result<Option<Cookies>, Settin
     }
 }
 
-/// What the configuration says of limits.
+/// The limits of the configuration.
 pub(crate) fn limit_settings(configuration: &Configuration) -> LimitSettings {
     let limits = &configuration.limits;
     let rates = RateSettings {
@@ -113,7 +114,7 @@ pub(crate) fn limit_settings(configuration: &Configuration) -> LimitSettings {
     }
 }
 
-/// The bounds of connections.
+/// The limits of connections.
 fn tcp_options(limits: &Limits) -> TcpOptions {
     let exempt = limits.exempt.clone();
     TcpOptions {
@@ -139,7 +140,7 @@ pub(crate) fn dnstap_options(configuration: &Configuration) -> Option<DnstapOpti
         DnstapTo::Socket(path) => Destination::Socket(path.clone()),
         DnstapTo::File(path) => Destination::File(path.clone()),
     };
-    // Not from /proc, which a service may not see all of.
+    // Not from /proc, because parts of it may be hidden from a service.
     let host = || nix::unistd::gethostname().map(OsString::into_encoded_bytes).unwrap_or_default();
     Some(DnstapOptions {
         identity: tap.identity.clone().map_or_else(host, String::into_bytes),
@@ -151,14 +152,15 @@ pub(crate) fn dnstap_options(configuration: &Configuration) -> Option<DnstapOpti
     })
 }
 
-/// How many connections may be open at once.
+/// Maximum number of open connections.
 pub(crate) fn connections(configuration: &Configuration) -> u64 {
     let server = &configuration.server;
     let addresses = server.listen.len() + server.listen_tls.len();
     configuration.limits.tcp_connections.saturating_mul(addresses) as u64
 }
 
-/// Where the server listens, and with what. Signatures are made `clock_shift` seconds ahead of the clock.
+/// The listen addresses and options of the server. Signatures are generated for a time
+/// `clock_shift` seconds ahead of the clock.
 pub(crate) fn server_options(
     configuration: &Configuration,
     identity: Option<IdentitySlot>,
@@ -177,13 +179,13 @@ pub(crate) fn server_options(
     }
 }
 
-/// UDP threads of each address.
+/// Number of UDP workers of each address.
 pub(crate) fn workers(configuration: &Configuration) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     configuration.server.workers.unwrap_or_else(cores)
 }
 
-/// How zones are had from primaries.
+/// Options of transfers from primaries.
 pub(crate) fn transfers_options(configuration: &Configuration, heartbeats: Heartbeats) -> TransfersOptions {
     let limits = &configuration.limits;
     TransfersOptions {
@@ -202,14 +204,14 @@ mod tests {
     use super::*;
     use nonesuch_server::reply_options::DEFAULT_UDP_SIZE;
 
-    /// A configuration that says nothing of connections has the bounds that a server has by itself.
+    /// A configuration without connection limits has the defaults of the server.
     #[test]
     fn bounds_of_connections_are_those_of_the_server_by_default() {
         let said = |options: &TcpOptions| format!("{options:?}");
         assert_eq!(said(&tcp_options(&Limits::declared())), said(&TcpOptions::default()));
     }
 
-    /// What `docs/limits.md` says of a default, in brackets behind the key, is what it is.
+    /// A default in brackets after a key in `docs/limits.md` equals the actual default.
     #[test]
     fn the_manual_has_the_defaults() {
         let page = include_str!("../../../../docs/limits.md");

@@ -1,22 +1,22 @@
-//! The signals of a server.
+//! Signal handling of a server.
 
 use std::io;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that do not end a server, taken: sent to one that reads its zone still, they do not end it either. Those that end
-/// it do so at once until [`Signals::install`] takes them.
+/// Handlers for the signals that must not end a server, even while it still reads its zone. Signals
+/// that end a server end it immediately until [`Signals::install`] runs.
 pub(crate) struct HarmlessSignals {
     runtime: Runtime,
     hang_up: Signal,
 }
 
 impl HarmlessSignals {
-    /// Takes the signals from here on, in a runtime of this thread.
+    /// Installs the handlers in a runtime of this thread.
     pub(crate) fn install() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
-        // Other servers do something when they get these, and tools send them.
+        // The server ignores these signals. Other servers react to them, so tools send them.
         for kind in [SignalKind::user_defined1(), SignalKind::user_defined2(), SignalKind::alarm()] {
             drop(signal(kind)?);
         }
@@ -26,7 +26,7 @@ impl HarmlessSignals {
     }
 }
 
-/// The signals that a server acts on.
+/// The signals that a server handles.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -34,7 +34,7 @@ pub(crate) struct Signals {
     hang_up: Signal,
 }
 
-/// What a signal asks for.
+/// The action that a signal requests.
 pub(crate) enum SignalAction {
     /// SIGTERM, SIGINT or SIGQUIT.
     Stop,
@@ -43,7 +43,7 @@ pub(crate) enum SignalAction {
 }
 
 impl Signals {
-    /// Takes the others too.
+    /// Installs the handlers for the remaining signals.
     pub(crate) fn install(harmless: HarmlessSignals) -> io::Result<(Runtime, Self)> {
         let HarmlessSignals { runtime, hang_up } = harmless;
         let entered = runtime.enter();
@@ -57,7 +57,7 @@ impl Signals {
         Ok((runtime, signals))
     }
 
-    /// Waits for the next signal; no signal is lost where the future is dropped.
+    /// Waits for the next signal. Cancel safe: no signal is lost if the future is dropped.
     pub(crate) async fn next(&mut self) -> SignalAction {
         tokio::select! {
             _ = self.terminate.recv() => SignalAction::Stop,

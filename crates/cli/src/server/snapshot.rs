@@ -1,4 +1,4 @@
-//! The numbers of a running server, for the metrics.
+//! Snapshot of the counters and gauges of a running server, for the metrics.
 
 use crate::logging;
 use crate::metrics::{RefreshTimes, Snapshot, ZoneRow};
@@ -13,11 +13,11 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 
 impl Daemon {
-    /// The numbers for the metrics.
+    /// The values for the metrics.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let zones = self.service.zone_status(None);
         let most_zones = self.configuration().server.metrics_zones;
-        // Beyond that number no zone has gauges of its own.
+        // With more zones, there are no gauges for each zone.
         let secondaries = if zones.len() <= most_zones { self.transfers.status() } else { Vec::new() };
         let secondaries: HashMap<String, _> =
             secondaries.iter().map(|zone| (zone.apex.to_string(), zone)).collect();
@@ -66,7 +66,7 @@ impl Daemon {
     }
 }
 
-/// Adds what came of transfers from primaries, and of NOTIFY.
+/// Adds the results of transfers from primaries and of NOTIFY.
 fn add_incoming(counts: &Counts, sum: &mut TransferTotals) {
     let steps = counts.by_steps;
     for (kind, result, times) in [

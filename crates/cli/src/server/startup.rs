@@ -1,4 +1,5 @@
-//! Starting a server: of a configuration, or of one file and the arguments. Both assemble the same parts.
+//! Start of a server, from a configuration or from one file and the arguments. Both assemble the
+//! same parts.
 
 mod assemble;
 pub(crate) mod error;

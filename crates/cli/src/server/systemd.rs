@@ -1,7 +1,7 @@
-//! Telling systemd how the server stands (sd_notify(3), sd_watchdog_enabled(3)).
+//! Notification of systemd about the state of the server (sd_notify(3), sd_watchdog_enabled(3)).
 //!
-//! The crate `sd-notify` 0.5 does not serve: it connects to no abstract socket, and sends without a time limit, so that a manager
-//! that hangs would stop the loop that acts on signals.
+//! The crate `sd-notify` 0.5 is not suitable: it does not connect to abstract sockets and it sends
+//! without a time limit, so a service manager that hangs would block the loop that handles signals.
 
 use nix::time::{ClockId, clock_gettime};
 use nonesuch_net::Heartbeats;
@@ -10,17 +10,17 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
-/// How long systemd may take to accept a notification.
+/// Time limit for systemd to accept a notification.
 const NOTIFY_LIMIT: Duration = Duration::from_secs(1);
 
-/// The socket at which systemd wants to be told how the server stands (sd_notify(3)); nothing is told where there is none.
+/// The notification socket of systemd (sd_notify(3)). Without a socket, nothing is sent.
 #[derive(Debug, Default)]
 pub(crate) struct Notifier {
     socket: Option<(UnixDatagram, SocketAddr)>,
 }
 
 impl Notifier {
-    /// By the environment that systemd has set.
+    /// Connects to the socket in the environment variable `NOTIFY_SOCKET`.
     pub(crate) fn from_environment() -> Self {
         let socket = env::var_os("NOTIFY_SOCKET").and_then(|path| {
             let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
@@ -29,7 +29,7 @@ impl Notifier {
                 None => SocketAddr::from_pathname(&path),
             };
             let socket = UnixDatagram::unbound().ok()?;
-            // The loop that notifies also acts on signals.
+            // The loop that sends notifications also handles signals.
             socket.set_write_timeout(Some(NOTIFY_LIMIT)).ok()?;
             Some((socket, address.ok()?))
         });
@@ -44,23 +44,23 @@ impl Notifier {
         }
     }
 
-    /// The server answers.
+    /// Reports that the server answers.
     pub(crate) fn ready(&self, status: &str) {
         self.tell(&format!("READY=1\nSTATUS={}", one_line(status)));
     }
 
-    /// The server reads its configuration again.
+    /// Reports that the server reads its configuration again.
     pub(crate) fn reloading(&self) {
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
         self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()));
     }
 
-    /// The server ends.
+    /// Reports that the server stops.
     pub(crate) fn stopping(&self) {
         self.tell("STOPPING=1");
     }
 
-    /// The server is alive.
+    /// Reports that the server is alive.
     pub(crate) fn alive(&self) {
         self.tell("WATCHDOG=1");
     }
@@ -70,19 +70,19 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// The watchdog of systemd (sd_watchdog_enabled(3)): it is notified as long as every loop of the server reports within half of the
-/// interval that it asks for.
+/// The watchdog of systemd (sd_watchdog_enabled(3)). The server notifies systemd as long as every
+/// loop of the server reports within half of the watchdog interval.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
-    /// Half of the interval; `None` where systemd watches nothing.
+    /// Half of the watchdog interval; `None` without a watchdog.
     limit: Option<Duration>,
     heartbeats: Heartbeats,
-    /// The loops that did not report when they were checked last.
+    /// The loops that had not reported at the last check.
     silent: Vec<String>,
 }
 
 impl Watchdog {
-    /// By the environment that systemd has set.
+    /// Reads the environment variables `WATCHDOG_USEC` and `WATCHDOG_PID`.
     pub(crate) fn from_environment() -> Self {
         let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
         let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
@@ -96,12 +96,12 @@ impl Watchdog {
         }
     }
 
-    /// Where loops report.
+    /// The handle with which loops report.
     pub(crate) fn heartbeats(&self) -> Heartbeats {
         self.heartbeats.clone()
     }
 
-    /// Time between two checks: a quarter of the interval that systemd asks for.
+    /// Time between two checks: a quarter of the watchdog interval.
     pub(crate) fn interval(&self) -> Option<Duration> {
         self.limit.map(|limit| limit / 2)
     }

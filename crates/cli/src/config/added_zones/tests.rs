@@ -1,4 +1,4 @@
-//! Tests of added zones: what is written, what is refused, and what the file holds then.
+//! Tests of added zones: accepted and rejected changes, and the content of the file after them.
 
 use super::*;
 use std::os::unix::fs::symlink;
@@ -22,7 +22,7 @@ fn keys(text: &str) -> Table {
     text.parse().unwrap()
 }
 
-/// What is said without the directory's name; empty where the zone is added.
+/// The error without the directory name; empty if the zone is accepted.
 fn said(main: &Path, zone: &str, text: &str) -> String {
     let folder = format!("{}/", main.parent().unwrap().display());
     add(main, &apex(zone), keys(text))
@@ -49,7 +49,7 @@ fn zones_are_written_and_read_again() {
     ] {
         let change = add(&main, &apex(zone), keys(text)).unwrap();
         assert!(change.zone(&apex(zone)).is_some());
-        // Nothing is written before that is asked for.
+        // `add` does not write the file; `write` does.
         assert!(!zones(&load(&main).unwrap()).contains(&apex(zone).to_string()));
         change.write().unwrap();
     }
@@ -76,12 +76,12 @@ fn what_was_written_by_hand_stays() {
     assert!(fs::symlink_metadata(&file).unwrap().is_symlink());
     assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(zones(&load(&main).unwrap()), ["main.example.", "b.example.", "a.example."]);
-    // The name is not written as it is asked for.
+    // The name in the file has another spelling than the name in the request.
     remove(&main, &apex("b.example.")).unwrap().write().unwrap();
     assert_eq!(zones(&load(&main).unwrap()), ["main.example.", "a.example."]);
 }
 
-/// A rename would replace the link, and the operator's file would never have the zone.
+/// A rename would replace the link, and the operator's file would never contain the zone.
 #[test]
 fn a_link_to_nothing_is_not_replaced() {
     let (folder, main) = folder(MAIN);
@@ -92,7 +92,7 @@ fn a_link_to_nothing_is_not_replaced() {
     assert!(fs::symlink_metadata(&file).unwrap().is_symlink());
 }
 
-/// The directory of the file may fail to be synchronized when the file has been replaced.
+/// After the rename, synchronization of the directory may fail.
 #[test]
 fn a_change_that_is_in_the_file_is_applied_whatever_failed_then() {
     let (folder, main) = folder(MAIN);
@@ -109,7 +109,8 @@ fn a_change_that_is_in_the_file_is_applied_whatever_failed_then() {
     change.settle("new", failed()).unwrap();
 }
 
-/// The server's user may write the file: nothing in it has root read a secret.
+/// The server's user may write to the file. Therefore nothing in it may cause root to read a
+/// secret.
 #[test]
 fn the_file_of_added_zones_has_zones_alone() {
     let (folder, main) = folder(MAIN);
@@ -174,7 +175,7 @@ fn the_reader_of_configurations_decides_what_is_added() {
     let found = remove(&main, &apex("main.example.")).unwrap_err().to_string();
     assert!(found.contains("c.toml:7:7: change it there, then run `nonesuch ctl reload`"), "{found}");
     assert!(matches!(remove(&main, &apex("none.")), Err(AddedError::Unknown { .. })));
-    // Faults elsewhere are told with their places, and nothing is written.
+    // Faults elsewhere are reported with their locations, and nothing is written.
     let before = fs::read(folder.path().join("added.toml")).unwrap();
     fs::write(&main, MAIN.replace("[template.t]", "[template.t]\nfiel = 1")).unwrap();
     for found in
@@ -200,7 +201,7 @@ fn the_file_of_added_zones_is_included_once() {
         MAIN.replace("listen", "include = [\"*.toml\"]\nlisten").replace("\"added.toml", "\"d/added.toml");
     let (folder, main) = folder(&text);
     fs::create_dir(folder.path().join("d")).unwrap();
-    // The pattern fits the main file too.
+    // The pattern also matches the main file.
     assert!(load(&main).unwrap_err().to_string().contains("is the file that includes"));
     fs::write(&main, text.replace("\"*.toml\"", "\"d/*.toml\"")).unwrap();
     add(&main, &apex("a.example."), keys("file = \"a\"")).unwrap().write().unwrap();
@@ -208,7 +209,7 @@ fn the_file_of_added_zones_is_included_once() {
     assert!(found.contains("added-zones-file: ") && found.contains("is included already"), "{found}");
 }
 
-/// A file that would be longer than allowed is refused before anything is written.
+/// A file above the maximum size is rejected before anything is written.
 #[test]
 fn the_file_of_added_zones_is_bounded() {
     let (folder, main) = folder(MAIN);

@@ -1,4 +1,4 @@
-//! Tests of included files: which are found, what may stand in them, and how faults are told.
+//! Tests of included files: matching, permitted content and reported faults.
 
 use super::*;
 use crate::config::{LoadedConfiguration, Problem, Problems, load};
@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 const HEAD: &str = "version = 1\nlisten = [\"127.0.0.1\"]\n";
 
-/// A folder with these files; those with a slash in their names stand in folders.
+/// A directory with these files; a slash in a name creates subdirectories.
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -17,14 +17,14 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// Reads `c.toml`: the usual head, and `text`.
+/// Reads `c.toml`, which contains `HEAD` and `text`.
 fn read(folder: &tempfile::TempDir, text: &str) -> Result<LoadedConfiguration, Problems> {
     let path = folder.path().join("c.toml");
     fs::write(&path, format!("{HEAD}{text}")).unwrap();
     load(&path)
 }
 
-/// The problems, without the folder's name.
+/// The problems, without the name of the directory.
 fn problems(folder: &tempfile::TempDir, text: &str) -> Vec<String> {
     let Problems(found) = read(folder, text).unwrap_err();
     without(folder, &found)
@@ -56,7 +56,7 @@ fn wildcards_fit_as_in_a_shell() {
     ] {
         assert_eq!(fits(&letters(name), &letters(pattern)), expected, "{pattern} {name}");
     }
-    // Bounded work whatever stands there.
+    // The work is limited for every pattern.
     assert!(!fits(&letters(&"a".repeat(255)), &letters(&("*a".repeat(100) + "b"))));
 }
 
@@ -75,7 +75,8 @@ fn included_files_are_read_in_order_from_their_own_folders() {
     let zones: Vec<String> = read.configuration.zones.iter().map(|zone| zone.apex.to_string()).collect();
     assert_eq!(zones, ["a.", "b."]);
     let files: Vec<&Path> = read.sources.files.iter().map(|file| file.path.as_path()).collect();
-    // A path stands where it is written: that of the template beside the template.
+    // A path is relative to the file that contains it: the path from a template is relative to the
+    // file of the template.
     for expected in ["zones.d/b.zone", "more/a.zone", "keys.toml", "zones.d"] {
         assert!(files.contains(&folder.path().join(expected).as_path()), "{expected} {files:?}");
     }

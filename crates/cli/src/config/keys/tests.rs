@@ -1,4 +1,4 @@
-//! Tests of declarations.
+//! Tests of key declarations.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of paths.
+//! Tests of path resolution.
 
 use super::*;
 use crate::config::{Problems, parse};
@@ -19,11 +19,11 @@ fn paths_are_resolved_as_far_as_they_are_there() {
         ("link/none/x", "a/none/x"),
         ("link/none/../y", "a/y"),
         ("other", "a/file"),
-        // What is not there is no link.
+        // A missing component is not a link.
         ("none/../link/./z", "link/z"),
         ("", ""),
     ] {
-        // Twice: from the folder's own path, and from what is known of it.
+        // Twice: the second pass uses the cached directories.
         for _ in 0..2 {
             assert_eq!(folders.resolve(&dir.join(path)), dir.join(expected), "{path}");
         }

@@ -1,4 +1,4 @@
-//! Tests of places.
+//! Tests of locations.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Who may ask for what is in zones.
+//! Tests of the permission to query zones.
 
 use super::*;
 
@@ -15,12 +15,12 @@ fn who_may_ask_is_said_for_all_zones_for_those_of_a_template_and_for_one() {
         (query.is_some(), allows("192.0.2.7"), allows("198.51.100.7"))
     };
     let zones: Vec<_> = configuration.zones.iter().map(may_ask).collect();
-    // Everybody is no list: nothing is looked up then.
+    // Without a list, the server does no lookup.
     assert_eq!(zones, [(true, true, false), (false, true, true), (true, false, false)]);
     let members = ["t", "plain"].map(|name| may_ask(configuration.templates[name].settings()));
     assert_eq!(members, [(false, true, true), (true, true, false)]);
     assert!(taken("version = 1\n[zone.\"a.\"]\nfile = \"z\"\n").zones[0].policy().query.is_none());
-    // A key that is not there is said once for all zones.
+    // A missing key is reported once for all zones.
     let zones = "[zone.\"a.\"]\nfile = \"z\"\n[zone.\"b.\"]\nfile = \"z\"\n";
     let said = problem(&format!("allow-query = [\"key:none\"]\n{zones}"));
     assert!(said.starts_with("c.toml:2:15: allow-query: there is no key none."), "{said}");

@@ -1,4 +1,4 @@
-//! The control socket that a configuration names.
+//! Tests of the control socket in a configuration.
 
 use super::*;
 use std::fs;

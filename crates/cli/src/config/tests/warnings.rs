@@ -1,4 +1,4 @@
-//! What a configuration may say, and hardly means.
+//! Tests of settings that are permitted but probably not intended.
 
 use super::*;
 
@@ -81,7 +81,7 @@ fn what_has_no_effect_is_warned_of_at_its_place() {
         let found = warnings(text);
         assert!(found.len() == 1 && found[0].contains(expected), "{expected}\n{found:#?}");
     }
-    // What only looks like it.
+    // Similar settings without a warning.
     for text in [
         "version = 1\nlisten = [\"[::1:5310]\", \"2001:db8::53\"]".to_owned(),
         "version = 1\nlisten-tls = [\"127.0.0.1\"]\ntls-certificate = \"c\"\ntls-key = \"k\"".to_owned(),

@@ -1,4 +1,4 @@
-//! From the keys of a zone to its settings: what contradicts is reported.
+//! Converts the keys of a zone to its settings, and reports contradictions.
 
 use super::{BOUNDS, CatalogRole, Need, RULES, ZoneKeys};
 use crate::config::section::Section;
@@ -12,7 +12,8 @@ use nonesuch_server::acl::AccessList;
 use std::ops::RangeInclusive;
 
 impl ZoneKeys {
-    /// The settings of the zone `apex`, with paths as they are written. `query` says who may ask where the zone does not.
+    /// The settings of the zone `apex`, with paths as written. `query` is the access list for
+    /// queries if the zone has none.
     pub(in crate::config) fn resolve(
         &self,
         apex: Name,
@@ -56,7 +57,7 @@ impl ZoneKeys {
             }
             (Some(file), None) => return Some(ZoneSource::File(file.clone())),
             (None, Some(primaries)) if primaries.is_empty() => {
-                // What is wrong with those that are there is reported already.
+                // Faults of the listed servers have already been reported.
                 if !section.has_items("primaries") {
                     let message = "there is no server in the list: name one, as \"192.0.2.1\"";
                     section.fault("primaries", message);
@@ -67,7 +68,7 @@ impl ZoneKeys {
                 let message = "there is no state-dir to keep what is transferred: add one at the top";
                 section.fault("primaries", message);
             }
-            // Whether they are there and wrong is reported already.
+            // A fault of a key that is present has already been reported.
             (None, None) if section.has("file") || section.has("primaries") => {}
             (None, None) if section.has("catalog") && self.catalog.is_none() => {}
             (None, None) => section.fault("file", "missing: name the zone's file, or its primaries"),
@@ -128,7 +129,7 @@ impl ZoneKeys {
         }
     }
 
-    /// A journal needs a directory to be kept in.
+    /// Reports a journal without a state directory, in which it would be stored.
     pub(in crate::config) fn check_journal(&self, section: &Section<'_>, has_state: bool) {
         if self.set.contains("journal-size") && self.transfers.journal_octets > 0 && !has_state {
             let message = "there is no state-dir to keep a journal in: add one at the top, or leave this out";
@@ -136,7 +137,7 @@ impl ZoneKeys {
         }
     }
 
-    /// No minimum may be above its maximum. Returns whether none is.
+    /// Reports minimum bounds that exceed their maximum. Returns true if there are none.
     pub(in crate::config) fn check_bounds(&self, section: &Section<'_>) -> bool {
         for first in self.contradictions() {
             let (min, max) = (BOUNDS[first], BOUNDS[first + 1]);
@@ -191,7 +192,7 @@ impl ZoneKeys {
 
     fn catalog_settings(&self) -> Option<CatalogSettings> {
         match self.catalog? {
-            // Producers get their members when all zones are read.
+            // The members of producers are added after all zones are read.
             CatalogRole::Producer => Some(CatalogSettings::Producer { members: Vec::new() }),
             CatalogRole::Consumer => {
                 let (template, groups) = (self.member_template.clone()?, self.group_templates.clone());
@@ -200,7 +201,7 @@ impl ZoneKeys {
         }
     }
 
-    /// The settings of transfers with the bounds of the SOA record's times.
+    /// The transfer settings with the ranges of the SOA times.
     fn bounded_transfers(&self) -> TransferSettings {
         let range = |first: usize, default: &RangeInclusive<u32>| {
             let min = self.bounds[first].unwrap_or_else(|| *default.start());
@@ -212,7 +213,7 @@ impl ZoneKeys {
     }
 }
 
-/// Notes the files that a zone or a template names.
+/// Records the files that a zone or a template names.
 pub(in crate::config) fn note_files(
     settings: &ZoneSettings,
     section: &Section<'_>,

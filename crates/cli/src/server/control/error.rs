@@ -1,4 +1,4 @@
-//! Why a request at the control socket is not carried out.
+//! Errors of requests at the control socket.
 
 use crate::config::added_zones::AddedError;
 use crate::server::reload::ReloadError;
@@ -6,7 +6,7 @@ use nonesuch_authoritative::service::{PurgeError, VersionError};
 use nonesuch_proto::{Name, NameError};
 use nonesuch_zone::LoadError;
 
-/// Why a request is not carried out, as its `error` says.
+/// Why a request failed. The text becomes the member `error` of the response.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]

@@ -1,5 +1,7 @@
-//! A zone of a running server, sent over the control socket as the text of a zone file: lines with the member `text`, made and sent
-//! piece by piece, so that a zone of any size takes bounded memory.
+//! Export of a zone over the control socket as zone file text, in lines with the member `text`.
+//!
+//! The text is generated and sent piece by piece, so the memory use does not depend on the size of
+//! the zone.
 
 use super::write_line;
 use crate::control_protocol::{Line, ZoneExported};
@@ -9,17 +11,17 @@ use nonesuch_zone::{Contents, StoredZone};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Octets of text in one line.
+/// Length of the text in one line, in octets.
 const PIECE: usize = 64 << 10;
 
-/// Records of a zone: in memory, or in the state folder.
+/// The records of a zone, in memory or in the state directory.
 pub(crate) enum ExportSource {
     InMemory(Arc<Contents>),
     Stored(Box<StoredZone>),
 }
 
 impl ExportSource {
-    /// Sends the zone as text, and then what it was.
+    /// Sends the zone as text, and then a summary of the zone.
     pub(crate) fn send(&self, apex: &Name, to: impl Write) -> io::Result<()> {
         let mut pieces = Pieces { to, text: Vec::with_capacity(PIECE) };
         match self {
@@ -40,7 +42,7 @@ impl ExportSource {
     }
 }
 
-/// Puts text into lines of JSON.
+/// Writer that splits text into lines of JSON.
 struct Pieces<W> {
     to: W,
     text: Vec<u8>,
@@ -56,7 +58,7 @@ impl<W: Write> Write for Pieces<W> {
         Ok(taken)
     }
 
-    /// What stands in a zone file is ASCII, so that no letter is cut in two.
+    /// The text of a zone file is ASCII, so a split never divides a character.
     fn flush(&mut self) -> io::Result<()> {
         if !self.text.is_empty() {
             write_line(&mut self.to, &Line::Text(String::from_utf8_lossy(&self.text).into_owned()))?;

@@ -1,8 +1,9 @@
-//! Creating and removing the control socket.
+//! Creation and removal of the control socket.
 //!
-//! The server may run as root at this point, while another user owns the directory of the socket and can replace any entry of it at
-//! any time. So no owner and no mode is changed by a path that this user controls: the socket is created, given away and restricted
-//! in a directory that only this process can use, by file descriptor, and renamed into place last.
+//! The server may run as root at this point, while another user owns the directory of the socket
+//! and can replace any entry of it at any time. Therefore no owner and no mode is changed through a
+//! path that this user controls. The socket is created in a directory that only this process can
+//! use. Its owner and mode are set through file descriptors, and it is renamed into place last.
 
 use crate::files::parent_directory;
 use crate::server::privileges::Account;
@@ -19,7 +20,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// A directory, opened to look up its entries only.
+/// A directory that is opened only to look up its entries.
 const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 /// The private directory is named `.cNNNNNNNN`, with a random hexadecimal number.
 const PRIVATE_PREFIX: &str = ".c";
@@ -29,7 +30,7 @@ const PRIVATE_NAME: &str = "s";
 const OPEN_FILES: &str = "/proc/self/fd";
 /// The extended attribute with the ACL that new entries of a directory get (acl(5)).
 const DEFAULT_ACL: &str = "system.posix_acl_default";
-/// Attempts to find a name that is free.
+/// Maximum attempts to find an unused name.
 const ATTEMPTS: usize = 16;
 
 /// Why the control socket is not created.
@@ -55,13 +56,14 @@ pub(crate) enum SocketError {
 }
 
 impl SocketError {
-    /// Whether the system kept the socket from being created.
+    /// Whether the cause is the system and not the configuration, so that a later attempt may
+    /// succeed.
     pub(crate) const fn is_of_system(&self) -> bool {
         !matches!(self, Self::NoSocket { .. } | Self::NoGroup { .. })
     }
 }
 
-/// The owner and the group of the control socket, looked up before anything is created.
+/// The owner and group of the control socket. They are looked up before anything is created.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     uid: Option<Uid>,
@@ -69,7 +71,8 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// The socket of a server that runs as `account`, which members of `group` may use too.
+    /// Owner of the socket of a server that runs as `account`; members of `group` may also use the
+    /// socket.
     pub(crate) fn new(account: Option<&Account>, group: Option<&str>) -> Result<Self, SocketError> {
         let find = |name: &str| match Group::from_name(name) {
             Ok(Some(group)) => Ok(group.gid),
@@ -84,19 +87,20 @@ impl Owner {
     }
 }
 
-/// The control socket; removed when dropped.
+/// The control socket. It is removed on drop.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
     listener: UnixListener,
     directory: OwnedFd,
     name: OsString,
-    /// Another server may have replaced the socket.
+    /// Identifies the socket that this server created, because another server may have replaced it.
     identity: Identity,
 }
 
 impl ControlSocket {
-    /// Creates the socket at `path`. A socket that no process listens at is removed first: a server that was killed leaves it, and so
-    /// does a server whose user may not write to the directory.
+    /// Creates the socket at `path`. First removes an existing socket that no process listens at. A
+    /// server that was killed leaves such a socket, and so does a server whose user may not write
+    /// to the directory.
     pub(crate) fn bind(path: &Path, owner: Owner) -> Result<Self, SocketError> {
         let failed = |source| SocketError::Create { path: path.to_path_buf(), source };
         check_proc(path, Path::new(OPEN_FILES))?;
@@ -108,7 +112,7 @@ impl ControlSocket {
         Ok(Self { listener, directory, name, identity })
     }
 
-    /// The listener, once more.
+    /// A duplicate of the listener.
     pub(crate) fn listener(&self) -> io::Result<UnixListener> {
         self.listener.try_clone()
     }
@@ -118,13 +122,14 @@ impl Drop for ControlSocket {
     fn drop(&mut self) {
         let found = fstatat(&self.directory, &*self.name, AtFlags::AT_SYMLINK_NOFOLLOW);
         if found.is_ok_and(|found| identity_of(&found) == self.identity) {
-            // In a directory of another user it remains, and the next start removes it.
+            // If the directory belongs to another user, this fails and the next start removes the
+            // socket.
             let _ = unlinkat(&self.directory, &*self.name, UnlinkatFlags::NoRemoveDir);
         }
     }
 }
 
-/// Which file it is, whatever its name.
+/// Identifies a file independently of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -140,12 +145,14 @@ fn check_proc(path: &Path, needed: &'static Path) -> Result<(), SocketError> {
     if needed.exists() { Ok(()) } else { Err(SocketError::NoProc { path: path.to_path_buf(), needed }) }
 }
 
-/// The path by which system calls that take a path only reach an open file, without looking up a name that a user controls.
+/// Path of an open file for system calls that accept only a path. It contains no name that another
+/// user controls.
 fn path_of(fd: &OwnedFd) -> PathBuf {
     Path::new(OPEN_FILES).join(fd.as_raw_fd().to_string())
 }
 
-/// Removes a socket that no process listens at. Everything else there belongs to someone, and remains.
+/// Removes a socket that no process listens at. Fails for every other kind of file and leaves it in
+/// place.
 fn remove_unused(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<(), SocketError> {
     let failed = |source| SocketError::Create { path: path.to_path_buf(), source };
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -170,29 +177,31 @@ fn remove_unused(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<(), S
     }
 }
 
-/// Connects to the socket at `path`. Fails with [`ErrorKind::WouldBlock`] where the backlog of its listener is full (unix(7)): waiting
-/// for room could take for ever.
+/// Connects to the socket at `path`. Fails with [`ErrorKind::WouldBlock`] if the backlog of its
+/// listener is full (unix(7)), because a blocking connect could wait forever.
 fn connect(path: &Path) -> io::Result<()> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
     socket.connect(&SockAddr::unix(path)?)
 }
 
-/// Creates the socket in a private directory, with its owner and mode, and moves it to `name`.
+/// Creates the socket in a private directory, sets its owner and mode, and moves it to `name`.
 fn create(directory: &OwnedFd, name: &OsStr, owner: Owner) -> io::Result<(UnixListener, Identity)> {
     let private = PrivateDirectory::create(directory)?;
     let listener = UnixListener::bind(path_of(&private.fd).join(PRIVATE_NAME))?;
     if owner.uid.is_some() || owner.gid.is_some() {
         fchownat(&private.fd, PRIVATE_NAME, owner.uid, owner.gid, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     }
-    // Only this process can replace an entry here, so that this follows no link (fchmodat(2) has no flag for it before Linux 6.6).
+    // Only this process can replace an entry here, so the path is not a link (fchmodat(2) has no
+    // flag against following links before Linux 6.6).
     fchmodat(&private.fd, PRIVATE_NAME, owner.mode(), FchmodatFlags::FollowSymlink)?;
     let identity = identity_of(&fstatat(&private.fd, PRIVATE_NAME, AtFlags::AT_SYMLINK_NOFOLLOW)?);
     renameat(&private.fd, PRIVATE_NAME, directory, name)?;
     Ok((listener, identity))
 }
 
-/// A directory that only this user can use, in a directory that another user may own. The owner can rename it or replace it, but
-/// cannot change its entries: it is opened once, and used by its descriptor. Removed when dropped.
+/// A directory that only this user can use, in a directory that another user may own. That owner
+/// can rename or replace the private directory, but cannot change its entries. It is opened once
+/// and then used through its descriptor. It is removed on drop.
 struct PrivateDirectory<'p> {
     fd: OwnedFd,
     _entry: Entry<'p>,
@@ -223,7 +232,7 @@ impl<'p> Entry<'p> {
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        // A directory that was moved remains.
+        // A directory that was moved is not removed.
         let _ = unlinkat(self.parent, &*self.name, UnlinkatFlags::RemoveDir);
     }
 }
@@ -247,11 +256,11 @@ impl<'p> PrivateDirectory<'p> {
     }
 }
 
-/// Removes the ACL that new entries of the directory would get: chmod(2) of the socket for its group would make such an ACL grant
-/// what it names.
+/// Removes the default ACL of the directory, which new entries would inherit. Otherwise chmod(2) of
+/// the socket for its group would activate the permissions in the inherited ACL.
 fn remove_default_acl(directory: &OwnedFd) -> io::Result<()> {
     match removexattr(path_of(directory), DEFAULT_ACL) {
-        // The directory has none, or its file system knows none.
+        // The directory has no default ACL, or its file system does not support ACLs.
         Ok(()) | Err(AttributeErrno::NODATA | AttributeErrno::OPNOTSUPP) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -259,7 +268,7 @@ fn remove_default_acl(directory: &OwnedFd) -> io::Result<()> {
 
 impl Drop for PrivateDirectory<'_> {
     fn drop(&mut self) {
-        // The socket is in it only where it could not be renamed.
+        // The socket is still in the directory only if the rename failed.
         let _ = unlinkat(&self.fd, PRIVATE_NAME, UnlinkatFlags::NoRemoveDir);
     }
 }

@@ -1,4 +1,5 @@
-//! The status of a running server and of its zones, for `nonesuch ctl` and for the first line of the server.
+//! Status of a running server and of its zones, for `nonesuch ctl` and for the first line of the
+//! server.
 
 use crate::control_protocol::{
     Refresh, RefreshFailure, RefreshFailures, Secondary, ServerStatus, TransferIn, TransferOut, VERSION,
@@ -46,7 +47,7 @@ impl Daemon {
         }
     }
 
-    /// Transfers to secondaries that are under way.
+    /// Outgoing transfers in progress.
     fn transfers_out(&self) -> Vec<TransferOut> {
         let under_way = self.shared.outgoing.status();
         let shown = under_way.iter().map(|transfer| TransferOut {
@@ -59,7 +60,7 @@ impl Daemon {
         shown.collect()
     }
 
-    /// The status of one zone, or of all.
+    /// The status of one zone, or of all zones if `apex` is `None`.
     pub(crate) fn zone_status(&self, apex: Option<&Name>) -> Vec<ZoneReport> {
         let transfers = self.transfers.status();
         let transfers: HashMap<String, _> =
@@ -73,17 +74,18 @@ impl Daemon {
         shown.collect()
     }
 
-    /// The secondaries that are notified of a zone.
+    /// The secondaries that the server notifies about a zone.
     fn secondaries(&self, zone: &str) -> Vec<Secondary> {
         let of_zone = |apex: Name| self.shared.secondaries.of_zone(&apex.view().to_canonical());
         zone.parse().map(of_zone).unwrap_or_default().into_iter().map(Secondary::from).collect()
     }
 }
 
-/// Zones of which a status names why their refreshes fail.
+/// Maximum number of zones for which the status gives the reason of failed refreshes.
 const NAMED_FAILURES: usize = 20;
 
-/// The zones with a primary that fails, and the expired zones: their number, and the first of them in the order of expiry.
+/// The zones with a failing primary and the expired zones: their number, and the first
+/// [`NAMED_FAILURES`] in the order of expiry.
 fn refresh_failures(zones: &[ZoneStatus]) -> RefreshFailures {
     let is_failing = |zone: &&ZoneStatus| {
         !zone.failing.is_empty() || matches!(zone.state, RefreshState::Failing | RefreshState::Expired)
@@ -105,7 +107,7 @@ fn refresh_failures(zones: &[ZoneStatus]) -> RefreshFailures {
     RefreshFailures { count: failing.len(), zones: first.collect() }
 }
 
-/// Transfers from primaries that are under way.
+/// Incoming transfers in progress.
 fn transfers_in(zones: &[ZoneStatus]) -> Vec<TransferIn> {
     let under_way = zones.iter().filter_map(|zone| {
         let transfer = zone.transfer.as_ref()?;

@@ -1,4 +1,4 @@
-//! What the control socket does with single zones, and with the stored versions of zones.
+//! Control requests for single zones and for stored versions.
 
 use crate::config::added_zones::{self, AddedError, Change};
 use crate::control_protocol::{
@@ -15,7 +15,8 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 impl Daemon {
-    /// Writes a zone into the file of added zones, and serves it. `keys` are those of its table in a configuration.
+    /// Adds a zone to the file of added zones and serves it. `keys` are the keys of its `zone`
+    /// table in a configuration.
     pub(crate) fn add_zone(&self, apex: &Name, keys: toml::Table) -> Result<Option<ZoneAdded>, ControlError> {
         self.change_zones(
             |main| added_zones::add(main, apex, keys),
@@ -32,7 +33,7 @@ impl Daemon {
         )
     }
 
-    /// Takes a zone out of the file of added zones, and serves it no longer. Its stored version stays.
+    /// Removes a zone from the file of added zones and stops serving it. Its stored version stays.
     pub(crate) fn remove_zone(&self, apex: &Name) -> Result<ZoneRemoved, ControlError> {
         self.change_zones(
             |main| added_zones::remove(main, apex),
@@ -45,7 +46,8 @@ impl Daemon {
         )
     }
 
-    /// Makes a change of the file of added zones, writes it and puts it into force: one after the other, and while no reload goes on.
+    /// Changes the file of added zones, writes it and applies the change. Waits for other changes
+    /// and reloads.
     fn change_zones<T>(
         &self,
         change: impl FnOnce(&Path) -> Result<Change, AddedError>,
@@ -61,7 +63,8 @@ impl Daemon {
         Ok(apply(&change))
     }
 
-    /// Sends NOTIFY of the version that is served to the secondaries of a zone (RFC 1996).
+    /// Sends NOTIFY with the SOA record of the served version to the secondaries of a zone (RFC
+    /// 1996).
     pub(crate) fn notify_zone(&self, apex: &Name) -> Result<ZoneNotified, ControlError> {
         let settings = self.service.settings_of(apex).ok_or_else(|| ControlError::NoZone(apex.clone()))?;
         let to = &settings.transfers.also_notify;
@@ -78,7 +81,7 @@ impl Daemon {
         Ok(ZoneNotified { zone: status.zone, serial: status.serial, servers })
     }
 
-    /// Asks the primaries of a zone, or transfers all of it.
+    /// Starts a refresh of a zone or, with `is_whole`, a transfer of the complete zone.
     pub(crate) fn refresh(&self, apex: &Name, is_whole: bool) -> Result<ZoneAsked, ControlError> {
         let settings = self.service.settings_of(apex).ok_or_else(|| ControlError::NoZone(apex.clone()))?;
         if settings.source != ZoneSource::Primaries {
@@ -92,7 +95,7 @@ impl Daemon {
         Ok(ZoneAsked { zone: apex.to_string(), asked: true })
     }
 
-    /// The records of a zone as they were published last.
+    /// The records of the last published version of a zone.
     pub(crate) fn export(&self, apex: &Name) -> Result<ExportSource, ControlError> {
         if self.service.settings_of(apex).is_none() {
             return Err(ControlError::NoZone(apex.clone()));
@@ -107,14 +110,14 @@ impl Daemon {
         }
     }
 
-    /// Removes what is kept of a zone that is not there.
+    /// Removes the stored files of a zone that is not configured.
     pub(crate) fn purge_zone(&self, apex: &Name) -> Result<ZonePurged, ControlError> {
         self.service.purge_zone(apex)?;
         tracing::info!(zone = apex.to_string(), "zone {apex}: what was kept of it is removed");
         Ok(ZonePurged { zone: apex.to_string(), purged: true })
     }
 
-    /// Removes what is kept of all zones that are not there.
+    /// Removes the stored files of all zones that are not configured.
     pub(crate) fn purge_all(&self) -> Result<PurgeResult, ControlError> {
         let purged = self.service.purge_all()?;
         tracing::info!(
@@ -124,7 +127,7 @@ impl Daemon {
         Ok(PurgeResult { purged })
     }
 
-    /// Loads one zone again.
+    /// Reloads one zone. For a secondary zone, starts a refresh.
     pub(crate) fn reload_zone(&self, apex: &Name) -> Result<ZoneReloaded, ControlError> {
         let is_secondary =
             self.service.settings_of(apex).is_some_and(|settings| settings.source == ZoneSource::Primaries);
@@ -133,7 +136,7 @@ impl Daemon {
         }
         let refused = |source| ControlError::Refused { apex: apex.clone(), source };
         let updated = self.service.reload_zone(apex).map_err(refused)?;
-        // What was odd about the version that stays was said when it came.
+        // If the version did not change, its warnings were reported when it was loaded.
         let warnings = if updated { self.service.warnings(apex) } else { Vec::new() };
         Ok(ZoneReloaded::Loaded { zone: apex.to_string(), updated, warnings })
     }

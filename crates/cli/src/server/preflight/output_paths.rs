@@ -1,4 +1,5 @@
-//! Whether the places that a server writes to may be written: the folder of its versions, the control socket, the file of dnstap.
+//! Checks whether the server may write to its output paths: the state directory, the control socket
+//! and the dnstap file.
 
 use super::Effect;
 use crate::access::{FileUser, READ, SEARCH, WRITE};
@@ -12,10 +13,11 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Everybody may write.
+/// Mode bit: every user may write.
 const OPEN: u32 = 0o002;
 
-/// What keeps a server from making its control socket, and the folders of that and of dnstap that are missing.
+/// Faults that prevent the creation of the control socket, and missing parent directories of the
+/// control socket and of the dnstap output.
 pub(super) fn check_places(server: &Server, sources: &Sources) -> Vec<Problem> {
     let starter = starter(server.user.as_deref());
     let group = server.control_group.as_deref().and_then(|group| check_group(group, starter.as_ref()));
@@ -28,8 +30,9 @@ pub(super) fn check_places(server: &Server, sources: &Sources) -> Vec<Problem> {
     group.into_iter().chain(written.filter_map(problem)).collect()
 }
 
-/// Folders under /run that are not there: systemd makes them for a unit with `RuntimeDirectory=`, and takes them away when the
-/// server ends. So they are missing beside a server that is sound and does not run, while no server starts without them.
+/// Missing directories directly under /run. systemd creates them for a unit with
+/// `RuntimeDirectory=` and removes them when the server ends. Therefore they are missing when a
+/// correctly configured server does not run, although no server starts without them.
 pub(in crate::server) fn check_runtime(sources: &Sources) -> Vec<Problem> {
     let missing = written_files(sources).filter(|file| is_made_by_systemd(&file.path));
     let problem = |file: &NamedFile| {
@@ -50,7 +53,8 @@ fn written_files(sources: &Sources) -> impl Iterator<Item = &NamedFile> {
     sources.files.iter().filter(|file| matches!(file.role, Role::Control | Role::Dnstap))
 }
 
-/// Whether the folder of the file at `path` is missing, and in the place where systemd makes those of servers.
+/// Whether the parent directory of `path` is missing and is at a location where systemd creates
+/// runtime directories.
 pub(super) fn is_made_by_systemd(path: &Path) -> bool {
     let folder = parent_directory(path);
     let is_runtime =
@@ -58,14 +62,16 @@ pub(super) fn is_made_by_systemd(path: &Path) -> bool {
     is_runtime && fs::metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Who makes the control socket: whoever starts the server, before it becomes `user`. `None` where that is not known.
+/// The user that creates the control socket: the user that starts the server, before it becomes
+/// `user`. `None` if this user is not known.
 fn starter(user: Option<&str>) -> Option<FileUser> {
-    // With a user named, it may be root who starts it.
+    // If the configuration names a user, root may start the server.
     let is_known = Uid::effective().is_root() || user.is_none();
     is_known.then(FileUser::current)
 }
 
-/// The folder of the file at `path` must be there, and be writable for `user`, where that is known.
+/// Checks that the parent directory of `path` exists and, if `user` is known, that `user` may write
+/// to it.
 fn check_folder(path: &Path, user: Option<&FileUser>) -> Option<String> {
     let (place, folder) = (path.display(), parent_directory(path));
     match (fs::metadata(folder), user) {
@@ -80,7 +86,8 @@ fn check_folder(path: &Path, user: Option<&FileUser>) -> Option<String> {
     }
 }
 
-/// The group must be there, and whoever starts the server be allowed to give it the control socket.
+/// Checks that the group exists and that the user that starts the server may give the control
+/// socket to it.
 fn check_group(group: &str, starter: Option<&FileUser>) -> Option<String> {
     let Ok(Some(Group { gid, .. })) = Group::from_name(group) else {
         return Some(format!(
@@ -97,7 +104,8 @@ fn check_group(group: &str, starter: Option<&FileUser>) -> Option<String> {
     })
 }
 
-/// A folder that is written to must not be open to everybody; one that is not there is made.
+/// Checks that not every user may write to the directory. A missing directory is not a fault: the
+/// server creates it.
 pub(super) fn check_state(folder: &Path) -> Option<String> {
     let place = folder.display();
     match fs::metadata(folder) {
@@ -109,11 +117,12 @@ pub(super) fn check_state(folder: &Path) -> Option<String> {
     }
 }
 
-/// The folder where versions are kept, and what an earlier start made in it, perhaps as another user.
+/// Checks the directory of stored versions, and the files that an earlier start, possibly as
+/// another user, created in it.
 pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String, Effect)> {
     let (zones, lock) = (StateDirectory::zones_directory(dir), StateDirectory::lock_path(dir));
     let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
-    // What is not there is made.
+    // The server creates missing entries.
     let whole = if is_there(&zones) && is_there(&lock) {
         complain_of_way(&zones, user)
     } else {
@@ -136,14 +145,15 @@ pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String,
             effect,
         ));
     }
-    // What is kept and cannot be read is neither served nor replaced.
+    // A stored version that cannot be read can neither be served nor replaced.
     let kept = fs::read_dir(&zones).into_iter().flatten().flatten().map(|entry| entry.path());
     let path = kept.into_iter().find(|path| path.is_file() && !user.may(path, READ))?;
     let message = format!("{}: the user {name} may not read it: chown -R {name} {dir}", path.display());
     Some((message, Effect::Zones))
 }
 
-/// A file that dnstap is written to: one with frames is renamed, and another made; one without is written as it is.
+/// Checks the dnstap output file. A regular file that is not empty is renamed, and a new file is
+/// created. Another file is written directly.
 pub(super) fn check_dnstap(path: &Path, user: &FileUser) -> Option<String> {
     let (name, place) = (&user.name, path.display());
     match fs::metadata(path) {
@@ -154,7 +164,7 @@ pub(super) fn check_dnstap(path: &Path, user: &FileUser) -> Option<String> {
     }
 }
 
-/// A file that is replaced by renaming another one into its place.
+/// Checks a file that is replaced through a rename.
 pub(super) fn check_replaced(path: &Path, user: &FileUser) -> Option<String> {
     let target = match resolve_link(path) {
         Ok(target) => target,
@@ -167,13 +177,14 @@ pub(super) fn check_replaced(path: &Path, user: &FileUser) -> Option<String> {
     ))
 }
 
-/// Why `path` cannot be come to.
+/// The directory on the path to `path` that `user` may not enter, as a message.
 fn complain_of_way(path: &Path, user: &FileUser) -> Option<String> {
     let closed = user.closed_directory(path)?;
     Some(format!("{}: the user {} may not enter {}", path.display(), user.name, closed.display()))
 }
 
-/// A folder, or the one above where it is not there yet, that is written to.
+/// Checks that `user` may write to the directory or, if it does not exist yet, to its parent
+/// directory.
 fn check_writable(folder: &Path, user: &FileUser) -> Option<String> {
     let (name, place) = (&user.name, folder.display());
     if let Some(message) = complain_of_way(folder, user) {

@@ -1,4 +1,4 @@
-//! Tests of what is checked before a start.
+//! Tests of the checks before a start.
 
 use super::*;
 use crate::access::stranger;
@@ -75,7 +75,7 @@ fn what_a_reload_would_not_read_is_said_of_the_user() {
             "{said}\n{place} {words} {effect}"
         );
     }
-    // For whom all of it is readable.
+    // Every user may read all files.
     set_mode(&dir.join("s"), 0o644);
     assert!(read_by_reload(&read.sources, &stranger()).is_empty());
     set_mode(&path, 0o600);
@@ -109,7 +109,7 @@ fn what_the_servers_user_cannot_read_of_included_files_is_said() {
         found[0].starts_with("c.toml:3:12: include: d/b.toml: the user stranger may not read it"),
         "{found:?}"
     );
-    // A folder that cannot be listed, whose files can be read.
+    // A directory that cannot be listed, but whose files can be read.
     set_mode(&folder.path().join("d/b.toml"), 0o644);
     assert!(said().is_empty());
     set_mode(&folder.path().join("d"), 0o751);

@@ -1,4 +1,4 @@
-//! Assembling a server of the parts that a configuration asks for.
+//! Assembly of a server from the parts that a configuration requires.
 
 use crate::config::Configuration;
 use crate::server::daemon::{Daemon, Origin};
@@ -25,18 +25,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// What a server is assembled of.
+/// The inputs of the assembly.
 pub(crate) struct Parts {
     pub(crate) configuration: Configuration,
     pub(crate) origin: Origin,
     pub(crate) identity: Option<IdentitySlot>,
-    /// Signatures are made, and judged, so many seconds ahead of the clock.
+    /// Signatures are generated and verified for a time this number of seconds ahead of the clock.
     pub(crate) clock_shift: u32,
     pub(crate) begun: Instant,
 }
 
 impl Parts {
-    /// A server that neither has zones nor answers yet.
+    /// Creates a server that has not loaded zones and does not answer yet.
     pub(crate) fn assemble(self, harmless: HarmlessSignals) -> Result<MainLoop, ServerError> {
         let Self { configuration, origin, identity, clock_shift, begun } = self;
         let zones = Arc::new(Zones::new());
@@ -64,7 +64,7 @@ impl Parts {
     }
 }
 
-/// What the threads of the server share.
+/// Creates the context that the threads of the server share.
 fn shared(
     configuration: &Configuration,
     zones: &Arc<Zones>,
@@ -83,7 +83,7 @@ fn shared(
     Ok(shared)
 }
 
-/// Starts the transfers from primaries, which get the NOTIFY messages that come.
+/// Starts the transfers from primaries and registers them as receiver of NOTIFY messages.
 fn transfers(
     configuration: &Configuration,
     service: &Arc<Service>,
@@ -102,7 +102,7 @@ fn transfers(
     Ok(transfers)
 }
 
-/// Counts a transfer to a secondary that has ended.
+/// Counts a finished transfer to a secondary.
 fn count_outgoing(statistics: &Statistics, ended: &TransferStatus) {
     let kind = match ended.kind {
         outbound::TransferKind::Ixfr => TransferKind::Ixfr,

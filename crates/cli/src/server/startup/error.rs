@@ -1,4 +1,4 @@
-//! Why the zone of `nonesuch serve FILE` is not served.
+//! Errors of `nonesuch serve FILE`.
 
 use crate::zones::KEY_SET;
 use nonesuch_authoritative::service::VersionError;
@@ -7,13 +7,13 @@ use nonesuch_dnssec::denial::{DenialGeneration, MECHANISMS};
 use nonesuch_dnssec::online::PrepareError;
 use std::path::PathBuf;
 
-/// Why the zone of a file is not served, in the words of the command line.
+/// Why the zone of a file is not served. The messages refer to command line options.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ZoneFileError {
     #[error("{}: {source}", path.display())]
     NotServed { path: PathBuf, source: VersionError },
-    /// The reason names the file.
+    /// The message of the source already names the file.
     #[error(transparent)]
     Refused(VersionError),
     #[error("{}: {KEY_SET}", path.display())]
@@ -60,7 +60,7 @@ impl ZoneFileError {
     }
 }
 
-/// The mechanisms whose records are generated online.
+/// Names of the mechanisms whose records are generated online.
 fn made_when_asked() -> String {
     let made = MECHANISMS.iter().filter(|entry| entry.generation == DenialGeneration::Online);
     made.map(|entry| entry.name).collect::<Vec<_>>().join(", ")

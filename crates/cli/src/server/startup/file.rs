@@ -1,8 +1,8 @@
-//! `nonesuch serve FILE`: a server of one zone, as a configuration would have it that says what the arguments say, and nothing
-//! else. Nothing is kept on the disk.
+//! `nonesuch serve FILE`: a server of one zone. It behaves like a server with a configuration that
+//! contains only the settings from the arguments. It stores nothing on disk.
 //!
-//! The file is read first, since it says which zone it has, and verified; then sockets are bound. A server that must not start
-//! says so with its exit status.
+//! The server first reads the file, because the file determines the name of the zone, and verifies
+//! it. Then it binds sockets. If it does not start, the exit status gives the class of the reason.
 
 use crate::arguments::{ServeArguments, VerifyMode};
 use crate::config::Configuration;
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerEr
     raise_open_files(connections(&configuration));
     drop_privileges(None)?;
     logging::start_queue().map_err(ServerError::Thread)?;
-    // With a time given, signatures are judged and made as of that time.
+    // With `--now`, signatures are verified and generated for that time.
     let clock_shift = arguments.now.map_or(0, |now| now.wrapping_sub(zones::now_or(None)));
     let parts = Parts { configuration, origin: Origin::Arguments, identity: None, clock_shift, begun };
     let daemon = parts.assemble(harmless)?;
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerEr
     stop(&node, is_json)
 }
 
-/// Serves the zone, and says so.
+/// Serves the zone and reports it.
 fn start(
     node: &Daemon,
     files: &Files,
@@ -80,7 +80,7 @@ fn start(
     Ok(())
 }
 
-/// Where signatures and denials come from, by the options alone.
+/// The signing mode, from the options alone.
 fn making(arguments: &ServeArguments) -> Result<SigningMode, ZoneFileError> {
     let online = &arguments.online;
     let path = || input_name(&arguments.file).to_path_buf();
@@ -100,7 +100,7 @@ fn making(arguments: &ServeArguments) -> Result<SigningMode, ZoneFileError> {
     }
 }
 
-/// The configuration that the arguments stand for.
+/// The configuration that is equivalent to the arguments.
 fn configuration(arguments: &ServeArguments, making: SigningMode, apex: Name) -> Configuration {
     let source = match input_name(&arguments.file).to_path_buf() {
         name if is_stream(&arguments.file) => ZoneSource::Stream(name),
@@ -128,17 +128,18 @@ fn configuration(arguments: &ServeArguments, making: SigningMode, apex: Name) ->
     configuration
 }
 
-/// Whether the file can be read once.
+/// Whether the file can be read only once.
 fn is_stream(path: &Path) -> bool {
     is_standard(path) || std::fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 
-/// Opens the file, an image as it is, and reads it where it is none.
+/// Opens the file: maps it if it is an image, otherwise reads the zone.
 fn open(arguments: &ServeArguments) -> Result<PreloadedZone, ServerError> {
     let path = &arguments.file;
     let read = || {
         let loaded = zones::load_zone(path, arguments.origin.as_ref())?;
-        // The thread that verifies and compiles takes memory of its own.
+        // Another thread verifies and compiles the zone and allocates its own memory, so the memory
+        // that was freed here returns to the system.
         release_free_memory();
         Ok(loaded)
     };
@@ -148,15 +149,16 @@ fn open(arguments: &ServeArguments) -> Result<PreloadedZone, ServerError> {
     PreloadedZone::file(path, || map(arguments), read)
 }
 
-/// The image that the file begins with; `None` where it has none that may be of use.
+/// The image at the beginning of the file; `None` if there is no image or it must not be used.
 fn map(arguments: &ServeArguments) -> Result<Option<ImageFile>, ServerError> {
-    // Who asks for all signatures to be verified does not rely on what a file says; what is made when asked is in no image.
+    // An image contains no records that are generated online. With full verification, the server
+    // does not rely on the results that the file claims.
     if arguments.verify == VerifyMode::Full || arguments.online.denial.is_some() {
         return Ok(None);
     }
     match open_image(&arguments.file) {
         Ok(Some(file)) => check_origin(arguments, &file).map(|()| Some(file)),
-        // What cannot be read is for the reader of zones to complain of.
+        // The zone reader reports read errors.
         Ok(None) | Err(OpenImageError::Read { .. }) => Ok(None),
         Err(OpenImageError::Load(error)) => Err(error.into()),
     }
@@ -173,7 +175,7 @@ fn check_origin(arguments: &ServeArguments, file: &ImageFile) -> Result<(), Serv
     }
 }
 
-/// The files of the command line, for what is said of them.
+/// The files of the command line, for messages.
 struct Files {
     zone: PathBuf,
     nsec5_keys: PathBuf,
@@ -188,7 +190,7 @@ impl Files {
         }
     }
 
-    /// Why the zone is not served, in the words of the command line.
+    /// Converts the error to one that refers to command line options.
     fn failure(&self, refused: VersionError) -> ServerError {
         let (path, dir) = (self.zone.clone(), self.nsec5_keys.clone());
         let error = match refused {

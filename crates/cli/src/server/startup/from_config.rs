@@ -1,7 +1,7 @@
-//! `nonesuch serve --config`: a server of many zones, as its configuration has it.
+//! `nonesuch serve --config`: a server of many zones from a configuration.
 //!
-//! Sockets are bound first, then privileges are dropped, then zones are read. Answering begins at once: with SERVFAIL for
-//! zones that are not there yet.
+//! The server binds sockets, drops privileges and then reads zones. It answers from the beginning,
+//! with SERVFAIL for zones that are not loaded yet.
 
 use crate::access::FileUser;
 use crate::config::{self, Configuration, Problems, Sources};
@@ -32,7 +32,7 @@ use std::time::Instant;
 pub(crate) fn run(path: &Path, is_json: bool) -> Result<CommandOutcome, ServerError> {
     let harmless = HarmlessSignals::install().map_err(ServerError::Thread)?;
     let read = config::load(path)?;
-    // Before the first line.
+    // Before the first log message.
     set_log(&read.configuration);
     log_start("configuration", path);
     for warning in &read.warnings {
@@ -66,7 +66,7 @@ fn serve(
         server.control_socket.as_deref().map(|path| ControlSocket::bind(path, owner)).transpose()?;
     let metrics = server.metrics_listen.map(metrics::bind).transpose()?;
     drop_privileges(account.as_ref())?;
-    // As the user that it is from now on.
+    // Checked as the user that the server now runs as.
     if let Some(problem) = preflight::check_added_zones(sources, &FileUser::current()) {
         return Err(Problems(vec![problem]).into());
     }
@@ -95,7 +95,7 @@ fn serve(
     stop(&node, is_json)
 }
 
-/// Warns of what was read as root, and could not be read again.
+/// Warns of files that were read as root and that the server's user could not read again.
 fn warn_of_later_reading(sources: &Sources) {
     let user = FileUser::current();
     for (problems, effect) in [

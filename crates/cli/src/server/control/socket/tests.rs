@@ -1,4 +1,4 @@
-//! What the directory of the control socket, and what stands at its path, may hold.
+//! Tests of the control socket with unusual directories and unusual files at its path.
 
 use super::*;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
@@ -9,14 +9,15 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// The longest wait for a start that does not hang.
+/// Time limit for a start that must not hang.
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn owner_with_group() -> Owner {
     Owner { uid: None, gid: Some(Gid::effective()) }
 }
 
-/// A default ACL in the form of the extended attribute (acl(5)): read, write and search for the user 65534.
+/// A default ACL in the form of the extended attribute (acl(5)): read, write and search for the
+/// user 65534.
 fn default_acl() -> Vec<u8> {
     const ANY: u32 = u32::MAX;
     let entries = [(0x01, 7, ANY), (0x02, 7, 65_534), (0x04, 7, ANY), (0x10, 7, ANY), (0x20, 0, ANY)];
@@ -29,7 +30,7 @@ fn default_acl() -> Vec<u8> {
     octets
 }
 
-/// chmod(2) of a file with an ACL changes what the ACL grants to others than its owner.
+/// chmod(2) of a file with an ACL changes the permissions of other users in the ACL.
 #[test]
 fn a_default_acl_of_the_directory_does_not_reach_the_socket() {
     let directory = tempfile::tempdir().unwrap();
@@ -43,13 +44,14 @@ fn a_default_acl_of_the_directory_does_not_reach_the_socket() {
     let found = getxattr(&path, "system.posix_acl_access", &mut octets);
     assert_eq!(found, Err(rustix::io::Errno::NODATA));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
-    // The directory itself stays as it was.
+    // The ACL of the directory is unchanged.
     assert!(getxattr(directory.path(), DEFAULT_ACL, &mut octets).is_ok());
     drop(socket);
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
-/// connect(2) to a socket whose process accepts no connection waits for ever once its backlog is full.
+/// connect(2) waits forever if the backlog of the socket is full and its process accepts no
+/// connection.
 #[test]
 fn a_socket_with_a_full_backlog_does_not_hang_the_start() {
     let directory = tempfile::tempdir().unwrap();
@@ -73,7 +75,7 @@ fn a_socket_with_a_full_backlog_does_not_hang_the_start() {
     let error = outcome.recv_timeout(LIMIT).expect("the start does not hang").unwrap_err();
     let text = error.to_string();
     assert!(text.contains("accepts no connection") && text.contains("control"), "{text}");
-    // Once its process is gone, the socket is replaced.
+    // After the process has ended, the socket is replaced.
     drop(stuck);
     assert!(ControlSocket::bind(&path, owner_with_group()).is_ok());
 }
@@ -87,10 +89,10 @@ fn a_system_without_proc_is_named() {
     assert!(error.starts_with("/run/control: ") && error.contains("/proc is not mounted"), "{error}");
 }
 
-/// Set for the process that may open few files.
+/// Set for the process that has a low limit on open files.
 const FEW_FILES: &str = "NONESUCH_TEST_FEW_FILES";
 
-/// Does nothing but in the process that the test after it starts.
+/// Does nothing except in the process that the next test starts.
 #[test]
 fn a_start_without_a_free_descriptor() {
     let Some(directory) = std::env::var_os(FEW_FILES) else { return };

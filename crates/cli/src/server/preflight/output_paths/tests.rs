@@ -1,4 +1,4 @@
-//! Tests of places that a server writes to.
+//! Tests of output path checks.
 
 use super::*;
 use crate::access::stranger;
@@ -23,7 +23,7 @@ fn what_an_earlier_start_made_as_another_user_is_found() {
             "{message} {found:?}"
         );
     };
-    // Modes of folder, folder of zones and lock.
+    // Modes of the state directory, its `zones` directory and the lock file.
     let set = |modes: [u32; 3]| {
         for (path, mode) in [&dir, &zones, &lock].into_iter().zip(modes) {
             set_mode(path, mode);
@@ -44,7 +44,7 @@ fn what_an_earlier_start_made_as_another_user_is_found() {
     is(&zones, Effect::Start);
 }
 
-/// The file is replaced beside the target of a link, and never in the place of the link.
+/// The file is replaced next to the target of the link; the link stays.
 #[test]
 fn a_replaced_file_behind_a_link_needs_the_directory_of_its_target() {
     let folder = tempfile::tempdir().unwrap();
