@@ -1,4 +1,5 @@
-//! Whether a user may use files and directories: this process by what the system says, another user by their modes.
+//! Access of a user to files and directories. For the user of this process, the system is queried;
+//! for another user, the file modes are evaluated.
 
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, Gid, Group, Uid, User, access, getgrouplist};
@@ -8,12 +9,12 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Bits of permissions, of the owner.
+/// Permission bits, in the position of the owner.
 pub(crate) const READ: u32 = 0o400;
 pub(crate) const WRITE: u32 = 0o200;
 pub(crate) const SEARCH: u32 = 0o100;
 
-/// Why there is no such user.
+/// Why the user cannot be found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum UserError {
@@ -53,12 +54,12 @@ pub(crate) fn read_remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// A user of files.
+/// A user that accesses files.
 #[derive(Debug)]
 pub(crate) struct FileUser {
     pub(crate) name: String,
     group: String,
-    /// The user, where it is not that of this process.
+    /// The user ID and groups, if this is not the user of this process.
     other: Option<Identity>,
 }
 
@@ -76,7 +77,7 @@ impl FileUser {
         Self { name, group: group_name(gid), other: None }
     }
 
-    /// The user of this name; that of this process where there is none.
+    /// The user `name`; without a name, the user of this process.
     pub(crate) fn find(name: Option<&str>) -> Result<Self, UserError> {
         let Some(name) = name else { return Ok(Self::current()) };
         let owned = || name.to_owned();
@@ -89,12 +90,13 @@ impl FileUser {
         Ok(Self { name: user.name, group: group_name(user.gid), other })
     }
 
-    /// Whether this is another user than that of this process, and files are judged by their modes.
+    /// Whether this is not the user of this process, so that access is determined from file modes.
     pub(crate) const fn is_other(&self) -> bool {
         self.other.is_some()
     }
 
-    /// Whether the user may do all of `wanted`, in the bits of the owner, with the file or directory at `path`.
+    /// Whether the user has all permissions in `wanted`, as owner bits, for the file or directory
+    /// at `path`.
     pub(crate) fn may(&self, path: &Path, wanted: u32) -> bool {
         let Some(other) = &self.other else {
             let flags = [(READ, AccessFlags::R_OK), (WRITE, AccessFlags::W_OK), (SEARCH, AccessFlags::X_OK)];
@@ -112,7 +114,7 @@ impl FileUser {
         other.uid.is_root() || metadata.permissions().mode() << shift & wanted == wanted
     }
 
-    /// The first directory on the way to `path` that the user may not enter.
+    /// The first directory on the path to `path` that the user may not enter.
     pub(crate) fn closed_directory(&self, path: &Path) -> Option<PathBuf> {
         let path = std::path::absolute(path).ok()?;
         let mut directories: Vec<&Path> = path.ancestors().skip(1).collect();
@@ -162,7 +164,7 @@ fn group_name(gid: Gid) -> String {
     Group::from_gid(gid).ok().flatten().map_or_else(|| gid.to_string(), |group| group.name)
 }
 
-/// Another user than the one that runs the tests, who owns nothing.
+/// A user other than the one that runs the tests, without files of its own.
 #[cfg(test)]
 pub(crate) fn stranger() -> FileUser {
     let other = Some(Identity { uid: Uid::from_raw(65_000), groups: vec![Gid::from_raw(65_000)] });

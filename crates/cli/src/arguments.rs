@@ -1,4 +1,4 @@
-//! The command line: the one set of commands, from which help, manual pages and completions are made.
+//! The command line. Help, manual pages and completions are generated from this definition.
 
 mod ctl;
 mod key;

@@ -1,7 +1,9 @@
-//! Atomic files: an output is written into a file beside it, which takes its place when it is whole.
+//! Atomic files: an output is written to a temporary file in the same directory, which is renamed
+//! to the output path when it is complete.
 //!
-//! A run locks its file as long as it writes (flock), and the system removes the lock when the run ends, however it ends. So an
-//! atomic file without a lock is abandoned: the next run that writes into the directory removes it.
+//! A process holds a lock (flock) on its temporary file while it writes. The system releases the
+//! lock when the process ends for any reason. Therefore a temporary file without a lock is
+//! abandoned, and the next process that writes to the directory removes it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions, TryLockError};
@@ -10,12 +12,13 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// How the names of atomic files begin and end; letters and digits stand between.
+/// Prefix and suffix of the names of temporary files; random letters and digits are between them.
 const ENDS: [&str; 2] = [".nonesuch-", ".part"];
-/// Attempts at a file that no other run takes for an abandoned one.
+/// Maximum attempts to create a file that no other process removes as abandoned.
 const ATTEMPTS: usize = 100;
 
-/// Creates an atomic file of `mode` in `folder`, which is removed unless it is persisted, and removes abandoned ones there.
+/// Creates a temporary file of `mode` in `folder`, and removes abandoned ones there. The file is
+/// removed on drop unless it is persisted.
 pub(crate) fn create(folder: &Path, mode: u32) -> io::Result<NamedTempFile> {
     remove_abandoned(folder);
     let [prefix, suffix] = ENDS;
@@ -24,21 +27,22 @@ pub(crate) fn create(folder: &Path, mode: u32) -> io::Result<NamedTempFile> {
     for _ in 0..ATTEMPTS {
         let file = builder.tempfile_in(folder)?;
         match file.as_file().try_lock() {
-            // Between making and locking it, another run may have removed it.
+            // Another process may have removed the file between its creation and its lock.
             Ok(()) if file.as_file().metadata()?.nlink() == 0 => {}
             Err(TryLockError::WouldBlock) => {}
-            // Where files cannot be locked, nobody finds one unlocked either.
+            // If the file system does not support locks, no process can lock a temporary file in
+            // order to remove it.
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(file),
         }
     }
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-/// Removes the files that killed runs abandoned in `folder`; a file that cannot be removed stays.
+/// Removes the files that killed processes left in `folder`. Ignores files that cannot be removed.
 fn remove_abandoned(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten().filter(|entry| is_atomic_name(&entry.file_name())) {
-        // Another user's file, or one that has gone meanwhile: not ours to remove.
+        // The file belongs to another user, or another process has removed it.
         let _ = remove_unlocked(&entry.path());
     }
 }
@@ -50,9 +54,10 @@ fn is_atomic_name(name: &OsStr) -> bool {
         .is_some_and(|middle| !middle.is_empty() && middle.bytes().all(|octet| octet.is_ascii_alphanumeric()))
 }
 
-/// The lock is held until the file is gone: nobody locks it in between and goes on writing.
+/// Removes a file that is not locked. The lock is held until the file is removed, so that no other
+/// process can lock it and continue to write.
 fn remove_unlocked(path: &Path) -> io::Result<()> {
-    // Neither a link nor a pipe, which would block, is one of ours.
+    // A symbolic link or a pipe cannot be one of these files, and opening a pipe would block.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).write(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() && file.try_lock().is_ok() {

@@ -1,4 +1,5 @@
-//! Until when the server's certificate is valid (RFC 5280, section 4.1.2.5): who verifies it refuses it from then on.
+//! Expiration of the server's certificate (RFC 5280 section 4.1.2.5). After it, clients that verify
+//! the certificate reject it.
 
 use crate::files::read_public_text;
 use data_encoding::BASE64;
@@ -8,18 +9,19 @@ use jiff::tz::Offset;
 use nonesuch_net::tls::PEM_OCTETS;
 use std::path::Path;
 
-/// Seconds before its end from which a certificate is warned of: 14 days.
+/// Time before the expiration from which the server warns, in seconds: 14 days.
 const SOON: i64 = 14 * 86_400;
 
-/// Tags of DER.
+/// DER tags.
 const INTEGER: u8 = 0x02;
 const SEQUENCE: u8 = 0x30;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 const VERSION: u8 = 0xa0;
 
-/// What is to say at `now` of the first certificate in the file at `path`: that it has expired, or soon will. Nothing of what cannot be
-/// read: that is said by who loads it.
+/// A warning if the first certificate in the file at `path` has expired at `now` or expires soon.
+/// Returns `None` if the file cannot be read, because the code that loads the certificate reports
+/// this.
 pub(crate) fn warn_of_expiry(path: &Path, now: Timestamp) -> Option<String> {
     let end = not_after(&first_certificate(&read_public_text(path, PEM_OCTETS).ok()?)?)?;
     let left = end.as_second() - now.as_second();
@@ -33,7 +35,7 @@ pub(crate) fn warn_of_expiry(path: &Path, now: Timestamp) -> Option<String> {
     }
 }
 
-/// The octets of the first certificate in PEM, which is the server's own.
+/// The DER octets of the first certificate in a PEM text, which is the server's own certificate.
 fn first_certificate(text: &str) -> Option<Vec<u8>> {
     let rest = text.split_once("-----BEGIN CERTIFICATE-----")?.1;
     let inner = rest.split_once("-----END CERTIFICATE-----")?.0;
@@ -48,7 +50,7 @@ fn not_after(certificate: &[u8]) -> Option<Timestamp> {
     if fields.first() == Some(&VERSION) {
         take(&mut fields, VERSION)?;
     }
-    // Serial number, algorithm of the signature, issuer.
+    // Serial number, signature algorithm, issuer.
     take(&mut fields, INTEGER)?;
     take(&mut fields, SEQUENCE)?;
     take(&mut fields, SEQUENCE)?;
@@ -57,7 +59,7 @@ fn not_after(certificate: &[u8]) -> Option<Timestamp> {
     take_time(&mut validity)
 }
 
-/// The contents of the element of `tag` that `rest` begins with.
+/// The contents of the DER element at the beginning of `rest`, if it has the tag `tag`.
 fn take<'d>(rest: &mut &'d [u8], tag: u8) -> Option<&'d [u8]> {
     let [found, first, tail @ ..] = *rest else { return None };
     let (length, tail) = match usize::from(*first) {
@@ -77,7 +79,7 @@ fn take<'d>(rest: &mut &'d [u8], tag: u8) -> Option<&'d [u8]> {
 fn take_time(rest: &mut &[u8]) -> Option<Timestamp> {
     let tag = *rest.first()?;
     let text = std::str::from_utf8(take(rest, tag)?).ok()?.strip_suffix('Z')?;
-    // Two digits are those of 1950 to 2049.
+    // RFC 5280 section 4.1.2.5.1: two-digit years are from 1950 to 2049.
     let text = match tag {
         UTC_TIME if text < "50" => format!("20{text}"),
         UTC_TIME => format!("19{text}"),

@@ -1,4 +1,4 @@
-//! One module for each command.
+//! The commands, one module for each.
 
 pub(crate) mod compare;
 pub(crate) mod compile;

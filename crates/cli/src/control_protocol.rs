@@ -1,10 +1,12 @@
-//! The messages of the control socket: requests of `nonesuch ctl` and of programs, and the responses of the server. A message is a
-//! line of JSON.
+//! The messages of the control socket: requests of `nonesuch ctl` and other programs, and the
+//! responses of the server. A message is a line of JSON.
 //!
-//! `docs/control-protocol.md` lists them with all their members; a test holds it to these types.
+//! `docs/control-protocol.md` lists them with all their members; a test compares it with these
+//! types.
 //!
-//! Under one [`VERSION`] members of responses may be added, and a client ignores those that it does not know. A request with a
-//! member that the server does not know is refused: the client means something that would not be done.
+//! Within one [`VERSION`], members may be added to responses, and a client ignores members that it
+//! does not know. The server rejects a request with an unknown member, because it could not do what
+//! the client requests.
 
 mod status;
 #[cfg(test)]
@@ -20,14 +22,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of the protocol, which [`ServerStatus`] has.
+/// The version of the protocol; the server sends it in [`ServerStatus`].
 pub(crate) const VERSION: u32 = 1;
 
-/// What a client asks of the server.
+/// A request of a client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Request {
-    // With braces, so that members that they do not have are refused: `{"command": "purge", "zone": …}` means no purge of all.
+    // With braces, so that unknown members are rejected: `{"command": "purge", "zone": …}` must not
+    // purge all zones.
     Status {},
     Reload {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +49,7 @@ pub(crate) enum Request {
     ZoneNotify {
         zone: String,
     },
-    /// Keys and values as in the zone's table of a configuration.
+    /// Keys and values of the `zone` table in a configuration.
     ZoneAdd {
         zone: String,
         settings: toml::Table,
@@ -68,11 +71,11 @@ pub(crate) enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Line {
-    /// What was done, as the type of the command has it.
+    /// The result, in the type of the command.
     Done(Value),
-    /// Why nothing was done.
+    /// Why the request failed.
     Error(String),
-    /// The [activities](Activity) of the server, each second while a request is carried out.
+    /// The [activities](Activity) of the server, sent each second during a request.
     Working(Value),
     /// A part of a zone file.
     Text(String),
@@ -96,16 +99,16 @@ impl Line {
 }
 
 fn to_value(message: &impl Serialize) -> Value {
-    // Structs of numbers, texts and lists: that does not fail.
+    // Serialization of structs with numbers, texts and lists does not fail.
     serde_json::to_value(message).unwrap_or_default()
 }
 
-/// Reads a response; `None` where it is another one.
+/// Reads a response; `None` if it has another type.
 pub(crate) fn read<T: DeserializeOwned>(response: &Value) -> Option<T> {
     T::deserialize(response).ok()
 }
 
-/// What `reload` did with all zones.
+/// The result of `reload` for all zones.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadResult {
     #[serde(flatten)]
@@ -114,29 +117,29 @@ pub(crate) struct ReloadResult {
     pub(crate) needs_restart: Vec<String>,
 }
 
-/// What `reload` did with one zone.
+/// The result of `reload` for one zone.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum ZoneReloaded {
-    /// It has a file.
+    /// A zone with a file.
     Loaded {
         zone: String,
         /// Whether there is a new version.
         updated: bool,
         warnings: Vec<String>,
     },
-    /// It has primaries.
+    /// A zone with primaries.
     Asked(ZoneAsked),
 }
 
-/// The primaries of a zone are asked: `zone-refresh`, `zone-retransfer`, `reload`.
+/// A refresh of a zone was started: `zone-refresh`, `zone-retransfer`, `reload`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZoneAsked {
     pub(crate) zone: String,
     pub(crate) asked: bool,
 }
 
-/// What `zone-notify` did.
+/// The result of `zone-notify`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZoneNotified {
     pub(crate) zone: String,
@@ -145,7 +148,7 @@ pub(crate) struct ZoneNotified {
     pub(crate) servers: Vec<String>,
 }
 
-/// How the zone stands that `zone-add` has added.
+/// The state of the zone that `zone-add` added.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZoneAdded {
     pub(crate) zone: String,
@@ -156,26 +159,26 @@ pub(crate) struct ZoneAdded {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The zone that `zone-remove` has removed.
+/// The zone that `zone-remove` removed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZoneRemoved {
     pub(crate) zone: String,
 }
 
-/// The zone whose stored version `zone-purge` has removed.
+/// The zone that `zone-purge` removed the stored version of.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZonePurged {
     pub(crate) zone: String,
     pub(crate) purged: bool,
 }
 
-/// The zones whose stored versions `purge` has removed.
+/// The zones that `purge` removed the stored versions of.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PurgeResult {
     pub(crate) purged: Vec<String>,
 }
 
-/// The zone that `zone-export` has sent.
+/// The zone that `zone-export` sent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZoneExported {
     pub(crate) zone: String,

@@ -1,4 +1,4 @@
-//! Why a command was not carried out, and its exit status.
+//! Errors of commands, and the exit status.
 
 use crate::commands::{compare, compile, ctl, diff, generate, key, lab, load, query, sign, verify};
 use crate::files::{FileError, OutputError};
@@ -6,7 +6,7 @@ use crate::server;
 use crate::zones::ZoneError;
 use std::error::Error;
 
-/// Why a command was not carried out; each command has an error of its own.
+/// Why a command fails. Each command has its own error type.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
@@ -28,8 +28,9 @@ pub(crate) enum CommandError {
 }
 
 impl CommandError {
-    /// The exit status: 0 where the reader of the output has gone, which is no error; 1 where the command was carried out, and the
-    /// answer is "no"; 3 where the system does not let a server start; 2 otherwise.
+    /// The exit status. 0: the reader of the output has closed it, which is not an error. 1: the
+    /// command ran and its answer is negative. 3: the system prevents the start of a server. 2: all
+    /// other errors.
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
             failure if is_reader_gone(failure) => 0,
@@ -41,7 +42,7 @@ impl CommandError {
     }
 }
 
-/// Whether the reader of standard output has gone.
+/// Whether the reader of standard output has closed it.
 fn is_reader_gone(failure: &CommandError) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(failure);
     while let Some(error) = cause {

@@ -1,4 +1,5 @@
-//! Writing files so that a reader meets the old file or the whole new one: beside, fsync, rename. Reading of inputs.
+//! Input and output files. Outputs are written to a temporary file, synchronized (fsync) and
+//! renamed, so that a reader sees either the old file or the complete new file.
 
 use crate::atomic_file;
 use crate::logging::{self, Stream};
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// Octets that a key file may have: several times what the longest key takes, which is one of MAYO-2.
+/// Maximum size of a key file, in octets; several times the size of the largest key, which is a
+/// MAYO-2 key.
 const KEY_FILE_OCTETS: usize = 64 << 10;
 
 /// Why a file is not read or written.
@@ -37,26 +39,26 @@ pub(crate) enum FileError {
     Output(#[source] OutputError),
 }
 
-/// Standard output is not written.
+/// Why standard output is not written.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output: {0}")]
 pub(crate) struct OutputError(io::Error);
 
 impl OutputError {
-    /// Whether the reader has gone, as `head` has when it has seen enough.
+    /// Whether the reader has closed the output, as `head` does.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.0.kind() == io::ErrorKind::BrokenPipe
     }
 }
 
 impl FileError {
-    /// An error of standard output.
+    /// Wraps an error of standard output.
     pub(crate) const fn output(error: io::Error) -> Self {
         Self::Output(OutputError(error))
     }
 }
 
-/// What to do where a file cannot be written.
+/// The remedy for a file that cannot be written.
 fn write_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -70,7 +72,7 @@ fn write_remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Why what stands at a path is not read as a key file.
+/// Why a file is not read as a key file.
 #[derive(Debug, thiserror::Error)]
 enum NoKeyFile {
     #[error("not a regular file: give a key file, no pipe, device or folder")]
@@ -81,10 +83,11 @@ enum NoKeyFile {
     NotText,
 }
 
-/// Permissions of private key files: for their owner alone.
+/// Mode of private key files: only the owner has access.
 pub(crate) const KEY_MODE: u32 = 0o600;
 
-/// Writes to `path` what `write` produces; `-` is standard output. Where anything fails, what was there stays.
+/// Writes the output of `write` to `path`; `-` is standard output. If anything fails, the old file
+/// stays unchanged.
 pub(crate) fn write_output<E: From<FileError>>(
     path: &Path,
     mode: u32,
@@ -95,7 +98,8 @@ pub(crate) fn write_output<E: From<FileError>>(
         write(&mut out)?;
         return Ok(out.flush().map_err(FileError::output)?);
     }
-    // Keys are written with mode 0600 and over no other file: anything else that would take the place of one is a slip.
+    // Key files are written with mode 0600 and never replace a file. If another output would
+    // replace a key file, this is a mistake.
     if mode != KEY_MODE && path.extension().is_some_and(|extension| extension == "private") && path.exists() {
         return Err(FileError::WouldOverwriteKey { path: path.to_path_buf() }.into());
     }
@@ -108,7 +112,7 @@ pub(crate) fn write_output<E: From<FileError>>(
     let atomic = create_atomic(path, mode)?;
     let mut out = BufWriter::with_capacity(1 << 20, atomic.as_file());
     let written = write(&mut out).and_then(|()| Ok(out.flush().map_err(failed)?));
-    // The buffer still holds the octets that it has written: those of a private key are wiped.
+    // The buffer still contains the octets that were written. Those of a private key are wiped.
     let (_, buffer) = out.into_parts();
     if mode == KEY_MODE {
         buffer.unwrap_or_else(|error| error.into_inner()).zeroize();
@@ -119,7 +123,7 @@ pub(crate) fn write_output<E: From<FileError>>(
     Ok(sync_folder(parent_directory(path)).map_err(failed)?)
 }
 
-/// Writes a file that is not there yet, as a whole or not at all.
+/// Writes a new file completely or not at all. Fails if the file exists.
 pub(crate) fn write_new<E: From<FileError>>(
     path: &Path,
     mode: u32,
@@ -139,7 +143,7 @@ pub(crate) fn write_new<E: From<FileError>>(
     Ok(sync_folder(parent_directory(path)).map_err(failed)?)
 }
 
-/// Refuses an output that is there already, or whose folder is not, before any work is done for it.
+/// Checks, before any work is done, that an output does not exist and that its directory exists.
 pub(crate) fn check_new(path: &Path) -> Result<(), FileError> {
     check_folder(path)?;
     if fs::symlink_metadata(path).is_ok() {
@@ -148,32 +152,33 @@ pub(crate) fn check_new(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// An atomic file that may take the place of `path`.
+/// A temporary file that can replace `path`.
 fn create_atomic(path: &Path, mode: u32) -> Result<NamedTempFile, FileError> {
     let failed = |source| FileError::Write { path: path.to_path_buf(), source };
     check_folder(path)?;
     check_replaceable(path).map_err(failed)?;
-    // The name of the atomic file means nothing to the user.
+    // Only the kind of the error is kept, because the name of the temporary file is meaningless to
+    // the user.
     atomic_file::create(parent_directory(path), mode).map_err(|error| failed(error.kind().into()))
 }
 
-/// Refuses an output that could not be written, before any work is done for it.
+/// Checks, before any work is done, that an output can be written.
 pub(crate) fn check_writable(path: &Path) -> Result<(), FileError> {
     if is_standard(path) || is_special(path) { Ok(()) } else { create_atomic(path, KEY_MODE).map(drop) }
 }
 
-/// Whether `path` stands for standard input or output.
+/// Whether `path` refers to standard input or output.
 pub(crate) fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// What messages call the input at `path`.
+/// The name of the input at `path` in messages.
 pub(crate) fn input_name(path: &Path) -> &Path {
     if is_standard(path) { Path::new("standard input") } else { path }
 }
 
-/// Where an output goes whose name is not given: to the input's with `suffix` behind it, to standard output where the input
-/// is standard input.
+/// The default output path: the path of the input with the suffix `suffix`, or standard output if
+/// the input is standard input.
 pub(crate) fn default_output(input: &Path, suffix: &str) -> PathBuf {
     if is_standard(input) {
         return input.to_path_buf();
@@ -183,7 +188,7 @@ pub(crate) fn default_output(input: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// All octets of the input at `path`; `-` is standard input.
+/// Reads the complete input at `path`; `-` is standard input.
 pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, FileError> {
     let mut octets = Vec::new();
     let read = if is_standard(path) {
@@ -194,7 +199,7 @@ pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, FileError> {
     read.map_err(|source| FileError::Read { path: input_name(path).to_path_buf(), source })
 }
 
-/// Refuses standard input in the place of more than one input: it can be read once.
+/// Fails if more than one input is standard input, because it can be read only once.
 pub(crate) fn check_inputs<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), FileError> {
     match paths.into_iter().filter(|path| is_standard(path)).count() {
         0 | 1 => Ok(()),
@@ -202,8 +207,8 @@ pub(crate) fn check_inputs<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> 
     }
 }
 
-/// Refuses an output that could not be written, or would take the place of the zone file `source`, before any work is
-/// done for it.
+/// Checks, before any work is done, that an output can be written and would not replace the zone
+/// file `source`.
 pub(crate) fn check_output(path: &Path, source: &Path) -> Result<(), FileError> {
     if is_same_file(path, source) {
         return Err(FileError::WouldOverwriteInput { path: path.to_path_buf() });
@@ -211,7 +216,7 @@ pub(crate) fn check_output(path: &Path, source: &Path) -> Result<(), FileError> 
     check_writable(path)
 }
 
-/// Whether both are one file, by whatever name: links and other spellings of the path too.
+/// Whether both paths refer to the same file, also through links or different spellings.
 pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
     match (fs::metadata(a), fs::metadata(b)) {
         _ if is_standard(a) || is_standard(b) => false,
@@ -220,7 +225,7 @@ pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Whether both paths name one place in the file system, where there may be no file.
+/// Whether both paths refer to the same location in the file system. The file need not exist.
 pub(crate) fn is_same_place(a: &Path, b: &Path) -> bool {
     let place = |path: &Path| {
         (fs::canonicalize(parent_directory(path)).ok(), path.file_name().map(ToOwned::to_owned))
@@ -228,13 +233,13 @@ pub(crate) fn is_same_place(a: &Path, b: &Path) -> bool {
     a == b || is_same_file(a, b) || !is_standard(a) && !is_standard(b) && place(a) == place(b)
 }
 
-/// Whether there is nothing at `path`.
+/// Whether no file exists at `path`.
 pub(crate) fn is_missing(path: &Path) -> bool {
     !is_standard(path)
         && fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Refuses two outputs that are one: neither would be whole.
+/// Fails if two outputs have the same path, because each would overwrite the other.
 pub(crate) fn check_two_outputs(a: &Path, b: &Path) -> Result<(), FileError> {
     if is_same_place(a, b) {
         return Err(FileError::OneOutput { path: a.to_path_buf() });
@@ -250,8 +255,8 @@ fn check_folder(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Refuses what a rename would not replace, a folder, and what it would against its owner's wish: a file that nobody may
-/// write.
+/// Checks that a rename can and may replace the file: a directory cannot be replaced, and a
+/// read-only file should not.
 fn check_replaceable(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
@@ -260,20 +265,22 @@ fn check_replaceable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a device, pipe or socket stands at `path`: a rename would put a file in its place.
+/// Whether a device, pipe or socket is at `path`. A rename would replace it with a file.
 fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// The folder that `path` stands in.
+/// The parent directory of `path`.
 pub(crate) fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
-/// The path that a file at `path` is replaced at: a rename to a symbolic link would replace the link.
+/// The path at which a file at `path` is replaced. For a symbolic link, this is the target, because
+/// a rename to the link would replace the link.
 ///
 /// # Errors
-/// Where the link leads to nothing: the file would be somewhere else than its operator has said.
+/// The target of the link does not exist. Otherwise, the file would be created at a path that the
+/// operator did not intend.
 pub(crate) fn resolve_link(path: &Path) -> io::Result<PathBuf> {
     if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
         fs::canonicalize(path)
@@ -282,34 +289,34 @@ pub(crate) fn resolve_link(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Makes a rename in `folder` last.
+/// Makes a rename in `folder` durable.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Reads a key file, as [`read_key_text`].
+/// Reads a key file, like [`read_key_text`].
 pub(crate) fn read_key_file(path: &Path) -> Result<Zeroizing<String>, FileError> {
     read_key_text(path).map_err(|source| FileError::Read { path: path.to_path_buf(), source })
 }
 
-/// Reads a key file: a regular file of bounded length. What is read is wiped from memory when dropped.
+/// Reads a key file: a regular file of limited size. The text is wiped from memory on drop.
 pub(crate) fn read_key_text(path: &Path) -> io::Result<Zeroizing<String>> {
     open_key_file(path).and_then(read_bounded).and_then(into_text)
 }
 
-/// Whether everybody may read a file: those too who are neither its owner nor of its group.
+/// Whether every user may read a file, including users other than the owner and outside the group.
 pub(crate) fn is_world_readable(path: &Path) -> bool {
     const OTHERS_READ: u32 = 0o004;
     fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & OTHERS_READ != 0)
 }
 
-/// What is said of a private key that everybody may read.
+/// The warning about a private key that every user may read.
 pub(crate) fn readable_key_warning(private: &Path) -> String {
     format!("{}: everybody may read this private key: chmod o= it", private.display())
 }
 
-/// Reads a regular file that is short enough to be a key file; `None` where there is no such file, or it cannot be read.
-/// What is read is wiped from memory when dropped.
+/// Reads a regular file that is not larger than a key file. Returns `None` if there is no such file
+/// or it cannot be read. The content is wiped from memory on drop.
 pub(crate) fn read_small_file(path: &Path) -> Option<Zeroizing<Vec<u8>>> {
     let is_small = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= KEY_FILE_OCTETS as u64);
     if is_small { open_key_file(path).and_then(read_bounded).ok() } else { None }
@@ -319,13 +326,15 @@ fn open_key_file(path: &Path) -> io::Result<File> {
     open_regular(path)?.ok_or_else(|| io::Error::other(NoKeyFile::Special))
 }
 
-/// Opens a regular file for reading; `None` where something else is at `path`. Never waits, whoever may replace the file.
+/// Opens a regular file for reading. Returns `None` for other kinds of files. Never blocks, even if
+/// another user replaces the file at the same time.
 pub(crate) fn open_regular(path: &Path) -> io::Result<Option<File>> {
-    // To open a device may set it to work.
+    // Opening a device may trigger an action of the device.
     if fs::metadata(path)?.is_file() { open_replaced(path) } else { Ok(None) }
 }
 
-/// Opens a file that a pipe or a device may have replaced since it was looked at: that is closed again, without waiting for a writer.
+/// Opens a file that may have been replaced by a pipe or a device since it was checked. Closes a
+/// pipe or device again, without waiting for a writer.
 fn open_replaced(path: &Path) -> io::Result<Option<File>> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     let is_regular = file.metadata()?.is_file();
@@ -333,14 +342,15 @@ fn open_replaced(path: &Path) -> io::Result<Option<File>> {
 }
 
 fn read_bounded(file: File) -> io::Result<Zeroizing<Vec<u8>>> {
-    // Room for all of it: a vector that grows leaves a copy behind that nobody wipes.
+    // The capacity is sufficient for the maximum size, because a reallocation would leave a copy
+    // that is not wiped.
     let mut octets = Zeroizing::new(Vec::with_capacity(KEY_FILE_OCTETS + 1));
     file.take(KEY_FILE_OCTETS as u64 + 1).read_to_end(&mut octets)?;
     if octets.len() > KEY_FILE_OCTETS { Err(io::Error::other(NoKeyFile::TooLong)) } else { Ok(octets) }
 }
 
-/// Reads all of `source` into a buffer that begins with `room` octets. The octets are wiped from memory when dropped. Each buffer that
-/// was too small is wiped too.
+/// Reads all of `source`, with an initial buffer of `room` octets. The octets are wiped from memory
+/// on drop, and each smaller buffer is wiped when it is replaced.
 pub(crate) fn read_wiped(mut source: impl io::Read, room: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut octets = Zeroizing::new(vec![0; room.max(1)]);
     let mut length = 0;
@@ -361,7 +371,7 @@ pub(crate) fn read_wiped(mut source: impl io::Read, room: usize) -> io::Result<Z
     Ok(octets)
 }
 
-/// Reads a regular file of at most `most` octets of text, in which there is no secret.
+/// Reads a regular text file of at most `most` octets that contains no secret.
 pub(crate) fn read_public_text(path: &Path, most: usize) -> io::Result<String> {
     let mut text = String::new();
     open_key_file(path)?.take(most as u64 + 1).read_to_string(&mut text)?;
@@ -375,7 +385,7 @@ fn into_text(mut octets: Zeroizing<Vec<u8>>) -> io::Result<Zeroizing<String>> {
     })
 }
 
-/// A writer's error as one of the output at `path`.
+/// Converts the error of a writer to an error of the output at `path`.
 pub(crate) fn write_failure(path: &Path) -> impl FnOnce(io::Error) -> FileError {
     let path = path.to_path_buf();
     move |source| {
@@ -383,27 +393,28 @@ pub(crate) fn write_failure(path: &Path) -> impl FnOnce(io::Error) -> FileError 
     }
 }
 
-/// Prints a line to standard output at once; a reader that has gone is an error here, not a panic.
+/// Prints a line to standard output and flushes it. If the reader has closed the output, this is an
+/// error, not a panic.
 pub(crate) fn print_line(line: &str) -> Result<(), FileError> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(FileError::output)
 }
 
-/// Prints the summary of a run on standard output, unless the command is quiet.
+/// Prints the summary of a run to standard output, unless the command is quiet.
 pub(crate) fn print_summary(line: &str) -> Result<(), FileError> {
     if logging::is_quiet() { Ok(()) } else { print_line(line) }
 }
 
-/// Says something on standard error. What cannot be said there is lost: it is no reason to end otherwise.
+/// Prints a line to standard error. Ignores a write error, because it must not change the outcome.
 pub(crate) fn say(line: &str) {
     if logging::print_queued(Stream::Error, line).is_none() {
         let _ = writeln!(io::stderr(), "{line}");
     }
 }
 
-/// A number of things: `1 zone`, `2 zones`.
+/// A number with a noun: `1 zone`, `2 zones`.
 pub(crate) fn count_text(count: impl TryInto<u64>, what: &str) -> String {
-    // Nothing that is counted here goes beyond 64 bits.
+    // No count here exceeds 64 bits.
     let count = count.try_into().unwrap_or(u64::MAX);
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
@@ -413,7 +424,8 @@ mod tests {
     use super::*;
     use nix::sys::stat::Mode;
 
-    /// Between the look at a file and its opening, whoever may write to its directory may put a pipe in its place.
+    /// Between the check of a file and its opening, a user who may write to its directory can
+    /// replace it with a pipe.
     #[test]
     fn a_pipe_that_replaces_a_regular_file_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();

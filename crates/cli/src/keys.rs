@@ -1,4 +1,4 @@
-//! The key files of a zone: `K<zone>+<algorithm>+<tag>.key` and `.private`, as BIND names them.
+//! The key files of a zone: `K<zone>+<algorithm>+<tag>.key` and `.private`, with names as in BIND.
 
 mod exposed;
 
@@ -38,12 +38,12 @@ pub(crate) fn read_directory(dir: &Path, zone: &Name) -> Result<KeyDirectory, Ke
     KeyDirectory::new(dir, zone, bases.into_iter().map(read).collect())
 }
 
-/// The times in a private file.
+/// The timing metadata in a private key file.
 pub(crate) fn load_times(path: &Path) -> Result<Option<KeyTimes>, ReadKeyError> {
     KeyTimes::of_file(&read_key_file(path)?).map_err(key_file(path))
 }
 
-/// Base names of the `.key` files of `zone` in `dir`, in order, at least one.
+/// Base names of the `.key` files of `zone` in `dir`, sorted. Fails if there are none.
 pub(crate) fn key_names_of_zone(dir: &Path, zone: &Name) -> Result<Vec<String>, KeyDirectoryError> {
     let bases = list(dir)?.into_iter().filter(|(base, has_public)| *has_public && is_of_zone(base, zone));
     let bases: Vec<String> = bases.map(|(base, _)| base).collect();
@@ -53,7 +53,8 @@ pub(crate) fn key_names_of_zone(dir: &Path, zone: &Name) -> Result<Vec<String>, 
     Ok(bases)
 }
 
-/// Base names of the files in `dir` that are named as key files are, in order, and whether there is a `.key` file.
+/// Base names of the files in `dir` that have names of key files, sorted, and whether the `.key`
+/// file exists.
 pub(crate) fn list(dir: &Path) -> Result<BTreeMap<String, bool>, KeyDirectoryError> {
     let unreadable = |source| KeyDirectoryError::Read { path: dir.to_path_buf(), source };
     let [public, private] = SUFFIXES;
@@ -69,19 +70,19 @@ pub(crate) fn list(dir: &Path) -> Result<BTreeMap<String, bool>, KeyDirectoryErr
     Ok(bases)
 }
 
-/// Whether a file's base name is that of a key.
+/// Whether the base name of a file is that of a key.
 pub(crate) fn is_key_name(base: &str) -> bool {
     owner_of(base, 'K').is_some()
 }
 
-/// Reads the public half of a key, which must be of use.
+/// Reads the public half of a key and checks that it can be used.
 pub(crate) fn load_record(path: &Path) -> Result<KeyRecord, ReadKeyError> {
     let record = parse_record(path)?;
     record.check_public().map_err(key_file(path))?;
     Ok(record)
 }
 
-/// Reads the public half of a key, perhaps one that cannot be used.
+/// Reads the public half of a key without checking that it can be used.
 pub(crate) fn parse_record(path: &Path) -> Result<KeyRecord, ReadKeyError> {
     KeyRecord::parse(&read_key_file(path)?).map_err(key_file(path))
 }
@@ -93,12 +94,12 @@ pub(crate) fn join_private(record: KeyRecord, path: &Path) -> Result<KeyPair, Re
     pair.map_err(key_file(path))
 }
 
-/// An error of a key file as one of the file at `path`.
+/// Converts an error to an error of the key file at `path`.
 pub(crate) fn key_file(path: &Path) -> impl FnOnce(KeyFileError) -> ReadKeyError {
     move |source| ReadKeyError::Key { path: path.to_path_buf(), source }
 }
 
-/// Writes the two files of `key` into `dir`; the private one can be read by its owner alone.
+/// Writes the two files of `key` to `dir`. Only the owner can read the private file.
 pub(crate) fn store(dir: &Path, key: &KeyPair, times: &KeyTimes) -> Result<(), FileError> {
     fs::create_dir_all(dir).map_err(|source| FileError::Write { path: dir.to_path_buf(), source })?;
     let [key_path, private_path] = file_paths(dir, &key.base_name());
@@ -110,7 +111,7 @@ pub(crate) fn store(dir: &Path, key: &KeyPair, times: &KeyTimes) -> Result<(), F
     write_output(&key_path, 0o644, |out| out.write_all(public.as_bytes()).map_err(write_failure(&key_path)))
 }
 
-/// Warns whoever makes or takes over a key that is no good for a zone in use.
+/// Warns if a generated or imported key is not suitable for a zone in production.
 pub(crate) fn warn_about_key(key: &KeyPair) {
     let (algorithm, bits) = (key.algorithm(), key.private().bits());
     if let Some(reason) = experimental(algorithm) {
@@ -122,12 +123,12 @@ pub(crate) fn warn_about_key(key: &KeyPair) {
     }
 }
 
-/// Why the algorithm is experimental, where it is.
+/// Why the algorithm is experimental; `None` if it is not.
 pub(crate) fn experimental(algorithm: Algorithm) -> Option<&'static str> {
     algorithm.entry()?.scheme.experimental
 }
 
-/// An algorithm for readers: mnemonic and number.
+/// The algorithm as text: mnemonic and number.
 pub(crate) fn describe(algorithm: Algorithm) -> String {
     match algorithm.entry() {
         Some(entry) => format!("{} ({})", entry.mnemonic, algorithm.0),

@@ -1,11 +1,13 @@
 //! The log: one line for each event, on standard error, as text, for the journal, or as JSON.
 //!
-//! It begins with the command, at the level that `-v` asks for; a configuration changes level and form while it runs.
-//! A command writes each line at once. A server has a [queue] and a [throttle] between: no reader of the log holds it up, and no peer fills
+//! At the start, the level depends on `-v`. A configuration changes the level and the format while
+//! the process runs. A command writes each line immediately. A server has a [queue] and a
+//! [throttle], so that a slow reader of the log does not block the server and a peer cannot fill
 //! the log.
 //!
-//! Names, addresses and errors may hold octets that strangers sent: control characters are escaped in every form, so that
-//! nobody writes lines of his own or moves a terminal's cursor.
+//! Names, addresses and errors may contain octets that clients or other servers sent. Control
+//! characters are escaped in each format, so that a peer cannot add log lines or control a
+//! terminal.
 
 mod line;
 mod queue;
@@ -25,36 +27,37 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, reload};
 
-/// The form of the log.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Format {
-    /// [`Format::Journal`] where standard error leads to the journal, else [`Format::Text`].
+    /// [`Format::Journal`] if standard error is connected to the journal, otherwise
+    /// [`Format::Text`].
     #[default]
     Auto,
     /// Time, level, message, fields.
     Text,
-    /// The level as the journal reads it, message, fields; the journal adds the time.
+    /// The level in the syntax of the journal, message, fields; the journal adds the time.
     Journal,
-    /// One object for each event.
+    /// One JSON object for each event.
     Json,
 }
 
-/// What is changed while the log is written.
+/// State that changes while the log is in use.
 struct Handle {
     level: reload::Handle<LevelFilter, Registry>,
     style: Mutex<Style>,
     /// Whether only warnings, errors and requested data are printed.
     is_quiet: bool,
-    /// Between the threads of a server and standard error.
+    /// The queue of a server in front of standard error.
     queue: OnceLock<Arc<Queue>>,
 }
 
-/// How long the end of a server waits for the reader of its log.
+/// Maximum time that a server waits for the reader of its log when it ends.
 pub(crate) const END_LIMIT: Duration = Duration::from_secs(2);
 
 static LOG: OnceLock<Handle> = OnceLock::new();
 
-/// Starts the log, for a command with this many `-v`, or with `-q`.
+/// Starts the log. `verbose` is the number of `-v` options, `is_quiet` means `-q`.
 pub(crate) fn start(verbose: u8, is_quiet: bool) {
     let level = match verbose {
         0 => Level::WARN,
@@ -73,12 +76,12 @@ pub(crate) fn start(verbose: u8, is_quiet: bool) {
     }
 }
 
-/// Changes level and form, as a configuration has it.
+/// Sets the level and the format from a configuration.
 pub(crate) fn configure(level: Level, format: Format) {
     let Some(handle) = LOG.get() else { return };
     *handle.style.lock().unwrap_or_else(PoisonError::into_inner) = style_of(format);
     let level = if handle.is_quiet { level.min(Level::WARN) } else { level };
-    // It fails only when the log is gone, which lasts as long as the process.
+    // Fails only if the log does not exist any more, but it exists until the process ends.
     let _ = handle.level.reload(LevelFilter::from_level(level));
 }
 
@@ -87,36 +90,36 @@ pub(crate) fn is_quiet() -> bool {
     LOG.get().is_some_and(|handle| handle.is_quiet)
 }
 
-/// Whether lines are JSON.
+/// Whether the format is JSON.
 pub(crate) fn is_json() -> bool {
     current_style() == Style::Json
 }
 
-/// Queues all further lines for a writer thread: logging waits for no reader.
+/// Starts a writer thread and its queue. From then on, logging does not wait for the reader.
 pub(crate) fn start_queue() -> std::io::Result<()> {
     let Some(handle) = LOG.get() else { return Ok(()) };
     let queue = Queue::start(current_style, Box::new(queue::write_to_standard))?;
-    // A process has one server.
+    // Cannot fail, because a process has only one server.
     let _ = handle.queue.set(queue);
     Ok(())
 }
 
-/// Prints a line that is no event, after the lines in the queue; `None` where the queue is not started.
+/// Queues a line that is not an event. Returns `None` if the queue is not started.
 pub(crate) fn print_queued(stream: Stream, line: &str) -> Option<()> {
-    // On standard error: why a command fails.
+    // Lines on standard error are reasons of failures.
     let level = if stream == Stream::Error { Level::ERROR } else { Level::INFO };
     current_queue()?.push(stream, level, format!("{line}\n"));
     Some(())
 }
 
-/// Waits until all that was logged is written, but for no reader longer than [`END_LIMIT`].
+/// Waits until all lines are written, but at most [`END_LIMIT`].
 pub(crate) fn flush() {
     if let Some(queue) = current_queue() {
         queue.flush(END_LIMIT);
     }
 }
 
-/// Lines that were not written.
+/// The numbers of lines that were not written.
 pub(crate) fn counters() -> LogCounters {
     current_queue().map_or_else(LogCounters::default, Queue::counters)
 }
@@ -142,16 +145,17 @@ fn style_of(format: Format) -> Style {
     }
 }
 
-/// Whether standard error is the socket that systemd says leads to the journal (systemd.exec(5), `JOURNAL_STREAM`).
+/// Whether standard error is the socket of the journal according to systemd (systemd.exec(5),
+/// `JOURNAL_STREAM`).
 fn leads_to_journal() -> bool {
     let Some(stream) = std::env::var_os("JOURNAL_STREAM") else { return false };
     let Ok(metadata) = std::fs::metadata("/proc/self/fd/2") else { return false };
     stream.to_str() == Some(&format!("{}:{}", metadata.dev(), metadata.ino()))
 }
 
-/// Writes events as lines, in the style that is asked for at each.
+/// Subscriber that writes events as lines in the current format.
 struct Log {
-    /// Where lines go while there is no queue.
+    /// The output without a queue.
     direct: Mutex<Box<dyn Write + Send>>,
     style: fn() -> Style,
     queue: fn() -> Option<&'static Queue>,
@@ -171,7 +175,7 @@ impl<S: Subscriber> Layer<S> for Log {
         if let Some(queue) = queue {
             return queue.push(Stream::Error, level, line);
         }
-        // No one is left to report to where the log cannot be written.
+        // If the log cannot be written, the error cannot be reported.
         let _ = self.direct.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
     }
 }

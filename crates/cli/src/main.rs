@@ -1,7 +1,8 @@
-//! The command `nonesuch`: arguments in, exit status out. What it does stands in the other crates.
+//! The command `nonesuch`: parses the arguments, runs a command and returns the exit status. Other
+//! crates contain the functionality.
 //!
-//! Exit status: 0 done, 1 the answer is "no" (a verification failed), 2 usage or input error, 3 the system does not let a server
-//! start.
+//! Exit status: 0 success, 1 negative answer (for example, a verification failed), 2 usage or input
+//! error, 3 the system prevents the start of a server.
 #![forbid(unsafe_code)]
 
 mod access;
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Reports why the command was not carried out; returns the exit status.
+/// Reports why the command failed, and returns the exit status.
 fn report(failure: &CommandError) -> u8 {
     let status = failure.exit_status();
     match status {

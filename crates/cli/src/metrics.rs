@@ -1,8 +1,9 @@
-//! Metrics for Prometheus: `GET /metrics` over HTTP, on an address that the configuration names, in the form of OpenMetrics,
-//! or in Prometheus' older text form where the client does not ask for it.
+//! Metrics for Prometheus: `GET /metrics` over HTTP, on an address in the configuration. The format
+//! is OpenMetrics, or the older Prometheus text format if the client does not request OpenMetrics.
 //!
-//! A thread of its own answers. Connections are bounded in number and in time, and hold one request each, so that nobody
-//! who reaches the address takes more than that from the server.
+//! A separate thread responds. The number of connections and their duration are limited, and each
+//! connection serves one request, so that a client that can reach the address can use only these
+//! resources of the server.
 
 mod http;
 pub(crate) mod manual;
@@ -20,71 +21,72 @@ use nonesuch_server::dnstap::DnstapCounters;
 use nonesuch_server::statistics;
 use std::net::TcpListener;
 
-/// Zones up to which each has gauges of its own, by default.
+/// Default of the maximum number of zones with per-zone gauges.
 pub(crate) const MOST_ZONES: usize = 1000;
 
-/// The numbers of a server at one time.
+/// The values of a server at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
-    /// What was asked and answered.
+    /// Counters of queries and responses.
     pub(crate) statistics: statistics::StatisticsTotals,
-    /// What was made when asked.
+    /// Counters of online work.
     pub(crate) online: OnlineCounters,
-    /// Datagrams.
+    /// Counters of datagrams.
     pub(crate) udp: UdpCounters,
-    /// Connections over TCP.
+    /// Counters of connections over TCP.
     pub(crate) tcp: TcpCounters,
-    /// Connections over TLS, where it is listened for.
+    /// Counters of connections over TLS, if the server listens for them.
     pub(crate) tls: Option<TcpCounters>,
-    /// dnstap, where it is written.
+    /// Counters of dnstap, if it is in use.
     pub(crate) tap: Option<DnstapCounters>,
     /// The zones.
     pub(crate) zones: Vec<ZoneRow>,
-    /// Zones up to which each has gauges of its own: those of many zones would be more than a monitor can keep.
+    /// Maximum number of zones with per-zone gauges. With more zones, there are none, because a
+    /// monitoring system could not store them all.
     pub(crate) most_zones: usize,
     /// Reloads of the configuration.
     pub(crate) reloads: Reloads,
-    /// Lines of the log that were not written.
+    /// Log lines that were not written.
     pub(crate) log: LogCounters,
-    /// The time, in seconds since 1970.
+    /// The current time, in seconds since 1970.
     pub(crate) now: u64,
 }
 
-/// What became of reloads. Times are in seconds since 1970.
+/// The results of reloads. Times are in seconds since 1970.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reloads {
-    /// Those that were done.
+    /// Number of successful reloads.
     pub(crate) done: u64,
-    /// Those whose configuration was refused.
+    /// Number of reloads with a rejected configuration.
     pub(crate) refused: u64,
-    /// Whether the last one is one of these.
+    /// Whether the last reload was rejected.
     pub(crate) is_refused: bool,
-    /// When the configuration was read last.
+    /// Time when a configuration was read last.
     pub(crate) last: u64,
-    /// When the one that is in force was read.
+    /// Time when the configuration in use was read.
     pub(crate) in_force_since: u64,
 }
 
 /// One zone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ZoneRow {
-    /// The apex in presentation form.
+    /// The apex in presentation format.
     pub(crate) zone: String,
-    /// What becomes of queries for it: `serving`, `not-ready`, `expired`, `failed`.
+    /// The state: `serving`, `not-ready`, `expired`, `failed`.
     pub(crate) state: &'static str,
-    /// The serial that is served.
+    /// The served serial.
     pub(crate) serial: Option<u32>,
-    /// When it was loaded or transferred, in seconds since 1970.
+    /// Time when it was loaded or transferred, in seconds since 1970.
     pub(crate) loaded_at: Option<u64>,
-    /// When the first of its signatures expires, in seconds since 1970.
+    /// Time when the first of its signatures expires, in seconds since 1970.
     pub(crate) nearest_expiration: Option<u64>,
-    /// Records.
+    /// Number of records.
     pub(crate) records: Option<u64>,
-    /// Whether its newest version was refused, or it is a catalog that is broken.
+    /// Whether its newest version was rejected, or it is a broken catalog.
     pub(crate) is_refused: bool,
-    /// Queries for names in it, where they are counted.
+    /// Queries for names in the zone, if they are counted.
     pub(crate) queries: Option<u64>,
-    /// Of a secondary zone: when its primaries were and are asked.
+    /// Times of refreshes, for a secondary zone.
     pub(crate) refresh: Option<RefreshTimes>,
 }
 
@@ -95,11 +97,11 @@ pub(crate) struct RefreshTimes {
     pub(crate) refreshed: Option<u64>,
     /// The next refresh.
     pub(crate) next: Option<u64>,
-    /// When the zone expires or expired.
+    /// Time when the zone expires or expired.
     pub(crate) expires: Option<u64>,
 }
 
-/// Serves what `source` gives at the time of each request, on an address that was bound.
+/// Serves metrics at a bound address. `source` is called for each request.
 pub(crate) fn start(
     listener: TcpListener,
     source: impl Fn() -> Snapshot + Send + Sync + 'static,

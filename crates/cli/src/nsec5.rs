@@ -1,6 +1,7 @@
-//! The folder of a zone's VRF key and stored proofs, for NSEC5.
+//! The directory with the VRF key and the stored proofs of a zone, for NSEC5.
 //!
-//! The folder holds what a nameserver needs and nothing that signs: who steals it can enumerate the zone and forge nothing.
+//! It contains the data that a name server needs, and no signing key. An attacker who obtains it
+//! can enumerate the zone but cannot forge data.
 
 use crate::files::{is_world_readable, read_key_text};
 use nonesuch_authoritative::service::NSEC5_FOLDER;
@@ -16,7 +17,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no evidence to verify a zone by.
+/// Why the evidence for a verification cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum EvidenceError {
@@ -28,7 +29,7 @@ pub(crate) enum EvidenceError {
     Nothing { dir: PathBuf, zone: Name },
 }
 
-/// Proofs and VRF key that a zone is verified by.
+/// Proofs and VRF key for the verification of a zone.
 #[derive(Default)]
 pub(crate) struct Evidence {
     proofs: Option<Proofs>,
@@ -41,8 +42,9 @@ impl Evidence {
     }
 }
 
-/// Loads what the zone of `file`, with NSEC5, is verified by: its stored proofs, or else its VRF key, from the folder `asked`
-/// for, or else from the one beside the file where there is one.
+/// Loads the evidence for the verification of the NSEC5 zone in `file`: its stored proofs or,
+/// without them, its VRF key. The directory is `asked` or, if that is `None`, the default directory
+/// next to the file, if it exists.
 pub(crate) fn load_evidence(
     file: &Path,
     asked: Option<&Path>,
@@ -70,7 +72,7 @@ pub(crate) fn load_evidence(
     Ok(Evidence { proofs: None, key })
 }
 
-/// The VRF key of the zone in `dir` and the proofs stored there.
+/// Loads the VRF key of the zone and the stored proofs from `dir`.
 pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError> {
     let proofs = read_proofs(&dir.join(proofs_file_name(zone.apex())))?;
     let keys = vrf_keys(dir, zone.apex())?;
@@ -82,15 +84,15 @@ pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, L
     Ok(prover)
 }
 
-/// The folder beside a zone file; beside standard output it is that of the working folder.
+/// The default directory for the file of a zone; for standard output, in the working directory.
 pub(crate) fn default_directory(file: &Path) -> PathBuf {
     file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER)
 }
 
-/// Reads a file of proofs; `None` where there is none.
+/// Reads a file of proofs. Returns `None` if it does not exist.
 pub(crate) fn read_proofs(path: &Path) -> Result<Option<Proofs>, Nsec5DirectoryError> {
     let octets = match fs::metadata(path) {
-        // What is no regular file holds no proofs.
+        // A file that is not regular contains no proofs.
         Ok(metadata) if !metadata.is_file() => Ok(Vec::new()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found.and_then(|_| fs::read(path)),
@@ -109,7 +111,7 @@ pub(crate) fn is_in_zone(contents: &Contents, key: &VrfPrivateKey) -> bool {
     published(contents).any(|other| other == public)
 }
 
-/// The VRF keys of `zone` in `dir`, by the names of their files.
+/// The VRF keys of `zone` in `dir`, in the order of their file names.
 pub(crate) fn vrf_keys(dir: &Path, zone: &Name) -> Result<Vec<StoredVrfKey>, Nsec5DirectoryError> {
     let read = |path: PathBuf| {
         let text = read_key_text(&path);
@@ -118,7 +120,7 @@ pub(crate) fn vrf_keys(dir: &Path, zone: &Name) -> Result<Vec<StoredVrfKey>, Nse
     key_paths(dir, zone)?.into_iter().map(read).collect()
 }
 
-/// The files of VRF keys of `zone` in `dir`, in order.
+/// The paths of the VRF key files of `zone` in `dir`, sorted.
 fn key_paths(dir: &Path, zone: &Name) -> Result<Vec<PathBuf>, Nsec5DirectoryError> {
     let mut names =
         private_files(dir).map_err(|source| Nsec5DirectoryError::Read { path: dir.to_path_buf(), source })?;
@@ -126,15 +128,16 @@ fn key_paths(dir: &Path, zone: &Name) -> Result<Vec<PathBuf>, Nsec5DirectoryErro
     Ok(names.iter().map(|name| dir.join(name)).collect())
 }
 
-/// Files of VRF keys of `zone` in `dir` that everybody may read: with one of them the zone can be enumerated.
+/// Files with VRF keys of `zone` in `dir` that every user may read. Such a key makes it possible to
+/// enumerate the zone.
 pub(crate) fn open_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
-    // What cannot be listed is said where it is read.
+    // The code that reads the directory reports an error.
     let mut paths = key_paths(dir, zone).unwrap_or_default();
     paths.retain(|path| is_world_readable(path));
     paths
 }
 
-/// Names of the files in `dir` that end as private keys do, in order.
+/// Names of the files in `dir` with the suffix of private keys, sorted.
 pub(crate) fn private_files(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {

@@ -1,10 +1,10 @@
-//! How a command ends.
+//! Outcome of a command.
 
-/// How a command ended that was carried out.
+/// The outcome of a command that ran without an error.
 pub(crate) enum CommandOutcome {
     Done,
-    /// The answer is "no".
+    /// The answer of the command is negative.
     Negative,
-    /// Another process has ended with this exit status, and has printed the reason.
+    /// Another process has ended with this exit status and has printed the reason.
     ChildExited(u8),
 }

@@ -1,4 +1,4 @@
-//! Progress of long work: a bar on a terminal, nothing in a pipe.
+//! Progress display for long operations: a progress bar on a terminal, nothing otherwise.
 
 use crate::logging;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -7,12 +7,14 @@ use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Seconds before which a rate says little.
+/// Minimum time before a rate is shown, in seconds, because a rate over a shorter time is
+/// inaccurate.
 const SETTLED: f64 = 0.2;
-/// Time between two drawings of what has no steps.
+/// Time between two updates of a line without steps.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A bar of `total` steps named `what`; hidden where standard error is no terminal.
+/// A progress bar with `total` steps and the name `what`. It is hidden if standard error is not a
+/// terminal.
 pub(crate) fn bar(total: u64, what: &str) -> ProgressBar {
     styled(total, what, "{msg:30} {wide_bar} {pos}/{len} {per_sec} {eta}")
 }
@@ -24,7 +26,7 @@ pub(crate) fn show(bar: &ProgressBar, step: Step<'_>) {
     bar.set_message(step.what.to_owned());
 }
 
-/// A line that says since when `what` goes on, for work whose end cannot be foretold; hidden as [`bar`].
+/// A line with the elapsed time of `what`, for work of unknown duration. It is hidden like [`bar`].
 pub(crate) fn spinner(what: &str) -> ProgressBar {
     let line = styled(0, what, "{spinner} {msg} {elapsed}");
     if !line.is_hidden() {
@@ -51,35 +53,35 @@ fn set_template(bar: &ProgressBar, template: &str) {
     }
 }
 
-/// How many of a kind of things are done.
+/// A count of completed items of one kind.
 #[derive(Clone, Copy)]
 pub(crate) struct Count {
     pub(crate) done: u64,
-    /// The name of the kind, in the plural.
+    /// The plural name of the kind.
     pub(crate) name: &'static str,
 }
 
-/// A line that says since when something goes on, and from its first step on a bar whose message says how many of several
-/// things are done in a second; time left is by the steps.
+/// A line with the elapsed time. From the first step on, it is a progress bar with the rates per
+/// second of several counts. The remaining time is estimated from the steps.
 pub(crate) struct Rates {
     bar: ProgressBar,
     what: &'static str,
-    /// When the first step was told, and what was done then: what comes before the steps is not in the rates.
+    /// Time and counts of the first step. Work before it is not included in the rates.
     first: OnceLock<(Instant, Vec<u64>)>,
 }
 
 impl Rates {
-    /// A line named `what`; the length of the bar is told with each step.
+    /// A line with the name `what`. Each step sets the length of the bar.
     pub(crate) fn new(what: &'static str) -> Self {
         Self { bar: spinner(what), what, first: OnceLock::new() }
     }
 
-    /// Whether anybody sees it.
+    /// Whether the line is visible.
     pub(crate) fn is_seen(&self) -> bool {
         !self.bar.is_hidden()
     }
 
-    /// Shows that `done` steps of `total` are done, and how far each of `counts` is.
+    /// Shows that `done` of `total` steps are completed, and the rates of `counts`.
     pub(crate) fn show(&self, done: u64, total: u64, counts: &[Count]) {
         let (begun, before) = self.first.get_or_init(|| {
             set_template(&self.bar, "{msg} {wide_bar} {percent} %, {eta} left");
@@ -94,13 +96,13 @@ impl Rates {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn end(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// How many of each of `counts` came in each of `seconds`, to what was there `before`.
+/// The rates of `counts` as text: the increase since `before`, per second, during `seconds`.
 fn rates(counts: &[Count], before: &[u64], seconds: f64) -> String {
     let each = counts.iter().zip(before).map(|(count, before)| {
         format!("{} {}/s", rate(count.done.saturating_sub(*before), seconds), count.name)
@@ -108,7 +110,7 @@ fn rates(counts: &[Count], before: &[u64], seconds: f64) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// How many of `count` there were in each of `seconds`.
+/// The rate of `count` items in `seconds`, per second.
 pub(crate) fn rate(count: u64, seconds: f64) -> HumanCount {
     HumanCount((count as f64 / seconds.max(1e-6)) as u64)
 }

@@ -1,9 +1,10 @@
-//! Whether root may serve the network.
+//! Check that prevents a server from running as root unintentionally.
 
 use nix::unistd::Uid;
 use std::net::SocketAddr;
 
-/// Root would serve the network, and the configuration does not ask for it.
+/// The server would run as root on an address that the network can reach, and the configuration
+/// does not permit this.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "this runs as root, and would listen on {address}, which the network reaches, with all rights: name a user in the \
@@ -13,7 +14,8 @@ pub(crate) struct RootError {
     address: SocketAddr,
 }
 
-/// Refuses to serve the network as root, where nobody has said so.
+/// Fails if the server would listen as root on an address other than loopback and the configuration
+/// sets no `user`.
 pub(crate) fn check_root(
     user: Option<&str>,
     addresses: impl IntoIterator<Item = SocketAddr>,

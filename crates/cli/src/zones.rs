@@ -1,4 +1,5 @@
-//! What several commands do with zones: read one and log warnings, verify it, the time, trust anchors.
+//! Functions for zones that several commands share: reading with warnings, verification, time,
+//! trust anchors.
 
 use crate::files::{FileError, input_name, is_standard, read_input, say};
 use crate::progress::{self, Count, Rates};
@@ -15,11 +16,11 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// What is said of a zone whose key set alone is signed.
+/// The message about a zone in which only the key set is signed.
 pub(crate) const KEY_SET: &str = "the key set is signed and nothing else, as `nonesuch zone sign --only-keys` leaves it: serve it \
     with `nonesuch serve FILE --denial MECHANISM --keys DIR`, or sign the zone as a whole";
 
-/// Why a zone is not read, or what is made of it not written.
+/// Why a zone is not read, or why the result is not written.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
@@ -42,17 +43,17 @@ pub(crate) enum AnchorError {
     },
 }
 
-/// Reads a zone file or a compiled zone, `-` from standard input; warnings go to the log.
+/// Reads a zone file or a compiled zone; `-` is standard input. Logs warnings.
 pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, LoadError> {
     let loaded = load_zone(path, origin)?;
     log_warnings(path, &loaded.warnings);
     Ok(loaded.contents)
 }
 
-/// Faults, warnings and findings of one kind that are listed of a zone by default.
+/// Default of the maximum number of listed faults, warnings and findings of one kind.
 pub(crate) const OF_ONE_KIND: usize = 20;
 
-/// The first entries of each kind, in their order.
+/// The first `limit` entries of each kind, in their order.
 pub(crate) fn first_of_each_kind<T, K: Eq + Hash>(
     all: &[T],
     limit: usize,
@@ -67,7 +68,7 @@ pub(crate) fn first_of_each_kind<T, K: Eq + Hash>(
     all.iter().filter(is_listed).collect()
 }
 
-/// Logs warnings about the zone that was read from `path`: the first 20 of each kind.
+/// Logs warnings about the zone from `path`: the first 20 of each kind.
 pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
     let name = input_name(path).display();
     let listed = first_of_each_kind(warnings, OF_ONE_KIND, discriminant);
@@ -79,7 +80,7 @@ pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
     }
 }
 
-/// As [`read_zone`], with the warnings, which are not logged.
+/// Like [`read_zone`], but returns the warnings instead of logging them.
 pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, LoadError> {
     let name = input_name(path).display();
     let line = progress::spinner(&format!("reading {name}"));
@@ -99,7 +100,7 @@ pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<LoadedZone
     Ok(loaded)
 }
 
-/// Verifies, and shows on a terminal how far it has come.
+/// Verifies a zone and shows the progress on a terminal.
 pub(crate) fn verify_with_progress(
     contents: &Contents,
     options: &VerifyOptions,
@@ -120,7 +121,7 @@ pub(crate) fn verify_with_progress(
     report
 }
 
-/// A DNSKEY record for reports.
+/// A DNSKEY record in JSON, for reports.
 pub(crate) fn key_json(key: &KeyInfo) -> serde_json::Value {
     serde_json::json!({
         "tag": key.tag, "algorithm": key.algorithm.0, "mnemonic": key.algorithm.to_string(), "flags": key.flags,
@@ -128,7 +129,7 @@ pub(crate) fn key_json(key: &KeyInfo) -> serde_json::Value {
     })
 }
 
-/// How a zone denies existence, for reports.
+/// The denial of existence of a zone in JSON, for reports.
 pub(crate) fn denial_json(denial: &DenialInfo) -> serde_json::Value {
     let parameters = denial.parameters.as_ref();
     let vrf_key = |key: &VrfKeyInfo| {
@@ -146,10 +147,11 @@ pub(crate) fn denial_json(denial: &DenialInfo) -> serde_json::Value {
     })
 }
 
-/// The time given, or else the clock's, in seconds since 1970 modulo 2^32.
+/// The given time or the current time, in seconds since 1970 modulo 2^32.
 pub(crate) fn now_or(time: Option<u32>) -> u32 {
     time.unwrap_or_else(|| {
-        // A clock before 1970 makes every signature invalid, which is said then.
+        // If the clock is before 1970, the time is 0. Every signature is then invalid, which is
+        // reported later.
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs() as u32)
     })
 }

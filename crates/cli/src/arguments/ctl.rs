@@ -121,7 +121,7 @@ fn parse_setting(text: &str) -> Result<(String, Value), ArgumentError> {
     if key.is_empty() || !key.bytes().all(is_key) {
         return Err(ArgumentError::NoZoneKey(key.to_owned()));
     }
-    // More than one line would be more than one key.
+    // A value of more than one line could contain more than one key.
     let read = (!value.contains('\n')).then(|| format!("value = {value}").parse::<Table>().ok()).flatten();
     let value = read.and_then(|mut table| table.remove("value")).unwrap_or_else(|| Value::from(value));
     Ok((key.to_owned(), value))
@@ -143,7 +143,7 @@ mod tests {
             ("primaries=192.0.2.1", "primaries", "\"192.0.2.1\""),
             ("file=a=b", "file", "\"a=b\""),
             ("file=", "file", "\"\""),
-            // One key, whatever the value is.
+            // Only one key, for every value.
             ("file=1\nverify=\"none\"", "file", "\"\"\"\n1\nverify=\"none\"\"\"\""),
         ] {
             assert_eq!(read(text), Ok((key.to_owned(), value.to_owned())), "{text}");

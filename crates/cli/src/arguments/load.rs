@@ -1,4 +1,4 @@
-//! Arguments of `load`, and of the server that only sends back.
+//! Arguments of `load` and of the echo server.
 
 use super::values::{ArgumentError, parse_seconds, parse_socket_address};
 use clap::Args;

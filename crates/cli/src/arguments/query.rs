@@ -132,7 +132,7 @@ pub(crate) struct Cookie(pub(crate) Vec<u8>);
 fn parse_cookie(text: &str) -> Result<Cookie, ArgumentError> {
     let octets = data_encoding::HEXLOWER_PERMISSIVE.decode(text.as_bytes());
     let octets = octets.map_err(|_| ArgumentError::Expected("pairs of hexadecimal digits"))?;
-    // RFC 7873 section 4.
+    // RFC 7873 section 4: a client cookie has 8 octets, a complete cookie 16 to 40.
     match octets.len() {
         0 | 8 | 16..=40 => Ok(Cookie(octets)),
         length => Err(ArgumentError::CookieLength(length)),

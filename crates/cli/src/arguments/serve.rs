@@ -70,7 +70,7 @@ pub(crate) struct ServeArguments {
     /// (30d, +3600, now-1h).
     #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
-    // Last: what comes behind it stands under its heading.
+    // Must be the last field: options after it would appear under its help heading.
     #[command(flatten)]
     pub(crate) online: OnlineArguments,
 }

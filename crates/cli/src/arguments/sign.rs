@@ -99,7 +99,7 @@ pub(crate) struct SignArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    // Last: what comes behind it stands under its heading.
+    // Must be the last field: options after it would appear under its help heading.
     #[command(flatten)]
     pub(crate) again: ResignArguments,
 }

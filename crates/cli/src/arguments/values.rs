@@ -1,4 +1,4 @@
-//! Values that arguments of several commands have.
+//! Value types of arguments that several commands use.
 
 use crate::config::duration_text;
 use crate::zones::now_or;
@@ -81,7 +81,7 @@ impl FromStr for TimeArgument {
             return Ok(Self::Offset(seconds.into()));
         }
         let time: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
-        // RFC 4034 §3.1.5: DNSSEC's times are modulo 2^32.
+        // RFC 4034 §3.1.5: times in DNSSEC are modulo 2^32.
         Ok(Self::At(time.as_second() as u32))
     }
 }

@@ -1,4 +1,4 @@
-//! Arguments of `zone`, but for those of signing.
+//! Arguments of `zone`, except those of signing.
 
 use super::sign::SignArguments;
 use super::values::parse_time;

@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &CompileArguments) -> Result<CommandOutcome, Failur
     let Some(Checked { contents, verification, of_image }) = verify(arguments, contents)? else {
         return Ok(CommandOutcome::Negative);
     };
-    // A server that maps the image reads no records, and checks none.
+    // A server that maps the image neither reads nor checks the records, so the checks run here.
     for line in semantics::check(&contents, SEMANTIC_KIND).lines(SEMANTIC_LINES) {
         tracing::warn!("{}: {line}", input_name(&arguments.file).display());
     }
@@ -63,13 +63,14 @@ fn output(arguments: &CompileArguments) -> PathBuf {
 /// Contents that may be compiled.
 struct Checked {
     contents: Contents,
-    /// What was verified of their signatures: nothing of an unsigned zone.
+    /// Scope of the verification of signatures; [`Verification::Nothing`] for an unsigned zone.
     verification: Verification,
-    /// What was verified of all that a server wants to know: everything of an unsigned zone too.
+    /// Scope of the verification that a server relies on. Unlike `verification`, it also covers
+    /// unsigned zones.
     of_image: Verification,
 }
 
-/// The contents and what was verified of them; `None` where they have faults, which are said.
+/// Verifies the contents. Returns `None` if they have faults, which are reported.
 fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Checked>, Failure> {
     let mode = match arguments.verify {
         CompileVerify::None => {
@@ -100,8 +101,9 @@ fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Che
     }
 }
 
-/// What the file is to say was verified: of an unsigned zone there is nothing to verify, and without proofs names are not
-/// matched to the records of their VRF hashes.
+/// The scope of the verification for the file. In an unsigned zone, there is nothing to verify.
+/// Without proofs, names are not matched to the records of their VRF hashes, and the verification
+/// is only structural.
 fn record(report: &Report, mode: Mode, at: u32) -> Verification {
     let is_matched = !report.warnings.contains(&VerifyWarning::NamesNotMatched);
     match (report.mechanism, mode) {
@@ -168,7 +170,7 @@ fn report(
     )
 }
 
-/// Counts what is written.
+/// A writer that counts the octets.
 struct Counting<'o> {
     out: &'o mut dyn std::io::Write,
     octets: u64,

@@ -1,4 +1,4 @@
-//! `nonesuch ctl`: asks a running server over its control socket.
+//! `nonesuch ctl`: sends requests to a running server over its control socket.
 
 mod error;
 mod export;
@@ -24,9 +24,10 @@ use std::sync::mpsc;
 use std::time::Duration;
 use zones::print_zones;
 
-/// Octets of an answer: a line for each of some hundred thousand zones.
+/// Maximum length of a response, in octets; enough for one line for each of several hundred
+/// thousand zones.
 const ANSWER_OCTETS: u64 = 1 << 30;
-/// Lines of an answer that wait to be taken.
+/// Maximum number of response lines that wait to be processed.
 const LINES_AHEAD: usize = 16;
 
 pub(crate) fn run(arguments: &ControlArguments) -> Result<CommandOutcome, Failure> {
@@ -56,7 +57,7 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<CommandOutcome, Failur
     Ok(outcome_of(command, &done))
 }
 
-/// Prints what the server did, for people. `None` where the response is not that of the command.
+/// Prints the response as text. Returns `None` if the response does not fit the command.
 fn print(command: &ControlCommand, zones: &[Value], done: &Value) -> Option<Result<(), FileError>> {
     Some(match command {
         ControlCommand::Status { zone: None } => print_status(&read(done)?),
@@ -81,7 +82,7 @@ fn print(command: &ControlCommand, zones: &[Value], done: &Value) -> Option<Resu
         ControlCommand::Zone(ControlZoneCommand::Purge { zone }) => {
             print_summary(&format!("zone {zone}: its stored version is removed"))
         }
-        // That is another way of answering.
+        // `export` handles this response.
         ControlCommand::Zone(ControlZoneCommand::Export { .. }) => Ok(()),
         ControlCommand::Purge => print_purge(&read(done)?),
         ControlCommand::Stop => print_summary("the server stops"),
@@ -92,7 +93,7 @@ fn read_all(zones: &[Value]) -> Option<Vec<ZoneReport>> {
     zones.iter().map(read).collect()
 }
 
-/// A reload with zones that were refused is an answer "no"; so is a zone that was added and cannot be loaded.
+/// The outcome is negative if a reload rejected zones, or if an added zone cannot be loaded.
 fn outcome_of(command: &ControlCommand, done: &Value) -> CommandOutcome {
     let is_no = match command {
         ControlCommand::Reload { zone: None } => {
@@ -123,7 +124,7 @@ fn find_socket(arguments: &ControlArguments) -> Result<PathBuf, Failure> {
         let socket = config::find_control_socket(path)?;
         return socket.ok_or_else(|| Failure::NoControlSocket { path: path.clone() });
     }
-    // Who may use the socket need not be let read the configuration.
+    // A user of the socket may lack permission to read the configuration.
     let socket = config::find_control_socket(Path::new(CONFIGURATION)).ok().flatten();
     Ok(socket.unwrap_or_else(|| PathBuf::from(SOCKET)))
 }
@@ -152,14 +153,14 @@ fn request(command: &ControlCommand) -> Request {
     }
 }
 
-/// What a server answered: the lines of zones, and what was done or the error.
+/// The response of a server: the lines of zones, and the result or the error.
 #[derive(Default)]
 struct Answer {
     zones: Vec<Value>,
     end: Option<Line>,
 }
 
-/// Sends a request; returns the answer.
+/// Sends a request and returns the response.
 fn ask(socket: &Path, request: &Request, patience: Duration) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     ask_each(socket, request, Bounds { patience, octets: ANSWER_OCTETS }, |line| {
@@ -173,16 +174,17 @@ fn ask(socket: &Path, request: &Request, patience: Duration) -> Result<Answer, F
     Ok(answer)
 }
 
-/// How much of an answer is taken.
+/// Limits of a response.
 #[derive(Clone, Copy)]
 struct Bounds {
-    /// Time between two lines.
+    /// Maximum time between two lines.
     patience: Duration,
-    /// Octets of the answer.
+    /// Maximum length of the response, in octets.
     octets: u64,
 }
 
-/// Sends a request, and has `take` each line of the answer but the signs of life. It waits as long as those come.
+/// Sends a request and calls `take` for each line of the response except progress lines. A progress
+/// line restarts the timeout.
 fn ask_each(
     socket: &Path,
     request: &Request,
@@ -190,13 +192,14 @@ fn ask_each(
     mut take: impl FnMut(Line) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (sender, receiver) = mpsc::sync_channel(LINES_AHEAD);
-    // A request is names and values of a configuration: that does not fail.
+    // A request contains only names and configuration values, so serialization does not fail.
     let text = serde_json::to_string(request).unwrap_or_default() + "\n";
     let path = socket.to_path_buf();
-    // A thread of its own: to connect takes for ever where the server accepts nobody.
+    // A separate thread, because connecting blocks forever if the server does not accept the
+    // connection.
     let body = move || {
         let outcome = converse(&path, &text, octets, &sender);
-        // Nobody waits any longer.
+        // Fails only if the receiver has timed out.
         let _ = sender.send(outcome.map_or_else(|failure| Err(Box::new(failure)), |()| Ok(None)));
     };
     std::thread::Builder::new().spawn(body).map_err(Failure::Thread)?;
@@ -214,13 +217,13 @@ fn ask_each(
     }
 }
 
-/// One line of an answer; `None` at its end.
+/// One line of a response; `None` at the end of the response.
 type Read = Result<Option<Line>, Box<Failure>>;
 
 fn converse(socket: &Path, request: &str, most: u64, lines: &mpsc::SyncSender<Read>) -> Result<(), Failure> {
     let failed = |source| Failure::Unreachable { path: socket.to_path_buf(), source };
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
-    // Where the server takes no request, it may have said why.
+    // The server may have sent the reason before it stopped reading the request.
     let written = stream.write_all(request.as_bytes());
     let mut stream = BufReader::new(stream.take(most));
     loop {
@@ -230,7 +233,7 @@ fn converse(socket: &Path, request: &str, most: u64, lines: &mpsc::SyncSender<Re
         }
         match line.last() {
             Some(b'\n') => {}
-            // Without its end it may be anything.
+            // A line without a line end may be incomplete.
             Some(_) => return Err(Failure::Ended { path: socket.to_path_buf() }),
             None => return written.map_err(failed),
         }
@@ -243,10 +246,11 @@ fn converse(socket: &Path, request: &str, most: u64, lines: &mpsc::SyncSender<Re
     }
 }
 
-/// So many of a list are named to a person.
+/// Maximum number of list items in text output.
 const NAMED: usize = 20;
 
-/// A list; of long ones the beginning, and how many more there are.
+/// The list as text. If it has more than [`NAMED`] items, the text has the first items and the
+/// number of the others.
 fn short_list(items: &[String]) -> String {
     match items.split_at_checked(NAMED) {
         Some((first, rest)) if !rest.is_empty() => format!("{} and {} more", first.join(", "), rest.len()),
@@ -362,7 +366,7 @@ fn print_purge(PurgeResult { purged }: &PurgeResult) -> Result<(), FileError> {
     })
 }
 
-/// A zone whose refreshes fail, in a line.
+/// A zone with failing refreshes, in one line.
 fn refresh_failure(failure: &RefreshFailure) -> String {
     let RefreshFailure { zone, state, primary, since, error, next_refresh, expires } = failure;
     let mut words = format!("refresh fails: {zone} is {}", state.as_str());
@@ -377,7 +381,7 @@ fn refresh_failure(failure: &RefreshFailure) -> String {
     error.as_ref().map_or_else(|| words.clone(), |error| format!("{words}: {error}"))
 }
 
-/// A time in seconds since 1970.
+/// Formats a time in seconds since 1970.
 fn time(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
     time.map_or_else(|| seconds.to_string(), |time| time.to_string())

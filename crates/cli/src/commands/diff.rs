@@ -44,13 +44,13 @@ pub(crate) fn run(arguments: &DiffArguments) -> Result<CommandOutcome, Failure> 
     Ok(if comparison.is_same() { CommandOutcome::Done } else { CommandOutcome::Negative })
 }
 
-/// What was compared, and what came out.
+/// The scope and the results of a comparison.
 struct Comparison {
     /// The records that are listed.
     listed: ChangeSet,
-    /// Figures of the data, where they are compared.
+    /// Counts of changed data, if data are compared.
     data: Option<DataFigures>,
-    /// What differs of DNSSEC, where it is compared.
+    /// The differences of DNSSEC, if DNSSEC is compared.
     dnssec: Option<Difference>,
 }
 
@@ -60,7 +60,7 @@ struct DataFigures {
     removed: u64,
     added: u64,
     names: usize,
-    /// Records that were removed and added in other letter case.
+    /// Records that differ only in letter case; each counts as removed and added.
     case_only: u64,
 }
 
@@ -68,7 +68,7 @@ fn compare(arguments: &DiffArguments, old: &Contents, new: &Contents) -> Compari
     let scope = if arguments.all { DiffScope::All } else { arguments.dnssec };
     let data = (scope != DiffScope::Only).then(|| data_changes(old, new));
     let figures = data.as_ref().map(DataFigures::of);
-    // A change set alone is asked for, of data: nothing else needs to be looked at.
+    // For a change set of data only, DNSSEC need not be compared.
     let needs_dnssec = scope != DiffScope::Data && !(arguments.changes && scope == DiffScope::Summary);
     let dnssec = needs_dnssec.then(|| difference(old, new));
     let listed = match scope {
@@ -79,7 +79,7 @@ fn compare(arguments: &DiffArguments, old: &Contents, new: &Contents) -> Compari
     Comparison { listed, data: figures, dnssec }
 }
 
-/// The changes that [`data_changes`] leaves out.
+/// The changes that [`data_changes`] excludes.
 fn dnssec_changes(old: &Contents, new: &Contents) -> ChangeSet {
     let is_any_signed = is_signed(old) || is_signed(new);
     let apex = old.apex().view();
@@ -101,7 +101,7 @@ impl DataFigures {
     }
 }
 
-/// Records of both nodes that are the same but for letter case.
+/// Number of records that both nodes have and that differ only in letter case.
 fn count_case_only(removed: Node<'_>, added: Node<'_>) -> u64 {
     let in_added = |rrset: Rrset<'_>, record: &[u8]| {
         let same_set = added.rrset(rrset.rtype()).filter(|other| other.ttl() == rrset.ttl());
@@ -119,10 +119,11 @@ impl Comparison {
             && self.dnssec.as_ref().is_none_or(Difference::is_empty)
     }
 
-    /// Lines that begin as comments of a change set do, so that the whole output is one.
+    /// Writes lines that begin like comments of a change set, so that the complete output is a
+    /// change set.
     fn write_summary(&self, out: &mut dyn Write) -> io::Result<()> {
         let apex = self.listed.apex();
-        // Without the data, nothing was compared.
+        // Without data, nothing was compared.
         let unsigned = self.dnssec.as_ref().is_some_and(|dnssec| dnssec.signed == [false, false]);
         if self.is_same() && self.data.is_none() && unsigned {
             return writeln!(

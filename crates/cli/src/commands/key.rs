@@ -24,7 +24,7 @@ pub(crate) fn run(command: &KeyCommand) -> Result<CommandOutcome, Failure> {
     }
 }
 
-/// Prints the base name of a key's files, or what machines want to know of the key.
+/// Prints the base name of the key files or, with `json`, the properties of the key.
 fn print_key(key: &KeyPair, json: bool) -> Result<(), FileError> {
     if !json {
         return print_line(&key.base_name());

@@ -58,7 +58,7 @@ fn list(arguments: &LabListArguments) -> Result<CommandOutcome, Failure> {
     Ok(CommandOutcome::Done)
 }
 
-/// A duration in its largest unit.
+/// Formats a duration in seconds, minutes or hours.
 fn tell(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ ..120 => format!("{seconds} s"),
@@ -71,7 +71,7 @@ fn run_one(arguments: &LabRunArguments) -> Result<CommandOutcome, Failure> {
     let definition = definition(arguments)?;
     let out = arguments.out.clone().unwrap_or_else(|| Path::new("nonesuch-lab").join(&definition.name));
     store::check_free(&out, &definition.name, arguments.overwrite)?;
-    // A folder that cannot be made is told before anything is measured.
+    // A directory that cannot be created is reported before the measurement starts.
     std::fs::create_dir_all(&out).map_err(|source| FileError::Write { path: out.clone(), source })?;
     let program =
         std::env::current_exe().map_err(|source| FileError::Read { path: "nonesuch".into(), source })?;
@@ -99,7 +99,7 @@ fn definition(arguments: &LabRunArguments) -> Result<Definition, Failure> {
         let path = path.display();
         let zone =
             arguments.origin.as_ref().map_or_else(|| path.to_string(), |origin| format!("{origin}={path}"));
-        // As TOML: a path may have commas.
+        // As TOML, because a path may contain commas.
         set.push(("zones".to_owned(), serde_json::json!([zone]).to_string()));
     }
     set.extend(arguments.cpu.iter().map(|cpu| ("cpu".to_owned(), cpu.clone())));

@@ -9,10 +9,11 @@ use nonesuch_lab::load::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Outstanding queries of a closed loop: all wait at the server, whose socket has room for some 200 where it asks the system
-/// for no more.
+/// Outstanding queries of a closed loop. All of them wait in the socket buffer of the server, which
+/// has room for about 200 with the default size of the system.
 const CLOSED: usize = 128;
-/// Outstanding queries of a socket in an open loop: a stall of 20 ms at 200,000 queries a second fills it.
+/// Outstanding queries per socket in an open loop. A stall of 20 ms at 200,000 queries per second
+/// fills it.
 const OPEN: usize = 4096;
 
 /// Why no load is generated.
@@ -44,7 +45,8 @@ fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
     };
     LoadOptions {
         seconds: arguments.seconds,
-        // What is no time is refused by its name.
+        // A value that is not a duration becomes the maximum, which the load generator rejects by
+        // name.
         warm_up: Duration::try_from_secs_f64(arguments.warm_up).unwrap_or(Duration::MAX),
         limit: arguments.limit,
         outstanding: arguments.outstanding.unwrap_or(outstanding),

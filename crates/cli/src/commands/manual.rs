@@ -1,5 +1,6 @@
-//! `nonesuch manual`: manual pages and completions from the one definition of the command line, the page of the metrics
-//! from their table, and that of the configuration from the declarations of its keys.
+//! `nonesuch manual`: generates manual pages and completions from the definition of the command
+//! line, the page of the metrics from their table, and the page of the configuration from the
+//! declarations of its keys.
 
 use crate::arguments::{Arguments, ManualArguments};
 use crate::config;
@@ -12,7 +13,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Pages that others lead to: the beginning of the others' names, and the pages.
+/// Related pages: the prefix of page names, and the pages that they refer to.
 const SEE_ALSO: [(&str, &[&str]); 8] = [
     (
         "nonesuch-serve",
@@ -30,7 +31,7 @@ const SEE_ALSO: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// Appends to the page of a command, out of clap's hands, which others belong to it.
+/// Appends a SEE ALSO section to a page that clap has generated.
 fn append_others(path: &Path) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let others = SEE_ALSO.iter().find(|(begin, _)| name.ends_with(".1") && name.starts_with(begin));

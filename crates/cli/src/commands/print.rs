@@ -1,4 +1,5 @@
-//! `nonesuch zone print`: a zone in whatever form as a zone file, one record a line, in canonical order.
+//! `nonesuch zone print`: prints a zone of any input format as a zone file, one record per line, in
+//! canonical order.
 
 use crate::arguments::PrintArguments;
 use crate::files::{check_new, is_standard, write_failure, write_new, write_output};
@@ -23,7 +24,7 @@ pub(crate) fn run(arguments: &PrintArguments) -> Result<CommandOutcome, ZoneErro
 
 fn print(arguments: &PrintArguments, output: &Path, mut out: &mut dyn Write) -> Result<(), ZoneError> {
     let (file, origin) = (arguments.file.as_path(), arguments.origin.as_ref());
-    // A compiled zone is read chunk by chunk, so that it need not fit into memory.
+    // A compiled zone is read in chunks, so that it need not fit into memory.
     let stored = if is_standard(file) { None } else { open_compiled(file, origin)? };
     let written = match &stored {
         Some(zone) => write_stored(zone, &mut out),

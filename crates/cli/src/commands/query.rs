@@ -1,4 +1,4 @@
-//! `nonesuch query`: one question to one server, and the answer in full.
+//! `nonesuch query`: sends one query to one server and prints the complete response.
 
 mod client;
 mod edns;
@@ -45,13 +45,14 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryErr
         }
     }
     if arguments.short {
-        // What is printed is data alone, for programs.
+        // Standard output contains only the data, for programs.
         said.complaints().iter().for_each(|complaint| eprintln!("nonesuch: {complaint}"));
     }
     Ok(said.outcome())
 }
 
-/// Asks, and asks again where the server first wants to see its own cookie (RFC 7873 section 5.3).
+/// Sends the query, and sends it again with the server's cookie if the server requires one (RFC
+/// 7873 section 5.3).
 async fn ask(
     arguments: &QueryArguments,
     question: &Question,

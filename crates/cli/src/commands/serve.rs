@@ -1,5 +1,5 @@
-//! `nonesuch serve`: the zones of a configuration, or one file. Both are the same server, of a configuration that was read or was
-//! made of the arguments.
+//! `nonesuch serve`: serves the zones of a configuration, or one file. Both use the same server;
+//! for one file, the configuration is created from the arguments.
 
 use crate::arguments::{CheckScope, ServeArguments};
 use crate::outcome::CommandOutcome;

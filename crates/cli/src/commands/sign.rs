@@ -1,4 +1,5 @@
-//! `nonesuch zone sign`: a whole zone, a new version of a signed zone, or its key set alone.
+//! `nonesuch zone sign`: signs a complete zone, a new version of a signed zone, or only its key
+//! set.
 
 mod error;
 mod full;
@@ -28,13 +29,14 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
     }
 }
 
-/// The arguments without a previous zone where that is the output file and does not exist yet: the first run of a command that
-/// is repeated.
+/// Removes the previous zone from the arguments if it is the output file and does not exist yet.
+/// This is the first run of a command that is repeated.
 fn without_missing_previous(arguments: &SignArguments) -> Result<SignArguments, Failure> {
     let mut arguments = arguments.clone();
     let again = &mut arguments.again;
     let Some(path) = again.previous.as_ref().filter(|path| is_missing(path)) else { return Ok(arguments) };
-    // Elsewhere a name is mistyped, or a file is lost: signed from scratch, the serial could be one that was published.
+    // Another missing file is a typing error or a lost file. If the zone were signed from scratch,
+    // it could get a serial that was already published.
     let is_first = arguments.output.as_ref().is_some_and(|output| is_same_place(path, output));
     if !is_first || again.changes.is_some() {
         return Err(Failure::NoPreviousZone { path: path.clone() });

@@ -11,11 +11,11 @@ use nonesuch_zone::write::text_octets;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Width of what stands before the figures.
+/// Width of the labels.
 const LABEL: usize = 15;
-/// Most lines of the histogram.
+/// Maximum number of lines of the histogram.
 const BINS: usize = 14;
-/// Signs of its longest bar.
+/// Length of its longest bar, in characters.
 const BAR: u64 = 40;
 
 pub(crate) fn run(arguments: &StatArguments) -> Result<CommandOutcome, ZoneError> {
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &StatArguments) -> Result<CommandOutcome, ZoneError
     Ok(CommandOutcome::Done)
 }
 
-/// Octets by what they are for.
+/// Numbers of octets by purpose.
 struct Shares {
     all: u64,
     signatures: u64,
@@ -43,7 +43,7 @@ struct Shares {
 impl Shares {
     fn of(statistics: &Statistics) -> Self {
         let keys = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
-        // Without a chain of NSEC5, what has the number of its keys is the zone's own.
+        // Without an NSEC5 chain, a record with the type number of NSEC5KEY is ordinary data.
         let is_nsec5 = statistics.denial.as_ref().is_some_and(|denial| !denial.vrf_keys.is_empty());
         let is_key = |rtype| keys.contains(&rtype) || is_nsec5 && rtype == Rtype::NSEC5KEY;
         Self {
@@ -55,7 +55,7 @@ impl Shares {
     }
 }
 
-/// The report for readers.
+/// The report as text.
 struct Table {
     lines: Vec<String>,
 }
@@ -246,7 +246,8 @@ impl Table {
     }
 }
 
-/// First day, last day and number of signatures: one day each, or as many days as make few enough lines.
+/// First day, last day and number of signatures of each line: one day, or several days if there
+/// would be too many lines.
 fn bins(days: &BTreeMap<i64, u64>) -> Vec<(i64, i64, u64)> {
     let (Some(first), Some(last)) = (days.keys().next(), days.keys().next_back()) else { return Vec::new() };
     if days.len() <= BINS {

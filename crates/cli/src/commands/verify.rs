@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<CommandOutcome, Failure
     check_inputs(std::iter::once(&arguments.file).chain(&arguments.anchor))?;
     let LoadedZone { contents, mut warnings, .. } =
         zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
-    // Verification reports these as faults.
+    // The verification reports these as faults.
     warnings.retain(|warning| !matches!(warning, Warning::MixedTtl { .. } | Warning::NoNs));
     zones::log_warnings(&arguments.file, &warnings);
     let anchors = match &arguments.anchor {
@@ -64,9 +64,9 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<CommandOutcome, Failure
 struct Verdict<'v> {
     contents: &'v Contents,
     report: &'v Report,
-    /// Those of the report that are listed.
+    /// The listed faults of the report.
     faults: Vec<&'v Fault>,
-    /// Those of the report that are listed.
+    /// The listed warnings of the report.
     warnings: Vec<&'v VerifyWarning>,
     findings: &'v Findings,
     /// Whether findings of the semantic checks are faults.
@@ -79,7 +79,7 @@ impl Verdict<'_> {
         self.report.faults.len() + if self.is_strict { self.findings.total() } else { 0 }
     }
 
-    /// Entries that are not listed.
+    /// Number of entries that are not listed.
     fn left_out(&self) -> usize {
         self.report.faults.len() - self.faults.len() + self.report.warnings.len() - self.warnings.len()
             + self.findings.total()

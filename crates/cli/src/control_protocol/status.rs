@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The answer to `status`.
+/// The response to `status`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ServerStatus {
-    /// [`super::VERSION`]; servers of earlier releases leave it out.
+    /// [`super::VERSION`]; servers of earlier releases omit it.
     #[serde(default)]
     pub(crate) protocol: u32,
     /// Version of the program.
@@ -36,7 +36,7 @@ pub(crate) struct ServerStatus {
 }
 
 impl ServerStatus {
-    /// Where the server answers, and over what.
+    /// The listen addresses with their transports.
     pub(crate) fn addresses_text(&self) -> String {
         let list = |addresses: &[SocketAddr], over: &str| {
             let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
@@ -47,16 +47,16 @@ impl ServerStatus {
     }
 }
 
-/// The configuration that was read last, where it is refused.
+/// The configuration that was read last, if it was rejected.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RefusedConfiguration {
-    /// When it was read, in seconds since 1970.
+    /// Time of the read, in seconds since 1970.
     pub(crate) at: u64,
-    /// Why it is refused, a line for each reason.
+    /// Why it was rejected, one line for each reason.
     pub(crate) problems: String,
 }
 
-/// The zones whose refreshes fail.
+/// The zones with failing refreshes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RefreshFailures {
     /// Number of zones.
@@ -65,12 +65,12 @@ pub(crate) struct RefreshFailures {
     pub(crate) zones: Vec<RefreshFailure>,
 }
 
-/// A zone whose refreshes fail. Times are in seconds since 1970.
+/// A zone with failing refreshes. Times are in seconds since 1970.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RefreshFailure {
     pub(crate) zone: String,
     pub(crate) state: RefreshState,
-    /// The primary that has failed longest.
+    /// The primary that has failed for the longest time.
     pub(crate) primary: Option<SocketAddr>,
     pub(crate) since: Option<u64>,
     pub(crate) error: Option<String>,
@@ -78,18 +78,18 @@ pub(crate) struct RefreshFailure {
     pub(crate) expires: Option<u64>,
 }
 
-/// A transfer from a primary that is under way.
+/// An incoming transfer in progress.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TransferIn {
     pub(crate) zone: String,
     pub(crate) primary: String,
     pub(crate) octets: u64,
     pub(crate) records: u64,
-    /// When it began, in seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub(crate) since: u64,
 }
 
-/// A transfer to a secondary that is under way.
+/// An outgoing transfer in progress.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TransferOut {
     pub(crate) zone: String,
@@ -99,19 +99,19 @@ pub(crate) struct TransferOut {
     pub(crate) records: u64,
 }
 
-/// A line of the answer to `zone-status`.
+/// A line of the response to `zone-status`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZoneReport {
     #[serde(flatten)]
     pub(crate) status: ZoneStatus,
-    /// The secondaries that are notified.
+    /// The secondaries that the server notifies.
     pub(crate) secondaries: Vec<Secondary>,
-    /// For a zone with primaries.
+    /// Only for a zone with primaries.
     #[serde(flatten)]
     pub(crate) refresh: Option<Refresh>,
 }
 
-/// How the refreshes of a zone go. Times are in seconds since 1970.
+/// The state of the refreshes of a zone. Times are in seconds since 1970.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Refresh {
     pub(crate) primary: String,

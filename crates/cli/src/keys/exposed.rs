@@ -1,4 +1,4 @@
-//! Private keys that others than their owner can read.
+//! Detection of private keys that other users or a server can read.
 
 use super::key_names_of_zone;
 use crate::files::{is_world_readable, read_small_file, readable_key_warning};
@@ -8,14 +8,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Warns of private keys that everybody may read.
+/// Warns of private keys that every user may read.
 pub(crate) fn warn_of_open(open: &[PathBuf]) {
     open.iter().for_each(|path| tracing::warn!("{}", readable_key_warning(path)));
 }
 
-/// Files of private keys of `zone` in `dir` that everybody may read.
+/// Files with private keys of `zone` in `dir` that every user may read.
 pub(crate) fn open_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
-    // What cannot be listed is said where it is read.
+    // The code that reads the directory reports an error.
     let bases = key_names_of_zone(dir, zone).unwrap_or_default();
     let private = bases.iter().map(|base| {
         let [_, private] = file_paths(dir, base);
@@ -24,7 +24,7 @@ pub(crate) fn open_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
     private.filter(|path| is_world_readable(path)).collect()
 }
 
-/// A file in `dir` that is a signing key, by its name or by what it holds.
+/// A file in `dir` that is a signing key by its name or its content.
 pub(crate) fn find_signing_key(dir: &Path) -> io::Result<Option<PathBuf>> {
     let paths = fs::read_dir(dir)?.map(|entry| Ok(entry?.path()));
     let mut paths = paths.collect::<io::Result<Vec<_>>>()?;
@@ -37,7 +37,7 @@ fn is_named_as_key(path: &Path) -> bool {
     name.starts_with('K') && name.ends_with(".private")
 }
 
-/// Whether a file holds a private key; what cannot be read cannot be used.
+/// Whether a file contains a private key. A file that cannot be read cannot be used either.
 fn holds_signing_key(path: &Path) -> bool {
     read_small_file(path).is_some_and(|octets| is_private_key(&octets))
 }
@@ -62,11 +62,11 @@ mod tests {
         assert!(found("Kexample.+015+00001.private", b""));
         assert!(found("anything", key.to_bind().as_bytes()));
         assert!(found("a.pem", b"-----BEGIN EC PRIVATE KEY-----\nAA==\n-----END EC PRIVATE KEY-----\n"));
-        // RFC 8410, section 10.3: PKCS#8 of an Ed25519 key, in DER.
+        // RFC 8410 section 10.3: PKCS#8 of an Ed25519 key, in DER.
         let der =
             [&b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20"[..], &[7; 32]].concat();
         assert!(found("a.der", &der));
-        // A comment in another character set hides nothing.
+        // A comment in another character set does not hide the key.
         assert!(found(
             "old.txt",
             b"# caf\xe9\n-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n"

@@ -1,4 +1,4 @@
-//! One event as one line.
+//! Formats an event as a line.
 
 use serde_json::Value;
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use std::fmt::{self, Write as _};
 use tracing::Level;
 use tracing::field::{Field, Visit};
 
-/// The form of a line.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Text { colours: bool },
@@ -15,7 +15,7 @@ pub(super) enum Style {
     Json,
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     message: String,
@@ -37,7 +37,7 @@ impl Fields {
         self.others.iter().find(|(found, _)| *found == name)?.1.as_str()
     }
 
-    /// Notes how many lines like this one were suppressed before it.
+    /// Adds the number of similar lines that were suppressed before this one.
     pub(super) fn note_suppressed(&mut self, lines: u64) {
         if lines > 0 {
             self.others.push(("suppressed", lines.into()));
@@ -47,7 +47,7 @@ impl Fields {
     fn push(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
             ("message", Value::String(text)) => self.message = text,
-            // Where a library's record in the older form came from.
+            // Fields of the crate `log` with the source location of a library's record.
             (name, _) if name.starts_with("log.") => {}
             (name, value) => self.others.push((name, value)),
         }
@@ -84,7 +84,7 @@ impl Visit for Fields {
     }
 }
 
-/// The line of an event, with its end.
+/// The line of an event, with the line end.
 pub(super) fn render(style: Style, time: jiff::Timestamp, level: Level, fields: &Fields) -> String {
     let mut line = match style {
         Style::Json => return render_json(time, level, fields),
@@ -97,21 +97,22 @@ pub(super) fn render(style: Style, time: jiff::Timestamp, level: Level, fields: 
             Value::String(text) => quoted(text),
             other => other.to_string().into(),
         };
-        // A vector grows: nothing can fail.
+        // Writing to a string does not fail.
         let _ = write!(line, " {name}={text}");
     }
     line.push('\n');
     line
 }
 
-/// An object in one line. JSON escapes the control characters of ASCII; the others are escaped here.
+/// A JSON object in one line. The JSON encoder escapes ASCII control characters; this function
+/// escapes the others.
 fn render_json(time: jiff::Timestamp, level: Level, fields: &Fields) -> String {
     let mut object = serde_json::Map::new();
     object.insert("time".to_owned(), format!("{time:.3}").into());
     object.insert("level".to_owned(), level.as_str().to_ascii_lowercase().into());
     object.insert("message".to_owned(), fields.message.as_str().into());
     for (name, value) in &fields.others {
-        // Time, level and message stay what they are.
+        // A field of the event must not replace time, level or message.
         let name = if object.contains_key(*name) { format!("field_{name}") } else { (*name).to_owned() };
         object.insert(name, value.clone());
     }
@@ -152,7 +153,8 @@ fn level_word(level: Level, colours: bool) -> Cow<'static, str> {
     if colours { format!("\x1b[{colour}m{level:>5}\x1b[0m").into() } else { format!("{level:>5}").into() }
 }
 
-/// A value as it stands behind `=`: in quotation marks where it could be taken for anything but one word.
+/// A value for the text after `=`. It is quoted if it could be read as anything other than one
+/// word.
 fn quoted(text: &str) -> Cow<'_, str> {
     let is_plain = |character: char| {
         !matches!(character, ' ' | '"' | '=') && !character.is_whitespace() && !is_harmful(character)
@@ -185,7 +187,8 @@ fn push_character(out: &mut String, character: char) {
     }
 }
 
-/// Whether a character ends a line, moves a cursor, or changes the direction or order in which text is shown.
+/// Whether a character ends a line, moves the cursor, or changes the direction or order of the
+/// displayed text.
 const fn is_harmful(character: char) -> bool {
     matches!(
         character,

@@ -1,7 +1,9 @@
-//! The log of a server: a bounded queue, and a thread that writes it.
+//! The log queue of a server, and the thread that writes it.
 //!
-//! Logging never waits: while the reader of standard error takes nothing, lines are queued, and dropped and counted when the queue is
-//! full. When writing resumes, one line reports how many. What the server prints on standard output goes the same way, in order.
+//! Logging never blocks. While the reader of standard error does not read, lines are queued. If the
+//! queue is full, lines are dropped and counted, and a line reports their number when writing
+//! resumes. The server's lines on standard output use the same queue, so that the order is
+//! preserved.
 
 use super::line::{Fields, Style, render};
 use super::throttle::{Key, Throttle, Verdict, is_important};
@@ -12,18 +14,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::Level;
 
-/// Lines that may wait.
+/// Maximum number of queued lines.
 const LINES: usize = 8192;
-/// Bytes of them; one line may always wait.
+/// Maximum size of the queued lines, in bytes. A single line is always accepted.
 const BYTES: usize = 2 << 20;
-/// One part in `RESERVE` of both is for warnings and errors alone.
+/// The fraction 1/`RESERVE` of both limits is reserved for warnings and errors.
 const RESERVE: usize = 4;
-/// Time between two reports of lines that were dropped.
+/// Minimum time between two reports of dropped lines.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// A pause where another process made the output non-blocking, and it takes nothing.
+/// Pause before a retry if another process has made the output non-blocking and the output is full.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Where a line goes.
+/// The output stream of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     /// Standard output.
@@ -32,7 +34,7 @@ pub(crate) enum Stream {
     Error,
 }
 
-/// Lines that were not written.
+/// The numbers of lines that were not written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogCounters {
     /// Lines dropped because the queue was full, or because they could not be written.
@@ -41,7 +43,7 @@ pub(crate) struct LogCounters {
     pub(crate) suppressed: u64,
 }
 
-/// What the writer writes into.
+/// The output function of the writer.
 pub(super) type Outputs = Box<dyn FnMut(Stream, &[u8]) -> io::Result<()> + Send>;
 
 #[derive(Debug)]
@@ -53,9 +55,9 @@ struct State {
     is_writing: bool,
     /// Whether the last line could not be written.
     is_failing: bool,
-    /// Whether someone waits for the end.
+    /// Whether a caller of [`Queue::flush`] waits.
     is_ending: bool,
-    /// Dropped lines that are not reported yet, and when they are.
+    /// Dropped lines that are not reported yet, and the time of the next report.
     unreported: u64,
     report_at: Instant,
 }
@@ -67,7 +69,7 @@ impl State {
         Some(line)
     }
 
-    /// Whether dropped lines are to be reported: not while nothing can be written.
+    /// Whether dropped lines must be reported now. Not while writing fails.
     fn is_report_due(&self, now: Instant) -> bool {
         self.unreported > 0 && !self.is_failing && (self.is_ending || now >= self.report_at)
     }
@@ -76,7 +78,7 @@ impl State {
         self.throttle.summary_at().is_some_and(|at| self.is_ending || now >= at)
     }
 
-    /// When the writer has work without a further line.
+    /// The next time at which the writer has work even without a new line.
     fn next_timeout(&self) -> Option<Instant> {
         let report = (self.unreported > 0 && !self.is_failing).then_some(self.report_at);
         report.into_iter().chain(self.throttle.summary_at()).min()
@@ -88,11 +90,11 @@ impl State {
     }
 }
 
-/// The queue, with its counters.
+/// The queue with its counters.
 #[derive(Debug)]
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// Notified when a line was added, and when the writer has written one.
+    /// Notified when a line is added; `written` is notified when the writer has written a line.
     changed: Condvar,
     written: Condvar,
     dropped: AtomicU64,
@@ -100,7 +102,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Starts a writer. It takes the style from `style` for the lines that it adds itself.
+    /// Starts a writer. It formats its own lines in the format that `style` returns.
     pub(super) fn start(style: fn() -> Style, outputs: Outputs) -> io::Result<Arc<Self>> {
         let now = Instant::now();
         let state = State {
@@ -133,11 +135,13 @@ impl Queue {
         LogCounters { dropped: self.dropped.load(Relaxed), suppressed: self.suppressed.load(Relaxed) }
     }
 
-    /// Whether an event may be logged; how many like it were suppressed before.
+    /// Whether an event may be logged. Returns the number of similar events that were suppressed
+    /// before it, or `None` if the event is suppressed.
     pub(super) fn admit(&self, key: &Key, level: Level, fields: &Fields) -> Option<u64> {
         match self.state().throttle.admit(key, level, fields, Instant::now()) {
             Verdict::Admitted { suppressed } => return Some(suppressed),
-            // The writer waited for lines alone, and is to wait for the time of the summary too.
+            // Until now, the writer waits only for lines. It must also wait for the time of the
+            // summary.
             Verdict::Suppressed { is_first: true } => self.changed.notify_one(),
             Verdict::Suppressed { is_first: false } => {}
         }
@@ -145,7 +149,8 @@ impl Queue {
         None
     }
 
-    /// Adds a line of this level, with its end, or drops it; never waits for the output.
+    /// Adds a line of this level, which includes its line end, or drops it. Never waits for the
+    /// output.
     pub(super) fn push(&self, stream: Stream, level: Level, line: String) {
         let part = |all: usize| if is_important(level) { all } else { all - all / RESERVE };
         let mut state = self.state();
@@ -161,7 +166,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Waits until all is written, at most for `limit`.
+    /// Waits until all lines are written, at most for `limit`.
     pub(super) fn flush(&self, limit: Duration) {
         let mut state = self.state();
         state.is_ending = true;
@@ -171,10 +176,10 @@ impl Queue {
     }
 }
 
-/// What the writer does next.
+/// The next work of the writer.
 enum Work {
     Line(Stream, String),
-    /// Lines of its own on standard error; with the number of dropped lines that they report.
+    /// Lines of the writer for standard error, with the number of dropped lines that they report.
     Report(Vec<String>, u64),
 }
 
@@ -207,7 +212,7 @@ impl Writer {
         }
     }
 
-    /// Waits for something to do.
+    /// Waits for work.
     fn next(&self) -> Work {
         let mut state = self.queue.state();
         loop {
@@ -237,7 +242,7 @@ impl Writer {
         }
     }
 
-    /// Notes how writing went: lines that were lost, and reports to be repeated.
+    /// Records the result of writing: lines that were lost, and reports that must be repeated.
     fn settle(&self, is_failing: bool, lost: u64, repeated: u64) {
         self.queue.dropped.fetch_add(lost, Relaxed);
         let mut state = self.queue.state();
@@ -262,7 +267,8 @@ impl Writer {
         summaries.collect()
     }
 
-    /// Writes all of a line. Standard error may have been made non-blocking by a process that shares it.
+    /// Writes a complete line. Standard error may be non-blocking because of another process that
+    /// shares it.
     fn write(&mut self, stream: Stream, line: &str) -> io::Result<()> {
         (self.outputs)(stream, line.as_bytes())
     }

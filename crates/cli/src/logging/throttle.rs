@@ -1,12 +1,15 @@
-//! The log throttle: how many lines of one event a peer, or a zone, may cause.
+//! The log throttle: limits the lines of one event that a peer or a zone can cause.
 //!
-//! A line that names a peer, a zone, or comes from a library has a *source*. Each pair of an event and a source has a token bucket:
-//! lines at once first, then one in a second. Suppressed lines are counted, and reported with the next line of that pair, or in a
-//! summary. The number of buckets is bounded; pairs beyond it share one bucket for each event.
+//! A line that names a peer or a zone, or that a library writes, has a *source*. Each pair of an
+//! event and a source has a token bucket: it permits a burst of lines, then one line per second.
+//! Suppressed lines are counted, and reported with the next line of the pair or in a summary. The
+//! number of buckets is limited; further pairs share one bucket for each event.
 //!
-//! The source of a line about a member of a catalog is the catalog. The source of a warning or an error that names a zone is the zone:
-//! one primary of many zones must not hide what happens to each. Other lines with a peer have the peer as their source. So a line that
-//! any client can cause must not be a warning with a zone: a client that names all zones of a server would fill a bucket of each.
+//! If a line names a catalog and a member zone, its source is the catalog. If a warning or an error
+//! names a zone, its source is the zone, because a primary of many zones must not suppress the
+//! lines about each zone. All other lines with a peer have the peer as their source. Therefore a
+//! line that any client can cause must not be a warning with a zone: a client that names all zones
+//! of a server would fill one bucket for each zone.
 
 use super::line::Fields;
 use std::collections::HashMap;
@@ -15,32 +18,33 @@ use std::time::{Duration, Instant};
 use tracing::callsite::Identifier;
 use tracing::{Level, Metadata};
 
-/// Lines at once of one event by one peer or library.
+/// Burst of lines of one event for one peer or library.
 const PEER_BURST: u32 = 20;
-/// Peers with buckets of their own, for each event.
+/// Maximum number of peers with separate buckets, for each event.
 const PEERS: usize = 4096;
-/// Lines at once of one event of one zone. A version of a zone may have many warnings.
+/// Burst of lines of one event for one zone. A version of a zone may have many warnings.
 const ZONE_BURST: u32 = 100;
-/// Zones with buckets of their own, for each event.
+/// Maximum number of zones with separate buckets, for each event.
 const ZONES: usize = 65_536;
 /// Time in which a bucket gains one line.
 const REFILL: Duration = Duration::from_secs(1);
 /// Time between two summaries.
 const SUMMARY_INTERVAL: Duration = Duration::from_secs(10);
-/// Summaries at once; the rest share one line.
+/// Maximum number of lines of one summary; one more line covers the rest.
 const SUMMARIES: usize = 20;
-/// Targets of this program's own events begin so.
+/// Prefix of the targets of this program's own events.
 const OWN: &str = "nonesuch";
 
-/// Who causes a line.
+/// The source of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Source {
-    /// A peer: an IPv4 address, or the /64 of an IPv6 address, which one host may have.
+    /// A peer: an IPv4 address, or the /64 prefix of an IPv6 address, because one host may have a
+    /// whole /64.
     Peer(IpAddr),
     Zone(String),
-    /// A library, at the request of a peer or by itself.
+    /// A library, on behalf of a peer or not.
     Library,
-    /// All for which there is no room.
+    /// All sources without a separate bucket.
     Others,
 }
 
@@ -52,8 +56,8 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of an event with these fields; `None` where it is not throttled: events that only an operator causes, and the
-    /// levels debug and trace.
+    /// The key of an event with these fields. Returns `None` for events without a throttle: events
+    /// that only an operator causes, and the levels debug and trace.
     pub(super) fn of(metadata: &Metadata<'_>, fields: &Fields) -> Option<Self> {
         let level = *metadata.level();
         if level > Level::INFO {
@@ -90,7 +94,7 @@ pub(super) fn is_important(level: Level) -> bool {
     level <= Level::WARN
 }
 
-/// The host at an address with or without a port.
+/// Parses an address with or without a port. Of an IPv6 address, only the /64 prefix is returned.
 fn parse_peer(text: &str) -> Option<IpAddr> {
     let address = text.parse::<SocketAddr>().map(|address| address.ip());
     let address = address.or_else(|_| text.parse::<IpAddr>()).ok()?;
@@ -100,11 +104,11 @@ fn parse_peer(text: &str) -> Option<IpAddr> {
     })
 }
 
-/// Lines of one event and source that were suppressed and not reported yet.
+/// Suppressed lines of one event and source that are not reported yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Suppressed {
     pub(super) level: Level,
-    /// The message of the last of them.
+    /// The message of the last suppressed line.
     pub(super) event: String,
     /// The peer or zone; `None` for a library, and for several sources.
     pub(super) source: Option<String>,
@@ -113,7 +117,7 @@ pub(super) struct Suppressed {
 
 #[derive(Debug)]
 struct Bucket {
-    /// Lines that may be written at `at`.
+    /// Number of lines that may be written at the time `at`.
     room: f64,
     at: Instant,
     suppressed: Option<Box<Suppressed>>,
@@ -141,7 +145,8 @@ impl Table {
         Self { burst, most, buckets: HashMap::new(), swept: now }
     }
 
-    /// The bucket of `key`, or the one that is shared where there is no room for another; and whether it is shared.
+    /// The bucket of `key`, or the shared bucket if the table is full. The second value is true for
+    /// the shared bucket.
     fn bucket(&mut self, key: &Key, now: Instant) -> (&mut Bucket, bool) {
         let mut key = key.clone();
         if !self.buckets.contains_key(&key) && self.buckets.len() >= self.most {
@@ -155,7 +160,7 @@ impl Table {
         (bucket.or_insert_with(|| Bucket { room: self.burst.into(), at: now, suppressed: None }), is_shared)
     }
 
-    /// Removes the buckets that are full again, once a second.
+    /// Removes the buckets that are full again, at most once per second.
     fn sweep(&mut self, now: Instant) {
         if now.saturating_duration_since(self.swept) < REFILL {
             return;
@@ -172,26 +177,27 @@ impl Table {
 /// Whether a line is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is.
+    /// The line is written.
     Admitted {
-        /// How many of its event and source were suppressed before it.
+        /// Number of suppressed lines of the same event and source before this line.
         suppressed: u64,
     },
-    /// It is not.
+    /// The line is not written.
     Suppressed {
-        /// Whether it is the first one that a summary is to report: [`Throttle::summary_at`] was `None`.
+        /// Whether it is the first line that the next summary reports: [`Throttle::summary_at`] was
+        /// `None` before.
         is_first: bool,
     },
 }
 
-/// Which lines are written.
+/// Decides which lines are written.
 #[derive(Debug)]
 pub(super) struct Throttle {
     peers: Table,
     zones: Table,
-    /// Buckets with lines that are not reported.
+    /// Number of buckets with suppressed lines that are not reported.
     pending: usize,
-    /// When those are reported next.
+    /// Time of the next summary.
     summary_at: Instant,
 }
 
@@ -205,7 +211,7 @@ impl Throttle {
         }
     }
 
-    /// Whether a line may be written.
+    /// Decides whether a line may be written.
     pub(super) fn admit(&mut self, key: &Key, level: Level, fields: &Fields, now: Instant) -> Verdict {
         let table = if key.is_of_zone() { &mut self.zones } else { &mut self.peers };
         let burst = table.burst;
@@ -222,7 +228,7 @@ impl Throttle {
             return Verdict::Suppressed { is_first: false };
         }
         let source = match &key.source {
-            // The lines are of several sources, of which this one is only the last.
+            // The shared bucket has lines of several sources; this source is only the last one.
             _ if is_shared => None,
             Source::Peer(peer) => Some(peer.to_string()),
             Source::Zone(zone) => Some(zone.clone()),
@@ -238,12 +244,13 @@ impl Throttle {
         Verdict::Suppressed { is_first }
     }
 
-    /// When summaries are due; `None` while nothing is suppressed.
+    /// Time of the next summary; `None` while no line is suppressed.
     pub(super) fn summary_at(&self) -> Option<Instant> {
         (self.pending > 0).then_some(self.summary_at)
     }
 
-    /// Summaries of the lines that were suppressed. Those of a source that goes on are reported with its next line, unless `is_end`.
+    /// The summaries of suppressed lines. Suppressed lines of a source that still sends are
+    /// reported with its next line, unless `is_end` is set.
     pub(super) fn summaries(&mut self, is_end: bool, now: Instant) -> Vec<Suppressed> {
         self.summary_at = now + SUMMARY_INTERVAL;
         let mut found: Vec<Suppressed> = Vec::new();

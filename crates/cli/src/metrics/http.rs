@@ -1,4 +1,4 @@
-//! The HTTP of the metrics, with bounds.
+//! The HTTP server of the metrics, with limits.
 
 use super::Snapshot;
 use super::text::{OPEN_METRICS, PLAIN, open_metrics, plain};
@@ -20,46 +20,46 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Sleep, sleep};
 
-/// Connections at once; others wait until one has ended.
+/// Maximum number of simultaneous connections; further connections wait.
 const CONNECTIONS: usize = 16;
-/// How long a connection lasts at most: it is for one request.
+/// Maximum duration of a connection, which is for one request.
 const LIFETIME: Duration = Duration::from_secs(10);
-/// One request for each connection: those that say nothing more take nobody's place.
+/// One request for each connection, so that idle clients do not occupy connections.
 const CLOSE: [(HeaderName, &str); 1] = [(header::CONNECTION, "close")];
-/// A pause after the system refused a connection for want of resources.
+/// Pause after the system could not accept a connection because of a lack of resources.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Why metrics cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MetricsError {
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     #[error(
         "metrics cannot be served on {address}: {source}: choose another address and port for metrics-listen"
     )]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The system has no thread or no file left.
+    /// The system has no thread or no file descriptor left.
     #[error("the thread that serves metrics cannot be started: {0}")]
     Start(io::Error),
 }
 
-/// A running server of metrics; it stops when dropped.
+/// A running server of metrics. It stops on drop.
 #[derive(Debug)]
 pub(crate) struct MetricsServer {
     #[cfg(test)]
     address: SocketAddr,
-    /// Dropped to stop.
+    /// Dropped to stop the server.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 type Source = Arc<dyn Fn() -> Snapshot + Send + Sync>;
 
-/// Binds the address that metrics are served on; whoever asks waits until they are.
+/// Binds the address of the metrics. Clients wait until the server starts.
 pub(crate) fn bind(listen: SocketAddr) -> Result<TcpListener, MetricsError> {
     let bind = || {
         let listener = TcpListener::bind(listen)?;
@@ -95,7 +95,7 @@ impl MetricsServer {
         })
     }
 
-    /// The address that is listened on; others find it in the log.
+    /// The bound address.
     #[cfg(test)]
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
@@ -106,7 +106,7 @@ impl Drop for MetricsServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It holds no data; that it panicked has been said on standard error.
+            // The thread returns no data, and a panic has been reported on standard error.
             let _ = thread.join();
         }
     }
@@ -119,7 +119,7 @@ async fn serve(listener: TcpListener, source: Source, stopped: oneshot::Receiver
         .route("/metrics", get(move |headers| answer(headers, source)))
         .fallback(async || (StatusCode::NOT_FOUND, CLOSE))
         .method_not_allowed_fallback(async || (StatusCode::METHOD_NOT_ALLOWED, CLOSE));
-    // Connections that are open then end with the runtime.
+    // Open connections end with the runtime.
     tokio::select! {
         served = axum::serve(bounded, router) => served,
         _ = stopped => Ok(()),
@@ -134,7 +134,7 @@ async fn answer(headers: HeaderMap, source: Source) -> impl IntoResponse {
     (CLOSE, [(header::CONTENT_TYPE, kind)], text)
 }
 
-/// A listener with bounds.
+/// A listener with a limited number of connections.
 struct Bounded {
     listener: tokio::net::TcpListener,
     places: Arc<Semaphore>,
@@ -146,7 +146,7 @@ impl Listener for Bounded {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
-            // The semaphore is never closed.
+            // Always succeeds, because the semaphore is never closed.
             let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { continue };
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
@@ -163,7 +163,7 @@ impl Listener for Bounded {
     }
 }
 
-/// A connection that ends when its time is over.
+/// A connection that ends after [`LIFETIME`].
 struct Connection {
     stream: TcpStream,
     end: Pin<Box<Sleep>>,
@@ -171,7 +171,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Whether the time is over; wakes the task when it is.
+    /// Returns an error when the time is over; otherwise registers the task to be woken then.
     fn check_time(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.end.as_mut().poll(context) {
             Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),

@@ -1,9 +1,9 @@
-//! The manual page of the metrics, nonesuch-metrics(7), out of their table.
+//! The manual page of the metrics, nonesuch-metrics(7), generated from their table.
 
 use super::table::table;
 use std::fmt::Write as _;
 
-/// The page in roff, for man(1).
+/// The manual page in roff.
 pub(crate) fn page() -> String {
     let mut out = format!(
         ".TH nonesuch-metrics 7 \"\" \"nonesuch {}\"\n.SH NAME\nnonesuch\\-metrics \\- metrics of nonesuch serve\n.SH DESCRIPTION\n",
@@ -20,14 +20,14 @@ pub(crate) fn page() -> String {
         let labels = if labels.is_empty() { String::new() } else { format!(" {{{labels}}}") };
         let kind = format!("{:?}", metric.kind).to_lowercase();
         let (name, help) = (escape(&metric.full_name()), escape(metric.help));
-        // A string grows: nothing can fail.
+        // Writing to a string does not fail.
         let _ = write!(out, ".TP\n\\fB{name}\\fR{labels} ({kind})\n{help}.\n");
     }
     out.push_str(".SH SEE ALSO\n.BR nonesuch\\-serve (1)\n");
     out
 }
 
-/// Text as roff shows it: no line begins with a control character, and hyphens can be searched for.
+/// Escapes text for roff: no line begins with a control character, and hyphens can be searched for.
 fn escape(text: &str) -> String {
     let escaped = text.replace('\\', "\\e").replace('-', "\\-");
     if escaped.starts_with(['.', '\'']) { format!("\\&{escaped}") } else { escaped }

@@ -1,4 +1,5 @@
-//! What the system knows of this process, under the names that Prometheus' own clients use. What cannot be read is left out.
+//! Metrics of this process from the operating system, with the names that Prometheus client
+//! libraries use. Values that cannot be read are omitted.
 
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeValLike as _;
@@ -6,8 +7,8 @@ use std::fs;
 use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The start of the process, as good as: when metrics are first served. The system's word for it stands outside of what a
-/// sandboxed process sees of `/proc`.
+/// Approximate start time of the process: the time when metrics are first served. The exact time is
+/// outside the part of `/proc` that a sandboxed process can read.
 static STARTED: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
 
 pub(super) struct Process;
@@ -25,7 +26,7 @@ impl Process {
         Some(kibibytes << 10)
     }
 
-    /// Without the one that counts them.
+    /// The directory handle for counting is subtracted.
     pub(super) fn open_files() -> Option<usize> {
         Some(fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1))
     }
@@ -39,7 +40,7 @@ impl Process {
     }
 }
 
-/// Takes down that the process has started.
+/// Records the start time of the process.
 pub(super) fn note_start() {
     LazyLock::force(&STARTED);
 }

@@ -1,5 +1,6 @@
-//! The table of metrics: name, kind, unit, labels, what it says, and where its samples come from. The manual page and
-//! `docs/metrics.md` are held against it by tests. There is a part of it for each subject, with what its rows collect.
+//! The table of metrics: name, kind, unit, labels, help text, and the source of the samples. Tests
+//! compare the manual page and `docs/metrics.md` with it. It has a submodule for each subject,
+//! which also contains the functions that collect the samples.
 
 mod connections;
 mod handshakes;
@@ -17,13 +18,13 @@ use std::borrow::Cow;
 /// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It only grows.
+    /// A value that only increases.
     Counter,
-    /// It goes up and down.
+    /// A value that can increase and decrease.
     Gauge,
     /// Numbers of observations up to each of several bounds.
     Histogram,
-    /// Words in labels, always 1.
+    /// Text in labels; the value is always 1.
     Info,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct Metric {
     /// The name without unit and suffix.
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// `bytes` or `seconds`, or nothing.
+    /// `bytes`, `seconds` or empty.
     pub(super) unit: &'static str,
     /// The names of its labels.
     pub(super) labels: &'static [&'static str],
@@ -42,7 +43,7 @@ pub(super) struct Metric {
 }
 
 impl Metric {
-    /// The name under which samples are found; of histograms without `_bucket`, `_sum` and `_count`.
+    /// The name of the samples; for histograms, without `_bucket`, `_sum` and `_count`.
     pub(super) fn full_name(&self) -> String {
         let unit = if self.unit.is_empty() { String::new() } else { format!("_{}", self.unit) };
         let suffix = match self.kind {
@@ -54,7 +55,7 @@ impl Metric {
     }
 }
 
-/// A value with its labels' values, in the order of the row's labels.
+/// A value with the values of its labels, in the order of the row's labels.
 pub(super) struct Sample {
     pub(super) labels: Vec<Cow<'static, str>>,
     pub(super) value: Value,
@@ -63,14 +64,15 @@ pub(super) struct Sample {
 pub(super) enum Value {
     Count(u64),
     Number(f64),
-    /// The sum, and for each upper bound the observations between it and the one before.
+    /// The sum and, for each upper bound, the number of observations between the previous bound and
+    /// this one.
     Histogram {
         sum: f64,
         cells: Vec<(f64, u64)>,
     },
 }
 
-/// All metrics, in the order in which they are written.
+/// All metrics, in the order of the output.
 pub(super) fn table() -> impl Iterator<Item = &'static Metric> {
     let parts = [
         queries::METRICS,
@@ -97,12 +99,12 @@ fn carriers(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>, &Tr
     TransportKind::ALL.into_iter().map(|carrier| (carrier.name().into(), snapshot.statistics.of(carrier)))
 }
 
-/// One number for each transport.
+/// Adds one value for each transport.
 fn each(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&TransportTotals) -> u64) {
     out.extend(carriers(snapshot).map(|(transport, sum)| count(vec![transport], value(sum))));
 }
 
-/// Several numbers with names for each transport.
+/// Adds several named values for each transport.
 fn by_name(
     snapshot: &Snapshot,
     out: &mut Vec<Sample>,

@@ -1,4 +1,5 @@
-//! The text of the metrics: OpenMetrics 1.0 as `prometheus-client` writes it, and Prometheus' older form made of it.
+//! The text of the metrics: OpenMetrics 1.0 from `prometheus-client`, and the older Prometheus text
+//! format, which is derived from it.
 
 use super::Snapshot;
 use super::table::{Kind, Metric, Sample, Value, table};
@@ -9,12 +10,12 @@ use prometheus_client::registry::{Registry, Unit};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The type of OpenMetrics.
+/// Media type of OpenMetrics.
 pub(super) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// The type of the older form.
+/// Media type of the older text format.
 pub(super) const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Writes the rows of the table with what a snapshot gives them.
+/// Collector that writes the rows of the table with the values of a snapshot.
 #[derive(Debug)]
 struct Rows(Snapshot);
 
@@ -81,7 +82,7 @@ fn encode_value(kind: Kind, value: &Value, out: &mut MetricEncoder<'_>) -> fmt::
     }
 }
 
-/// A label's value as it stands between quotation marks; `prometheus-client` leaves that to its callers.
+/// Escapes the value of a label; `prometheus-client` leaves this to its callers.
 fn escape(value: &str) -> Cow<'_, str> {
     if value.contains(['\\', '"', '\n']) {
         value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").into()
@@ -90,18 +91,18 @@ fn escape(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// The metrics in the form of OpenMetrics.
+/// The metrics in OpenMetrics.
 pub(super) fn open_metrics(snapshot: Snapshot) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Rows(snapshot)));
     let mut out = String::new();
-    // A string grows: nothing can fail.
+    // Writing to a string does not fail.
     let _ = prometheus_client::encoding::text::encode(&mut out, &registry);
     out
 }
 
-/// The metrics in the older form: there `# TYPE` names what the samples are called, with their suffix, and there are
-/// neither units nor a mark at the end.
+/// The metrics in the older text format. There `# TYPE` contains the name of the samples with its
+/// suffix, and there are neither units nor an end marker.
 pub(super) fn plain(snapshot: Snapshot) -> String {
     let text = open_metrics(snapshot);
     let mut out = String::with_capacity(text.len());
@@ -120,7 +121,7 @@ pub(super) fn plain(snapshot: Snapshot) -> String {
     out
 }
 
-/// Appends `# HELP NAME …` or `# TYPE NAME …` with the suffix that the samples have.
+/// Appends `# HELP NAME …` or `# TYPE NAME …` with the suffix of the samples.
 fn push_description(line: &str, rest: &str, out: &mut String) {
     let (name, said) = rest.split_once(' ').unwrap_or((rest, ""));
     let is_of_name = |metric: &&Metric| {

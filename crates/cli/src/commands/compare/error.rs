@@ -1,4 +1,4 @@
-//! Why a comparison fails.
+//! Errors of `nonesuch compare`.
 
 use crate::files::FileError;
 use nonesuch_lab::experiment::compare::{CompareError, SubjectError};

@@ -1,4 +1,4 @@
-//! Why a running server is not asked, or gives no answer.
+//! Errors of `nonesuch ctl`.
 
 use crate::config::Problems;
 use crate::files::FileError;
@@ -6,7 +6,7 @@ use nonesuch_proto::Name;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a running server is not asked, or gives no answer.
+/// Why a request to a running server fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Failure {
@@ -41,7 +41,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Whether the system is to blame.
+    /// Whether the system is the cause.
     pub(crate) const fn is_of_system(&self) -> bool {
         matches!(self, Self::Thread(_))
     }

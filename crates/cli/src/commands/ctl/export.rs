@@ -1,4 +1,5 @@
-//! `nonesuch ctl zone export`: a zone of a running server as a zone file, written as it comes.
+//! `nonesuch ctl zone export`: writes a zone of a running server to a zone file while the server
+//! sends it.
 
 use super::error::Failure;
 use super::{Bounds, ask_each, fail, request};
@@ -12,7 +13,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// How the answer ended.
+/// The last line of the response.
 enum End {
     Done(Value),
     Refused(String),
@@ -41,7 +42,7 @@ pub(super) fn run(
         (_, Some(End::Refused(error))) => fail(arguments, &error),
         (Err(failure), _) => Err(failure),
         (Ok(()), Some(End::Done(done))) => {
-            // Nothing but the zone goes where the zone goes.
+            // On standard output, the summary would be mixed with the zone.
             if file.is_some() {
                 let unknown = || Failure::Answer { path: socket.to_path_buf() };
                 let ZoneExported { serial, records, .. } = read(&done).ok_or_else(unknown)?;
@@ -55,7 +56,8 @@ pub(super) fn run(
     }
 }
 
-/// Copies what the server sends to `out`; what does not come to its end is no zone.
+/// Copies the text from the server to `out`. Fails if the response has no final line, because the
+/// zone is then incomplete.
 fn copy(
     arguments: &ControlArguments,
     socket: &Path,

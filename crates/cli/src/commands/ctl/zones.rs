@@ -1,11 +1,11 @@
-//! `nonesuch ctl zone status`: the status of zones for people.
+//! `nonesuch ctl zone status`: the status of zones as text.
 
 use super::time;
 use crate::control_protocol::{Refresh, Secondary, ZoneReport};
 use crate::files::{FileError, print_line};
 use nonesuch_secondary::FailingPrimary;
 
-/// Prints a table of zones, or all that is known of each.
+/// Prints a table of zones or, with `in_full`, all status lines of each zone.
 pub(super) fn print_zones(zones: &[ZoneReport], in_full: bool) -> Result<(), FileError> {
     if in_full {
         let lines = zones.iter().flat_map(lines_of);
@@ -40,7 +40,7 @@ fn row(zone: &ZoneReport) -> [String; 6] {
     ]
 }
 
-/// What is to be looked at of a zone, in a few words.
+/// The remarks about a zone that the operator should check.
 fn remarks(zone: &ZoneReport) -> String {
     let status = &zone.status;
     let mut words = Vec::new();
@@ -68,7 +68,7 @@ fn remarks(zone: &ZoneReport) -> String {
     words.join(", ")
 }
 
-/// All that is known of a zone: what, and its text.
+/// The status of a zone as pairs of label and text.
 fn lines_of(zone: &ZoneReport) -> Vec<(&'static str, String)> {
     let mut lines = Lines(Vec::new());
     let status = &zone.status;
@@ -115,12 +115,12 @@ impl Lines {
     }
 }
 
-/// A primary that fails, in a line.
+/// A failing primary, in one line.
 fn failing_primary(FailingPrimary { address, since, error }: &FailingPrimary) -> String {
     format!("{address} since {}: {error}", time(*since))
 }
 
-/// A secondary that is notified, in a line.
+/// A secondary that the server notifies, in one line.
 fn secondary(secondary: &Secondary) -> String {
     let Secondary { address, notify, query, transfer } = secondary;
     let mut words = format!("{address}: NOTIFY {}", notify.result);

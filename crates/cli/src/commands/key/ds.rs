@@ -1,4 +1,4 @@
-//! `nonesuch key ds`: DS records (RFC 4034 §5) as `dnssec-dsfromkey` prints them.
+//! `nonesuch key ds`: prints DS records (RFC 4034 §5) in the format of `dnssec-dsfromkey`.
 
 use super::error::Failure;
 use crate::arguments::KeyDsArguments;
@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &KeyDsArguments) -> Result<CommandOutcome, Failure>
     }
     let wanted =
         records.iter().flat_map(|record| arguments.digest.iter().map(move |digest| (record, *digest)));
-    // Every digest type that the command line lets through has a digest.
+    // The command line accepts only digest types that are implemented.
     let made: Vec<_> =
         wanted.filter_map(|(record, digest)| Some((record, digest, record.ds_rdata(digest)?))).collect();
     if arguments.json {
@@ -33,8 +33,8 @@ pub(super) fn run(arguments: &KeyDsArguments) -> Result<CommandOutcome, Failure>
     Ok(CommandOutcome::Done)
 }
 
-/// The keys that a zone or a file stands for and that a DS record may name: those with the SEP flag, without revoked
-/// ones (RFC 5011 §2.1).
+/// The keys of a zone or file to which a DS record may refer: keys with the SEP flag that are not
+/// revoked (RFC 5011 §2.1).
 fn entry_points(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecord>, Failure> {
     let paths: Vec<PathBuf> = if is_file(text) {
         vec![text.into()]
@@ -59,8 +59,9 @@ fn entry_points(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecord>
     Ok(records)
 }
 
-/// The parent is to get no DS record of a key that cannot be used or is not the one that its files claim: the zone
-/// would be bogus. The private half may be missing, as that of a KSK that is kept elsewhere.
+/// Checks that the key can be used and fits its files, because a DS record of another key in the
+/// parent would make the zone bogus. The private half may be missing, for example for a KSK that is
+/// stored elsewhere.
 fn check(path: &Path, record: &KeyRecord) -> Result<(), Failure> {
     record.check_public().map_err(keys::key_file(path))?;
     let Some(base) = path.to_str().and_then(|path| path.strip_suffix(SUFFIXES[0])) else { return Ok(()) };
@@ -69,14 +70,15 @@ fn check(path: &Path, record: &KeyRecord) -> Result<(), Failure> {
         keys::join_private(record.clone(), &private_path)?;
     }
     let name = base.rsplit('/').next().unwrap_or(base);
-    // A file of another form of name claims nothing.
+    // A file name in another form contains no owner, algorithm or tag.
     if keys::is_key_name(name) {
         record.check_base_name(name).map_err(keys::key_file(path))?;
     }
     Ok(())
 }
 
-/// A path: what is there as a file, or is named as a key file. A name with its final dot is always a zone.
+/// Whether `text` is a path: an existing file, or the name of a key file. A name with a final dot
+/// is always a zone.
 fn is_file(text: &str) -> bool {
     !text.ends_with('.')
         && (text.ends_with(".key") && text.contains('+') || text.contains('/') || Path::new(text).is_file())

@@ -1,4 +1,4 @@
-//! Why a command on keys is not carried out.
+//! Errors of the `key` commands.
 
 use crate::files::FileError;
 use crate::keys::ReadKeyError;
@@ -9,7 +9,7 @@ use nonesuch_proto::{Name, NameError};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why a command on keys is not carried out.
+/// Why a `key` command fails.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
@@ -75,12 +75,12 @@ pub(crate) enum Failure {
     Random(getrandom::Error),
 }
 
-/// A property of a key that an option contradicts.
+/// A property of a key that contradicts an option.
 #[derive(Debug)]
 pub(crate) enum Property {
     Algorithm(Algorithm),
     Zone(Name),
-    /// Whether the key has the SEP flag.
+    /// The role, by the SEP flag.
     Role {
         is_sep: bool,
     },
@@ -97,7 +97,7 @@ impl fmt::Display for Property {
     }
 }
 
-/// What stands at the path of a key that is imported.
+/// Why the existing file at the path of an imported key prevents the import.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Obstacle {
     #[error("it holds another key of the same tag")]

@@ -10,7 +10,8 @@ use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::directory::file_paths;
 use nonesuch_dnssec::keys::{KeyTimes, SEP, ZONE_KEY};
 
-/// Attempts at a key whose tag no other key of the folder has (RFC 4034 appendix B: tags are not unique).
+/// Maximum attempts to generate a key with a tag that no other key in the directory has (RFC 4034
+/// appendix B: tags are not unique).
 const ATTEMPTS: usize = 16;
 
 pub(super) fn run(arguments: &KeyGenerateArguments) -> Result<CommandOutcome, Failure> {
@@ -34,7 +35,7 @@ fn generate(arguments: &KeyGenerateArguments) -> Result<KeyPair, Failure> {
     Err(Failure::NoFreeTag { dir: arguments.dir.clone() })
 }
 
-/// The number that the key carries from here on: DNSKEY, key tag, DS, CDS and RRSIG follow from it.
+/// The algorithm number of the key. DNSKEY, key tag, DS, CDS and RRSIG depend on it.
 fn algorithm(arguments: &KeyGenerateArguments) -> Algorithm {
     let named = arguments.algorithm;
     if arguments.nsec5 { named.nsec5_alias().unwrap_or(named) } else { named }

@@ -1,7 +1,8 @@
-//! `nonesuch key import`: private keys of other programs become key files of ours.
+//! `nonesuch key import`: converts private keys of other programs to key files of this program.
 //!
-//! BIND, ldns and PowerDNS write `.private` files, the first two with a `.key` file beside. Knot DNS keeps PKCS#8 in PEM
-//! (`keys/<id>.pem` of its KASP database), which says neither zone nor role, and for RSA not the hash function.
+//! BIND, ldns and PowerDNS write `.private` files; BIND and ldns also write a `.key` file. Knot DNS
+//! stores PKCS#8 in PEM (`keys/<id>.pem` of its KASP database), which contains neither zone nor
+//! role, nor the hash function of an RSA key.
 
 use super::error::{Failure, Obstacle, Property};
 use super::print_key;
@@ -15,18 +16,18 @@ use nonesuch_dnssec::keys::directory::file_paths;
 use nonesuch_dnssec::keys::{KeyRecord, KeyTimes, SEP, ZONE_KEY};
 use std::path::Path;
 
-/// What every PEM text has (RFC 7468 §2).
+/// Prefix of every PEM text (RFC 7468 §2).
 const PEM: &str = "-----BEGIN ";
 
 pub(super) fn run(arguments: &KeyImportArguments) -> Result<CommandOutcome, Failure> {
-    // All is read and checked before anything is written.
+    // All files are read and checked before any file is written.
     let read = arguments.files.iter().map(|file| read(arguments, file)).collect::<Result<Vec<_>, _>>()?;
     for (key, _) in &read {
         check_place(&arguments.dir, key)?;
     }
     for (key, times) in &read {
         keys::warn_about_key(key);
-        // Two of the files may hold different keys of one tag.
+        // Two input files may contain different keys with the same tag.
         check_place(&arguments.dir, key)?;
         keys::store(&arguments.dir, key, times)?;
         print_key(key, arguments.json)?;
@@ -34,12 +35,12 @@ pub(super) fn run(arguments: &KeyImportArguments) -> Result<CommandOutcome, Fail
     Ok(CommandOutcome::Done)
 }
 
-/// Reads a private key and the `.key` file beside it, and holds both against the options.
+/// Reads a private key and its `.key` file, and checks both against the options.
 fn read(arguments: &KeyImportArguments, file: &Path) -> Result<(KeyPair, KeyTimes), Failure> {
     let named_public = file.extension().is_some_and(|extension| extension == "key");
     let path = if named_public { file.with_extension("private") } else { file.to_path_buf() };
     let record_path = path.with_extension("key");
-    // A damaged public key fits no private key: its own fault is the one to tell.
+    // A damaged public key matches no private key, so its own fault is reported first.
     let record = record_path.exists().then(|| keys::load_record(&record_path)).transpose()?;
     let text = read_key_file(&path)?;
     let private = read_private(arguments, &path, &text)?;
@@ -81,7 +82,7 @@ fn read_private(arguments: &KeyImportArguments, path: &Path, text: &str) -> Resu
     PrivateKey::from_pkcs8(algorithm, &der).map_err(failed)
 }
 
-/// The flags of the role that was given.
+/// The flags of the role in the options.
 fn flags(arguments: &KeyImportArguments) -> Option<u16> {
     match (arguments.ksk || arguments.csk, arguments.zsk) {
         (true, _) => Some(ZONE_KEY | SEP),
@@ -90,7 +91,7 @@ fn flags(arguments: &KeyImportArguments) -> Option<u16> {
     }
 }
 
-/// A `.key` file must not say other than the options.
+/// Checks that a `.key` file does not contradict the options.
 fn check_options(arguments: &KeyImportArguments, path: &Path, record: &KeyRecord) -> Result<(), Failure> {
     if let Some(zone) = arguments.zone.as_ref().filter(|zone| *zone != record.owner()) {
         return Err(contradiction(
@@ -112,7 +113,8 @@ fn contradiction(path: &Path, found: Property, wanted: Property) -> Failure {
     Failure::Contradiction { path: path.to_path_buf(), found, wanted }
 }
 
-/// Refuses to write where a file of another key, or one that cannot be read, is in the way. The same key may be there.
+/// Fails if the key files already exist and contain another key or cannot be read. Files with the
+/// same key are accepted.
 fn check_place(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
     let [key_path, private_path] = file_paths(dir, &key.base_name());
     if key_path.exists() {

@@ -14,18 +14,18 @@ use nonesuch_proto::timestamp::Rfc3339;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// What there is of the private half.
+/// The state of the private half of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Private {
-    /// It belongs to the public half.
+    /// It matches the public half.
     Fits,
-    /// There is no file.
+    /// The file does not exist.
     Missing,
-    /// It is of an algorithm that is not supported here.
+    /// Its algorithm is not supported.
     Unsupported,
-    /// It cannot be read, or is another key's.
+    /// It cannot be read, or belongs to another key.
     Damaged,
-    /// The public half cannot be used, and nothing can be held against it.
+    /// The public half cannot be used, so the private half cannot be checked.
     Unchecked,
 }
 
@@ -47,15 +47,15 @@ struct Listed {
     record: KeyRecord,
     private: Private,
     times: KeyTimes,
-    /// What the key does at the time of the list, by its times.
+    /// State of the key at the time of the list, from its timing metadata.
     phase: KeyPhase,
-    /// The next event that changes this, and its time.
+    /// The next event that changes the state, and its time.
     next: Option<(KeyEvent, u32)>,
 }
 
 impl Listed {
-    /// The role in words. What a key does with the SEP flag or without it is by the other keys, `role`; a CSK is only who
-    /// signs everything, and nobody signs without the private half.
+    /// The name of the role. `role` depends on the other keys of the zone. A key is called CSK only
+    /// if its private half is present, because a CSK signs everything.
     const fn role_word(&self, role: Role) -> &'static str {
         match (role, self.private, self.record.is_sep()) {
             (Role::Csk, Private::Fits, true) => "CSK",
@@ -64,7 +64,7 @@ impl Listed {
         }
     }
 
-    /// What the key signs when the zone is signed with the keys of the folder.
+    /// The RRsets that the key signs if the zone is signed with the keys in the directory.
     const fn signs(&self, role: Role) -> &'static str {
         match (self.private, role) {
             _ if !self.phase.signs() => "–",
@@ -76,7 +76,7 @@ impl Listed {
     }
 }
 
-/// A file that is not sound.
+/// A file with a fault.
 struct Fault {
     path: PathBuf,
     reason: String,
@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &KeyListArguments) -> Result<CommandOutcome, Failur
     for (base, _) in bases {
         listed.extend(examine(&arguments.dir, base, at, &mut faults));
     }
-    // By zone, and then as the signer takes them.
+    // By zone, then in the order of the signer.
     listed.sort_by(|a, b| {
         let (zones, of) = ((a.record.owner(), b.record.owner()), |key: &Listed| {
             (key.record.algorithm(), !key.record.is_sep(), key.record.tag())
@@ -108,8 +108,8 @@ pub(super) fn run(arguments: &KeyListArguments) -> Result<CommandOutcome, Failur
     Ok(if faults.is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative })
 }
 
-/// Reads both files of a key; what is wrong with them goes to `faults`. `None` where there is no public half to list.
-/// The times are those at `at`; `None` ignores them.
+/// Reads both files of a key and adds their faults to `faults`. Returns `None` if there is no
+/// public half. The state is computed for the time `at`; `None` ignores the times of the key.
 fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -> Option<Listed> {
     let [key_path, private_path] = file_paths(dir, &base);
     let mut fault = |path: &Path, reason: &dyn Display| {
@@ -123,7 +123,7 @@ fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -
         keys::parse_record(&key_path).inspect_err(|error| fault(&key_path, &Reason(error))).ok()?;
     let mut sound = true;
     let private = match record.check_public() {
-        // Old keys of algorithms that are not supported are no fault of the folder.
+        // An old key with an algorithm that is not supported is not a fault of the directory.
         Err(KeyFileError::Public(KeyError::UnknownAlgorithm(_))) => Private::Unsupported,
         Err(error) => {
             fault(&key_path, &error);
@@ -141,7 +141,7 @@ fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -
         },
     };
     if let Err(error) = record.check_base_name(&base) {
-        // One fault for a key: the name differs wherever the key is damaged.
+        // Only one fault for each key: if the key is damaged, its name always differs.
         if sound {
             fault(&key_path, &error);
         }
@@ -164,7 +164,7 @@ fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -
     Some(Listed { base, record, private, times, phase, next })
 }
 
-/// A failure without the path, which stands before it already.
+/// An error without the path, which the message already contains.
 struct Reason<'a>(&'a ReadKeyError);
 
 impl Display for Reason<'_> {
@@ -177,14 +177,14 @@ impl Display for Reason<'_> {
     }
 }
 
-/// The role of each key among those of its zone.
+/// The role of each key among the keys of its zone.
 fn roles_of(listed: &[Listed]) -> Vec<Role> {
     let of_zone = |zone: &[Listed]| {
         let keys: Vec<_> = zone.iter().map(|key| (key.record.algorithm(), key.record.flags())).collect();
         let signs = |key: &Listed| key.phase.signs();
         let signing: Vec<_> =
             zone.iter().zip(&keys).filter(|(key, _)| signs(key)).map(|(_, kind)| *kind).collect();
-        // A key that does not sign has the role that it would have.
+        // For a key that does not sign, the role that it would have if it signed.
         let role =
             |kind: &(Algorithm, u16)| roles(&[&signing[..], &[*kind]].concat()).pop().unwrap_or(Role::Csk);
         keys.iter().map(role).collect::<Vec<_>>()
@@ -258,7 +258,7 @@ fn table(listed: &[Listed], roles: &[Role]) -> Table {
     Table { columns, rows: rows.collect(), legend }
 }
 
-/// An event to come: `Inactive 2026-12-01T00:00:00Z`.
+/// A future event: `Inactive 2026-12-01T00:00:00Z`.
 fn event_words(event: KeyEvent, time: u32) -> String {
     format!("{} {}", event.name(), Rfc3339(time.into()))
 }

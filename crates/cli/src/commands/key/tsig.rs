@@ -1,4 +1,5 @@
-//! `nonesuch key tsig`: a TSIG key (RFC 8945) in the forms that both servers take.
+//! `nonesuch key tsig`: generates a TSIG key (RFC 8945) and writes it in the configuration formats
+//! of several servers.
 
 use super::error::Failure;
 use crate::arguments::{KeyTsigArguments, TsigForm, TsigOutput};
@@ -12,7 +13,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// What forms are made of. The secret is in Base64; whoever made it wipes it from memory.
+/// The content of the formats. The secret is Base64; its owner wipes it from memory.
 struct NewKey<'a> {
     name: String,
     algorithm: TsigAlgorithm,
@@ -36,7 +37,7 @@ pub(super) fn run(arguments: &KeyTsigArguments) -> Result<CommandOutcome, Failur
             None => print(&text),
         };
         if let Err(failure) = outcome {
-            // Half of a pair of files is of no use, and would be in the way of the next attempt.
+            // A single file of a pair is useless, and would block the next attempt.
             written.iter().for_each(|file| drop(fs::remove_file(file)));
             return Err(failure.into());
         }
@@ -44,7 +45,8 @@ pub(super) fn run(arguments: &KeyTsigArguments) -> Result<CommandOutcome, Failur
     Ok(CommandOutcome::Done)
 }
 
-/// The name in lower case, where every server takes it: they differ in how they quote other letters.
+/// The name in lower case, if all servers accept it. The servers quote other characters
+/// differently.
 fn name_for_all(name: &Name) -> Result<String, Failure> {
     let text = name.view().to_canonical().to_string();
     let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
@@ -54,7 +56,7 @@ fn name_for_all(name: &Name) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Refuses what stands in the way before anything is made, and two forms in one file.
+/// Checks, before a key is generated, that no output file exists and that no file is given twice.
 fn check_outputs(forms: &[TsigOutput]) -> Result<(), FileError> {
     for (index, file) in
         forms.iter().enumerate().filter_map(|(index, output)| Some((index, output.file.as_ref()?)))
@@ -67,7 +69,7 @@ fn check_outputs(forms: &[TsigOutput]) -> Result<(), FileError> {
     Ok(())
 }
 
-/// As many random octets as the hash has (RFC 8945 §8), in Base64.
+/// A random secret with the length of the hash (RFC 8945 §8), in Base64.
 fn make_secret(algorithm: TsigAlgorithm) -> Result<Zeroizing<String>, Failure> {
     let mut octets = Zeroizing::new(vec![0; algorithm.octets()]);
     getrandom::fill(&mut octets).map_err(Failure::Random)?;
@@ -79,11 +81,12 @@ fn print(text: &str) -> Result<(), FileError> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(FileError::output)
 }
 
-/// The key as configuration of one of the servers.
+/// The key in the configuration format of one of the servers.
 fn render(form: TsigForm, key: &NewKey<'_>) -> Zeroizing<String> {
     let NewKey { name, algorithm, secret } = key;
     let bare = name.trim_end_matches('.');
-    // Room for all of it: a text that grows leaves a copy behind that nobody wipes.
+    // The capacity is sufficient for the complete text, because a reallocation would leave a copy
+    // that is not wiped.
     let mut text = Zeroizing::new(String::with_capacity(4 * (name.len() + secret.len() + 64)));
     // Writing to a string does not fail.
     let _ = match form {

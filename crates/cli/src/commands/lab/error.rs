@@ -1,4 +1,4 @@
-//! Why an experiment fails.
+//! Errors of `nonesuch lab`.
 
 use crate::files::FileError;
 use nonesuch_lab::experiment::{DefinitionError, PresentationError, RunError, StoreError};

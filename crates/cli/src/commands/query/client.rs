@@ -1,4 +1,4 @@
-//! Asking over UDP, TCP or TLS: one question, one answer.
+//! Client for UDP, TCP and TLS: sends one query and receives one response.
 
 use super::edns::read_options;
 use super::error::QueryError;
@@ -14,10 +14,11 @@ use nonesuch_proto::message::{Header, Message, flags};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Messages of other questions that are passed over on a connection.
+/// Maximum number of messages that are ignored on a connection because they do not answer the
+/// query.
 const OTHERS_MAX: usize = 16;
 
-/// How the server is asked.
+/// The settings for sending a query.
 pub(super) struct QueryClient<'a> {
     pub(super) arguments: &'a QueryTransport,
     pub(super) target: &'a Target,
@@ -25,22 +26,22 @@ pub(super) struct QueryClient<'a> {
     pub(super) signing: Option<Signing>,
 }
 
-/// An answer, and how it came.
+/// A response and its transport.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) octets: Vec<u8>,
     pub(super) server: SocketAddr,
     pub(super) transport: Transport,
     pub(super) tls: Option<TlsParameters>,
-    /// From the query to the answer.
+    /// Time from the query to the response.
     pub(super) elapsed: Duration,
-    /// What the user may want to know of the way.
+    /// Notes about the transport for the user.
     pub(super) notes: Vec<String>,
     pub(super) signature: Option<Verdict>,
 }
 
 impl QueryClient<'_> {
-    /// Asks the server's addresses, one after the other, until one answers.
+    /// Sends the query to each address of the server in order, until one of them responds.
     pub(super) async fn ask(&self, question: &Question, draft: &Draft) -> Result<Received, QueryError> {
         let (first, others) = self.target.addresses();
         let mut notes = Vec::new();
@@ -55,7 +56,7 @@ impl QueryClient<'_> {
         Ok(received)
     }
 
-    /// Opens a connection to the first of the server's addresses that accepts one.
+    /// Opens a connection to the first address of the server that accepts one.
     pub(super) async fn connect_any(&self) -> Result<Connection, ClientError> {
         let (first, others) = self.target.addresses();
         let mut connection = self.connect(first).await;
@@ -82,7 +83,7 @@ impl QueryClient<'_> {
         if !is_truncated || self.arguments.ignore_truncation {
             return Ok(received);
         }
-        // RFC 7766 section 5.
+        // RFC 7766 section 5: a truncated response is requested again over TCP.
         let mut whole = self.ask_connected(server, question, draft).await?;
         whole
             .notes
@@ -149,7 +150,7 @@ impl QueryClient<'_> {
         Err(QueryError::OtherQuestion { server })
     }
 
-    /// Opens a connection of the kind that was asked for.
+    /// Opens a connection of the selected transport.
     async fn connect(&self, server: SocketAddr) -> Result<Connection, ClientError> {
         let timeout = self.timeout();
         let options = ConnectOptions {
@@ -177,7 +178,8 @@ impl QueryClient<'_> {
     }
 }
 
-/// Whether an answer brings back our part of the cookie, where it brings a cookie: others are forged (RFC 7873 section 5.3).
+/// Whether each cookie in the response contains the client cookie of the query. A response with
+/// another cookie is forged (RFC 7873 section 5.3).
 fn has_our_cookie(octets: &[u8], draft: &Draft) -> bool {
     let (Some(own), Ok(message)) = (draft.client_cookie(), Message::parse(octets)) else { return true };
     let options = read_options(&message);

@@ -1,18 +1,19 @@
-//! The options of an answer's OPT record (RFC 6891 section 6.1.2), in words.
+//! Formats the options of a response's OPT record (RFC 6891 section 6.1.2) as text.
 
 use nonesuch_proto::Rtype;
 use nonesuch_proto::edns::{self, CO, DO};
 use nonesuch_proto::message::Message;
 use std::fmt::Write as _;
 
-/// An option as it came.
+/// An option as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EdnsOption {
     pub(super) code: u16,
     pub(super) data: Vec<u8>,
 }
 
-/// The options of a message; the last of them is cut where its length does not add up.
+/// The options of a message. If the length of the last option exceeds the data, the option is
+/// truncated.
 pub(super) fn read_options(message: &Message) -> Vec<EdnsOption> {
     let mut rest = message.opt().map_or(&[][..], |opt| &opt.rdata);
     let mut options = Vec::new();
@@ -25,7 +26,7 @@ pub(super) fn read_options(message: &Message) -> Vec<EdnsOption> {
     options
 }
 
-/// Version, payload size and flags of the OPT record; nothing where there is none.
+/// Version, payload size and flags of the OPT record; `None` without an OPT record.
 pub(super) fn describe_opt(message: &Message) -> Option<String> {
     let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT)?;
     let mut text = format!("version {}, udp {}", opt.ttl >> 16 & 0xff, opt.class.0);
@@ -64,7 +65,7 @@ impl EdnsOption {
         known.to_owned()
     }
 
-    /// What it says; its octets where they are not as they should be.
+    /// The value as text; in hexadecimal if it is malformed.
     pub(super) fn describe(&self) -> String {
         let described = match self.code {
             edns::NSID => Some(hex_and_text(&self.data)),
@@ -112,7 +113,7 @@ impl EdnsOption {
     }
 }
 
-/// The meaning of an extended error's code, in the words of the IANA registry.
+/// The meaning of an extended error code in the IANA registry.
 pub(super) fn extended_error_meaning(code: u16) -> Option<&'static str> {
     const MEANINGS: [&str; 31] = [
         "Other",
@@ -154,13 +155,13 @@ fn hex(octets: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(octets)
 }
 
-/// Octets, and the text that they may be.
+/// Octets in hexadecimal and, if they are printable, as text.
 fn hex_and_text(octets: &[u8]) -> String {
     let is_text = !octets.is_empty() && octets.iter().all(|octet| matches!(octet, 0x20..=0x7e));
     if is_text { format!("{} (\"{}\")", hex(octets), printable(octets)) } else { hex(octets) }
 }
 
-/// Text of a server without anything that a terminal would obey.
+/// Text from a server, with the characters escaped that could control a terminal.
 pub(super) fn printable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.chars()

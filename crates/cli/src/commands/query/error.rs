@@ -1,4 +1,4 @@
-//! Why a question cannot be asked, or its answer not be read.
+//! Errors of `nonesuch query`.
 
 use crate::files::FileError;
 use nonesuch_net::{ClientError, TlsError};
@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a question cannot be asked, or its answer not be read.
+/// Why a query cannot be sent, or its response cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
@@ -76,7 +76,7 @@ fn because(source: Option<&io::Error>) -> String {
     source.map_or_else(String::new, |source| format!(": {source}"))
 }
 
-/// How a transfer differs from what RFC 5936 and RFC 1995 have.
+/// A violation of RFC 5936 or RFC 1995 in a transfer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransferFault {
     #[error("it does not begin with an SOA record")]
@@ -87,7 +87,7 @@ pub(crate) enum TransferFault {
     EmptyMessage,
 }
 
-/// What is wrong with the words of `--tsig-key`.
+/// Why a `--tsig-key` argument is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyArgumentFault {
     #[error(
@@ -98,7 +98,7 @@ pub(crate) enum KeyArgumentFault {
     Name(String),
 }
 
-/// What is wrong with a file of `--tsig-key`.
+/// Why a file of `--tsig-key` is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(crate) enum KeyFileFault {

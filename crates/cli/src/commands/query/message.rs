@@ -1,4 +1,4 @@
-//! The query's octets, and whether a message answers it.
+//! Encoding of the query, and the check whether a message answers it.
 
 use super::error::QueryError;
 use crate::arguments::{QueryMessage, QueryTransport};
@@ -7,22 +7,22 @@ use nonesuch_proto::message::{Header, Message, flags};
 use nonesuch_proto::{Class, Name, Rtype};
 use std::net::SocketAddr;
 
-/// Octets of a client's part of a cookie (RFC 7873 section 4.1).
+/// Length of a client cookie, in octets (RFC 7873 section 4.1).
 const CLIENT_COOKIE: usize = 8;
-/// Queries over TLS are padded to a multiple of this (RFC 8467 section 4.1).
+/// Padding block of queries over TLS, in octets (RFC 8467 section 4.1).
 const PADDING_BLOCK: usize = 128;
 
-/// What is asked.
+/// The question of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) name: Name,
     pub(super) rtype: Rtype,
     pub(super) class: Class,
-    /// The serial that is there already, for IXFR.
+    /// For IXFR, the serial of the version that the client has.
     pub(super) serial: Option<u32>,
 }
 
-/// The query, but for its identifier, the question and the signature.
+/// The query without its identifier, question and signature.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     flags: u16,
@@ -45,14 +45,15 @@ impl Draft {
         Ok(Self { flags: recursion | checking, edns })
     }
 
-    /// The part of the cookie that is sent which is the client's own.
+    /// The client cookie, which is the first part of the cookie that is sent.
     pub(super) fn client_cookie(&self) -> Option<&[u8]> {
         let options = &self.edns.as_ref()?.options;
         let (_, cookie) = options.iter().find(|(code, _)| *code == edns::COOKIE)?;
         cookie.get(..CLIENT_COOKIE)
     }
 
-    /// Puts the server's cookie beside the client's; false where it is an answer to another.
+    /// Adds the server cookie to the client cookie. Returns false if the cookie belongs to another
+    /// client cookie.
     pub(super) fn takes_cookie(&mut self, cookie: &[u8]) -> bool {
         let fits =
             self.client_cookie().is_some_and(|own| cookie.starts_with(own) && cookie.len() > own.len());
@@ -63,7 +64,7 @@ impl Draft {
         fits
     }
 
-    /// The query's octets, with a random identifier.
+    /// The wire format of the query, with a random identifier.
     pub(super) fn write(&self, question: &Question) -> Result<Vec<u8>, QueryError> {
         let mut id = [0; 2];
         getrandom::fill(&mut id).map_err(QueryError::Random)?;
@@ -122,7 +123,7 @@ impl Edns {
             push_option(*code, data, out);
         }
         if self.is_padded {
-            // The option's own four octets count.
+            // The four octets of the option's header count.
             let padding = (out.len() + 4).next_multiple_of(PADDING_BLOCK) - (out.len() + 4);
             push_option(edns::PADDING, &vec![0; padding], out);
         }
@@ -137,7 +138,8 @@ fn push_option(code: u16, data: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(data);
 }
 
-/// Appends the SOA record that says which version is there (RFC 1995 section 3); all but its serial means nothing.
+/// Appends the SOA record with the serial of the client's version (RFC 1995 section 3). The other
+/// fields are unused.
 fn push_soa(question: &Question, serial: u32, out: &mut Vec<u8>) {
     const ROOTS_AND_NUMBERS: u16 = 2 + 5 * 4;
     out.extend_from_slice(question.name.wire());
@@ -150,7 +152,7 @@ fn push_soa(question: &Question, serial: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 16]);
 }
 
-/// Reads an answer.
+/// Parses a response.
 pub(super) fn read_message(octets: &[u8], server: SocketAddr) -> Result<Message, QueryError> {
     Message::parse(octets).map_err(|source| {
         let octets = data_encoding::HEXLOWER.encode(octets);
@@ -158,8 +160,8 @@ pub(super) fn read_message(octets: &[u8], server: SocketAddr) -> Result<Message,
     })
 }
 
-/// Whether `message` is a response to `query`: of its opcode and, unless it is an error that says none, of its question.
-/// The identifier is compared where it is received.
+/// Whether `message` is a response to `query`: it has the same opcode and the same question, or it
+/// is an error without a question. The receiver compares the identifier.
 pub(super) fn is_answer(query: &[u8], message: &[u8]) -> bool {
     let (Some(asked), Some(said)) = (Header::read(query), Header::read(message)) else { return false };
     if said.flags & flags::QR == 0 || said.opcode() != asked.opcode() {

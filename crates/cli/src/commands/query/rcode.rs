@@ -2,10 +2,10 @@
 
 use nonesuch_proto::message::{Header, Rcode, flags};
 
-/// The server wants to see its own cookie (RFC 7873 section 8).
+/// BADCOOKIE: the server requires a server cookie (RFC 7873 section 8).
 pub(super) const BADCOOKIE: u16 = 23;
 
-/// The mnemonic of the IANA registry, or RCODEn.
+/// The mnemonic in the IANA registry, or RCODEn.
 pub(super) fn name(rcode: Rcode) -> String {
     let known = match rcode.0 {
         6 => "YXDOMAIN",

@@ -1,4 +1,4 @@
-//! Records in presentation form, with what their numbers mean as comments.
+//! Records in presentation format, with comments that explain numeric fields.
 
 use nonesuch_crypto::vrf::VrfAlgorithm;
 use nonesuch_crypto::{Algorithm, key_tag};
@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 const SEP: u16 = 0x0001;
 const REVOKED: u16 = 0x0080;
 
-/// Type and RDATA, by mnemonics and fields where the type has them.
+/// Type and RDATA, with mnemonic and fields if the type has them.
 pub(super) fn type_and_rdata(record: &Record) -> (String, String) {
     let mut text = Vec::new();
-    // Types of private use stand in zone files as TYPEn; here they are read by people.
+    // A zone file contains private use types as TYPEn with a comment. Here the comment replaces
+    // them, because the output is for people.
     rdata::push_comment(record.rtype, &record.rdata, &mut text);
     let text = String::from_utf8_lossy(&text);
     if let Some((mnemonic, fields)) = text.strip_prefix(" ; ").and_then(|text| text.split_once(' ')) {
@@ -25,7 +26,7 @@ pub(super) fn type_and_rdata(record: &Record) -> (String, String) {
     (record.rtype.in_zone_text().to_string(), name_types(record.rtype, &plain))
 }
 
-/// RDATA with the types of private use that it speaks of by their mnemonics too.
+/// RDATA with mnemonics for the private use types that it refers to.
 fn name_types(rtype: Rtype, rdata: &str) -> String {
     if !matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5) {
         return rdata.to_owned();
@@ -37,7 +38,7 @@ fn name_types(rtype: Rtype, rdata: &str) -> String {
     rdata.split(' ').map(name).collect::<Vec<_>>().join(" ")
 }
 
-/// A record on a line.
+/// A record in one line.
 pub(super) fn line(record: &Record) -> String {
     let (rtype, rdata) = type_and_rdata(record);
     let mut text = format!("{}\t{}\t{}\t{rtype}\t{rdata}", record.owner, record.ttl, record.class);
@@ -62,7 +63,7 @@ pub(super) fn to_json(record: &Record) -> Value {
     value
 }
 
-/// Algorithms by name, key tags, and what keys are for.
+/// The algorithm, key tag and role of a key.
 fn comment(record: &Record) -> Option<String> {
     let octets = record.rdata.as_slice();
     match (record.rtype, octets) {

@@ -1,4 +1,4 @@
-//! An answer as text and as JSON.
+//! Output of a response as text and as JSON.
 
 use super::client::Received;
 use super::edns::{self, EdnsOption};
@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 const SECTIONS: [(Section, &str); 3] =
     [(Section::Answer, "ANSWER"), (Section::Authority, "AUTHORITY"), (Section::Additional, "ADDITIONAL")];
 
-/// An answer, read.
+/// A parsed response.
 pub(super) struct ParsedResponse {
     received: Received,
     pub(super) message: Message,
@@ -39,12 +39,13 @@ impl ParsedResponse {
         Ok(Self { received, message, options, notes })
     }
 
-    /// The answer is "no" where the server refused or failed, or did not sign as it should.
+    /// The outcome. It is negative if the server returned an error, or if the signature is missing
+    /// or invalid.
     pub(super) fn outcome(&self) -> CommandOutcome {
         if self.complaints().is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative }
     }
 
-    /// Why the answer is "no"; nothing where it is not.
+    /// The reasons for a negative outcome; empty if there are none.
     pub(super) fn complaints(&self) -> Vec<String> {
         let rcode = self.message.rcode();
         let is_answered = matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN);
@@ -64,7 +65,8 @@ impl ParsedResponse {
         self.message.section(section).filter(|record| record.rtype != Rtype::TSIG).collect()
     }
 
-    /// All of it, as a zone file with comments; with `short` the RDATA of the answer section alone.
+    /// The response as a zone file with comments; with `short`, only the RDATA of the answer
+    /// section.
     pub(super) fn to_text(&self, short: bool) -> String {
         let answer = self.records(Section::Answer);
         if short {
@@ -111,7 +113,7 @@ impl ParsedResponse {
         text
     }
 
-    /// What is to say of the way that the answer came.
+    /// Notes about the transport of the response.
     fn ways(&self) -> Vec<String> {
         let received = &self.received;
         let mut ways = self.notes.clone();
@@ -177,7 +179,7 @@ pub(super) fn option_to_json(option: &EdnsOption) -> Value {
     value
 }
 
-/// What was agreed on for a TLS connection.
+/// The negotiated parameters of a TLS connection.
 pub(super) fn describe_tls(facts: &TlsParameters) -> String {
     let whom = if facts.authenticated {
         "certificate verified"

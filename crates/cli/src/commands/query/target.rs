@@ -1,4 +1,4 @@
-//! What the words of the command line mean: name, type and server.
+//! Interprets the positional arguments: name, type and server.
 
 use super::error::QueryError;
 use super::message::Question;
@@ -9,19 +9,19 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
 
-/// Where the system says which servers to ask.
+/// The system's list of resolvers.
 const RESOLVERS: &str = "/etc/resolv.conf";
 
 /// The server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
-    /// Its host name, where it was given by one.
+    /// Its host name, if the argument is a host name.
     pub(super) host: Option<String>,
     first: SocketAddr,
     others: Vec<SocketAddr>,
 }
 
-/// Tells name, type and server apart.
+/// Determines which argument is the name, the type and the server.
 pub(super) fn read_words(arguments: &QueryArguments) -> Result<(Question, Target), QueryError> {
     let (servers, words): (Vec<&str>, Vec<&str>) =
         arguments.words.iter().map(String::as_str).partition(|word| word.starts_with('@'));
@@ -63,7 +63,7 @@ fn read_name(text: &str) -> Result<Name, QueryError> {
     text.parse().map_err(|source| QueryError::Name { text: text.to_owned(), source })
 }
 
-/// The name under which an address has its PTR record (RFC 1035 section 3.5, RFC 3596 section 2.5).
+/// The owner name of the PTR record of an address (RFC 1035 section 3.5, RFC 3596 section 2.5).
 fn reverse_name(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => {
@@ -78,7 +78,7 @@ fn reverse_name(address: IpAddr) -> String {
     }
 }
 
-/// Reads what stands behind the `@`.
+/// Parses the text after the `@`.
 fn read_server(text: &str, default: u16) -> Result<Target, QueryError> {
     let wrong = || QueryError::Server(text.to_owned());
     let read_port = |text: &str| text.parse::<u16>().ok().filter(|&port| port != 0).ok_or_else(wrong);
@@ -95,7 +95,7 @@ fn read_server(text: &str, default: u16) -> Result<Target, QueryError> {
         return Ok(Target::of_address(address, default));
     }
     let (host, port) = match text.split_once(':') {
-        // An IPv6 address with a zone, as fe80::1%eth0, is for the system to read.
+        // The system parses an IPv6 address with a zone index, such as fe80::1%eth0.
         Some((host, port)) if !port.contains(':') => (host, read_port(port)?),
         _ => (text, default),
     };
@@ -116,13 +116,13 @@ impl Target {
         Self { host: None, first: SocketAddr::new(address, port), others: Vec::new() }
     }
 
-    /// The first address to ask, and those to ask, one after the other, where it does not answer.
+    /// The first address, and the addresses that are used in order if it does not respond.
     pub(super) fn addresses(&self) -> (SocketAddr, &[SocketAddr]) {
         (self.first, &self.others)
     }
 }
 
-/// The first server that the system asks.
+/// The first resolver of the system.
 fn system_resolver(path: &Path, port: u16) -> Result<Target, QueryError> {
     let text = fs::read_to_string(path)
         .map_err(|source| QueryError::NoResolver { path: path.to_owned(), source: Some(source) })?;
@@ -164,7 +164,7 @@ mod tests {
             assert_eq!((question.name.to_string(), question.rtype), ("example.com.".to_owned(), Rtype::MX));
             assert_eq!(target.first.to_string(), "127.0.0.1:53");
         }
-        // What may be either is the name where it comes first.
+        // A word that can be a name or a type is the name if it comes first.
         let (question, _) = read(&["mx", "a", "@127.0.0.1"]).expect("read");
         assert_eq!((question.name.to_string(), question.rtype), ("mx.".to_owned(), Rtype::A));
         let (question, target) = read(&["@::1", "--tls", "."]).expect("read");

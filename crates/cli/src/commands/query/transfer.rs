@@ -1,4 +1,4 @@
-//! Transfers of a zone (AXFR, RFC 5936; IXFR, RFC 1995), printed record by record as they come.
+//! Zone transfers (AXFR, RFC 5936; IXFR, RFC 1995). Each record is printed when it is received.
 
 use super::client::QueryClient;
 use super::edns;
@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// What a transfer came to.
+/// Counters of a transfer.
 #[derive(Default)]
 struct Totals {
     messages: u64,
@@ -53,7 +53,7 @@ pub(super) async fn run(
             return refused(arguments, server, &reason(&message));
         }
         if totals.messages == 0 {
-            // RFC 5936 §2.2.5: what holds for the whole answer stands in its first message.
+            // RFC 5936 §2.2.5: options in the first message apply to the complete response.
             options = edns::read_options(&message);
         }
         totals.messages += 1;
@@ -86,7 +86,7 @@ pub(super) async fn run(
     Ok(CommandOutcome::Done)
 }
 
-/// Prints the records of one message; returns how many they were.
+/// Prints the records of one message and returns their number.
 fn print_records(
     arguments: &QueryArguments,
     server: SocketAddr,
@@ -127,7 +127,7 @@ fn print_records(
     Ok(count)
 }
 
-/// Why the server says no: the response code, and its extended errors (RFC 8914).
+/// The reason of a refusal: the response code and its extended errors (RFC 8914).
 fn reason(message: &Message) -> String {
     let options = edns::read_options(message).into_iter();
     let errors = options.filter(|option| option.code == nonesuch_proto::edns::EXTENDED_ERROR);
@@ -148,12 +148,13 @@ fn refused(
     Ok(CommandOutcome::Negative)
 }
 
-/// Where in a transfer the next record is.
+/// The position of the next record in a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TransferPosition {
     /// Before the first SOA record.
     Start,
-    /// Behind the first SOA record of an answer to IXFR, which may turn out to be either kind.
+    /// After the first SOA record of a response to IXFR, which may be a complete or an incremental
+    /// transfer.
     Second,
     /// Among all records of the zone.
     Whole,
@@ -162,12 +163,12 @@ enum TransferPosition {
     Done,
 }
 
-/// Follows a transfer to its end.
+/// Tracks the position in a transfer up to its end.
 #[derive(Debug)]
 struct TransferTracker {
     place: TransferPosition,
     is_incremental: bool,
-    /// RDATA of the first SOA record, and its serial.
+    /// RDATA of the first SOA record, which contains the serial.
     first: Vec<u8>,
 }
 
@@ -184,7 +185,8 @@ impl TransferTracker {
         if self.is_incremental { "IXFR" } else { "AXFR" }
     }
 
-    /// Takes the next record; says whether it was removed or added, where changes are sent.
+    /// Processes the next record. In an incremental transfer, returns whether the record is removed
+    /// or added.
     fn take(&mut self, record: &Record) -> Result<Option<&'static str>, TransferFault> {
         let is_soa = record.rtype == Rtype::SOA;
         let is_last = is_soa && serial(&record.rdata) == serial(&self.first);
@@ -210,7 +212,8 @@ impl TransferTracker {
         Ok(side)
     }
 
-    /// After a message: an answer to IXFR that holds one SOA record says that nothing is newer (RFC 1995 section 4).
+    /// Processes the end of a message. A response to IXFR with a single SOA record means that there
+    /// is no newer version (RFC 1995 section 4).
     fn end_message(&mut self) {
         if self.place == TransferPosition::Second {
             self.place = TransferPosition::Done;
@@ -218,7 +221,7 @@ impl TransferTracker {
     }
 }
 
-/// The serial in an SOA record's RDATA, 20 octets before its end.
+/// The serial in the RDATA of an SOA record, 20 octets before its end.
 fn serial(rdata: &[u8]) -> Option<[u8; 4]> {
     rdata.get(rdata.len().checked_sub(20)?..)?.first_chunk().copied()
 }
@@ -257,7 +260,7 @@ mod tests {
         assert_eq!(follow(Rtype::IXFR, &whole), ("====".to_owned(), true, "AXFR"));
         let steps = [soa(3), soa(1), a(1), soa(2), a(2), soa(2), soa(3), a(3), soa(3)];
         assert_eq!(follow(Rtype::IXFR, &steps), ("=rraaraa=".to_owned(), true, "IXFR"));
-        // A zone of one SOA record alone.
+        // A zone with only a SOA record.
         assert_eq!(follow(Rtype::IXFR, &[soa(3), soa(3)]), ("==".to_owned(), true, "AXFR"));
         assert!(TransferTracker::new(Rtype::AXFR).take(&a(1)).is_err());
     }

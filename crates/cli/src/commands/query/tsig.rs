@@ -1,4 +1,4 @@
-//! Signing of the query, and what the answer's signature says (RFC 8945).
+//! Signs the query and verifies the signature of the response (RFC 8945).
 
 use super::error::{KeyArgumentFault, KeyFileFault, QueryError};
 use nonesuch_proto::Name;
@@ -9,16 +9,17 @@ use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The key that queries are signed with.
+/// The key that signs queries.
 #[derive(Clone, Debug)]
 pub(super) struct Signing(Arc<TsigKey>);
 
 impl Signing {
-    /// Reads a key of the command line: the name of a file, with the key's name in front where it holds the secret alone, or the key
-    /// itself.
+    /// Reads the argument of `--tsig-key`: a file, a file with the name of the key as prefix if the
+    /// file contains only the secret, or the key itself.
     pub(super) fn read(text: &str) -> Result<Self, QueryError> {
         let path = Path::new(text);
-        // A key has colons, and its base64 may have slashes: a file is what is there.
+        // A key contains colons, and its base64 may contain slashes, so an argument is a file only
+        // if the file exists.
         if !path.exists() && text.contains(':') {
             if let Some((named, path)) = split_file(text) {
                 return read_named(named, path);
@@ -39,7 +40,7 @@ impl Signing {
         }
     }
 
-    /// Signs `query`; gives what verifies its answers.
+    /// Signs `query` and returns the verifier of its responses.
     pub(super) fn sign(&self, query: &mut Vec<u8>) -> Verifier {
         Verifier {
             answers: tsig::sign_request(&self.0, query, seconds_now()),
@@ -48,7 +49,7 @@ impl Signing {
     }
 }
 
-/// What stands before the name of a file that is there, and that file: `NAME:FILE`, `NAME:ALGORITHM:FILE`.
+/// Splits `NAME:FILE` or `NAME:ALGORITHM:FILE` before the name of an existing file.
 fn split_file(text: &str) -> Option<(&str, &Path)> {
     let ends = text.match_indices(':').map(|(end, _)| end).take(2);
     let mut splits = ends.map(|end| (&text[..end], Path::new(&text[end + 1..])));
@@ -60,8 +61,9 @@ fn read_file(path: &Path) -> Result<Zeroizing<String>, QueryError> {
     text.map_err(|error| QueryError::KeyFile { path: path.to_owned(), reason: KeyFileFault::Read(error) })
 }
 
-/// The key of a file as a server's configuration names it, with `named` before it, the key's name and perhaps its algorithm: the
-/// secret in base64 alone, or keys as BIND has them.
+/// Reads a key from a file in the formats of a server's configuration: only the secret in base64,
+/// or keys in BIND format. `named` is the prefix of the file name: the name of the key, optionally
+/// with its algorithm.
 fn read_named(named: &str, path: &Path) -> Result<Signing, QueryError> {
     let text = read_file(path)?;
     let fault = |reason| QueryError::KeyFile { path: path.to_owned(), reason };
@@ -87,28 +89,28 @@ fn read_named(named: &str, path: &Path) -> Result<Signing, QueryError> {
     Ok(Signing(Arc::new(key)))
 }
 
-/// Whether a file's text is a secret in base64 and nothing else.
+/// Whether the text of a file is only a secret in base64.
 fn is_secret(text: &str) -> bool {
     let octets = Zeroizing::new(text.trim().as_bytes().to_vec());
     !octets.is_empty() && data_encoding::BASE64.decode(&octets).map(Zeroizing::new).is_ok()
 }
 
-/// Verifies the messages of one answer in order.
+/// Verifies the messages of one response in order.
 pub(super) struct Verifier {
     answers: AnswerVerifier,
     name: String,
 }
 
-/// What a signature is worth.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) is_right: bool,
-    /// In words.
+    /// The result as text.
     pub(super) text: String,
 }
 
 impl Verifier {
-    /// Verifies the one message of an answer.
+    /// Verifies a response of a single message.
     pub(super) fn verify_only(mut self, message: &[u8]) -> Verdict {
         let checked = self.answers.verify(message, seconds_now()).map(drop);
         let checked = checked.and_then(|()| self.answers.finish());
@@ -123,7 +125,7 @@ impl Verifier {
         self.answers.verify(message, seconds_now()).map(drop)
     }
 
-    /// After the last message, which must have been signed.
+    /// Finishes after the last message, which must have been signed.
     pub(super) fn finish(self) -> Result<(), ResponseTsigError> {
         self.answers.finish()
     }

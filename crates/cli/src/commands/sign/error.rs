@@ -1,4 +1,4 @@
-//! Why a zone is not signed.
+//! Errors of `nonesuch zone sign`.
 
 use super::proofs::ProofError;
 use crate::files::FileError;

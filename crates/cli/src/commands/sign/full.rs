@@ -43,9 +43,9 @@ pub(super) fn run(arguments: &SignArguments, file: &Path) -> Result<CommandOutco
     Ok(CommandOutcome::Done)
 }
 
-/// The time that a run has taken, in seconds.
+/// The durations of the steps of a run, in seconds.
 struct Seconds {
-    /// Signing, and writing what is signed.
+    /// Signing, together with writing the signed zone.
     signing: f64,
     all: f64,
 }

@@ -1,4 +1,4 @@
-//! `nonesuch zone sign --previous`: signs again what was signed before.
+//! `nonesuch zone sign --previous`: incremental signing.
 
 use super::error::Failure;
 use super::options::{load_keys, options, output, with_denial_of};
@@ -36,18 +36,18 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
     run_whole(arguments, new, begun)
 }
 
-/// What came of comparing zone files.
+/// The result of a comparison of zone files.
 enum Comparison {
     /// The zone is signed and written.
     Done,
-    /// The whole zone must be planned; this is the new zone.
+    /// The complete zone must be planned; contains the new zone.
     Read(Contents),
-    /// There was nothing to compare.
+    /// The zones could not be compared.
     Nothing,
 }
 
-/// Signs a zone file again where the zone file that was signed last was written here: lines that stay are passed on as
-/// they are.
+/// Signs a zone file incrementally if the previous zone is a zone file that this program wrote.
+/// Unchanged lines are copied from it.
 fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Failure> {
     let again = &arguments.again;
     let (Some(path), Some(file)) = (&again.previous, &arguments.file) else { return Ok(Comparison::Nothing) };
@@ -72,8 +72,9 @@ fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Fail
     Ok(Comparison::Done)
 }
 
-/// Signs a compiled zone with changes to a compiled zone, loading no more of it than is needed; `None` where this is not
-/// what is asked for, or the whole zone is needed.
+/// Signs changes to a compiled zone and writes a compiled zone. Loads only the parts of the
+/// previous zone that are needed. Returns `None` if the arguments request something else, or if the
+/// complete zone is needed.
 fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<CommandOutcome>, Failure> {
     let again = &arguments.again;
     let (Some(path), Some(changes)) = (&again.previous, &again.changes) else { return Ok(None) };
@@ -98,7 +99,8 @@ fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<Comma
     Ok(Some(CommandOutcome::Done))
 }
 
-/// Signs with the whole zone planned or at hand; `new` is the zone file where it was read already.
+/// Signs with the complete zone planned or in memory. `new` is the zone file if it has already been
+/// read.
 fn run_whole(
     arguments: &SignArguments,
     new: Option<Contents>,
@@ -125,7 +127,7 @@ fn run_whole(
     if let (Mapping::Vrf, Some(previous), Some(path)) =
         (options.mechanism.mapping(), &previous, &again.changes)
     {
-        // Proofs are made of names, so all names are needed.
+        // Proofs require all names of the zone.
         let changed = read_changes(path, &zone)?.apply(previous, SerialRule::Any);
         contents = Some(changed.map_err(|error| change_failure(path, error))?);
     }
@@ -155,7 +157,8 @@ fn run_whole(
     Ok(CommandOutcome::Done)
 }
 
-/// No output takes the place of what is read, but for the previous zone, which the new one may replace.
+/// Checks that no output overwrites an input. Only the previous zone may be replaced by the new
+/// zone.
 fn check_outputs(arguments: &SignArguments) -> Result<(), Failure> {
     let again = &arguments.again;
     let output = output(arguments);
@@ -172,8 +175,8 @@ fn check_outputs(arguments: &SignArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Signs `contents`, with what may be kept of the previous zone. A zone file is written while signing goes on, where
-/// nobody needs the signed zone afterwards.
+/// Signs `contents` and reuses signatures of the previous zone. If the signed zone is not needed
+/// afterwards, the zone file is written while signing continues.
 fn sign_contents<'a>(
     arguments: &SignArguments,
     contents: &Contents,
@@ -193,7 +196,7 @@ fn sign_contents<'a>(
     write_signed(contents, keys, options, &output(arguments)).map(NewVersion::Written)
 }
 
-/// Signs what comes of the previous zone by the change set given.
+/// Signs the result of applying the change set to the previous zone.
 fn apply<'a>(
     arguments: &SignArguments,
     previous: &'a Contents,
@@ -206,7 +209,7 @@ fn apply<'a>(
     Ok(resigned.map_or_else(|| NewVersion::Unchanged(previous.into()), NewVersion::Incremental))
 }
 
-/// Why changes of the file `path` were not signed.
+/// Converts an error of signing the changes in the file `path`.
 fn sign_failure(path: &Path, error: SignError) -> Failure {
     match error {
         SignError::Change(error) => change_failure(path, error),

@@ -1,4 +1,5 @@
-//! `nonesuch zone sign --only-keys`: signs the key set of a zone alone, for a server that signs all else when asked.
+//! `nonesuch zone sign --only-keys`: signs only the key set of a zone, for a server that signs the
+//! other records online.
 
 use super::error::Failure;
 use super::options::{key_time, options, output};
@@ -57,7 +58,8 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
     Ok(CommandOutcome::Done)
 }
 
-/// Refuses a key set that breaks validators which hold the one that the input has, or warns of it.
+/// Rejects a key set that would break validators that have cached the key set of the input; with
+/// `is_allowed`, only warns.
 fn check_transition(before: &Contents, after: &Contents, is_allowed: bool) -> Result<(), Failure> {
     let faults = transition_between(before, after);
     if !(faults.is_empty() || is_allowed) {

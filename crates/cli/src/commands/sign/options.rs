@@ -1,4 +1,4 @@
-//! What the arguments ask the signer for: keys, times, denial of existence, output file.
+//! Converts the arguments to options of the signer: keys, times, denial of existence, output file.
 
 use super::error::Failure;
 use crate::arguments::{SignArguments, TimeArgument};
@@ -14,12 +14,13 @@ use nonesuch_proto::Name;
 use nonesuch_zone::Contents;
 use std::path::{Path, PathBuf};
 
-/// Seconds by which signatures are valid before now, for validators whose clocks are late.
+/// Default time from the inception to now, in seconds, for validators with slow clocks.
 const BEFORE: i64 = 3600;
-/// Seconds of validity from now: 14 days.
+/// Default validity from now, in seconds: 14 days.
 const VALIDITY: i64 = 14 * 86_400;
 
-/// The keys of the zone, by the times in their files at the time of signing unless these are ignored.
+/// The keys of the zone. The times in the key files apply at the time of signing, unless they are
+/// ignored.
 pub(super) fn load_keys(arguments: &SignArguments, zone: &Name) -> Result<KeySet, Failure> {
     let mut keys = keys::read_directory(&arguments.keys, zone)?.key_set(key_time(arguments))?;
     if arguments.hedged {
@@ -28,21 +29,21 @@ pub(super) fn load_keys(arguments: &SignArguments, zone: &Name) -> Result<KeySet
     Ok(keys)
 }
 
-/// The time at which the times in key files are read; `None` where they are ignored.
+/// The time for the evaluation of times in key files; `None` if they are ignored.
 pub(super) fn key_time(arguments: &SignArguments) -> Option<u32> {
     (!arguments.ignore_key_times).then(|| zones::now_or(arguments.now))
 }
 
 /// The output file.
 pub(super) fn output(arguments: &SignArguments) -> PathBuf {
-    // A zone that is signed in part must not take the place of one that is signed.
+    // A partially signed zone must not replace a signed one.
     let suffix = if arguments.only_keys { ".keys" } else { ".signed" };
     let default = || default_output(arguments.file.as_deref().unwrap_or_else(|| Path::new("")), suffix);
     arguments.output.clone().unwrap_or_else(default)
 }
 
-/// The arguments with the mechanism of the zone to be signed and its NSEC3 parameters, where it is signed already and the arguments
-/// name no mechanism.
+/// The arguments, completed with the mechanism and NSEC3 parameters of the zone if it is already
+/// signed and the arguments contain no mechanism.
 pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> SignArguments {
     let mut arguments = arguments.clone();
     let Some(facts) = is_signed(contents).then(|| denial(contents)).flatten() else { return arguments };
@@ -64,7 +65,8 @@ pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, 
     let (before, validity) = (TimeArgument::FromNow(-BEFORE), TimeArgument::FromNow(VALIDITY));
     let inception = arguments.inception.unwrap_or(before).resolve(now, now);
     let expiration = arguments.expiration.unwrap_or(validity).resolve(now, inception);
-    // Serial arithmetic would take a far inception for one of the century before.
+    // Serial number arithmetic would interpret an inception far in the future as one in the
+    // previous century.
     if inception > expiration {
         return Err(SignError::Period.into());
     }
@@ -93,7 +95,7 @@ fn nsec3_params(arguments: &SignArguments) -> Result<Nsec3Params, Failure> {
     }
     let salt = arguments.nsec3_salt.as_deref().map_or_else(|| Ok(Vec::new()), parse_salt)?;
     let iterations = arguments.nsec3_iterations.unwrap_or(0);
-    // More than the signer takes is an error, which is told then.
+    // The signer reports an error for a larger number.
     if is_nsec3 && (1..=MAX_ITERATIONS).contains(&iterations) {
         tracing::warn!(
             "{iterations} NSEC3 iterations: resolvers may take the zone for insecure, and many do above 100; RFC 9276 \

@@ -1,4 +1,4 @@
-//! What incremental signing makes, and how it is written and reported.
+//! The results of incremental signing, their output and their report.
 
 use super::error::Failure;
 use super::proofs::ZoneProofs;
@@ -16,19 +16,20 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-/// What a run made.
+/// The new version from a run.
 pub(super) enum NewVersion<'a> {
-    /// Nothing: the previous zone is the outcome.
+    /// No change: the previous zone is the result.
     Unchanged(ZoneRef<'a>),
-    /// A zone file, which is written already.
+    /// A zone file that is already written.
     Written(SignSummary),
     Whole(Signed),
-    /// The previous zone with other nodes in places.
+    /// The previous zone with some nodes replaced.
     Incremental(ResignedZone<'a>),
 }
 
 impl<'a> NewVersion<'a> {
-    /// What signing the stored zone `previous` again made; `None` where the whole zone must be planned.
+    /// The new version from incremental signing of the stored zone `previous`; `None` if the
+    /// complete zone must be planned.
     pub(super) fn of(mending: IncrementalResult<'a>, previous: &'a StoredZone) -> Option<Self> {
         match mending {
             IncrementalResult::Impossible => None,
@@ -58,12 +59,12 @@ impl<'a> NewVersion<'a> {
         }
     }
 
-    /// Names planned anew, where not all were.
+    /// Number of names that were planned again; `None` if all were.
     fn names_planned(&self) -> Option<usize> {
         if let Self::Incremental(resigned) = self { resigned.names_planned() } else { None }
     }
 
-    /// What differs from the previous signed zone, if there is one.
+    /// The changes from the previous signed zone, if there is one.
     fn changes(&self, previous: Option<&Contents>) -> Option<ChangeSet> {
         match (self, previous) {
             (Self::Incremental(resigned), _) => Some(resigned.changes()),
@@ -75,13 +76,13 @@ impl<'a> NewVersion<'a> {
     }
 }
 
-/// A run whose outcome is to be written.
+/// A run with a result that must be written.
 pub(super) struct Run<'r> {
     arguments: &'r SignArguments,
     zone: &'r Name,
     output: &'r Path,
     begun: Instant,
-    /// The previous signed zone, where it is at hand.
+    /// The previous signed zone, if it is in memory.
     pub(super) previous: Option<&'r Contents>,
     pub(super) proved: Option<&'r ZoneProofs>,
 }
@@ -96,7 +97,7 @@ impl<'r> Run<'r> {
         Self { arguments, zone, output, begun, previous: None, proved: None }
     }
 
-    /// Writes what was made and is not written yet, and reports it.
+    /// Writes the new version, if it is not written yet, and reports it.
     pub(super) fn finish(&self, made: NewVersion<'_>) -> Result<(), Failure> {
         let again = &self.arguments.again;
         log_warnings(made.warnings());
@@ -105,11 +106,11 @@ impl<'r> Run<'r> {
             names_planned: made.names_planned(),
             unchanged: matches!(made, NewVersion::Unchanged(_)),
         };
-        // Before the zone: where it cannot be written, the same changes can be made again.
+        // Before the zone: if this fails, the same changes can be generated again.
         if let Some(path) = &again.changes_out {
             write_changes(path, made.changes(self.previous).as_ref())?;
         }
-        // The previous zone itself stays as it is, octet by octet.
+        // The previous zone file stays unchanged, octet by octet.
         let is_in_place = |previous: &Path| is_same_file(previous, self.output);
         if !(report.unchanged && again.previous.as_deref().is_some_and(is_in_place)) {
             write(self.output, made, again.compiled)?;
@@ -151,7 +152,7 @@ impl<'r> Run<'r> {
     }
 }
 
-/// Figures of a run.
+/// Counters of a run.
 struct Report {
     statistics: SignStatistics,
     names_planned: Option<usize>,
@@ -172,7 +173,7 @@ fn write(output: &Path, made: NewVersion<'_>, as_compiled: bool) -> Result<(), F
     write_output(output, 0o644, |mut out: &mut dyn Write| {
         let outcome = match made {
             NewVersion::Incremental(resigned) if as_compiled => {
-                // Nobody has verified what was made.
+                // The new version has not been verified.
                 compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out)
             }
             NewVersion::Incremental(resigned) if resigned.keeps_parts_of_file() => {

@@ -1,4 +1,4 @@
-//! The previous signed zone: what of it is kept, and what it decides where the arguments leave it open.
+//! The previous signed zone: reuse of its signatures, and defaults from it for missing arguments.
 
 use super::error::Failure;
 use crate::arguments::{SignArguments, ZonemdHashes};
@@ -11,7 +11,7 @@ use nonesuch_dnssec::{SignOptions, VerifyOptions};
 use nonesuch_zone::{Contents, zonemd};
 use std::path::Path;
 
-/// What is kept of `contents`, as the arguments say.
+/// The parts of `contents` that are reused, according to the arguments.
 pub(super) fn previous_options<'a>(
     arguments: &SignArguments,
     contents: &'a Contents,
@@ -27,8 +27,8 @@ const fn period(options: &SignOptions<'_>) -> u32 {
     options.expiration.wrapping_sub(options.now)
 }
 
-/// The arguments with what they leave open taken of the previous zone: mechanism, NSEC3 parameters, and, where the zone
-/// file has none of its own, ZONEMD.
+/// The arguments, completed from the previous zone: the mechanism, the NSEC3 parameters and, if the
+/// zone file has no ZONEMD record, ZONEMD.
 pub(super) fn with_previous(arguments: &SignArguments, previous: Option<&Contents>) -> SignArguments {
     match previous {
         Some(previous) => with_denial_info(arguments, denial(previous), previous),
@@ -36,7 +36,7 @@ pub(super) fn with_previous(arguments: &SignArguments, previous: Option<&Content
     }
 }
 
-/// The same of a previous zone with this apex that denies existence so.
+/// The arguments, completed from a previous zone with this apex and denial mechanism.
 pub(super) fn with_denial_info(
     arguments: &SignArguments,
     facts: Option<DenialInfo>,
@@ -51,7 +51,8 @@ pub(super) fn with_denial_info(
     arguments
 }
 
-/// Verifies the previous zone as a whole. That signatures have expired is no fault here: they are made anew.
+/// Verifies the complete previous zone. Expired signatures are not a fault here, because they are
+/// replaced.
 pub(super) fn verify_previous(path: &Path, previous: &Contents) -> Result<(), Failure> {
     let report = verify_with_progress(previous, &VerifyOptions::default(), &Nsec5Evidence::default());
     let count = report.faults.len();

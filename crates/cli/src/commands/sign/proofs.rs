@@ -1,4 +1,5 @@
-//! What `zone sign` does for NSEC5: finds or makes the VRF key, proves the names of the zone and stores the proofs.
+//! NSEC5 in `zone sign`: finds or generates the VRF key, proves the names of the zone and stores
+//! the proofs.
 
 use crate::arguments::SignArguments;
 use crate::files::{
@@ -24,7 +25,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Why the names of a zone are not proved, or the proofs not stored.
+/// Why the names of a zone are not proved, or the proofs are not stored.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 #[non_exhaustive]
@@ -68,10 +69,10 @@ pub(crate) enum ProofError {
     },
 }
 
-/// Attempts at a key whose tag no NSEC5KEY record of the zone has.
+/// Maximum attempts to generate a key with a tag that no NSEC5KEY record of the zone has.
 const ATTEMPTS: usize = 16;
 
-/// The proofs of a zone that is signed, and where they are to be stored.
+/// The proofs of a zone that is signed, and the path for storing them.
 pub(super) struct ZoneProofs {
     proofs: Proofs,
     path: PathBuf,
@@ -79,7 +80,8 @@ pub(super) struct ZoneProofs {
     seconds: f64,
 }
 
-/// Finds or makes the VRF key and proves the names of the zone; nothing for other mechanisms than NSEC5.
+/// Finds or generates the VRF key and proves the names of the zone. Returns `None` for mechanisms
+/// other than NSEC5.
 pub(super) fn prepare(
     arguments: &SignArguments,
     output: &Path,
@@ -94,14 +96,14 @@ pub(super) fn prepare(
         }
         return Ok(None);
     }
-    // Before anything is made: a mistake leaves no files behind.
+    // Before any file is created, so that a fault in the input leaves no files.
     check_signing(contents.apex(), keys)?;
     let dir = arguments.nsec5_keys.clone().unwrap_or_else(|| default_directory(output));
     let key = find_or_make_key(&dir, arguments.vrf, contents)?;
     let dnskeys: Vec<Vec<u8>> = keys.keys().iter().map(KeyPair::dnskey_rdata).collect();
     check_separate(contents.apex(), &Nsec5Key::of(&key), dnskeys.iter().map(Vec::as_slice))?;
     let path = dir.join(proofs_file_name(contents.apex()));
-    // The proofs are written after the zone, which would be there already.
+    // The proofs are written after the zone, so an error then would be too late.
     check_writable(&path)?;
     let stored = stored_proofs(&path, keys);
     let bar = Rates::new("proving");
@@ -116,12 +118,13 @@ pub(super) fn prepare(
 }
 
 impl ZoneProofs {
-    /// What the zone is signed by.
+    /// The chain that the signer generates.
     pub(super) const fn chain(&self, keep_keys: bool) -> Nsec5Chain<'_> {
         Nsec5Chain { proofs: &self.proofs, keep_keys }
     }
 
-    /// Stores the proofs, of the signed zone of `serial`, for the server and for the next signing, sealed by one of `keys`.
+    /// Stores the proofs of the signed zone with the serial `serial`, sealed by one of `keys`, for
+    /// the server and for the next signing.
     pub(super) fn store(&mut self, serial: u32, keys: &KeySet) -> Result<(), ProofError> {
         self.proofs.set_serial(serial);
         self.proofs.sign(keys).map_err(SignError::from)?;
@@ -152,7 +155,8 @@ impl fmt::Display for ZoneProofs {
     }
 }
 
-/// The proofs of before; those that cannot be read, or are not known to be the signer's own, are made anew.
+/// The stored proofs. Returns `None`, so that all proofs are generated again, if the file cannot be
+/// read or is not sealed by one of `keys`.
 fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
     let proofs = read_proofs(path).unwrap_or_else(|error| {
         tracing::warn!("{error}; all proofs are made anew");
@@ -168,8 +172,8 @@ fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
     Some(proofs)
 }
 
-/// The VRF key of the zone in `dir`: the only one, or the only one that the zone publishes already; a new one where there
-/// is none.
+/// The VRF key of the zone in `dir`: the only key, or the only one that the zone publishes.
+/// Generates a key if there is none.
 fn find_or_make_key(
     dir: &Path,
     wanted: Option<VrfAlgorithm>,
@@ -203,7 +207,8 @@ fn find_or_make_key(
     }
 }
 
-/// Makes a key with a tag that no NSEC5KEY record of the zone has: two with one tag would prove nothing.
+/// Generates a key with a tag that no NSEC5KEY record of the zone has, because with two keys of one
+/// tag the records would prove nothing.
 fn make_key(dir: &Path, algorithm: VrfAlgorithm, contents: &Contents) -> Result<VrfPrivateKey, ProofError> {
     for _ in 0..ATTEMPTS {
         let key = VrfPrivateKey::generate(algorithm).map_err(ProofError::VrfGeneration)?;
@@ -219,19 +224,20 @@ fn make_key(dir: &Path, algorithm: VrfAlgorithm, contents: &Contents) -> Result<
     Err(ProofError::NoFreeTag { dir: dir.to_path_buf() })
 }
 
-/// The server reads this folder: a key that signs must not be in its reach.
+/// Fails if the directory contains a signing key, because the server reads this directory.
 fn refuse_signing_keys(dir: &Path) -> Result<(), ProofError> {
     let names = private_files(dir).map_err(|source| FileError::Read { path: dir.to_path_buf(), source })?;
     let found = names.into_iter().find(|name| name.starts_with('K'));
     found.map_or(Ok(()), |name| Err(ProofError::SigningKey { path: dir.join(name) }))
 }
 
-/// Warns where a server of the signed zone at `output` would refuse to start: a signing key is in its reach.
+/// Warns if the directory of the signed zone at `output` contains a signing key: a server of this
+/// zone would refuse to start.
 pub(super) fn warn_of_signing_keys(output: &Path) {
     if is_standard(output) {
         return;
     }
-    // A folder that cannot be read is one that no key can be taken from.
+    // No warning for a directory that cannot be listed: no key can be found there.
     if let Ok(Some(path)) = find_signing_key(parent_directory(output)) {
         tracing::warn!(
             "{}: a signing key, in the folder of the signed zone: with NSEC5 a server has none in its reach, and `nonesuch serve` \

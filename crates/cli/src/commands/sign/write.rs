@@ -1,4 +1,4 @@
-//! Signing of a whole zone straight into its output file, and what is shown and logged of it.
+//! Signs a complete zone directly into its output file, with progress display and log.
 
 use super::error::Failure;
 use crate::files::{write_failure, write_output};
@@ -9,14 +9,15 @@ use nonesuch_zone::Contents;
 use nonesuch_zone::write::push_part;
 use std::path::Path;
 
-/// Shows how far signing has come.
+/// Shows the progress of signing.
 pub(super) fn show_progress(bar: &Rates, at: SignProgress) {
     let signatures = Count { done: at.signatures, name: "signatures" };
     bar.show(at.rrsets, at.total_rrsets, &[signatures, Count { done: at.records, name: "records" }]);
 }
 
-/// Says what was done otherwise than asked. That the serial moves although the policy is to keep it is the rule where a
-/// zone is signed again, and the report has the serial: it is for those who want to know more.
+/// Logs deviations from the arguments. If the policy is to keep the serial, the serial still
+/// advances whenever a zone is signed again, and the report contains it; therefore this is logged
+/// at level info.
 pub(super) fn log_warnings(warnings: &[SignWarning]) {
     for warning in warnings {
         match warning {
@@ -26,7 +27,7 @@ pub(super) fn log_warnings(warnings: &[SignWarning]) {
     }
 }
 
-/// Writes the signed zone as it is made: text goes out while signing goes on.
+/// Writes the signed zone while signing continues.
 pub(super) fn write_signed(
     contents: &Contents,
     keys: &KeySet,

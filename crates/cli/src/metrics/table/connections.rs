@@ -1,4 +1,4 @@
-//! Connections and sockets.
+//! Metrics of connections and sockets.
 
 use super::{Kind, Metric, Sample, count, number};
 use crate::metrics::Snapshot;
@@ -33,7 +33,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
 ];
 
-/// What was counted of connections, for each transport that is listened on.
+/// The connection counters for each transport that the server listens on.
 fn by_connection(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>, TcpCounters)> {
     let tls = snapshot.tls.map(|counters| ("tls".into(), counters));
     [("tcp".into(), snapshot.tcp)].into_iter().chain(tls)
@@ -50,7 +50,7 @@ fn connections(snapshot: &Snapshot, out: &mut Vec<Sample>) {
         let TcpCounters { accepted, refused, refused_client, evicted, timed_out, broken, .. } = counters;
         for (outcome, times) in [
             ("accepted", accepted),
-            // For want of room for anybody, or for this client.
+            // Rejected because of the limit for all clients or for this client.
             ("refused", refused + refused_client),
             ("evicted", evicted),
             ("timed_out", timed_out),

@@ -1,4 +1,4 @@
-//! Handshakes of TLS.
+//! Metrics of TLS handshakes.
 
 use super::{Kind, Metric, count};
 

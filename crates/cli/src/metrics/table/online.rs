@@ -1,4 +1,4 @@
-//! What is signed and proven when asked.
+//! Metrics of online signing and online denial.
 
 use super::{Kind, Metric, Sample, count, each, number};
 use crate::metrics::Snapshot;

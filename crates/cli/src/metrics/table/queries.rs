@@ -1,4 +1,4 @@
-//! Queries and other messages: what came, what was answered, what was dropped.
+//! Metrics of queries and other messages: received, answered and dropped.
 
 use super::{Kind, Metric, Sample, Value, by_name, carriers, count, each};
 use crate::metrics::Snapshot;
@@ -131,9 +131,9 @@ pub(super) const METRICS: &[Metric] = &[
     },
 ];
 
-/// Bounds of the sizes of queries: ends of cells of [`Sizes`].
+/// Upper bounds of the sizes of queries; they are ends of cells of [`Sizes`].
 const QUERY_SIZES: [usize; 12] = [32, 48, 64, 80, 96, 112, 128, 192, 256, 512, 1232, 4096];
-/// Bounds of the sizes of responses.
+/// Upper bounds of the sizes of responses.
 const RESPONSE_SIZES: [usize; 15] =
     [64, 128, 192, 256, 384, 512, 768, 1024, 1232, 2048, 4096, 8192, 16384, 32768, 65536];
 

@@ -1,4 +1,5 @@
-//! Reloads, and versions of zones that were refused: what is served may be older than what was published.
+//! Metrics of reloads and of rejected zone versions, after which the server may serve outdated
+//! data.
 
 use super::{Kind, Metric, Sample, count, number};
 use crate::metrics::{Snapshot, ZoneRow};

@@ -1,4 +1,4 @@
-//! The server and its process.
+//! Metrics of the server and its process.
 
 use super::{Kind, Metric, Sample, count, number};
 use crate::metrics::Snapshot;

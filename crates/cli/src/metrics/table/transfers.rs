@@ -1,4 +1,4 @@
-//! Zone transfers and NOTIFY.
+//! Metrics of zone transfers and NOTIFY.
 
 use super::{Kind, Metric, Sample, count};
 use crate::metrics::Snapshot;
@@ -65,7 +65,7 @@ fn refused(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     }));
 }
 
-/// One number for each direction.
+/// Adds one value for each direction.
 fn by_direction(out: &mut Vec<Sample>, numbers: &BTreeMap<Direction, u64>) {
     out.extend(numbers.iter().map(|(direction, number)| count(vec![direction.name().into()], *number)));
 }

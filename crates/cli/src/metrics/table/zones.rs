@@ -1,4 +1,4 @@
-//! The zones.
+//! Metrics of zones.
 
 use super::{Kind, Metric, Sample, number};
 use crate::metrics::{Snapshot, ZoneRow};
@@ -121,7 +121,7 @@ fn zones(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     out.extend(states.into_iter().map(|(state, zones)| number(vec![state.into()], f64::from(zones))));
 }
 
-/// One number for each zone that has it; none where there are too many zones.
+/// Adds one value for each zone that has it; adds none if there are too many zones.
 fn each_zone(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&ZoneRow) -> Option<f64>) {
     if snapshot.zones.len() <= snapshot.most_zones {
         let known = snapshot.zones.iter().filter_map(|zone| Some((zone.zone.clone(), value(zone)?)));
