@@ -1,11 +1,13 @@
-//! Floods and idle connections against our server, and what is left for others: `just bench-abuse`.
+//! Floods and idle connections against the server, and their effect on other clients: `just
+//! bench-abuse`.
 //!
-//! The server runs with one worker on CPU 0, all generators on CPU 1; sources are addresses of 127.0.0.0/8, which this
-//! configuration does not exempt. Every rate of a flood is bounded. Of each figure the median of the rounds is printed with
-//! the least and the greatest; what is wanted of the median stands behind it, and the exit status is 1 where one is missed.
+//! The server runs with one worker on CPU 0, and all generators run on CPU 1. Sources are addresses
+//! of 127.0.0.0/8, which this configuration does not exempt. The rate of each flood is limited. The
+//! output has the median, minimum and maximum of each figure over the rounds, and the required
+//! bound of the median. The exit status is 1 if a median violates its bound.
 //!
-//! `--section reflected`, `connections` or `subdomains` measures one part alone. Others: `--names`, `--runs`, `--seconds`,
-//! `--connections`.
+//! `--section reflected`, `connections` or `subdomains` measures only one part. Other options:
+//! `--names`, `--runs`, `--seconds`, `--connections`.
 
 mod connections;
 mod networks;
@@ -27,20 +29,21 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where good clients send from: 64 of them, each in a network of its own.
+/// Source addresses of legitimate clients: 64 addresses, each in its own network.
 const GOOD: &str = "127.2.0.0/16";
 const GOOD_CLIENTS: usize = 64;
-/// The address that a reflected flood pretends to come from.
+/// The spoofed source address of a reflected flood.
 const VICTIM: &str = "127.1.7.7/32";
-/// Responses of one kind a second that the victim may get.
+/// Permitted responses per second of one category to the victim.
 const RATE: f64 = 200.0;
-/// All responses a second that it may get.
+/// Permitted responses per second of all categories to the victim.
 const CLIENT_RATE: f64 = 2000.0;
-/// Queries a second of each flood.
+/// Queries per second of each flood.
 const FLOOD: f64 = 20_000.0;
-/// What a flood of unknown names sends, queries a second: far more than may be made for it.
+/// Queries per second of a flood of unknown names; far more than the server can generate denials
+/// for.
 const SUBDOMAINS: f64 = 5000.0;
-/// What a connection that says nothing may take of the server's memory, KiB.
+/// Maximum memory of the server for one idle connection, in KiB.
 const CONNECTION_KIB: f64 = 4.0;
 const WARM_UP: Duration = Duration::from_millis(500);
 
@@ -85,7 +88,7 @@ fn list(text: &str) -> Arc<QueryList> {
     Arc::new(QueryList::parse(Path::new("list"), text.as_bytes()).expect("a query"))
 }
 
-/// What is loaded, and the rate in an open loop.
+/// The queries of a load, and the rate in an open loop.
 struct Load<'a> {
     queries: &'a Arc<QueryList>,
     sources: &'a str,
@@ -95,7 +98,7 @@ struct Load<'a> {
 }
 
 impl Bench {
-    /// A zone signed with NSEC, which needs nothing made.
+    /// A zone signed with NSEC, for which the server generates nothing.
     fn signed(&self) -> PathBuf {
         let signed = self.dir.join("signed");
         let mut command = Command::new(OURS);
@@ -104,7 +107,8 @@ impl Bench {
         signed
     }
 
-    /// Starts the server with limits that exempt nobody; `zone` are the lines of the zone's section.
+    /// Starts the server with limits that exempt no client. `zone` contains the lines of the zone's
+    /// section.
     fn start(&self, name: &str, limits: &str, zone: &str) -> Server {
         let text = format!(
             "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\n\n[limits]\nexempt = []\n{limits}\n\n[zone.\"{ORIGIN}\"]\n\
@@ -117,14 +121,15 @@ impl Bench {
             .unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Sends load from CPU 1, which it leaves to others while it waits.
+    /// Generates load from CPU 1. It leaves the CPU to other processes while it waits.
     fn load(&self, server: &Server, load: &Load<'_>) -> LoadReport {
         let options = LoadOptions {
             warm_up: WARM_UP,
             seconds: self.seconds,
             sockets: load.sockets,
             sources: Some(load.sources.parse().expect("a prefix")),
-            // Twice what is sent within the timeout: a server that drops must not hold up the flood.
+            // Twice the number of queries within the timeout, so that a server that drops queries
+            // does not slow down the flood.
             outstanding: load
                 .rate
                 .map_or_else(|| 128.max(load.sockets), |rate| (rate as usize).max(64 * load.sockets)),
@@ -138,7 +143,7 @@ impl Bench {
         run_load(&options).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Good clients with a flood beside them.
+    /// Legitimate clients during a flood.
     fn beside(&self, server: &Server, good: &Load<'_>, flood: &Load<'_>) -> (LoadReport, LoadReport) {
         thread::scope(|scope| {
             let flood = scope.spawn(|| self.load(server, flood));
@@ -146,12 +151,13 @@ impl Bench {
         })
     }
 
-    /// Good clients: different names, far below every limit.
+    /// Legitimate clients: different names, far below every limit.
     fn good(&self, rate: Option<f64>) -> Load<'_> {
         Load { queries: &self.existing, sources: GOOD, sockets: GOOD_CLIENTS, rate, is_random: false }
     }
 
-    /// A reflected flood: the victim's address asks for one name, or for many, and gets no more than is configured.
+    /// A reflected flood. Queries with the victim's address ask for one name or for many names, and
+    /// the victim gets no more responses than configured.
     fn reflected(&self) -> usize {
         let limits =
             format!("responses-per-second = {RATE}\nclient-responses-per-second = {CLIENT_RATE}\nslip = 2");
@@ -170,7 +176,7 @@ impl Bench {
             let mut rows = Rows::default();
             for _ in 0..self.runs {
                 let (good, flood) = self.beside(&server, &self.good(Some(6400.0)), &flood);
-                // Before anything counts the flood has emptied what is given at once.
+                // The flood uses up the burst before the measurement starts.
                 rows.push(
                     "answers/s to the victim",
                     (flood.received - flood.truncated) as f64 / self.seconds,
@@ -184,7 +190,7 @@ impl Bench {
                 rows.push_latency("p99 of the good clients, µs", good.latency_us);
             }
             let wanted = [
-                // Where the window begins between two of them, it has one more.
+                // If the measurement starts between two intervals, there is one more response.
                 ("answers/s to the victim", Wanted::AtMost(limit + 1.0 / self.seconds)),
                 ("answered of the good clients, %", Wanted::AtLeast(95.0)),
             ];
@@ -193,7 +199,7 @@ impl Bench {
         missed
     }
 
-    /// Connections that are held open: half say nothing, half send an octet a second.
+    /// Connections that stay open: half are idle, half send one octet per second.
     fn connections(&self, count: usize) -> usize {
         let limits = format!(
             "tcp-connections = {}\ntcp-connections-each = 128\n\
@@ -206,7 +212,8 @@ impl Bench {
         let mut rows = Rows::default();
         println!("{count} TCP connections, idle and slow, over 20,000 UDP queries/s");
         self.load(&server, &good);
-        // Before the first of them: what one round leaves is not to count for the next.
+        // Before the first round, because memory that one round uses must not reduce the difference
+        // of the next.
         let memory = server.memory_mib();
         for _ in 0..self.runs {
             let alone = self.load(&server, &good);
@@ -234,7 +241,7 @@ impl Bench {
         let wanted = [
             ("connections open", Wanted::AtLeast(count as f64)),
             ("memory with them, KiB for each", Wanted::AtMost(CONNECTION_KIB)),
-            // Twice is what two runs of the same load differ by on a machine that has other work.
+            // Two runs of the same load differ by up to a factor of 2 on a machine with other work.
             ("p50 with them, to that without", Wanted::AtMost(2.0)),
             ("p99 with them, to that without", Wanted::AtMost(2.0)),
             ("answered with them, %", Wanted::AtLeast(99.9)),
@@ -242,7 +249,7 @@ impl Bench {
         rows.print("idle and slow connections", &wanted)
     }
 
-    /// Names that nobody asked for before, below a name that exists: each denial is to be made.
+    /// Random names below an existing name, for which the server must generate each denial.
     fn subdomains(&self) -> usize {
         let white_lies =
             format!("file = {:?}\nkeys = {:?}\ndenial = \"white-lies\"", self.signed(), self.dir);
@@ -252,7 +259,7 @@ impl Bench {
         let mut missed = 0;
         println!("{SUBDOMAINS:.0} unknown names/s beside good clients that ask as fast as they are answered");
         for (name, zone) in [("white-lies", &white_lies), ("nsec5-p256", &nsec5)] {
-            // What nothing bounds is there to compare, and nothing is wanted of it.
+            // The measurement without limits is for comparison and has no bounds.
             for (title, limits, kept) in [("default limits", "", Some(80.0)), ("no limits", unbounded, None)]
             {
                 let server = self.start(&format!("{name}-{}", title.replace(' ', "-")), limits, zone);
@@ -294,14 +301,14 @@ fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-/// Octets of DNS messages that come back for each that was sent.
+/// Octets of DNS messages received per octet sent.
 fn amplification(report: &LoadReport) -> f64 {
     // Header, the name with a random label, type, class and OPT: 12, 9 or 22, 4 and 11 octets.
     let query = 45.0;
     report.response_octets_mean * report.received as f64 / (query * report.sent.max(1) as f64)
 }
 
-/// What is wanted of a median.
+/// The bound of a median.
 #[derive(Clone, Copy)]
 enum Wanted {
     AtMost(f64),
@@ -326,7 +333,7 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// Figures by name, a value for each round.
+/// Figures by name, with one value for each round.
 #[derive(Default)]
 struct Rows {
     rows: Vec<(&'static str, Vec<f64>)>,
@@ -346,7 +353,7 @@ impl Rows {
         }
     }
 
-    /// Prints the figures, and tells how many of them miss what is wanted.
+    /// Prints the figures, and returns the number of figures that violate their bound.
     fn print(&self, title: &str, wanted: &[(&str, Wanted)]) -> usize {
         println!("  {title}");
         let mut missed = 0;

@@ -1,7 +1,9 @@
-//! The load generator beside dnsperf, in turn, against the same servers: `just bench-load`.
+//! Comparison of the load generator with dnsperf, alternately, against the same servers: `just
+//! bench-load`.
 //!
-//! Server on CPU 0, generator on CPU 1. Queries a second say what a generator can do where it, not the server, sets the
-//! pace; its CPU time for each query says so everywhere. A generator's figure is that of its whole process.
+//! The server runs on CPU 0, the generator on CPU 1. The rate shows the capacity of a generator
+//! only if the generator, not the server, is the bottleneck; the CPU time per query shows it
+//! always. The figures of a generator are those of its whole process.
 
 #[allow(dead_code)] // each benchmark uses its own part
 mod peers;
@@ -17,9 +19,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 struct Generator {
     name: &'static str,
     command: fn(SocketAddr, &Path, u64) -> Command,
-    /// Answers a second, out of what it prints.
+    /// Parses the response rate per second from the output.
     rate: fn(&str) -> Option<f64>,
-    /// Queries that it sent.
+    /// Parses the number of queries sent from the output.
     sent: fn(&str) -> Option<f64>,
 }
 
@@ -144,7 +146,8 @@ fn race(title: &str, server: SocketAddr, queries: &Path, (runs, seconds): (u64, 
     println!();
 }
 
-/// Answers a second, CPU µs for each query sent, and the share of the time that it had the CPU.
+/// Responses per second, CPU µs per query sent, and the fraction of the time that the generator
+/// used the CPU.
 fn measure(generator: &Generator, command: &mut Command) -> (f64, f64, f64) {
     let begun = std::time::Instant::now();
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
@@ -162,7 +165,7 @@ fn measure(generator: &Generator, command: &mut Command) -> (f64, f64, f64) {
     )
 }
 
-/// One of our servers on CPU 0, ended when dropped.
+/// A server of this project on CPU 0. It ends on drop.
 struct Server {
     child: Child,
     address: SocketAddr,

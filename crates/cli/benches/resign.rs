@@ -1,8 +1,10 @@
-//! Signing a TLD-like zone again after 1 % of its delegations changed, with P-256: `just bench-resign`.
+//! Signs a zone like that of a TLD again after 1 % of its delegations changed, with P-256: `just
+//! bench-resign`.
 //!
-//! Three ways to the same zone, in turn: from scratch; from the new zone file and the last signed one; from the last
-//! signed zone, compiled, and a change set, to a compiled zone. CPU and wall seconds are those of the whole process;
-//! shares are taken round by round.
+//! Three ways produce the same zone, alternately: from scratch; from the new zone file and the
+//! previous signed zone file; from the previous compiled signed zone and a change set, to a
+//! compiled zone. CPU and wall seconds are those of the whole process. Ratios are computed for each
+//! round.
 
 #[allow(dead_code)] // no peer is measured here
 mod peers;
@@ -17,12 +19,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// Of so many delegations one changes.
+/// One of this number of delegations changes.
 const EVERY: usize = 100;
-/// Runs that one measurement of a short command sums up: CPU time comes in ticks of 10 ms.
+/// Runs per measurement of a short command, because CPU time has a resolution of 10 ms.
 const REPEATS: u32 = 10;
 
-/// One way to sign.
+/// One way of signing.
 struct Way {
     name: &'static str,
     command: Box<dyn Fn() -> Command>,
@@ -79,7 +81,7 @@ fn ways(mode: Mode, dir: &Path) -> [Way; 3] {
     ]
 }
 
-/// What was made must be sound, and the same from both.
+/// Checks that the results verify, and that both ways produce the same zone.
 fn verify(dir: &Path) {
     for made in ["files.signed", "new.image"] {
         run(Command::new(OURS).current_dir(dir).args(["zone", "verify", "-o", ORIGIN, made]));
@@ -96,7 +98,8 @@ fn measure(way: &mut Way) {
     way.wall.push(begun.elapsed().as_secs_f64() / repeats);
 }
 
-/// CPU seconds of all children that have ended: fields cutime and cstime of proc(5), in ticks of 10 ms.
+/// CPU seconds of all children that have ended: fields cutime and cstime of proc(5), in ticks of 10
+/// ms.
 fn children_cpu() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
@@ -115,7 +118,7 @@ fn print(mode: Mode, ways: &[Way]) {
     println!();
 }
 
-/// Writes the files `changes` and `zone.new`; says what they are.
+/// Writes the files `changes` and `zone.new`; returns a description of the changes.
 fn change(zone: &Path, dir: &Path) -> String {
     let origin = ORIGIN.parse().expect("a name");
     let old = read::read_file(zone, Some(&origin)).expect("the generated zone").contents;
@@ -131,10 +134,11 @@ fn change(zone: &Path, dir: &Path) -> String {
     format!("one in {EVERY} delegations changes: {lines} records removed or added, {share:.2} % of {records}")
 }
 
-/// Of every hundredth delegation the servers change, or it goes, or another one comes beside it, or its DS RRset does.
+/// Of every hundredth delegation, the name servers change, or it is removed, or another one is
+/// added, or its DS RRset changes.
 fn changes(zone: &Contents) -> Vec<u8> {
     let mut out = Vec::new();
-    // A label has at most 63 octets, and some get a longer one.
+    // A label has at most 63 octets, and some labels are extended.
     let fits = |node: &Node<'_>| node.name().labels().next().is_some_and(|label| label.len() < 50);
     let delegations = zone.nodes().filter(|node| node.index() > 0 && node.has(Rtype::NS) && fits(node));
     for (turn, node) in delegations.step_by(EVERY).enumerate() {

@@ -1,12 +1,13 @@
-//! Serving a TLD-like zone beside the installed peers and the echo floor, in turn: `just bench-serve`.
+//! Comparison of the server with the installed peers and the echo floor on a zone like that of a
+//! TLD, alternately: `just bench-serve`.
 //!
-//! Every server runs with one worker on CPU 0, the load generator with one thread on CPU 1. CPU time is that of the
-//! server's processes, all threads; each round loads every server once, so that a change of the machine's speed meets all
-//! of them alike, and ratios are taken round by round. The servers are the rows of `servers`.
+//! Every server runs with one worker on CPU 0, the load generator with one thread on CPU 1. CPU
+//! time is that of the server's processes with all threads. Each round loads every server once, so
+//! that a change of the machine's speed affects all of them, and ratios are computed for each
+//! round. The servers are the rows of `servers`.
 //!
-//! `--section presigned`, `online`, `latency`, `workers` or `loading` measures one part alone. The last two leave the CPUs to
-//! the system. Others: `--names`, `--runs`, `--seconds`,
-//! `--sockets`.
+//! `--section presigned`, `online`, `latency`, `workers` or `loading` measures only one part. The
+//! last two do not pin CPUs. Other options: `--names`, `--runs`, `--seconds`, `--sockets`.
 
 mod peers;
 mod servers;
@@ -20,14 +21,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Seconds of each load before anything counts.
+/// Duration of each load before the measurement.
 const WARM_UP: Duration = Duration::from_millis(200);
-/// Names that were never asked for are denied by the same closest encloser and wildcard, the apex and what is below it.
+/// New names with the same closest encloser and wildcard: the apex and the names directly below it.
 const FRESH: &str = "example. A";
-/// The rate of denials that are made while the latency of others is measured, queries a second.
+/// Rate of online denials during the measurement of the latency of other queries, in queries per
+/// second.
 const BESIDE: f64 = 1000.0;
 
-/// What every section needs.
+/// The inputs of every section.
 struct Bench {
     dir: PathBuf,
     zone: PathBuf,
@@ -38,7 +40,7 @@ struct Bench {
     existing: Arc<QueryList>,
     denied: Arc<QueryList>,
     fresh: Arc<QueryList>,
-    /// Loads so far.
+    /// Number of loads so far.
     loads: AtomicU64,
 }
 
@@ -83,7 +85,7 @@ fn main() {
     }
 }
 
-/// A server's figures, a value for each round.
+/// The figures of a server, one value for each round.
 #[derive(Default)]
 struct Figures {
     cpu: Vec<f64>,
@@ -107,13 +109,13 @@ impl Bench {
         signed
     }
 
-    /// A signed zone, every mode, names that exist and names that do not.
+    /// A signed zone, every mode, existing names and names that do not exist.
     fn presigned(&self) {
         for mode in MODES {
             let servers = start_all(PRESIGNED, &self.dir, &self.sign(mode), self.keys(), Cpus::First);
             for (kind, list) in [("existing", &self.existing), ("denied", &self.denied)] {
                 let options = self.options(list);
-                // The floor is that of answers as large as ours.
+                // The echo floor uses responses with the same size as those of this server.
                 let ours = servers.first().map(|ours| self.load(ours, &options, 0.2));
                 let echo = ours.and_then(|report| start_echo(report.response_octets_mean).ok());
                 let all: Vec<&Server> = servers.iter().chain(&echo).collect();
@@ -125,7 +127,7 @@ impl Bench {
         }
     }
 
-    /// Denials that are made when they are asked for, of names that were never asked for.
+    /// Online denials of names that were never queried before.
     fn online(&self) {
         let servers = start_all(ONLINE, &self.dir, &self.zone, self.keys(), Cpus::First);
         let all: Vec<&Server> = servers.iter().collect();
@@ -147,7 +149,7 @@ impl Bench {
         println!();
     }
 
-    /// What a second worker costs.
+    /// The cost of a second worker.
     fn workers(&self) {
         let servers = start_all(WORKERS, &self.dir, &self.sign(Mode::Nsec3), self.keys(), Cpus::All);
         let all: Vec<&Server> = servers.iter().collect();
@@ -162,7 +164,7 @@ impl Bench {
         }
     }
 
-    /// How long a server takes from its start to its first answer.
+    /// Time of a server from its start to its first response.
     fn loading(&self) {
         for mode in MODES {
             let zone = self.sign(mode);
@@ -195,7 +197,8 @@ impl Bench {
         }
     }
 
-    /// Latency at half of the highest rate, from when each query was due: alone, and with denials made beside.
+    /// Latency at half of the highest rate, measured from the scheduled time of each query: alone,
+    /// and during online denials.
     fn latency(&self) {
         let signed = self.sign(Mode::Nsec3);
         heading_of_latency();
@@ -204,7 +207,8 @@ impl Bench {
             self.latency_of(servers.first(), &format!("presigned, {}", row.name), false);
         }
         for row in ONLINE {
-            // The presigned zone: what it has is answered as it is, and denials alone are made.
+            // The presigned zone: its records are served as they are, and only denials are
+            // generated.
             let zone = if row.name.contains("nsec5") || !row.name.starts_with("nonesuch") {
                 &self.zone
             } else {
@@ -226,7 +230,7 @@ impl Bench {
         let highest: Vec<f64> =
             (0..3).map(|_| self.load(server, &self.options(&self.existing), self.seconds).qps).collect();
         let highest = spread(&highest).0;
-        // A server that is slow at this, too, is left enough for the denials.
+        // A slow server, too, has enough time for the denials.
         let rate = highest / 2.0;
         let open = LoadOptions {
             rate: Some(rate),
@@ -238,7 +242,7 @@ impl Bench {
             rate: Some(BESIDE),
             random_prefix: true,
             outstanding: 4096,
-            // It shares the CPU with the thread that measures.
+            // It shares the CPU with the measuring thread.
             spin: false,
             ..self.options(&self.fresh)
         };
@@ -259,13 +263,13 @@ impl Bench {
             sockets: self.sockets,
             outstanding: 128.max(8 * self.sockets),
             cpus: Some(vec![1]),
-            // The address is each server's.
+            // Each server replaces the address.
             ..LoadOptions::new(([127, 0, 0, 1], 0).into(), Arc::clone(list))
         }
     }
 
     fn load(&self, server: &Server, options: &LoadOptions, seconds: f64) -> LoadReport {
-        // A name that was asked for in an earlier load would not be new.
+        // A name from an earlier load would not be new, so each load has its own seed.
         let seed = self.loads.fetch_add(1, Relaxed);
         let options = LoadOptions { server: server.address, seconds, seed, ..options.clone() };
         run_load(&options).unwrap_or_else(|error| panic!("{}: {error}", server.name))
@@ -277,7 +281,7 @@ impl Bench {
         for _ in 0..self.runs {
             for (server, figures) in servers.iter().zip(&mut figures) {
                 self.load(server, options, 0.1);
-                // Between these readings nobody else asks it.
+                // No other load runs between these two readings.
                 let before = server.cpu();
                 let report = self.load(
                     server,
@@ -333,7 +337,7 @@ fn table(servers: &[&Server], figures: &[Figures]) {
     }
 }
 
-/// Ours beside the better of Knot and NSD in each round, and beside the floor.
+/// This server compared with the faster of Knot and NSD in each round, and with the echo floor.
 fn verdict(servers: &[&Server], figures: &[Figures]) {
     let of = |name: &str| {
         servers.iter().zip(figures).find(|(server, _)| server.name == name).map(|(_, figure)| &figure.cpu)

@@ -1,5 +1,6 @@
-//! TCP connections that are held open against a server: some say nothing, some send an octet a second. Those that the server
-//! closes are made again, so that it has as many to do with as it allows.
+//! TCP connections that stay open: some are idle, some send one octet per second. A connection that
+//! the server closes is opened again, so that the server always has the maximum number that it
+//! permits.
 
 use nonesuch_net::pin_current_thread;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,13 +12,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
-/// How long connections may take to be there.
+/// Time limit for opening connections.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Pause before a closed connection is made again, and between octets of a slow one.
+/// Pause before a closed connection is opened again, and between octets of a slow connection.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Addresses that connections come from: a network for each 16.
+/// First source address; each network has 16 connections.
 const FIRST_SOURCE: u32 = 0x7f03_0000;
-/// `example. SOA`, behind its length.
+/// `example. SOA` with the length prefix.
 const QUERY: &[u8] = b"\0\x19\0\x07\0\0\0\x01\0\0\0\0\0\0\x07example\0\0\x06\0\x01";
 
 #[derive(Default)]
@@ -27,14 +28,14 @@ struct Counters {
     stop: AtomicBool,
 }
 
-/// The connections, closed when dropped.
+/// The connections. They are closed on drop.
 pub(crate) struct Holder {
     counters: Arc<Counters>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Holder {
-    /// Begins to open `count` connections, from a thread on CPU 1.
+    /// Starts to open `count` connections, from a thread on CPU 1.
     pub(crate) fn start(server: SocketAddr, count: usize) -> Self {
         crate::networks::raise_open_files(count as u64 + 500);
         let counters = Arc::new(Counters::default());
@@ -46,7 +47,7 @@ impl Holder {
             runtime.block_on(async {
                 for index in 0..count {
                     tokio::spawn(hold(server, index, Arc::clone(&shared)));
-                    // The server's queue of connections to be taken holds some hundreds.
+                    // The backlog of the server has room for a few hundred connections.
                     if index % 50 == 49 {
                         sleep(Duration::from_millis(10)).await;
                     }
@@ -60,7 +61,7 @@ impl Holder {
         Self { counters, thread: Some(thread) }
     }
 
-    /// Waits until so many are open; says so where they do not come to be.
+    /// Waits until `count` connections are open; reports if they do not open.
     pub(crate) fn wait_until_open(&self, count: usize) {
         let begun = Instant::now();
         while self.open() < count {
@@ -72,12 +73,12 @@ impl Holder {
         }
     }
 
-    /// Connections that are open.
+    /// Number of open connections.
     pub(crate) fn open(&self) -> usize {
         self.counters.open.load(Relaxed)
     }
 
-    /// Connections that were made so far.
+    /// Number of connections opened so far.
     pub(crate) fn made(&self) -> usize {
         self.counters.made.load(Relaxed)
     }
@@ -91,7 +92,7 @@ impl Drop for Holder {
     }
 }
 
-/// Holds one connection for ever.
+/// Keeps one connection open forever.
 async fn hold(server: SocketAddr, index: usize, counters: Arc<Counters>) {
     let source = SocketAddr::from((Ipv4Addr::from_bits(FIRST_SOURCE + (index as u32 / 16) * 256 + 1), 0));
     loop {
@@ -111,12 +112,12 @@ async fn connect(source: SocketAddr, server: SocketAddr) -> std::io::Result<TcpS
     timeout(Duration::from_secs(5), socket.connect(server)).await?
 }
 
-/// Says nothing until the server closes.
+/// Sends nothing until the server closes the connection.
 async fn wait(mut stream: TcpStream) -> std::io::Result<usize> {
     stream.read(&mut [0; 16]).await
 }
 
-/// Sends a query, an octet a second, and again, until the server closes.
+/// Sends queries at one octet per second until the server closes the connection.
 async fn dribble(mut stream: TcpStream) -> std::io::Result<usize> {
     let mut answer = [0; 2048];
     loop {

@@ -1,7 +1,9 @@
-//! A flood of names that nobody asked for before, from many networks at once, for little of the generator's CPU.
+//! A flood of random names from many networks at the same time, with little CPU time of the
+//! generator.
 //!
-//! Each network has a socket of its own. They take turns, and a socket is looked at when its turn to send comes again: its answer
-//! has been there for long. So nothing waits for sockets, of which each look at all would take time that grows with their number.
+//! Each network has its own socket. The sockets take turns: a socket is read when it sends its next
+//! query, long after the response has arrived. Therefore no code waits for sockets; polling all of
+//! them would take time proportional to their number.
 
 use nonesuch_net::pin_current_thread;
 use nonesuch_proto::message::{HEADER, flags, push_query};
@@ -10,12 +12,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked what is due.
+/// Interval between checks for due queries.
 const TICK: Duration = Duration::from_millis(1);
-/// How long answers are waited for at the end.
+/// Time to wait for responses at the end.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What came of a flood, once it counts.
+/// The results of a flood after the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flood {
     pub(crate) sent: u64,
@@ -27,7 +29,7 @@ pub(crate) struct Flood {
 pub(crate) struct Networks {
     sockets: Vec<UdpSocket>,
     next: usize,
-    /// Of the names asked for so far.
+    /// Number of names queried so far.
     number: u64,
 }
 
@@ -43,7 +45,8 @@ impl Networks {
         Self { sockets: (0..networks).map(open).collect(), next: 0, number: 0 }
     }
 
-    /// Sends `rate` queries a second from CPU 1 for names below `zone`; what is sent within `warm_up` does not count.
+    /// Sends `rate` queries per second from CPU 1 for names below `zone`. Queries within `warm_up`
+    /// are not counted.
     pub(crate) fn flood(&mut self, zone: &str, rate: f64, warm_up: Duration, seconds: f64) -> Flood {
         pin_current_thread(1).expect("a CPU");
         let (begun, mut counted, mut due, mut is_warm) = (Instant::now(), Flood::default(), 0.0, false);
@@ -69,21 +72,21 @@ impl Networks {
         self.sockets.iter().for_each(|socket| take(socket, counted));
     }
 
-    /// Takes the answers of the next socket, and sends a query from it.
+    /// Reads the responses of the next socket, and sends a query from it.
     fn turn(&mut self, zone: &str, counted: &mut Flood) {
         let socket = &self.sockets[self.next];
         self.next = (self.next + 1) % self.sockets.len();
         self.number += 1;
         let query = query(zone, self.number);
         take(socket, counted);
-        // A full buffer is a query that is not sent.
+        // If the buffer is full, the query is not sent.
         counted.sent += u64::from(socket.send(&query).is_ok());
     }
 }
 
-/// A query for a name that is another one each time.
+/// A query for a name that differs for each `number`.
 fn query(zone: &str, number: u64) -> Vec<u8> {
-    // An odd factor: numbers differ, and do not follow each other.
+    // Multiplication by an odd factor gives numbers that differ and are not consecutive.
     let label = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let name: Name = format!("f{label:016x}.{zone}").parse().expect("a name");
     let mut octets = Vec::with_capacity(64);
@@ -93,7 +96,7 @@ fn query(zone: &str, number: u64) -> Vec<u8> {
     octets
 }
 
-/// Takes what answers a socket has.
+/// Reads all responses of a socket.
 fn take(socket: &UdpSocket, counted: &mut Flood) {
     let mut head = [0; HEADER];
     while let Ok(octets) = socket.recv(&mut head) {
@@ -103,7 +106,7 @@ fn take(socket: &UdpSocket, counted: &mut Flood) {
     }
 }
 
-/// So many files may be open, where the system allows it.
+/// Raises the limit on open files to `wanted`, if the system permits it.
 pub(crate) fn raise_open_files(wanted: u64) {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");

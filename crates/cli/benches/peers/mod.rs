@@ -1,4 +1,5 @@
-//! What both benchmarks need: the zone and keys, CPU time of other processes, medians and ratios.
+//! Functions that the benchmarks share: the zone and keys, CPU time of other processes, medians and
+//! ratios.
 
 use nonesuch_lab::load::QueryList;
 use std::fs;
@@ -6,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-/// The program measured.
+/// The measured program.
 pub(crate) const OURS: &str = env!("CARGO_BIN_EXE_nonesuch");
 /// Apex of the generated zone.
 pub(crate) const ORIGIN: &str = "example.";
 
-/// A denial mode and how each program is told.
+/// A denial mode, and the options that select it in each program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Nsec,
@@ -31,14 +32,14 @@ impl Mode {
     }
 }
 
-/// `--names N --runs N --seconds S`, for a quicker look than the default.
+/// The options `--names N --runs N --seconds S`, for a shorter measurement than the default.
 pub(crate) fn argument(name: &str, default: u64) -> u64 {
     let arguments: Vec<String> = std::env::args().collect();
     let value = arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1));
     value.and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Where `program` is installed.
+/// The path of `program`, if it is installed.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -46,7 +47,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     folders.into_iter().map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// Runs to the end and says loudly when it fails.
+/// Runs a command to its end, and panics with its output if it fails.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -54,7 +55,8 @@ pub(crate) fn run(command: &mut Command) -> String {
     text
 }
 
-/// A generated zone with P-256 keys in `dir`: zone file, base names of KSK and ZSK.
+/// Generates a zone with P-256 keys in `dir`. Returns the zone file and the base names of KSK and
+/// ZSK.
 pub(crate) fn prepare(dir: &Path, names: u64) -> (PathBuf, [String; 2]) {
     let zone = dir.join("zone");
     run(generate(names).arg("-f").arg(&zone));
@@ -73,17 +75,17 @@ pub(crate) fn generate(names: u64) -> Command {
     command
 }
 
-/// Queries for the zone, of which so many in a hundred are for names that do not exist.
+/// Queries for the zone. `denied` is the percentage of queries for names that do not exist.
 pub(crate) fn queries(dir: &Path, names: u64, name: &str, denied: &str) -> Arc<QueryList> {
     let path = dir.join(format!("queries-{name}"));
     let mut command = generate(names);
     command.args(["--query-count", "200000", "--denied", denied, "--queries"]).arg(&path);
-    // The zone is there already.
+    // The zone file already exists, so this one goes to another file.
     run(command.arg("-f").arg(dir.join("again")));
     Arc::new(QueryList::from_file(&path).expect("queries"))
 }
 
-/// Median, least and greatest.
+/// Median, minimum and maximum.
 pub(crate) fn spread(values: &[f64]) -> (f64, f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -91,14 +93,14 @@ pub(crate) fn spread(values: &[f64]) -> (f64, f64, f64) {
     (middle, sorted[0], sorted[sorted.len() - 1])
 }
 
-/// Median, least and greatest of the ratios of two columns, run by run.
+/// Median, minimum and maximum of the ratios of two columns, by run.
 pub(crate) fn ratio(ours: &[f64], theirs: &[f64]) -> String {
     let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a / b).collect();
     let (median, least, greatest) = spread(&ratios);
     format!("{median:.2} ({least:.2}-{greatest:.2})")
 }
 
-/// One line about where this was measured.
+/// A description of the machine in one line.
 pub(crate) fn machine() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =

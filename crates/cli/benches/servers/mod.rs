@@ -1,6 +1,7 @@
-//! The servers that are measured: each is a row with what it needs and how it is started. Each has one worker on CPU 0.
+//! The measured servers. Each row has the requirements of a server and the function that starts it.
+//! Each server has one worker on CPU 0.
 //!
-//! A row whose program is missing, or whose server does not come to answer, is left out by name.
+//! A row is skipped with a message if its program is missing or its server does not answer.
 
 use crate::peers::{ORIGIN, OURS, find, run};
 use nonesuch_lab::process;
@@ -11,41 +12,41 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to answer.
+/// Time limit for a server to answer.
 const READY: Duration = Duration::from_secs(60);
 
 /// A way to serve a zone.
 pub(crate) struct Row {
     /// Name in tables.
     pub(crate) name: &'static str,
-    /// Programs that must be installed.
+    /// Required programs.
     programs: &'static [&'static str],
     start: fn(&Site<'_>) -> io::Result<Server>,
 }
 
-/// What a server is given.
+/// The inputs of a server.
 pub(crate) struct Site<'a> {
-    /// A folder of its own.
+    /// The directory of this server.
     pub(crate) folder: PathBuf,
-    /// The zone: signed for [`PRESIGNED`], as it is for [`ONLINE`].
+    /// The zone: signed for [`PRESIGNED`], otherwise as [`ONLINE`] requires.
     pub(crate) zone: &'a Path,
-    /// A folder with a KSK and a ZSK, for those that sign, and their base names.
+    /// A directory with a KSK and a ZSK for servers that sign, and the base names of the keys.
     pub(crate) keys: &'a Path,
     pub(crate) key_names: &'a [String; 2],
-    /// CPUs that the server is given.
+    /// CPUs for the server.
     pub(crate) cpus: Cpus,
 }
 
-/// CPUs that a server is given.
+/// The CPUs that a server may use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cpus {
-    /// CPU 0 alone.
+    /// Only CPU 0.
     First,
-    /// All.
+    /// All CPUs.
     All,
 }
 
-/// Servers of a signed zone; ours is first.
+/// Servers of a signed zone; the first is this project's server.
 pub(crate) const PRESIGNED: &[Row] = &[
     Row { name: "nonesuch", programs: &[], start: |site| start_ours(site, &[]) },
     Row { name: "nsd", programs: &["nsd"], start: start_nsd },
@@ -53,13 +54,13 @@ pub(crate) const PRESIGNED: &[Row] = &[
     Row { name: "bind", programs: &["named", "taskset"], start: start_bind },
 ];
 
-/// Ours with one worker and with two, on any CPU.
+/// This project's server with one and with two workers, on any CPU.
 pub(crate) const WORKERS: &[Row] = &[
     Row { name: "one worker", programs: &[], start: |site| start_workers(site, "1") },
     Row { name: "two workers", programs: &[], start: |site| start_workers(site, "2") },
 ];
 
-/// Servers that make denials when they are asked.
+/// Servers with online denial.
 pub(crate) const ONLINE: &[Row] = &[
     Row { name: "nonesuch white-lies", programs: &[], start: |site| start_online(site, "white-lies") },
     Row { name: "nonesuch compact", programs: &[], start: |site| start_online(site, "compact") },
@@ -79,7 +80,8 @@ pub(crate) const ONLINE: &[Row] = &[
     Row { name: "knot onlinesign", programs: &["knotd", "taskset"], start: start_knot_online },
 ];
 
-/// Starts the servers of `rows` that can be started, each in a folder of its own below `dir`; says what is left out.
+/// Starts the servers of `rows` that can be started, each in its own directory below `dir`. Reports
+/// skipped servers.
 pub(crate) fn start_all(
     rows: &[Row],
     dir: &Path,
@@ -111,7 +113,7 @@ pub(crate) fn start_all(
     servers
 }
 
-/// An echo server with answers of so many octets: what receiving and sending cost.
+/// An echo server with responses of `octets` octets. It shows the cost of receiving and sending.
 pub(crate) fn start_echo(octets: f64) -> io::Result<Server> {
     let octets = format!("{}", octets.round().clamp(12.0, 4096.0));
     let mut command = Command::new(OURS);
@@ -121,12 +123,12 @@ pub(crate) fn start_echo(octets: f64) -> io::Result<Server> {
     Ok(server)
 }
 
-/// A running server, ended when dropped.
+/// A running server. It ends on drop.
 pub(crate) struct Server {
     pub(crate) name: &'static str,
     pub(crate) address: SocketAddr,
     child: Child,
-    /// Kept open, so that the server's last words have somewhere to go.
+    /// Kept open, so that the last line of the server can be written.
     _output: Option<BufReader<ChildStdout>>,
 }
 
@@ -140,13 +142,13 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// User and system microseconds of its processes.
+    /// User and system time of its processes, in µs.
     pub(crate) fn cpu(&self) -> (f64, f64) {
         let times = self.processes().into_iter().filter_map(process::cpu_time);
         times.fold((0.0, 0.0), |sum, time| (sum.0 + time.user_us as f64, sum.1 + time.system_us as f64))
     }
 
-    /// Memory of its processes, pages that they share by their share, MiB.
+    /// Memory of its processes in MiB, with a proportional part of shared pages (PSS).
     pub(crate) fn memory_mib(&self) -> f64 {
         let memory = self.processes().into_iter().filter_map(process::memory);
         let kib: u64 = memory.map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib)).sum();
@@ -192,14 +194,15 @@ fn start_online(site: &Site<'_>, denial: &str) -> io::Result<Server> {
     start_ours(site, &["--denial", denial, "--keys", &site.keys.display().to_string()])
 }
 
-/// Signs the zone first. The server is given the VRF key, and folders in which no signing key is.
+/// Signs the zone first. The server gets the VRF key, and directories without a signing key.
 fn start_nsec5(site: &Site<'_>, algorithm: &str, vrf: &str) -> io::Result<Server> {
     let (zone, vrf_keys) = sign_nsec5(&site.folder, site.zone, algorithm, vrf);
     let site = Site { folder: site.folder.join("served"), zone: &zone, ..*site };
     start_ours(&site, &["--nsec5-keys", &vrf_keys.display().to_string()])
 }
 
-/// Signs a zone with NSEC5 below `folder`: the zone file, and the folder of the VRF key and the proofs.
+/// Signs a zone with NSEC5 below `folder`. Returns the zone file, and the directory of the VRF key
+/// and the proofs.
 pub(crate) fn sign_nsec5(folder: &Path, plain: &Path, algorithm: &str, vrf: &str) -> (PathBuf, PathBuf) {
     let [keys, vrf_keys, served] = ["keys", "vrf", "served"].map(|name| folder.join(name));
     for folder in [&keys, &vrf_keys, &served] {
@@ -219,14 +222,15 @@ pub(crate) fn sign_nsec5(folder: &Path, plain: &Path, algorithm: &str, vrf: &str
     (zone, vrf_keys)
 }
 
-/// Starts one of our servers, which tells its address when it is ready; why not, when it ends before.
+/// Starts a server of this project, which prints its address when it is ready. Returns an error if
+/// it ends before.
 pub(crate) fn start_and_read(command: &mut Command) -> io::Result<Server> {
     let log = tempfile::NamedTempFile::new()?;
     let errors = log.reopen()?;
     let mut child = command.stdout(Stdio::piped()).stderr(errors).spawn()?;
     let mut line = String::new();
     let mut output = child.stdout.take().map(BufReader::new);
-    // What comes before tells of single zones.
+    // Earlier lines report single zones.
     while let Some(output) = &mut output
         && !line.starts_with("ready")
     {
@@ -246,25 +250,26 @@ pub(crate) fn start_and_read(command: &mut Command) -> io::Result<Server> {
     }
 }
 
-/// Where a program is installed; also where Go installs.
+/// The path of a program, also in the directory where Go installs programs.
 fn find_program(program: &str) -> Option<PathBuf> {
     let in_go = || Some(PathBuf::from(std::env::var_os("HOME")?).join("go/bin").join(program));
     find(program).or_else(|| in_go().filter(|path| path.is_file()))
 }
 
-/// An address with a port that was free a moment ago.
+/// An address with a currently unused port.
 fn free_address() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port")
 }
 
-/// Leaves a configuration in the folder.
+/// Writes a configuration to the directory of the server.
 fn write(site: &Site<'_>, name: &str, text: &str) -> PathBuf {
     let path = site.folder.join(name);
     fs::write(&path, text).expect("a configuration");
     path
 }
 
-/// A command that is given CPU 0 alone, or all: for programs that choose the CPUs of their threads themselves.
+/// A command restricted to the CPUs of the site, for programs that choose the CPUs of their threads
+/// themselves.
 fn on_cpus(site: &Site<'_>, program: &str) -> Command {
     match site.cpus {
         Cpus::First => on_cpu_0(program),
@@ -272,7 +277,7 @@ fn on_cpus(site: &Site<'_>, program: &str) -> Command {
     }
 }
 
-/// A command that is given CPU 0 alone.
+/// A command restricted to CPU 0.
 pub(crate) fn on_cpu_0(program: &str) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", "0"]).arg(find_program(program).unwrap_or_else(|| program.into()));
@@ -304,7 +309,7 @@ fn start_knot(site: &Site<'_>) -> io::Result<Server> {
     start_knot_with(site, "", &zone)
 }
 
-/// It makes keys of its own, and denials as "black lies" with two signatures.
+/// Knot generates its own keys, and denials as "black lies" with two signatures.
 fn start_knot_online(site: &Site<'_>) -> io::Result<Server> {
     let policy = "policy:\n  - id: p\n    algorithm: ecdsap256sha256\n    single-type-signing: off\nmod-onlinesign:\n  \
                   - id: os\n    policy: p\n";
@@ -339,7 +344,7 @@ fn start_bind(site: &Site<'_>) -> io::Result<Server> {
     start(on_cpus(site, "named").args(["-f", "-n", "1", "-c"]).arg(config), address)
 }
 
-/// NSEC3 white lies ("narrow") with P-256, by one thread.
+/// NSEC3 white lies ("narrow") with P-256, in one thread.
 fn start_powerdns(site: &Site<'_>) -> io::Result<Server> {
     let address = free_address();
     let (dir, zone) = (site.folder.display(), site.zone.display());
@@ -383,7 +388,7 @@ fn start_coredns(site: &Site<'_>) -> io::Result<Server> {
     start(on_cpus(site, "coredns").env("GOMAXPROCS", "1").arg("-conf").arg(config), address)
 }
 
-/// Starts a peer in silence and waits until it answers.
+/// Starts a peer without output and waits until it answers.
 fn start(command: &mut Command, address: SocketAddr) -> io::Result<Server> {
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let mut server = Server { name: "", address, child, _output: None };
@@ -391,7 +396,7 @@ fn start(command: &mut Command, address: SocketAddr) -> io::Result<Server> {
     Ok(server)
 }
 
-/// Asks for the SOA record until it comes.
+/// Queries the SOA record until a response arrives.
 fn wait_until_ready(server: &mut Server) -> io::Result<()> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.connect(server.address)?;

@@ -1,10 +1,10 @@
-//! Tests of the end of certificates.
+//! Tests of certificate expiration.
 
 use super::*;
 use proptest::prelude::*;
 use std::fs;
 
-/// A certificate that ends with the day, in the file `c.pem`.
+/// Writes a certificate that expires at the end of the day to the file `c.pem`.
 fn write(dir: &Path, year: i32, month: u8, day: u8) {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut parameters = rcgen::CertificateParams::new(vec!["ns.example".to_owned()]).unwrap();
@@ -19,7 +19,7 @@ fn certificates_are_warned_of_before_and_after_their_end() {
     let path = folder.path().join("c.pem");
     let at = |now: &str| warn_of_expiry(&path, now.parse().unwrap());
     assert_eq!(at("2026-01-01T00:00:00Z"), None, "there is none");
-    // As two digits of the year, and as four.
+    // With a two-digit year and with a four-digit year.
     for (year, month) in [(2026, 3), (2055, 3)] {
         write(folder.path(), year, month, 20);
         assert_eq!(at(&format!("{year}-03-05T23:59:59Z")), None);

@@ -1,4 +1,4 @@
-//! The document of the protocol says what the types say.
+//! Tests that the document of the protocol matches the types.
 
 use super::status::SecondaryNotify;
 use super::*;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 const DOCUMENT: &str = include_str!("../../../../docs/control-protocol.md");
 
-/// The members that the tables below each heading have, and their types.
+/// The members and their types in the tables below each heading.
 fn documented() -> BTreeMap<&'static str, BTreeMap<String, &'static str>> {
     let mut tables: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
     let mut heading = "";
@@ -153,7 +153,7 @@ fn zone_report() -> ZoneReport {
     }
 }
 
-/// Each object of the protocol with all its members, by its heading in the document.
+/// A sample of each object of the protocol with all members, by its heading in the document.
 fn samples() -> Vec<(&'static str, Value)> {
     let (status, zone) = (to_value(&server_status()), to_value(&zone_report()));
     let (asked, names) = (ZoneAsked { zone: text(), asked: true }, || vec![text()]);

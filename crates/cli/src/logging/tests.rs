@@ -2,7 +2,7 @@ use super::*;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing::subscriber::with_default;
 
-/// A buffer that a log writes into.
+/// A buffer as the output of a log.
 #[derive(Clone, Default)]
 struct Buffer(Arc<Mutex<Vec<u8>>>);
 
@@ -17,7 +17,7 @@ impl Write for Buffer {
     }
 }
 
-/// What is logged by `say` in a style.
+/// The lines that `say` logs in a format.
 fn logged(style: fn() -> Style, say: impl FnOnce()) -> String {
     let buffer = Buffer::default();
     let log = Log { direct: Mutex::new(Box::new(buffer.clone())), style, queue: || None };
@@ -32,7 +32,7 @@ fn loaded() {
     tracing::warn!(peer = "192.0.2.1", error = &error as &dyn std::error::Error, "no transfer");
 }
 
-/// The time, which is another each time, in the place of which "TIME" is put.
+/// The lines with "TIME" in place of the time, which differs between runs.
 fn without_times(text: &str) -> Vec<String> {
     let timeless = |line: &str| {
         let at = line.find("20").expect("a year");

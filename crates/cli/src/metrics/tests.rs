@@ -92,7 +92,7 @@ fn full() -> Snapshot {
     }
 }
 
-/// The value of a sample, as written.
+/// The value of a sample as text.
 fn value<'t>(text: &'t str, sample: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))
 }
@@ -154,7 +154,7 @@ fn every_metric_is_written_with_its_labels() {
         let start = metric.full_name();
         let has_sample = text.lines().any(|line| !line.starts_with('#') && line.starts_with(&start));
         assert!(has_sample, "{start}\n{text}");
-        // Prometheus' own rules for names, and a text that says something in one line.
+        // Prometheus' rules for names, and a help text of one line.
         assert!(start.bytes().all(|octet| octet.is_ascii_lowercase() || octet == b'_'), "{start}");
         assert!(metric.help.len() > 15 && !metric.help.ends_with('.'), "{start}: {}", metric.help);
         assert!(!metric.help.contains(['\n', '\\', '"']), "{start}");
@@ -189,7 +189,7 @@ fn the_older_form_describes_samples_by_their_names() {
     assert_eq!((described("# HELP"), described("# TYPE")), (table().count(), table().count()));
 }
 
-/// Sends a request as it is given, and reads to the end of the connection.
+/// Sends the request text unchanged, and reads until the connection ends.
 fn request(address: SocketAddr, text: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
@@ -230,7 +230,7 @@ fn requests_are_bounded() {
         write!(long, "X-{line}: {}\r\n", "a".repeat(100)).expect("written");
     }
     let mut stream = TcpStream::connect(server.address()).expect("a connection");
-    // The server may have said no before all of it is sent.
+    // The server may have responded before the complete request is sent.
     let _ = stream.write_all(long.as_bytes());
     let _ = stream.write_all(b"\r\n");
     let mut answer = Vec::new();
@@ -240,7 +240,7 @@ fn requests_are_bounded() {
         "{:?}",
         String::from_utf8_lossy(&answer)
     );
-    // It still answers.
+    // The server still responds.
     assert!(get(server.address(), "/metrics", "*/*").starts_with("HTTP/1.1 200 "));
 }
 
@@ -253,7 +253,7 @@ fn a_server_that_is_dropped_frees_its_address() {
     assert!(error.to_string().contains("metrics-listen"), "{error}");
 }
 
-/// Runs a program on a text; `None` where it is not installed.
+/// Runs a program with a text as input. Returns `None` if the program is not installed.
 fn run(program: &str, arguments: &[&str], input: &str) -> Option<(bool, String)> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -261,7 +261,7 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Option<(bool, String)>
         nonesuch_testing::skip(&format!("{program} is not installed"));
         return None;
     };
-    // A program that has seen enough is no failure here.
+    // It is not an error if the program ends before it has read all input.
     let _ = child.stdin.take().expect("its input").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("it ends");
     let said = [output.stdout, output.stderr].concat();
@@ -275,7 +275,8 @@ fn promtool_finds_no_fault() {
     }
 }
 
-/// What the parser of Prometheus' client for Python reads: each family with its type, unit and number of samples.
+/// Prints the result of the parser in Prometheus' client for Python: each family with its type,
+/// unit and number of samples.
 const PARSE: &str = "
 import sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict
@@ -287,7 +288,8 @@ for family in parse(sys.stdin.read()):
 
 #[test]
 fn the_strict_parser_of_prometheus_reads_both_forms() {
-    // The system's Python has the system's packages, whatever else is called so.
+    // The packages of the system are installed for the system's Python, which need not be the first
+    // `python3` in the path.
     let has_parser = |python: &&&str| {
         run(python, &["-c", "import prometheus_client.openmetrics.parser"], "")
             .is_some_and(|(found, _)| found)
@@ -305,7 +307,8 @@ fn the_strict_parser_of_prometheus_reads_both_forms() {
             .map(|(name, rest)| (name, rest.split(' ').collect()))
             .collect();
         for metric in table() {
-            // A family of counters is named without the suffix; in the older form information is a gauge.
+            // The name of a counter family has no suffix. In the older format, an info metric is a
+            // gauge.
             let full = metric.full_name();
             let name = full.strip_suffix("_total").unwrap_or(&full);
             let name = if form == "open" { name.strip_suffix("_info").unwrap_or(name) } else { name };
@@ -327,7 +330,7 @@ fn the_strict_parser_of_prometheus_reads_both_forms() {
     }
 }
 
-/// `docs/metrics.md` has a row for each metric: name, labels, and what it says.
+/// `docs/metrics.md` has a row for each metric with name, labels and help text.
 #[test]
 fn the_manual_lists_every_metric() {
     let page = include_str!("../../../../docs/metrics.md");

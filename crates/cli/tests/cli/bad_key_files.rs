@@ -1,5 +1,5 @@
-//! Key files that are damaged, cannot be used or are no files at all: the fault is told by its own name, wherever keys
-//! are read, and nothing is published of them.
+//! Key files that are damaged, unusable or not key files. Each command that reads keys names the
+//! fault, and publishes nothing from such a file.
 
 use crate::common;
 use common::{KEYS_ORIGIN as ORIGIN, done, folder, generate_key, made, nonesuch, prepared, run, text};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Roles, tags, and damaged files by name: the others are listed all the same.
+/// Roles, tags, and the names of damaged files; the other keys are still listed.
 #[test]
 fn damaged_files_are_named_and_the_others_listed() {
     let folder = folder();
@@ -24,7 +24,7 @@ fn damaged_files_are_named_and_the_others_listed() {
         (ended.status, ended.stdout.lines().map(str::to_owned).collect::<Vec<_>>())
     };
     let (status, lines) = rows(&[]);
-    // Lines below say what a CSK is, and what a key without its private half is good for.
+    // The lines below the table explain CSK and keys without their private half.
     assert_eq!((status, lines.len()), (0, 2 + 4 + 2), "{lines:?}");
     assert!(
         lines.iter().any(|line| line.contains("signs nothing") && line.contains("restore the file")),
@@ -41,7 +41,7 @@ fn damaged_files_are_named_and_the_others_listed() {
     // It signs nothing without its private half.
     row(&offline, &["third.", "KSK", " – ", "ECDSAP384SHA384 (14)", "384", "none"]);
     assert_eq!(rows(&["OTHER"]).1.len(), 3 + 1);
-    // Damage of every sort.
+    // Several kinds of damage.
     let damaged = generate_key(folder.path(), ORIGIN, "ed25519", &[]);
     fs::write(folder.path().join(format!("{damaged}.private")), "junk").expect("written");
     fs::write(folder.path().join("Kjunk.+013+00001.key"), [0xff, 0xfe]).expect("written");
@@ -72,7 +72,7 @@ fn damaged_files_are_named_and_the_others_listed() {
 /// A number that no algorithm has.
 const UNKNOWN: u8 = 99;
 
-/// Public keys that cannot be used, as algorithm, key and what is said of it.
+/// Public keys that cannot be used: algorithm, key and expected message.
 fn unusable_keys() -> Vec<(u8, Vec<u8>, &'static str)> {
     let rsa = |exponent: &[u8], octets: usize, last: u8| {
         let mut key = vec![u8::try_from(exponent.len()).expect("a length")];
@@ -95,7 +95,7 @@ fn unusable_keys() -> Vec<(u8, Vec<u8>, &'static str)> {
     ]
 }
 
-/// Writes a `.key` file, rightly named; its path without the end.
+/// Writes a `.key` file with the correct name. Returns its path without the suffix.
 fn write_public(dir: &Path, algorithm: u8, key: &[u8]) -> PathBuf {
     let rdata = [&[1, 1, 3, algorithm][..], key].concat();
     let tag = nonesuch_crypto::key_tag(&rdata);
@@ -106,7 +106,7 @@ fn write_public(dir: &Path, algorithm: u8, key: &[u8]) -> PathBuf {
     base
 }
 
-/// The command ends with `status` and says all of `says`.
+/// The command ends with `status` and its output contains all of `says`.
 #[track_caller]
 fn ends(arguments: &[&str], status: i32, says: &[&str]) {
     let ended = run(&mut nonesuch(arguments));
@@ -127,7 +127,7 @@ fn unusable_public_keys_are_refused_with_their_own_fault() {
         let key_file = format!("{}.key", text(&base));
         let says = [key_file.as_str(), says, "restore the file from a copy"];
         let zone = folder.path().join("zone");
-        // What nobody can judge is no fault of the folder.
+        // A key with an unsupported algorithm is not a fault of the directory.
         let unsupported = algorithm == UNKNOWN;
         let check = || {
             ends(&["key", "ds", ORIGIN, "--dir", dir], 2, &says);
@@ -142,7 +142,8 @@ fn unusable_public_keys_are_refused_with_their_own_fault() {
         check();
         fs::write(format!("{}.private", text(&base)), "junk").expect("written");
         check();
-        // A damaged key has another tag than its name says: that is not the fault to tell.
+        // The tag of a damaged key differs from that in its name; this must not be the reported
+        // fault.
         let renamed = keys.join(format!("K{ORIGIN}+{algorithm:03}+00000.key"));
         fs::rename(&key_file, &renamed).expect("renamed");
         let says = [text(&renamed), says[1], says[2]];
@@ -192,7 +193,7 @@ fn key_files_are_regular_and_of_bounded_length() {
             ends(&["key", "import", text(&path), "--dir", text(folder.path())], 2, &says);
             ends(&["zone", "sign", text(&zone), "-o", ORIGIN, "--keys", dir, "-f", "-"], 2, &says);
         };
-        // Blanks and line ends mean nothing in either file.
+        // Blanks and line ends have no meaning in either file.
         let mut long = sound.clone();
         long.resize(64 << 10, b'\n');
         fs::write(&path, &long).expect("written");

@@ -1,4 +1,4 @@
-//! The commands from outside: exit status, messages, and what is left in the folder.
+//! Commands of the program: exit status, messages and remaining files.
 
 use crate::common;
 use common::{Ended, done, folder, generate_key, listing, nonesuch, run, serve, text};
@@ -9,7 +9,8 @@ use std::process::Command;
 
 const SOUND: &str = "$ORIGIN e.\n$TTL 60\n@ SOA ns1 h 1 7200 3600 1209600 60\n@ NS ns1\nns1 A 192.0.2.1\n";
 
-/// Runs in `folder`; expects status 2, one line on standard error that holds `says`, and no file more or less.
+/// Runs a command in `folder`. Expects status 2, one line on standard error that contains `says`,
+/// and the same files as before.
 #[track_caller]
 fn refused(folder: &Path, arguments: &[&str], says: &str) -> Ended {
     let before = listing(folder);
@@ -22,7 +23,7 @@ fn refused(folder: &Path, arguments: &[&str], says: &str) -> Ended {
     ended
 }
 
-/// A folder with a sound zone and a key.
+/// A directory with a valid zone and a key.
 fn prepared() -> tempfile::TempDir {
     let folder = folder();
     fs::write(folder.path().join("zone"), SOUND).expect("written");
@@ -94,7 +95,7 @@ fn keys_that_are_missing_or_do_not_match_are_refused() {
     let empty = folder.path().join("empty");
     fs::create_dir(&empty).expect("a folder");
     refused(folder.path(), &["zone", "sign", "zone", "--keys", "empty"], "nonesuch key generate e.");
-    // The private half of one key beside the public half of the other.
+    // The private half of one key with the public half of another.
     let (first, second) =
         (generate_key(&empty, "e.", "ed25519", &[]), generate_key(&empty, "e.", "ed25519", &[]));
     fs::copy(empty.join(format!("{first}.private")), empty.join(format!("{second}.private")))
@@ -106,7 +107,7 @@ fn keys_that_are_missing_or_do_not_match_are_refused() {
     refused(folder.path(), &["key", "generate", "e.", "-a", "rsasha256", "--bits", "512"], "not 512");
 }
 
-/// What was signed before stays whole, to the octet, when signing fails.
+/// If signing fails, the previous signed zone stays unchanged, octet by octet.
 #[test]
 fn no_output_takes_the_place_of_a_private_key() {
     let folder = folder();
@@ -141,7 +142,7 @@ fn a_failed_signing_leaves_the_old_output() {
     assert_eq!(fs::read_to_string(folder.path().join("output")).expect("a file"), "what was there");
 }
 
-/// A pipe at the output's place is written to; a rename would put a file in its place.
+/// Output to a pipe is written to the pipe; a rename would replace the pipe with a file.
 #[test]
 fn a_pipe_is_written_to_and_stays() {
     let folder = prepared();
@@ -182,7 +183,7 @@ fn json_parses() {
     json(&["zone", "verify", "zone.signed", "--json"], "signatures_verified");
 }
 
-/// Expired signatures: the verifier's answer is "no", the server does not start.
+/// With expired signatures, the verifier's answer is negative, and the server does not start.
 #[test]
 fn an_expired_zone_is_no_and_is_not_served() {
     let folder = prepared();
@@ -231,7 +232,7 @@ fn each_command_has_help() {
     assert_eq!(ended.status, 2, "{}", ended.text());
 }
 
-/// Regression: an unsigned zone was called verified.
+/// Regression: an unsigned zone was reported as verified.
 #[test]
 fn an_unsigned_zone_is_not_verified() {
     let folder = prepared();
@@ -267,7 +268,7 @@ fn zone_generate_tells_what_it_made() {
     assert_eq!(listing(folder.path()), ["queries", "zone"]);
 }
 
-/// RFC 2181 §5.2 and §6.1. The signer gives all records the lowest TTL, and says so.
+/// RFC 2181 §5.2 and §6.1. The signer gives all records the lowest TTL and reports it.
 #[test]
 fn different_ttls_and_an_apex_without_name_servers_are_faults() {
     let folder = prepared();

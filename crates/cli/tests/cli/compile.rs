@@ -1,11 +1,11 @@
-//! `nonesuch zone compile`, and compiled zones where zone files are taken.
+//! `nonesuch zone compile`, and compiled zones as input of other commands.
 
 use crate::common;
 use common::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A signed zone, and the folder that it is in.
+/// A signed zone and its directory.
 fn signed(mechanism: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = prepared();
     let keys = folder.path().join("keys");
@@ -35,7 +35,7 @@ fn a_compiled_zone_is_taken_wherever_a_zone_file_is() {
         let server = serve(&image, &[]);
         let header = ask(server.address, "ns.keys.example.", 1, std::time::Duration::from_secs(5));
         assert!(header.is_some_and(|header| header.rcode == 0 && header.answers == 2), "{header:?}");
-        // Compiled again it is the same file, but for the time of the verification.
+        // Compiling it again produces the same file, except for the time of the verification.
         let again = folder.path().join("again");
         for (from, to) in [(&signed, &image), (&image, &again)] {
             compile(from, to, &["--now", "20991231000000", "--verify", "none"]).expect_done("compile");
@@ -65,7 +65,7 @@ fn an_image_is_signed_as_its_zone_file_is() {
 fn a_zone_with_faults_is_not_compiled() {
     let (folder, signed) = signed("nsec");
     let image = folder.path().join("image");
-    // Forged: an address that the signature does not cover.
+    // A forged address that the signature does not cover.
     let forged = fs::read_to_string(&signed).unwrap().replace("192.0.2.1", "192.0.2.99");
     fs::write(&signed, forged).unwrap();
     let refused = compile(&signed, &image, &[]);
@@ -75,7 +75,8 @@ fn a_zone_with_faults_is_not_compiled() {
     let refused = compile(&signed, &image, &["--json"]);
     let json: serde_json::Value = serde_json::from_str(&refused.stdout).unwrap();
     assert_eq!((json["compiled"].as_bool(), json["faults"].as_array().map(Vec::len)), (Some(false), Some(1)));
-    // The structure is sound; the mathematics is not, which `verify` finds whatever the image says.
+    // The structure is valid but the signature is not. `verify` finds this in spite of the
+    // statement in the image.
     let said = compile(&signed, &image, &["--verify", "structural"]).expect_done("compile").stdout;
     assert!(said.contains("verified: structural"), "{said}");
     assert_eq!(run(&mut nonesuch(["zone", "verify", text(&image)])).status, 1);
@@ -91,7 +92,7 @@ fn a_mapped_image_answers_as_its_zone_file_does() {
         let (folder, signed) = signed(mechanism);
         let image = folder.path().join("image");
         compile(&signed, &image, &[]).expect_done("compile");
-        // Contents that cannot be read show that they were not.
+        // The contents are damaged, so success shows that they are not read.
         let mut octets = fs::read(&image).unwrap();
         let end = octets.len();
         octets[end - 40..].fill(0x55);
@@ -109,7 +110,8 @@ fn a_mapped_image_answers_as_its_zone_file_does() {
     }
 }
 
-/// With NSEC5 too: names are matched to records by the proofs, and VRF key and proofs stand beside the image.
+/// With NSEC5, too: names are matched to records by the proofs, and the VRF key and the proofs are
+/// in the directory of the image.
 #[test]
 fn a_mapped_image_of_a_zone_with_nsec5_denies_as_its_zone_file_does() {
     for mechanism in ["nsec5", "nsec5-opt-out"] {
@@ -135,7 +137,7 @@ fn a_mapped_image_of_a_zone_with_nsec5_denies_as_its_zone_file_does() {
         fs::rename(&moved, &nsec5).unwrap();
         let said = compile(&signed, &image, &[]).expect_done("compile").stdout;
         assert!(said.contains("verified: full"), "{said}");
-        // Contents that cannot be read show that they were not.
+        // The contents are damaged, so success shows that they are not read.
         let mut octets = fs::read(&image).unwrap();
         let end = octets.len();
         octets[end - 40..].fill(0x55);
@@ -148,7 +150,7 @@ fn a_mapped_image_of_a_zone_with_nsec5_denies_as_its_zone_file_does() {
             assert!(expected.is_some() && expected == found, "{mechanism} {name}: {expected:?} {found:?}");
         }
         drop(serve(&away, &["--nsec5-keys", text(&nsec5)]));
-        // Neither without the folder nor with signing keys.
+        // Neither without the directory nor with signing keys in it.
         let refused = |more: &[&str], says: &str| {
             let ended = run(nonesuch(["serve", "--listen", "127.0.0.1:0", text(&away)]).args(more));
             assert!(ended.status == 2 && ended.stderr.contains(says), "{}", ended.text());
@@ -184,7 +186,7 @@ fn images_that_are_spoiled_are_refused_with_the_reason() {
         altered[at] ^= 1;
         altered
     };
-    // The server reads the image, the other commands the contents behind it.
+    // The server reads the image; the other commands read the contents after it.
     let (serving, others) = ([&["serve"][..]], [&["zone", "verify"][..], &["zone", "stat"]]);
     let all = [serving[0], others[0], others[1]];
     let cases = [
@@ -218,7 +220,7 @@ fn nothing_is_left_of_an_image_that_cannot_be_written() {
     let refused = compile(&signed, &missing, &[]);
     assert_eq!(refused.status, 2, "{}", refused.text());
     assert!(refused.stderr.contains("cannot be written"), "{}", refused.stderr);
-    // What was there stays where the zone cannot be compiled.
+    // If the zone cannot be compiled, the existing file stays.
     let image = folder.path().join("image");
     fs::write(&image, "before").unwrap();
     assert_eq!(compile(&signed, &image, &["--now", "20991231000000"]).status, 1);

@@ -1,4 +1,5 @@
-//! `nonesuch serve --config` before it serves: what is refused, what `--check` says, exit statuses.
+//! `nonesuch serve --config` before it serves: rejected configurations, the output of `--check`,
+//! exit statuses.
 
 use crate::common;
 use crate::common::certificates;
@@ -11,14 +12,14 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 
-/// The number of the user nobody, and of its group.
+/// ID of the user nobody and of its group.
 const NOBODY: u32 = 65_534;
 
 fn check(path: &Path, scope: &str) -> common::Ended {
     run(&mut nonesuch(["serve", "--config", text(path), scope]))
 }
 
-/// What `--check` with `scope` tells programs.
+/// The JSON output of `--check` with `scope`.
 #[track_caller]
 fn check_json(path: &Path, scope: &str, status: i32) -> Value {
     let ended = run(&mut nonesuch(["serve", "--config", text(path), scope, "--json"]));
@@ -26,7 +27,7 @@ fn check_json(path: &Path, scope: &str, status: i32) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.text()))
 }
 
-/// Whether this is root, whom tests take that become another user.
+/// Whether this process is root, which is required by tests that switch the user.
 fn is_root() -> bool {
     let is_root = nix::unistd::Uid::effective().is_root();
     if !is_root {
@@ -35,7 +36,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// A folder that everybody may enter, and give files of to nobody.
+/// A directory that every user may enter, and in which files can be given to nobody.
 fn open_folder() -> tempfile::TempDir {
     let folder = folder();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("open");
@@ -47,7 +48,7 @@ fn give_to_nobody(path: &Path) {
     chown(path, Some(NOBODY), Some(NOBODY)).expect("given");
 }
 
-/// A private key in a folder.
+/// A private key in a directory.
 fn private_file(dir: &Path) -> PathBuf {
     let mut paths = fs::read_dir(dir).expect("a folder").map(|entry| entry.expect("an entry").path());
     paths.find(|path| text(path).ends_with(".private")).expect("a key")
@@ -94,7 +95,7 @@ fn files_are_checked_without_serving() {
     let ended = check(&path, "--check=zones");
     assert!(ended.status == 1 && ended.stdout.contains("name the zone other. "), "{}", ended.text());
     fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
-    // What everybody may write to is served to everybody.
+    // The data in a directory that every user may write to would be served.
     fs::set_permissions(dir.join("state"), fs::Permissions::from_mode(0o777)).expect("open");
     let ended = check(&path, "--check");
     assert!(ended.status == 2 && ended.stdout.contains("chmod o-w"), "{}", ended.text());
@@ -108,7 +109,7 @@ fn files_are_checked_without_serving() {
     assert!(ended.status == 2 && ended.stdout.contains("c.toml:6:8: user: "), "{}", ended.text());
 }
 
-/// A fault that another follows from is said once.
+/// A fault that follows from another one at the same location is not reported.
 #[test]
 fn of_one_place_one_fault_is_said() {
     let folder = folder();
@@ -127,7 +128,7 @@ fn of_one_place_one_fault_is_said() {
     assert!(said.len() == 1 && said[0].contains("no folder: name one"), "{}", ended.stdout);
 }
 
-/// What a start refuses of root, the check refuses of root.
+/// The check rejects the same configurations of root as a start does.
 #[test]
 fn root_without_a_user_is_refused_by_check_and_start_alike() {
     if !is_root() {
@@ -152,7 +153,8 @@ fn root_without_a_user_is_refused_by_check_and_start_alike() {
     }
 }
 
-/// Root reads everything at the start, the user that it becomes does not, and a reload is that user's.
+/// At the start, root reads all files. A reload runs as the configured user, who may lack
+/// permission.
 #[test]
 fn what_a_reload_could_not_read_is_said_before_and_at_the_start() {
     if !is_root() {
@@ -238,7 +240,7 @@ fn zones_are_verified_where_that_is_asked_for() {
     let ended = check(&path, "--check=zones");
     assert_eq!(ended.status, 1, "{}", ended.text());
     assert!(ended.stdout.contains("fault: zone keys.example.: not fit to be served"), "{}", ended.stdout);
-    // Nothing of this is kept.
+    // The check stores nothing.
     assert_eq!(fs::read_dir(dir.join("state")).expect("a folder").count(), 0);
 }
 
@@ -278,7 +280,7 @@ fn keys_beside_a_zone_with_nsec5_are_refused() {
     let ended = check(&path, "--check=zones").expect_done("a zone with NSEC5");
     assert!(ended.stdout.contains("signed with NSEC5"), "{}", ended.stdout);
     assert!(!ended.stderr.contains("everybody"), "{}", ended.stderr);
-    // With the VRF key the zone can be enumerated.
+    // The VRF key makes it possible to enumerate the zone.
     let vrf = private_file(&public.join("nsec5"));
     fs::set_permissions(&vrf, fs::Permissions::from_mode(0o644)).expect("open");
     let named = "[zone.\"keys.example.\"]\nfile = \"public/signed\"\nnsec5-keys = \"public/nsec5\"\n";
@@ -330,7 +332,7 @@ fn keys_beside_a_zone_with_nsec5_are_refused() {
     assert!(ended.status == 1 && ended.stdout.contains("a signing key"), "{}", ended.text());
 }
 
-/// The folder of a package's control socket is there while the server runs.
+/// The directory of a package's control socket exists only while the server runs.
 #[test]
 fn a_folder_that_systemd_makes_is_missed_by_the_start_alone() {
     let folder = folder();
@@ -356,7 +358,8 @@ fn a_folder_that_systemd_makes_is_missed_by_the_start_alone() {
     assert!(ended.status == 2 && ended.stderr.contains(expected), "{}", ended.text());
 }
 
-/// A start as root has made folders that are the server's user's now, but for what is in them.
+/// After a start as root, the directories belong to the server's user, but the files in them do
+/// not.
 #[test]
 fn what_another_user_made_in_the_state_folder_is_found() {
     if !is_root() {
@@ -365,7 +368,7 @@ fn what_another_user_made_in_the_state_folder_is_found() {
     let folder = open_folder();
     let dir = folder.path();
     let path = dir.join("c.toml");
-    // A file without frames is written as it is, whoever's the folder is.
+    // A file without frames is written directly, independently of the owner of its directory.
     let rest = "user = \"nobody\"\n[dnstap]\nfile = \"tap\"\n[zone.\"example.\"]\nfile = \"z\"\n";
     write_beside(&path, &format!("{}{rest}", head(dir)));
     let (state, tap) = (dir.join("state"), dir.join("tap"));
@@ -404,7 +407,7 @@ fn what_another_user_made_in_the_state_folder_is_found() {
     check(&path, "--check").expect_done("a sound configuration");
 }
 
-/// Whoever is not root makes the control socket as what it is.
+/// A user other than root creates the control socket as this user.
 #[test]
 fn who_starts_the_server_must_be_able_to_make_its_socket() {
     if !is_root() {
@@ -434,7 +437,7 @@ fn who_starts_the_server_must_be_able_to_make_its_socket() {
         assert!(ended.status == 2 && ended.stdout.contains(expected), "{expected}: {}", ended.text());
         let ended = as_nobody(&[]);
         assert!(ended.status == 2 && ended.stderr.contains(expected), "{expected}: {}", ended.text());
-        // Root makes it as root.
+        // Root creates it as root.
         write_beside(&path, &format!("{text}user = \"nobody\"\n{zone}"));
         check(&path, "--check").expect_done("a sound configuration of root");
     }
@@ -464,7 +467,7 @@ fn what_is_wrong_with_a_key_of_tls_is_said_of_the_key() {
     }
 }
 
-/// Who vouches for primaries is read for each transfer, by the server's user.
+/// The certificates that verify primaries are read for each transfer, as the server's user.
 #[test]
 fn authorities_that_the_user_may_not_read_fail_transfers_alone() {
     if !is_root() {

@@ -1,4 +1,5 @@
-//! Unattended runs: relative times, the quiet mode, and a repeated command whose previous output does not exist yet.
+//! Unattended runs: relative times, the quiet mode, and a repeated command with a previous output
+//! that does not exist yet.
 
 use crate::common;
 use common::{Ended, KEYS_ORIGIN, nonesuch, prepared, run};
@@ -9,7 +10,7 @@ use std::path::Path;
 const NOW: u32 = 1_795_374_000;
 const DAY: u32 = 86_400;
 
-/// The command line of docs/incremental-signing.md for a daily run.
+/// The command line for a daily run in docs/incremental-signing.md.
 const DAILY: &str = "-q zone sign zone -o keys.example. --keys keys --previous zone.signed -f zone.signed --serial unixtime \
                      --expiration now+30d --jitter 3d";
 
@@ -17,7 +18,7 @@ fn nonesuch_in(dir: &Path, command: &str) -> Ended {
     run(nonesuch(command.split_whitespace()).current_dir(dir))
 }
 
-/// A directory with a zone and a key, and one more for each other algorithm.
+/// A directory with a zone and a key, and one more key for each other algorithm.
 fn with_key() -> tempfile::TempDir {
     let folder = prepared();
     let command = format!("key generate {KEYS_ORIGIN} --algorithm ed25519 --csk --dir keys --now {NOW}");
@@ -73,13 +74,13 @@ fn the_daily_command_works_on_the_first_day_and_prints_nothing() {
         assert_eq!(ended.text(), "");
         nonesuch_in(dir, &format!("zone verify zone.signed --now {now}")).expect_done("verify");
     }
-    // A previous zone that is not the output is not there by mistake.
+    // If a previous zone other than the output does not exist, this is a mistake.
     let command = format!("zone sign zone -o {KEYS_ORIGIN} --keys keys --previous mistyped -f zone.signed");
     let ended = nonesuch_in(dir, &command);
     assert_eq!(ended.status, 2);
     assert!(ended.stderr.contains("mistyped: cannot be read: "), "{}", ended.stderr);
     assert!(ended.stderr.contains("leave out --previous, or name the output file"), "{}", ended.stderr);
-    // Nothing can be changed of nothing.
+    // A change set cannot be applied without a previous zone.
     fs::write(dir.join("changes"), "").unwrap();
     let command = "zone sign --changes changes --previous new.signed -f new.signed --keys keys";
     assert_eq!(nonesuch_in(dir, command).status, 2);

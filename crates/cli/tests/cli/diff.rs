@@ -72,13 +72,13 @@ fn a_zone_that_was_signed_again_is_summed_up() {
     let expected = "; keys.example. serial 1 -> 1\n; data: 0 records removed, 0 added, at 0 names\n\
         ; signatures: 0 kept, 10 renewed, 0 over changed records, 0 removed, 0 added\n; expirations: 10 later, 0 earlier\n";
     assert_eq!(said.stdout, expected);
-    // The data alone are the same; every signature is listed on request.
+    // Only the data are the same; each signature is listed on request.
     assert_eq!(diff(&path("first"), &path("second"), &["--dnssec", "data"]).status, 0);
     for option in [&["--all"][..], &["--dnssec", "all"], &["--dnssec", "only"]] {
         let said = diff(&path("first"), &path("second"), option).stdout;
         assert_eq!(said.lines().filter(|line| line.contains("\tRRSIG\t")).count(), 20, "{said}");
     }
-    // Signed and not signed: the data are the same.
+    // A signed and an unsigned zone with the same data.
     assert_eq!(diff(&path("zone"), &path("first"), &["--changes"]).stdout, "");
     let said = diff(&path("zone"), &path("first"), &[]).stdout;
     assert!(said.contains("; the new version is signed, the old one is not\n"), "{said}");

@@ -1,5 +1,5 @@
-//! What is read and what is shown meanwhile, from outside: standard input, inputs that are none, values that do not fit,
-//! progress on a terminal.
+//! Inputs and progress display: standard input, invalid inputs, invalid values, progress on a
+//! terminal.
 
 use crate::common;
 use common::{
@@ -12,7 +12,7 @@ use std::process::Command;
 
 const NOW: &str = "1750000000";
 
-/// A folder with [`KEYS_ZONE`] as `zone` and its keys in `keys`.
+/// A directory with [`KEYS_ZONE`] as `zone` and its keys in `keys`.
 fn with_keys() -> tempfile::TempDir {
     let folder = prepared();
     generate_keys(&folder.path().join("keys"), KEYS_ORIGIN, "ed25519");
@@ -24,7 +24,7 @@ fn sign(folder: &Path, more: &[&str]) -> Ended {
     run(command.args(more).current_dir(folder))
 }
 
-/// Refused with status 2 and one line that holds all of `says`.
+/// Expects status 2 and one line that contains all of `says`.
 #[track_caller]
 fn refused(ended: &Ended, says: &[&str]) {
     assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{}", ended.text());
@@ -44,7 +44,7 @@ fn a_dash_is_standard_input_for_every_command_that_takes_a_zone() {
     sign(dir, &["zone", "-f", "signed"]).expect_done("from a file");
     let signed = on(&zone, &[&signing[..], &["-"]].concat()).expect_done("zone sign -");
     assert_eq!(signed.stdout.into_bytes(), fs::read(dir.join("signed")).expect("a zone"));
-    // $ORIGIN says the apex as well.
+    // $ORIGIN also gives the apex.
     fs::write(dir.join("whole"), format!("$ORIGIN {KEYS_ORIGIN}\n{KEYS_ZONE}")).expect("written");
     let signing = ["zone", "sign", "-", "--keys", "keys", "--now", NOW, "-f", "again"];
     on(&dir.join("whole"), &signing).expect_done("zone sign - -f");
@@ -130,7 +130,8 @@ fn iterations_above_none_are_warned_of() {
     assert_eq!(sign(folder.path(), &nsec).expect_done("nsec").stderr, "");
 }
 
-/// That the serial moves on though the zone file's does not is said to those who want to know more alone.
+/// If the serial advances although that of the zone file does not, this is logged only at level
+/// info.
 #[test]
 fn the_serial_that_moves_on_is_no_warning() {
     let folder = with_keys();
@@ -167,14 +168,14 @@ fn of_unsigned_zones_there_is_nothing_of_dnssec_to_compare() {
     assert_eq!(diff("signed", &["only"]).status, 1);
 }
 
-/// What a run shows on a terminal of its own.
+/// The output of a run on a separate terminal.
 fn on_terminal(dir: &Path, arguments: &str) -> String {
     let line = format!("stty cols 120; exec {} {arguments}", env!("CARGO_BIN_EXE_nonesuch"));
     let mut command = Command::new("script");
     run(command.args(["-qec", &line, "/dev/null"]).current_dir(dir)).expect_done(arguments).stdout
 }
 
-/// Phases come one after the other, each with a rate of its own.
+/// The phases follow each other, each with its own rate.
 #[track_caller]
 fn assert_phases(shown: &str, phases: &[&str]) {
     let mut rest = shown;
@@ -191,7 +192,8 @@ fn a_terminal_shows_proving_and_signing_each_by_itself() {
     let folder = prepared();
     let dir = folder.path();
     let zone = dir.join("names");
-    // Rates are shown once a second: keys so long keep the fastest machine busy for more than that.
+    // Rates are shown once per second. With keys of this length, the fastest machine needs more
+    // than a second.
     done(["zone", "generate", "--names", "2000", "-o", KEYS_ORIGIN, "-f", text(&zone)]);
     generate_key(&dir.join("keys"), KEYS_ORIGIN, "rsasha256", &["--nsec5", "--csk", "--bits", "4096"]);
     let signing = "zone sign --keys keys --denial";
@@ -199,7 +201,7 @@ fn a_terminal_shows_proving_and_signing_each_by_itself() {
     assert_phases(&shown, &["reading names", "proving", "signing", "signatures/s", "proofs made"]);
     let proving = &shown[..shown.find("signing").expect("signing")];
     assert!(!proving.contains("signatures/s"), "{shown:?}");
-    // Signing again is shown as well, from two zone files and to a compiled zone.
+    // Incremental signing shows progress, too, from two zone files and to a compiled zone.
     let shown = on_terminal(dir, &format!("{signing} nsec3 --compiled -f image names"));
     assert_phases(&shown, &["reading names", "signing", "signatures/s", "signatures made"]);
     let again = format!("{signing} nsec --previous old --verify-previous -f new names");

@@ -1,7 +1,8 @@
-//! A server of a zone with NSEC5 has no key that signs ("Making NSEC5 Practical for DNSSEC" §3.3): its memory, its open
-//! files and the folders that it is given are searched for the private keys of the zone, and whatever else in them could
-//! be a private key is tried as one. A VRF key that is a signing key too is refused by signer, verifier and server. The text of a
-//! configuration with a TSIG secret is wiped from memory.
+//! A server of a zone with NSEC5 has no signing key ("Making NSEC5 Practical for DNSSEC" §3.3). The
+//! tests search its memory, its open files and its directories for the private keys of the zone,
+//! and try all other data in them that could be a private key. The signer, the verifier and the
+//! server reject a VRF key that is also a signing key. The text of a configuration with a TSIG
+//! secret is wiped from memory.
 
 use crate::common;
 use common::configured::{Configured, configure, plain_zone};
@@ -21,9 +22,10 @@ use std::time::Duration;
 const ORIGIN: &str = "example.";
 const ZONE: &str =
     "$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n*.w TXT \"x\"\nx.y.z A 192.0.2.3\n";
-/// Octets of a private key of P-256 or Ed25519.
+/// Length of a private key of P-256 or Ed25519, in octets.
 const SECRET: usize = 32;
-/// Different octets among 32 random ones, of which 30 are to be expected; fewer than this many hardly ever.
+/// Minimum number of different octets in a candidate. Of 32 random octets, 30 different ones are
+/// expected, and fewer than this number are very rare.
 const LEAST_DIFFERENT: usize = 22;
 
 /// A zone that is signed and served with NSEC5.
@@ -46,7 +48,7 @@ fn start(algorithm: &str, vrf: &str) -> Site {
     let more = ["--vrf", vrf, "--nsec5-keys", text(&nsec5), "-f", text(&zone)];
     done([&["zone", "sign", text(&unsigned)], &common[..], &more[..]].concat());
     let server = serve(&zone, &["--nsec5-keys", text(&nsec5)]);
-    // Proofs are made, so that all that proving takes is in memory.
+    // The server generates proofs, so that all data for proofs are in memory.
     for name in ["none.example.", "a.none.example.", "a.w.example.", "ns.example.", "q.z.example."] {
         assert!(ask(server.address, name, Rtype::MX.0, Duration::from_secs(5)).is_some(), "{name}");
     }
@@ -59,10 +61,10 @@ fn generate_keys(keys: &Path, algorithm: &str) {
     }
 }
 
-/// The ways in which a private key may be written.
+/// The possible encodings of a private key.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let reversed: Vec<u8> = secret.iter().rev().copied().collect();
-    // Words of 32 and of 64 bits in either order of octets and of words.
+    // Words of 32 and of 64 bits in both orders of octets and of words.
     let words = |octets: &[u8], size: usize| -> Vec<u8> {
         octets.chunks(size).flat_map(|word| word.iter().rev().copied().collect::<Vec<_>>()).collect()
     };
@@ -79,7 +81,8 @@ fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     ]
 }
 
-/// The private keys of the zone: of Ed25519 the seed and the scalar that it is hashed to (RFC 8032 §5.1.5).
+/// The private keys of the zone. Of Ed25519, the seed and the scalar that is derived from its hash
+/// (RFC 8032 §5.1.5).
 fn signing_secrets(keys: &Path) -> Vec<Vec<u8>> {
     let mut secrets = Vec::new();
     for entry in fs::read_dir(keys).expect("a folder") {
@@ -103,7 +106,7 @@ fn signing_secrets(keys: &Path) -> Vec<Vec<u8>> {
     secrets
 }
 
-/// Readable memory of a process: place, and whether it can be written.
+/// Readable memory regions of a process: contents, and whether the region is writable.
 fn memory(id: u32) -> Vec<(Vec<u8>, bool)> {
     let maps = fs::read_to_string(format!("/proc/{id}/maps")).expect("maps");
     let mut memory = File::open(format!("/proc/{id}/mem")).expect("memory");
@@ -118,7 +121,7 @@ fn memory(id: u32) -> Vec<(Vec<u8>, bool)> {
             continue;
         }
         let mut octets = Vec::new();
-        // Of stacks most is not there yet, and reading it fails; what is there is read.
+        // Most of a stack is not mapped yet, and reading it fails; the mapped part is read.
         memory.seek(SeekFrom::Start(start)).expect("a place");
         let _ = memory.by_ref().take(end - start).read_to_end(&mut octets);
         regions.push((octets, rights.contains('w')));
@@ -127,7 +130,7 @@ fn memory(id: u32) -> Vec<(Vec<u8>, bool)> {
     regions
 }
 
-/// What the process has open, and all files of the folders.
+/// The open files of the process and all files of the directories.
 fn files(site: &Site) -> Vec<Vec<u8>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for folder in [site.zone.parent().expect("a folder"), &site.nsec5] {
@@ -161,8 +164,9 @@ fn private_key(algorithm: Algorithm, secret: &[u8]) -> Option<PrivateKey> {
     .ok()
 }
 
-/// All in memory that is written and looks random: of P-256, whose scalars are words, at multiples of 8 octets and in both
-/// orders of octets; of Ed25519, whose seeds are octets, anywhere.
+/// All sequences in writable memory that look random. P-256 scalars consist of words, so they are
+/// searched at multiples of 8 octets in both orders of octets. Ed25519 seeds consist of octets, so
+/// they are searched everywhere.
 fn candidates(memory: &[(Vec<u8>, bool)], are_words: bool) -> HashSet<[u8; SECRET]> {
     let mut found = HashSet::new();
     for (octets, _) in memory.iter().filter(|(_, is_written)| *is_written) {
@@ -182,7 +186,7 @@ fn candidates(memory: &[(Vec<u8>, bool)], are_words: bool) -> HashSet<[u8; SECRE
 }
 
 fn looks_random(octets: &[u8]) -> bool {
-    // Most of memory is zero.
+    // Most of the memory is zero.
     if octets.starts_with(&[0; 4]) {
         return false;
     }
@@ -209,7 +213,7 @@ fn search(algorithm: &str, vrf: &str) {
         assert!(!everywhere.iter().any(|octets| holds(octets, &form)), "a private key of the zone was found");
     }
 
-    // The VRF key is found: the search finds what is there.
+    // The search finds the VRF key, which shows that the search works.
     let vrf_file = fs::read_dir(&site.nsec5).expect("a folder").map(|entry| entry.expect("an entry").path());
     let vrf_file = vrf_file.into_iter().find(|path| text(path).ends_with(".private")).expect("a VRF key");
     let vrf_text = fs::read_to_string(vrf_file).expect("a VRF key");
@@ -220,7 +224,7 @@ fn search(algorithm: &str, vrf: &str) {
     assert!(files.iter().any(|octets| vrf_forms.iter().any(|form| holds(octets, form))), "in the folder");
     assert!(memory.iter().any(|(octets, _)| vrf_forms.iter().any(|form| holds(octets, form))), "in memory");
 
-    // Every secret that is found is tried as a signing key, the VRF key first; nothing validates.
+    // Each candidate is tried as a signing key, the VRF key first; none produces a valid signature.
     let dnskeys = dnskeys(&site);
     let algorithms: HashSet<Algorithm> = dnskeys.iter().map(|(algorithm, _)| *algorithm).collect();
     let tried: HashSet<[u8; SECRET]> = candidates(&memory, algorithm == "ecdsap256sha256");
@@ -254,14 +258,14 @@ fn no_signing_key_of_ed25519_is_within_the_reach_of_an_nsec5_server() {
     search("ed25519", "ed25519");
 }
 
-/// The name of the file of a VRF key of the zone, in `dir`.
+/// Writes the file of a VRF key of the zone to `dir`.
 fn write_vrf_key(dir: &Path, key: &VrfPrivateKey) {
     let base = Nsec5Key::of(key).base_name(&ORIGIN.parse().expect("a name"));
     fs::create_dir_all(dir).expect("a folder");
     fs::write(dir.join(format!("{base}.private")), key.to_text().as_bytes()).expect("written");
 }
 
-/// The private key file of a signing key, whatever it is named: a VRF key of the same secret signs too.
+/// A VRF key with the secret of a signing key can also sign, whatever the name of its file.
 #[test]
 fn a_vrf_key_that_is_a_signing_key_is_refused_by_signer_verifier_and_server() {
     let folder = folder();
@@ -285,7 +289,7 @@ fn a_vrf_key_that_is_a_signing_key_is_refused_by_signer_verifier_and_server() {
     assert_eq!((refused.status, zone.exists()), (2, false), "{}", refused.text());
     assert!(refused.stderr.contains("is also its DNSKEY") && refused.stderr.contains("make another VRF key"));
 
-    // Signed with another key; then the zone publishes the VRF key as a key that signs.
+    // Signed with another key; then the zone publishes the VRF key as a signing key.
     sign(&nsec5).expect_done("signed");
     let vrf_file = fs::read_dir(&nsec5).expect("a folder").map(|entry| entry.expect("an entry").path());
     let vrf_file = vrf_file.into_iter().find(|path| text(path).ends_with(".private")).expect("a VRF key");
@@ -302,13 +306,14 @@ fn a_vrf_key_that_is_a_signing_key_is_refused_by_signer_verifier_and_server() {
     assert!(served.stderr.contains("a thief of this server's VRF key could sign"), "{}", served.text());
 }
 
-/// A secret that stands in the configuration itself is decoded once; neither it nor what stands around it stays in memory as text.
+/// A secret in the configuration itself is decoded once. Neither the secret nor the surrounding
+/// text stays in memory.
 #[test]
 fn the_text_of_a_configuration_is_wiped() {
     let home = folder();
     let secret = BASE64.encode(b"a secret of 33 octets that no key");
     let mark = "a-comment-beside-the-secret-that-nothing-else-repeats";
-    // Much text: that of a small file is written over soon.
+    // A large text, because memory of a small file is soon overwritten.
     let tables = |number: u32| {
         let many = format!("# {mark} {number}\n").repeat(1000);
         let zone = "[zone.\"a.example.\"]\nfile = \"a\"\n";

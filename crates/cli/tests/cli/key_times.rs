@@ -1,5 +1,5 @@
-//! Times in key files: which keys a zone is signed with at a time, held against dnssec-signzone on the same directory, and what a
-//! server does when such a time passes.
+//! Timing metadata in key files: the keys that sign a zone at a given time, compared with
+//! dnssec-signzone on the same directory, and the actions of a server when such a time passes.
 
 use crate::common;
 use common::configured::{Configured, ask, configure};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// 2026-11-22T19:00:00Z.
 const NOW: u32 = 1_795_374_000;
 const DAY: u32 = 86_400;
-/// Longest wait for a server to act.
+/// Time limit for a server to act.
 const LIMIT: Duration = Duration::from_secs(15);
 
 fn now() -> u32 {
@@ -37,7 +37,7 @@ fn at_apex(zone: &Contents, rtype: Rtype) -> BTreeSet<Vec<u8>> {
     zone.apex_rrset(rtype).into_iter().flat_map(Rrset::rdatas).map(<[u8]>::to_vec).collect()
 }
 
-/// Tags of the signatures over one type in the whole zone.
+/// Key tags of the signatures over one type in the whole zone.
 fn signers(zone: &Contents, rtype: Rtype) -> BTreeSet<u16> {
     let sets = zone.nodes().flat_map(|node| node.signatures(rtype).into_iter().flat_map(Rrset::rdatas));
     sets.filter_map(Rrsig::parse).map(|fields| fields.tag).collect()
@@ -73,7 +73,7 @@ fn key(dir: &Path) -> String {
     generate_key(&dir.join("keys"), ORIGIN, "ed25519", &[])
 }
 
-/// Signs the zone of `dir` at `now`.
+/// Signs the zone in `dir` at `now`.
 #[track_caller]
 fn sign(dir: &Path, now: u32, more: &str) -> Contents {
     let command = format!("zone sign zone -o {ORIGIN} --keys keys -f signed --now {now} {more}");
@@ -109,7 +109,8 @@ fn keys_sign_between_activation_and_inactivation_alone() {
     assert_eq!(signers(&zone, Rtype::SOA), [zsk, next].into());
 }
 
-/// Signatures of an inactive key go when its successor signs, and DNSKEY records of deleted keys go from signed inputs.
+/// Signatures of an inactive key are removed when its successor signs. DNSKEY records of deleted
+/// keys are removed from signed inputs.
 #[test]
 fn signing_again_follows_the_times() {
     let (folder, [_, zsk]) = with_keys();
@@ -130,7 +131,7 @@ fn signing_again_follows_the_times() {
     assert_eq!(at_apex(&zone, Rtype::DNSKEY).len(), 2);
 }
 
-/// A signature of a key-signing key that has become inactive is not copied from the input.
+/// A signature of an inactive KSK is not copied from the input.
 #[test]
 fn an_inactive_key_signing_key_leaves_no_signature() {
     let (folder, [ksk, _]) = with_keys();
@@ -158,14 +159,14 @@ fn revoked_keys_sign_the_dnskey_rrset_with_the_revoke_flag() {
     assert_eq!(at_apex(&before, Rtype::CDS).len(), 2);
     assert_eq!(at_apex(&after, Rtype::CDS).len(), 1, "the parent drops the DS record of a revoked key");
     assert_eq!(at_apex(&sign(dir, NOW + 30 * DAY, ""), Rtype::DNSKEY).len(), 2);
-    // Where the zone was signed in place, it has the revoked form, which no key file has.
+    // If the zone was signed in place, it contains the revoked DNSKEY, which no key file contains.
     let [signed, zone] = ["signed", "zone"].map(|name| dir.join(name));
     fs::copy(&zone, dir.join("unsigned")).unwrap();
     sign(dir, NOW, "");
     fs::rename(&signed, &zone).unwrap();
     assert_eq!(at_apex(&sign(dir, NOW + 30 * DAY, ""), Rtype::DNSKEY).len(), 2);
     fs::rename(dir.join("unsigned"), &zone).unwrap();
-    // The revoked form takes the place of the other where the zone is signed already.
+    // In a zone that is already signed, the revoked DNSKEY replaces the other.
     sign(dir, NOW - 1, "");
     fs::rename(dir.join("signed"), dir.join("zone")).unwrap();
     assert_eq!(at_apex(&sign(dir, NOW, ""), Rtype::DNSKEY), at_apex(&after, Rtype::DNSKEY));
@@ -188,7 +189,7 @@ fn cds_records_are_published_between_their_times() {
         signed_again("zone", NOW - 1, more, 0);
         signed_again("zone", NOW, more, 1);
         signed_again("zone", NOW + DAY, more, 0);
-        // The zone has the records already.
+        // The zone already contains the records.
         sign(dir, NOW, "");
         signed_again("signed", NOW, more, 1);
         signed_again("signed", NOW + DAY, more, 0);
@@ -258,7 +259,8 @@ fn a_list_of_keys_has_the_state_of_each_and_its_next_event() {
     assert!(!list(NOW, &["--ignore-key-times"]).contains("published"));
 }
 
-/// The key set that is signed where the key-signing key is, for a server that signs all else.
+/// The key set that is signed on the machine with the KSK, for a server that signs the other
+/// records.
 #[test]
 fn key_sets_follow_the_times() {
     let (folder, [ksk, _]) = with_keys();
@@ -284,7 +286,8 @@ fn key_sets_follow_the_times() {
     }
 }
 
-/// The whole of one directory: `dnssec-keygen` makes the keys, and `dnssec-signzone -S` says what they sign.
+/// All keys in one directory: `dnssec-keygen` generates them, and the test compares the signatures
+/// with those of `dnssec-signzone -S`.
 #[test]
 fn bind_signs_the_same_directory_with_the_same_keys() {
     require_peer!("dnssec-keygen", "dnssec-signzone");
@@ -294,7 +297,8 @@ fn bind_signs_the_same_directory_with_the_same_keys() {
     fs::write(dir.join("zone"), &zone).unwrap();
     fs::create_dir(dir.join("keys")).unwrap();
     let cases: [&[&str]; 4] = [
-        // A ZSK roll-over by pre-publication, at each of its steps, beside keys of the past and of the future.
+        // Each step of a ZSK rollover by pre-publication, with past and future keys in the
+        // directory.
         &["-f KSK", "", "-A +1d", "-P +1d -A +2d", "-P -9d -A -8d -I -1d", "-P -9d -A -8d -I -2d -D -1d"],
         &["-f KSK", "-f KSK -P -9d -A -9d -R -1d", "-f KSK -P -9d -A -9d -I -1d", "-f KSK -A +1d", ""],
         &[
@@ -335,7 +339,7 @@ fn bind_signs_the_same_directory_with_the_same_keys() {
     }
 }
 
-/// Tags of the signatures over the SOA RRset that a server has.
+/// Key tags of the signatures over the SOA RRset from a server.
 fn served_signers(server: SocketAddr) -> BTreeSet<u16> {
     served(server, Rtype::SOA).1
 }
@@ -348,7 +352,7 @@ fn wait_for_signer(server: SocketAddr, base: &str) {
     }
 }
 
-/// Types that answers to queries of `rtype` have, with their RDATA, and tags of the signatures.
+/// Types and RDATA in responses to queries of `rtype`, and key tags of the signatures.
 fn served(server: SocketAddr, rtype: Rtype) -> (BTreeSet<Vec<u8>>, BTreeSet<u16>) {
     let message: Message = ask(server, ORIGIN, rtype);
     let records = message.records.iter().filter(|record| record.rtype == rtype);
@@ -392,7 +396,7 @@ fn a_server_takes_other_keys_when_their_time_comes() {
     set_times(&keys, &zsk, &[("Inactive", change)]);
     set_times(&keys, &next, &[("Activate", change)]);
     let running = serve(&dir.join("zone"), &["-o", ORIGIN, "--denial", "compact", "--keys", text(&keys)]);
-    // A zone of standard input cannot be read again.
+    // A zone from standard input cannot be read again.
     let elsewhere = common::made(dir, "stream");
     let online =
         ["-", "-o", ORIGIN, "--listen", "127.0.0.1:0", "--denial", "white-lies", "--keys", text(&keys)];

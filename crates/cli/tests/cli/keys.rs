@@ -1,5 +1,5 @@
-//! Keys from outside: made, listed, imported and turned into DS records; and key files that go to and from BIND, ldns,
-//! Knot DNS, PowerDNS and OpenSSL, for every algorithm and length that they know.
+//! Commands for keys: generate, list, import and convert to DS records. Exchange of key files with
+//! BIND, ldns, Knot DNS, PowerDNS and OpenSSL, for every algorithm and length that they support.
 
 use crate::common;
 use common::{
@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What peers make keys of: algorithm, and length where there are several.
+/// Keys of peers: algorithm, and length if there are several.
 const KINDS: [(&str, Option<&str>); 11] = [
     ("rsasha256", Some("1280")),
     ("rsasha256", Some("2048")),
@@ -29,7 +29,7 @@ const KINDS: [(&str, Option<&str>); 11] = [
     ("ed448", None),
 ];
 
-/// Files in `folder` that end so, in order.
+/// Files in `folder` with this suffix, sorted.
 fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let mut files: Vec<PathBuf> = entries.filter(|path| text(path).ends_with(suffix)).collect();
@@ -58,7 +58,7 @@ fn listed(folder: &Path) -> Vec<Value> {
     listing["keys"].as_array().expect("keys").clone()
 }
 
-/// Signs the zone in `folder` with `keys`; we and the peers verify it.
+/// Signs the zone in `folder` with `keys`; this program and the peers verify it.
 #[track_caller]
 fn signs(folder: &Path, keys: &Path, what: &str) {
     let (zone, signed) = (folder.join("zone"), folder.join("signed"));
@@ -77,7 +77,8 @@ fn is_accepted(signed: &Path, what: &str) {
     }
 }
 
-/// Keys of a peer, whose command for a KSK and a ZSK is given, are used as they are, and imported.
+/// Keys of a peer are used unchanged, and imported. `make` returns the peer's command for a KSK or
+/// a ZSK.
 fn keys_of_a_peer_are_used_and_imported(make: impl Fn(&Path, &str, Option<&str>, bool)) {
     for (algorithm, bits) in KINDS {
         let folder = prepared();
@@ -166,7 +167,7 @@ fn bind_and_ldns_sign_with_our_keys() {
     }
 }
 
-/// Imports the PEM file of an RSA key without the algorithm, which is asked for.
+/// Imports the PEM file of an RSA key without the algorithm, which the command then requires.
 #[track_caller]
 fn asks_for_the_algorithm(pem: &Path, into: &Path) {
     let arguments = ["key", "import", text(pem), "--dir", text(into), "--zone", ORIGIN, "--ksk"];
@@ -175,7 +176,8 @@ fn asks_for_the_algorithm(pem: &Path, into: &Path) {
     assert!(ended.stderr.contains("RSASHA256 (8) or RSASHA512 (10): give --algorithm"), "{}", ended.stderr);
 }
 
-/// Several keys of each algorithm: GnuTLS writes a scalar of ECDSA with or without a zero in front, by its first bit.
+/// Several keys of each algorithm, because GnuTLS writes an ECDSA scalar with a leading zero if its
+/// first bit is set.
 #[test]
 fn keys_of_knot_are_imported() {
     const EACH: usize = 3;
@@ -205,7 +207,7 @@ fn keys_of_knot_are_imported() {
             }
             import(&pem, &ours, &[&["--zone", ORIGIN, &format!("--{role}")], more].concat());
         }
-        // "zone. DS …" with small digits, for each key one of each digest type.
+        // "zone. DS …" with lower-case digits, for each key one record of each digest type.
         let theirs = keymgr(&["ds"]).stdout.to_ascii_uppercase();
         let mut theirs: Vec<String> = theirs.lines().map(|line| line.replace(" DS ", " IN DS ")).collect();
         let ours_ds =
@@ -244,7 +246,7 @@ fn keys_of_openssl_are_imported() {
         done(["zone", "verify", "-o", ORIGIN, text(&signed)]);
         assert_eq!(listed(&ours)[0]["algorithm"].as_str(), Some(algorithm.to_ascii_uppercase().as_str()));
     }
-    // Encrypted keys and keys of other kinds are told as such.
+    // The error names encrypted keys and keys of other kinds.
     let folder = folder();
     let pem = folder.path().join("key.pem");
     let refused = |arguments: &[&str], says: &str| {
@@ -297,7 +299,7 @@ fn a_key_as_powerdns_prints_it_is_imported() {
     says(&["--zone", "example.net", "--ksk", "--zsk"], "cannot be used with");
     let ended = done([&arguments[..], &["--zone", "example.net", "--ksk"]].concat());
     assert_eq!(ended.stdout, "Kexample.net.+013+55648\n");
-    // The DS record of the RFC.
+    // The DS record in the RFC.
     let ds = done(["key", "ds", "example.net", "--dir", text(&ours)]).stdout;
     let expected = "B4C8C1FE2E7477127B27115656AD6256F424625BF5C1E2770CE6D6E37DF61D17";
     assert_eq!(ds, format!("example.net. IN DS 55648 13 2 {expected}\n"));
@@ -328,12 +330,12 @@ fn import_refuses_what_contradicts_and_overwrites_nothing() {
     refused(&[text(&private), text(&folder.path().join("none"))], "none: cannot be read");
     fs::write(folder.path().join("junk"), "junk").expect("written");
     refused(&[text(&folder.path().join("junk"))], "this is not a private key file");
-    // The private half of one key beside the public half of another.
+    // The private half of one key with the public half of another.
     let mixed = made(folder.path(), "mixed");
     fs::copy(&private, mixed.join("k.private")).expect("copied");
     fs::copy(theirs.join(format!("{other}.key")), mixed.join("k.key")).expect("copied");
     refused(&[text(&mixed.join("k.private"))], "they are not of one key");
-    // A file of another key, or a damaged one, in the place of the key's own.
+    // A file of another key, or a damaged file, at the path of the key.
     for (suffix, content) in [
         (".key", fs::read(theirs.join(format!("{other}.key"))).expect("a file")),
         (".private", fs::read(theirs.join(format!("{other}.private"))).expect("a file")),
@@ -345,7 +347,7 @@ fn import_refuses_what_contradicts_and_overwrites_nothing() {
         refused(&[text(&key)], "another key stands in its place");
         fs::remove_file(place).expect("removed");
     }
-    // By its .key file, with its times; and again, which changes nothing.
+    // By its .key file, with its times; a second import changes nothing.
     for _ in 0..2 {
         assert_eq!(import(std::slice::from_ref(&key), &ours, &[]).stdout.trim(), base);
         let imported = fs::read_to_string(ours.join(format!("{base}.private"))).expect("a file");
@@ -422,7 +424,8 @@ fn ds_takes_entry_points_unless_all_are_wanted() {
     assert_eq!(json[1]["digest"].as_str().map(str::len), Some(96));
 }
 
-/// The alias number is in the file's name, the tag, DNSKEY, CDS, DS and every RRSIG: for every algorithm of the table.
+/// The alias number is in the file name, the tag, DNSKEY, CDS, DS and every RRSIG, for every
+/// algorithm of the table.
 #[test]
 fn nsec5_aliases_live_in_the_key_file() {
     for entry in ALGORITHMS {
@@ -515,7 +518,8 @@ fn weak_keys_are_made_when_forced_alone() {
     assert_eq!(ended.status, 2, "{}", ended.text());
 }
 
-/// Deterministic by default; hedged, the same key and time make other signatures, which verify too.
+/// Signatures are deterministic by default. With hedging, the same key and time give different
+/// signatures, which also verify.
 #[test]
 fn hedged_signatures_differ_each_time() {
     for (algorithm, differ) in [("mldsa44", true), ("ed25519", false)] {
@@ -535,7 +539,7 @@ fn hedged_signatures_differ_each_time() {
     }
 }
 
-/// The page on algorithms says what the table says.
+/// The page on algorithms matches the table.
 #[test]
 fn the_documentation_has_the_table() {
     let page = include_str!("../../../../docs/algorithms.md");

@@ -1,5 +1,5 @@
-//! `nonesuch lab` from outside: what is left in the folder, what is printed, and what is refused.
-//! No assertion is about speed.
+//! `nonesuch lab`: output files, printed output and rejected arguments. No assertion depends on
+//! speed.
 
 use crate::common;
 use common::{done, folder, nonesuch, run};
@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Settings that take a fraction of a second.
+/// Settings for a run of a fraction of a second.
 const TINY: [&str; 10] = [
     "--set",
     "iterations=2",
@@ -24,13 +24,14 @@ const TINY: [&str; 10] = [
     "openssl-iterations=0",
 ];
 
-/// Runs the benchmark into `out`.
+/// Runs the benchmark with output to `out`.
 fn run_tiny(out: &Path, more: &[&str]) -> common::Ended {
     let out = out.to_str().expect("a path of UTF-8");
     done([&["lab", "run", "verification-benchmark", "--out", out][..], &TINY, more].concat())
 }
 
-/// Runs in `folder`; expects status 2 and one line on standard error that holds `says`.
+/// Runs a command in `folder`; expects status 2 and one line on standard error that contains
+/// `says`.
 #[track_caller]
 fn refused(folder: &Path, arguments: &[&str], says: &str) {
     let ended = run(nonesuch(arguments).current_dir(folder));
@@ -57,7 +58,7 @@ fn a_run_leaves_all_files_and_its_report_can_be_made_again() {
         serde_json::from_slice(&fs::read(out.join("results.json")).expect("a record")).expect("JSON");
     assert_eq!(record["date"], "2026-03-01T12:00:00Z");
     assert_eq!((&record["seed"], &record["experiment"]["parameters"]["iterations"]), (&5.into(), &2.into()));
-    // Three algorithms with both operations, a batch with one, twice.
+    // Three algorithms with both operations, and a batch for one of them, twice.
     assert_eq!(record["rows"], 14);
     let csv = fs::read_to_string(out.join("results.csv")).expect("a table");
     assert_eq!(csv.lines().count(), 15);
@@ -163,7 +164,8 @@ fn the_probe_prints_one_document() {
     assert_eq!(document["architecture"], std::env::consts::ARCH);
 }
 
-/// Another build is asked over a pipe: here, this one again, under the name that the level's program has.
+/// Another build is measured over a pipe. Here it is the same program with the name of the level's
+/// program.
 #[test]
 fn levels_are_measured_by_programs_of_their_own() {
     let folder = folder();
@@ -185,7 +187,7 @@ fn levels_are_measured_by_programs_of_their_own() {
         assert_eq!(backends[1]["environment"][0][0], "OPENSSL_ia32cap");
         assert_eq!(printed["summary"]["lines"].as_array().map(Vec::len), Some(14));
     }
-    // A program that is none of ours is told, not waited for.
+    // A program that does not speak the protocol is reported, and the command does not wait for it.
     let ended = run(nonesuch(&set).env("NONESUCH_X86_64_V2", "/bin/false"));
     assert_eq!(ended.status, 2, "{}", ended.text());
     assert!(ended.stderr.contains("/bin/false: ended with exit status: 1"), "{}", ended.stderr);
@@ -208,7 +210,7 @@ fn openssl_is_timed_where_it_is_installed() {
     assert!(theirs.iter().all(|line| line["subject"] == "ed25519" && line["scheme"] == "Ed25519"));
 }
 
-/// Whoever gives orders and goes away leaves no process behind.
+/// When the controlling process ends, the probe process ends, too.
 #[test]
 fn a_followed_probe_ends_with_its_orders() {
     let mut child = nonesuch(["lab", "measure", "--follow"])

@@ -1,4 +1,4 @@
-//! `nonesuch lab run pqc-signing` from outside: small zones, each job once. No assertion is about speed.
+//! `nonesuch lab run pqc-signing`: small zones, each job once. No assertion depends on speed.
 
 use crate::common;
 use common::{Ended, done, folder, nonesuch, run, text};
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-/// Settings that take a few seconds.
+/// Settings for a run of a few seconds.
 const TINY: [&str; 12] = [
     "--set",
     "runs=1",
@@ -29,7 +29,7 @@ fn run_tiny(out: &Path, more: &[&str]) -> Ended {
     done([&["lab", "run", "pqc-signing", "--out", text(out)][..], &TINY, more].concat())
 }
 
-/// The summary's lines of one job.
+/// The summary lines of one job.
 fn lines<'v>(document: &'v Value, job: &str) -> Vec<&'v Value> {
     let lines = document["summary"]["lines"].as_array().expect("lines");
     lines.iter().filter(|line| line["job"] == job).collect()
@@ -60,9 +60,9 @@ fn whole_zones_are_signed_verified_served_and_transferred() {
         line.and_then(|line| line["octets"].as_u64()).expect("octets")
     };
     assert!(octets("FALCON512") > 2 * octets("ECDSAP256SHA256"));
-    // Their signatures are of one size; key tags and keys are not.
+    // Their signatures have the same size; key tags and keys differ.
     assert!(octets("ED25519").abs_diff(octets("ECDSAP256SHA256")) < octets("ED25519") / 20);
-    // Of two zones the smaller is served: unsigned, and for each algorithm and mechanism.
+    // Only the smaller of two zones is served: unsigned, and for each algorithm and mechanism.
     for job in ["serve", "transfer"] {
         assert_eq!(lines(&document, job).len(), 10, "{job}: {}", document["record"]["notes"]);
         assert!(lines(&document, job).iter().all(|line| line["zone"] == "tld:60"));
@@ -125,8 +125,8 @@ fn what_there_is_no_time_for_is_named() {
     assert_eq!(left_out[0], "tld:60, NSEC: ECDSA P-256 at native, Falcon-512 at native, Ed25519 at native");
 }
 
-/// A level that was chosen must have its program; of those that an experiment has by itself, one without is left out, and
-/// without any, this program is measured as it is.
+/// A selected level must have its program. Of the default levels, one without a program is skipped;
+/// if none has a program, the current program is measured.
 #[test]
 fn levels_without_a_program_are_refused_or_left_out_and_named() {
     if !cfg!(target_arch = "x86_64") {
@@ -136,7 +136,7 @@ fn levels_without_a_program_are_refused_or_left_out_and_named() {
     let folder = folder();
     let out = folder.path().join("out");
     let few = ["--set", "denial=nsec", "--set", "served=none", "--set", "zones=tld:60", "--json"];
-    // Without the setting of levels, those of the experiment hold.
+    // Without the setting `levels`, the defaults of the experiment apply.
     let without_levels: Vec<&str> = TINY[..2].iter().chain(&TINY[4..]).copied().collect();
     let with = |levels: &[&str], program: &str| {
         let arguments =
@@ -156,7 +156,7 @@ fn levels_without_a_program_are_refused_or_left_out_and_named() {
     let refused = with(&chosen, "/bin/false");
     assert_eq!((refused.status, refused.stdout.as_str()), (2, ""), "{}", refused.text());
     assert!(refused.stderr.contains("/bin/false: exit status: 1"), "{}", refused.stderr);
-    // Beside this program there is none.
+    // The directory of this program contains no program of a level.
     let refused = with(&chosen, "");
     let says = "; `tools/build-level x86-64-v2` builds it";
     assert!(refused.status == 2 && refused.stderr.contains(says), "{}", refused.text());
@@ -167,7 +167,7 @@ fn levels_without_a_program_are_refused_or_left_out_and_named() {
     );
 }
 
-/// What is computed of a transfer is what servers send.
+/// The computed transfer size equals the size that servers send.
 #[test]
 fn a_computed_transfer_is_what_nsd_sends() {
     require_peer!("nsd", "dig");

@@ -1,4 +1,4 @@
-//! `nonesuch load`, the echo server and `lab run echo-floor` from outside. No assertion is about speed.
+//! `nonesuch load`, the echo server and `lab run echo-floor`. No assertion depends on speed.
 
 use crate::common;
 use common::{done, folder, nonesuch, prepared, run, serve, text};
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-/// An echo server, ended with the test.
+/// An echo server. It ends with the test.
 struct Echo {
     child: Child,
     address: SocketAddr,
@@ -54,7 +54,7 @@ fn an_open_loop_reports_what_was_asked_and_what_came() {
         ["--rate", "1000", "--arrivals", "poisson", "--seed", "7", "--warm-up", "0.1", "--sockets", "3"];
     let report = json(&[&load[..], &open, &["--server-pid", &pid, "--json"]].concat());
     let sent = report["sent"].as_u64().expect("a count");
-    // 200 in the mean, with a standard deviation of 14.
+    // Mean 200, standard deviation 14.
     assert!((100..300).contains(&sent), "{report}");
     assert_eq!(
         (&report["received"], &report["lost"], &report["unsent"]),
@@ -65,7 +65,7 @@ fn an_open_loop_reports_what_was_asked_and_what_came() {
     let histogram = report["latency_histogram_ns"].as_array().expect("a list");
     assert_eq!(histogram.iter().filter_map(|bucket| bucket[1].as_u64()).sum::<u64>(), sent);
     assert!(report["server_resident_kib"].as_u64() > Some(0));
-    // The same seed, the same schedule.
+    // The same seed gives the same schedule.
     let again = json(&[&load[..], &open, &["--sleep", "--json"]].concat());
     assert_eq!(again["sent"], sent);
 }
@@ -84,7 +84,8 @@ fn text_says_what_json_says() {
     );
     assert!(!closed.contains("lateness"), "{closed}");
     let open = done([&load[..], &["--rate", "2000"]].concat()).stdout;
-    // Fifty intervals of half a millisecond, and not the 49 between the first and the last.
+    // The rate is computed from fifty intervals of half a millisecond, not from the 49 between the
+    // first and the last query.
     let rate = open.lines().find_map(|line| line.strip_prefix("rate       ")).expect("a rate");
     let rate: f64 = rate.split(' ').next().and_then(|rate| rate.parse().ok()).expect("a number");
     assert!(rate <= 2000.0, "{open}");
@@ -143,7 +144,7 @@ fn the_echo_floor_is_measured_beside_our_server() {
     set.iter().for_each(|set| arguments.extend(["--set", set]));
     let printed = json(&arguments);
     let lines = printed["summary"]["lines"].as_array().expect("lines");
-    // Two sizes, and for each mechanism our server and its floor.
+    // Two sizes and, for each mechanism, the server and its echo floor.
     assert_eq!(lines.len(), 6, "{printed}");
     let of = |server: &str, denial: &str| {
         let is = |line: &&Value| line["server"] == server && line["denial"] == denial;

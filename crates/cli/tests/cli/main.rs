@@ -1,4 +1,4 @@
-//! One-shot commands from outside: signing, verifying, keys, queries, the laboratory.
+//! Tests of commands that run and end: signing, verifying, keys, queries, the laboratory.
 
 mod bad_key_files;
 mod commands;

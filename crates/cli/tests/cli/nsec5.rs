@@ -1,4 +1,5 @@
-//! Zones with NSEC5 from outside: the folder of VRF key and proofs, what is refused, and other programs that load them.
+//! Zones with NSEC5: the directory of the VRF key and the proofs, rejected inputs, and other
+//! programs that load the zones.
 
 use crate::common;
 use common::{
@@ -12,7 +13,7 @@ use std::process::Command;
 const VRFS: [(&str, &str); 4] = [("p256", "001"), ("ed25519-tai", "002"), ("ed25519", "003"), ("rsa", "128")];
 const BOTH: [&str; 2] = ["nsec5", "nsec5-opt-out"];
 
-/// A folder with a zone, and signing keys with numbers of aliases in `keys`.
+/// A directory with a zone, and signing keys with alias algorithm numbers in `keys`.
 fn with_keys() -> tempfile::TempDir {
     let folder = prepared();
     let keys = made(folder.path(), "keys");
@@ -25,7 +26,7 @@ fn sign(folder: &Path, mechanism: &str, more: &[&str]) -> Ended {
     run(nonesuch(arguments).args(["--denial", mechanism]).args(more).current_dir(folder))
 }
 
-/// What signing told of NSEC5.
+/// The JSON report of signing with NSEC5.
 #[track_caller]
 fn signed(folder: &Path, mechanism: &str, more: &[&str]) -> serde_json::Value {
     let ended = sign(folder, mechanism, more).expect_done("zone sign");
@@ -37,7 +38,7 @@ fn verify(folder: &Path, more: &[&str]) -> Ended {
     run(nonesuch(["zone", "verify", "signed"]).args(more).current_dir(folder))
 }
 
-/// Refused with status 2 and one line that holds `says`.
+/// Expects status 2 and one line that contains `says`.
 #[track_caller]
 fn refused(ended: &Ended, says: &str) {
     assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{}", ended.text());
@@ -45,7 +46,7 @@ fn refused(ended: &Ended, says: &str) {
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
 }
 
-/// The VRF key of a folder.
+/// The VRF key of a directory.
 fn vrf_key(folder: &Path) -> String {
     let keys = listing(folder).into_iter().filter(|name| name.starts_with('N'));
     let keys: Vec<String> = keys.collect();
@@ -75,7 +76,7 @@ fn every_vrf_signs_and_verifies() {
                 (&mechanism.into(), Some(0))
             );
         }
-        // By the key alone, and by neither.
+        // With only the key, and without both.
         fs::remove_file(folder.path().join("nsec5/keys.example.proofs")).expect("removed");
         assert!(!verify(folder.path(), &[]).expect_done("zone verify").stdout.contains("warning"));
         fs::rename(folder.path().join("nsec5"), folder.path().join("elsewhere")).expect("renamed");
@@ -98,7 +99,7 @@ fn the_key_and_its_proofs_serve_again() {
     assert_eq!((second["proofs_made"].as_u64(), second["proofs_kept"].as_u64()), (Some(1), Some(made)));
     assert_eq!(listing(&folder.path().join("secrets")), before);
     verify(folder.path(), &["--nsec5-keys", "secrets"]).expect_done("zone verify");
-    // Damaged, they are made anew, and it is said.
+    // Damaged proofs are generated again, with a message.
     let path = folder.path().join("secrets/keys.example.proofs");
     let mut octets = fs::read(&path).expect("read");
     octets[100] ^= 1;
@@ -147,17 +148,17 @@ fn folders_that_are_not_fit_are_refused() {
     assert!(unknown.status == 2 && unknown.stderr.contains("expected one of p256"), "{}", unknown.stderr);
     signed(folder.path(), "nsec5", &[]);
     refused(&sign(folder.path(), "nsec5", &["--vrf", "ed25519"]), "but --vrf asks for");
-    // Two keys, neither of them published: nobody knows which.
+    // Two keys, neither of them published: the choice is ambiguous.
     signed(folder.path(), "nsec5", &["--nsec5-keys", "second"]);
     let second = vrf_key(&folder.path().join("second"));
     fs::copy(folder.path().join("second").join(&second), folder.path().join("nsec5").join(&second))
         .expect("copied");
     refused(&sign(folder.path(), "nsec5", &[]), "2 VRF keys of keys.example.");
-    // The zone that is signed again says it: it holds the key of `second`.
+    // The zone that is signed again selects the key, because it contains the key of `second`.
     fs::rename(folder.path().join("signed"), folder.path().join("zone")).expect("renamed");
     let told = signed(folder.path(), "nsec5", &[]);
     assert!(second.ends_with(&format!("+{:05}.private", told["key_tag"].as_u64().expect("a tag"))), "{told}");
-    // Another name than the key's.
+    // The name of the file differs from that of the key.
     fs::rename(
         folder.path().join("second").join(&second),
         folder.path().join("second/Nkeys.example.+001+00000.private"),
@@ -176,7 +177,7 @@ fn such_zones_are_not_compared() {
     refused(&compare, "NSEC5 cannot be compared");
 }
 
-/// A key for the next roll-over step is kept when asked.
+/// A key for the next step of a rollover is kept on request.
 #[test]
 fn another_key_of_the_zone_is_kept_when_asked() {
     let folder = with_keys();
@@ -195,7 +196,7 @@ fn another_key_of_the_zone_is_kept_when_asked() {
     assert_eq!(count(&["--keep-nsec5key"]), 2);
 }
 
-/// Other programs read the output as what it is to them: a zone of unknown algorithms and types.
+/// Other programs read the output as a zone with unknown algorithms and types.
 #[test]
 fn other_programs_load_the_output() {
     let judges: [(&str, &[&str]); 4] = [
@@ -217,7 +218,7 @@ fn other_programs_load_the_output() {
     }
 }
 
-/// The example of the generator, with names enough for several runs of proofs.
+/// The example of the generator, with enough names for several batches of proofs.
 #[test]
 fn a_generated_zone_is_sound() {
     let folder = with_keys();
@@ -242,7 +243,7 @@ fn stat_and_diff_tell_the_chain() {
         fs::rename(folder.path().join("signed"), folder.path().join("before")).expect("renamed");
         let denial = &json(&["zone", "stat", "before"])["denial"];
         assert_eq!((&denial["mechanism"], &denial["key_tag"]), (&mechanism.into(), &told["key_tag"]));
-        // The proofs of both mechanisms stand in one folder: what is kept serves again.
+        // The proofs of both mechanisms share a directory, and stored proofs are reused.
         let proofs = told["proofs_made"].as_u64().unwrap_or(0) + told["proofs_kept"].as_u64().unwrap_or(0);
         assert_eq!(
             (denial["records"].as_u64(), denial["wildcard_records"].as_u64()),
@@ -286,7 +287,7 @@ fn what_verifying_refuses_is_warned_of() {
     }
 }
 
-/// The proofs are written after the zone: that they can be is checked before anything is done.
+/// The proofs are written after the zone, so the command first checks that they can be written.
 #[test]
 fn a_folder_of_proofs_that_cannot_be_written_is_told_before_the_zone_is_written() {
     let folder = with_keys();

@@ -1,5 +1,5 @@
-//! The Debian package and the systemd unit, before the programs that judge them: `systemd-analyze`, `dpkg`, `lintian`. The package
-//! is installed, serves and is removed in a copy of this system that vanishes.
+//! Checks of the Debian package and the systemd unit with `systemd-analyze`, `dpkg` and `lintian`.
+//! The package is installed, serves a zone and is removed in a temporary copy of this system.
 
 use crate::common;
 use common::{folder, installed, run, text};
@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Highest exposure of the unit that is accepted, on systemd's scale from 0 to 10.
+/// Maximum exposure of the unit, on systemd's scale from 0 to 10.
 const EXPOSURE: f64 = 2.0;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Builds the package into `output`; returns its path. `None` where the programs for that are missing.
+/// Builds the package into `output` and returns its path. Returns `None` if the required programs
+/// are missing.
 fn build(output: &Path) -> Option<PathBuf> {
     if !["dpkg-deb", "strip", "gzip", "xz"].into_iter().all(installed) {
         return None;
@@ -36,7 +37,7 @@ fn systemd_finds_the_unit_sound_and_little_exposed() {
     let unit = folder.path().join("nonesuch.service");
     let packaged = fs::read_to_string(repository().join("pkg/systemd/nonesuch.service")).expect("the unit");
     assert!(packaged.contains("Documentation=man:nonesuch-serve(1) man:nonesuch.toml(5) "), "{packaged}");
-    // What it starts must be there.
+    // The program that the unit starts must exist.
     let started = packaged.replace("/usr/bin/nonesuch", env!("CARGO_BIN_EXE_nonesuch"));
     assert_ne!(started, packaged);
     fs::write(&unit, started).expect("written");
@@ -83,7 +84,7 @@ fn the_package_is_the_same_each_time_and_lintian_finds_no_error() {
     }
 }
 
-/// Makes the rest of a script run in a copy of this system: what it writes goes to `$1/upper`.
+/// Runs the rest of a script in a copy of this system; changes go to `$1/upper`.
 const COPY: &str = r#"
 set -eu
 mount -t tmpfs tmpfs "$1"
@@ -93,8 +94,8 @@ mount --rbind /dev "$1/root/dev"
 mount -t proc proc "$1/root/proc"
 "#;
 
-/// Installs the package, serves a zone as the package's user, and removes the package again. It tells its port, and goes on
-/// when it is told so.
+/// Installs the package, serves a zone as the package's user, and removes the package. The script
+/// prints its port, and continues on request.
 const LIFE: &str = r#"
 cp "$2" "$1/root/package.deb"
 chroot "$1/root" /bin/sh -eu <<'INSIDE'
@@ -182,7 +183,7 @@ fn the_package_installs_serves_and_is_removed() {
     assert!(answer.windows(4).any(|octets| octets == [192, 0, 2, 1]), "{answer:?}");
 }
 
-/// Asks for the address of ns.package.example.
+/// Queries the address of ns.package.example.
 fn ask(address: &str) -> Vec<u8> {
     let mut query = vec![0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     query.extend_from_slice(b"\x02ns\x07package\x07example\0\0\x01\0\x01");

@@ -1,5 +1,5 @@
-//! The threat model (docs/security.md) names tests and fuzz targets that exist, ARCHITECTURE.md files and directories that
-//! exist.
+//! Tests and fuzz targets that the threat model (docs/security.md) names exist, and so do files and
+//! directories that ARCHITECTURE.md names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,8 @@ fn every_fuzz_target_of_the_threat_model_exists() {
     assert!(count > 0, "docs/security.md names no fuzz target");
 }
 
-/// Whether a text between backticks is a path: it has a slash, or ends as a file of the repository does.
+/// Whether a text between backticks is a path: it contains a slash, or has a suffix of a file in
+/// the repository.
 fn is_path(quoted: &str) -> bool {
     let has_extension = [".rs", ".md", ".toml"].iter().any(|extension| quoted.ends_with(extension));
     !quoted.contains(char::is_whitespace) && (quoted.contains('/') || has_extension)

@@ -1,4 +1,4 @@
-//! `nonesuch query` from outside: what it prints of every kind of answer, how it reaches servers, what it says when it cannot.
+//! `nonesuch query`: output for each kind of response, transports and errors.
 
 use crate::common;
 use common::configured::{Configured, configure};
@@ -23,7 +23,7 @@ fn query(server: SocketAddr, words: &[&str]) -> Ended {
     run(nonesuch(["query", &format!("@{server}")]).args(words))
 }
 
-/// Standard output without what differs from run to run: identifier, addresses, times.
+/// Standard output without the parts that differ between runs: identifier, addresses, times.
 fn settled(ended: &Ended) -> String {
     let settle = |line: &str| {
         let line = match line.split_once(", id ") {
@@ -35,7 +35,7 @@ fn settled(ended: &Ended) -> String {
         match line.split_once(" octets from 127.0.0.1:") {
             Some((before, after)) => {
                 let transport = after.split(" over ").nth(1).and_then(|rest| rest.split(' ').next());
-                // How far a server compresses is its own business.
+                // The size depends on the compression of the server.
                 let before = before.trim_end_matches(|c: char| c.is_ascii_digit());
                 format!("{before}N octets from SERVER over {} in T ms", transport.unwrap_or("?"))
             }
@@ -51,7 +51,7 @@ fn expect(ended: &Ended, status: i32, golden: &str) {
     assert_eq!(settled(ended), golden);
 }
 
-/// A server that answers each message by a script, over UDP and TCP, so many messages in all.
+/// A server that answers `count` messages by a script, over UDP and TCP.
 fn scripted(
     messages: usize,
     answer: impl Fn(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
@@ -73,7 +73,7 @@ fn scripted(
     (listeners.local_addr, serving)
 }
 
-/// As [`scripted`], for one connection and one query.
+/// Like [`scripted`], for one connection and one query.
 fn scripted_connection(
     answer: impl Fn(&[u8]) -> Vec<Vec<u8>> + Send + 'static,
 ) -> (SocketAddr, JoinHandle<()>) {
@@ -93,7 +93,8 @@ fn scripted_connection(
     (address, serving)
 }
 
-/// The response to `query` with this rcode and these answer records, then these options in an OPT record.
+/// The response to `query` with this rcode and these answer records, and with these options in an
+/// OPT record.
 fn response(query: &[u8], rcode: u16, answers: &[&[u8]], options: &[u8]) -> Vec<u8> {
     let end = 12 + query[12..].iter().position(|&octet| octet == 0).expect("the root") + 5;
     let mut out = query[..end].to_vec();
@@ -110,7 +111,7 @@ fn option(code: u8, data: &[u8]) -> Vec<u8> {
     [&[0, code, 0, data.len() as u8], data].concat()
 }
 
-/// A record of the question's name.
+/// A record with the queried name.
 fn record(rtype: u8, rdata: &[u8]) -> Vec<u8> {
     [&[0xc0, 12, 0, rtype, 0, 1, 0, 0, 0, 60, 0, rdata.len() as u8], rdata].concat()
 }
@@ -155,7 +156,7 @@ fn answers_of_every_kind_are_printed_in_full() {
         ),
         (&["--short", "ns.keys.example"], "192.0.2.1\n"),
         (&["--short", "a.w.keys.example", "txt"], "\"x\"\n"),
-        // Where there is no data, nothing is printed, as `dig +short` has it.
+        // Without data, nothing is printed, as in `dig +short`.
         (&["--short", "ns.keys.example", "AAAA"], ""),
         (&["--short", "no.keys.example"], ""),
     ] {
@@ -184,7 +185,8 @@ fn json_holds_what_the_text_says() {
     assert_eq!(value["authority"], serde_json::json!([]));
 }
 
-/// Keys and signatures of post-quantum algorithms do not fit into datagrams; they are named.
+/// Keys and signatures of post-quantum algorithms are too large for datagrams. Their algorithms are
+/// printed by name.
 #[test]
 fn post_quantum_records_are_named_and_come_over_tcp() {
     for (algorithm, mnemonic) in [("mldsa44", "MLDSA44"), ("falcon512", "FALCON512")] {
@@ -258,7 +260,7 @@ fn options_of_edns_are_told() {
     assert!(asked[0].ends_with(&sent), "{asked:?}");
 }
 
-/// RFC 7873 section 5.3: the server's cookie is learnt, and the query sent again with it.
+/// RFC 7873 section 5.3: the client stores the server cookie and sends the query again with it.
 #[test]
 fn a_server_that_wants_its_cookie_is_asked_again() {
     let (address, serving) = scripted(2, |count, query| {
@@ -309,7 +311,7 @@ fn no_answer_says_why_and_what_to_do() {
     let at = silent.local_addr().expect("bound");
     let ended = query(at, &["example.", "--retries", "1", "--timeout", "0.05"]);
     assert!(ended.status == 2 && ended.stderr.contains("longer than 0.05 s"), "{}", ended.stderr);
-    // The octets of what cannot be read are told, so that it can be reported.
+    // The octets of an unreadable response are printed, so that the user can report them.
     let (address, serving) = scripted(1, |_, query| vec![response(query, 0, &[&[0xc0, 0xff, 1]], &[])]);
     let ended = query(address, &["example."]);
     assert!(ended.status == 2 && ended.stderr.contains("cannot be read"), "{}", ended.text());
@@ -352,14 +354,14 @@ fn incremental_transfers_say_what_was_removed_and_added() {
     assert_eq!(ended.status, 1);
     assert!(ended.stdout.contains(";; no transfer: NOTAUTH"), "{}", ended.stdout);
     serving.join().expect("ended");
-    // The connection ends before the transfer does.
+    // The connection ends before the transfer is complete.
     let (address, serving) = scripted_connection(|query| vec![response(query, 0, &[&soa(1)], &[])]);
     let ended = query(address, &["example.", "--axfr"]);
     assert!(ended.status == 2 && ended.stderr.contains("closed the connection"), "{}", ended.text());
     serving.join().expect("ended");
 }
 
-/// An authority and a certificate for `ns.example`, in files.
+/// Files with an authority and a certificate for `ns.example`.
 fn certificates(folder: &Path) -> [PathBuf; 3] {
     let mut authority = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
     authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -399,7 +401,7 @@ fn tls_is_spoken_and_certificates_are_verified() {
     assert!(ended.status == 2 && ended.stderr.contains("give the name"), "{}", ended.text());
 }
 
-/// `named` with the zone `keys.example.`, which it gives to the key `k` alone.
+/// `named` with the zone `keys.example.`, which only the key `k` may transfer.
 fn start_named(folder: &Path, tls: SocketAddr, [_, certificate, key]: &[PathBuf; 3]) -> Running {
     let at = folder.display();
     start_peer(&folder.join("named.log"), |address| {
@@ -435,7 +437,7 @@ fn bind_is_asked_in_every_way() {
     let (right, wrong) =
         (format!("k:hmac-sha256:{secret}"), "k:hmac-sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
     let asked = |words: &[&str]| query(server.address, words);
-    // It answers before it has read the zone.
+    // `named` answers before it has loaded the zone.
     let is_loaded = (0..500).any(|_| asked(&["ns.keys.example"]).status == 0);
     assert!(is_loaded, "{}", fs::read_to_string(folder.path().join("named.log")).unwrap_or_default());
     let plain = asked(&["ns.keys.example", "--nsid", "--cookie"]).expect_done("query").stdout;
@@ -462,7 +464,8 @@ fn bind_is_asked_in_every_way() {
     assert!(transfer.contains("over TLS") && transfer.contains(";; AXFR: 8 records"), "{transfer}");
 }
 
-/// Keys are given as a server's configuration has them: the secret alone in a file, or one of BIND's keys by name.
+/// Keys are accepted in the forms of a server's configuration: a file with only the secret, or one
+/// of several BIND keys by name.
 #[test]
 fn keys_are_taken_in_every_form_that_servers_take() {
     let folder = prepared();

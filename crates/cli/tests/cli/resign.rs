@@ -1,4 +1,4 @@
-//! Incremental signing from outside: `zone sign --previous` with zone files, compiled zones and change sets.
+//! Incremental signing: `zone sign --previous` with zone files, compiled zones and change sets.
 
 use crate::common;
 use common::resign::{self, DAY, NOW, command, sign, without_signatures};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The folder, with a KSK and a ZSK in `keys`.
+/// The directory, with a KSK and a ZSK in `keys`.
 fn prepared() -> tempfile::TempDir {
     let folder = resign::prepared();
     generate_keys(&folder.path().join("keys"), KEYS_ORIGIN, "ecdsap256sha256");
@@ -46,7 +46,7 @@ fn both_ways_make_the_zone_that_signing_makes_and_keep_what_has_not_changed() {
         sign(dir, 1, mechanism, &changes);
         assert_eq!(without_signatures(dir, "mended.signed"), without_signatures(dir, "new.signed"));
 
-        // What is kept is kept octet by octet.
+        // Reused records are unchanged, octet by octet.
         let old = fs::read_to_string(dir.join("old.signed")).expect("a zone file");
         let new = fs::read_to_string(dir.join("new.signed")).expect("a zone file");
         let is_kept = |line: &&str| line.contains("\tRRSIG\t") && old.contains(*line);
@@ -71,10 +71,10 @@ fn nothing_is_written_where_nothing_is_to_be_done() {
     assert_eq!((&outcome["unchanged"], &outcome["serial"]), (&true.into(), &1.into()));
     assert_eq!(fs::metadata(dir.join("signed")).expect("a file").modified().expect("a time"), before);
     assert_eq!(fs::read(dir.join("changed")).expect("a file"), b"");
-    // Somewhere else it is the same zone.
+    // Written to another path, it is the same zone.
     sign(dir, 1, "nsec3", &["--previous", "signed", "-f", "copy", "zone"]);
     assert_eq!(fs::read(dir.join("copy")).expect("a file"), fs::read(dir.join("signed")).expect("a file"));
-    // Near the end of their validity all signatures are made anew.
+    // Near the end of their validity, all signatures are replaced.
     let outcome = sign(dir, 11, "nsec3", &again);
     assert_eq!((&outcome["unchanged"], &outcome["signatures_kept"]), (&false.into(), &0.into()));
     let outcome =
@@ -121,7 +121,7 @@ fn what_does_not_fit_is_named() {
     refused(dir, &["--changes", "changes", "-f", "out"], "--previous");
     refused(dir, &["--previous", "old", "--changes", "changes"], "--output");
     refused(dir, &["--previous", "old", "--changes", "changes", "-f", "out", "zone"], "cannot be used with");
-    // A signature of the previous zone that was altered: found at once where each one is verified.
+    // A modified signature of the previous zone is found immediately if each signature is verified.
     let old = fs::read_to_string(dir.join("old")).expect("a zone file");
     let spoil = |line: &str| {
         let (head, signature) = line.rsplit_once(' ').expect("fields");

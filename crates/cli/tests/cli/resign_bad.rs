@@ -1,5 +1,5 @@
-//! Incremental signing of what is not as it should be: previous zones with faults, outputs that would take the place of
-//! inputs, options left out.
+//! Incremental signing with faulty inputs: previous zones with faults, outputs that would overwrite
+//! inputs, missing options.
 
 use crate::common;
 use common::{Ended, KEYS_ORIGIN, KEYS_ZONE, folder, generate_keys, nonesuch, run, text};
@@ -9,7 +9,7 @@ use std::path::Path;
 const NOW: &str = "1750000000";
 const CHANGES: &str = "+ new 60 IN A 192.0.2.7\n";
 
-/// A folder with a zone, its keys, the zone signed, and a change set.
+/// A directory with a zone, its keys, the signed zone, and a change set.
 fn prepared(more: &[&str]) -> tempfile::TempDir {
     let folder = folder();
     let dir = folder.path();
@@ -25,7 +25,7 @@ fn sign(dir: &Path, arguments: &[&str]) -> Ended {
     run(command.args(arguments).current_dir(dir))
 }
 
-/// Lines of the verifier's report that tell of faults.
+/// Asserts that the verifier reports no faults.
 #[track_caller]
 fn assert_sound(dir: &Path, file: &str) {
     let path = dir.join(file);
@@ -66,7 +66,7 @@ fn an_unsigned_previous_zone_is_signed_whole() {
 fn spoiled_signatures_are_not_handed_on_though_nothing_has_changed() {
     let folder = prepared(&[]);
     let dir = folder.path();
-    // The last octets of every signature.
+    // Changes the last octets of every signature.
     edit(dir, |line| {
         Some(if line.contains("\tRRSIG\t") {
             format!("{}AA==", &line[..line.len() - 4])
@@ -143,7 +143,7 @@ fn a_change_set_that_cannot_be_written_leaves_the_zone_as_it_was() {
     assert_eq!(ended.status, 2);
     assert!(ended.stderr.contains("missing"), "{}", ended.stderr);
     assert_eq!(fs::read(dir.join("old")).expect("the zone"), before);
-    // And the same changes are taken once it can.
+    // The same changes are accepted when the file can be written.
     let again = ["--changes", "changes", "--previous", "old", "-f", "old", "--changes-out", "changed"];
     sign(dir, &again).expect_done("the second attempt");
     assert_sound(dir, "old");

@@ -1,5 +1,4 @@
-//! Incremental signing from outside of what is more than signatures: chains of NSEC5 with their stored proofs, and
-//! digests of the zone.
+//! Incremental signing of NSEC5 chains with their stored proofs, and of zone digests.
 
 use crate::common;
 use common::resign::{self, DAY, NOW, lines, sign, without_signatures};
@@ -11,14 +10,14 @@ use std::path::Path;
 const NSEC5: [&str; 2] = ["nsec5", "nsec5-opt-out"];
 const EVERY: [&str; 5] = ["nsec", "nsec3", "nsec3-opt-out", "nsec5", "nsec5-opt-out"];
 
-/// The folder, with a key in `keys` that NSEC5 can be signed with, and others too.
+/// The directory, with a key for NSEC5 and other keys in `keys`.
 fn prepared() -> tempfile::TempDir {
     let folder = resign::prepared();
     generate_key(&made(folder.path(), "keys"), KEYS_ORIGIN, "ecdsap256sha256", &["--nsec5", "--csk"]);
     folder
 }
 
-/// Verifies by what the folder beside the zone has; there must be no warning.
+/// Verifies with the proofs in the directory next to the zone. There must be no warning.
 #[track_caller]
 fn verify(dir: &Path, days: u32, file: &str) -> Value {
     let now = (NOW + days * DAY).to_string();
@@ -26,7 +25,7 @@ fn verify(dir: &Path, days: u32, file: &str) -> Value {
     let Ended { status, stdout, stderr } = run(command.current_dir(dir));
     assert_eq!(status, 0, "{stdout}{stderr}");
     let report: Value = serde_json::from_str(&stdout).expect("JSON");
-    // The keys have numbers for zones with NSEC5, and some of the zones are signed with NSEC.
+    // The keys have alias algorithm numbers for NSEC5, and some of the zones are signed with NSEC.
     let is_expected =
         |warning: &Value| warning.as_str().is_some_and(|text| text.contains("a number for zones with NSEC5"));
     let warnings = report["warnings"].as_array().expect("warnings");
@@ -34,7 +33,7 @@ fn verify(dir: &Path, days: u32, file: &str) -> Value {
     report
 }
 
-/// Signatures of `new` that stand in `old`, octet by octet.
+/// Number of signatures of `new` that are also in `old`, octet by octet.
 fn kept(dir: &Path, old: &str, new: &str) -> u64 {
     let old = lines(dir, old);
     let is_kept = |line: &&String| line.contains("\tRRSIG\t") && old.contains(line);
@@ -52,7 +51,7 @@ fn nsec5_both_ways_keeps_signatures_and_proofs() {
         let key = &first["nsec5"]["key_tag"];
 
         let second = sign(dir, 1, mechanism, &["--previous", "old", "-f", "new", "zone.new"]);
-        // `sub` is gone, `new` has come; all others have their proofs.
+        // `sub` was removed and `new` was added; all other names have their stored proofs.
         let proofs = &second["nsec5"];
         assert_eq!(
             (proofs["proofs_made"].as_u64(), proofs["proofs_kept"].as_u64()),
@@ -66,7 +65,8 @@ fn nsec5_both_ways_keeps_signatures_and_proofs() {
         sign(dir, 1, mechanism, &["--serial", "increment", "-f", "whole", "zone.new"]);
         assert_eq!(without_signatures(dir, "new"), without_signatures(dir, "whole"));
 
-        // By changes, from the proofs of the new zone: that of `sub` is none of them and none is wanted.
+        // By changes, with the proofs of the new zone: they do not include `sub`, and its proof is
+        // not needed.
         let third = sign(dir, 1, mechanism, &["--previous", "old", "--changes", "changes", "-f", "mended"]);
         let proofs = &third["nsec5"];
         assert_eq!((proofs["proofs_made"].as_u64(), proofs["proofs_kept"].as_u64()), (Some(0), Some(names)));
@@ -92,7 +92,7 @@ fn nsec5_zones_that_have_not_changed_stay() {
         assert_eq!(again["unchanged"], true, "{again}");
         assert_eq!(fs::read(dir.join("copy")).expect("a file"), before);
         verify(dir, 1, "signed");
-        // Near the end of their validity, all signatures are made anew, of the chain that there is.
+        // Near the end of their validity, all signatures of the existing chain are replaced.
         let again = sign(dir, 11, mechanism, &["--previous", "signed", "-f", "later", "zone"]);
         assert_eq!((&again["unchanged"], &again["signatures_kept"]), (&false.into(), &0.into()));
         assert_eq!(again["nsec5"]["proofs_made"], 0);
@@ -100,7 +100,8 @@ fn nsec5_zones_that_have_not_changed_stay() {
     }
 }
 
-/// A new VRF key is a new chain: nothing of the old one is kept, all else is.
+/// A new VRF key requires a new chain. Nothing of the old chain is reused; all other signatures
+/// are.
 #[test]
 fn another_vrf_key_replaces_the_chain() {
     let folder = prepared();
@@ -112,14 +113,14 @@ fn another_vrf_key_replaces_the_chain() {
     assert_ne!(second["nsec5"]["key_tag"], first["nsec5"]["key_tag"]);
     assert_eq!(second["nsec5"]["proofs_made"], first["nsec5"]["proofs_made"]);
     let chain = second["nsec5"]["proofs_made"].as_u64().expect("a number");
-    // SOA, NSEC5KEY and the chain are signed anew.
+    // SOA, NSEC5KEY and the chain are signed again.
     assert_eq!(second["signatures"].as_u64(), Some(chain + 2), "{second}");
     fs::rename(dir.join("nsec5"), dir.join("nsec5.old")).expect("renamed");
     fs::rename(dir.join("nsec5.new"), dir.join("nsec5")).expect("renamed");
     verify(dir, 1, "new");
 }
 
-/// The digests fit what is made of kept and new records, both ways.
+/// The digests match the zone with its reused and new records, in both ways of signing.
 #[test]
 fn digests_are_made_anew_both_ways() {
     for mechanism in EVERY {
@@ -138,7 +139,7 @@ fn digests_are_made_anew_both_ways() {
             sign(1, &["--previous", "old", "--changes", "changes", "-f", "mended"]);
             assert_eq!(digests(1, "mended"), Some(count));
             assert_eq!(without_signatures(dir, "mended"), without_signatures(dir, "new"));
-            // The previous zone has digests: they are made without being asked for, too.
+            // The previous zone has digests, so that digests are generated even without the option.
             let by_changes = ["--previous", "old", "--changes", "changes", "-f", "unasked"];
             self::sign(dir, 1, mechanism, &by_changes);
             assert_eq!(digests(1, "unasked"), Some(count));

@@ -1,8 +1,10 @@
-//! `zone sign` when things go wrong around it: killed, disk full, nothing writable, files that vanish or cannot be read.
-//! What was there before stays whole to the octet, nothing new is left behind, and the message names file and remedy.
+//! `zone sign` with failures of its environment: killed, disk full, nothing writable, files that
+//! disappear or cannot be read. The previous output stays unchanged, octet by octet, no new file
+//! remains, and the message names the file and a remedy.
 //!
-//! Moments and errors of the system are made with strace, which lets the n-th call fail or end the program: the same in
-//! every run. Where it, or a namespace of one's own, is not at hand, the test says that it is skipped.
+//! strace injects the failures: it makes the n-th call fail or ends the program, identically in
+//! every run. If strace or a separate mount namespace is not available, the test reports that it is
+//! skipped.
 
 use crate::common;
 use common::{Ended, done, folder, generate_key, installed, nonesuch, run, text};
@@ -14,10 +16,10 @@ use std::process::Command;
 
 const ORIGIN: &str = "robust.example.";
 const OLD: &str = "what was there before\n";
-/// Names of the zone: its signed form takes several writes.
+/// Names of the zone; writing its signed form needs several calls.
 const NAMES: &str = "1500";
 
-/// A folder with a zone, a key folder and an old output.
+/// A directory with a zone, a key directory and an old output.
 struct Bench {
     folder: tempfile::TempDir,
     key: String,
@@ -38,7 +40,7 @@ impl Bench {
         self.folder.path()
     }
 
-    /// The output as it was before.
+    /// Restores the old output.
     fn restore(&self) {
         fs::write(self.path().join("output"), OLD).expect("written");
     }
@@ -53,25 +55,25 @@ impl Bench {
         command
     }
 
-    /// Signs under strace with `more` of its options.
+    /// Signs under strace with `more` strace options.
     fn traced(&self, more: &[&str]) -> Ended {
         let mut command = Command::new("strace");
         command.args(["-f", "-qq", "-o", "/dev/null"]).args(more).arg(env!("CARGO_BIN_EXE_nonesuch"));
         let mut ended = run(command.args(self.arguments()).arg("output").current_dir(self.path()));
-        // What strace itself remarks on the paths that it looks for.
+        // Removes the messages of strace about the paths that it looks for.
         let ours = ended.stderr.lines().filter(|line| !line.starts_with("strace: "));
         ended.stderr = ours.flat_map(|line| [line, "\n"]).collect();
         ended
     }
 
-    /// Signs within a mount namespace of its own, after `prepare`, a line of shell.
+    /// Signs within a separate mount namespace, after the shell line `prepare`.
     fn in_namespace(&self, prepare: &str, output: &str) -> Ended {
         let sign = self.arguments().join(" ");
         let line = format!("{prepare} && exec {} {sign} {output}", env!("CARGO_BIN_EXE_nonesuch"));
         run(Command::new("unshare").args(["-rm", "sh", "-c", &line]).current_dir(self.path()))
     }
 
-    /// All files of the folder but for keys, with what is in them.
+    /// All files of the directory except keys, with their contents.
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let entries = fs::read_dir(self.path()).expect("a folder").map(|entry| entry.expect("an entry"));
         let files = entries.filter(|entry| entry.path().is_file());
@@ -83,7 +85,7 @@ impl Bench {
             .collect()
     }
 
-    /// The program ended with status 2 and one line that says all of `says`; every file is as before.
+    /// Expects status 2, one line that contains all of `says`, and unchanged files.
     #[track_caller]
     fn assert_refused(&self, ended: &Ended, before: &BTreeMap<String, Vec<u8>>, says: &[&str]) {
         assert_eq!(ended.status, 2, "{}", ended.text());
@@ -103,7 +105,7 @@ impl Bench {
     }
 }
 
-/// Whether strace may follow a program here.
+/// Whether strace can trace a program here.
 fn can_trace() -> bool {
     if !installed("strace") {
         return false;
@@ -115,7 +117,7 @@ fn can_trace() -> bool {
     may
 }
 
-/// Whether a mount namespace may be made here.
+/// Whether a mount namespace can be created here.
 fn can_mount() -> bool {
     if !installed("unshare") {
         return false;
@@ -127,8 +129,8 @@ fn can_mount() -> bool {
     may
 }
 
-/// Killed at the n-th call of each sort that touches files, for every n until it comes through: the output is the old
-/// one, or the whole new one.
+/// Killed at the n-th call of each kind that accesses files, for every n until the program ends
+/// normally: the output is either the old file or the complete new file.
 #[test]
 fn killed_at_any_call_the_old_output_or_the_whole_new_one_stands() {
     if !can_trace() {
@@ -157,7 +159,7 @@ fn killed_at_any_call_the_old_output_or_the_whole_new_one_stands() {
                 assert_eq!(output.len(), new.len(), "{call} {number}: neither old nor new");
                 done(["zone", "verify", text(&bench.path().join("output"))]);
             }
-            // Far more than there are: every call is a moment of its own until then.
+            // Far more calls than the program makes.
             assert!(killed < 500, "{call}");
         }
         assert!(killed > 0, "{call} is never called");
@@ -166,8 +168,8 @@ fn killed_at_any_call_the_old_output_or_the_whole_new_one_stands() {
     left_files_go(&bench);
 }
 
-/// What a killed run left beside is removed by the next one; that of a run that goes on, which has it locked, is not, and
-/// neither are files of other names.
+/// The next run removes the temporary files of a killed run. It removes neither the locked file of
+/// a running process nor files with other names.
 fn left_files_go(bench: &Bench) {
     let beside = |bench: &Bench| -> Vec<String> {
         bench.files().into_keys().filter(|name| name.starts_with(".nonesuch-")).collect()
@@ -188,7 +190,7 @@ fn left_files_go(bench: &Bench) {
     let locked = fs::File::open(bench.path().join(&left[0])).expect("a file");
     locked.lock().expect("locked");
     run(&mut bench.sign("output")).expect_done("zone sign beside the file of another run");
-    // What is listed is in order, and one of the two names is random.
+    // The list is sorted, and one of the two names is random.
     let mut expected = [left[0].as_str(), other];
     expected.sort_unstable();
     assert_eq!(beside(bench), expected);
@@ -198,7 +200,7 @@ fn left_files_go(bench: &Bench) {
     done(["zone", "verify", text(&bench.path().join("output"))]);
 }
 
-/// Every write, and what follows it, fails in turn.
+/// Every write, and each call after the writes, fails in turn.
 #[test]
 fn errors_of_the_disk_leave_the_old_output() {
     if !can_trace() {
@@ -221,7 +223,7 @@ fn errors_of_the_disk_leave_the_old_output() {
         let ended = bench.traced(&["-e", &format!("trace={call}"), "-e", &inject]);
         bench.assert_refused(&ended, &before, &["output: cannot be written", says]);
     }
-    // Every write in turn, until it is that of the closing line.
+    // Every write in turn, up to that of the closing line.
     for number in 1.. {
         let inject = format!("inject=write:error=ENOSPC:when={number}");
         let ended = bench.traced(&["-e", "trace=write", "-e", &inject]);
@@ -241,7 +243,7 @@ fn a_full_disk_leaves_the_old_output() {
     let bench = Bench::new();
     fs::create_dir(bench.path().join("small")).expect("a folder");
     let prepare = "mount -t tmpfs -o size=64k none small && printf old > small/output";
-    // What is left is told by a second program in the same namespace.
+    // A second program in the same namespace lists the remaining files.
     let sign = bench.arguments().join(" ");
     let line = format!(
         "{prepare} && {} {sign} small/output; echo \"status $?\"; ls -A small; cat small/output",
@@ -253,7 +255,7 @@ fn a_full_disk_leaves_the_old_output() {
     assert!(ended.stderr.contains("make room"), "{}", ended.stderr);
 }
 
-/// The device that is always full, and a limit of the length of files.
+/// The device that is always full, and a limit on the size of files.
 #[test]
 fn limits_of_length_are_told() {
     let bench = Bench::new();
@@ -279,7 +281,7 @@ fn a_read_only_folder_is_told() {
     bench.assert_refused(&ended, &before, &["output: cannot be written", "make this one writable"]);
 }
 
-/// A file that nobody may write is not replaced either, though the folder would allow it.
+/// A read-only file is not replaced either, although the directory would permit it.
 #[test]
 fn a_read_only_file_is_not_replaced() {
     let bench = Bench::new();
@@ -306,7 +308,7 @@ fn a_key_without_its_private_half_is_told() {
     );
 }
 
-/// A key file is listed and is gone, or cannot be read, when it is opened.
+/// A key file that is listed does not exist any more, or cannot be read, when it is opened.
 #[test]
 fn a_key_file_that_vanishes_while_it_is_read_is_told() {
     if !can_trace() {

@@ -1,6 +1,7 @@
-//! docs/rolling-keys.md, step by step: after each step whatever a resolver's cache still holds must go with what it is answered. So
-//! the DNSKEY RRset of each version is verified with all other records of the version beside it, and from each DS RRset that the
-//! parent may have had.
+//! The steps of docs/rolling-keys.md. After each step, every record set that a resolver may have
+//! cached must be valid with the current responses. Therefore the DNSKEY RRset of each version is
+//! verified with all other records of the version before and after it, and with each DS RRset that
+//! the parent may have had.
 
 use crate::common;
 use common::{
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A zone whose keys are rolled: the zone file, the folder of keys that sign it, that of keys to come.
+/// A zone with key rollovers: the zone file, the directory of the signing keys, and that of future
+/// keys.
 struct Rolled {
     folder: TempDir,
     serial: u32,
@@ -34,12 +36,12 @@ impl Rolled {
         self.folder.path().join(name)
     }
 
-    /// Makes a key in the folder `name`; returns the base name of its files.
+    /// Generates a key in the directory `name`; returns the base name of its files.
     fn make(&self, name: &str, algorithm: &str, is_ksk: bool) -> String {
         generate_key(&self.path(name), ORIGIN, algorithm, if is_ksk { &["--ksk"] } else { &[] })
     }
 
-    /// The one key of the zone that has this role and this algorithm.
+    /// The only key of the zone with this role and algorithm.
     fn key(&self, role: &str, algorithm: &str) -> String {
         let listing = done(["key", "list", "--dir", text(&self.path("keys")), "--json"]).stdout;
         let listing: serde_json::Value = serde_json::from_str(&listing).expect("JSON");
@@ -82,7 +84,7 @@ impl Rolled {
         signed
     }
 
-    /// Verifies a zone, from DS records where there are some.
+    /// Verifies a zone, with DS records as trust anchor if they are given.
     fn verify(&self, zone: &str, anchor: Option<&str>) -> Ended {
         let (file, anchors) = (self.path("verified"), self.path("anchors"));
         fs::write(&file, zone).expect("a file");
@@ -91,7 +93,7 @@ impl Rolled {
         run(&mut nonesuch([&["zone", "verify", "-o", ORIGIN, text(&file)][..], anchor].concat()))
     }
 
-    /// What the parent is to publish for the keys in `keys`, or for one of them.
+    /// The DS records that the parent should publish for the keys in `keys`, or for one of them.
     fn ds(&self, base: &str, folder: &str) -> String {
         done(["key", "ds", text(&self.path(folder).join(format!("{base}.key")))]).stdout
     }
@@ -106,14 +108,14 @@ fn is_of_key_set(line: &str) -> bool {
     }
 }
 
-/// The DNSKEY RRset of one version, with its signatures, and all else of another.
+/// The DNSKEY RRset of one version with its signatures, and all other records of another version.
 fn mixed(keys: &str, data: &str) -> String {
     let keys = keys.lines().filter(|line| is_of_key_set(line));
     let data = data.lines().filter(|line| !is_of_key_set(line));
     data.chain(keys).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// A cache may hold the one part of the version before, and ask for the other.
+/// A resolver may have cached one part of the previous version and query the other part.
 #[track_caller]
 fn go_together(rolled: &Rolled, before: &str, after: &str, anchors: &[&str]) {
     for zone in [mixed(before, after), mixed(after, before)] {
@@ -146,7 +148,7 @@ fn a_zone_signing_key_is_published_before_it_signs() {
     let changed = rolled.sign(&[]);
     assert_eq!(count(&changed, "RRSIG"), count(&published, "RRSIG"));
     go_together(&rolled, &published, &changed, &[&anchor]);
-    // Had nothing been published, a cached key set would not do.
+    // Without pre-publication, a cached key set would not verify the new version.
     assert_eq!(rolled.verify(&mixed(&first, &changed), None).status, 1);
 
     rolled.publish(&[]);
@@ -167,7 +169,7 @@ fn a_key_signing_key_signs_beside_the_old_one_until_the_parent_has_it() {
     assert_eq!((count(&first, "CDS"), count(&both, "CDS")), (1, 2));
     go_together(&rolled, &first, &both, &[&old_ds]);
 
-    // The parent's DS records change while both keys sign.
+    // The DS records of the parent change while both keys sign.
     let new_ds = rolled.ds(&new, "keys");
     let both_ds = format!("{old_ds}{new_ds}");
     for anchor in [&old_ds, &both_ds, &new_ds] {
@@ -197,7 +199,7 @@ fn an_algorithm_is_rolled_with_both_key_sets_signing_everything() {
     for anchor in [&old_ds, &new_ds] {
         rolled.verify(&both, Some(anchor)).expect_done("both algorithms sign everything");
     }
-    // Records of the new version go with the old keys.
+    // Records of the new version verify with the old keys.
     rolled.verify(&mixed(&first, &both), Some(&old_ds)).expect_done("old keys");
 
     for base in &old {
@@ -221,7 +223,7 @@ fn a_key_whose_private_half_is_elsewhere_is_refused_with_the_way_to_publish_it()
     assert!(!Path::new(&format!("{}.signed", text(&zone))).exists());
 }
 
-/// A zone whose key set is signed, with the private file of its key-signing key in `offline` alone.
+/// A zone with a signed key set. The private file of its KSK is only in `offline`.
 fn with_offline_key() -> (Rolled, String) {
     let mut rolled = Rolled::new("ecdsap256sha256");
     let ksk = rolled.key("KSK", "ECDSAP256SHA256");
@@ -235,7 +237,7 @@ fn with_offline_key() -> (Rolled, String) {
     (rolled, ksk)
 }
 
-/// The RRSIG records over the apex's RRset of this type.
+/// The RRSIG records over the apex RRset of this type.
 fn signatures<'z>(zone: &'z str, covered: &str) -> Vec<&'z str> {
     let is_one = |line: &&str| {
         let mut fields = line.split_whitespace().skip(3);
@@ -252,7 +254,7 @@ fn the_signature_of_an_offline_key_signing_key_stays() {
     for covered in ["DNSKEY", "CDS", "CDNSKEY"] {
         assert_eq!(signatures(&key_set, covered).len(), 1, "{covered}");
     }
-    // With the public file, without it, and again: the zone changes, and the key set stays.
+    // With the public key file, without it, and again: the zone changes, and the key set stays.
     let public = format!("{ksk}.key");
     fs::copy(rolled.path("offline").join(&public), rolled.path("keys").join(&public)).expect("a copy");
     for step in 0..3 {
@@ -268,7 +270,7 @@ fn the_signature_of_an_offline_key_signing_key_stays() {
             assert_eq!(signatures(&signed, covered), signatures(&key_set, covered), "{covered}");
         }
     }
-    // A compiled previous zone and a change set, of which only the apex and what changes is planned.
+    // A compiled previous zone and a change set: only the apex and the changes are planned.
     let paths = ["keys", "signed", "image", "changes", "again"].map(|name| rolled.path(name));
     let [keys, signed, image, changes, again] = paths.each_ref().map(|path| text(path));
     done(["zone", "compile", signed, "-f", image]);
@@ -320,7 +322,7 @@ fn a_zone_signing_key_never_replaces_an_offline_key_signing_key() {
         assert!(refused.stderr.contains(&format!("key-signing key {tag}")), "{what}: {}", refused.text());
         assert!(!signed.exists(), "{what}");
     }
-    // Nor does another key-signing key replace it unseen where the key set is signed.
+    // If the key set is signed, another KSK does not silently replace the KSK either.
     fs::write(&zone, &key_set).expect("a zone");
     rolled.make("next", "ecdsap256sha256", true);
     let next = rolled.path("next");
@@ -332,15 +334,16 @@ fn a_zone_signing_key_never_replaces_an_offline_key_signing_key() {
     assert_eq!(refused.status, 2, "{}", refused.text());
     assert!(refused.stderr.contains("no key that signed the previous DNSKEY RRset"), "{}", refused.text());
     sign_keys(&["--allow-unsafe-transition"]).expect_done("an emergency");
-    // Without its record the zone-signing key signs all.
+    // Without the record of the KSK, the ZSK signs everything.
     let dropped = sign(&["--drop-foreign-dnskeys", "--dnskey-ttl", "60"]);
     assert_eq!(dropped.status, 0, "{}", dropped.text());
-    // Nobody with the parent's DS record would take this zone: its signature over the DNSKEY RRset is the zone-signing key's.
+    // A resolver with the parent's DS record would reject this zone: its DNSKEY RRset is signed by
+    // the ZSK.
     let broken = fs::read_to_string(&signed).expect("a zone");
     assert!(!broken.contains(" 257 3 13 "));
 }
 
-/// Signs the zone again, which is refused; returns what was said. Nothing is written.
+/// Signs the zone again and expects an error; returns the message. Nothing is written.
 #[track_caller]
 fn refused(rolled: &Rolled, more: &[&str]) -> String {
     let (zone, keys, signed) = (rolled.path("zone"), rolled.path("keys"), rolled.path("signed"));
@@ -363,20 +366,20 @@ fn a_step_that_breaks_validators_needs_a_flag() {
     let said = refused(&rolled, &["--serial", "increment"]);
     assert!(said.contains("no key that signed the previous DNSKEY RRset"), "{said}");
     assert!(said.contains("--allow-unsafe-transition"), "{said}");
-    // Double-DS: the parent has had the DS record of the new key.
+    // Double-DS: the parent already has the DS record of the new key.
     let double_ds = rolled.sign(&["--allow-unsafe-transition"]);
     let [before, after] = ["before", "after"].map(|name| rolled.path(name));
     fs::write(&before, &first).expect("a zone");
     fs::write(&after, &double_ds).expect("a zone");
     let step = run(&mut nonesuch(["zone", "diff", text(&before), text(&after)])).stdout;
     assert!(step.contains("; unsafe transition: no key that signed the previous DNSKEY RRset"), "{step}");
-    // A zone-signing key that was not published before.
+    // A ZSK that was not published before.
     let old = rolled.key("ZSK", "ECDSAP256SHA256");
     rolled.take(&old, "keys", "old");
     rolled.make("keys", "ecdsap256sha256", false);
     let said = refused(&rolled, &[]);
     assert!(said.contains(&format!("{ORIGIN} SOA is signed only by key ")), "{said}");
-    // An expiration in the past is no validity at all.
+    // An expiration in the past is not a valid period.
     for more in [&["--only-keys"][..], &["--denial", "nsec"]] {
         let (zone, keys) = (rolled.path("zone"), rolled.path("keys"));
         let sign = ["zone", "sign", "-o", ORIGIN, "--keys", text(&keys), text(&zone), "--inception"];
@@ -412,7 +415,8 @@ fn the_chain_stays_of_its_kind_where_nothing_is_said() {
     assert!(!raised.contains("the input has the denial chain"), "{raised}");
 }
 
-/// What is refused is bogus for a resolver that holds the DNSKEY RRset of the previous version, or the parent's DS record.
+/// A rejected step would be bogus for a resolver that has cached the DNSKEY RRset of the previous
+/// version or the parent's DS record.
 #[test]
 fn unbound_takes_refused_steps_for_bogus() {
     require_peer!("unbound");
@@ -430,7 +434,7 @@ fn unbound_takes_refused_steps_for_bogus() {
     };
     assert_eq!(answer(&unbound, "ns"), (0, true));
     drop(server);
-    // Its cache has the DNSKEY RRset, and not the other names.
+    // The cache contains the DNSKEY RRset and not the other names.
     let old = rolled.key("ZSK", "ECDSAP256SHA256");
     rolled.take(&old, "keys", "old");
     rolled.make("keys", "ecdsap256sha256", false);

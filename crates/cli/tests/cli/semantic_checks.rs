@@ -1,5 +1,5 @@
-//! Semantic checks from outside: planted problems before named-checkzone, kzonecheck and `zone verify`, lists that end, `--strict`,
-//! `serve --check`, reloads.
+//! Semantic checks: zones with known problems in named-checkzone, kzonecheck and `zone verify`,
+//! truncated lists, `--strict`, `serve --check`, reloads.
 
 use crate::common;
 use common::configured::{Configured, configure, plain_zone, write_beside};
@@ -12,14 +12,14 @@ use std::process::Command;
 const HEAD: &str =
     "$ORIGIN example.\n$TTL 3600\n@ SOA ns1 host 7 7200 3600 1209600 3600\n@ NS ns1\nns1 A 192.0.2.1\n";
 
-/// A problem, and the words that tell it.
+/// A problem and its expected messages.
 struct Planted {
     records: &'static str,
-    /// In a line of named-checkzone; empty where that finds nothing.
+    /// Part of a line of named-checkzone; empty if it does not report the problem.
     named: &'static str,
-    /// In a line of kzonecheck; empty where that finds nothing.
+    /// Part of a line of kzonecheck; empty if it does not report the problem.
     knot: &'static str,
-    /// Owner, type and kind of our finding.
+    /// Owner, type and kind of this program's finding.
     ours: &'static str,
 }
 
@@ -27,7 +27,7 @@ const fn row(records: &'static str, named: &'static str, knot: &'static str, our
     Planted { records, named, knot, ours }
 }
 
-/// Problems that a zone can be loaded with.
+/// Problems that do not prevent the zone from being loaded.
 const PLANTED: &[Planted] = &[
     row(
         "mx1 MX 1 gone",
@@ -136,7 +136,8 @@ const PLANTED: &[Planted] = &[
     ),
 ];
 
-/// As [`PLANTED`], each in a zone of its own: named-checkzone reports nothing else beside them.
+/// Like [`PLANTED`], but each in a separate zone, because named-checkzone reports nothing else
+/// together with them.
 const ALONE: &[Planted] = &[
     row(
         "@ NS gone",
@@ -170,7 +171,7 @@ const ALONE: &[Planted] = &[
     ),
 ];
 
-/// What is no zone for us: reading ends with these words.
+/// Inputs that this program rejects, with the expected error.
 const REFUSED: &[Planted] = &[
     row(
         "x CNAME a.\nx A 192.0.2.1",
@@ -194,9 +195,9 @@ const REFUSED: &[Planted] = &[
     row("x SOA . . 1 1 1 1 1", "SOA record not at top of zone", "", "a second SOA record"),
 ];
 
-/// Lines of the judges that tell no problem of the zone.
+/// Lines of the checkers that report no problem of the zone.
 const CONTEXT: [&str; 12] = [
-    // Told of the address already.
+    // The problem is already reported for the address.
     "'192.0.2.7.example' has no address records",
     "loaded serial",
     "OK",
@@ -206,7 +207,7 @@ const CONTEXT: [&str; 12] = [
     "Serious semantic error",
     "failed to run semantic checks",
     "error: failed",
-    // How many there are of a kind.
+    // The counts of each kind.
     "\t",
     "file does not end with newline",
     "near eol",
@@ -223,7 +224,7 @@ fn knot(file: &Path) -> Option<Ended> {
     installed("kzonecheck").then(|| run(command.args(["-o", "example."]).arg(file)))
 }
 
-/// Owner, type and kind of our findings.
+/// Owner, type and kind of this program's findings.
 fn ours(file: &Path) -> Vec<String> {
     let ended = run(&mut nonesuch(["zone", "verify", "--json", "-o", "example.", text(file)]));
     let report: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.text()));
@@ -241,7 +242,7 @@ fn plant(folder: &Path, rows: &[Planted]) -> PathBuf {
     file
 }
 
-/// The judge tells of each problem what the table has, and nothing that no row has.
+/// The checker reports the expected message for each problem, and no other problem.
 #[track_caller]
 fn expect_words(rows: &[Planted], said: &Ended, words: impl Fn(&Planted) -> &'static str) {
     let said = said.text();
@@ -296,7 +297,7 @@ fn what_the_peers_find_in_no_zone_keeps_it_from_being_read() {
     }
 }
 
-/// A signed zone with 30 delegations, of which none has glue.
+/// A signed zone with 30 delegations, all without glue.
 fn signed(folder: &Path) -> PathBuf {
     let cuts: String = (10..40).map(|number| format!("d{number} NS ns.d{number}\n")).collect();
     let (unsigned, keys, signed) = (folder.join("unsigned"), folder.join("keys"), folder.join("signed"));
@@ -310,7 +311,7 @@ fn signed(folder: &Path) -> PathBuf {
 fn lists_end_at_twenty_of_each_kind_unless_all_are_asked_for() {
     let folder = folder();
     let file = signed(folder.path());
-    // Signatures over the NSEC records of 30 names are missing.
+    // Removes the signatures over the NSEC records of 30 names.
     let zone = fs::read_to_string(&file).expect("a zone");
     let is_cut_off = |line: &&str| line.starts_with('d') && line.contains("\tRRSIG\tNSEC ");
     let rest: String =
@@ -375,7 +376,8 @@ fn findings_are_warnings_and_with_strict_faults() {
     assert_eq!((ended.status, &report["verified"], &report["strict"]), (1, &false.into(), &true.into()));
 }
 
-/// Different TTLs and a missing NS RRset are faults of verification: nothing else tells them.
+/// Different TTLs and a missing NS RRset are faults of the verification; the semantic checks do not
+/// report them again.
 #[test]
 fn verify_reports_nothing_twice() {
     let folder = folder();
@@ -464,7 +466,7 @@ fn a_reload_logs_findings_in_bounds_and_a_serial_that_stays() {
     assert!(log().contains("zone example.: serial 6 is not after 7"), "{}", log());
 }
 
-/// A check compares the files with the versions that the server has stored.
+/// A check compares the files with the stored versions of the server.
 #[test]
 fn a_check_warns_of_a_serial_that_does_not_advance() {
     let folder = folder();

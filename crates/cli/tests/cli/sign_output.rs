@@ -1,4 +1,4 @@
-//! Where `zone sign` writes to, seen from outside: text goes out whole or not at all, and never over the source.
+//! Output of `zone sign`: it is complete or absent, and never replaces the input.
 
 use crate::common;
 use common::{KEYS_ORIGIN, MECHANISMS, done, folder, generate_keys, nonesuch, prepared, run, text};
@@ -40,7 +40,8 @@ fn a_folder_that_is_missing_is_named() {
     assert!(!missing.exists());
 }
 
-/// Several parts: standard output and a file get the same octets, and what fails leaves no file and the old one.
+/// Several parts: standard output and a file get the same octets. A failure leaves no new file, and
+/// the old file stays.
 #[test]
 fn standard_output_and_a_file_get_the_same_zone_and_failures_leave_the_old_one() {
     let folder = folder();
@@ -61,7 +62,7 @@ fn standard_output_and_a_file_get_the_same_zone_and_failures_leave_the_old_one()
         done(["zone", "verify", "--now", "1750000000", text(&signed)]);
     }
     let before = fs::read(&signed).expect("a zone");
-    // Keys of another zone: refused when all is read.
+    // Keys of another zone: rejected after everything is read.
     let others = folder.path().join("others");
     generate_keys(&others, "other.example.", "ed25519");
     let ended = sign(&others, &zone, &signed);

@@ -1,4 +1,5 @@
-//! `serve --background`, and the tour of the README, which uses it: run as it would be pasted into a shell.
+//! `serve --background`, and the tour of the README that uses it. The test runs the tour as if it
+//! were pasted into a shell.
 
 use crate::common;
 use common::configured::{ask, configure, plain_zone};
@@ -12,15 +13,16 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The longest wait for a process to end.
+/// Time limit for a process to end.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A server that is not a child of the test; ends with the value.
+/// A server that is not a child of the test. It ends on drop.
 struct Server(u32);
 
 impl Server {
     fn is_running(&self) -> bool {
-        // A process that has ended may stand in the table until init reads its status.
+        // A process that has ended stays in the process table as a zombie until init reads its
+        // status.
         let status = fs::read_to_string(format!("/proc/{}/stat", self.0)).unwrap_or_default();
         !status.is_empty() && !status.contains(") Z ")
     }
@@ -47,7 +49,7 @@ impl Drop for Server {
     }
 }
 
-/// The server that `serve --background` has started.
+/// The server that `serve --background` started.
 #[track_caller]
 fn started(ended: &Ended) -> Server {
     assert_eq!(ended.status, 0, "{}", ended.stderr);
@@ -70,7 +72,8 @@ fn a_server_in_the_background_answers_when_the_command_returns() {
     let serve = |file: &Path| {
         nonesuch(["serve", text(file), "--background"].map(str::to_owned).iter().chain(&listen))
     };
-    // The command's standard output ends with it, though the server goes on: a shell reads it to its end.
+    // The standard output of the command is closed when the command ends, although the server
+    // continues, because a shell reads it to its end.
     let log = fs::File::create(folder.path().join("log")).expect("a file");
     let piped = serve(&zone).stderr(log).output().expect("it runs");
     let server = started(&Ended {
@@ -91,11 +94,11 @@ fn a_server_in_the_background_answers_when_the_command_returns() {
     }
 }
 
-/// The process that `parent` has started.
+/// The process that `parent` started.
 #[track_caller]
 fn child_of(parent: u32) -> u32 {
     let end = Instant::now() + LIMIT;
-    // Behind the name in parentheses: state and parent (proc_pid_stat(5)).
+    // After the name in parentheses: state and parent (proc_pid_stat(5)).
     let has_parent = |process: &u32| stat(*process).get(1) == Some(&parent.to_string());
     loop {
         let processes = fs::read_dir("/proc").expect("a list of processes").flatten();
@@ -108,14 +111,14 @@ fn child_of(parent: u32) -> u32 {
     }
 }
 
-/// The fields of /proc/PROCESS/stat behind the name.
+/// The fields of /proc/PROCESS/stat after the name.
 fn stat(process: u32) -> Vec<String> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let fields = text.rsplit_once(") ").map(|(_, fields)| fields.split_whitespace().map(str::to_owned));
     fields.into_iter().flatten().collect()
 }
 
-/// `serve --background` of a zone from standard input, which waits for it: the command and its server.
+/// `serve --background` that waits for a zone on standard input: the command and its server.
 fn waiting() -> (std::process::Child, Server) {
     let mut command = nonesuch(["serve", "-", "--background", "--listen", "127.0.0.1:0", "--workers", "1"]);
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
@@ -124,8 +127,8 @@ fn waiting() -> (std::process::Child, Server) {
     (child, server)
 }
 
-/// A socket with a name would take the word of any local user that the server answers. An interrupt from the terminal, which ends a later
-/// command, goes to all of that command's process group.
+/// If the socket had a name, any local user could report that the server answers. An interrupt from
+/// the terminal goes to the whole process group of a later command.
 #[test]
 fn a_background_server_reports_to_a_socket_without_a_name_and_has_its_own_process_group() {
     let (mut command, server) = waiting();
@@ -171,7 +174,7 @@ fn a_configured_server_in_the_background_is_controlled() {
     let ctl = |command: &[&str]| run(&mut nonesuch([&["ctl", "--config", text(&path)], command].concat()));
     let status = ctl(&["status"]).expect_done("status");
     assert!(status.stdout.contains("zones: 1 served"), "{}", status.stdout);
-    // After a reload it has nobody to tell, which is no fault.
+    // After a reload, no process waits for a report, which is not a fault.
     ctl(&["reload"]).expect_done("reload");
     ctl(&["stop"]).expect_done("stop");
     server.wait();
@@ -197,7 +200,7 @@ fn a_server_that_does_not_start_in_the_background_gives_its_status() {
     }
 }
 
-/// The tour's commands, without the first block, which builds the program.
+/// The commands of the tour, without the first block, which builds the program.
 fn tour() -> String {
     let readme = include_str!("../../../../README.md");
     let (_, section) = readme.split_once("## A quick tour\n").expect("the section");
@@ -208,12 +211,14 @@ fn tour() -> String {
     lines.fold(String::new(), |tour, line| tour + line + "\n")
 }
 
-/// A shell reads the tour from its standard input, as it reads what is pasted, and ends at the first command that fails.
+/// A shell reads the tour from its standard input, like pasted text, and ends at the first command
+/// that fails.
 #[test]
 fn the_tour_of_the_readme_runs_as_one_script() {
     let folder = folder();
     let script = folder.path().join("script");
-    // What is left of a tour that fails is ended. The last line is read where no command has taken it for its input.
+    // If the tour fails, its server is ended. The last line is read only if no command has consumed
+    // it as input.
     let before = "trap 'test $? = 0 || kill $server || nonesuch ctl --socket control stop' EXIT";
     let after = "echo the tour has ended";
     fs::write(&script, format!("{before}\n{}{after}\n", tour())).expect("written");

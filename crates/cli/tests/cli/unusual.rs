@@ -1,6 +1,6 @@
-//! Sound but unusual zones before the judges: what the verifier's own tests take for sound, BIND, ldns, NSD and Knot DNS
-//! take for sound too, or the case is listed here and in docs/differences.md with the RFC's rule. A listed one that
-//! no longer occurs fails.
+//! Valid but unusual zones in other checkers. BIND, ldns, NSD and Knot DNS accept every zone that
+//! the verifier's tests consider valid; exceptions are listed here and in docs/differences.md with
+//! the rule of the RFC. The test fails if a listed exception no longer occurs.
 
 use crate::common;
 #[path = "../../../dnssec/src/tests/unusual/records.rs"]
@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 const ORIGIN: &str = "example.";
 const ALGORITHMS: [&str; 3] = ["rsasha256", "ecdsap256sha256", "ed25519"];
 
-/// A case that a judge refuses: class in docs/differences.md, judge, mechanism (all where empty), cases.
+/// A case that a checker rejects: class in docs/differences.md, checker, mechanism (empty for all),
+/// cases.
 type Refusal = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 const REFUSALS: &[Refusal] = &[
@@ -44,7 +45,7 @@ fn is_listed(case: &str, judge: &str, mechanism: &str) -> bool {
     })
 }
 
-/// A key-signing and a zone-signing key of each algorithm.
+/// A KSK and a ZSK of each algorithm.
 fn keys(folder: &Path) -> Vec<PathBuf> {
     let make = |algorithm: &&str| {
         let keys = folder.join(format!("keys-{algorithm}"));
@@ -55,7 +56,7 @@ fn keys(folder: &Path) -> Vec<PathBuf> {
     ALGORITHMS.iter().map(make).collect()
 }
 
-/// Signs each zone with each mechanism, the algorithms in turn, and shows it to all judges.
+/// Signs each zone with each mechanism and alternating algorithms, and runs all checkers.
 fn judge_all(rows: &[Plain]) {
     let folder = folder();
     let keys = keys(folder.path());
@@ -81,7 +82,7 @@ fn judge_all(rows: &[Plain]) {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// How a judge's verdict is not the one that is listed.
+/// The difference between a checker's result and the expected one, if any.
 fn differs(judge: &Judge, case: &str, mechanism: &str, signed: &Path) -> Option<String> {
     let ended = judged(judge, ORIGIN, signed);
     match (ended.status == 0, is_listed(case, judge.program, mechanism)) {

@@ -1,4 +1,5 @@
-//! ZONEMD from outside (RFC 8976): `zone sign --zonemd`, `zone verify`, and the peers that make and verify digests.
+//! ZONEMD (RFC 8976): `zone sign --zonemd`, `zone verify`, and the peers that generate and verify
+//! digests.
 
 use crate::common;
 use common::{
@@ -10,11 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Values of `--zonemd` with the hash algorithms of the records that are made.
+/// Values of `--zonemd` with the hash algorithms of the generated records.
 const CHOICES: [(&str, &[&str]); 3] =
     [("sha384", &["1"]), ("sha512", &["2"]), ("sha384,sha512", &["1", "2"])];
 
-/// Signs the file `zone` of `folder`, whose keys are there too.
+/// Signs the file `zone` in `folder`, which also contains the keys.
 fn sign(folder: &Path, mechanism: &str, zonemd: &[&str], output: &str) -> PathBuf {
     let signed = folder.join(output);
     let zone = folder.join("zone");
@@ -26,7 +27,7 @@ fn sign(folder: &Path, mechanism: &str, zonemd: &[&str], output: &str) -> PathBu
     signed
 }
 
-/// Lines of the signed zone with the type ZONEMD, as fields.
+/// Lines of the signed zone with the type ZONEMD, split into fields.
 fn digests(signed: &Path) -> Vec<Vec<String>> {
     let zone = fs::read_to_string(signed).expect("a zone");
     let fields = zone.lines().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
@@ -100,7 +101,7 @@ fn an_altered_digest_is_a_fault_of_a_signed_and_of_an_unsigned_zone() {
     assert!(served.stderr.contains("not fit to be served"), "{}", served.stderr);
 }
 
-/// The zone of every type without the lines of types that a peer does not know by mnemonic.
+/// The zone with every type, without the lines of types that a peer does not know by mnemonic.
 fn every_type_without(unknown: &[&str]) -> String {
     let known = |line: &&str| !line.split_whitespace().nth(1).is_some_and(|rtype| unknown.contains(&rtype));
     EVERY_TYPE.lines().filter(known).flat_map(|line| [line, "\n"]).collect()
@@ -122,7 +123,7 @@ fn ldns_verifies_our_digests() {
             arguments.extend(["--denial", mechanism, "--zonemd", choice, "-f", text(&signed)]);
             done(&arguments);
             judged().expect_done(&format!("ldns-verify-zone on {mechanism}, {choice}"));
-            // It looks at the digest: altered glue, which no signature covers, is refused.
+            // The peer checks the digest: it rejects modified glue, which no signature covers.
             let zone = fs::read_to_string(&signed).expect("a zone");
             let altered = zone.replace("\t192.0.2.50\n", "\t192.0.2.59\n");
             assert_ne!(altered, zone);

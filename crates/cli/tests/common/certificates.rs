@@ -1,14 +1,14 @@
-//! Certificates for tests of TLS, made for the test.
+//! Certificates for tests of TLS, generated for each test.
 #![allow(dead_code, unreachable_pub)] // each test program uses its own part
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The name that [`Certificates::server`] is for.
+/// The name of the [`Certificates::server`] certificate.
 pub const HOST: &str = "ns.example";
 
-/// An authority, a certificate by it for [`HOST`] with its key, one of that key which has expired, and an authority that has signed
-/// nothing.
+/// An authority, its certificate for [`HOST`] with the key, an expired certificate of the same key,
+/// and an authority that has signed nothing.
 #[derive(Clone)]
 pub struct Certificates {
     pub authority: PathBuf,
@@ -19,7 +19,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Makes them in `folder`.
+    /// Generates the certificates in `folder`.
     pub fn make(folder: &Path) -> Self {
         let (authority, stranger) = (make_authority("ours"), make_authority("another"));
         let key = rcgen::KeyPair::generate().expect("a key");

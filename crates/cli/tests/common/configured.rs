@@ -1,4 +1,4 @@
-//! A server with a configuration, and what is asked of it.
+//! A server with a configuration, and queries to it.
 
 use super::{Ended, nonesuch, run, text};
 use nonesuch_proto::message::{Message, Rcode, Section, push_query};
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest wait for an answer, and for something to come about.
+/// Time limit for responses and for conditions.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A running server; ends with the value.
+/// A running server. It ends on drop.
 pub struct Configured {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// What it said when it was ready.
+    /// The JSON line that it printed when it was ready.
     pub ready: Value,
     pub address: SocketAddr,
     pub configuration: PathBuf,
@@ -32,27 +32,28 @@ impl Drop for Configured {
     }
 }
 
-/// What stands at the beginning of each configuration: a free port of loopback, the folder for the state and the socket.
+/// The first lines of each configuration: an unused port of loopback, the state directory and the
+/// control socket.
 pub fn head(folder: &Path) -> String {
     fs::create_dir_all(folder.join("state")).expect("a folder");
     "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nstate-dir = \"state\"\ncontrol-socket = \"control\"\n".to_owned()
 }
 
-/// Writes the configuration of `folder`: the usual head and `zones`.
+/// Writes the configuration of `folder`: the head and `zones`.
 pub fn configure(folder: &Path, zones: &str) -> PathBuf {
     let path = folder.join("c.toml");
     write_beside(&path, &format!("{}{zones}", head(folder)));
     path
 }
 
-/// Writes a file beside and renames it into place, as files of a running server are written.
+/// Writes a temporary file and renames it, as files of a running server should be written.
 pub fn write_beside(path: &Path, text: &str) {
     let beside = path.with_extension("beside");
     fs::write(&beside, text).expect("written");
     fs::rename(&beside, path).expect("renamed");
 }
 
-/// An unsigned zone with this serial, and a record whose text is the serial.
+/// An unsigned zone with this serial, and a TXT record with the serial.
 pub fn plain_zone(origin: &str, serial: u32) -> String {
     format!(
         "$ORIGIN {origin}\n@ 60 SOA ns h {serial} 60 60 3600 60\n@ 60 NS ns\nns 60 A 192.0.2.1\nt 60 TXT \"{serial}\"\n"
@@ -66,7 +67,8 @@ impl Configured {
         Self::start_with(&["--config", text(path)], path, Stdio::inherit())
     }
 
-    /// Starts `nonesuch serve` with these arguments and this input, and waits until it is ready; its log stands beside `path`.
+    /// Starts `nonesuch serve` with these arguments and this input, and waits until it is ready.
+    /// Its log is next to `path`.
     #[track_caller]
     pub fn start_with(arguments: &[&str], path: &Path, input: Stdio) -> Self {
         let log = path.with_extension("log");
@@ -91,13 +93,13 @@ impl Configured {
         self.child.id()
     }
 
-    /// Ends it as the system does that is out of memory.
+    /// Kills the server (SIGKILL), as the system does when memory is exhausted.
     pub fn kill(mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("ended");
     }
 
-    /// Waits until it ends; its exit status.
+    /// Waits until it ends; returns its exit status.
     #[track_caller]
     pub fn wait(&mut self) -> i32 {
         let end = Instant::now() + LIMIT;
@@ -110,7 +112,7 @@ impl Configured {
         }
     }
 
-    /// Ends it in order; its last words.
+    /// Stops it; returns its last line.
     #[track_caller]
     pub fn stop(mut self) -> Value {
         self.signal("-TERM");
@@ -132,19 +134,19 @@ impl Configured {
         run(&mut nonesuch([&["ctl", "--config", text(&self.configuration)], arguments].concat()))
     }
 
-    /// The same, with JSON as answer.
+    /// Like `ctl`, with a response in JSON.
     #[track_caller]
     pub fn ctl_json(&self, arguments: &[&str]) -> Value {
         let ended = self.ctl(&[arguments, &["--json"]].concat());
         serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{arguments:?}: {}", ended.text()))
     }
 
-    /// What it has logged.
+    /// The log so far.
     pub fn logged(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The serial that is served; `None` where the answer is not NOERROR.
+    /// The served serial; `None` if the response code is not NOERROR.
     #[track_caller]
     pub fn serial(&self, zone: &str) -> Option<u32> {
         let message = ask(self.address, zone, Rtype::SOA);
@@ -156,13 +158,13 @@ impl Configured {
         Some(u32::from_be_bytes(*serial))
     }
 
-    /// Waits until a zone is served in this version.
+    /// Waits until a zone is served with this serial.
     #[track_caller]
     pub fn wait_for(&self, zone: &str, serial: u32) {
         self.wait_until(&format!("{zone} {serial}"), || self.serial(zone) == Some(serial));
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition holds.
     #[track_caller]
     pub fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
         let end = Instant::now() + LIMIT;
@@ -173,7 +175,7 @@ impl Configured {
     }
 }
 
-/// Asks over UDP, again where nothing comes.
+/// Sends a query over UDP, and repeats it if no response arrives.
 #[track_caller]
 pub fn ask(server: SocketAddr, name: &str, rtype: Rtype) -> Message {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");

@@ -1,19 +1,19 @@
-//! The programs that say whether a signed zone is sound, of BIND, ldns, NSD and Knot DNS.
+//! The zone checkers of BIND, ldns, NSD and Knot DNS.
 
 use super::{Ended, installed, run};
 use std::path::Path;
 use std::process::Command;
 
-/// A program that says whether a signed zone is sound.
+/// A program that checks a signed zone.
 pub struct Judge {
     pub program: &'static str,
-    /// Arguments before the file; `ORIGIN` stands for the apex.
+    /// Arguments before the file; `ORIGIN` is replaced with the apex.
     pub arguments: &'static [&'static str],
-    /// Class `unknown-type`: types that this program does not know by mnemonic, though they are registered.
+    /// Class `unknown-type`: registered types that this program does not know by mnemonic.
     pub unknown: &'static [&'static str],
 }
 
-/// The judges. Whether glue and servers outside the zone have addresses is none of their business here.
+/// The checkers. The arguments disable checks of glue and of servers outside the zone.
 pub const JUDGES: [Judge; 5] = [
     Judge { program: "dnssec-verify", arguments: &["-q", "-o", "ORIGIN"], unknown: &[] },
     Judge { program: "named-checkzone", arguments: &["-q", "-i", "none", "ORIGIN"], unknown: &[] },
@@ -26,7 +26,7 @@ pub const JUDGES: [Judge; 5] = [
     },
 ];
 
-/// What a judge says of a zone.
+/// The result of a checker for a zone.
 #[track_caller]
 pub fn judged(judge: &Judge, origin: &str, file: &Path) -> Ended {
     let arguments =
@@ -34,7 +34,7 @@ pub fn judged(judge: &Judge, origin: &str, file: &Path) -> Ended {
     run(Command::new(judge.program).args(arguments).arg(file))
 }
 
-/// The judges that are at hand.
+/// The installed checkers.
 pub fn installed_judges() -> Vec<&'static Judge> {
     JUDGES.iter().filter(|judge| installed(judge.program)).collect()
 }

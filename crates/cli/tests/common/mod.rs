@@ -1,5 +1,5 @@
-//! What the tests of the command from outside share: running programs within a time limit, folders that vanish,
-//! servers on free ports that end with the test, public data.
+//! Functions that the tests of the command share: programs with a time limit, temporary
+//! directories, servers on unused ports that end with the test, public data.
 #![allow(dead_code, unreachable_pub)] // each test program uses its own part
 
 pub mod certificates;
@@ -19,31 +19,31 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A zone with every record type and every case of signing, of `types.example.`.
+/// A zone, `types.example.`, with every record type and every case of signing.
 pub const EVERY_TYPE: &str = include_str!("every-type.zone");
 /// Its apex.
 pub const EVERY_TYPE_ORIGIN: &str = "types.example.";
 
-/// A small zone, of `keys.example.`, with a wildcard and a secure delegation.
+/// A small zone, `keys.example.`, with a wildcard and a secure delegation.
 pub const KEYS_ZONE: &str = "$TTL 60\n@ SOA ns h 1 7200 3600 1209600 5\n@ NS ns\nns A 192.0.2.1\n*.w TXT \"x\"\nsub NS ns.sub\nsub DS 1 13 2 \
     0123456789012345678901234567890123456789012345678901234567890123\nns.sub A 192.0.2.2\n";
 /// Its apex.
 pub const KEYS_ORIGIN: &str = "keys.example.";
 
-/// The denial mechanisms, as the command line names them.
+/// The denial mechanisms, with the names on the command line.
 pub const MECHANISMS: [&str; 3] = ["nsec", "nsec3", "nsec3-opt-out"];
-/// The algorithms that every peer knows too: the rows of the table that are RFCs.
+/// The algorithms that every peer supports: the rows of the table that an RFC defines.
 pub const PEER_ALGORITHMS: [&str; 6] =
     ["rsasha256", "rsasha512", "ecdsap256sha256", "ecdsap384sha384", "ed25519", "ed448"];
 
-/// Longest run of one program.
+/// Time limit for one program.
 const RUN: Duration = Duration::from_secs(60);
-/// Longest wait for a server to answer.
+/// Time limit for a server to answer.
 const START: Duration = Duration::from_secs(15);
-/// A port that was free when looked for may be taken before the peer binds it.
+/// Another process may take a free port before the peer binds it.
 const ATTEMPTS: usize = 5;
 
-/// How a program ended, and what it said.
+/// Exit status and output of a program.
 #[derive(Debug)]
 pub struct Ended {
     pub status: i32,
@@ -52,7 +52,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Asserts that the program ended well.
+    /// Asserts that the program succeeded.
     #[track_caller]
     pub fn expect_done(self, what: &str) -> Self {
         assert_eq!(self.status, 0, "{what}: {}{}", self.stdout, self.stderr);
@@ -65,19 +65,19 @@ impl Ended {
     }
 }
 
-/// A folder that vanishes with the value.
+/// A temporary directory. It is removed on drop.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// A folder with [`KEYS_ZONE`] in the file `zone`.
+/// A directory with [`KEYS_ZONE`] in the file `zone`.
 pub fn prepared() -> tempfile::TempDir {
     let folder = folder();
     fs::write(folder.path().join("zone"), KEYS_ZONE).expect("written");
     folder
 }
 
-/// The names in a folder, in order.
+/// The names in a directory, sorted.
 pub fn listing(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let mut names: Vec<String> =
@@ -86,15 +86,15 @@ pub fn listing(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Makes a folder within `folder`.
+/// Creates a directory in `folder`.
 pub fn made(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     fs::create_dir(&path).expect("a folder");
     path
 }
 
-/// The command under test: the one that was built with the tests, or the one that `NONESUCH_BINARY` names, as for a long run
-/// that further builds must not disturb.
+/// The command under test: the program built with the tests, or the program in `NONESUCH_BINARY`,
+/// so that further builds do not disturb a long run.
 pub fn nonesuch<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I>) -> Command {
     let other = std::env::var_os("NONESUCH_BINARY");
     let mut command = Command::new(other.unwrap_or_else(|| env!("CARGO_BIN_EXE_nonesuch").into()));
@@ -102,13 +102,13 @@ pub fn nonesuch<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I
     command
 }
 
-/// Runs a command to its end; one that takes too long is ended and fails the test.
+/// Runs a command to its end. A command that exceeds the time limit is killed, and the test fails.
 #[track_caller]
 pub fn run(command: &mut Command) -> Ended {
     run_with(command, Stdio::null())
 }
 
-/// As [`run`], with the file at `input` as standard input.
+/// Like [`run`], with the file at `input` as standard input.
 #[track_caller]
 pub fn run_on(command: &mut Command, input: &Path) -> Ended {
     run_with(command, File::open(input).expect("an input").into())
@@ -140,7 +140,7 @@ fn run_with(command: &mut Command, input: Stdio) -> Ended {
     Ended { status: status.code().unwrap_or(-1), stdout: text(out), stderr: text(err) }
 }
 
-/// Runs the command under test and expects it to end well.
+/// Runs the command under test and expects success.
 #[track_caller]
 pub fn done<I: AsRef<std::ffi::OsStr> + std::fmt::Debug>(
     arguments: impl IntoIterator<Item = I> + Clone + std::fmt::Debug,
@@ -149,7 +149,7 @@ pub fn done<I: AsRef<std::ffi::OsStr> + std::fmt::Debug>(
     run(&mut nonesuch(arguments)).expect_done(&what)
 }
 
-/// Mnemonics of all rows of the table of algorithms, aliases too.
+/// Mnemonics of all rows of the table of algorithms, including aliases.
 pub fn all_algorithms() -> impl Iterator<Item = &'static str> {
     nonesuch_crypto::ALGORITHMS.iter().map(|entry| entry.mnemonic)
 }
@@ -159,8 +159,8 @@ pub fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
 
-/// Makes a key pair in `keys`, whose base name is returned. It is active since 2000, unless `more` says other: tests sign at
-/// times long past.
+/// Generates a key pair in `keys` and returns its base name. It is active since 2000, unless `more`
+/// specifies another time, because tests sign at past times.
 pub fn generate_key(keys: &Path, origin: &str, algorithm: &str, more: &[&str]) -> String {
     fs::create_dir_all(keys).expect("a folder");
     let mut arguments = vec!["key", "generate", origin, "-a", algorithm, "--dir", text(keys)];
@@ -171,13 +171,13 @@ pub fn generate_key(keys: &Path, origin: &str, algorithm: &str, more: &[&str]) -
     done(&arguments).stdout.trim().to_owned()
 }
 
-/// Makes a key-signing key and a zone-signing key in `keys`.
+/// Generates a KSK and a ZSK in `keys`.
 pub fn generate_keys(keys: &Path, origin: &str, algorithm: &str) {
     generate_key(keys, origin, algorithm, &["--ksk"]);
     generate_key(keys, origin, algorithm, &[]);
 }
 
-/// Signs `unsigned` with the keys of `keys` into `signed`.
+/// Signs `unsigned` with the keys in `keys` to `signed`.
 pub fn sign(unsigned: &Path, origin: &str, keys: &Path, mechanism: &str, signed: &Path) {
     done([
         "zone",
@@ -195,7 +195,7 @@ pub fn sign(unsigned: &Path, origin: &str, keys: &Path, mechanism: &str, signed:
     ]);
 }
 
-/// The zone without the records that signing makes.
+/// The zone without the records that signing adds.
 pub fn stripped(zone: &str) -> String {
     let made = ["RRSIG", "NSEC", "NSEC3", "NSEC3PARAM", "DNSKEY"];
     zone.lines()
@@ -211,7 +211,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// A process that was started, at this address.
+    /// A started process at this address.
     pub fn of(child: Child, address: SocketAddr) -> Self {
         Self { child, address }
     }
@@ -221,7 +221,7 @@ impl Running {
         self.child.try_wait().expect("a process").is_some()
     }
 
-    /// The process.
+    /// The process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -234,7 +234,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts `nonesuch serve` on a free port.
+/// Starts `nonesuch serve` on an unused port.
 pub fn serve(file: &Path, more: &[&str]) -> Running {
     serve_at(file, "127.0.0.1:0", more)
 }
@@ -258,8 +258,9 @@ pub fn serve_at(file: &Path, listen: &str, more: &[&str]) -> Running {
     Running { child, address }
 }
 
-/// Starts a peer that `command` describes for an address, and waits until it answers for `localhost.`, whatever the
-/// response code; resolvers have it without asking anyone (RFC 6761 §6.3).
+/// Starts the peer that `command` returns for an address, and waits until it answers a query for
+/// `localhost.` with any response code. Resolvers answer this query without other servers (RFC 6761
+/// §6.3).
 pub fn start_peer(log: &Path, command: impl Fn(SocketAddr) -> Command) -> Running {
     for _ in 0..ATTEMPTS {
         let address = free_address();
@@ -281,13 +282,13 @@ pub fn start_peer(log: &Path, command: impl Fn(SocketAddr) -> Command) -> Runnin
     panic!("the peer does not answer: {}", fs::read_to_string(log).unwrap_or_default());
 }
 
-/// Starts Unbound in `folder`, with `anchor` (a DS record, as a line) as its trust anchor and `server` as the server of `zone`;
-/// whatever else it needs it looks for where referrals lead.
+/// Starts Unbound in `folder`, with `anchor` (a DS record, as a line) as its trust anchor and
+/// `server` as the server of `zone`. For other names, it follows referrals.
 pub fn start_unbound(folder: &Path, zone: &str, anchor: &str, server: SocketAddr) -> Running {
     start_unbound_with(folder, zone, anchor, server, "aggressive-nsec: no")
 }
 
-/// As [`start_unbound`], with one more line of the configuration's part `server`.
+/// Like [`start_unbound`], with one more line in the `server` part of the configuration.
 pub fn start_unbound_with(
     folder: &Path,
     zone: &str,
@@ -318,7 +319,7 @@ pub fn start_unbound_with(
     })
 }
 
-/// An address that is free for UDP and TCP now.
+/// An address that is currently unused for UDP and TCP.
 pub fn free_address() -> SocketAddr {
     loop {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
@@ -329,7 +330,7 @@ pub fn free_address() -> SocketAddr {
     }
 }
 
-/// What the header of a response says.
+/// The header of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub rcode: u8,
@@ -337,7 +338,8 @@ pub struct Header {
     pub answers: u16,
 }
 
-/// Asks over UDP with RD, AD and DO set; `None` where nothing comes back in time.
+/// Sends a query over UDP with RD, AD and DO set. Returns `None` without a response within the
+/// limit.
 pub fn ask(server: SocketAddr, name: &str, rtype: u16, limit: Duration) -> Option<Header> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
     socket.set_read_timeout(Some(limit)).expect("a limit");
@@ -352,7 +354,7 @@ pub fn ask(server: SocketAddr, name: &str, rtype: u16, limit: Duration) -> Optio
     let mut response = [0; 4096];
     let begun = Instant::now();
     let Ok((length, _)) = socket.recv_from(&mut response) else {
-        // A closed port is told at once; the caller polls.
+        // A closed port is reported immediately, so this waits before the caller polls again.
         std::thread::sleep(limit.saturating_sub(begun.elapsed()).min(Duration::from_millis(20)));
         return None;
     };

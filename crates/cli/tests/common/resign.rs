@@ -1,5 +1,5 @@
-//! What the tests of incremental signing share: a zone, another version of it and the changes between them, signed at
-//! times that are days apart.
+//! Functions that the tests of incremental signing share: a zone, another version of it and the
+//! changes between them, signed at times that are days apart.
 
 use super::{KEYS_ORIGIN, KEYS_ZONE, folder, nonesuch, run};
 use serde_json::Value;
@@ -7,12 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// When day 0 is: 2025-06-15.
+/// The time of day 0: 2025-06-15.
 pub const NOW: u32 = 1_750_000_000;
 pub const DAY: u32 = 86_400;
 
-/// A folder with [`KEYS_ZONE`] as `zone`, as `zone.new` with another address, a secure delegation less and a name more,
-/// and these changes as `changes`.
+/// A directory with [`KEYS_ZONE`] as `zone`; as `zone.new` with another address, without a secure
+/// delegation and with a new name; and these changes as `changes`.
 pub fn prepared() -> tempfile::TempDir {
     let folder = folder();
     let dir = folder.path();
@@ -39,7 +39,7 @@ pub fn command(dir: &Path, days: u32, mechanism: &str, more: &[&str]) -> Command
     command
 }
 
-/// What signing tells.
+/// The JSON report of signing.
 #[track_caller]
 pub fn sign(dir: &Path, days: u32, mechanism: &str, more: &[&str]) -> Value {
     let ended =
@@ -53,7 +53,7 @@ pub fn lines(dir: &Path, file: &str) -> Vec<String> {
     zone.lines().map(str::to_owned).collect()
 }
 
-/// Lines without those that tell signatures, and digests over them, apart.
+/// The lines without signatures and without digests over them.
 pub fn without_signatures(dir: &Path, file: &str) -> Vec<String> {
     let made = |line: &String| line.contains("\tRRSIG\t") || line.contains("\tZONEMD\t");
     lines(dir, file).into_iter().filter(|line| !made(line)).collect()

@@ -1,4 +1,4 @@
-//! Transfers of a zone from a server, whole or by steps, as a secondary has them.
+//! Complete and incremental transfers of a zone from a server, as a secondary requests them.
 
 use nonesuch_proto::Name;
 use nonesuch_secondary::inbound::{
@@ -9,16 +9,16 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Longest wait for a message.
+/// Time limit for a message.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The zone as a server gives it to everyone who may have it.
+/// The complete zone from a server that permits transfers to everyone.
 #[track_caller]
 pub fn transferred(server: SocketAddr, zone: &str) -> Contents {
     try_transferred(server, zone).unwrap_or_else(|error| panic!("{server} {zone}: {error}"))
 }
 
-/// As [`transferred`], of a server that may not have it yet.
+/// Like [`transferred`], from a server that may not have the zone yet.
 pub fn try_transferred(server: SocketAddr, zone: &str) -> io::Result<Contents> {
     match try_transfer(server, zone, InboundRequest::Axfr)? {
         TransferContent::Axfr { contents, .. } => Ok(contents),
@@ -26,7 +26,7 @@ pub fn try_transferred(server: SocketAddr, zone: &str) -> io::Result<Contents> {
     }
 }
 
-/// What a server answers to a request for a transfer.
+/// The response of a server to a transfer request.
 #[track_caller]
 pub fn transfer(server: SocketAddr, zone: &str, asked: InboundRequest) -> TransferContent {
     try_transfer(server, zone, asked).unwrap_or_else(|error| panic!("{server} {zone}: {error}"))
@@ -37,7 +37,7 @@ fn try_transfer(server: SocketAddr, zone: &str, asked: InboundRequest) -> io::Re
     let mut question = vec![0; 2];
     let soa = match asked {
         InboundRequest::Axfr => Vec::new(),
-        // Two names, the root, and of the numbers the one that counts (RFC 1995 section 3).
+        // Two root names, and zeros for all numbers except the serial (RFC 1995 section 3).
         InboundRequest::Ixfr { serial } => [&[0, 0][..], &serial.to_be_bytes(), &[0; 16]].concat(),
     };
     push_question(&apex, asked, &soa, 7, &mut question);
@@ -58,7 +58,7 @@ fn try_transfer(server: SocketAddr, zone: &str, asked: InboundRequest) -> io::Re
     }
 }
 
-/// A zone as text; letter case aside, which Knot DNS does not keep.
+/// A zone as text in lower case, because Knot DNS does not preserve letter case.
 pub fn zone_text(contents: &Contents) -> String {
     let mut octets = Vec::new();
     write_zone(contents, &mut octets).expect("a vector takes all");

@@ -1,12 +1,12 @@
 use super::*;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// A queue whose output takes a line each time that the test lets it.
+/// A queue with an output that accepts a line only when the test permits it.
 struct Stalled {
     queue: Arc<Queue>,
     lets: Sender<io::Result<()>>,
     taken: Receiver<String>,
-    /// A message for each line that the output is given, before it waits.
+    /// Receives a message for each line that the output gets, before the output waits.
     given: Receiver<()>,
 }
 
@@ -27,7 +27,7 @@ impl Stalled {
         Self { queue, lets, taken, given }
     }
 
-    /// Returns when the writer waits for the output, with one line.
+    /// Returns when the writer waits for the output with one line.
     fn stall(&self) {
         self.push("first");
         self.given.recv().expect("a line");
@@ -41,7 +41,7 @@ impl Stalled {
         self.queue.push(Stream::Error, level, format!("{line}\n"));
     }
 
-    /// Lets all lines be taken from now on; those that came.
+    /// Permits all further lines, and returns the lines that were written.
     fn release(self) -> Vec<String> {
         let Self { queue, lets, taken, .. } = self;
         drop(lets);
@@ -148,7 +148,7 @@ fn a_quarter_of_the_queue_is_for_warnings_and_errors() {
     }
 }
 
-/// Suppressed events want the writer's work once: when the first of them sets the time of a summary.
+/// Only the first suppressed event wakes the writer, because it sets the time of a summary.
 #[test]
 fn suppressed_events_wake_the_writer_once() {
     let now = Instant::now();

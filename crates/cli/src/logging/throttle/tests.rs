@@ -80,7 +80,7 @@ fn a_peer_has_a_burst_and_a_line_a_second_and_what_is_suppressed_is_counted() {
     let before = 100_000 - burst as u64;
     assert_eq!(lines(&mut throttle, now + second), (1, before));
     assert_eq!(lines(&mut throttle, now + second * 2), (1, 99_999));
-    // When it has ended, a summary tells of the rest.
+    // After the event ends, a summary reports the rest.
     assert_eq!(throttle.summary_at(), Some(now + second * 2 + SUMMARY_INTERVAL));
     let summaries = throttle.summaries(false, now + second * 12);
     assert_eq!(summaries.len(), 1);
@@ -112,7 +112,7 @@ fn the_number_of_buckets_and_of_summaries_is_bounded() {
     let suppressed: u64 = summaries.iter().map(|suppressed| suppressed.lines).sum();
     let expected = (PEERS + 1000) as u64 * u64::from(PEER_BURST + 1) - admitted as u64;
     assert_eq!(suppressed, expected);
-    // Buckets that are full again make room for others.
+    // Buckets that are full again are removed to make room for others.
     let later = now + Duration::from_secs(u64::from(PEER_BURST) + 1);
     let key = Key { event: of_number(0).event, ..of_number(PEERS + 2000) };
     assert_eq!(admit(&mut throttle, &key, later), Some(0));
