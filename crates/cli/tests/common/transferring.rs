@@ -1,5 +1,5 @@
-//! What tests of zone transfers share: zones in versions, whole zones as servers give them, and the other nameservers as
-//! primaries.
+//! Functions that the tests of zone transfers share: zones in several versions, complete zones from
+//! servers, and other name servers as primaries.
 #![allow(dead_code, unreachable_pub)] // each test program uses its own part
 
 use super::configured::{Configured, plain_zone, write_beside};
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 pub const SECRET: &str = "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch";
 pub const ZONE: &str = "signed.example.";
-/// Longest wait for a version.
+/// Time limit for a version.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A port that is free for both transports.
+/// A port that is currently unused for both transports.
 pub fn free_port() -> u16 {
     loop {
         let tcp = TcpListener::bind("127.0.0.1:0").expect("a listener");
@@ -34,7 +34,7 @@ pub fn start_at(dir: &Path, port: u16, zones: &str) -> Configured {
     start_with(dir, port, "", zones)
 }
 
-/// As [`start_at`], with these lines at the top of the configuration.
+/// Like [`start_at`], with these lines at the top of the configuration.
 #[track_caller]
 pub fn start_with(dir: &Path, port: u16, top: &str, zones: &str) -> Configured {
     fs::create_dir_all(dir.join("state")).expect("a folder");
@@ -47,7 +47,7 @@ pub fn start_with(dir: &Path, port: u16, top: &str, zones: &str) -> Configured {
     Configured::start(&path)
 }
 
-/// Waits until a server gives the zone as it is in `file`.
+/// Waits until a server transfers the zone with the content of `file`.
 #[track_caller]
 pub fn wait_for_zone(server: SocketAddr, zone: &str, file: &Path, log: impl Fn() -> String) {
     let expected = load(file, None).expect("a zone").contents;
@@ -83,14 +83,15 @@ pub fn plain(serial: u32) -> String {
     zone
 }
 
-/// Signs the version with this serial into `zone` of the folder.
+/// Signs the version with this serial to `zone` in the directory.
 pub fn sign_version(dir: &Path, serial: u32, mechanism: &str) {
     fs::write(dir.join("plain"), plain(serial)).expect("written");
     sign(&dir.join("plain"), ZONE, &dir.join("keys"), mechanism, &dir.join("next"));
     fs::rename(dir.join("next"), dir.join("zone")).expect("renamed");
 }
 
-/// As [`sign_version`], of a version that follows one that is there: the signatures of what stays are kept.
+/// Like [`sign_version`], for the successor of an existing version. Signatures of unchanged records
+/// are reused.
 pub fn sign_next(dir: &Path, serial: u32) {
     let (unsigned, keys, next, zone) =
         (dir.join("plain"), dir.join("keys"), dir.join("next"), dir.join("zone"));
@@ -145,7 +146,7 @@ pub fn nsd(dir: &Path, port: u16, notified: u16) -> Command {
     nsd_with(dir, port, notified, "")
 }
 
-/// NSD with more lines in its section `server`.
+/// NSD with more lines in its `server` section.
 fn nsd_with(dir: &Path, port: u16, notified: u16, more: &str) -> Command {
     let dir = text(dir);
     let configuration = format!(
@@ -161,7 +162,7 @@ fn nsd_with(dir: &Path, port: u16, notified: u16, more: &str) -> Command {
     command
 }
 
-/// BIND that gives the zone over TLS alone, at a port of its own, with a certificate and its key.
+/// BIND that transfers the zone only over TLS, at a separate port, with a certificate and its key.
 pub fn bind_over_tls(dir: &Path, port: u16, [tls, notified]: [u16; 2], identity: [&Path; 2]) -> Command {
     let [certificate, key] = identity.map(text);
     let dir = text(dir);
@@ -180,7 +181,7 @@ pub fn bind_over_tls(dir: &Path, port: u16, [tls, notified]: [u16; 2], identity:
     command
 }
 
-/// NSD, which answers over TLS too.
+/// NSD that also answers over TLS.
 pub fn nsd_over_tls(dir: &Path, port: u16, [tls, notified]: [u16; 2], identity: [&Path; 2]) -> Command {
     let [certificate, key] = identity.map(text);
     let more = format!(

@@ -1,4 +1,4 @@
-//! A server with a configuration whose metrics, dnstap and log are looked at.
+//! A server with a configuration, and access to its metrics, dnstap and log.
 
 use super::{nonesuch, text};
 use std::fs;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-/// The longest wait for anything.
+/// Time limit for each operation.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A running server; it is killed with the value.
+/// A running server. It is killed on drop.
 pub struct Watched {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -27,7 +27,8 @@ impl Drop for Watched {
 }
 
 impl Watched {
-    /// Serves watched.example. on a free port, with `settings` at the top of its configuration and `tables` behind.
+    /// Serves watched.example. on an unused port, with `settings` at the top of its configuration
+    /// and `tables` at the end.
     #[track_caller]
     pub fn start(folder: &Path, settings: &str, tables: &str) -> Self {
         let (zone, configuration) = (folder.join("zone"), folder.join("configuration.toml"));
@@ -60,7 +61,7 @@ impl Watched {
         fs::read_to_string(&self.log).expect("a log")
     }
 
-    /// Ends the server in order and waits for it.
+    /// Stops the server and waits for its end.
     #[track_caller]
     pub fn stop(mut self) {
         let asked = std::process::Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
@@ -70,7 +71,7 @@ impl Watched {
         assert!(self.child.wait().expect("a child").success(), "{rest}{}", self.log());
     }
 
-    /// Asks over UDP and returns the response.
+    /// Sends a query over UDP and returns the response.
     #[track_caller]
     pub fn ask(&self, name: &str, rtype: u16) -> Vec<u8> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
@@ -82,7 +83,7 @@ impl Watched {
         response
     }
 
-    /// Asks over TCP and returns the response.
+    /// Sends a query over TCP and returns the response.
     #[track_caller]
     pub fn ask_over_tcp(&self, name: &str, rtype: u16) -> Vec<u8> {
         let mut stream = TcpStream::connect(self.address).expect("a connection");
@@ -108,7 +109,7 @@ pub fn query(name: &str, rtype: u16) -> Vec<u8> {
     query
 }
 
-/// Waits until something holds; gives up after twenty seconds.
+/// Waits until a condition holds; fails after twenty seconds.
 #[track_caller]
 pub fn wait_until<T>(what: &str, holds: impl Fn() -> Option<T>) -> T {
     let end = Instant::now() + LIMIT;

@@ -1,4 +1,4 @@
-//! Zones that are added and removed while the server runs, and NOTIFY on demand.
+//! Adding and removing zones while the server runs, and NOTIFY on demand.
 
 use crate::common;
 use common::configured::{Configured, ask, head, plain_zone, write_beside};
@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Writes a zone's file, and returns the setting that names it.
+/// Writes a zone file, and returns the setting that names it.
 fn file(dir: &Path, name: &str, serial: u32) -> String {
     let path = dir.join(name);
     write_beside(&path, &plain_zone(&format!("{name}.example."), serial));
     format!("file={}", path.display())
 }
 
-/// A configuration with the zone `main.example.`, and a file for added zones.
+/// A configuration with the zone `main.example.` and a file of added zones.
 fn configure(dir: &Path, more: &str) -> PathBuf {
     file(dir, "main", 1);
     fs::create_dir_all(dir.join("added")).expect("a directory");
@@ -32,7 +32,7 @@ fn configure(dir: &Path, more: &str) -> PathBuf {
     path
 }
 
-/// What stands in the file of added zones.
+/// The content of the file of added zones.
 fn added(dir: &Path) -> String {
     fs::read_to_string(dir.join("added/zones.toml")).unwrap_or_default()
 }
@@ -46,7 +46,7 @@ fn added_zones_are_served_at_once_and_after_a_restart() {
     let said = server.ctl(&["zone", "add", "A.example", &file(dir, "a", 7)]).expect_done("add").stdout;
     assert_eq!(said, "zone A.example.: added, serial 7\n");
     assert_eq!((server.serial("a.example."), server.serial("main.example.")), (Some(7), Some(1)));
-    // A secondary of a server of its own, which lets it have the zone.
+    // A secondary zone whose primary is another server.
     let other = common::folder();
     let zones = "[zone.\"s.example.\"]\nfile = \"s\"\ntransfer = [\"127.0.0.1\"]\n";
     file(other.path(), "s", 3);
@@ -55,7 +55,7 @@ fn added_zones_are_served_at_once_and_after_a_restart() {
     let said = server.ctl(&["zone", "add", "s.example.", &primaries, "template=second"]);
     assert!(said.expect_done("add").stdout.contains("added, waits for its first transfer"));
     server.wait_for("s.example.", 3);
-    // What has not been reloaded stays as it is, and so does a zone that is there.
+    // Zones that are not reloaded stay unchanged, including a zone that already exists.
     file(dir, "main", 2);
     let said = server.ctl_json(&["zone", "add", "b.example.", &file(dir, "b", 1)]);
     assert_eq!(
@@ -76,7 +76,7 @@ fn added_zones_are_served_at_once_and_after_a_restart() {
     assert!(!added(dir).contains("a.example.") && added(dir).contains("b.example."), "{}", added(dir));
     server.ctl(&["reload"]).expect_done("reload");
     assert_eq!((server.serial("b.example."), server.serial("a.example.")), (Some(1), None));
-    // It comes back as any other.
+    // The zone can be added again.
     server.ctl(&["zone", "add", "a.example.", &file(dir, "a", 8)]).expect_done("add");
     assert_eq!(server.serial("a.example."), Some(8));
 }
@@ -107,13 +107,13 @@ fn a_zone_that_is_refused_changes_nothing() {
         assert!(ended.status == 1 && ended.stderr.contains(expected), "{arguments:?}: {}", ended.text());
     }
     assert_eq!(added(dir), before);
-    // The file cannot be replaced: the zone is not served either.
+    // If the file cannot be replaced, the zone is not served either.
     fs::rename(dir.join("added"), dir.join("moved")).expect("renamed");
     let ended = server.ctl(&["zone", "add", "b.example.", &file(dir, "b", 1)]);
     assert!(ended.status == 1 && ended.stderr.contains("zones.toml: cannot be written"), "{}", ended.text());
     assert_eq!((server.serial("b.example."), server.serial("a.example.")), (None, Some(1)));
     fs::rename(dir.join("moved"), dir.join("added")).expect("renamed");
-    // A zone without a sound file is added as a reload adds it, which the exit status says.
+    // A zone with a faulty file is added as in a reload; the exit status reports the fault.
     let missing = server.ctl(&["zone", "add", "c.example.", "file=/none"]);
     assert!(
         missing.status == 1 && missing.stdout.contains("added, and cannot be loaded: "),
@@ -122,7 +122,7 @@ fn a_zone_that_is_refused_changes_nothing() {
     );
     assert_eq!(ask(server.address, "c.example.", Rtype::SOA).rcode(), Rcode::SERVFAIL);
     server.ctl(&["zone", "remove", "c.example."]).expect_done("remove");
-    // Two zones in one request are none; nor is a request of any length taken.
+    // A request for two zones is invalid, and so is a request above the maximum length.
     for (request, expected) in [
         (json!({ "command": "zone-add", "zone": "d.example." }), "missing field `settings`"),
         (
@@ -131,7 +131,7 @@ fn a_zone_that_is_refused_changes_nothing() {
         ),
     ] {
         let mut stream = UnixStream::connect(dir.join("control")).expect("connected");
-        // The server may have answered before it has taken all of it.
+        // The server may have responded before it has read the complete request.
         let _ = writeln!(stream, "{request}");
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).expect("an answer");
@@ -172,7 +172,8 @@ fn zones_that_are_added_at_once_are_all_there() {
     assert!(expected.iter().all(|zone| server.serial(zone) == Some(1)));
 }
 
-/// Runs `serve` and `serve --check` as root that becomes another user: both name the directory that this user may not write to.
+/// Runs `serve` and `serve --check` as root with another configured user. Both name the directory
+/// that this user may not write to.
 #[test]
 fn a_directory_that_the_servers_user_may_not_write_to_keeps_it_from_starting() {
     let user = nix::unistd::User::from_name("nobody").ok().flatten();
@@ -200,7 +201,8 @@ fn a_directory_that_the_servers_user_may_not_write_to_keeps_it_from_starting() {
     assert_eq!(server.serial("a.example."), Some(1));
 }
 
-/// Starts a server under strace with these options, has `act` ask it over the control socket, and kills it.
+/// Starts a server under strace with these options, calls `act`, which uses the control socket, and
+/// kills the server.
 fn traced(path: &Path, options: &[&str], act: impl FnOnce()) {
     let program = nonesuch([""; 0]).get_program().to_owned();
     let mut child = Command::new("strace")
@@ -219,8 +221,8 @@ fn traced(path: &Path, options: &[&str], act: impl FnOnce()) {
     let _ = child.wait();
 }
 
-/// The file is written beside and made to last before it is renamed, and its directory behind that: a server that is killed at the
-/// rename or at the directory leaves the old file or the new one.
+/// The temporary file is synchronized before it is renamed, and its directory after that. A server
+/// that is killed at either call leaves the old file or the new file.
 #[test]
 fn the_file_of_added_zones_outlives_a_crash() {
     let is_traceable =
@@ -277,7 +279,7 @@ fn notify_is_sent_on_demand() {
     let server = Configured::start(&configure(dir, ""));
     let also = format!("also-notify=[\"{}\"]", secondary.local_addr().expect("bound"));
     server.ctl(&["zone", "add", "a.example.", &file(dir, "a", 5), &also]).expect_done("add");
-    // Takes one NOTIFY (opcode 4) of the zone, and answers it.
+    // Receives one NOTIFY (opcode 4) of the zone and responds to it.
     let take = || {
         let mut octets = [0; 512];
         let (length, from) = secondary.recv_from(&mut octets).expect("a NOTIFY");
@@ -286,7 +288,7 @@ fn notify_is_sent_on_demand() {
         octets[2] |= 0x80;
         secondary.send_to(&octets[..length], from).expect("answered");
     };
-    // Of the version that is new; then whenever it is asked for.
+    // One for the new version, then one for each request.
     take();
     for _ in 0..2 {
         let said = server.ctl(&["zone", "notify", "a.example."]).expect_done("notify").stdout;

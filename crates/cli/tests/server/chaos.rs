@@ -1,4 +1,4 @@
-//! What a server says of itself in class CH (RFC 4892), as dig and kdig ask for it.
+//! Queries in class CH (RFC 4892) with dig and kdig.
 
 use crate::common;
 use common::configured::{Configured, configure, plain_zone, write_beside};
@@ -16,7 +16,7 @@ fn start(dir: &Path, top: &str) -> Configured {
     Configured::start(&configure(dir, &format!("{top}[zone.\"example.\"]\nfile = \"zone\"\n")))
 }
 
-/// The texts that dig gets of a server, one name after the other, or the response code.
+/// The texts that dig gets from a server, one for each name, or the response code.
 fn ask(server: SocketAddr, name: &str, rtype: &str) -> String {
     let port = server.port().to_string();
     let fixed = ["@127.0.0.1", "-p", &port, "+tries=1", "+time=10", "+noall", "+comments", "+answer"];
@@ -52,7 +52,7 @@ fn a_server_says_what_is_configured_and_refuses_all_else() {
             assert_eq!(ask(server.address, name, rtype), "REFUSED", "{name} {rtype}");
         }
     }
-    // A reload says something else.
+    // A reload changes the texts.
     let (server, _) = &cases[1];
     let text = fs::read_to_string(&server.configuration).expect("a file").replace("ns1", "ns9");
     write_beside(&server.configuration, &text);

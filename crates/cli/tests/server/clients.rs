@@ -1,4 +1,5 @@
-//! Other programs as clients: `nsupdate` is refused with the code that says why, `dnsperf` loses nothing over UDP, TCP and TLS.
+//! Other programs as clients: `nsupdate` gets the response code for the reason, and `dnsperf` loses
+//! no queries over UDP, TCP and TLS.
 
 use crate::common;
 use crate::common::certificates;

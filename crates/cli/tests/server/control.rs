@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 const TWO: &str = "[zone.\"a.example.\"]\nfile = \"a\"\n[zone.\"b.example.\"]\nfile = \"b\"\n";
 
-/// Writes a zone that takes minutes to read, as long as the file `slow` beside it is full of remarks, which it includes again and
-/// again.
+/// Writes a zone that includes the file `slow` many times. Reading it takes minutes while `slow` is
+/// full of comments.
 fn write_slow(path: &Path, origin: &str, serial: u32) {
     fs::write(path.with_file_name("slow"), "; a remark\n".repeat(1 << 19)).expect("written");
     write_beside(path, &(plain_zone(origin, serial) + &"$INCLUDE slow\n".repeat(20_000)));
@@ -70,7 +70,7 @@ fn one_zone_or_all_are_reloaded() {
     assert_eq!(server.serial("b.example."), Some(2));
     let status = server.ctl_json(&["status"]);
     assert_eq!(status["last_reload"]["updated"][0], "b.example.", "{status}");
-    // One that is refused is an answer "no", to programs too.
+    // A rejected zone gives a negative outcome, also with JSON.
     write_beside(&dir.join("b"), "nonsense");
     for form in [&[][..], &["--json"]] {
         let ended = server.ctl(&[form, &["reload"]].concat());
@@ -154,7 +154,8 @@ fn the_socket_is_the_owners_and_one_servers() {
     assert_eq!(server.serial("a.example."), Some(1));
 }
 
-/// The server becomes a user who may not write to the socket's folder: it cannot take the socket away when it ends.
+/// The server becomes a user who may not write to the socket's directory, so it cannot remove the
+/// socket when it ends.
 #[test]
 fn a_socket_that_could_not_be_taken_away_is_in_nobodys_way() {
     const USER: &str = "nobody";
@@ -201,13 +202,13 @@ fn what_is_no_request_is_refused() {
         &long,
         "{\"command\":\"zone-status\",\"zone\":\"a..b\"}",
         "{\"command\":\"zone-refresh\",\"zone\":\"nowhere.\"}",
-        // Of one zone, and not of all or of the server.
+        // A request for one zone must not act on all zones or on the server.
         "{\"command\":\"purge\",\"zone\":\"gone.\"}",
         "{\"command\":\"stop\",\"zone\":\"a.example.\"}",
         "{\"command\":\"status\",\"zone\":\"a.example.\"}",
     ] {
         let mut stream = UnixStream::connect(&socket).expect("connected");
-        // The server may have seen enough before all is written.
+        // The server may respond before the complete request is written.
         let _ = stream.write_all(format!("{request}\n").as_bytes());
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
@@ -216,18 +217,18 @@ fn what_is_no_request_is_refused() {
             "{request}: {answer}"
         );
     }
-    // Those who connect and say nothing keep nobody out.
+    // Idle connections do not block other clients.
     let connect = || UnixStream::connect(&socket).expect("connected");
     let mut idle: Vec<UnixStream> = (0..8).map(|_| connect()).collect();
     assert_eq!(server.ctl_json(&["status"])["serving"], 2);
-    // Too many do, and others are told.
+    // Too many idle connections do, and other clients get an error.
     idle.extend((0..8).map(|_| connect()));
     let ended = server.ctl(&["status"]);
     assert!(ended.status == 1 && ended.stderr.contains("too many ask at once"), "{}", ended.text());
     drop(idle);
 }
 
-/// Somebody's file that stands in the socket's place by a slip stays as it is.
+/// Another kind of file at the path of the socket stays unchanged.
 #[test]
 fn what_is_no_socket_is_not_taken_for_one() {
     let folder = folder();
@@ -277,7 +278,7 @@ fn a_server_that_says_nothing_is_given_up_and_one_that_works_is_waited_for() {
     let ended = run(&mut nonesuch(["ctl", "--socket", text(&silent), "--timeout", "1", "status"]));
     assert!(ended.status == 2 && ended.stderr.contains("no sign of life for 1 s"), "{}", ended.text());
     assert!(begun.elapsed() < Duration::from_secs(15));
-    // What ends in the midst of a line is no answer of another version.
+    // A response that ends within a line is not reported as a response of another version.
     let broken = dir.join("broken");
     let listener = std::os::unix::net::UnixListener::bind(&broken).expect("a socket");
     let answering = std::thread::spawn(move || {
@@ -288,7 +289,7 @@ fn a_server_that_says_nothing_is_given_up_and_one_that_works_is_waited_for() {
     let ended = run(&mut nonesuch(["ctl", "--socket", text(&broken), "zone", "export", "example."]));
     assert!(ended.status == 2 && ended.stderr.contains("before its answer was whole"), "{}", ended.text());
     answering.join().expect("answered");
-    // Loading the zone takes longer than the time-out.
+    // Loading the zone takes longer than the timeout.
     let server = two_zones(dir);
     write_slow(&dir.join("a"), "a.example.", 2);
     let mut reload = nonesuch(["ctl", "--config", text(&server.configuration), "--timeout", "2", "reload"])

@@ -1,5 +1,5 @@
-//! DNS cookies beside BIND's and Knot's: servers with one secret take each other's cookies (RFC 9018), and their clients
-//! come through with ours.
+//! DNS cookies together with BIND and Knot: servers with the same secret accept each other's
+//! cookies (RFC 9018), and their clients accept cookies of this server.
 
 use crate::common;
 use common::{KEYS_ORIGIN, Running, installed, prepared, run, start_peer};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 const CLIENT_COOKIE: [u8; 8] = [0x24, 0x64, 0xc4, 0xab, 0xcf, 0x10, 0xc9, 0x57];
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// How long a server may take to have its zone.
+/// Time limit for a server to load its zone.
 const LOAD: Duration = Duration::from_secs(15);
 
 fn cookies() -> Cookies {
@@ -27,7 +27,8 @@ fn now() -> u32 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as u32
 }
 
-/// Asks for the apex's SOA record with a cookie option: response code, and the response's cookie option.
+/// Queries the apex SOA record with a cookie option. Returns the response code and the cookie
+/// option of the response.
 fn ask(server: SocketAddr, cookie: Option<&[u8]>) -> Option<(Rcode, Option<Vec<u8>>)> {
     let socket = UdpSocket::bind((CLIENT, 0)).expect("a socket");
     socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a limit");
@@ -49,7 +50,7 @@ fn ask(server: SocketAddr, cookie: Option<&[u8]>) -> Option<(Rcode, Option<Vec<u
     Some((message.rcode(), cookie.map(<[u8]>::to_vec)))
 }
 
-/// Starts a server whose configuration is made for an address, and waits for the zone.
+/// Starts a server with the configuration for a port, and waits for the zone.
 fn start(folder: &Path, program: &str, options: &[&str], configuration: impl Fn(u16) -> String) -> Running {
     let running = start_peer(&folder.join("log"), |address| {
         let file = folder.join("configuration");
@@ -59,7 +60,8 @@ fn start(folder: &Path, program: &str, options: &[&str], configuration: impl Fn(
         command
     });
     let end = Instant::now() + LOAD;
-    // With a cookie: without one, a limited answer is empty and does not say that the zone is not there yet.
+    // With a cookie, because a rate-limited response without one is empty and does not show whether
+    // the zone is loaded.
     let made = cookies().check(Some(&CLIENT_COOKIE), CLIENT, now()).reply.expect("a cookie");
     while ask(running.address, Some(&made)).is_none_or(|(rcode, _)| rcode != Rcode::NOERROR) {
         let said = || fs::read_to_string(folder.join("log")).unwrap_or_default();
@@ -68,7 +70,7 @@ fn start(folder: &Path, program: &str, options: &[&str], configuration: impl Fn(
     running
 }
 
-/// BIND, which answers with BADCOOKIE where a client with cookies has no valid one.
+/// BIND, which responds with BADCOOKIE to a client with a client cookie and no valid server cookie.
 fn start_bind(folder: &Path) -> Running {
     start(folder, "named", &["-g", "-n", "1", "-c"], |port| {
         format!(
@@ -81,7 +83,7 @@ fn start_bind(folder: &Path) -> Running {
     })
 }
 
-/// Knot DNS likewise.
+/// Knot DNS with the same behaviour.
 fn start_knot(folder: &Path) -> Running {
     start(folder, "knotd", &["-c"], |port| {
         format!(
@@ -95,7 +97,8 @@ fn start_knot(folder: &Path) -> Running {
     })
 }
 
-/// A server with our secret takes what we make, and we take what it makes.
+/// A server with the same secret accepts cookies of this library, and this library accepts cookies
+/// of the server.
 fn exchange(server: SocketAddr) {
     let (rcode, learned) = ask(server, Some(&CLIENT_COOKIE)).expect("a response");
     assert_eq!(rcode, Rcode::BADCOOKIE);
@@ -107,7 +110,7 @@ fn exchange(server: SocketAddr) {
     let mut forged = made;
     forged[23] ^= 1;
     assert_eq!(ask(server, Some(&forged)).expect("a response").0, Rcode::BADCOOKIE);
-    // As old as can be, and older.
+    // A cookie of the maximum age, and an older one.
     let at = |age: u32| ours.check(Some(&CLIENT_COOKIE), CLIENT, now() - age).reply.expect("a cookie");
     assert_eq!(ask(server, Some(&at(3500))).expect("a response").0, Rcode::NOERROR);
     assert_eq!(ask(server, Some(&at(3700))).expect("a response").0, Rcode::BADCOOKIE);
@@ -129,7 +132,8 @@ fn knot_with_our_secret_takes_our_cookies_and_we_take_its() {
     }
 }
 
-/// Ours, with the same secret, and one response a second to whoever has no cookie.
+/// This project's server with the same secret, and one response per second to clients without a
+/// cookie.
 fn start_ours(folder: &Path) -> Running {
     fs::write(folder.join("secret"), format!("{SECRET}\n")).expect("written");
     start(folder, env!("CARGO_BIN_EXE_nonesuch"), &["serve", "--config"], |port| {
@@ -145,7 +149,7 @@ fn clients_with_cookies_come_through_where_others_are_limited() {
     let folder = prepared();
     let running = start_ours(folder.path());
     let server = running.address;
-    // Whoever has no cookie is limited, and who has one of ours is not.
+    // Only clients without a cookie are rate limited.
     let made = cookies().check(Some(&CLIENT_COOKIE), CLIENT, now()).reply.expect("a cookie");
     let (mut limited, mut asked) = (0, 0);
     for _ in 0..20 {
@@ -157,12 +161,12 @@ fn clients_with_cookies_come_through_where_others_are_limited() {
         asked += 1;
     }
     assert!(limited >= asked / 2, "{limited} of {asked}");
-    // Errors are limited too: one that waits is answered in the end.
+    // Errors are limited, too; after a pause, there is a response.
     let malformed = (0..10).find_map(|_| ask(server, Some(&[1; 9])));
     assert_eq!(malformed, Some((Rcode::FORMERR, None)));
 }
 
-/// The other programs' clients learn a cookie of ours by BADCOOKIE, and ask again with it.
+/// The clients of the other programs get a cookie with BADCOOKIE, and repeat the query with it.
 #[test]
 fn dig_and_kdig_ask_again_with_our_cookie() {
     let folder = prepared();
@@ -173,7 +177,7 @@ fn dig_and_kdig_ask_again_with_our_cookie() {
             continue;
         }
         for _ in 0..5 {
-            // The first takes the response of this second, if there is one.
+            // This query uses the permitted response of this second, if it is still available.
             let _ = ask(running.address, Some(&CLIENT_COOKIE));
             let port = running.address.port().to_string();
             let mut command = Command::new(program);

@@ -10,13 +10,13 @@ use std::path::Path;
 use std::process::Command;
 use watched::{Watched, wait_until};
 
-/// The lines that dnstap-ldns makes of a file.
+/// The lines that dnstap-ldns prints for a file.
 fn read(file: &Path) -> Vec<String> {
     let output = run(Command::new("dnstap-ldns").args(["-q", "-r", text(file)])).expect_done("dnstap-ldns");
     output.stdout.lines().map(str::to_owned).collect()
 }
 
-/// Asserts that queries and responses of ten questions over UDP and one over TCP are there.
+/// Asserts that queries and responses of ten questions over UDP and one over TCP are present.
 fn check(lines: &[String]) {
     let count =
         |words: &[&str]| lines.iter().filter(|line| words.iter().all(|word| line.contains(word))).count();
@@ -60,7 +60,7 @@ fn fstrm_capture_collects_from_a_server() {
     wait_until("the collector's socket", || socket.exists().then_some(()));
     let server = Watched::start(folder.path(), "", "[dnstap]\nsocket = \"socket\"");
     ask_some(&server);
-    // What is queued is written when the server ends.
+    // Queued frames are written when the server ends.
     server.stop();
     let asked = Command::new("kill").args(["-TERM", &collector.id().to_string()]).status();
     assert!(asked.expect("kill").success());

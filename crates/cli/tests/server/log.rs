@@ -1,5 +1,5 @@
-//! The log of a server: a reader that takes nothing holds nothing up, and neither strangers nor peers write more than a bounded number
-//! of lines.
+//! The log of a server: a reader that does not read blocks nothing, and each client or peer causes
+//! only a limited number of lines.
 
 use crate::common;
 use crate::common::certificates;
@@ -21,14 +21,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const ZONE: &str = "a.example.";
-/// The longest wait for an answer, and for an end.
+/// Time limit for a response, and for the end of a process.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The smallest pipe that there is.
+/// The minimum size of a pipe.
 const PIPE: i32 = 4096;
-/// More lines than the queue of the log has room for.
+/// More lines than the log queue has room for.
 const LINES: usize = 10_000;
 
-/// A server whose standard error is a pipe.
+/// A server with a pipe as standard error.
 struct Piped {
     child: Child,
     address: SocketAddr,
@@ -59,7 +59,7 @@ impl Piped {
         Self { child, address, log: Some(log), metrics }
     }
 
-    /// Has the server log more than its queue has room for, which nobody reads.
+    /// Makes the server log more lines than its queue has room for, while no process reads them.
     fn flood(&self) {
         let query = question(ZONE, Rtype::AXFR);
         let socket = client();
@@ -124,7 +124,7 @@ fn connect(server: SocketAddr) -> TcpStream {
     stream
 }
 
-/// The value of a field in a line of the log.
+/// The value of a field in a log line.
 fn field(line: &str, name: &str) -> Option<u64> {
     line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.trim().parse().ok())
 }
@@ -134,7 +134,7 @@ fn a_log_that_is_not_read_holds_nothing_up_and_tells_of_what_it_lost() {
     let home = folder();
     let mut server = Piped::start(home.path());
     server.flood();
-    // The log takes nothing, and everything else goes on.
+    // The log is blocked, and everything else continues.
     assert_eq!(ask(server.address, ZONE, Rtype::SOA).rcode(), Rcode::NOERROR);
     let mut stream = connect(server.address);
     stream.write_all(&framed(&question(ZONE, Rtype::SOA))).expect("sent");
@@ -145,7 +145,7 @@ fn a_log_that_is_not_read_holds_nothing_up_and_tells_of_what_it_lost() {
     ctl("reload").expect_done("reload");
     let dropped = server.metric("nonesuch_log_lines_dropped_total");
     assert!(dropped > 0);
-    // Somebody reads again.
+    // The log is read again.
     let mut lines = BufReader::new(server.log.take().expect("a pipe")).lines().map_while(Result::ok);
     let report = lines.find(|line| line.contains("log: lines dropped")).expect("a report");
     assert!(report.contains(" WARN "), "{report}");
@@ -168,7 +168,7 @@ fn a_server_whose_log_is_not_read_ends_when_it_is_told_to() {
     server.terminate();
 }
 
-/// An error that is found when the log has a queue already.
+/// An error that is found after the log queue was started.
 #[test]
 fn an_error_at_the_start_is_printed_last() {
     let home = folder();
@@ -184,12 +184,13 @@ fn an_error_at_the_start_is_printed_last() {
 const RIGHT: &str = "hmac-sha256:t.:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 const WRONG: &str = "hmac-sha256:t.:ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 const UNKNOWN: &str = "hmac-sha256:other.:ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
-/// Messages of each kind that are sent.
+/// Number of messages of each kind.
 const MESSAGES: usize = 1000;
-/// Lines of one event by one peer at once, as the log throttle has it.
+/// Burst of lines of one event by one peer, as in the log throttle.
 const BURST: usize = 20;
 
-/// Sends messages in bunches, and waits for the answers of each; some have none.
+/// Sends messages in batches, and waits for the responses of each batch; some messages have no
+/// response.
 fn send_all(server: SocketAddr, messages: impl Iterator<Item = Vec<u8>>) {
     let socket = client();
     socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a limit");
@@ -202,7 +203,7 @@ fn send_all(server: SocketAddr, messages: impl Iterator<Item = Vec<u8>>) {
     ask(server, ZONE, Rtype::SOA);
 }
 
-/// Asks for the zone again and again in one connection, and reads all answers.
+/// Requests transfers of the zone repeatedly over one connection, and reads all responses.
 fn transfer_all(server: SocketAddr, zone: &str, rtype: Rtype) {
     let mut stream = connect(server);
     let mut sending = stream.try_clone().expect("a handle");
@@ -256,7 +257,7 @@ fn strangers_and_peers_write_a_bounded_number_of_lines() {
     send_all(address, each(notify));
     send_all(address, each(vec![0x5a; 40]));
     for stream in (0..100).map(|_| TcpStream::connect(tls).expect("connected")) {
-        // An alert of TLS 1.2, and octets that are no TLS.
+        // An alert of TLS 1.2, and octets that are not TLS.
         let _ = (&stream)
             .write_all(b"\x15\x03\x03\x00\x02\x01\x5a")
             .and_then(|()| (&stream).write_all(&[0x5a; 40]));
@@ -277,7 +278,7 @@ fn strangers_and_peers_write_a_bounded_number_of_lines() {
     }
     let total = events.len();
     assert!(total < 6 * (BURST + seconds), "{total} in {seconds} s: {log}");
-    // What was suppressed is counted: with the lines of the event, and at the end.
+    // Suppressed lines are counted: with the lines of the event, and at the end.
     let is_of_transfers = |line: &&Value| {
         message(line) == "transfer sent"
             || message(line) == "log: lines suppressed" && line["event"] == "transfer sent"
@@ -287,17 +288,18 @@ fn strangers_and_peers_write_a_bounded_number_of_lines() {
     assert_eq!(lines_of("transfer sent") as u64 + suppressed, MESSAGES as u64, "{log}");
 }
 
-/// Events of the server that no peer causes: they need no source.
+/// Events of the server that no peer causes. They need no source.
 const OF_OPERATORS: [&str; 5] = [
     "dnstap",
     "no interface has this address",
     "state-dir",
-    // At most once a second.
+    // At most once per second.
     "responses over UDP are limited",
     "reload: {} added",
 ];
 
-/// The log throttle goes by the fields `peer` and `zone`: every event that a peer may cause has one of them.
+/// The log throttle uses the fields `peer` and `zone`, so each event that a peer can cause has one
+/// of them.
 #[test]
 fn every_event_of_the_server_names_its_peer_or_zone() {
     let mut without = Vec::new();
@@ -323,7 +325,7 @@ fn every_event_of_the_server_names_its_peer_or_zone() {
     assert!(without.is_empty(), "give them the field `peer` or `zone`: {without:#?}");
 }
 
-/// The events of a server: level and message of each call, as it stands in the sources.
+/// The events of a server: level and message of each call in the sources.
 fn events_in_sources() -> BTreeSet<(String, String)> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut events = BTreeSet::new();
@@ -351,7 +353,8 @@ fn events_in_sources() -> BTreeSet<(String, String)> {
     events
 }
 
-/// The message among the arguments of a macro: the first string that is an argument itself and no value of a field.
+/// The message in the arguments of a macro: the first string that is an argument itself and not the
+/// value of a field.
 fn message_of(call: &str) -> Option<String> {
     let (mut depth, mut last) = (0, ' ');
     let mut letters = call.char_indices();
@@ -387,14 +390,14 @@ fn message_of(call: &str) -> Option<String> {
     None
 }
 
-/// A string literal whose lines end in backslashes, as one line.
+/// A string literal with lines that end in backslashes, as one line.
 fn joined(literal: &str) -> String {
     let mut lines = literal.split("\\\n");
     let first = lines.next().unwrap_or_default().to_owned();
     lines.fold(first, |joined, line| joined + line.trim_start())
 }
 
-/// The manual of the log lists the events of a server: those that exist, and no others.
+/// The manual of the log lists exactly the events of a server.
 #[test]
 fn the_manual_lists_the_events_that_exist() {
     let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/logging.md");
@@ -418,14 +421,15 @@ fn the_manual_lists_the_events_that_exist() {
     assert!(extra.is_empty(), "remove from docs/logging.md:\n{}", extra.join("\n"));
 }
 
-/// A configuration with a warning, and one that fails at the start: all lines are JSON, and the first one names version and file.
+/// A configuration with a warning, and one that fails at the start. All lines are JSON, and the
+/// first line contains version and file.
 #[test]
 fn the_log_has_its_form_from_the_first_line_on() {
     let home = folder();
     let path = home.path().join("c.toml");
     let head = head(home.path());
     write_beside(&home.path().join("a"), &plain_zone("a.example.", 1));
-    // Two lists of one key, of which one has no effect: a warning.
+    // A list with an entry that has no effect: a warning.
     let zones = "[log]\nformat = \"json\"\n[zone.\"a.example.\"]\nfile = \"a\"\ntransfer = [\"any\", \"127.0.0.1\"]\n";
     write_beside(&path, &format!("{head}{zones}"));
     let server = Configured::start(&path);

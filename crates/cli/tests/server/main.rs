@@ -1,4 +1,4 @@
-//! The server from outside: configuration, control, logs, metrics, privileges, limits.
+//! Tests of the server: configuration, control, logs, metrics, privileges, limits.
 
 mod added_zones;
 mod chaos;

@@ -1,4 +1,4 @@
-//! The metrics of a running server, and its log, from outside.
+//! The metrics of a running server, and its log.
 #![allow(unreachable_pub)] // what tests share
 
 use crate::common;
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use watched::{Watched, wait_until};
 
-/// The address of the metrics, which the log tells.
+/// The address of the metrics, from the log.
 fn metrics_address(server: &Watched) -> SocketAddr {
     wait_until("metrics in the log", || {
         let log = server.log();
@@ -20,7 +20,7 @@ fn metrics_address(server: &Watched) -> SocketAddr {
     })
 }
 
-/// What `GET /metrics` brings, without the headers.
+/// The body of the response to `GET /metrics`.
 fn scrape(address: SocketAddr, accept: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
@@ -56,7 +56,7 @@ fn a_server_counts_what_it_is_asked() {
     assert_open(address, 3.0);
     drop(open);
     assert_open(address, 0.0);
-    // An answer is sent before it is counted as sent.
+    // A response is sent before it is counted as sent.
     let text = wait_until("six answers", || {
         let text = scrape(address, OPEN);
         let counted = |transport: &str| {
@@ -94,7 +94,7 @@ fn a_server_counts_what_it_is_asked() {
     server.stop();
 }
 
-/// Waits until so many connections over TCP are open.
+/// Waits until this number of connections over TCP is open.
 #[track_caller]
 fn assert_open(address: SocketAddr, connections: f64) {
     wait_until("open connections", || {

@@ -1,4 +1,5 @@
-//! What operators of BIND, Knot DNS and NSD look for: TSIG keys for both ends, included files, who may ask, a served zone as text.
+//! Features that operators of BIND, Knot DNS and NSD use: TSIG keys for both sides, included files,
+//! query access lists, a served zone as text.
 
 use crate::common;
 use common::configured::{Configured, ask, configure, plain_zone, write_beside};
@@ -25,7 +26,7 @@ fn extended_error(message: &Message) -> Option<u16> {
     edns::read_extended_error(data).map(|(code, _)| code)
 }
 
-/// Makes one key in every form; the files are named for them.
+/// Generates one key in every form; each file has the name of its form.
 fn make_key(dir: &Path, algorithm: &str) {
     let forms = ["nonesuch", "bind", "knot", "nsd", "dig"];
     let forms: Vec<String> = forms.iter().map(|form| format!("{form}={}", text(&dir.join(form)))).collect();
@@ -84,7 +85,7 @@ fn a_made_key_replaces_no_file_and_has_a_name_that_all_take() {
         assert!(failed(&["key", "tsig", name]).contains("is no name that every server takes"), "{name}");
     }
     assert!(failed(&["key", "tsig", "k", "--algorithm", "hmac-md5"]).contains("hmac-sha256"));
-    // Two keys are never the same; without a form it is a table of the configuration.
+    // Two generated keys always differ. The default form is a table of the configuration.
     let printed = || done(["key", "tsig", "k"]).stdout;
     let first = printed();
     assert!(first.starts_with("[key.\"k.\"]\nalgorithm = \"hmac-sha256\"\nsecret = \""), "{first}");
@@ -115,7 +116,7 @@ fn a_made_key_opens_what_it_should_to_dig_kdig_and_query() {
         assert!(!transfer(&wrong).text().contains("192.0.2.1"), "{program}");
     }
     let at = format!("@{}", server.address);
-    // The same key, as BIND has it.
+    // The same key in BIND format.
     let whole = done(["query", ZONE, &at, "--axfr", "--tsig-key", text(&dir.join("bind"))]).stdout;
     assert!(whole.contains("192.0.2.1"), "{whole}");
     let refused = run(&mut nonesuch(["query", ZONE, at.as_str(), "--axfr"]));
@@ -141,7 +142,7 @@ fn a_reload_finds_files_that_came_and_went() {
     let reload = server.ctl_json(&["reload"]);
     assert_eq!(reload["added"], serde_json::json!(["b."]), "{reload}");
     server.wait_for("b.", 2);
-    // A faulty one is refused with the others, and named.
+    // A faulty file is rejected together with the others, and named.
     write_beside(&zones.join("c.toml"), "[zone.\"A.\"]\nfile = \"z\"\n[limits]\nslip = 1\n");
     let refused = server.ctl(&["reload"]);
     assert_eq!(refused.status, 1, "{}", refused.text());
@@ -187,13 +188,13 @@ fn a_list_for_all_zones_says_who_may_ask_and_a_zones_own_takes_its_place() {
         refused
     };
     assert!(is_refused("all.") && is_refused("none.") && !is_refused("own."));
-    // Over TCP too; transfers have a list of their own.
+    // Over TCP, too. Transfers have a separate access list.
     let at = format!("@{}", server.address);
     let query = |arguments: &[&str]| run(&mut nonesuch([&["query", at.as_str()], arguments].concat()));
     assert!(query(&["all.", "SOA", "--tcp"]).text().contains("REFUSED"));
     let whole: Ended = query(&["all.", "--axfr"]);
     assert!(whole.status == 0 && whole.stdout.contains("192.0.2.1"), "{}", whole.text());
-    // A reload changes it, without a new version of the zone.
+    // A reload changes the list without a new version of the zone.
     fs::write(&server.configuration, format!("{}{}", common::configured::head(dir), zones("\"any\"")))
         .expect("written");
     assert_eq!(server.ctl(&["reload"]).status, 0, "{}", server.logged());
@@ -226,10 +227,10 @@ fn a_served_zone_is_written_as_text() {
         if file == "signed" {
             done(["zone", "verify", text(&out)]);
         }
-        // What is there stays.
+        // An existing file stays.
         let again = export(zone);
         assert!(again.status == 2 && again.text().contains("is not written over"), "{}", again.text());
-        // Without a file it goes to standard output, and nothing else does.
+        // Without a file, standard output contains only the zone.
         let printed = server.ctl(&["zone", "export", zone]).expect_done(zone).stdout;
         assert_eq!(printed, fs::read_to_string(&out).expect("a zone"));
         let kept = dir.join(format!("state/zones/{}kept", zone));

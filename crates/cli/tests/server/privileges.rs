@@ -1,5 +1,5 @@
-//! A server that is started as root and becomes another user: until then it gives no file away, whatever that user does in the
-//! directories that it owns.
+//! A server that starts as root and becomes another user. Before that, it gives no other file to
+//! this user, whatever the user does in its own directories.
 
 use crate::common;
 use crate::common::certificates;
@@ -18,7 +18,7 @@ const USER: &str = "nobody";
 /// The group that may use the control socket.
 const GROUP: &str = "daemon";
 
-/// The user and group numbers of [`USER`], where this test may start a server as root under strace.
+/// The user and group IDs of [`USER`], if this test can start a server as root under strace.
 fn user_ids() -> Option<(u32, u32)> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     if !is_root {
@@ -42,7 +42,8 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
 }
 
-/// Directories of root and of [`USER`], and the configuration of a server with its control socket in the latter.
+/// Directories of root and of [`USER`], and the configuration of a server with its control socket
+/// in a directory of [`USER`].
 struct Scene {
     home: tempfile::TempDir,
     configuration: PathBuf,
@@ -73,7 +74,7 @@ impl Scene {
         self.home.path().join(name)
     }
 
-    /// The server under strace with these options; it is the child itself.
+    /// The server under strace with these options. The child process is the server itself.
     fn traced(&self, options: &[&str], more: &[&str]) -> Command {
         let mut command = Command::new("strace");
         command.args(["-D", "-f", "-qq", "-o", text(&self.path("trace"))]).args(options);
@@ -82,7 +83,7 @@ impl Scene {
         command
     }
 
-    /// Whether root's files are what they were.
+    /// Asserts that root's files are unchanged.
     #[track_caller]
     fn assert_unchanged(&self, what: &str) {
         for (name, mode) in [("precious", 0o755), ("precious/s", 0o600)] {
@@ -93,7 +94,7 @@ impl Scene {
     }
 }
 
-/// Waits for the line that says that the server is ready, or for its end.
+/// Waits for the line with which the server reports that it is ready, or for the end of the server.
 fn ready(child: &mut Child) -> Option<String> {
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
     lines.find(|line| line.starts_with("ready: "))
@@ -104,14 +105,16 @@ fn end(mut child: Child) {
     let _ = child.wait();
 }
 
-/// What the owner of the socket's directory puts where root has just created something.
+/// Replacements that the owner of the socket's directory makes for an entry that root has just
+/// created.
 #[derive(Clone, Copy, Debug)]
 enum Attack {
     /// A link to a file of root in place of the socket.
     Socket,
     /// A link to a directory of root in place of the private directory.
     LinkToDirectory,
-    /// A directory of the attacker, with a link to a file of root, in place of the private directory.
+    /// A directory of the attacker, with a link to a file of root, in place of the private
+    /// directory.
     OwnDirectory,
 }
 
@@ -151,7 +154,7 @@ impl Attack {
 #[test]
 fn the_owner_of_the_sockets_directory_gains_no_file_of_root() {
     let Some(ids) = user_ids() else { return };
-    // Each window in which a name could be replaced lasts long enough.
+    // The delay makes each interval in which a name could be replaced long enough.
     let calls = "rename,renameat,renameat2,mkdir,mkdirat,bind,chmod,chown,fchmodat,fchownat";
     let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:delay_exit=20000"));
     for attack in [Attack::Socket, Attack::LinkToDirectory, Attack::OwnDirectory] {
@@ -178,7 +181,7 @@ fn the_owner_of_the_sockets_directory_gains_no_file_of_root() {
     }
 }
 
-/// System calls that change a file, a directory or its entries, by the names that they have in a trace.
+/// System calls that change a file, a directory or its entries, with their names in a trace.
 const CHANGES: [&str; 30] = [
     "chown",
     "lchown",
@@ -212,7 +215,8 @@ const CHANGES: [&str; 30] = [
     "mount",
 ];
 
-/// Why a system call of root is none that is allowed: it changes something by a path that another user may control.
+/// Why a system call of root is not permitted: it changes something through a path that another
+/// user may control.
 fn complaint(call: &str) -> Option<String> {
     let (name, arguments) = call.split_once('(')?;
     if call.contains("= -1 ") {
@@ -224,7 +228,7 @@ fn complaint(call: &str) -> Option<String> {
         "open" | "openat" | "openat2" => !is_write(arguments) || arguments.contains("\"/dev/"),
         "bind" => !arguments.contains("AF_UNIX") || arguments.contains("sun_path=\"/proc/self/fd/"),
         "removexattr" => arguments.starts_with("\"/proc/self/fd/"),
-        // By a descriptor, with names that have no directory in them.
+        // Permitted: through a descriptor, with names that contain no directory.
         _ if CHANGES.contains(&name) => {
             name.contains("at")
                 && !arguments.contains("AT_FDCWD")
@@ -235,7 +239,7 @@ fn complaint(call: &str) -> Option<String> {
     (!is_allowed).then(|| call.to_owned())
 }
 
-/// The system calls of a trace until the process becomes another user, without process numbers.
+/// The system calls in a trace before the process becomes another user, without process IDs.
 fn calls_of_root(trace: &str) -> (Vec<&str>, bool) {
     let calls = trace
         .lines()
@@ -299,7 +303,7 @@ fn root_changes_nothing_by_a_path_before_it_becomes_another_user() {
     scene.assert_unchanged("a start");
 }
 
-/// The guard above knows what it looks for.
+/// Tests the check itself.
 #[test]
 fn calls_that_follow_a_path_are_found_in_a_trace() {
     for (call, is_allowed) in [

@@ -1,6 +1,8 @@
-//! Reloading a running server: zones come, go, change; what is refused leaves what was there; no query is lost.
+//! Reloads of a running server: zones are added, removed and changed; a rejected version leaves the
+//! previous one; no query is lost.
 //!
-//! `NONESUCH_RELOAD_SECONDS` and `NONESUCH_RELOAD_RATE` make the test under load as long and as heavy as wanted (`just reloads`).
+//! `NONESUCH_RELOAD_SECONDS` and `NONESUCH_RELOAD_RATE` set the duration and the rate of the test
+//! under load (`just reloads`).
 
 use crate::common;
 use common::configured::{Configured, ask, configure, plain_zone, write_beside};
@@ -30,7 +32,8 @@ fn zones_come_and_go_and_change_their_settings() {
     assert!(told.contains("1 added, 1 removed, 0 updated, 0 refused, 1 unchanged"), "{told}");
     assert_eq!((server.serial("b.example."), server.serial("c.example.")), (Some(1), Some(1)));
     assert_eq!(ask(server.address, "a.example.", Rtype::SOA).rcode(), Rcode::REFUSED);
-    // A zone that is taken out by mistake comes back with its journal and timers: what is kept goes on command.
+    // A zone that was removed by mistake gets its journal and timers back. Stored files are removed
+    // only on command.
     let kept = dir.join("state/zones/a.example.kept");
     assert!(kept.exists());
     let ended = server.ctl(&["zone", "purge", "b.example."]);
@@ -65,7 +68,7 @@ fn a_faulty_configuration_leaves_the_old_one() {
     let server = Configured::start(&configure(dir, &zone_table(&["a"])));
     configure(dir, "[zone.\"b.example.\"]\nfiel = \"b\"\n");
     let before = fs::read_to_string(dir.join("c.toml")).expect("a configuration");
-    // The socket's place is not read of a faulty configuration.
+    // The path of the socket is not read from a faulty configuration.
     let socket = dir.join("control");
     let ended = run(&mut nonesuch(["ctl", "--socket", text(&socket), "reload"]));
     assert!(
@@ -81,7 +84,7 @@ fn a_faulty_configuration_leaves_the_old_one() {
     assert!(told.contains("these need a new start: workers"), "{told}");
 }
 
-/// A signed zone in the folder, of this serial.
+/// Signs a zone with this serial in the directory.
 fn sign(dir: &Path, serial: u32) -> PathBuf {
     let keys = dir.join("keys");
     if !keys.exists() {
@@ -124,7 +127,7 @@ fn a_zone_that_fails_verification_is_refused_and_the_old_one_stays() {
         assert_eq!(server.serial(KEYS), Some(1), "{verify}");
         let status = server.ctl_json(&["status"]);
         assert_eq!((&status["troubled"][0], &status["serving"]), (&KEYS.into(), &1.into()), "{status}");
-        // Over a restart too.
+        // After a restart, too.
         server.kill();
         let server = Configured::start(&dir.join("c.toml"));
         assert_eq!(server.serial(KEYS), Some(1), "{verify}: {}", server.logged());
@@ -158,7 +161,7 @@ fn other_keys_and_mechanisms_take_effect() {
     let answer = denial(&server);
     assert_eq!(answer.rcode(), Rcode::NOERROR, "compact denial");
     assert!(answer.records.iter().any(|record| record.rtype == Rtype::RRSIG));
-    // Out of the state folder after a restart: the image that was made is mapped.
+    // After a restart, the image in the state directory is mapped.
     let verified = |server: &Configured| {
         let zone = &server.ready["zones"][0];
         assert!(zone["served"].as_str().is_some_and(|served| served.contains("compact")), "{zone}");
@@ -168,7 +171,7 @@ fn other_keys_and_mechanisms_take_effect() {
     server.kill();
     let server = Configured::start(&dir.join("c.toml"));
     assert_eq!(verified(&server), "when its image was made");
-    // Another key is published at once, also where it came while the server was down.
+    // Another key is published immediately, even if it was added while the server did not run.
     server.kill();
     generate_key(&keys, KEYS, "ed25519", &["--csk"]);
     let server = Configured::start(&dir.join("c.toml"));
@@ -178,14 +181,14 @@ fn other_keys_and_mechanisms_take_effect() {
         answer.records.iter().filter(|record| record.rtype == Rtype::DNSKEY).count()
     };
     assert_eq!(keys_of(&server), 2);
-    // Without its chain the image is none of a zone that is served as it is.
+    // Without its chain, the image cannot be used for a zone that is served without online signing.
     server.kill();
     configure(dir, &table(""));
     let server = Configured::start(&dir.join("c.toml"));
     assert_eq!((denial(&server).rcode(), keys_of(&server)), (Rcode::NXDOMAIN, 0));
 }
 
-/// Queries at a steady rate while all zones are reloaded each second: each is answered.
+/// Queries at a steady rate while all zones are reloaded each second. Each query gets a response.
 #[test]
 fn no_query_is_lost_while_zones_are_reloaded() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());

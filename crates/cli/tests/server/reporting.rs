@@ -1,4 +1,5 @@
-//! What a server with a configuration tells of what goes wrong: in its log, in `nonesuch ctl`, in its metrics.
+//! Reports of errors by a server with a configuration: in its log, in `nonesuch ctl` and in its
+//! metrics.
 
 use crate::common;
 use common::configured::{Configured, ask, configure, plain_zone, write_beside};
@@ -26,14 +27,14 @@ fn start(dir: &Path, more: &str) -> Configured {
     Configured::start(&configure(dir, &format!("{ONE}{more}")))
 }
 
-/// Lines of a log in JSON whose message contains these words.
+/// Lines of a JSON log with messages that contain these words.
 fn lines(server: &Configured, words: &str) -> Vec<Value> {
     let log = server.logged();
     let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     events.filter(|event| event["message"].as_str().is_some_and(|message| message.contains(words))).collect()
 }
 
-/// Puts `more` at the top of a configuration that [`configure`] wrote.
+/// Adds `top` at the beginning of a configuration from [`configure`], and `tables` at its end.
 fn write_with(server: &Configured, top: &str, tables: &str) {
     let head = common::configured::head(server.configuration.parent().expect("a folder"));
     write_beside(&server.configuration, &format!("{head}{top}{tables}"));
@@ -74,10 +75,10 @@ fn a_wrong_key_or_secret_is_told_with_who_and_what() {
         ask_signed(server.address, OTHER, Rtype::SOA, 4);
     }
     let seconds = began.elapsed().expect("a clock that goes on").as_secs() as usize;
-    // A thread of its own writes the log.
+    // A separate thread writes the log.
     server.wait_until("a line of each kind", || lines(&server, "message with TSIG refused").len() >= 2);
     let told = lines(&server, "message with TSIG refused");
-    // One line a second for each kind of error, in whichever of them the first one was.
+    // One line per second for each kind of error; the first second is not aligned.
     assert!((2..=2 * (seconds + 2)).contains(&told.len()), "{} in {seconds} s: {told:?}", told.len());
     for (error, key, question) in
         [("BADSIG", "t.", "a.example. AXFR"), ("BADKEY", "other.", "a.example. NOTIFY")]
@@ -90,7 +91,7 @@ fn a_wrong_key_or_secret_is_told_with_who_and_what() {
     }
 }
 
-/// Strangers with a key that nobody knows do not hide a secondary that has its key wrong.
+/// Clients with an unknown key do not suppress the line about a secondary with a wrong key.
 #[test]
 fn a_refused_signature_of_a_configured_peer_has_a_line_of_its_own() {
     let home = folder();
@@ -162,7 +163,7 @@ fn what_needs_a_new_start_is_told_until_it_is_as_it_was() {
     }
 }
 
-/// A port that nobody listens at.
+/// A port without a listener.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
 }
@@ -219,7 +220,7 @@ fn catalog(serial: u32, version: &str, members: &str) -> String {
     )
 }
 
-/// A broken catalog, and where a member comes from.
+/// The status reports a broken catalog, and the catalog of a member.
 #[test]
 fn catalogs_are_told_of_in_the_status_of_zones() {
     let (home, theirs) = (folder(), folder());
@@ -256,7 +257,7 @@ fn catalogs_are_told_of_in_the_status_of_zones() {
         assert_eq!(server.serial("m.example."), Some(3));
     };
     is_broken(&server, 1);
-    // §5.1: also after a restart, while the primary of the member is away.
+    // §5.1: also after a restart, while the primary of the member is unavailable.
     server.kill();
     primary.kill();
     let server = Configured::start(&configuration);
@@ -284,7 +285,7 @@ fn a_primary_that_is_behind_is_told_of_once_and_in_the_status_of_the_zone() {
     server.wait_until("a primary that is behind", || !behind().is_null());
     let said = behind().as_str().unwrap_or_default().to_owned();
     assert!(said.contains(&format!("primary {} has serial 7", primary.address)), "{said}");
-    // When it has been asked twice more, what came of the first time is known.
+    // After two more queries, the result of the first is known.
     let asked = || primary.ctl_json(&["status"])["datagrams_in"].as_u64();
     let before = asked();
     server.wait_until("two rounds more", || {
@@ -309,7 +310,7 @@ fn warnings_of_a_zone_file_are_told_by_the_reload_and_in_the_status() {
     assert!(told.contains("no NS record"), "{told}");
 }
 
-/// The catalog that a server makes is there when it says that it is ready.
+/// A catalog that the server produces exists when the server reports that it is ready.
 #[test]
 fn a_server_is_ready_when_its_catalogs_are_made() {
     let home = folder();
@@ -327,7 +328,7 @@ fn a_server_is_ready_when_its_catalogs_are_made() {
         );
         assert_eq!(ask(server.address, "c.example.", Rtype::SOA).rcode(), Rcode::NOERROR);
         server.kill();
-        // What is kept of it would be served at once.
+        // A stored version would be served immediately.
         std::fs::remove_dir_all(dir.join("state")).expect("removed");
     }
 }
@@ -344,7 +345,7 @@ fn records_are_told_of_a_zone_that_was_not_read() {
     assert_eq!(records(&Configured::start(&path)), 4);
 }
 
-/// What went wrong with a primary is shown until it answers again.
+/// The error of a primary is shown until it answers again.
 #[test]
 fn errors_of_primaries_are_shown_until_they_answer() {
     let (home, theirs) = (folder(), folder());

@@ -1,5 +1,5 @@
-//! `nonesuch serve FILE` is the server of a configuration that says nothing else: it reloads, warns, logs and ends as that
-//! does, and keeps nothing.
+//! `nonesuch serve FILE` is equivalent to a server with a minimal configuration: it reloads, warns,
+//! logs and ends in the same way. It stores nothing.
 
 use crate::common;
 use common::configured::{Configured, plain_zone, write_beside};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const ZONE: &str = "example.";
 
-/// Serves the file at `path` on a free port.
+/// Serves the file at `path` on an unused port.
 fn serve(path: &Path, more: &[&str]) -> Configured {
     let arguments = [&["--listen", "127.0.0.1:0", "--workers", "1", text(path)], more].concat();
     Configured::start_with(&arguments, path, Stdio::null())
@@ -36,7 +36,7 @@ fn a_hang_up_has_the_file_read_again_and_a_bad_one_refused() {
     write_beside(&file, &plain_zone(ZONE, 4));
     server.signal("-HUP");
     server.wait_for(ZONE, 4);
-    // What other servers do at these signals is not to end this one.
+    // Other servers react to these signals; this server must not end.
     for signal in ["-USR1", "-USR2", "-ALRM"] {
         server.signal(signal);
     }
@@ -46,7 +46,7 @@ fn a_hang_up_has_the_file_read_again_and_a_bad_one_refused() {
     assert_eq!(listing(folder.path()), ["example", "example.log"], "nothing is kept");
 }
 
-/// The same lines as with a configuration, where they are asked for.
+/// With the option, the same lines as with a configuration.
 #[test]
 fn a_reload_is_logged_as_that_of_a_configuration() {
     let folder = common::folder();
@@ -71,13 +71,13 @@ fn standard_input_cannot_be_read_again() {
     let words = "standard input cannot be read again: serve a file";
     server.wait_until("it is refused", || server.logged().contains(words));
     assert_eq!(server.serial(ZONE), Some(1));
-    // What is no zone is told of by the same name.
+    // A file that is not a zone is reported with the same name.
     fs::write(&file, "nonsense\n").expect("written");
     let ended = run_on(&mut nonesuch(["serve", "--listen", "127.0.0.1:0", "-"]), &file);
     assert!(ended.status == 2 && ended.stderr.contains("standard input:1:"), "{}", ended.text());
 }
 
-/// Tools send these whenever they like; what ends a server ends it then too.
+/// Tools may send these signals at any time. Signals that end a server also end it at this time.
 #[test]
 fn signals_that_come_while_the_zone_is_read_do_not_end_it() {
     for (last, text, status) in [(None, plain_zone(ZONE, 1), Some(0)), (Some("-TERM"), String::new(), None)] {
@@ -94,7 +94,7 @@ fn signals_that_come_while_the_zone_is_read_do_not_end_it() {
         wait_until_taken(&id);
         ["-HUP", "-USR1", "-USR2", "-ALRM"].into_iter().chain(last).for_each(signal);
         let mut input = child.stdin.take().expect("piped");
-        // Who was ended takes nothing.
+        // A process that has ended does not read its input.
         let _ = input.write_all(text.as_bytes());
         if last.is_none() {
             drop(input);
@@ -107,14 +107,14 @@ fn signals_that_come_while_the_zone_is_read_do_not_end_it() {
     }
 }
 
-/// Waits until the process of this number takes SIGHUP.
+/// Waits until the process with this ID handles SIGHUP.
 fn wait_until_taken(id: &str) {
     let end = Instant::now() + Duration::from_secs(20);
     let is_taken = || {
         let status = fs::read_to_string(format!("/proc/{id}/status")).expect("a process");
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         let caught = u64::from_str_radix(caught.expect("a line").trim(), 16).expect("a number");
-        // The bit of signal 1, which is taken last.
+        // The bit of signal 1; its handler is installed last.
         caught & 1 == 1
     };
     while !is_taken() {
@@ -123,7 +123,7 @@ fn wait_until_taken(id: &str) {
     }
 }
 
-/// Options that exclude each other, whatever zone the file has.
+/// Options that exclude each other, independently of the content of the file.
 #[test]
 fn options_that_do_not_go_together_are_refused() {
     for (options, says) in [

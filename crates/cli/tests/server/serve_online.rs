@@ -1,5 +1,5 @@
-//! `nonesuch serve` where answers are made when asked: with every mechanism over UDP and TCP, keys that are offline, what
-//! is refused and why, and what is counted.
+//! `nonesuch serve` with online signing and online denial: every mechanism over UDP and TCP,
+//! offline keys, rejected inputs with reasons, and counters.
 
 use crate::common;
 use common::{Running, done, generate_key, made, nonesuch, prepared, run, serve, text};
@@ -35,7 +35,7 @@ fn ask_udp(server: SocketAddr, name: &str, rtype: Rtype) -> Message {
     Message::parse(&response[..length]).expect("a message")
 }
 
-/// Sends all queries in one go; the answers come in any order (RFC 7766 section 6.2.1.1).
+/// Sends all queries without waiting; the responses arrive in any order (RFC 7766 section 6.2.1.1).
 fn ask_tcp(server: SocketAddr, queries: &[(String, Rtype)]) -> Vec<Message> {
     let mut stream = TcpStream::connect(server).expect("connected");
     stream.set_read_timeout(Some(LIMIT)).expect("a limit");
@@ -57,7 +57,7 @@ fn ask_tcp(server: SocketAddr, queries: &[(String, Rtype)]) -> Vec<Message> {
     answers
 }
 
-/// The keys that the zone publishes, and that its key set verifies.
+/// The keys that the zone publishes; the signature over the key set is verified.
 fn dnskeys(server: SocketAddr) -> Vec<(u16, PublicKey)> {
     let message = ask_udp(server, ORIGIN, Rtype::DNSKEY);
     let records = message.section(Section::Answer).filter(|record| record.rtype == Rtype::DNSKEY);
@@ -123,7 +123,8 @@ fn assert_answers(server: SocketAddr, mechanism: &str) {
     }
 }
 
-/// An unsigned zone, its key set signed where the key-signing key is, served with the zone-signing key alone.
+/// An unsigned zone with a key set that was signed on the machine with the KSK. The server has only
+/// the ZSK.
 #[test]
 fn the_key_signing_key_stays_offline() {
     for (algorithm, mechanism) in
@@ -161,7 +162,7 @@ fn the_key_signing_key_stays_offline() {
     }
 }
 
-/// A signed zone, served with denial of another kind.
+/// A signed zone, served with another denial mechanism.
 #[test]
 fn denial_is_made_over_a_signed_zone() {
     let folder = prepared();
@@ -175,7 +176,7 @@ fn denial_is_made_over_a_signed_zone() {
     }
 }
 
-/// A zone signed with NSEC5, and the folders of its keys.
+/// A zone signed with NSEC5, and the directories of its keys.
 struct Nsec5Site {
     folder: tempfile::TempDir,
     signed: PathBuf,
@@ -203,7 +204,7 @@ fn nsec5_is_served_with_the_vrf_key_alone() {
         let proofs = message.section(Section::Authority).filter(|record| record.rtype == Rtype::NSEC5PROOF);
         assert_eq!(proofs.count(), 2);
     };
-    // The folder beside the zone file is found; stored proofs may be missing.
+    // The server finds the directory next to the zone file. Stored proofs may be missing.
     assert_denies(&serve(&site.signed, &[]));
     for entry in fs::read_dir(&site.nsec5).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -234,7 +235,7 @@ fn a_server_with_nsec5_refuses_signing_keys() {
     refused(&[signed, "--nsec5-keys", text(&site.keys)], &["a signing key", "move the key"]);
     refused(&[signed, "--nsec5-keys", text(site.folder.path())], &["no VRF key"]);
     refused(&[signed, "--nsec5-keys", "nowhere"], &["nowhere", "--nsec5-keys"]);
-    // Under any name, beside the zone file and in the folder of the VRF key.
+    // Under any name, next to the zone file and in the directory of the VRF key.
     let key = fs::read_dir(&site.keys).expect("a folder").map(|entry| entry.expect("an entry").path());
     let key = key.into_iter().find(|path| text(path).ends_with(".private")).expect("a key");
     for place in [site.signed.with_file_name("notes.txt"), site.nsec5.join("backup")] {
@@ -257,12 +258,12 @@ fn what_cannot_be_served_is_refused_with_the_remedy() {
     refused(&[zone, "--denial", "compact", "--keys", text(&empty)], &["nonesuch key generate"]);
     refused(&[zone, "--keys", text(&empty)], &["--denial", "leave --keys out"]);
     refused(&[zone, "--nsec5-keys", text(&empty)], &["leave --nsec5-keys out"]);
-    // A key-signing key without its private file, and a key set without signature.
+    // A KSK without its private file, and a key set without a signature.
     let base = generate_key(&keys, ORIGIN, "ed25519", &["--ksk"]);
     generate_key(&keys, ORIGIN, "ed25519", &[]);
     fs::rename(keys.join(format!("{base}.private")), folder.path().join("away")).expect("moved");
     refused(&[zone, "--denial", "compact", "--keys", text(&keys)], &["--only-keys"]);
-    // A zone-signing key that the zone does not publish.
+    // A ZSK that the zone does not publish.
     let other = folder.path().join("other");
     generate_key(&other, ORIGIN, "ed25519", &["--csk"]);
     let signed = folder.path().join("signed");
@@ -271,13 +272,13 @@ fn what_cannot_be_served_is_refused_with_the_remedy() {
         &[text(&signed), "--denial", "compact", "--keys", text(&keys)],
         &["not in the zone's DNSKEY RRset"],
     );
-    // A signed zone that is not sound.
+    // A signed zone with a fault.
     let altered = fs::read_to_string(&signed).expect("a zone").replace("192.0.2.1", "192.0.2.9");
     fs::write(&signed, altered).expect("written");
     refused(&[text(&signed), "--denial", "compact", "--keys", text(&other)], &["not fit to be served"]);
 }
 
-/// The last line tells what was made.
+/// The last line contains the counters of online work.
 #[test]
 fn counters_are_told_at_the_end() {
     let folder = prepared();

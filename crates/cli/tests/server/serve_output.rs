@@ -1,5 +1,5 @@
-//! What `nonesuch serve` says of the zone that it serves: how, when its signatures come to their end, and of zones and keys
-//! that are not what they seem.
+//! Messages of `nonesuch serve` about its zone: how it is served, when its signatures expire, and
+//! unexpected zones and keys.
 
 use crate::common;
 use common::configured::{Configured, ask, configure, plain_zone, write_beside};
@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const NOW: u32 = 1_750_000_000;
 const END: u32 = NOW + 14 * 86_400;
 
-/// A server whose lines can be read.
+/// A server with output that the test reads.
 struct ServerOutput {
     child: Child,
     ready: String,
@@ -46,7 +46,7 @@ impl ServerOutput {
         fs::read_to_string(&self.log).expect("a log")
     }
 
-    /// Waits until the log holds the words.
+    /// Waits until the log contains the words.
     fn expect(&self, words: &str) {
         let end = Instant::now() + LIMIT;
         while !self.log().contains(words) {
@@ -63,7 +63,7 @@ impl Drop for ServerOutput {
     }
 }
 
-/// A folder with a zone, its keys in `keys`, and its unsigned file `zone`.
+/// A directory with a zone, its keys in `keys`, and its unsigned file `zone`.
 fn with_keys(more: &[&str]) -> tempfile::TempDir {
     let folder = prepared();
     fs::write(folder.path().join("zone"), format!("$ORIGIN {KEYS_ORIGIN}\n{KEYS_ZONE}")).expect("written");
@@ -103,7 +103,7 @@ fn the_ready_line_says_how_the_zone_is_served() {
     assert_eq!(json["ready"]["served"], "signed with NSEC3");
 }
 
-/// A server of one file has what a configuration has that says nothing of it.
+/// A server of a single file has the defaults of a configuration.
 #[test]
 fn one_file_is_served_with_cookies_and_by_root_on_loopback_alone() {
     let folder = with_keys(&[]);
@@ -130,9 +130,9 @@ fn signatures_that_come_to_their_end_are_warned_of() {
     };
     at(END - 2 * 86_400 + 600, &[])
         .expect("signatures expire at 2025-06-29T15:06:40Z, in 47 h; sign the zone again");
-    // While the server runs they expire, and nobody has signed the zone again.
+    // They expire while the server runs, and the zone was not signed again.
     at(END - 2, &[]).expect("have expired at 2025-06-29T15:06:40Z, ");
-    // From an image that is mapped too; and far from the end nothing is said.
+    // From a mapped image, too. Long before the expiration, there is no warning.
     let image = folder.path().join("image");
     done(["zone", "compile", text(&signed), "--now", &NOW.to_string(), "-f", text(&image)]);
     let (now, later) = ((END - 86_400).to_string(), (NOW + 86_400).to_string());
@@ -141,7 +141,7 @@ fn signatures_that_come_to_their_end_are_warned_of() {
     assert!(!quiet.log().contains("expire"), "{}", quiet.log());
 }
 
-/// As soon as it is loaded, and not when somebody looks next.
+/// The warning is logged when the zone is loaded, not only at the next check.
 #[test]
 fn a_zone_of_a_configuration_whose_signatures_are_near_their_end_is_warned_of() {
     let folder = with_keys(&[]);
@@ -172,7 +172,7 @@ fn a_key_set_file_is_told_from_a_broken_zone() {
     let folder = with_keys(&[]);
     let dir = folder.path();
     let (zone, keys) = (dir.join("zone"), dir.join("keys"));
-    // Without -f it stands beside the zone under a name of its own.
+    // Without -f, the output is next to the zone and has its own name.
     let arguments = ["zone", "sign", text(&zone), "--only-keys", "--keys", text(&keys)];
     let told = done(arguments).stdout;
     let key_set = dir.join("zone.keys");
@@ -180,7 +180,7 @@ fn a_key_set_file_is_told_from_a_broken_zone() {
         told.starts_with(text(&key_set)) && key_set.is_file() && !dir.join("zone.signed").exists(),
         "{told}"
     );
-    // What would have no effect is refused.
+    // Options without an effect are rejected.
     for more in [&["--serial", "unixtime"][..], &["--jitter", "60"], &["--hedged"], &["--nsec3-salt", "-"]] {
         let ended = run(&mut nonesuch([&arguments[..], more].concat()));
         assert!(ended.status == 2 && ended.stderr.contains("--only-keys"), "{more:?}: {}", ended.text());
@@ -190,7 +190,7 @@ fn a_key_set_file_is_told_from_a_broken_zone() {
         assert_eq!(ended.status, 1, "{command:?}: {}", ended.text());
         assert!(ended.text().contains("the key set is signed and nothing else"), "{}", ended.text());
     }
-    // A zone of a configuration too.
+    // A zone of a configuration, too.
     let configuration = dir.join("c.toml");
     fs::write(&configuration, format!("version = 1\n[zone.\"{KEYS_ORIGIN}\"]\nfile = \"zone.keys\"\n"))
         .expect("written");
@@ -228,7 +228,7 @@ fn an_unfit_zone_is_no_for_every_command_and_the_remedy_is_named() {
     }
 }
 
-/// Numbers of zones with NSEC5, in a zone that has another chain.
+/// Alias algorithm numbers for NSEC5 in a zone with another chain.
 #[test]
 fn keys_of_nsec5_without_nsec5_are_warned_of() {
     let folder = with_keys(&["--nsec5"]);
@@ -246,7 +246,7 @@ fn keys_of_nsec5_without_nsec5_are_warned_of() {
     ServerOutput::serve(&folder.path().join("zone"), &online).expect("has a number for zones with NSEC5");
 }
 
-/// Where a server would refuse to start, whoever signs is told.
+/// If a server would refuse to start, the signer warns.
 #[test]
 fn signing_keys_beside_a_zone_with_nsec5_are_warned_of() {
     let folder = with_keys(&["--nsec5"]);
@@ -276,7 +276,7 @@ fn addresses_are_told_with_their_form() {
     }
 }
 
-/// Options stand under the headings that they belong to.
+/// Options are listed under the correct headings.
 #[test]
 fn headings_of_the_help_are_right() {
     for (command, heading, others) in [
@@ -298,7 +298,7 @@ fn lines_that_cannot_be_written_are_lost_and_the_zone_is_served() {
     fs::write(&zone, KEYS_ZONE).expect("a file");
     let full = || File::options().write(true).open("/dev/full").expect("a device");
     for is_closed in [false, true] {
-        // Another process may take the address in between: then another one is tried.
+        // Another process may take the address in between; then another address is tried.
         let served = (0..5).any(|_| {
             let address = common::free_address();
             let mut command = nonesuch(["serve", "-v", "-o", KEYS_ORIGIN, "--listen", &address.to_string()]);
@@ -321,7 +321,8 @@ fn lines_that_cannot_be_written_are_lost_and_the_zone_is_served() {
     }
 }
 
-/// Over UDP a response is truncated at `max-udp-size`, which is advertised; a reload changes it.
+/// A response over UDP is truncated at `max-udp-size`, which is also advertised. A reload changes
+/// it.
 #[test]
 fn max_udp_size_is_set_by_configuration_and_command_line() {
     let folder = common::folder();

@@ -1,5 +1,6 @@
-//! Certificates outside their validity (RFC 5280 §6.1.3): `nonesuch query --tls-ca` refuses them as kdig does, those that are named one by
-//! one and those of authorities too, and says why. The certificates are OpenSSL's.
+//! Certificates outside their validity (RFC 5280 §6.1.3). `nonesuch query --tls-ca` rejects them
+//! with a reason, as kdig does; this applies to pinned certificates and to certificates of
+//! authorities. OpenSSL generates the certificates.
 
 use crate::common;
 use common::configured::{Configured, configure, plain_zone};
@@ -12,7 +13,7 @@ use std::process::Command;
 const ZONE: &str = "tls.example.";
 const HOST: &str = "ns.example";
 
-/// Beginning and end of a certificate's validity, as OpenSSL writes them.
+/// Beginning and end of a certificate's validity, in OpenSSL format.
 type Validity = [&'static str; 2];
 const PAST: Validity = ["20010101000000Z", "20020101000000Z"];
 const VALID: Validity = ["20010101000000Z", "29990101000000Z"];
@@ -23,7 +24,7 @@ fn openssl(dir: &Path, arguments: &str) {
     run(Command::new("openssl").current_dir(dir).args(words)).expect_done(arguments);
 }
 
-/// Two keys with requests for certificates: `authority.csr` and `server.csr`.
+/// Two keys with certificate requests: `authority.csr` and `server.csr`.
 fn make_requests(dir: &Path) {
     let configuration = "[ca]\ndefault_ca = own\n[own]\ndatabase = index\nnew_certs_dir = .\nrand_serial = yes\ndefault_md = sha256\n\
                          policy = names\ncopy_extensions = copy\nunique_subject = no\n[names]\ncommonName = supplied\n";
@@ -42,7 +43,8 @@ fn make_requests(dir: &Path) {
     }
 }
 
-/// A certificate for the request of `name` that is signed with its own key, or by the authority whose certificate is given.
+/// A certificate for the request of `name`, self-signed or signed by the authority with this
+/// certificate.
 fn make(dir: &Path, name: &str, authority: Option<&str>, [from, to]: Validity, file: &str) {
     let signer = match authority {
         Some(authority) => format!("-cert {authority} -keyfile authority.key"),
@@ -81,7 +83,7 @@ fn query(address: &str, trusted: &Path) -> Ended {
     ]))
 }
 
-/// Whether kdig believes the server.
+/// Whether kdig accepts the server's certificate.
 fn is_believed_by_kdig(address: &str, trusted: &Path) -> bool {
     let (_, port) = address.rsplit_once(':').expect("a port");
     let (authority, hostname) = (format!("+tls-ca={}", text(trusted)), format!("+tls-hostname={HOST}"));

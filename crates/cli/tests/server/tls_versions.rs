@@ -1,5 +1,6 @@
-//! Versions of TLS (RFC 9325, RFC 8996, RFC 9103): 1.3 and 1.2 are served, with forward secrecy and authenticated encryption, older
-//! ones are not; zones are transferred over 1.3 alone. The clients are OpenSSL's and kdig.
+//! Versions of TLS (RFC 9325, RFC 8996, RFC 9103). The server supports 1.3 and 1.2 with forward
+//! secrecy and authenticated encryption, and no older version. Zones are transferred only over 1.3.
+//! The clients are those of OpenSSL and kdig.
 
 use crate::common;
 use crate::common::certificates;
@@ -32,7 +33,8 @@ fn start(dir: &Path) -> (Configured, SocketAddr, Certificates) {
     (server, address.expect("an address"), files)
 }
 
-/// What comes back when OpenSSL's client sends one query with these options; nothing where it does not come to that.
+/// The response when OpenSSL's client sends one query with these options; `None` if the connection
+/// fails.
 fn by_openssl(server: SocketAddr, rtype: Rtype, options: &str) -> Option<Message> {
     let mut query = vec![0; 2];
     push_query(&ZONE.parse().expect("a name"), rtype, 7, 0, &mut query);
@@ -46,7 +48,7 @@ fn by_openssl(server: SocketAddr, rtype: Rtype, options: &str) -> Option<Message
         .stderr(Stdio::null())
         .spawn()
         .expect("openssl starts");
-    // One that was refused has gone by now.
+    // A client whose handshake failed may have ended already.
     let mut input = client.stdin.take().expect("piped");
     let _ = input.write_all(&query);
     let mut output = client.stdout.take().expect("piped");
@@ -77,7 +79,7 @@ fn versions_are_served_that_are_fit_for_it() {
         // RFC 9325 §4.1: without forward secrecy; without authenticated encryption.
         ("-tls1_2 -cipher AES128-GCM-SHA256", false),
         ("-tls1_2 -cipher ECDHE-ECDSA-AES128-SHA", false),
-        // RFC 7301 §3.2: a protocol that is not spoken here.
+        // RFC 7301 §3.2: an unsupported protocol.
         ("-tls1_3 -alpn h2", false),
     ] {
         let answer = by_openssl(address, Rtype::SOA, options);
@@ -101,7 +103,7 @@ fn zones_are_transferred_over_the_newest_alone() {
         assert_eq!(answer.section(Section::Answer).count() > 1, rcode == Rcode::NOERROR, "{options}");
     }
     let refused = server.logged().matches("over TLS 1.3 with the ALPN protocol dot alone").count();
-    // One line a second at most.
+    // At most one line per second.
     assert!((1..=2).contains(&refused), "{}", server.logged());
 }
 

@@ -1,4 +1,5 @@
-//! The watchdog of systemd: it is notified while the loop of every worker goes on, idle or not, and not while one of them hangs.
+//! The watchdog of systemd. It is notified while the loop of every worker runs, idle or not, and
+//! not while one of them hangs.
 
 use crate::common;
 use common::configured::{configure, plain_zone, write_beside};
@@ -10,12 +11,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The interval that systemd asks for.
+/// The watchdog interval of systemd.
 const INTERVAL: Duration = Duration::from_millis(400);
-/// The longest wait for anything.
+/// Time limit for each operation.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A server that notifies a socket of the test.
+/// A server that sends notifications to a socket of the test.
 struct Notifying {
     child: Child,
     notified: UnixDatagram,
@@ -58,7 +59,7 @@ impl Notifying {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Whether the last that was logged of the watchdog names these loops alone.
+    /// Whether the last log line about the watchdog names exactly these loops.
     fn is_silent(&self, name: &str) -> bool {
         let log = self.logged();
         let last = log.lines().rfind(|line| line.contains("\"watchdog: "));
@@ -67,7 +68,7 @@ impl Notifying {
         })
     }
 
-    /// Notifications that have come, without waiting.
+    /// Number of received notifications, without waiting.
     fn drain(&self) -> usize {
         self.notified.set_nonblocking(true).expect("set");
         let notifications = std::iter::from_fn(|| self.next()).count();
@@ -75,7 +76,7 @@ impl Notifying {
         notifications
     }
 
-    /// The thread of this name.
+    /// The thread with this name.
     fn thread(&self, name: &str) -> String {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("a process");
         let mut paths = threads.flatten().map(|entry| entry.path());
@@ -94,7 +95,7 @@ impl Drop for Notifying {
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 #[track_caller]
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;
@@ -136,7 +137,8 @@ fn the_watchdog_is_notified_while_no_worker_hangs() {
             return;
         }
         server.drain();
-        // The others go on, and nothing is notified for a whole interval: systemd would end the server.
+        // The other loops continue, and for a whole interval there is no notification, so that
+        // systemd would end the server.
         server.notified.set_read_timeout(Some(INTERVAL)).expect("a limit");
         assert_eq!(server.next(), None, "{name}: {}", server.logged());
         server.notified.set_read_timeout(Some(LIMIT)).expect("a limit");

@@ -1,7 +1,8 @@
-//! A server that is killed at any moment of reloads and of transfers in: after a restart the version is served that was
-//! published last, or the one that was being published, whether its primary can be reached or not.
+//! A server that is killed at any time during reloads and incoming transfers. After a restart, it
+//! serves the last published version or the one that was being published, whether or not its
+//! primary is reachable.
 //!
-//! `NONESUCH_KILLS` is the number of moments (`just crash`: 200).
+//! `NONESUCH_KILLS` is the number of kills (`just crash`: 200).
 
 use crate::common;
 mod operations;
@@ -18,10 +19,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Octets of a journal; none here is that large.
+/// Maximum size of a journal, in octets. No journal here reaches it.
 const JOURNAL: u64 = 64 << 20;
 
-/// Small numbers from a seed (xorshift), the same in each run.
+/// Small pseudo-random numbers from a seed (xorshift), the same in each run.
 struct Draws(u64);
 
 impl Draws {
@@ -33,14 +34,14 @@ impl Draws {
     }
 }
 
-/// Where kills hit, and what was served afterwards.
+/// Counts of the phases of the kills, and of the versions served afterwards.
 #[derive(Default)]
 struct Counts {
     /// By kind and phase.
     within: BTreeMap<(String, String), u32>,
     before: u32,
     after: u32,
-    /// By kind, of those within the operation: the version of before was served, or the new one.
+    /// Only kills within the operation, by kind: the previous version was served, or the new one.
     old: BTreeMap<String, u32>,
     new: BTreeMap<String, u32>,
 }
@@ -101,7 +102,8 @@ fn what_was_published_is_served_after_a_kill_at_any_moment() {
     assert!(counts.all_within() > 0, "no kill hit an operation");
 }
 
-/// Begins an operation and kills the server at a moment of it. The serials that clients saw last, and what was under way.
+/// Starts an operation and kills the server during it. Returns the serials that clients saw last,
+/// and the operations in progress.
 fn kill_within(
     scene: &Scene,
     server: Configured,
@@ -110,7 +112,7 @@ fn kill_within(
 ) -> (Vec<u32>, Option<String>) {
     let asked = scene.begin(operation.kind);
     std::thread::sleep(Duration::from_micros(draws.below(operation.span.as_micros() as u64)));
-    // What clients have seen must be served again.
+    // Versions that clients have seen must be served again.
     let seen = operation.kind.zones().iter().map(|zone| server.serial(zone).expect("served")).collect();
     let phases = scene.under_way();
     server.kill();
@@ -131,7 +133,7 @@ fn note(counts: &mut Counts, operation: &Operation, phase: Option<String>, seen:
     }
 }
 
-/// Each file that is kept is one that can be read.
+/// Each stored file can be read.
 #[track_caller]
 fn assert_state_is_whole(state: &Path, kill: u32) {
     let mut seen = BTreeSet::new();
@@ -146,7 +148,8 @@ fn assert_state_is_whole(state: &Path, kill: u32) {
                 assert!(loaded.is_ok(), "kill {kill}: {name}: {:?}", loaded.err());
             }
             "journal" => {
-                // Opening cuts off what was being written: a copy, so that the server finds it as it is.
+                // Opening a journal truncates an incomplete entry. The test opens a copy, so that
+                // the server finds the original.
                 let copy = path.with_extension("copied");
                 fs::copy(&path, &copy).expect("copied");
                 let apex: Name = format!("{zone}.").parse().expect("a name");
@@ -165,7 +168,8 @@ fn assert_state_is_whole(state: &Path, kill: u32) {
     assert!(["kept", "journal"].iter().all(|suffix| seen.contains(*suffix)), "kill {kill}: {seen:?}");
 }
 
-/// Clients get what they saw, or the version that was on its way; octet for octet, and steps that lead to it.
+/// Clients get the version that they saw or the one that was being published, octet for octet, and
+/// the incremental changes that lead to it.
 #[track_caller]
 fn assert_serves(
     scene: &Scene,
@@ -193,7 +197,8 @@ fn assert_serves(
     kind.zones().iter().zip(seen).map(check).collect()
 }
 
-/// Who has the version of before gets the one that is served, by steps or as a whole.
+/// A client with the previous version gets the served version, by an incremental or a complete
+/// transfer.
 #[track_caller]
 fn assert_steps_fit(scene: &Scene, server: &Configured, zone: &str, (from, to): (u32, u32)) {
     let contents = match transfer(server.address, zone, InboundRequest::Ixfr { serial: from }) {
@@ -210,7 +215,7 @@ fn assert_steps_fit(scene: &Scene, server: &Configured, zone: &str, (from, to): 
     assert!(zone_text(&contents) == zone_text(&scene.version(zone, to)), "{zone}: steps from {from} to {to}");
 }
 
-/// Nothing half written is left.
+/// No temporary file is left.
 #[track_caller]
 fn assert_nothing_is_left(state: &Path, server: &Configured) {
     let parts = || -> Vec<String> {
@@ -218,7 +223,7 @@ fn assert_nothing_is_left(state: &Path, server: &Configured) {
         let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.filter(|name| name.starts_with('.') || name.ends_with(".new")).collect()
     };
-    // What is being written at this moment is no such thing, and does not stay.
+    // A file that is being written at this time does not stay.
     let end = Instant::now() + Duration::from_secs(10);
     while !parts().is_empty() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(5));
@@ -227,7 +232,7 @@ fn assert_nothing_is_left(state: &Path, server: &Configured) {
     assert!(!server.logged().contains("panicked"), "{}", server.logged());
 }
 
-/// The primary is there again, and files are sound: the newest version comes.
+/// The primary is reachable again and the files are valid: the newest version is loaded.
 #[track_caller]
 fn catch_up(scene: &Scene, server: &Configured, operations: &[Operation], place: usize) {
     operations.iter().filter(|operation| operation.kind == Kind::Reload).for_each(|files| scene.put(files));
@@ -248,14 +253,14 @@ fn a_kept_zone_that_was_altered_is_not_served() {
     let kept = dir.join("state/zones/a.example.kept");
     let whole = fs::read(&kept).expect("kept");
     write_beside(&dir.join("a.example."), "no zone\n");
-    // The image of a zone so small ends before octet 1000.
+    // The image of such a small zone ends before octet 1000.
     for at in [0, 40, 600, whole.len() - 1] {
         let mut altered = whole.clone();
         altered[at] ^= 1;
         fs::write(&kept, &altered).expect("written");
         let server = Configured::start(&path);
         let found = server.serial("a.example.");
-        // What lies behind the image is not what answers are made from.
+        // The server does not answer from the data after the image.
         assert!(found.is_none() || at > 1000, "octet {at} of {} altered: {found:?}", whole.len());
         server.kill();
     }

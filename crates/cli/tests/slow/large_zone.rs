@@ -1,5 +1,6 @@
-//! A signed zone of many delegations between ours and NSD, Knot DNS and BIND, in both directions, and then a change of it. With
-//! NONESUCH_DELEGATIONS=100000 in the environment it is as large as that.
+//! A signed zone with many delegations is transferred between this server and NSD, Knot DNS and
+//! BIND, in both directions, followed by a change. NONESUCH_DELEGATIONS=100000 in the environment
+//! sets the number of delegations.
 
 use crate::common;
 use crate::common::transferring;
@@ -16,10 +17,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use transferring::{ZONE, free_port, hang_up, start_at, transferred, zone_text};
 
-/// Delegations in an ordinary run, and those of them that change.
+/// Number of delegations in an ordinary run, and number of those that change.
 const DELEGATIONS: u32 = 2000;
 const CHANGED: u32 = 50;
-/// Longest wait for a version.
+/// Time limit for a version.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 fn delegations() -> u32 {
@@ -46,7 +47,8 @@ fn plain(origin: &str, serial: u32) -> String {
     zone
 }
 
-/// Signs the version with this serial into `zone` of the folder; the signatures of what stays are kept.
+/// Signs the version with this serial to `zone` in the directory. Signatures of unchanged records
+/// are reused.
 fn sign_version(dir: &Path, origin: &str, serial: u32) {
     let (unsigned, next, zone) = (dir.join("plain"), dir.join("next"), dir.join("zone"));
     fs::write(&unsigned, plain(origin, serial)).expect("written");
@@ -61,14 +63,14 @@ fn sign_version(dir: &Path, origin: &str, serial: u32) {
     fs::rename(&next, &zone).expect("renamed");
 }
 
-/// What was logged of transfers: how they went, with octets and seconds.
+/// Prints the log lines of transfers, with their kind, octets and seconds.
 fn tell(log: &str, what: &str) {
     for line in log.lines().filter(|line| line.contains(what)) {
         println!("{line}");
     }
 }
 
-/// A secondary has the zone from ours, and then what changes of it.
+/// A secondary transfers the zone from this server, and then its changes.
 fn is_given_to(program: Program) {
     let (home, theirs) = (folder(), folder());
     let dir = home.path();
@@ -99,7 +101,8 @@ fn is_given_to(program: Program) {
     assert_eq!(sent, [1, 1], "{log}");
 }
 
-/// Ours has the zone from a primary, verified in full, and then what changes of it.
+/// This server transfers the zone from a primary, verifies it completely, and then transfers its
+/// changes.
 fn is_had_from(program: &str, command: fn(&Path, u16, u16) -> Command) {
     require_peer!(program);
     let (home, theirs) = (folder(), folder());
@@ -130,8 +133,8 @@ fn is_had_from(program: &str, command: fn(&Path, u16, u16) -> Command) {
     let had = ["kind=AXFR", "kind=IXFR"].map(|kind| {
         log.lines().filter(|line| line.contains("zone transferred") && line.contains(kind)).count()
     });
-    // NSD 4.6 adds in the changes that it makes of two zone files what was there already, and of a large zone it gives no
-    // changes: the zone is had whole then.
+    // NSD 4.6 computes changes from two zone files that add records that already existed. For a
+    // large zone it sends no changes. Then the complete zone is transferred.
     let is_odd = program == "nsd" && had == [2, 0];
     assert!(had == [1, 1] || is_odd, "{had:?} {log}");
 }

@@ -1,4 +1,4 @@
-//! What takes longest: load for a minute, kills, large zones.
+//! The slowest tests: load for a minute, kills, large zones.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,8 +1,9 @@
-//! A server for a long time: under mixed load, while its zones are reloaded, transferred in and transferred out every ten
-//! seconds. No answer is lost, every version arrives, and memory, open files and threads stay as they are.
+//! A long run of a server under mixed load, while its zones are reloaded, transferred in and
+//! transferred out every ten seconds. No response is lost, every version arrives, and memory, open
+//! files and threads do not grow.
 //!
-//! `NONESUCH_SOAK_SECONDS` and `NONESUCH_SOAK_RATE` (queries a second, all transports together) make it as long and as heavy
-//! as wanted (`just soak`).
+//! `NONESUCH_SOAK_SECONDS` and `NONESUCH_SOAK_RATE` (queries per second over all transports) set
+//! the duration and the rate (`just soak`).
 
 use crate::common;
 use crate::peers;
@@ -20,14 +21,14 @@ use std::time::{Duration, Instant};
 use watch::{Held, Watch, watch_all};
 use zones::{Question, Zone};
 
-/// Growth of memory that is none, KiB.
+/// Growth of memory that is tolerated, in KiB.
 const ROOM: u64 = 4096;
 
 fn number(name: &str, default: u32) -> u32 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Ends what runs beside, also where the test fails.
+/// Ends the parallel threads, even if the test fails.
 struct Ending<'e>(&'e End, &'e AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -37,7 +38,8 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// What may not grow: its name, how it is read, and the growth that is none beside a twentieth.
+/// A value that must not grow: its name, the function that reads it, and the growth that is
+/// tolerated in addition to a twentieth.
 type Measure = (&'static str, fn(&Held) -> u64, u64);
 
 const MEASURES: [Measure; 4] = [
@@ -47,13 +49,13 @@ const MEASURES: [Measure; 4] = [
     ("threads", |held| held.threads, 4),
 ];
 
-/// What came of one kind of load.
+/// The results of one kind of load.
 type Came = (&'static str, Totals);
 
 #[test]
 fn no_answer_is_lost_and_nothing_grows() {
     let (seconds, rate) = (number("NONESUCH_SOAK_SECONDS", 15), number("NONESUCH_SOAK_RATE", 1000));
-    // A minute and more has a change each ten seconds, a short run has six.
+    // A run of a minute or more has a change every ten seconds; a short run has six changes.
     let interval = Duration::from_millis(u64::from(seconds) * 1000 / 6).min(Duration::from_secs(10));
     let home = folder();
     let soak = Soak::start(home.path());
@@ -89,7 +91,7 @@ fn no_answer_is_lost_and_nothing_grows() {
     assert!(grown.is_empty(), "{grown:?}");
 }
 
-/// A line on how it goes.
+/// A line about the progress.
 fn say(begun: Instant, serial: u32, arrivals: &[Duration], watches: &[Watch]) {
     let last = arrivals.last().copied().unwrap_or_default().as_secs_f64();
     let held: Vec<String> = watches
@@ -129,7 +131,7 @@ fn report(soak: &Soak, came: &[Came], arrivals: &[Duration]) {
     }
 }
 
-/// No answer was lost or wrong, and versions came as they were to come.
+/// Asserts that no response was lost or wrong, and that all versions arrived as expected.
 fn judge(soak: &Soak, came: &[Came], serial: u32, wanted: u32) {
     for (name, totals) in came {
         assert_eq!((totals.lost, totals.unexpected, totals.sent), (0, 0, totals.received), "{name}");
@@ -137,7 +139,7 @@ fn judge(soak: &Soak, came: &[Came], serial: u32, wanted: u32) {
         assert!(totals.received > 0, "{name}: nothing was asked");
     }
     let received: u64 = came.iter().map(|(_, totals)| totals.received).sum();
-    // A machine that has much else to do asks less.
+    // A machine with much other work sends fewer queries.
     assert!(received >= u64::from(wanted) / 4, "{received} of {wanted}");
     let (by_steps, whole) = soak.transfers();
     let versions = serial as usize - 1;
@@ -145,7 +147,7 @@ fn judge(soak: &Soak, came: &[Came], serial: u32, wanted: u32) {
     soak.assert_same(serial);
 }
 
-/// What of memory, files and threads is at the end more than it was when the warm-up was over.
+/// The values of memory, files and threads that are larger at the end than after the warm-up.
 fn growth(watches: &[Watch]) -> Vec<String> {
     let mut grown = Vec::new();
     for watch in watches {

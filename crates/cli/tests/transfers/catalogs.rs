@@ -1,6 +1,7 @@
-//! Catalog zones (RFC 9432) between servers: BIND and Knot DNS as consumers of ours, with members that come, go, change their group
-//! and move to another catalog; ours as a consumer of catalogs that NSD, Knot DNS and BIND give. NSD consumes catalogs from version
-//! 4.9 on.
+//! Catalog zones (RFC 9432) between servers. BIND and Knot DNS are consumers of this server's
+//! catalogs, with members that are added, removed, change their group or move to another catalog.
+//! This server is a consumer of catalogs of NSD, Knot DNS and BIND. NSD consumes catalogs from
+//! version 4.9 on.
 
 use crate::common;
 use crate::common::transferring;
@@ -20,10 +21,10 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Catalogs, and zones that are their members.
 const CATALOGS: [&str; 2] = ["one.catalog.", "two.catalog."];
 const MEMBERS: [&str; 4] = ["a.example.", "b.example.", "c.example.", "m.example."];
-/// TLS, TSIG and the like are the matter of other tests.
+/// Other tests cover TLS, TSIG and similar settings.
 const RIGHTS: &str = "transfer = [\"key:transfer.key.\"]\n";
 
-/// The serial that a server answers with, where it has the zone.
+/// The serial in the server's response, if it has the zone.
 fn serial(server: SocketAddr, zone: &str) -> Option<u32> {
     let message: Message = common::configured::ask(server, zone, Rtype::SOA);
     let soa = message.section(Section::Answer).find(|record| record.rtype == Rtype::SOA)?;
@@ -40,7 +41,7 @@ fn wait(what: &str, log: impl Fn() -> String, holds: impl Fn() -> bool) {
     }
 }
 
-/// A catalog as somebody writes it.
+/// A catalog in the form that an operator writes.
 fn catalog(apex: &str, serial: u32, members: &str) -> String {
     format!(
         "$ORIGIN {apex}\n$TTL 0\n@ SOA invalid. invalid. {serial} 60 60 3600 0\n@ NS invalid.\nversion TXT 2\n{members}"
@@ -57,7 +58,7 @@ fn write_members(dir: &Path) {
     }
 }
 
-/// A consumer of both catalogs beside ours: its command, the port where it is told of changes.
+/// A consumer of both catalogs: its command, for a directory, its port and the port of the primary.
 type Consumer = fn(&Path, u16, u16) -> Command;
 
 fn bind_consumer(dir: &Path, port: u16, primary: u16) -> Command {
@@ -108,7 +109,7 @@ fn knot_consumer(dir: &Path, port: u16, primary: u16) -> Command {
     command
 }
 
-/// Ours, and a consumer that has read the catalogs.
+/// This server, and a consumer that has read the catalogs.
 struct Pair {
     ours: Configured,
     theirs: Running,
@@ -116,7 +117,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// `zones` are ours, with the port that is to be told of changes.
+    /// `zones` returns the zones of this server for the port that receives NOTIFY.
     fn start(program: &str, consumer: Consumer, zones: impl Fn(u16) -> String) -> Option<Self> {
         if !installed(program) {
             return None;
@@ -124,7 +125,7 @@ impl Pair {
         let folders = [folder(), folder()];
         write_members(folders[0].path());
         let port = free_port();
-        // The catalogs that a test does not write have no members.
+        // Catalogs that a test does not write have no members.
         for apex in CATALOGS {
             if !folders[0].path().join(apex).exists() {
                 write_catalog(folders[0].path(), apex, 1, "");
@@ -148,7 +149,7 @@ impl Pair {
         wait(&what, log, || serial(self.theirs.address, zone) == expected);
     }
 
-    /// Has ours read its configuration again, with another list of zones.
+    /// Changes the configuration of this server and reloads it.
     fn reload_with(&self, change: impl Fn(&str) -> String) {
         let text = fs::read_to_string(&self.ours.configuration).expect("a configuration");
         write_beside(&self.ours.configuration, &change(&text));
@@ -156,7 +157,7 @@ impl Pair {
     }
 }
 
-/// Members of a catalog that ours makes, as the configuration has them.
+/// Members of a catalog that this server produces, as part of the configuration.
 fn producer(told: u16, members: &str) -> String {
     let mut zones = String::new();
     for apex in CATALOGS {
@@ -170,13 +171,13 @@ fn producer(told: u16, members: &str) -> String {
     members.split_ascii_whitespace().fold(zones, |zones, zone| enter(&zones, zone, ""))
 }
 
-/// The configuration with a zone among the members of the first catalog.
+/// The configuration with a zone added to the first catalog.
 fn enter(configuration: &str, zone: &str, more: &str) -> String {
     configuration
         .replace(&format!("#{zone}#\n"), &format!("catalog-zone = \"{}\"\n{more}#in {zone}#\n", CATALOGS[0]))
 }
 
-/// The configuration without a zone among the members.
+/// The configuration without a zone.
 fn take_out(configuration: &str, zone: &str) -> String {
     let entered = format!("catalog-zone = \"{}\"\n#in {zone}#\n", CATALOGS[0]);
     assert!(configuration.contains(&entered), "{configuration}");
@@ -191,7 +192,8 @@ fn members_come_and_go(program: &str, consumer: Consumer) -> Option<Pair> {
     pair.reload_with(|text| take_out(&enter(text, "c.example.", ""), "b.example."));
     pair.wait("c.example.", Some(1));
     pair.wait("b.example.", None);
-    // It comes back with another label: what the consumer may have kept of it is not served.
+    // The zone returns with another label, so a version that the consumer may have stored is not
+    // served.
     write_beside(&pair.folders[0].path().join("b.example."), &plain_zone("b.example.", 2));
     pair.reload_with(|text| enter(text, "b.example.", ""));
     pair.wait("b.example.", Some(2));
@@ -213,8 +215,9 @@ fn knot_consumes_what_ours_produces_and_heeds_groups() {
     wait("the group's settings", || pair.log(), is_open);
 }
 
-/// A zone moves between the catalogs that ours makes, in the three steps of the documentation. Knot DNS 3.2 does not heed that a
-/// member which it has is let go: it has the zone anew with the next version of the other catalog.
+/// A zone moves between catalogs that this server produces, in the three steps of the
+/// documentation. Knot DNS 3.2 ignores the `coo` property of a member that it has; it transfers the
+/// zone again with the next version of the other catalog.
 fn ours_has_a_member_move(program: &str, consumer: Consumer, heeds_moves: bool) {
     let Some(pair) = Pair::start(program, consumer, |told| producer(told, "a.example.")) else { return };
     pair.wait("a.example.", Some(1));
@@ -228,7 +231,7 @@ fn ours_has_a_member_move(program: &str, consumer: Consumer, heeds_moves: bool) 
         format!("{second}{former}{mark}"),
         format!("{second}{mark}"),
     ];
-    // Another zone shows each time that the consumer has the versions.
+    // Each time, another zone shows that the consumer has the versions.
     pair.reload_with(|text| enter(&text.replace(&stays, &goes), "b.example.", ""));
     pair.wait("b.example.", Some(1));
     let shows = format!("{second}#in c.example.#\n");
@@ -256,7 +259,8 @@ fn members_of_what_ours_produces_move_with_knot() {
     ours_has_a_member_move("knotd", knot_consumer, false);
 }
 
-/// Both catalogs as files that ours gives: a member is let go to the other catalog, taken by it, and left by the first.
+/// Both catalogs as files of this server: a member gets a `coo` property for the other catalog, the
+/// other catalog lists it, and the first removes it.
 fn members_move(program: &str, consumer: Consumer, heeds_moves: bool) {
     let from_files = |told: u16| {
         let rights = format!("{RIGHTS}also-notify = [\"127.0.0.1:{told}\"]\n");
@@ -271,11 +275,11 @@ fn members_move(program: &str, consumer: Consumer, heeds_moves: bool) {
         pair.ours.ctl(&["reload"]).expect_done("reload");
     };
     let [one, two] = CATALOGS;
-    // Each version has a zone come or go that shows that it was heeded.
+    // In each version, a zone is added or removed to show that the consumer has processed it.
     publish(one, 2, "1.zones PTR m.example.\n2.zones PTR a.example.\n");
     pair.wait("m.example.", Some(1));
     pair.wait("a.example.", Some(1));
-    // The other one may not have it before it is let go.
+    // The other catalog cannot take it over before the `coo` property permits it.
     publish(two, 2, "1.zones PTR m.example.\n3.zones PTR b.example.\n");
     pair.wait("b.example.", Some(1));
     publish(two, 3, "4.zones PTR c.example.\n");
@@ -286,7 +290,7 @@ fn members_move(program: &str, consumer: Consumer, heeds_moves: bool) {
     pair.wait("a.example.", None);
     publish(two, 4, "1.zones PTR m.example.\n3.zones PTR b.example.\n4.zones PTR c.example.\n");
     pair.wait("b.example.", Some(1));
-    // Left by the first, it is the other one's.
+    // After the first catalog has removed it, it belongs to the other one.
     publish(one, 4, "2.zones PTR a.example.\n");
     pair.wait("a.example.", Some(1));
     if heeds_moves {
@@ -310,7 +314,7 @@ fn members_move_with_knot() {
     members_move("knotd", knot_consumer, false);
 }
 
-/// A primary of both catalogs and all members, each from the file of its name.
+/// A primary of both catalogs and all members, each from the file with its name.
 type Producer = fn(&Path, u16, u16) -> Command;
 
 fn all_zones() -> impl Iterator<Item = &'static str> {
@@ -360,7 +364,8 @@ fn nsd_producer(dir: &Path, port: u16, told: u16) -> Command {
     command
 }
 
-/// Ours consumes the catalogs of a peer: members come, go, change their group, and move from one catalog to the other.
+/// This server consumes the catalogs of a peer: members are added, removed, change their group, and
+/// move from one catalog to the other.
 fn ours_consumes(program: &str, peer: Producer) {
     require_peer!(program);
     let (home, theirs) = (folder(), folder());
@@ -388,20 +393,20 @@ fn ours_consumes(program: &str, peer: Producer) {
     for zone in ["m.example.", "a.example.", "b.example."] {
         server.wait_for(zone, 1);
     }
-    // One comes, one goes, one gets the settings of a group.
+    // One member is added, one is removed, one gets the settings of a group.
     let is_open = || try_transferred(server.address, "m.example.").is_ok();
     assert!(!is_open());
     publish(one, 2, "1.zones PTR m.example.\ngroup.1.zones TXT open\n4.zones PTR c.example.\n");
     server.wait_for("c.example.", 1);
     server.wait_until("a.example. goes", || server.serial("a.example.").is_none());
     server.wait_until("the group's settings", is_open);
-    // It is not taken while it is not let go, and then it is.
+    // It is not taken over before the `coo` property permits it; then it is.
     publish(two, 2, "1.zones PTR m.example.\n3.zones PTR b.example.\n");
     server.wait_until("a clash", || server.logged().contains("catalog two.catalog. is not heeded"));
     publish(one, 3, "1.zones PTR m.example.\ngroup.1.zones TXT open\ncoo.1.zones PTR two.catalog.\n");
     publish(two, 3, "1.zones PTR m.example.\n3.zones PTR b.example.\n5.zones PTR a.example.\n");
     server.wait_for("a.example.", 1);
-    // The other catalog says no group.
+    // The other catalog specifies no group.
     server.wait_until("the other catalog's settings", || !is_open());
     publish(one, 4, "4.zones PTR c.example.\n");
     server.wait_for("c.example.", 1);

@@ -1,5 +1,5 @@
-//! When a zone expires (EDNS EXPIRE, RFC 7314): what is asked and answered, and that no secondary of a secondary has a zone for longer
-//! than its primary, with BIND and Knot DNS as judges, over restarts too.
+//! Expiration of zones (EDNS EXPIRE, RFC 7314): queries and responses. No secondary of a secondary
+//! keeps a zone longer than its primary, also after restarts. BIND and Knot DNS take part.
 
 use crate::common;
 use crate::common::transferring;
@@ -13,9 +13,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use transferring::{SECRET, ZONE, bind_with, free_port, start_at};
 
-/// EXPIRE of the zone's SOA record, in seconds. BIND takes no less than REFRESH and RETRY together, which are 500 s each at least.
+/// EXPIRE of the zone's SOA record, in seconds. BIND requires at least REFRESH plus RETRY, which
+/// are at least 500 s each.
 const EXPIRE: u64 = 2000;
-/// What is left when enough was waited for to tell it from all of it.
+/// Remaining time that is clearly less than the complete time.
 const LATER: u64 = EXPIRE - 3;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -25,13 +26,13 @@ fn zone_text(serial: u32) -> String {
     )
 }
 
-/// A primary of ours that gives the zone to everybody here.
+/// A primary of this project that permits transfers to every local client.
 fn start_primary(dir: &Path) -> Configured {
     write_beside(&dir.join("zone"), &zone_text(1));
     start_at(dir, free_port(), &format!("[zone.\"{ZONE}\"]\nfile = \"zone\"\ntransfer = [\"127.0.0.1\"]\n"))
 }
 
-/// A secondary of ours that is one of `primary`.
+/// A secondary of this project with the primary `primary`.
 fn start_secondary(dir: &Path, port: u16, primary: SocketAddr) -> Configured {
     let zones = format!(
         "[zone.\"{ZONE}\"]\nprimaries = [\"{primary} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\n"
@@ -39,7 +40,7 @@ fn start_secondary(dir: &Path, port: u16, primary: SocketAddr) -> Configured {
     start_at(dir, port, &zones)
 }
 
-/// The options in the answer of a server, as `nonesuch query` tells them.
+/// The options in a server's response, as `nonesuch query` prints them.
 fn options(server: SocketAddr, question: &[&str]) -> Vec<String> {
     let at = format!("@{server}");
     let words = ["query", "--json", &at].into_iter().chain(question.iter().copied());
@@ -55,14 +56,14 @@ fn options(server: SocketAddr, question: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Seconds that a server says are left to the zone.
+/// Remaining seconds of the zone according to a server.
 fn left(server: SocketAddr) -> Option<u64> {
     let options = options(server, &[ZONE, "SOA", "--expire"]);
     let told = options.iter().find_map(|option| option.strip_prefix("EXPIRE ")?.strip_suffix(" s"))?;
     Some(told.parse().expect("a number"))
 }
 
-/// Waits until a server says that no more than `most` seconds are left to the zone, and returns what it says.
+/// Waits until a server reports at most `most` remaining seconds, and returns this number.
 #[track_caller]
 fn wait_until_left(server: SocketAddr, most: u64, log: impl Fn() -> String) -> u64 {
     let end = Instant::now() + PATIENCE;
@@ -76,27 +77,28 @@ fn wait_until_left(server: SocketAddr, most: u64, log: impl Fn() -> String) -> u
     }
 }
 
-/// The two servers say the same, but for the time between the questions.
+/// The two servers report the same time, except for the time between the queries.
 #[track_caller]
 fn assert_alike(one: SocketAddr, other: SocketAddr) {
     assert_within(0, one, other);
 }
 
-/// The two servers say the same, but for the time between the questions and so many seconds.
+/// The two servers report the same time, except for the time between the queries and `seconds`
+/// seconds.
 #[track_caller]
 fn assert_within(seconds: u64, one: SocketAddr, other: SocketAddr) {
-    // A server that was just started says nothing of it yet.
+    // A server that was just started does not report the time yet.
     let told = |server| wait_until_left(server, EXPIRE, String::new);
     told(other);
     let (first, second, third) = (told(one), told(other), told(one));
     assert!(first + 1 + seconds >= second && second + 1 + seconds >= third, "{first} {second} {third}");
 }
 
-/// Has a secondary ask its primary, and waits until that has answered.
+/// Starts a refresh on a secondary, and waits until its primary has answered.
 fn refresh(server: &Configured) {
     let refreshed = || server.ctl_json(&["zone", "status", ZONE])[0]["refreshed"].as_u64();
     let before = refreshed();
-    // Times are told in whole seconds.
+    // Times are reported in whole seconds.
     server.wait_until("a refresh", || {
         server.ctl(&["zone", "refresh", ZONE]).expect_done("refresh");
         refreshed() > before
@@ -129,7 +131,7 @@ fn a_primary_tells_it_to_those_who_ask() {
         &[ZONE, "NS", "--expire"],
         &[&other, "SOA", "--expire"],
         &["elsewhere.", "SOA", "--expire"],
-        // Not empty: it is no question (RFC 7314 §2).
+        // An option that is not empty is not a request (RFC 7314 §2).
         &[ZONE, "SOA", "--edns-option", "9:00000001"],
         &[ZONE, "SOA", "--edns-option", "9:00"],
     ] {
@@ -141,7 +143,7 @@ fn a_primary_tells_it_to_those_who_ask() {
     assert!(shown.contains("EXPIRE 2000 s"), "{shown}");
 }
 
-/// What others make of our answers.
+/// Other clients parse the option in the responses.
 #[test]
 fn dig_and_kdig_read_it() {
     let home = folder();
@@ -159,7 +161,8 @@ fn dig_and_kdig_read_it() {
     }
 }
 
-/// BIND, then ours, then ours: when the first is gone, the last has the zone for no longer than the second, however often it asks.
+/// BIND, then this server twice. When the first is gone, the last keeps the zone no longer than the
+/// second, however often it sends refresh queries.
 #[test]
 fn expiry_is_the_same_along_a_chain_of_secondaries() {
     require_peer!("named");
@@ -179,7 +182,8 @@ fn expiry_is_the_same_along_a_chain_of_secondaries() {
     refresh(&far);
     assert_alike(near.address, far.address);
     assert!(left(far.address).is_some_and(|left| left <= LATER));
-    // Over restarts of both, of which each may cost two seconds: two times are stored in whole ones.
+    // After restarts of both. Each restart may lose two seconds, because two times are stored in
+    // whole seconds.
     far.kill();
     let far = start_secondary(third.path(), ports[1], near.address);
     assert_within(2, near.address, far.address);
@@ -190,7 +194,7 @@ fn expiry_is_the_same_along_a_chain_of_secondaries() {
     assert!(left(far.address).is_some_and(|left| left <= LATER));
 }
 
-/// A zone that was had from a file, and is had from primaries now which nobody reaches.
+/// A zone was read from a file, and now has primaries that are unreachable.
 #[test]
 fn what_is_kept_of_a_file_expires_when_primaries_take_its_place() {
     let home = folder();
@@ -232,7 +236,8 @@ fn knot_secondary(dir: &Path, port: u16, primary: SocketAddr) -> Command {
     command
 }
 
-/// Ours, then another server, then ours: what the other counts down is taken with the transfer, and with a refresh.
+/// This server, then another implementation, then this server. The remaining time of the other
+/// server is used on a transfer and on a refresh.
 fn goes_through(program: &str, command: fn(&Path, u16, SocketAddr) -> Command) {
     require_peer!(program);
     let [first, second, third] = [folder(), folder(), folder()];

@@ -1,4 +1,4 @@
-//! What a primary shows of the secondaries that it notifies.
+//! Status of the secondaries that a primary notifies.
 
 use crate::common;
 use crate::common::transferring;
@@ -9,7 +9,7 @@ use transferring::{free_port, start_at};
 
 const ZONE: &str = "plain.example.";
 
-/// What the primary knows of a secondary of the zone.
+/// The primary's status of a secondary of the zone.
 fn secondary(primary: &Configured, place: usize) -> Value {
     primary.ctl_json(&["zone", "status", ZONE])[0]["secondaries"][place].clone()
 }
@@ -66,7 +66,7 @@ fn a_primary_shows_what_each_notified_secondary_acknowledged_and_transferred() {
     ] {
         assert!(line.contains(part), "{part}: {words}");
     }
-    // The lines of the transfer name the key, on both sides.
+    // The log lines of the transfer name the key on both sides.
     for (side, event) in [(&primary, "transfer sent"), (&server, "zone transferred")] {
         let log = side.logged();
         let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -1,4 +1,5 @@
-//! Zones from primaries: bounds of transfers and times, steps that are passed on, who may notify, what is kept of members.
+//! Zones from primaries: limits of transfers and times, incremental transfers to further
+//! secondaries, permission for NOTIFY, stored files of members.
 
 use crate::common;
 use crate::common::transferring;
@@ -12,7 +13,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use transferring::{free_port, start_at, transferred, zone_text};
 
-/// The kinds of the transfers from primaries so far, out of a log in JSON.
+/// The kinds of the incoming transfers so far, from a JSON log.
 fn kinds(server: &Configured) -> Vec<String> {
     let lines = server.logged();
     let events = lines.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
@@ -23,13 +24,14 @@ fn kinds(server: &Configured) -> Vec<String> {
 const PLAIN: &str = "plain.example.";
 const JSON_LOG: &str = "[log]\nformat = \"json\"\n";
 
-/// A version of the plain zone that is larger than several changes of it: smaller zones are sent whole.
+/// A version of the plain zone that is larger than several of its changes, because a smaller zone
+/// is sent completely.
 fn plain_version(serial: u32) -> String {
     let rest: String = (0..100).map(|number| format!("name{number} 60 A 192.0.2.{number}\n")).collect();
     plain_zone(PLAIN, serial) + &rest
 }
 
-/// A primary of ours with the first version of a plain zone.
+/// A primary of this project with the first version of a plain zone.
 fn start_primary(dir: &Path, more: &str) -> Configured {
     write_beside(&dir.join("plain"), &plain_version(1));
     start_at(
@@ -44,7 +46,8 @@ fn publish(primary: &Configured, dir: &Path, serial: u32) {
     primary.ctl(&["reload", PLAIN]).expect_done("reload");
 }
 
-/// Several versions that come at once are passed on one by one: whoever has one in between gets what follows it.
+/// Several versions that arrive together are sent incrementally one by one: a client with a version
+/// in between gets the later changes.
 #[test]
 fn versions_in_between_are_passed_on() {
     let (home, theirs) = (folder(), folder());
@@ -101,7 +104,7 @@ fn whole_zones_alone_are_asked_for_where_that_is_configured() {
     }
     server.wait_until("three transfers", || kinds(&server).len() == 3);
     assert_eq!(kinds(&server), ["AXFR", "AXFR", "AXFR"]);
-    // A reload is enough to have changes.
+    // A reload is sufficient to create changes.
     let path = server.configuration.clone();
     let text = fs::read_to_string(&path).expect("a configuration");
     write_beside(&path, &text.replace("request-ixfr = false\n", ""));
@@ -122,7 +125,7 @@ fn transfer_error(server: &Configured, zone: &str) -> String {
 fn transfers_keep_to_their_bounds() {
     let theirs = folder();
     let primary = start_primary(theirs.path(), "");
-    // It accepts, and says nothing.
+    // The listener accepts and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a listener");
     for (address, bound, limits, error) in [
         (primary.address, "transfer-records-max = 4\n", "", "more than 4 records"),
@@ -145,7 +148,7 @@ fn transfers_keep_to_their_bounds() {
     }
 }
 
-/// The times of the zone's SOA record are 60 s to ask again and an hour to expire.
+/// The SOA record of the zone has a refresh time of 60 s and an expire time of an hour.
 #[test]
 fn times_keep_to_their_bounds() {
     let (home, theirs) = (folder(), folder());
@@ -167,7 +170,7 @@ fn times_keep_to_their_bounds() {
     assert_eq!(status[0]["state"], "expired", "{status}");
 }
 
-/// RFC 1035 §3.3.13: nobody answers from a zone that has expired, at none of many starts.
+/// RFC 1035 §3.3.13: an expired zone is not served, after any number of starts.
 #[test]
 fn a_zone_that_has_expired_is_answered_by_no_start() {
     let (home, theirs) = (folder(), folder());
@@ -191,7 +194,7 @@ fn a_zone_that_has_expired_is_answered_by_no_start() {
         }
         server.kill();
     }
-    // A primary that has the version ends it.
+    // A primary with the version ends the expired state.
     let primary = start_primary(theirs.path(), "");
     let path = home.path().join("c.toml");
     let text = fs::read_to_string(&path).expect("a configuration");
@@ -200,7 +203,7 @@ fn a_zone_that_has_expired_is_answered_by_no_start() {
     Configured::start(&path).wait_for(PLAIN, 1);
 }
 
-/// A disk that takes nothing any more takes no zone away, and has none transferred again and again.
+/// If the disk is full, the zone is still served, and it is not transferred repeatedly.
 #[test]
 fn a_zone_that_cannot_be_stored_is_served_and_had_once() {
     let (home, theirs) = (folder(), folder());
@@ -215,7 +218,7 @@ fn a_zone_that_cannot_be_stored_is_served_and_had_once() {
     );
     let server = start_at(home.path(), port, &zones);
     server.wait_for(PLAIN, 1);
-    // Nothing can be written there then, whoever runs the test.
+    // Now no user can write there, so that the test also works as root.
     let (folder, away) = (home.path().join("state/zones"), home.path().join("state/away"));
     server.wait_until("timers", || has_timers(&folder.join("plain.example.state")));
     fs::rename(&folder, &away).expect("renamed");
@@ -235,7 +238,7 @@ fn a_zone_that_cannot_be_stored_is_served_and_had_once() {
         line.contains("\"level\":\"error\"") && line.contains("not stored, serving serial 2 from memory")
     };
     assert_eq!(lines.lines().filter(is_error).count(), 1, "{lines}");
-    // As soon as there is room it is stored.
+    // It is stored as soon as the directory is writable.
     fs::rename(&away, &folder).expect("renamed");
     server.wait_until("it is stored", || status("storage_error").is_null());
     server.kill();
@@ -244,7 +247,8 @@ fn a_zone_that_cannot_be_stored_is_served_and_had_once() {
     assert_eq!(server.ctl_json(&["zone", "status", PLAIN])[0]["serial"], 2);
 }
 
-/// A primary that has a key signs what it tells: its address alone is not enough, unless that is said.
+/// A primary with a key must sign its NOTIFY messages. Its address alone is sufficient only if the
+/// configuration permits it.
 #[test]
 fn unsigned_notify_of_a_primary_with_a_key_is_refused() {
     let notify = |server: &Configured| {
@@ -280,8 +284,8 @@ fn unsigned_notify_of_a_primary_with_a_key_is_refused() {
     }
 }
 
-/// What is transferred unsigned and signed here when asked is mapped after a restart, as long as the keys are those that its image was
-/// made by.
+/// A zone that is transferred unsigned and signed online here is mapped after a restart if the keys
+/// have not changed since its image was created.
 #[test]
 fn an_image_is_made_anew_where_keys_have_changed_meanwhile() {
     let (home, theirs) = (folder(), folder());
@@ -320,15 +324,15 @@ fn an_image_is_made_anew_where_keys_have_changed_meanwhile() {
     }
 }
 
-/// Whether a state file says when its zone was refreshed.
+/// Whether a state file contains the time of the last refresh.
 fn has_timers(state: &Path) -> bool {
     fs::read_to_string(state).is_ok_and(|text| text.contains("\"timers\":{"))
 }
 
-/// What is kept of zones, by the names of their files, and when each was written.
+/// The stored files of zones, with their modification times.
 fn kept(dir: &Path) -> std::collections::BTreeMap<String, std::time::SystemTime> {
     let entries = fs::read_dir(dir.join("state/zones")).expect("a folder").flatten();
-    // One that is being written may be gone again.
+    // A temporary file may have been removed already.
     let written = |entry: &fs::DirEntry| entry.metadata().and_then(|metadata| metadata.modified()).ok();
     let named =
         |entry: fs::DirEntry| Some((entry.file_name().to_string_lossy().into_owned(), written(&entry)?));
@@ -363,7 +367,7 @@ fn members_are_served_while_the_primary_of_their_catalog_is_away() {
     server.wait_until("timers", || has_timers(&home.path().join("state/zones/c.example.state")));
     server.kill();
     primary.kill();
-    // Killed and started again, with nobody to ask.
+    // Killed and started again, without a reachable primary.
     let before = kept(home.path());
     let server = start_at(home.path(), port, &configuration);
     assert_eq!(server.ready["serving"], 4, "{}", server.ready);
@@ -373,8 +377,8 @@ fn members_are_served_while_the_primary_of_their_catalog_is_away() {
     assert_eq!(kept(home.path()), before, "nothing was removed, or had anew");
     assert!(!server.logged().contains("no member"), "{}", server.logged());
 
-    // One is taken out while the server runs: what is kept of it goes. As if the server had been killed at that moment, its
-    // files are there again at the next start.
+    // A member is removed while the server runs, and its stored files are removed. The test then
+    // restores the files, as if the server had been killed at that moment.
     let removed: Vec<(String, Vec<u8>)> = before
         .keys()
         .filter(|name| name.starts_with("b."))
@@ -397,7 +401,8 @@ fn members_are_served_while_the_primary_of_their_catalog_is_away() {
         [Some(1), None, Some(1)]
     );
     assert!(!kept(home.path()).keys().any(is_of_b));
-    // Without the catalog its members are not served, and what is kept of them stays until it comes back.
+    // Without the catalog, its members are not served, and their stored files stay until it
+    // returns.
     let path = server.configuration.clone();
     let text = fs::read_to_string(&path).expect("a configuration");
     write_beside(&path, text.split("[template").next().expect("the head"));

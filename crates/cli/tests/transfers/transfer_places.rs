@@ -1,5 +1,6 @@
-//! Places for transfers to others: one network does not take all of them (`transfers-out-each`), and who is refused is told, logged and
-//! counted. A client may read slowly (`transfer-out-idle`), but not for ever (`transfer-out-time`).
+//! Limits of outgoing transfers: one network cannot use all of them (`transfers-out-each`), and a
+//! rejected client is informed, logged and counted. A client may read slowly (`transfer-out-idle`),
+//! but not forever (`transfer-out-time`).
 
 use crate::common;
 use common::configured::{Configured, configure, plain_zone, write_beside};
@@ -14,19 +15,20 @@ use std::time::{Duration, Instant};
 
 const ZONE: &str = "large.example.";
 
-/// A zone of many megabytes: its transfer goes on for as long as the client does not read.
+/// A zone of many megabytes, so that its transfer does not end while the client does not read.
 fn large() -> String {
     zone_of(40_000, 1)
 }
 
-/// A zone with so many TXT records of 250 octets.
+/// A zone with `records` TXT records of 250 octets.
 fn zone_of(records: usize, serial: u32) -> String {
     let text = "x".repeat(250);
     let records = (0..records).map(|number| format!("name{number} 60 TXT \"{text}\"\n"));
     plain_zone(ZONE, serial) + &records.collect::<String>()
 }
 
-/// A connection with a receive buffer of 8 KiB: the system takes little in the client's place.
+/// A connection with a receive buffer of 8 KiB, so that the system buffers little data for the
+/// client.
 fn connect_small(server: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     socket.set_recv_buffer_size(1 << 13).expect("set");
@@ -34,7 +36,7 @@ fn connect_small(server: SocketAddr) -> TcpStream {
     socket.into()
 }
 
-/// Begins a transfer and leaves it there.
+/// Starts a transfer and does not read it.
 fn begin_transfer(server: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(server).expect("connected");
     request_transfer(&mut stream);
@@ -53,9 +55,9 @@ fn request_transfer(stream: &mut TcpStream) {
     stream.write_all(&query).expect("sent");
 }
 
-/// Appends 25 KB a second of what comes, for `time`.
+/// Appends received data at 25 KB per second, for `time`.
 fn read_slowly(stream: &mut TcpStream, time: Duration, out: &mut Vec<u8>) {
-    // Nothing comes here: the wait for it is the reader's pace.
+    // Nothing arrives at this socket; its timeout sets the speed of the reader.
     let silent = UdpSocket::bind("127.0.0.1:0").expect("bound");
     silent.set_read_timeout(Some(Duration::from_millis(40))).expect("set");
     let begun = Instant::now();
@@ -67,7 +69,8 @@ fn read_slowly(stream: &mut TcpStream, time: Duration, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads messages until they have `records` answer records, behind those that `octets` has already.
+/// Reads messages until they contain `records` answer records, after those that are already in
+/// `octets`.
 fn read_records(stream: &mut TcpStream, octets: &mut Vec<u8>, records: usize) {
     let (mut at, mut found) = (0, 0);
     loop {
@@ -125,14 +128,15 @@ fn one_network_does_not_take_all_places() {
         metric(&server, "nonesuch_transfers_refused_total{reason=\"too_many\"}") == Some(0)
     });
     assert_eq!(metric(&server, "nonesuch_transfers_refused_total{reason=\"too_many_of_client\"}"), Some(1));
-    // There is room for another network.
+    // Another network can still transfer.
     transfer_from("127.1.0.1", &server).expect_done("the other network's transfer");
     drop(held);
     server.wait_until("room", || transfer_from("127.0.0.9", &server).text().contains("\"kind\":\"AXFR\""));
 }
 
-/// A transfer goes on while its client takes 16 KiB in each idle time, and gives the version with which it has begun. The kernel
-/// takes 128 KiB at once from the server, for which this client needs 5 seconds.
+/// A transfer continues while its client reads 16 KiB within each idle time, and it delivers the
+/// version with which it started. The kernel takes 128 KiB at once from the server, and this client
+/// needs 5 seconds for them.
 #[test]
 fn a_client_may_read_slowly_but_not_stop() {
     const RECORDS: usize = 4000;
@@ -155,10 +159,10 @@ fn a_client_may_read_slowly_but_not_stop() {
     server.wait_for(ZONE, 2);
     read_slowly(&mut stream, Duration::from_millis(800), &mut octets);
     assert_eq!(under_way(), 1);
-    // SOA (first and last), NS, A and one TXT record stand in each version.
+    // Each version contains SOA (first and last), NS, A and one TXT record.
     read_records(&mut stream, &mut octets, RECORDS + 5);
     server.wait_until("the end of the transfer", || under_way() == 0);
-    // One that stops reading is ended.
+    // A transfer to a client that stops reading is ended.
     write_beside(&path, &zone_of(RECORDS, 3));
     assert_eq!(server.ctl(&["reload"]).status, 0, "{}", server.logged());
     server.wait_for(ZONE, 3);

@@ -1,5 +1,5 @@
-//! `nonesuch serve --config` as a secondary: of NSD, Knot DNS and BIND, and of itself; versions that fail verification,
-//! catalog zones, zones with NSEC5, restarts.
+//! `nonesuch serve --config` as a secondary of NSD, Knot DNS, BIND and itself: versions that fail
+//! verification, catalog zones, zones with NSEC5, restarts.
 
 use crate::common;
 use crate::common::transferring;
@@ -21,10 +21,10 @@ use transferring::{
     start_at, transferred,
 };
 
-/// How a primary is started in a folder, at a port, with the port that it tells of changes.
+/// The command of a primary for a directory, a port, and the port that it sends NOTIFY to.
 type Primary = fn(&Path, u16, u16) -> Command;
 
-/// Signed versions that a peer has, each verified here and compared; one that is broken; a restart.
+/// Signed versions of a peer, each verified here and compared; a broken version; a restart.
 fn follow(program: &str, mechanism: &str, command: fn(&Path, u16, u16) -> Command) {
     require_peer!(program);
     let (home, theirs) = (folder(), folder());
@@ -47,7 +47,7 @@ fn follow(program: &str, mechanism: &str, command: fn(&Path, u16, u16) -> Comman
         assert_serves(&server, ZONE, &dir.join("zone"));
     }
     refuse_broken(&server, &peer, dir, mechanism);
-    // Killed and started again, it serves what it had before it asks anyone.
+    // Killed and started again, it serves its stored version before it contacts a primary.
     drop(peer);
     server.kill();
     let server = start_at(home.path(), port, &zones);
@@ -55,7 +55,7 @@ fn follow(program: &str, mechanism: &str, command: fn(&Path, u16, u16) -> Comman
     assert_serves(&server, ZONE, &dir.join("zone"));
 }
 
-/// Version 7 lacks a signature: 6 stays. Version 8 is sound.
+/// Version 7 lacks a signature, so version 6 stays. Version 8 is valid.
 fn refuse_broken(server: &Configured, peer: &Running, dir: &Path, mechanism: &str) {
     sign_version(dir, 7, mechanism);
     let zone = fs::read_to_string(dir.join("zone")).expect("a zone");
@@ -87,7 +87,7 @@ fn nsd_is_followed() {
     follow("nsd", "nsec3-opt-out", nsd);
 }
 
-/// BIND with a key whose signatures have half of the hash alone.
+/// BIND with a key for signatures of half the hash length.
 fn bind_truncating(dir: &Path, port: u16, notified: u16) -> Command {
     let command = bind(dir, port, notified);
     let path = dir.join("peer.conf");
@@ -101,7 +101,7 @@ fn bind_is_followed_by_truncated_signatures() {
     follow("named", "nsec", bind_truncating);
 }
 
-/// What comes of a question to a peer that was signed so many seconds before now.
+/// The result of a query to a peer, signed `before` seconds before now.
 fn ask_signed(server: SocketAddr, before: i64) -> Result<(), ResponseTsigError> {
     let key = TsigKey::from_argument(&format!("transfer.key:{SECRET}")).expect("a key");
     let now = seconds_now();
@@ -116,7 +116,7 @@ fn ask_signed(server: SocketAddr, before: i64) -> Result<(), ResponseTsigError> 
     verifier.verify(&answer[..length], now.wrapping_add_signed(-before)).map(drop)
 }
 
-/// Peers refuse what was signed at another time, and we understand why.
+/// Peers reject a message that was signed at another time, and this client recognizes the reason.
 #[test]
 fn peers_are_heard_about_expired_signatures() {
     let peers: [(&str, Primary); 3] = [("nsd", nsd), ("knotd", knot), ("named", bind)];
@@ -135,7 +135,7 @@ fn peers_are_heard_about_expired_signatures() {
                 Err(ResponseTsigError::RefusedTime { server: told }) => {
                     assert!(seconds_now().abs_diff(told) < 60, "{program}: {told}");
                 }
-                // NSD does not sign what it says of the time.
+                // NSD does not sign its BADTIME response.
                 Err(ResponseTsigError::RejectedByServer(tsig::TsigError::BadTime)) if program == "nsd" => {}
                 other => panic!("{program} {before}: {other:?}"),
             }
@@ -143,7 +143,8 @@ fn peers_are_heard_about_expired_signatures() {
     }
 }
 
-/// BIND with a zone that it signs by this policy, or not at all; few records at a time, so that there are versions in between.
+/// BIND with a zone that it signs by this policy, or not at all. It signs few records at a time, so
+/// that there are intermediate versions.
 fn bind_signing(dir: &Path, port: u16, notified: u16, policy: Option<&str>) -> Command {
     let signing = policy.map(|policy| {
         format!("dnssec-policy {policy}; inline-signing yes; sig-signing-nodes 2; sig-signing-signatures 2;")
@@ -158,7 +159,8 @@ fn bind_signing(dir: &Path, port: u16, notified: u16, policy: Option<&str>) -> C
     bind_with(dir, port, notified, &zones)
 }
 
-/// A zone is signed for the first time, and goes from NSEC to NSEC3, while it is transferred: it is answered for all the time.
+/// A zone is signed for the first time, and changes from NSEC to NSEC3, while it is transferred. It
+/// is served all the time.
 #[test]
 fn bind_signs_for_the_first_time_and_changes_its_chain() {
     require_peer!("named");
@@ -227,7 +229,7 @@ fn members_of_a_catalog_of_bind_come_and_go() {
             status.to_string().contains(&format!("\"serial\":{serial}"))
         });
     };
-    // One goes, one comes, one gets other settings.
+    // One member is removed, one is added, one gets other settings.
     change(2, "1.zones PTR a.example.\ngroup.1.zones TXT special\n3.zones PTR c.example.\n");
     server.wait_for("c.example.", 1);
     server.wait_until("b.example. goes", || server.serial("b.example.").is_none());
@@ -235,7 +237,7 @@ fn members_of_a_catalog_of_bind_come_and_go() {
         let zone = std::panic::catch_unwind(|| transferred(server.address, "a.example."));
         zone.is_ok_and(|zone| zone.soa().is_some_and(|soa| soa.serial == 1))
     });
-    // A broken one changes nothing; another label has the zone transferred anew.
+    // A broken catalog changes nothing; a new label causes a new transfer of the zone.
     write_beside(&dir.join("catalog"), &catalog(3, "1.zones PTR a.example.\nversion TXT 3\n"));
     hang_up(&peer);
     server.wait_until("a broken catalog", || server.logged().contains("broken"));
@@ -291,8 +293,8 @@ fn members_of_a_catalog_of_knot_come_and_go() {
     assert_eq!(server.serial("a.example."), Some(1));
 }
 
-/// Two of ours: a catalog with an NSEC5 zone and an unsigned one; the VRF key and the proofs are brought to the secondary by
-/// hand.
+/// Two servers of this project: a catalog with an NSEC5 zone and an unsigned zone. The VRF key and
+/// the proofs are copied to the secondary.
 #[test]
 fn ours_follows_ours() {
     let (home, theirs) = (folder(), folder());
@@ -347,11 +349,11 @@ fn ours_follows_ours() {
         assert_serves(&server, ZONE, &dir.join("signed"));
         assert_serves(&server, "unsigned.example.", &dir.join("unsigned"));
     }
-    // What is stored, or the VRF key, is what names are matched by.
+    // Names are matched with the stored proofs or the VRF key.
     for server in [&primary, &server] {
         assert!(!server.logged().contains("names were not matched"), "{}", server.logged());
     }
-    // After a restart, primary and secondary map what they have of the zone with NSEC5.
+    // After a restart, primary and secondary map the stored zone with NSEC5.
     let was_mapped = |server: &Configured| {
         let status = server.ctl_json(&["zone", "status", ZONE]);
         assert_eq!(status[0]["verified"], "when its image was made", "{status}");

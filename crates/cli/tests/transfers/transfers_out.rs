@@ -1,5 +1,6 @@
-//! `nonesuch serve --config` as a primary: NSD, Knot DNS and BIND are told of new versions and fetch the changes; signatures of
-//! requests, right and wrong, as `dig` makes them; the journal of a server that was killed.
+//! `nonesuch serve --config` as a primary: NSD, Knot DNS and BIND receive NOTIFY and fetch the
+//! changes; valid and invalid signatures of requests by `dig`; the journal of a server that was
+//! killed.
 
 use crate::common;
 use nonesuch_testing::require_peer;
@@ -22,10 +23,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const ZONE: &str = "example.";
 
-/// Changes that each secondary follows.
+/// Number of changes that each secondary follows.
 const CHANGES: u32 = 8;
 
-/// An unsigned version: a few names change with each.
+/// An unsigned version; a few names change with each version.
 fn plain(serial: u32) -> String {
     let mut zone =
         format!("$ORIGIN {ZONE}\n$TTL 60\n@ SOA ns h {serial} 3600 60 604800 60\n@ NS ns\nns A 192.0.2.1\n");
@@ -37,7 +38,8 @@ fn plain(serial: u32) -> String {
     zone
 }
 
-/// Signs the version with this serial into `zone` of the folder; the signatures of what stays are kept.
+/// Signs the version with this serial to `zone` in the directory. Signatures of unchanged records
+/// are reused.
 fn sign_version(dir: &Path, serial: u32, mechanism: &str) {
     let (unsigned, next, zone) = (dir.join("plain"), dir.join("next"), dir.join("zone"));
     fs::write(&unsigned, plain(serial)).expect("written");
@@ -72,7 +74,7 @@ fn zones(also_notify: &str) -> String {
     )
 }
 
-/// A secondary is told of every change and fetches it; each version is compared.
+/// A secondary receives NOTIFY of every change and fetches it; each version is compared.
 fn is_followed_by(program: Program, mechanism: &str, algorithm: &str) {
     let (home, theirs) = (folder(), folder());
     let dir = home.path();
@@ -115,13 +117,14 @@ fn bind_is_told_and_follows() {
     is_followed_by(Program::Bind, "nsec3-opt-out", "hmac-sha256");
 }
 
-/// Half of the hash is enough (RFC 8945 §5.2.2.1). BIND alone of the three can be told to send no more.
+/// Half of the hash is sufficient (RFC 8945 §5.2.2.1). Of the three, only BIND can be configured to
+/// send no more.
 #[test]
 fn bind_follows_with_truncated_signatures() {
     is_followed_by(Program::Bind, "nsec", "hmac-sha256-128");
 }
 
-/// A server of version 2 that knows of the change from version 1.
+/// A server of version 2 with the change from version 1.
 fn changed(dir: &Path) -> Configured {
     generate_keys(&made(dir, "keys"), ZONE, "ed25519");
     sign_version(dir, 1, "nsec");
@@ -174,14 +177,15 @@ fn requests_signed_right_and_wrong_get_what_they_are_due() {
             assert!(found.contains(expected), "{key} {question}: {found}");
         }
     }
-    // Half of the hash is enough, less is not.
+    // Half of the hash is sufficient, less is not.
     let found = dig(&server, &["SOA", "-y", &key(KEY, "hmac-sha256-128", SECRET)]).stdout;
     assert!(found.contains("status: NOERROR"), "{found}");
     let found = dig(&server, &["SOA", "-y", &key(KEY, "hmac-sha256-80", SECRET)]).stdout;
     assert!(found.contains("FORMERR"), "{found}");
 }
 
-/// What comes of a request that was signed so many seconds before now (or behind it).
+/// The result of a request that was signed `before` seconds before now; a negative value is in the
+/// future.
 fn ask_signed(server: &Configured, before: i64) -> Result<(), ResponseTsigError> {
     let key = TsigKey::from_argument(&format!("{KEY}:{SECRET}")).expect("a key");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock behind 1970").as_secs();
@@ -212,7 +216,7 @@ fn requests_of_another_time_are_told_ours() {
     }
 }
 
-/// Changes are still known after a kill, and after a journal that is spoilt there is a new one.
+/// Changes are still available after a kill. A damaged journal is replaced with a new one.
 #[test]
 fn a_journal_survives_a_kill_and_is_made_anew_when_spoilt() {
     require_peer!("dig");
@@ -234,7 +238,7 @@ fn a_journal_survives_a_kill_and_is_made_anew_when_spoilt() {
     let found = run(Command::new("find").args([text(&state), "-name", "*.journal"])).stdout;
     let journal = Path::new(found.trim());
     let whole = fs::read(journal).expect("a journal");
-    // What is left of a journal is replaced; what never was one stays, and is said.
+    // A damaged journal is replaced. A file that never was a journal stays, with a message.
     for (octets, said) in
         [(&whole[..20], "no journal, or cut off"), (b"somebody's notes", "is no journal; move it")]
     {

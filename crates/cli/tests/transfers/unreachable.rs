@@ -1,4 +1,4 @@
-//! A primary that does not answer: what the log, `nonesuch ctl` and the metrics show.
+//! A primary that does not answer, in the log, `nonesuch ctl` and the metrics.
 
 use crate::common;
 use crate::common::transferring;
@@ -11,7 +11,7 @@ use transferring::{free_port, start_at, start_with};
 
 const ZONE: &str = "plain.example.";
 
-/// Lines of a log in JSON: level and message.
+/// Lines of a JSON log: level and message.
 fn lines(server: &Configured) -> Vec<(String, String)> {
     let log = server.logged();
     let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -1,5 +1,6 @@
-//! Zone transfers over TLS (RFC 9103), signed with TSIG: `nonesuch serve --config` as primary of BIND, NSD and itself, and as their
-//! secondary; servers that are not who they should be. Knot DNS speaks TLS from version 3.4 on.
+//! Zone transfers over TLS (RFC 9103), signed with TSIG: `nonesuch serve --config` as primary of
+//! BIND, NSD and itself, and as their secondary; servers with a wrong identity. Knot DNS supports
+//! TLS from version 3.4 on.
 
 use crate::common;
 use crate::common::certificates;
@@ -17,10 +18,10 @@ use transferring::{
     start_with, wait_for_zone,
 };
 
-/// Versions that a secondary follows.
+/// Number of versions that a secondary follows.
 const LAST: u32 = 4;
 
-/// Top of the configuration of a server that is reached over TLS.
+/// Top of the configuration of a server with TLS.
 fn identity(files: &Certificates) -> String {
     format!(
         "listen-tls = [\"127.0.0.1:0\"]\ntls-certificate = \"{}\"\ntls-key = \"{}\"\ntls-authorities = \"{}\"\n",
@@ -34,7 +35,7 @@ fn tls_address(server: &Configured) -> SocketAddr {
     server.ready["tls_addresses"][0].as_str().and_then(|text| text.parse().ok()).expect("an address")
 }
 
-/// A primary of ours with version 1, which gives it over TLS alone.
+/// A primary of this project with version 1, which permits transfers only over TLS.
 fn start_primary(dir: &Path, files: &Certificates, notified: &str) -> Configured {
     generate_keys(&made(dir, "keys"), ZONE, "ecdsap256sha256");
     sign_version(dir, 1, "nsec");
@@ -46,7 +47,7 @@ fn start_primary(dir: &Path, files: &Certificates, notified: &str) -> Configured
     server
 }
 
-/// Publishes the versions one after the other; each is to be had from `secondary`, which is told of it.
+/// Publishes the versions one after the other, and waits until `secondary` serves each of them.
 fn publish_to(primary: &Configured, dir: &Path, secondary: SocketAddr, log: impl Fn() -> String) {
     for serial in 1..=LAST {
         if serial > 1 {
@@ -125,7 +126,7 @@ fn nsd_follows_over_tls() {
     is_followed_by("nsd", nsd_secondary);
 }
 
-/// Both ways over TLS: the secondary is told over TLS as well.
+/// Both directions over TLS: the secondary receives NOTIFY over TLS, too.
 #[test]
 fn ours_follows_ours_over_tls() {
     let (home, theirs) = (folder(), folder());
@@ -145,7 +146,7 @@ fn ours_follows_ours_over_tls() {
     publish_to(&primary, home.path(), secondary.address, || secondary.logged());
 }
 
-/// A secondary of ours that has this over TLS from `primary`.
+/// A secondary of this project that transfers the zone over TLS from `primary`.
 fn start_secondary(dir: &Path, port: u16, primary: u16, host: &str, authority: &Path) -> Configured {
     let top = format!("tls-authorities = \"{}\"\n", text(authority));
     let zones = format!(
@@ -154,7 +155,8 @@ fn start_secondary(dir: &Path, port: u16, primary: u16, host: &str, authority: &
     start_with(dir, port, &top, &zones)
 }
 
-/// Versions that a peer has come over TLS; and nothing comes where it is not the one that is named.
+/// Versions of a peer arrive over TLS. Nothing is transferred if the peer does not have the
+/// configured identity.
 fn follow(program: &str, command: fn(&Path, u16, [u16; 2], [&Path; 2]) -> Command) {
     require_peer!(program);
     let (home, theirs) = (folder(), folder());
@@ -179,7 +181,7 @@ fn follow(program: &str, command: fn(&Path, u16, [u16; 2], [&Path; 2]) -> Comman
     is_refused(tls, &files);
 }
 
-/// Another name and another authority: nothing is asked, and the log says why.
+/// Another name and another authority: nothing is requested, and the log contains the reason.
 fn is_refused(primary: u16, files: &Certificates) {
     let named = format!("tls:{HOST}");
     let cases: [(&str, &Path, &str); 2] = [
@@ -189,7 +191,7 @@ fn is_refused(primary: u16, files: &Certificates) {
     is_refused_as(primary, &cases);
 }
 
-/// What is asked for by a name, with an authority, and why nothing comes of it.
+/// Name and authority of a primary, and the expected error.
 fn is_refused_as(primary: u16, cases: &[(&str, &Path, &str)]) {
     for &(host, authority, reason) in cases {
         let home = folder();
@@ -204,7 +206,8 @@ fn is_refused_as(primary: u16, cases: &[(&str, &Path, &str)]) {
     }
 }
 
-/// Whoever the primary is: with a certificate that has expired nothing is had of it, and the log and the zone's status say why.
+/// Nothing is transferred from a primary with an expired certificate; the log and the status of the
+/// zone contain the reason.
 #[test]
 fn a_primary_whose_certificate_has_expired_is_refused() {
     let home = folder();
@@ -243,7 +246,8 @@ fn nsd_is_followed_over_tls() {
     follow("nsd", nsd_over_tls);
 }
 
-/// What is for TLS alone is refused over TCP, with the key too; what is not authenticated is still encrypted.
+/// A zone that is permitted only over TLS is refused over TCP, even with the key. A connection
+/// without authentication is still encrypted.
 #[test]
 fn ours_gives_nothing_without_tls_and_is_believed_where_it_is_who_it_should_be() {
     let home = folder();

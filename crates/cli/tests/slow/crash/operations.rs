@@ -1,4 +1,5 @@
-//! What a server does when it is killed: reads files again, or has a zone transferred, by steps or as a whole.
+//! Operations during which the server is killed: it reads files again, or transfers a zone,
+//! incrementally or completely.
 
 use super::common::configured::{Configured, configure, plain_zone, write_beside};
 use super::common::{done, generate_key, made, text};
@@ -10,16 +11,16 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Names in the zones that are transferred: enough that a transfer takes its time.
+/// Number of names in the transferred zones, large enough for a transfer of measurable duration.
 const HOSTS: u32 = 2000;
-/// Of them, one in so many changes with each version.
+/// One of this number of names changes with each version.
 const TURNS: u32 = 4;
-/// Uninterrupted runs that tell how long an operation takes.
+/// Number of uninterrupted runs to measure the duration of an operation.
 const RUNS: u32 = 5;
-/// Longest wait for the end of one of them.
+/// Time limit for each of them.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What the server is killed in the middle of.
+/// The operation during which the server is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Reload,
@@ -28,7 +29,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The zones that it is about.
+    /// The zones of the operation.
     pub(crate) const fn zones(self) -> &'static [&'static str] {
         match self {
             Self::Reload => &["a.example.", "b.example.", "c.example."],
@@ -38,7 +39,7 @@ impl Kind {
     }
 }
 
-/// An operation, its newest version, and how long it takes.
+/// An operation, its newest version and its duration.
 pub(crate) struct Operation {
     pub(crate) kind: Kind,
     pub(crate) serial: u32,
@@ -61,7 +62,7 @@ impl Scene {
         let zone = |name: &str, more: &str| {
             format!("[zone.\"{name}\"]\nfile = \"{name}\"\ntransfer = [\"127.0.0.1\"]\n{more}")
         };
-        // Without a journal there are no steps.
+        // Without a journal, there are no incremental transfers.
         let zones = zone("steps.example.", "") + &zone("whole.example.", "journal-size = \"0B\"\n");
         for kind in [Kind::Ixfr, Kind::Axfr] {
             write_version(kind, &versions, &theirs, 1);
@@ -77,7 +78,8 @@ impl Scene {
         self.dir.join("state/zones")
     }
 
-    /// Writes the server's configuration. Where its primary is not to be reached, nobody listens at the address that is named.
+    /// Writes the server's configuration. If the primary must not be reachable, the configuration
+    /// names an address without a listener.
     pub(crate) fn configure(&self, is_reachable: bool) -> PathBuf {
         let port = self.primary.address.port();
         let host = if is_reachable { "127.0.0.1" } else { "127.0.0.2" };
@@ -89,7 +91,7 @@ impl Scene {
         configure(&self.dir, &files.chain(transferred).collect::<String>())
     }
 
-    /// Makes the next version, and puts it where the server finds it.
+    /// Creates the next version, and puts it where the server finds it.
     pub(crate) fn make_next(&self, operation: &mut Operation) {
         operation.serial += 1;
         write_version(operation.kind, &self.versions, &self.theirs, operation.serial);
@@ -105,7 +107,8 @@ impl Scene {
         }
     }
 
-    /// As an operator might leave them: files that are no zones, so that only what was kept counts.
+    /// Overwrites the files with text that is not a zone, so that the server can use only stored
+    /// versions.
     pub(crate) fn spoil_files(&self) {
         for name in Kind::Reload.zones() {
             write_beside(&self.dir.join(name), "@ SOA this is no zone\n");
@@ -118,7 +121,7 @@ impl Scene {
         load(&version(&self.versions, zone, serial), None).expect("a zone").contents
     }
 
-    /// Has the server begin. What it answers is not waited for, as long as the value is kept.
+    /// Starts the operation. The server's response is not awaited while the returned value exists.
     pub(crate) fn begin(&self, kind: Kind) -> UnixStream {
         let request = match kind {
             Kind::Reload => json!({ "command": "reload" }),
@@ -133,7 +136,8 @@ impl Scene {
         stream
     }
 
-    /// What goes on in the server: the phases of zones that are loaded and published, and transfers.
+    /// The activities of the server: the phases of zones that are loaded and published, and
+    /// transfers.
     pub(crate) fn under_way(&self) -> Vec<String> {
         let mut line = String::new();
         BufReader::new(self.tell(&json!({ "command": "status" }))).read_line(&mut line).expect("an answer");
@@ -146,7 +150,7 @@ impl Scene {
         phases.into_iter().chain(is_receiving.then(|| "receive".to_owned())).collect()
     }
 
-    /// Runs an operation a few times to its end, and notes how long it takes, in the median.
+    /// Runs an operation to its end several times, and records the median duration.
     pub(crate) fn measure(&self, server: &Configured, operation: &mut Operation) {
         let mut spans = Vec::new();
         for _ in 0..RUNS {
@@ -176,7 +180,7 @@ fn write_version(kind: Kind, versions: &Path, theirs: &Path, serial: u32) {
             Kind::Axfr => fs::write(&file, large(zone, serial, HOSTS * 5)).expect("written"),
             Kind::Ixfr => sign_version(zone, (versions, theirs), serial, &file),
         }
-        // Two versions back nobody looks.
+        // Versions older than the previous one are not used any more.
         if let Some(old) = serial.checked_sub(3) {
             let _ = fs::remove_file(version(versions, zone, old));
         }
@@ -195,7 +199,7 @@ fn sign_version(zone: &str, (versions, theirs): (&Path, &Path), serial: u32, fil
     done([&fixed[..], &more].concat());
 }
 
-/// A zone with so many addresses, some of which change with each version.
+/// A zone with `hosts` addresses, some of which change with each version.
 pub(crate) fn large(zone: &str, serial: u32, hosts: u32) -> String {
     let mut text = plain_zone(zone, serial);
     for host in 0..hosts {

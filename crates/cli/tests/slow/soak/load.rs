@@ -1,4 +1,5 @@
-//! Queries for as long as the soak takes: datagrams by `nonesuch load`, and streams of queries over TCP and TLS.
+//! Queries for the whole run: datagrams by `nonesuch load`, and streams of queries over TCP and
+//! TLS.
 
 use super::common::{nonesuch, text};
 use super::zones::Question;
@@ -16,19 +17,20 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Seconds of one run of `nonesuch load`: what is lost shows no later.
+/// Duration of one run of `nonesuch load`, in seconds; losses are visible after each run.
 const RUN: f64 = 60.0;
-/// Seconds that an answer may take: a machine may stand still as a whole for a while, and one that is lost never comes.
+/// Timeout of a response, in seconds. It is long because the whole machine may stall, and a lost
+/// response never arrives.
 const TIMEOUT: u64 = 60;
 /// Time between two bursts of a stream.
 const BURST: Duration = Duration::from_millis(50);
-/// Bursts of a connection; then another one is opened.
+/// Bursts of a connection, before another connection is opened.
 const BURSTS: u32 = 100;
 
-/// When the load ends.
+/// The end of the load.
 pub(crate) struct End {
     pub(crate) at: Instant,
-    /// Set when the test is over before that.
+    /// Set if the test ends earlier.
     pub(crate) now: AtomicBool,
 }
 
@@ -38,19 +40,19 @@ impl End {
     }
 }
 
-/// What came of the queries.
+/// The results of the queries.
 #[derive(Default)]
 pub(crate) struct Totals {
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) lost: u64,
-    /// Datagrams that answered nothing that was outstanding.
+    /// Datagrams that answer no outstanding query.
     pub(crate) unexpected: u64,
     pub(crate) truncated: u64,
     pub(crate) rcodes: BTreeMap<String, u64>,
     pub(crate) slowest_ms: f64,
     pub(crate) connections: u64,
-    /// What went wrong, and when.
+    /// Errors with their times.
     pub(crate) faults: Vec<String>,
 }
 
@@ -62,7 +64,7 @@ impl Totals {
         }
     }
 
-    /// Takes what a run of `nonesuch load` reports.
+    /// Adds the report of a run of `nonesuch load`.
     fn add(&mut self, report: &Value) {
         let number = |key: &str| report[key].as_u64().unwrap_or(0);
         self.sent += number("sent");
@@ -79,7 +81,7 @@ impl Totals {
         }
     }
 
-    /// Whether no answer but those that are wanted came.
+    /// Unexpected results; empty if there are only expected responses.
     pub(crate) fn unwanted(&self) -> Vec<&String> {
         self.rcodes.keys().filter(|rcode| *rcode != "NOERROR" && *rcode != "NXDOMAIN").collect()
     }
@@ -92,7 +94,7 @@ pub(crate) enum Load<'s> {
 }
 
 impl Load<'_> {
-    /// Asks until the end.
+    /// Sends queries until the end.
     pub(crate) fn run(&self, end: &End) -> Totals {
         match self {
             Self::Datagrams { server, queries, rate, more } => datagrams(*server, queries, *rate, more, end),
@@ -101,7 +103,7 @@ impl Load<'_> {
     }
 }
 
-/// Asks by datagrams, so many a second, the questions of a file.
+/// Sends `rate` queries per second over UDP, from a file.
 fn datagrams(server: SocketAddr, queries: &Path, rate: u32, more: &[&str], end: &End) -> Totals {
     let mut totals = Totals::default();
     let out = queries.with_extension("json");
@@ -110,8 +112,8 @@ fn datagrams(server: SocketAddr, queries: &Path, rate: u32, more: &[&str], end: 
         if seconds < 0.2 || end.has_come() {
             return totals;
         }
-        // No more are outstanding than the smallest usual socket buffer has room for: a machine that stands still for a while
-        // delays queries then, and drops none.
+        // Not more outstanding queries than the smallest usual socket buffer has room for, so that
+        // a machine that stalls delays queries but drops none.
         let mut child =
             nonesuch(["load", "--server", &server.to_string(), "--queries", text(queries), "--json"])
                 .args([
@@ -144,13 +146,13 @@ fn datagrams(server: SocketAddr, queries: &Path, rate: u32, more: &[&str], end: 
     }
 }
 
-/// A stream of queries: many outstanding at once, on connections that are closed and opened again.
+/// A stream of queries: many outstanding queries, on connections that are closed and opened again.
 pub(crate) struct Stream<'s> {
     pub(crate) server: SocketAddr,
-    /// Over TLS, if so.
+    /// For TLS, the settings of the client.
     pub(crate) tls: Option<ClientTls>,
     pub(crate) questions: &'s [Question],
-    /// Queries a second.
+    /// Queries per second.
     pub(crate) rate: u32,
 }
 

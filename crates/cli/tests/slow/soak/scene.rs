@@ -1,4 +1,4 @@
-//! The servers of the soak: a primary, the server that is looked at, and those that follow it.
+//! The servers of the soak test: a primary, the server under test, and its secondaries.
 
 use super::common::configured::{Configured, write_beside};
 use super::common::transfer::{transferred, zone_text};
@@ -18,19 +18,19 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The zone that comes by steps; secondaries of other makes follow it too.
+/// The zone with incremental transfers. Secondaries of other implementations transfer it, too.
 const BY_STEPS: &str = "example.";
-/// The zone that comes as a whole each time: its primary keeps no journal.
+/// The zone with complete transfers: its primary has no journal.
 const WHOLE: &str = "whole.test.";
-/// Zones that a secondary of ours has from the server.
+/// Zones that a secondary of this project transfers from the server.
 const FOLLOWED: [&str; 3] = [BY_STEPS, "signed.test.", "plain.test."];
 /// Name in the server's certificate.
 const HOST: &str = "ns.test";
-/// Longest time from a change until a server has it. NOTIFY is repeated within it.
+/// Maximum time from a change until a server has it. NOTIFY is repeated within this time.
 const ARRIVAL: Duration = Duration::from_secs(90);
-/// The same for servers of other makes, which have a pace of their own.
+/// The same for other implementations, which have other intervals.
 const ARRIVAL_THERE: Duration = Duration::from_secs(180);
-/// Of the versions, one in so many is transferred as a whole on request.
+/// One of this number of versions is transferred completely on request.
 const WHOLE_EACH: u32 = 5;
 
 /// All servers and zones.
@@ -46,7 +46,7 @@ pub(crate) struct Soak {
     metrics: SocketAddr,
 }
 
-/// A key, and what the configurations of all three servers begin with.
+/// A key, and the first lines of the configurations of all three servers.
 fn head(dir: &Path, listen: &str, more: &str) -> String {
     fs::create_dir_all(dir.join("state")).expect("a folder");
     format!(
@@ -59,7 +59,7 @@ fn head(dir: &Path, listen: &str, more: &str) -> String {
 fn start(dir: &Path, configuration: &str) -> Configured {
     let path = dir.join("c.toml");
     write_beside(&path, configuration);
-    // There is a secret in it.
+    // The configuration contains a secret.
     fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("permitted");
     Configured::start(&path)
 }
@@ -71,7 +71,7 @@ fn certificate(dir: &Path) {
     fs::write(dir.join("key.pem"), made.signing_key.serialize_pem()).expect("written");
 }
 
-/// A zone that is transferred from this primary and to everyone here.
+/// A zone that is transferred from this primary, and that every local client may transfer.
 fn transferred_zone(zone: &str, primary: SocketAddr, told: &str) -> String {
     format!(
         "[zone.\"{zone}\"]\nprimaries = [\"{primary} key:{KEY}.\"]\ntransfer = [\"127.0.0.1\"]\njournal-size = \"128KiB\"\n\
@@ -92,14 +92,14 @@ fn start_primary(dir: &Path, zones: &[Zone], told: SocketAddr) -> Configured {
 
 fn start_server(dir: &Path, places: &Places, zones: &[Zone], primary: SocketAddr) -> Configured {
     certificate(dir);
-    // The cache is small, so that random names have filled it when the warm-up is over.
+    // The cache is small, so that random names fill it during the warm-up.
     let more = format!(
         "listen-tls = [\"127.0.0.1:0\"]\ntls-certificate = \"certificate.pem\"\ntls-key = \"key.pem\"\nworkers = 2\n\
          metrics-listen = \"{}\"\nsignature-cache = \"2MiB\"\n",
         places.metrics
     );
     let mut configuration = head(dir, &places.server.to_string(), &more);
-    // A machine that stands still ends no connection.
+    // The timeouts are long, so that a machine that stalls ends no connection.
     configuration.push_str(
         "[limits]\ntcp-idle = \"60s\"\ntcp-first-message = \"60s\"\ntcp-write = \"60s\"\ntls-handshake = \"60s\"\n",
     );
@@ -123,7 +123,7 @@ fn start_secondary(dir: &Path, at: SocketAddr, primary: SocketAddr) -> Configure
     start(dir, &configuration)
 }
 
-/// Where those listen whom others tell of new versions, and where metrics are.
+/// Ports on which the servers receive NOTIFY, and the port of the metrics.
 struct Places {
     server: SocketAddr,
     secondary: SocketAddr,
@@ -145,7 +145,8 @@ impl Places {
 }
 
 impl Soak {
-    /// Starts a primary, the server, a secondary of ours, and those of others that are installed.
+    /// Starts a primary, the server, a secondary of this project, and the installed other
+    /// secondaries.
     pub(crate) fn start(home: &Path) -> Self {
         let [theirs, dir, behind] = ["primary", "server", "secondary"].map(|name| made(home, name));
         let incoming = vec![
@@ -173,12 +174,12 @@ impl Soak {
         Self { home, certificate, incoming, own, primary, server, secondary, peers, metrics }
     }
 
-    /// All zones that the server has.
+    /// All zones of the server.
     pub(crate) fn zones(&self) -> impl Iterator<Item = &Zone> {
         self.incoming.iter().chain(&self.own)
     }
 
-    /// The load, all kinds of it.
+    /// All kinds of load.
     pub(crate) fn loads<'s>(&self, questions: &'s [Question], rate: u32) -> [(&'static str, Load<'s>); 4] {
         let (server, tls) = (self.server.address, self.tls());
         let file = |name: &str, text: String| {
@@ -189,7 +190,7 @@ impl Soak {
         let names: Vec<Question> = self.zones().flat_map(Zone::names).collect();
         let (queries, names) = (file("queries", lines(questions)), file("names", lines(&names)));
         let trusted = ClientTls::authenticated(&self.certificate, Some(HOST)).expect("a certificate");
-        // Of a hundred queries.
+        // Of one hundred queries.
         let share = |of: u32| (rate * of / 100).max(1);
         let stream = |server, tls, of| Load::Stream(Stream { server, tls, questions, rate: share(of) });
         [
@@ -207,12 +208,13 @@ impl Soak {
         self.server.ready["tls_addresses"][0].as_str().and_then(|text| text.parse().ok()).expect("an address")
     }
 
-    /// Changes all zones, and waits until each server has the new version; the longest time that one took.
+    /// Changes all zones, and waits until each server has the new version. Returns the maximum
+    /// time.
     pub(crate) fn change(&self, serial: u32) -> Duration {
         self.zones().for_each(|zone| zone.write(serial));
         let begun = Instant::now();
         self.primary.ctl(&["reload"]).expect_done("reload of the primary");
-        // Transfers in are under way meanwhile.
+        // Incoming transfers are in progress at the same time.
         let told = self.server.ctl(&["reload"]).expect_done("reload").stdout;
         assert!(told.contains(&format!("{} updated, 0 refused", self.own.len())), "{told}");
         if serial.is_multiple_of(WHOLE_EACH) {
@@ -241,7 +243,7 @@ impl Soak {
         begun.elapsed()
     }
 
-    /// A few queries by programs, and the metrics; what they say.
+    /// Sends some queries with other programs, reads the metrics and checks the results.
     pub(crate) fn ask_by_programs(&self, serial: u32) {
         let tls = self.tls();
         let (name, authority) = (format!("t.{BY_STEPS}"), text(&self.certificate));
@@ -276,7 +278,7 @@ impl Soak {
         text
     }
 
-    /// What the servers have at the end is what was written last.
+    /// At the end, the servers have the versions that were written last.
     pub(crate) fn assert_same(&self, serial: u32) {
         let zone = |origin: &str| {
             let zone = self.zones().find(|zone| zone.origin == origin);
@@ -297,7 +299,7 @@ impl Soak {
         }
     }
 
-    /// What the logs must not have in them; other warnings are counted.
+    /// Checks that the logs contain no forbidden lines; counts other warnings.
     pub(crate) fn look_at_logs(&self) -> BTreeMap<String, usize> {
         let mut warnings = BTreeMap::new();
         for (name, server) in
@@ -313,14 +315,14 @@ impl Soak {
         warnings
     }
 
-    /// Messages that the server says it has not answered, by reason.
+    /// Messages that the server reports as not answered, by reason.
     pub(crate) fn dropped(&self) -> Vec<String> {
         let metrics = self.scrape();
         let lines = metrics.lines().filter(|line| line.starts_with("nonesuch_dropped_total"));
         lines.filter(|line| !line.ends_with(" 0")).map(str::to_owned).collect()
     }
 
-    /// Transfers in by kind.
+    /// Incoming transfers by kind.
     pub(crate) fn transfers(&self) -> (usize, usize) {
         let log = self.server.logged();
         let count = |kind: &str| {

@@ -1,25 +1,25 @@
-//! What a process holds, seen from outside: memory, open files, threads.
+//! Resources of a process: memory, open files, threads.
 
 use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Time between two looks.
+/// Time between two samples.
 const EACH: Duration = Duration::from_millis(500);
 
-/// What a process holds at a time.
+/// The resources of a process at one time.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Held {
-    /// Resident, KiB.
+    /// Resident memory, in KiB.
     pub(crate) resident: u64,
-    /// Resident, pages that others share by their share, KiB.
+    /// Proportional set size (PSS), in KiB.
     pub(crate) proportional: u64,
     pub(crate) files: u64,
     pub(crate) threads: u64,
 }
 
-/// What a process holds; `None` when it has ended.
+/// The resources of a process; `None` if it has ended.
 pub(crate) fn look(process: u32) -> Option<Held> {
     let number = |text: &str, key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -35,7 +35,7 @@ pub(crate) fn look(process: u32) -> Option<Held> {
     })
 }
 
-/// A process that is looked at again and again.
+/// A process that is sampled periodically.
 pub(crate) struct Watch {
     pub(crate) name: &'static str,
     process: u32,
@@ -51,12 +51,12 @@ impl Watch {
         self.samples.lock().expect("no panic while it is held").clone()
     }
 
-    /// The newest look.
+    /// The newest sample.
     pub(crate) fn last(&self) -> Held {
         self.samples().last().copied().unwrap_or_default()
     }
 
-    /// The medians of the second and of the last quarter: the first is the warm-up.
+    /// The medians of the second and of the last quarter. The first quarter is the warm-up.
     pub(crate) fn quarters(&self, of: fn(&Held) -> u64) -> (u64, u64) {
         let samples = self.samples();
         let quarter = samples.len() / 4;
@@ -68,7 +68,7 @@ impl Watch {
         (median(&samples[quarter..2 * quarter]), median(&samples[3 * quarter..]))
     }
 
-    /// The most that was seen.
+    /// The maximum of all samples.
     pub(crate) fn most(&self, of: fn(&Held) -> u64) -> u64 {
         self.samples().iter().map(of).max().unwrap_or(0)
     }
@@ -78,7 +78,7 @@ impl Watch {
     }
 }
 
-/// Looks at all of them until told to stop.
+/// Samples all processes until `stop` is set.
 pub(crate) fn watch_all(all: &[Watch], stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         let begun = Instant::now();

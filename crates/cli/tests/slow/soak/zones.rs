@@ -1,4 +1,5 @@
-//! The zones of the soak: small ones whose versions differ in a few records, each made in its own way.
+//! The zones of the soak test: small zones with versions that differ in a few records, each created
+//! in its own way.
 
 use super::common::configured::write_beside;
 use super::common::{done, generate_key, made, text};
@@ -11,17 +12,17 @@ use std::path::{Path, PathBuf};
 const HOSTS: u32 = 40;
 /// Delegations in each zone.
 const CUTS: u32 = 10;
-/// Of the names with addresses, one in so many changes with each version.
+/// One of this number of names with addresses changes with each version.
 const TURNS: u32 = 8;
 
-/// How a zone is made.
+/// How a zone is created.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Unsigned,
-    /// Signed with this denial.
+    /// Signed with this denial mechanism.
     Signed(&'static str),
     Nsec5,
-    /// Unsigned, with keys for the server, which denies so.
+    /// Unsigned, with keys for the server, which uses this denial mechanism.
     Online(&'static str),
 }
 
@@ -39,7 +40,7 @@ pub(crate) struct Question {
 }
 
 impl Zone {
-    /// Makes a folder for the zone in `home`, with its keys.
+    /// Creates a directory for the zone in `home`, with its keys.
     pub(crate) fn new(home: &Path, origin: &'static str, way: Way) -> Self {
         let dir = made(home, origin.trim_end_matches('.'));
         let keys = dir.join("keys");
@@ -56,7 +57,7 @@ impl Zone {
         Self { origin, way, dir }
     }
 
-    /// The file that is served.
+    /// The served file.
     pub(crate) fn file(&self) -> PathBuf {
         self.dir.join("zone")
     }
@@ -67,7 +68,7 @@ impl Zone {
         format!("[zone.\"{}\"]\nfile = \"{dir}/zone\"\n{}{more}", self.origin, self.settings())
     }
 
-    /// What the zone needs said of it, besides where it comes from.
+    /// The settings of the zone other than its source.
     fn settings(&self) -> String {
         let dir = self.dir.display();
         match self.way {
@@ -77,7 +78,7 @@ impl Zone {
         }
     }
 
-    /// Puts the version with this serial in place.
+    /// Writes the version with this serial.
     pub(crate) fn write(&self, serial: u32) {
         let (plain, next, zone) = (self.dir.join("plain"), self.dir.join("next"), self.file());
         let unsigned = self.text(serial);
@@ -88,7 +89,8 @@ impl Zone {
             Way::Unsigned | Way::Online(_) => return write_beside(&zone, &unsigned),
             Way::Nsec5 => vec!["--denial", "nsec5", "--nsec5-keys", text(&vrf)],
             Way::Signed(denial) if serial == 1 => vec!["--denial", denial],
-            // Signatures of what stays are kept: the next version differs in little.
+            // Signatures of unchanged records are reused, because the next version differs only
+            // slightly.
             Way::Signed(_) => vec!["--previous", text(&zone), "--serial", "keep"],
         };
         fs::write(&plain, unsigned).expect("written");
@@ -115,7 +117,7 @@ impl Zone {
         text
     }
 
-    /// Questions of every kind: for names, types and wildcards, for what is not there, and below zone cuts.
+    /// Questions of every kind: names, types, wildcards, missing names, and names below zone cuts.
     pub(crate) fn questions(&self) -> Vec<Question> {
         let mut questions = Vec::new();
         let mut push = |name: &str, rtype| {
@@ -138,14 +140,14 @@ impl Zone {
         questions
     }
 
-    /// Names that are there; a label before them makes one that is not.
+    /// Existing names. A label in front of them gives a missing name.
     pub(crate) fn names(&self) -> Vec<Question> {
         let host = |host| Question { name: format!("h{host}.{}", self.origin), rtype: Rtype::A };
         (0..HOSTS).map(host).collect()
     }
 }
 
-/// Questions as a file for `nonesuch load`.
+/// The questions in the file format of `nonesuch load`.
 pub(crate) fn lines(questions: &[Question]) -> String {
     questions.iter().map(|question| format!("{} {}\n", question.name, question.rtype)).collect()
 }
