@@ -1,12 +1,14 @@
-//! Our server against NSD, Knot DNS and BIND: the same zone, the same questions, in each denial mode.
+//! Comparison of this server with NSD, Knot DNS and BIND: the same zone and the same questions, in
+//! each denial mode.
 //!
-//! `NONESUCH_DIFFERENTIAL_QUESTIONS` says how many questions in each mode, about 27,000 by default; the full number:
+//! `NONESUCH_DIFFERENTIAL_QUESTIONS` is the number of questions in each mode, about 27,000 by
+//! default. The full number:
 //!
 //!     NONESUCH_DIFFERENTIAL_QUESTIONS=100000 cargo test -p nonesuch-cli --test peers -- differential
 //!
-//! Compared are RCODE, AA, and the answer and authority sections as sets. What may differ is listed by cause
-//! in `differential/classes.rs` and in docs/differences.md; any other difference fails, and so does a listed one
-//! that no longer occurs.
+//! The test compares RCODE, AA, and the answer and authority sections as sets. Permitted
+//! differences are listed by cause in `differential/classes.rs` and in docs/differences.md. Any
+//! other difference fails the test, and so does a listed one that no longer occurs.
 
 use crate::common;
 pub(crate) mod classes;
@@ -22,15 +24,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use zone::{ORIGIN, Zone};
 
-/// Differences of one kind that a failure shows in full.
+/// Number of differences of one kind that a failure shows in full.
 const EXAMPLES: usize = 1;
 
 /// Differences so far.
 #[derive(Default)]
 struct Differences {
-    /// How often each class explained something, by peer.
+    /// How often each class explained a difference, by peer.
     explained: BTreeMap<(&'static str, Peer), usize>,
-    /// What no class explains, by its outline.
+    /// Differences that no class explains, by their outline.
     unexplained: BTreeMap<String, Vec<String>>,
 }
 
@@ -77,8 +79,8 @@ fn every_class_is_documented() {
     assert!(missing.is_empty(), "docs/differences.md lacks {missing:?}");
 }
 
-/// Class `data-below-dname`: RFC 6672 §2.4 forbids such data; we leave it out of signing and answers, the peers'
-/// servers do not load the zone. Their checkers tell.
+/// Class `data-below-dname`: RFC 6672 §2.4 forbids such data. This server neither signs nor serves
+/// them; the peers' servers do not load the zone. The test uses the peers' checkers.
 #[test]
 fn peers_refuse_data_below_a_dname() {
     let folder = common::folder();
@@ -118,7 +120,7 @@ fn compare(case: &Case<'_>, mechanism: &str, ours: &Reply, mut theirs: Reply, ou
     }
 }
 
-/// Fails where a difference has no class, or a class no difference.
+/// Fails if a difference has no class, or if a class has no difference.
 fn judge(outcome: &Differences, peers: &[Peer]) {
     let mut text = String::new();
     for (outline, cases) in &outcome.unexplained {
@@ -141,7 +143,7 @@ fn judge(outcome: &Differences, peers: &[Peer]) {
     assert!(text.is_empty(), "{text}");
 }
 
-/// What differs, without names: like cases fall together.
+/// The difference without names, so that similar cases are grouped.
 fn outline(question: &Question, ours: &Reply, theirs: &Reply) -> String {
     let mut text = format!("{} DO={}", question.rtype, u8::from(question.dnssec_ok));
     if ours.rcode != theirs.rcode {

@@ -1,6 +1,7 @@
-//! The whole grid: every kind of key × every denial mechanism, on a generated TLD. Each cell is signed, verified by us
-//! and by every installed peer that knows the algorithm, served, and asked for an existing name, a name that does not
-//! exist and a type that does not, whose signatures are verified here.
+//! All combinations of key kind and denial mechanism, on a generated zone like that of a TLD. Each
+//! zone is signed, verified by this program and by every installed peer that supports the
+//! algorithm, and served. The test queries an existing name, a missing name and a missing type, and
+//! verifies the signatures of the responses.
 
 use crate::common;
 use common::{MECHANISMS, done, folder, generate_key, installed, run, serve, sign, text};
@@ -17,18 +18,18 @@ use std::time::Duration;
 
 const ORIGIN: &str = "grid.example.";
 
-/// Delegations of the zone.
+/// Number of delegations of the zone.
 const NAMES: &str = "200";
 
-/// A program that verifies a signed zone, and the algorithms that it knows.
+/// A program that verifies a signed zone, and the algorithms that it supports.
 struct Peer {
     program: &'static str,
-    /// Arguments before the file; `ORIGIN` stands for the apex.
+    /// Arguments before the file; `ORIGIN` is replaced with the apex.
     arguments: &'static [&'static str],
     knows: &'static [Algorithm],
 }
 
-/// What BIND 9.18, ldns 1.8 and Knot DNS 3.2 know of the table: the algorithms that are RFCs.
+/// Algorithms that BIND 9.18, ldns 1.8 and Knot DNS 3.2 support: those that an RFC defines.
 const RFCS: &[Algorithm] = &[
     Algorithm::RSASHA256,
     Algorithm::RSASHA512,
@@ -64,7 +65,7 @@ const fn rsa(algorithm: &'static str, bits: u16) -> Kind {
     Kind { algorithm, bits: Some(bits) }
 }
 
-/// The kinds of keys: one test for each, so that a failure names itself.
+/// The kinds of keys, with one test for each, so that a failure names its kind.
 macro_rules! grid {
     ($($name:ident: $kind:expr,)*) => {
         const KINDS: &[Kind] = &[$($kind),*];
@@ -100,7 +101,7 @@ fn the_grid_has_every_algorithm_of_the_table() {
     assert_eq!(kinds, table.collect());
 }
 
-/// The cells of one kind of key.
+/// All mechanisms with one kind of key.
 fn all_mechanisms(kind: &Kind) {
     let folder = folder();
     let (unsigned, keys) = (folder.path().join("unsigned"), folder.path().join("keys"));
@@ -135,11 +136,12 @@ fn secure_delegation(zone: &Path) -> Name {
     Name::from_text(owner.as_bytes(), Some(origin.view())).expect("a name")
 }
 
-/// Serves the zone and verifies what it says: an existing name, its DS, no such name, no such type.
+/// Serves the zone and verifies the responses: an existing name, its DS, a missing name, a missing
+/// type.
 fn answers_are_signed(signed: &Path, algorithm: Algorithm, delegation: &Name) {
     let server = serve(signed, &["--verify", "structural"]);
     let apex: Name = ORIGIN.parse().expect("a name");
-    // A doubled letter in a label of random ones is in no generated zone: see the generator of queries.
+    // No generated zone contains a label with this doubled letter: see the generator of queries.
     let missing: Name = format!("aaqqzzaaqq.{ORIGIN}").parse().expect("a name");
     let dnskeys = ask(server.address, &apex, Rtype::DNSKEY);
     let keys: Vec<Vec<u8>> = dnskeys
@@ -178,8 +180,8 @@ fn answers_are_signed(signed: &Path, algorithm: Algorithm, delegation: &Name) {
     }
 }
 
-/// Verifies a signature over every RRset of answer and authority section, but for the NS RRset of a referral (RFC 4035
-/// §2.2); the types of those that were.
+/// Verifies a signature over every RRset of the answer and authority sections, except the NS RRset
+/// of a referral (RFC 4035 §2.2). Returns the verified types.
 fn verify_sections(
     response: &Message,
     algorithm: Algorithm,
@@ -219,7 +221,7 @@ fn verify_sections(
     verified
 }
 
-/// Asks over TCP, where responses of every size fit, with DO set.
+/// Sends a query with DO over TCP, which has room for responses of every size.
 fn ask(server: SocketAddr, name: &Name, rtype: Rtype) -> Message {
     let mut query = vec![0, 0];
     push_query(name, rtype, 0x4567, 0, &mut query);

@@ -1,6 +1,7 @@
-//! Signing and verifying beside BIND, ldns, Knot DNS and NSD: they accept what we sign, we accept what they sign,
-//! and key files go both ways. Where a peer differs, the class has a test of its own that fails when the difference
-//! no longer occurs; `docs/differences.md` holds rule and verdict.
+//! Signing and verifying together with BIND, ldns, Knot DNS and NSD: they accept zones of this
+//! signer, this verifier accepts their zones, and key files are exchanged in both directions. If a
+//! peer differs, the class has its own test, which fails when the difference no longer occurs;
+//! `docs/differences.md` contains the rule and the verdict.
 
 use crate::common;
 use common::judges::{JUDGES, Judge, installed_judges, judged};
@@ -13,10 +14,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the name of 255 octets in the zone of every type begins with.
+/// Prefix of the name of 255 octets in the zone with every type.
 const LONG_NAME: &str = "dddddddddd";
 
-/// The zone of every type without records of `types`.
+/// The zone with every type, without records of `types`.
 fn every_type_without(types: &[&str]) -> String {
     every_type_lines(|line| !line.split_whitespace().nth(1).is_some_and(|rtype| types.contains(&rtype)))
 }
@@ -30,7 +31,7 @@ fn write(path: PathBuf, text: &str) -> PathBuf {
     path
 }
 
-/// Signs with each mechanism; we and the peers accept it.
+/// Signs with each mechanism; this verifier and the peers accept the zone.
 fn signs_and_is_accepted(unsigned: &Path, origin: &str, algorithm: &str, judges: &[&Judge]) {
     let folder = folder();
     generate_keys(folder.path(), origin, algorithm);
@@ -100,8 +101,8 @@ fn an_sld_is_accepted() {
     generated_zone_is_accepted("sld", "150", &["rsasha256", "ed25519"]);
 }
 
-/// The root zone, signed anew in all combinations: verified by us, served, asked what root servers are asked. The
-/// peers verify it once for each mechanism.
+/// The root zone is signed again in all combinations, verified by this program, served, and queried
+/// with queries to root servers. The peers verify it once for each mechanism.
 #[test]
 #[ignore = "`just judge`: each algorithm and mechanism"]
 fn the_root_zone_signed_anew() {
@@ -127,7 +128,8 @@ fn the_root_zone_signed_anew() {
     }
 }
 
-/// Root servers refer or deny: most names of the sample are below an existing TLD, and nothing fails.
+/// Root servers send referrals or denials. Most names of the sample are below an existing TLD, and
+/// no query fails.
 fn replay(signed: &Path, queries: &Path, what: &str) {
     const QUERIES: u64 = 3000;
     let server = serve(signed, &["--verify", "structural"]);
@@ -159,7 +161,8 @@ fn replay(signed: &Path, queries: &Path, what: &str) {
     assert!(found > QUERIES / 2 && denied > 0, "{what}: {report}");
 }
 
-/// Class `unknown-type`: each type that a judge is said not to know is refused by it, in a zone of one such record.
+/// Class `unknown-type`: each listed type of a checker is rejected by it, in a zone with one such
+/// record.
 #[test]
 fn difference_unknown_type() {
     let folder = folder();
@@ -182,8 +185,8 @@ fn difference_unknown_type() {
     }
 }
 
-/// Class `data-below-dname`: NSD and Knot DNS refuse a zone with data below a DNAME; BIND, ldns and we take them as
-/// occluded: not signed, in no chain.
+/// Class `data-below-dname`: NSD and Knot DNS reject a zone with data below a DNAME. BIND, ldns and
+/// this program treat the data as occluded: not signed, in no chain.
 #[test]
 fn difference_data_below_dname() {
     const REFUSE: [&str; 2] = ["nsd-checkzone", "kzonecheck"];
@@ -207,13 +210,13 @@ fn difference_data_below_dname() {
     }
 }
 
-/// Makes a key pair with BIND or ldns in `folder`; the base name.
+/// Generates a key pair with BIND or ldns in `folder`; returns the base name.
 fn peer_key(program: &str, folder: &Path, arguments: &[&str]) -> String {
     let ended = run(Command::new(program).current_dir(folder).args(arguments)).expect_done(program);
     ended.stdout.trim().to_owned()
 }
 
-/// The key files of `keys`, without the suffix, as signers take them.
+/// The key files in `keys`, without the suffix, as arguments for signers.
 fn bases(keys: &Path) -> Vec<String> {
     let files = fs::read_dir(keys).expect("a folder").map(|entry| entry.expect("an entry").path());
     let mut bases: Vec<String> =
@@ -222,7 +225,7 @@ fn bases(keys: &Path) -> Vec<String> {
     bases
 }
 
-/// Runs `dnssec-signzone` on `zone` with the keys of `keys` at the end of the zone file.
+/// Runs `dnssec-signzone` on `zone` with the keys in `keys` appended to the zone file.
 fn bind_signs(folder: &Path, zone: &str, keys: &Path, more: &[&str], signed: &Path) -> common::Ended {
     let mut zone = zone.to_owned();
     for base in bases(keys) {
@@ -235,7 +238,7 @@ fn bind_signs(folder: &Path, zone: &str, keys: &Path, more: &[&str], signed: &Pa
     run(command.args(bases(keys)))
 }
 
-/// The ways in which BIND can deny.
+/// The denial options of BIND.
 const BIND_DENIALS: [&[&str]; 4] = [&[], &["-3", "-"], &["-3", "-", "-A"], &["-3", "aabbccdd", "-H", "12"]];
 
 #[test]
@@ -262,7 +265,7 @@ fn what_dnssec_signzone_signs_is_accepted() {
                 done(["zone", "verify", text(&signed)]);
             }
         }
-        // BIND finds our keys by itself and takes them for active.
+        // BIND finds these keys itself and considers them active.
         let (unsigned, signed) = (write(folder.path().join("smart"), &zone), folder.path().join("signed"));
         let mut command = Command::new("dnssec-signzone");
         command.current_dir(folder.path()).args([
@@ -276,7 +279,7 @@ fn what_dnssec_signzone_signs_is_accepted() {
         ]);
         run(command.arg(&ours).arg(&unsigned)).expect_done("dnssec-signzone -S");
         done(["zone", "verify", text(&signed)]);
-        // And we sign with BIND's keys.
+        // This program signs with BIND's keys.
         let (unsigned, signed) =
             (write(folder.path().join("unsigned"), EVERY_TYPE), folder.path().join("signed"));
         sign(&unsigned, EVERY_TYPE_ORIGIN, &theirs, "nsec3", &signed);
@@ -285,8 +288,8 @@ fn what_dnssec_signzone_signs_is_accepted() {
     }
 }
 
-/// Class `key-without-sep`: a zone with one key, without the SEP flag, is sound; `dnssec-verify` and `kzonecheck`
-/// want the flag.
+/// Class `key-without-sep`: a zone with a single key without the SEP flag is valid; `dnssec-verify`
+/// and `kzonecheck` require the flag.
 #[test]
 fn difference_key_without_sep() {
     let folder = folder();
@@ -303,8 +306,8 @@ fn difference_key_without_sep() {
     }
 }
 
-/// Class `long-name-in-nsec3`: `dnssec-signzone` signs a name of 255 octets with NSEC but not with NSEC3, since the
-/// name that `*.` is put before would be too long; no such wildcard can exist.
+/// Class `long-name-in-nsec3`: `dnssec-signzone` signs a name of 255 octets with NSEC but not with
+/// NSEC3, because the name with the prefix `*.` would be too long. Such a wildcard cannot exist.
 #[test]
 fn difference_long_name_in_nsec3() {
     require_peer!("dnssec-signzone");
@@ -347,7 +350,7 @@ fn what_ldns_signzone_signs_is_accepted() {
                 done(["zone", "verify", text(&signed)]);
             }
         }
-        // And we sign with ldns's keys.
+        // This program signs with ldns's keys.
         let signed = folder.path().join("signed");
         sign(&unsigned, EVERY_TYPE_ORIGIN, &theirs, "nsec", &signed);
         done(["zone", "verify", text(&signed)]);
@@ -357,7 +360,7 @@ fn what_ldns_signzone_signs_is_accepted() {
     }
 }
 
-/// Signs `zone` with Knot DNS and keys of its own.
+/// Signs `zone` with Knot DNS and its own keys.
 fn knot_signs(folder: &Path, zone: &str, algorithm: &str, denial: &str) -> PathBuf {
     let _ = fs::remove_dir_all(folder);
     let output = folder.join("output");
@@ -399,8 +402,8 @@ fn what_kzonesign_signs_is_accepted() {
     }
 }
 
-/// The same DS from BIND and from us: what `dnssec-dsfromkey` makes of our key leads to our zone, and an altered
-/// one does not.
+/// BIND and this program generate the same DS: the DS of `dnssec-dsfromkey` for this program's key
+/// verifies the zone, and a modified one does not.
 #[test]
 fn dnssec_dsfromkey_and_anchors() {
     require_peer!("dnssec-dsfromkey");

@@ -1,5 +1,6 @@
-//! Validators on what we serve: `delv` and Unbound find answers and denials secure in all modes, insecure where RFC
-//! 5155 §9.2 says so, and bogus when one octet is altered on the way. And the real root zone of 2017, verified.
+//! Validators with responses of this server: `delv` and Unbound find positive and negative
+//! responses secure in all modes, insecure as RFC 5155 §9.2 requires, and bogus if one octet is
+//! modified in transit. The real root zone of 2017 is verified, too.
 
 use crate::common;
 use common::{
@@ -24,13 +25,13 @@ const NOERROR: u8 = 0;
 const SERVFAIL: u8 = 2;
 const NXDOMAIN: u8 = 3;
 
-/// What is asked, and what comes of it.
+/// A question and its expected result.
 struct Case {
     name: &'static str,
     rtype: u16,
     rcode: u8,
-    /// The proof holds an NSEC3 record with the opt-out flag that covers the next closer name: no secure answer
-    /// (RFC 5155 §9.2).
+    /// The proof contains an NSEC3 record with the opt-out flag that covers the next closer name,
+    /// so that the response is not secure (RFC 5155 §9.2).
     opted_out: bool,
     negative: bool,
 }
@@ -51,7 +52,7 @@ const fn missing(name: &'static str) -> Case {
     Case { name, rtype: A, rcode: NXDOMAIN, opted_out: true, negative: true }
 }
 
-/// Existing, denied, NODATA, wildcard, empty non-terminal, DS; of `types.example.`
+/// Existing and missing names, NODATA, wildcard, empty non-terminal, DS; in `types.example.`
 const CASES: [Case; 27] = [
     positive("types.example.", 6),
     positive("types.example.", 48),
@@ -135,7 +136,7 @@ fn unbound_validates_what_we_serve() {
     }
 }
 
-/// `delv` asks `server` with the zone's DS record as its trust anchor; what it says of the answer.
+/// The output of `delv` for a query to `server`, with the zone's DS record as its trust anchor.
 fn delv(anchor: &Path, server: SocketAddr, name: &str, rtype: u16) -> String {
     let mut command = Command::new("delv");
     command.arg("@127.0.0.1").args([
@@ -176,7 +177,8 @@ fn delv_validates_what_we_serve() {
             for case in &CASES {
                 let said = delv(&anchor, served.server.address, case.name, case.rtype);
                 let what = format!("{} type {}, {algorithm}, {mechanism}: {said}", case.name, case.rtype);
-                // An expanded wildcard under opt-out is insecure; of denials delv says no such thing.
+                // An expanded wildcard under opt-out is insecure; delv does not report this for
+                // denials.
                 if case.opted_out && mechanism == "nsec3-opt-out" && !case.negative {
                     assert!(said.contains("; unsigned answer"), "{what}");
                 } else {
@@ -192,7 +194,7 @@ fn delv_validates_what_we_serve() {
     }
 }
 
-/// A relay between a validator and our server that alters one octet of what it is told to.
+/// A relay between a validator and this server that modifies one octet.
 struct Relay {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -200,7 +202,8 @@ struct Relay {
 }
 
 impl Relay {
-    /// In responses from `server`, the first place of `from` becomes `to`; they have the same length.
+    /// In responses from `server`, replaces the first occurrence of `from` with `to`, which has the
+    /// same length.
     fn start(server: SocketAddr, from: &'static [u8], to: &'static [u8]) -> Self {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
         let address = socket.local_addr().expect("an address");
@@ -234,7 +237,7 @@ impl Drop for Relay {
     }
 }
 
-/// One octet of the address of `manytypes` is altered: bogus there, secure beside it.
+/// One octet in the address of `manytypes` is modified: bogus for this name, secure for others.
 #[test]
 fn an_altered_record_is_bogus() {
     if !has(&["unbound", "delv", "dnssec-dsfromkey"]) {
@@ -255,7 +258,7 @@ fn an_altered_record_is_bogus() {
     }
 }
 
-/// The SOA record in a denial is altered: the denial is bogus.
+/// The SOA record in a denial is modified: the denial is bogus.
 #[test]
 fn an_altered_denial_is_bogus() {
     if !has(&["unbound", "dnssec-dsfromkey"]) {
@@ -278,7 +281,7 @@ fn verify_at(file: &Path, now: &str) -> common::Ended {
     run(&mut nonesuch(["zone", "verify", "--now", now, text(file)]))
 }
 
-/// Signatures of the root zone of 2017.
+/// Number of signatures in the root zone of 2017.
 fn count_signatures(zone: &str) -> usize {
     zone.lines().filter(|line| line.split_whitespace().nth(3) == Some("RRSIG")).count()
 }
@@ -304,7 +307,8 @@ fn the_root_zone_of_2017_before_and_after_its_validity() {
     }
 }
 
-/// One character of a signature or of a signed record is altered: the RRset is named, and nothing else.
+/// One character of a signature or of a signed record is modified: the verifier reports this RRset
+/// and no other fault.
 #[test]
 fn one_altered_character_in_the_root_zone_is_named() {
     let Some(root) = data("root-zone/2017-root.zone") else { return };
@@ -316,7 +320,8 @@ fn one_altered_character_in_the_root_zone_is_named() {
         (0..lines.len()).filter(|&at| lines[at].split_whitespace().nth(3) == Some("RRSIG")).collect();
     for at in [signatures[0], signatures[signatures.len() / 2], signatures[signatures.len() - 1]] {
         let line = lines[at];
-        // The first character of the signature holds six bits of it, whatever its padding.
+        // The first character of the signature encodes six bits of it, independently of its
+        // padding.
         let signature = line.split_whitespace().nth(12).expect("a signature");
         let place = line.find(signature).expect("the signature");
         let other = if signature.starts_with('A') { 'B' } else { 'A' };

@@ -1,6 +1,7 @@
-//! Real judges on every way to sign: each algorithm that the peers know × each kind of denial × each layout of keys and
-//! option of `zone sign`. dnssec-verify, ldns-verify-zone and kzonecheck accept the outcome, named-checkzone and
-//! nsd-checkzone load it, and NSD serves it. Types and cases of names are the matter of `interop_signing` and `unusual`.
+//! Other verifiers for every way of signing: each algorithm that the peers support, with each
+//! denial mechanism, each layout of keys and each option of `zone sign`. dnssec-verify,
+//! ldns-verify-zone and kzonecheck accept the zone, named-checkzone and nsd-checkzone load it, and
+//! NSD serves it. `interop_signing` and `unusual` test types and names.
 
 use crate::common;
 use common::judges::{Judge, installed_judges, judged};
@@ -14,13 +15,14 @@ use std::time::{Duration, Instant};
 
 const ORIGIN: &str = "judged.example.";
 
-/// Every case of signing: wildcard, empty non-terminals, cuts of both sorts, glue, alias, DNAME.
+/// Every case of signing: wildcard, empty non-terminals, secure and insecure zone cuts, glue,
+/// alias, DNAME.
 const ZONE: &str = "$ORIGIN judged.example.\n$TTL 3600\n@ SOA ns1 hostmaster 7 3600 300 3600000 900\n@ NS ns1\n\
     ns1 A 192.0.2.1\na.b.ent TXT \"t\"\n*.w MX 1 ns1\nalias CNAME ns1\ntree DNAME target.test.\n\
     d NS ns.d\nns.d A 192.0.2.2\nd2.un NS ns.elsewhere.test.\ns NS ns.elsewhere.test.\n\
     s DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000001\n";
 
-/// The ways to deny, as options of `zone sign`.
+/// The denial options of `zone sign`.
 const DENIALS: [&[&str]; 6] = [
     &["--denial", "nsec"],
     &["--denial", "nsec3"],
@@ -52,9 +54,9 @@ fn make_keys(folder: &Path, algorithm: &str, layout: &[&str]) -> PathBuf {
     keys
 }
 
-/// All judges accept it, but for two classes. `one-key`: `dnssec-verify` wants keys with and without the SEP flag unless
-/// it is told `-z`, to leave the flag out of account. `two-keys-for-everything`: `kzonecheck` wants a ZSK beside two keys
-/// with the flag.
+/// All checkers accept the zone, with two exceptions. `one-key`: `dnssec-verify` requires keys with
+/// and without the SEP flag, unless its option `-z` ignores the flag. `two-keys-for-everything`:
+/// `kzonecheck` requires a ZSK in addition to two keys with the flag.
 fn judge(signed: &Path, options: &[&str]) {
     let zone = fs::read_to_string(signed).expect("the signed zone");
     let has_zsk = zone.contains("\tDNSKEY\t256 ");
@@ -73,7 +75,7 @@ fn judge(signed: &Path, options: &[&str]) {
     }
 }
 
-/// Signs with these options; we and all judges accept it.
+/// Signs with these options; this verifier and all checkers accept the zone.
 fn sign_and_judge(folder: &Path, keys: &Path, options: &[&str]) -> PathBuf {
     let (unsigned, signed) = (folder.join("unsigned"), folder.join("signed"));
     fs::write(&unsigned, ZONE).expect("written");
@@ -106,7 +108,7 @@ fn every_layout_of_keys() {
     }
 }
 
-/// A zone in the middle of an algorithm roll-over: all is signed with both.
+/// A zone during an algorithm rollover: everything is signed with both algorithms.
 #[test]
 fn two_algorithms_at_once() {
     for (first, second) in [("rsasha256", "ecdsap256sha256"), ("ecdsap256sha256", "ed25519")] {
@@ -133,7 +135,7 @@ fn every_option() {
     }
 }
 
-/// What is signed is signed again, by the same keys and by others, and is as sound as the first time.
+/// A signed zone is signed again, with the same keys and with others, and is accepted as before.
 #[test]
 fn signing_what_is_signed() {
     let folder = folder();
@@ -151,7 +153,7 @@ fn signing_what_is_signed() {
     }
 }
 
-/// NSD loads each of them and answers from it.
+/// NSD loads each zone and answers from it.
 #[test]
 fn nsd_serves_every_algorithm_and_denial() {
     require_peer!("nsd");

@@ -1,8 +1,10 @@
-//! Real judges on every mechanism that is served: Unbound, Knot Resolver and `delv`, each with the zone's DS record as its
-//! trust anchor, validate every case of an answer, in zones signed beforehand and in answers that are signed when asked.
+//! Validators for every served mechanism: Unbound, Knot Resolver and `delv`, each with the zone's
+//! DS record as its trust anchor, validate every kind of response, from presigned zones and from
+//! online signing.
 //!
-//! What is different by mechanism: compact denial answers NOERROR where nothing exists (RFC 9824 §3.1; these validators do
-//! not send the CO flag), and under opt-out what covers a next closer name makes no secure answer (RFC 5155 §9.2).
+//! Two results depend on the mechanism. Compact denial responds with NOERROR for a missing name
+//! (RFC 9824 §3.1; these validators do not send the CO flag). Under opt-out, a record that covers a
+//! next closer name does not make a response secure (RFC 5155 §9.2).
 
 use crate::common;
 use nonesuch_testing::require_peer;
@@ -21,29 +23,31 @@ const NOERROR: u8 = 0;
 const SERVFAIL: u8 = 2;
 const NXDOMAIN: u8 = 3;
 
-/// Where the records of a denial come from.
+/// Source of the denial records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RecordOrigin {
     /// `zone sign`.
     Before,
-    /// `serve`, of a zone file without signatures, with one key for everything.
+    /// `serve`, for an unsigned zone file, with one key for everything.
     OfUnsigned,
-    /// `serve`, over a zone that `zone sign` has signed with NSEC; the private key of the KSK is elsewhere.
+    /// `serve`, for a zone that `zone sign` has signed with NSEC; the private key of the KSK is not
+    /// on the server.
     OverSigned,
-    /// `zone sign` and, of NSEC5 proofs, `serve`.
+    /// `zone sign` and, for NSEC5 proofs, `serve`.
     WithNsec5,
 }
 
-/// A zone as it is served.
+/// A served zone.
 struct Served {
     folder: tempfile::TempDir,
     anchor: Anchor,
     server: Running,
-    /// Servers of the secure and of the unsigned child, where port 53 can be had.
+    /// Servers of the secure and of the unsigned child, if port 53 is available.
     children: Vec<Running>,
 }
 
-/// An address of the loopback range with port 53, where referrals lead; `None` where that port may not be had.
+/// An address of the loopback range with port 53, for referrals; `None` if this port is not
+/// available.
 fn child_address(last: u8) -> Option<Ipv4Addr> {
     let process = std::process::id();
     (0..8u8).map(|try_| Ipv4Addr::new(127, 77 + try_, process as u8, last)).find(|address| {
@@ -56,7 +60,7 @@ fn serve_child(file: &Path, address: Ipv4Addr) -> Running {
     common::serve_at(file, &SocketAddr::from((address, 53)).to_string(), &[])
 }
 
-/// The children's servers, their zones, and the DS record of the secure one.
+/// The children's servers, their address, and the DS record of the secure child.
 fn children(folder: &Path, algorithm: &str, last: u8) -> (Vec<Running>, Ipv4Addr, String) {
     let keys = folder.join("child-keys");
     let zone = "@ 3600 SOA ns h 1 2 3 4 5\n@ 3600 NS ns\nhost 3600 A 192.0.2.77\n";
@@ -76,7 +80,8 @@ fn children(folder: &Path, algorithm: &str, last: u8) -> (Vec<Running>, Ipv4Addr
         nonesuch_testing::skip("referrals: port 53 of the loopback range cannot be bound");
         return (Vec::new(), Ipv4Addr::LOCALHOST, anchor.fields);
     };
-    // One address in both glue records would have the parent's referral lead to the wrong zone.
+    // If both glue records had the same address, the parent's referral would lead to the wrong
+    // zone.
     let servers = vec![serve_child(&signed, first), serve_child(&unsigned, second)];
     (servers, first, anchor.fields)
 }
@@ -108,7 +113,7 @@ fn prepare(algorithm: &str, mechanism: &str, made: RecordOrigin, last: u8) -> Se
         }
         RecordOrigin::WithNsec5 => {
             let base = generate_key(&keys, ORIGIN, algorithm, &["--nsec5", "--csk"]);
-            // No signing key may stand beside what the server is given.
+            // The directories of the server must not contain a signing key.
             let apart = common::made(folder.path(), "apart");
             sign(&unsigned, ORIGIN, &keys, mechanism, &apart.join("signed"));
             (base, serve(&apart.join("signed"), &["--nsec5-keys", text(&apart.join("nsec5"))]))
@@ -125,17 +130,17 @@ fn prepare(algorithm: &str, mechanism: &str, made: RecordOrigin, last: u8) -> Se
     Served { folder, anchor, server, children }
 }
 
-/// Whether a record covers a next closer name on the way.
+/// Whether the proof of the case includes a record that covers a next closer name.
 const fn is_covered(case: &Case) -> bool {
     matches!(case.kind, Kind::Expanded | Kind::WildcardNoData | Kind::DsNoData | Kind::NxDomain)
 }
 
-/// What must come of a question.
+/// The expected result of a question.
 fn expected(case: &Case, mechanism: &str) -> Verdict {
     let positive =
         matches!(case.kind, Kind::Answer | Kind::Expanded | Kind::BehindSecure | Kind::BehindUnsigned);
     let is_insecure = match mechanism {
-        // Of algorithms that the validators do not know.
+        // The validators do not support these algorithms.
         "nsec5" | "nsec5-opt-out" => true,
         "nsec3-opt-out" if is_covered(case) => true,
         _ => case.kind == Kind::BehindUnsigned,
@@ -145,17 +150,18 @@ fn expected(case: &Case, mechanism: &str) -> Verdict {
     Verdict { rcode, secure: !is_insecure, has_answer: positive || case.is_alias }
 }
 
-/// Class `denial-by-empty-wildcard` of docs/differences.md: with NSEC, Knot Resolver does not accept the proof that a
-/// wildcard is an empty non-terminal.
+/// Class `denial-by-empty-wildcard` of docs/differences.md: with NSEC, Knot Resolver does not
+/// accept the proof that a wildcard is an empty non-terminal.
 fn is_empty_wildcard(validator: &Validator, case: &Case, mechanism: &str) -> bool {
     mechanism == "nsec" && matches!(validator, Validator::KnotResolver(_)) && case.name.ends_with("x.hollow")
 }
 
-/// Asks all validators all questions; what is not as it must be, by validator.
+/// Sends all questions to all validators, and adds unexpected results by validator.
 fn judge(served: &Served, mechanism: &str, what: &str, failures: &mut String) -> usize {
     let mut asked = 0;
     for validator in Validator::all(served.folder.path(), &served.anchor, served.server.address) {
-        // `delv` has no use for a trust anchor of an unknown algorithm: it waits for a key that it could use.
+        // `delv` cannot use a trust anchor with an unknown algorithm: it waits for a key that it
+        // can use.
         if mechanism.starts_with("nsec5") && matches!(validator, Validator::Delv { .. }) {
             continue;
         }
@@ -166,7 +172,7 @@ fn judge(served: &Served, mechanism: &str, what: &str, failures: &mut String) ->
             }
             let name = case.full_name();
             let (said, mut wanted) = (validator.ask(&name, case.rtype), expected(case, mechanism));
-            // Of denials under opt-out `delv` does not say that they are no secure ones.
+            // `delv` does not report that a denial under opt-out is not secure.
             if mechanism == "nsec3-opt-out" && is_covered(case) && matches!(validator, Validator::Delv { .. })
             {
                 wanted.secure = said.secure;
@@ -189,7 +195,7 @@ fn judge(served: &Served, mechanism: &str, what: &str, failures: &mut String) ->
     asked
 }
 
-/// Whether `nonesuch serve` makes this denial, or its proofs, when asked.
+/// Whether `nonesuch serve` generates this denial, or its proofs, online.
 fn is_made(mechanism: &str) -> bool {
     let help = run(&mut nonesuch(["serve", "--help"])).stdout;
     let option = if mechanism.starts_with("nsec5") { "--nsec5-keys" } else { mechanism };
@@ -200,7 +206,7 @@ fn is_made(mechanism: &str) -> bool {
     is_made
 }
 
-/// All mechanisms of one origin, with one algorithm.
+/// All mechanisms from one source, with one algorithm.
 fn judge_all(algorithm: &str, mechanisms: &[&str], made: RecordOrigin, last: u8) {
     let mut failures = String::new();
     for mechanism in mechanisms.iter().filter(|mechanism| made == RecordOrigin::Before || is_made(mechanism))
@@ -242,8 +248,9 @@ fn signed_when_asked_over_a_signed_zone() {
     judge_all("ecdsap256sha256", &ONLINE, RecordOrigin::OverSigned, 50);
 }
 
-/// RFC 8198: a resolver that answers from the NSEC records that it has keeps the records of a wildcard. Each first name has
-/// the second one directly before it, where the covering record begins.
+/// RFC 8198: a resolver that answers from cached NSEC records keeps the records of a wildcard. The
+/// second name of each pair is the direct predecessor of the first, where the covering record
+/// begins.
 #[test]
 fn names_that_a_wildcard_matches_stay_for_resolvers_that_use_records_again() {
     require_peer!("unbound");
@@ -270,7 +277,8 @@ fn names_that_a_wildcard_matches_stay_for_resolvers_that_use_records_again() {
     }
 }
 
-/// Who does not know the numbers of a zone with NSEC5 takes it for insecure, and never for bogus (RFC 4035 §5.2).
+/// A validator that does not know the algorithm numbers of a zone with NSEC5 considers it insecure,
+/// and never bogus (RFC 4035 §5.2).
 #[test]
 fn nsec5_is_insecure_to_others() {
     for algorithm in ["ecdsap256sha256", "ed25519"] {

@@ -1,4 +1,4 @@
-//! Other signers, servers and validators as judges.
+//! Tests with other signers, servers and validators.
 
 #[path = "../common/mod.rs"]
 mod common;

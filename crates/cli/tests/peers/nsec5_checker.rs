@@ -1,8 +1,9 @@
-//! Answers with NSEC5 before two judges that share no code: our validator, and a checker in Python written from
-//! spec/nsec5.md (`tools/nsec5-checker`). Sound answers, answers in which one check is violated, and answers with changes
-//! that must not matter; each judge must say what the test expects.
+//! Responses with NSEC5 in two validators that share no code: this project's validator, and a
+//! checker in Python that was written from spec/nsec5.md (`tools/nsec5-checker`). The responses are
+//! valid, violate one check, or have a change that must not matter. Each validator must return the
+//! expected result.
 //!
-//! `NONESUCH_CHECKER_ANSWERS` says how many, 640 by default; the full number:
+//! `NONESUCH_CHECKER_ANSWERS` is the number of responses, 640 by default. The full number:
 //!
 //!     NONESUCH_CHECKER_ANSWERS=10000 cargo test -p nonesuch-cli --test peers -- nsec5_checker
 
@@ -27,7 +28,7 @@ use std::fmt::Write as _;
 use std::fs;
 use zone::{EVERY_ANSWER, Kind, ORIGIN, Zone};
 
-/// Every VRF with and without opt-out, and every algorithm of signatures.
+/// Every VRF with and without opt-out, and every signature algorithm.
 const KINDS: [Kind; 8] = [
     Kind { vrf: "p256", algorithm: "ecdsap256sha256", mechanism: "nsec5" },
     Kind { vrf: "p256", algorithm: "ecdsap256sha256", mechanism: "nsec5-opt-out" },
@@ -50,7 +51,7 @@ const TYPES: [Rtype; 15] = [
     Rtype::CNAME,
     Rtype::DNSKEY,
     Rtype::SRV,
-    // SSHFP, TLSA, SVCB, HTTPS, and a type that neither judge has a name for.
+    // SSHFP, TLSA, SVCB, HTTPS, and a type without a mnemonic in both validators.
     Rtype(44),
     Rtype(52),
     Rtype(64),
@@ -60,13 +61,13 @@ const TYPES: [Rtype; 15] = [
 
 const LABELS: [&[u8]; 6] = [b"a", b"b", b"x", b"www", b"*", b"\0"];
 
-/// Questions tried to find one whose answer has a place for a fault.
+/// Maximum number of questions that are tried to find a response in which a fault can be planted.
 const TRIES: usize = 400;
 
-/// Questions to the server of each kind of zone.
+/// Questions to the server for each kind of zone.
 const QUESTIONS: usize = 400;
 
-/// Sound answers for each one with a fault or change: one in this many.
+/// One in this number of responses is valid and unchanged.
 const SOUND: usize = 3;
 
 fn question(zone: &Zone, random: &mut Random) -> (Name, Rtype) {
@@ -79,7 +80,7 @@ fn question(zone: &Zone, random: &mut Random) -> (Name, Rtype) {
         name = Name::prepend(&label, name.view()).expect("a short name");
     }
     let rtype = *random.pick(&TYPES);
-    // Below a DNAME the CNAME that is asked for is no record of the zone (RFC 6672 §3.1).
+    // Below a DNAME, the synthesised CNAME is not a record of the zone (RFC 6672 §3.1).
     if rtype == Rtype::CNAME && is_below_dname(zone, &name) { (name, Rtype::A) } else { (name, rtype) }
 }
 
@@ -94,7 +95,7 @@ fn is_below_dname(zone: &Zone, name: &Name) -> bool {
     false
 }
 
-/// An answer and what was done to it.
+/// A response and the fault or change in it.
 struct Planted {
     fault: &'static str,
     case: Case,
@@ -139,7 +140,7 @@ fn describe(judge: &Judge, planted: &Planted, said: &Said) -> String {
     )
 }
 
-/// What was seen of each fault: how many answers, and which statuses.
+/// For each fault, the number of responses and their statuses.
 type Tally = BTreeMap<&'static str, (usize, BTreeSet<&'static str>)>;
 
 /// Failures by fault, with an example.
@@ -215,7 +216,7 @@ fn two_judges_agree() {
     assert!(missing.is_empty(), "no answer has a place for {missing:?}");
 }
 
-/// The server sends what the table of spec/nsec5.md says, no more and no less.
+/// The server sends exactly the records in the table of spec/nsec5.md.
 #[test]
 fn the_server_answers_as_the_table_says() {
     let mut random = Random(7);
@@ -237,13 +238,13 @@ fn the_server_answers_as_the_table_says() {
     }
 }
 
-/// Each line out has the `id` of the line in, and a `status`, also where a line cannot be read. Types are mnemonics in any case,
-/// `TYPEn` (RFC 3597 §5) or numbers.
+/// Each output line has the `id` of the input line and a `status`, even if a line cannot be parsed.
+/// Types are mnemonics in any letter case, `TYPEn` (RFC 3597 §5) or numbers.
 #[test]
 fn every_line_keeps_its_id_and_has_a_status() {
     let Some(python) = judges::python() else { return };
     let judges: Vec<Judge> = [Some(python), judges::ours()].into_iter().flatten().collect();
-    // A response to nothing: a type that is read leads to a verdict, and one that is not to an error.
+    // An empty response: a type that is parsed leads to a verdict, another one to an error.
     let types = [
         (json!("SVCB"), "indeterminate"),
         (json!("HTTPS"), "indeterminate"),
@@ -284,7 +285,7 @@ fn every_line_keeps_its_id_and_has_a_status() {
     }
 }
 
-/// The VRFs of the checker pass the RFC's examples.
+/// The VRFs of the checker pass the examples of the RFC.
 #[test]
 fn the_checker_knows_the_examples_of_the_rfc() {
     require_peer!("python3");

@@ -1,9 +1,10 @@
-//! "Making NSEC5 Practical for DNSSEC" told again: its example zone (figure 3), the denials of section 5 and of figures 4
-//! and 5, and table 3: how long an answer that denies a name can get by equations (1) and (2), how much is verified, and
-//! what is computed when asked. The zone is what our signer makes of it.
+//! Reproduction of "Making NSEC5 Practical for DNSSEC": its example zone (figure 3), the denials of
+//! section 5 and of figures 4 and 5, and table 3: the maximum length of a negative response by
+//! equations (1) and (2), the number of verifications, and the operations that are computed online.
+//! This project's signer signs the zone.
 //!
-//! The paper counts what the mechanism adds: hashes, signatures over the records of the chain, proofs. It leaves out the
-//! SOA record with its signature, and names, types and headers.
+//! The paper counts the data that the mechanism adds: hashes, signatures over the records of the
+//! chain, proofs. It does not count the SOA record with its signature, names, types and headers.
 
 use crate::common;
 use crate::nsec5_checker::answers;
@@ -25,14 +26,15 @@ use zone::{Kind, Zone};
 
 const ORIGIN: &str = "example.com.";
 
-/// Figure 3, with the SOA and NS records that every zone has; the name of the server is that of figures 4 and 5.
+/// Figure 3, with the SOA and NS records that every zone has. The name of the server is that of
+/// figures 4 and 5.
 const FIGURE_3: &str = "$ORIGIN example.com.\n$TTL 3600\n@ SOA dns1 hostmaster 1 10800 3600 1209600 3600\n@ NS dns1.example.net.\n\
     @ A 192.0.2.1\nbar A 192.0.2.2\nwww A 192.0.2.3\n*.www A 192.0.2.4\n";
 
-/// Names of the zone.
+/// Number of names in the zone.
 const NAMES: usize = 4;
 
-/// Missing names that are asked for, for the greatest answer.
+/// Number of queried missing names, for the maximum response length.
 const QUESTIONS: usize = 300;
 
 /// The security level ℓ of the hashes, in bits: half the length of a hash.
@@ -62,7 +64,8 @@ fn count(records: &[Record], rtype: Rtype) -> usize {
     denial(records).into_iter().filter(|record| record.rtype == rtype).count()
 }
 
-/// What the paper counts, in bits: the hashes of owner and next name, signatures, proofs.
+/// The length that the paper counts, in bits: the hashes of owner and next name, signatures,
+/// proofs.
 fn length(records: &[Record]) -> usize {
     let octets = denial(records).into_iter().map(|record| match record.rtype {
         Rtype::NSEC3 => 2 * usize::from(record.rdata[5 + usize::from(record.rdata[4])]),
@@ -84,7 +87,7 @@ const fn length_of_nsec5(level: usize, signature: usize, proof: usize) -> usize 
     8 * level + 2 * signature + 2 * proof
 }
 
-/// Asks over TCP with DO, so that nothing is cut off.
+/// Sends a query with DO over TCP, so that the response is not truncated.
 fn ask(server: SocketAddr, name: &Name, rtype: Rtype) -> Message {
     let mut query = vec![0, 0];
     push_query(name, rtype, 0x4567, 0, &mut query);
@@ -101,7 +104,7 @@ fn ask(server: SocketAddr, name: &Name, rtype: Rtype) -> Message {
     Message::parse(&response).expect("a message")
 }
 
-/// The zone under NSEC or NSEC3, served; its signatures have 512 or 2,048 bits.
+/// The served zone with NSEC or NSEC3; its signatures have 512 or 2,048 bits.
 fn served(algorithm: &str, mechanism: &str) -> (tempfile::TempDir, common::Running) {
     let folder = folder();
     let (unsigned, signed) = (folder.path().join("zone"), folder.path().join("signed"));
@@ -132,7 +135,8 @@ fn types_of(record: &Record) -> Vec<Rtype> {
     bitmap::types(&record.rdata[36..]).collect()
 }
 
-/// Figure 4: SOA; the records that match the closest encloser and cover the next closer name and the wildcard.
+/// Figure 4: SOA; the records that match the closest encloser and cover the next closer name and
+/// the wildcard.
 #[test]
 fn figure_4() {
     let (_folder, server) = served("ecdsap256sha256", "nsec3");
@@ -144,14 +148,14 @@ fn figure_4() {
     assert_eq!(count(&response.records, Rtype::RRSIG), 3);
     let soa = response.section(Section::Authority).filter(|record| record.rtype == Rtype::SOA).count();
     assert_eq!(soa, 1);
-    // Hash 1, no flags; each record's hashes have 160 bits.
+    // Hash algorithm 1, no flags; the hashes of each record have 160 bits.
     for record in denial(&response.records).into_iter().filter(|record| record.rtype == Rtype::NSEC3) {
         assert_eq!(record.rdata[..2], [1, 0]);
     }
 }
 
-/// Figure 5: SOA; the record that matches the closest encloser, its Wildcard flag clear; the record that covers the next
-/// closer name; a proof for each, and nothing for the wildcard.
+/// Figure 5: SOA; the record that matches the closest encloser, with its Wildcard flag clear; the
+/// record that covers the next closer name; a proof for each, and nothing for the wildcard.
 #[test]
 fn figure_5() {
     let zone = signed_with_nsec5("p256", "ecdsap256sha256");
@@ -172,8 +176,9 @@ fn figure_5() {
     }
 }
 
-/// §5.1 and §5.3: a.b.c.example.com does not exist; its closest encloser is example.com, the next closer name
-/// c.example.com; that there is no *.example.com shows in the flag alone. Below www it shows too.
+/// §5.1 and §5.3: a.b.c.example.com does not exist; its closest encloser is example.com, the next
+/// closer name c.example.com. Only the flag shows that there is no *.example.com. The same applies
+/// below www.
 #[test]
 fn closest_encloser_and_wildcard_bit() {
     let zone = signed_with_nsec5("p256", "ecdsap256sha256");
@@ -194,7 +199,8 @@ fn closest_encloser_and_wildcard_bit() {
     assert_eq!(flags, BTreeMap::from([("", 0), ("bar.", 0), ("www.", 2), ("*.www.", 0)]));
 }
 
-/// §5.5: www.example.com has A and no AAAA: one record and one proof, the bit of A set and that of AAAA clear.
+/// §5.5: www.example.com has A and no AAAA. The response has one record with the bit of A set and
+/// that of AAAA clear, and one proof.
 #[test]
 fn nodata_takes_one_record() {
     let zone = signed_with_nsec5("p256", "ecdsap256sha256");
@@ -206,7 +212,8 @@ fn nodata_takes_one_record() {
     assert_eq!(types_of(record), [Rtype::A, Rtype::RRSIG]);
 }
 
-/// §5.4: a record and a stored proof for each name; what is asked for is never among them.
+/// §5.4: there is a record and a stored proof for each existing name. The proof of a queried
+/// missing name is never stored.
 #[test]
 fn one_proof_is_computed_when_asked() {
     let zone = signed_with_nsec5("p256", "ecdsap256sha256");
@@ -227,8 +234,9 @@ fn one_proof_is_computed_when_asked() {
     }
 }
 
-/// Table 3, NSEC and NSEC3: 2 and 3 signatures at most; 2σ and, by equation (1), 3σ + 12ℓ bits. Nothing is computed when
-/// asked: the same question has the same answer to the octet, signatures too, and the server has no key.
+/// Table 3, NSEC and NSEC3: at most 2 and 3 signatures; 2σ and, by equation (1), 3σ + 12ℓ bits.
+/// Nothing is computed online: the same question has the same response to the octet, including
+/// signatures, and the server has no key.
 #[test]
 fn table_3_nsec_and_nsec3() {
     for (algorithm, signature) in [("ecdsap256sha256", 512), ("rsasha256", 2048)] {
@@ -250,8 +258,9 @@ fn table_3_nsec_and_nsec3() {
     assert_eq!(length_of_nsec3(80, 2048), 7104);
 }
 
-/// Table 3, NSEC5: 2 signatures and 2 proofs are verified at most; by equation (2), 2σ + 8ℓ + 2p bits. The paper's p of
-/// 641 bits takes 648 in RFC 9381, whose points begin with an octet for one bit.
+/// Table 3, NSEC5: at most 2 signatures and 2 proofs are verified; by equation (2), 2σ + 8ℓ + 2p
+/// bits. The paper's p of 641 bits has 648 bits in RFC 9381, where a point begins with an octet for
+/// one bit.
 #[test]
 fn table_3_nsec5() {
     let python = judges::python();
@@ -273,7 +282,7 @@ fn table_3_nsec5() {
             judges::write(&file, ORIGIN, cases.iter());
             let said = judge.judge(&file);
             assert!(said.iter().all(|said| said.status == SECURE), "{}, {vrf}", judge.name);
-            // Beside the two, that of the SOA record.
+            // In addition to the two, the signature of the SOA record.
             assert_eq!(said.iter().map(|said| said.signatures).max(), Some(3), "{}, {vrf}", judge.name);
             assert_eq!(said.iter().map(|said| said.vrf).max(), Some(2), "{}, {vrf}", judge.name);
         }
@@ -282,7 +291,7 @@ fn table_3_nsec5() {
     assert_eq!(length_of_nsec5(128, 2048, 2048), 9216);
 }
 
-/// A server that tells at its end what it has computed.
+/// A server that reports its operations when it ends.
 struct Counted {
     child: Child,
     address: SocketAddr,
@@ -302,7 +311,7 @@ impl Counted {
         counted
     }
 
-    /// The line of the output with this number, when it is there.
+    /// The line of the output with this number, when it is available.
     fn line(&mut self, number: usize) -> serde_json::Value {
         for _ in 0..3000 {
             let text = fs::read_to_string(&self.output).expect("read");
@@ -314,7 +323,7 @@ impl Counted {
         panic!("nonesuch serve does not write line {number}: {:?}", self.child.try_wait());
     }
 
-    /// Stops the server; its private-key operations by kind.
+    /// Stops the server; returns its private-key operations by kind.
     fn stop(mut self) -> BTreeMap<String, u64> {
         run(Command::new("kill").arg("-TERM").arg(self.child.id().to_string())).expect_done("kill");
         let stopped = self.line(1);
@@ -339,8 +348,9 @@ fn serves_with(option: &str) -> bool {
     has
 }
 
-/// Table 3 and footnote 5, white lies: for each question one signature is made; those of the SOA record, of the closest
-/// encloser and of the wildcard are made once, for the first.
+/// Table 3 and footnote 5, white lies: one signature is generated for each question. Those of the
+/// SOA record, of the closest encloser and of the wildcard are generated once, for the first
+/// question.
 #[test]
 fn table_3_white_lies() {
     if !serves_with("--denial") {
@@ -362,7 +372,8 @@ fn table_3_white_lies() {
     assert_eq!(denials, QUESTIONS as u64 + 2, "{operations:?}");
 }
 
-/// Table 3, NSEC5: for each question one proof is made, and no signature. The server is given no signing key.
+/// Table 3, NSEC5: one proof and no signature is generated for each question. The server has no
+/// signing key.
 #[test]
 fn table_3_nsec5_when_asked() {
     if !serves_with("--nsec5-keys") {
@@ -382,7 +393,7 @@ fn table_3_nsec5_when_asked() {
     assert_eq!(operations, [QUESTIONS as u64]);
 }
 
-/// Owners are where they belong.
+/// The owner names of NSEC5 records are hashes directly below the apex.
 #[test]
 fn owners_are_hashes_below_the_apex() {
     let zone = signed_with_nsec5("ed25519", "ed25519");

@@ -1,11 +1,15 @@
-//! Denials made when asked, beside the other nameservers that make them: NSEC3 white lies beside PowerDNS ("narrow"),
-//! compact denial beside CoreDNS ("black lies"). Octets must differ: each signs with its own times, and chooses how much a
-//! record covers. Compared is what the responses mean: RCODE, AA, the RRsets of the answer, the delegation, and what is
-//! denied. What may differ is listed by cause in `peers_online/classes.rs` and in docs/differences.md.
+//! Online denial compared with other name servers: NSEC3 white lies with PowerDNS ("narrow"),
+//! compact denial with CoreDNS ("black lies"). The octets differ, because each server signs with
+//! its own times and chooses the span of a record. Therefore the test compares the meaning of the
+//! responses: RCODE, AA, the RRsets of the answer, the delegation, and the denied names and types.
+//! Permitted differences are listed by cause in `peers_online/classes.rs` and in
+//! docs/differences.md.
 //!
-//! What NSEC3 records mean does not depend on who made them, so that zones signed beforehand stand this test too.
+//! The meaning of NSEC3 records does not depend on the generator, so presigned zones are tested in
+//! the same way.
 //!
-//! `NONESUCH_DIFFERENTIAL_QUESTIONS` says how many questions, about 14,000 by default; the full number:
+//! `NONESUCH_DIFFERENTIAL_QUESTIONS` is the number of questions, about 14,000 by default. The full
+//! number:
 //!
 //!     NONESUCH_DIFFERENTIAL_QUESTIONS=100000 cargo test -p nonesuch-cli --test peers -- peers_online
 
@@ -29,7 +33,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use zone::{ORIGIN, Zone};
 
-/// A zone file as the peers read it, the zone signed, and the key.
+/// A zone file for the peers, the signed zone, and the key.
 struct Prepared {
     folder: tempfile::TempDir,
     zone: Zone,
@@ -41,7 +45,7 @@ fn prepare(mechanism: &str) -> Prepared {
     let folder = common::folder();
     let whole = zone::prepare(folder.path());
     let zone = Zone::sign(folder.path(), &whole, mechanism);
-    // Names are absolute there, and what the peers refuse to read is left out.
+    // Names are absolute in this file, and it contains no records that the peers reject.
     let kept = stripped(&fs::read_to_string(&zone.peer_file).expect("the zone"));
     let unsigned = folder.path().join("zone");
     fs::write(&unsigned, kept).expect("written");
@@ -51,7 +55,7 @@ fn prepare(mechanism: &str) -> Prepared {
     Prepared { folder, zone, unsigned, key }
 }
 
-/// Questions with DO, of types whose answers are not a matter of the mechanism.
+/// Questions with DO, of types whose responses do not depend on the mechanism.
 fn asked(zone: &Zone) -> Vec<Question> {
     let excluded = [Rtype::ANY, Rtype::RRSIG, Rtype::NSEC, Rtype::NSEC3, Rtype::NSEC3PARAM];
     let mut all = questions::questions_with_do(zone);
@@ -59,7 +63,7 @@ fn asked(zone: &Zone) -> Vec<Question> {
     all
 }
 
-/// Whether `nonesuch serve` makes this denial when asked.
+/// Whether `nonesuch serve` generates this denial online.
 fn is_made(mechanism: &str) -> bool {
     let help = run(&mut nonesuch(["serve", "--help"])).stdout;
     let is_made = help.contains("--denial") && help.contains(mechanism);
@@ -69,7 +73,7 @@ fn is_made(mechanism: &str) -> bool {
     is_made
 }
 
-/// Ours, asked with `mechanism`; NSEC3 is signed beforehand.
+/// This server with `mechanism`; NSEC3 is presigned.
 fn serve_ours(prepared: &Prepared, mechanism: &str) -> Running {
     if mechanism == "nsec3" {
         return serve(&prepared.zone.peer_file, &["--origin", ORIGIN]);
@@ -78,7 +82,7 @@ fn serve_ours(prepared: &Prepared, mechanism: &str) -> Running {
     serve(&prepared.unsigned, &options)
 }
 
-/// Differences so far: how often each class explained something, and what no class explains.
+/// Differences so far: how often each class explained one, and those that no class explains.
 #[derive(Default)]
 struct Differences {
     explained: BTreeMap<&'static str, usize>,
@@ -90,7 +94,7 @@ type Read = fn(&Zone, &Question, &Reply) -> Meaning;
 
 fn compare(prepared: &Prepared, peer: Peer, ours: &Running, theirs: &Running, read: Read) -> Differences {
     let mut questions = asked(&prepared.zone);
-    // Class `next-name-too-long`: its response to such a question cannot be read.
+    // Class `next-name-too-long`: CoreDNS's response to such a question cannot be parsed.
     questions.retain(|question| peer != Peer::CoreDns || question.name.view().len() + 2 <= MAX_NAME);
     let (our_replies, their_replies) =
         (ask_all(ours.address, &questions), ask_all(theirs.address, &questions));
@@ -117,7 +121,7 @@ fn compare(prepared: &Prepared, peer: Peer, ours: &Running, theirs: &Running, re
     outcome
 }
 
-/// What differs, without names: like cases fall together.
+/// The difference without names, so that similar cases are grouped.
 fn outline(question: &Question, ours: &Meaning, theirs: &Meaning) -> String {
     let mut text = question.rtype.to_string();
     let pairs = [
@@ -137,7 +141,7 @@ fn outline(question: &Question, ours: &Meaning, theirs: &Meaning) -> String {
     text
 }
 
-/// Fails where a difference has no class, or a class no difference.
+/// Fails if a difference has no class, or if a class has no difference.
 fn judge(outcome: &Differences, peer: Peer, mechanism: &str) {
     eprintln!("{peer:?}: {} answers compared", outcome.compared);
     let mut text = String::new();

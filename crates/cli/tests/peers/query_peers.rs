@@ -1,5 +1,5 @@
-//! `nonesuch query` of NSD, Knot DNS, BIND and our own server, over UDP, TCP and TLS where they have it: truncated answers, types
-//! without a name, refusals.
+//! `nonesuch query` with NSD, Knot DNS, BIND and this project's server, over UDP, TCP and TLS if
+//! they support it: truncated responses, types without a mnemonic, refusals.
 
 use crate::common;
 use crate::common::certificates;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use transferring::{ZONE, bind_over_tls, free_port, knot, nsd_over_tls};
 
-/// Tries until a server that answers has read its zone.
+/// Maximum number of attempts until a server has loaded its zone.
 const TRIES: usize = 500;
 
 fn write_zone(dir: &Path) {
@@ -30,7 +30,8 @@ fn query(server: SocketAddr, words: &[&str]) -> Ended {
     run(nonesuch(["query", &format!("@{server}")]).args(words))
 }
 
-/// Asks a server in every way; `tls` is where it speaks TLS, with a certificate by `authority`.
+/// Queries a server over all transports. `tls` is its address for TLS, with a certificate of
+/// `authority`.
 fn ask_all(server: SocketAddr, tls: Option<SocketAddr>, authority: &Path) {
     let name = |label: &str| format!("{label}.{ZONE}");
     let is_loaded = (0..TRIES).any(|_| query(server, &[ZONE, "SOA"]).status == 0);
@@ -60,7 +61,7 @@ fn ask_all(server: SocketAddr, tls: Option<SocketAddr>, authority: &Path) {
     assert!(big.contains("truncated over UDP") && big.contains(" over TCP in "), "{big}");
 }
 
-/// Asks a program that answers over TLS too.
+/// Queries a program that also answers over TLS.
 fn ask_over_tls(program: &str, command: impl Fn(&Path, u16, [u16; 2], [&Path; 2]) -> Command) {
     require_peer!(program);
     let folder = folder();

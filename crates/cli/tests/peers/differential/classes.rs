@@ -1,4 +1,4 @@
-//! The kinds of difference that are known.
+//! The known kinds of difference.
 
 use super::exchange::{ObservedRecord, Question, Reply};
 use super::zone::Zone;
@@ -6,7 +6,7 @@ use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::collections::BTreeSet;
 
-/// The server that ours is compared with.
+/// The server that this server is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Peer {
     Nsd,
@@ -21,7 +21,7 @@ pub(crate) struct Case<'a> {
     pub(crate) peer: Peer,
 }
 
-/// Which side does what the rule says.
+/// The side that follows the rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Right {
     Ours,
@@ -30,15 +30,15 @@ pub(crate) enum Right {
 
 /// A kind of difference.
 pub(crate) struct Class {
-    /// As in docs/differences.md.
+    /// The name in docs/differences.md.
     pub(crate) name: &'static str,
-    /// Who differs so from ours.
+    /// The peers with this difference.
     pub(crate) peers: &'static [Peer],
     pub(crate) rule: &'static str,
     pub(crate) right: Right,
-    /// Takes away what the cause makes differ; tells whether there was any. Where it takes away the denial
-    /// records as a whole, ours are still compared with those of the other peer, unless a class of its own
-    /// applies to the same question.
+    /// Removes the difference with this cause from both replies, and returns whether there was one.
+    /// If it removes all denial records, those of this server are still compared with those of the
+    /// other peer, unless another class applies to the same question.
     pub(crate) explain: fn(&Case<'_>, &mut Reply, &mut Reply) -> bool,
 }
 
@@ -176,7 +176,7 @@ pub(crate) const CLASSES: &[Class] = &[
 
 fn case_of_compressed_names(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {
     let is_mixed = case.question.name.wire().iter().any(u8::is_ascii_uppercase);
-    // BIND gives names the case of the zone file, whatever the question's.
+    // BIND returns names with the letter case of the zone file, independently of the question.
     if !(is_mixed || case.peer == Peer::Bind) || ours == theirs {
         return false;
     }
@@ -231,7 +231,7 @@ fn any(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {
         ours.answer.clone_from(&theirs.answer);
         return true;
     }
-    // BIND stops behind the alias.
+    // BIND stops after the alias.
     if case.question.rtype == Rtype::ANY && ours.answer == theirs.answer && !theirs.answer.is_empty() {
         let stops =
             theirs.rcode == Rcode::NOERROR && theirs.authority.is_empty() && ours.rcode != theirs.rcode;
@@ -275,7 +275,7 @@ fn denial_query_at_alias(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) 
     true
 }
 
-/// Our server stops behind the seventeenth CNAME, Knot DNS behind the fifth.
+/// This server stops after the seventeenth CNAME, Knot DNS after the fifth.
 fn alias_chain_length(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {
     let is_part = |one: &Reply, other: &Reply| {
         one != other && one.answer.is_subset(&other.answer) && one.authority.is_subset(&other.authority)
@@ -406,7 +406,7 @@ fn denial_of_asterisk_names(case: &Case<'_>, ours: &mut Reply, theirs: &mut Repl
     names.iter().any(is_asterisk) && theirs.authority.is_subset(&ours.authority) && take_denial(ours, theirs)
 }
 
-/// The question name and the names that it is an alias of, in lower case.
+/// The query name and the names that it is an alias of, in lower case.
 fn path(case: &Case<'_>, reply: &Reply) -> Vec<Name> {
     let mut names = vec![case.question.name.view().to_canonical()];
     loop {
@@ -420,7 +420,7 @@ fn path(case: &Case<'_>, reply: &Reply) -> Vec<Name> {
     }
 }
 
-/// Takes the records that deny out of both authority sections; tells whether they differed.
+/// Removes the denial records from both authority sections, and returns whether they differed.
 fn take_denial(ours: &mut Reply, theirs: &mut Reply) -> bool {
     let before = ours.authority == theirs.authority;
     for reply in [ours, theirs] {

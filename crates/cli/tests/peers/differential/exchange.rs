@@ -1,4 +1,5 @@
-//! Asking a server many questions: over UDP with several outstanding, over TCP where the answer is truncated.
+//! Sends many queries to a server: over UDP with several outstanding queries, over TCP if the
+//! response is truncated.
 
 use nonesuch_proto::edns::{self, push_opt};
 use nonesuch_proto::message::{self, Message, Rcode, Section, flags};
@@ -8,13 +9,14 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// Queries sent before answers are waited for; few enough for every socket buffer.
+/// Number of queries that are sent before responses are awaited, small enough for every socket
+/// buffer.
 const OUTSTANDING: usize = 64;
-/// Wait for the answers outstanding, after which the rest is asked again.
+/// Time limit for outstanding responses; then the remaining queries are repeated.
 const WAIT: Duration = Duration::from_millis(500);
-/// Times that one batch is asked.
+/// Maximum number of attempts for one batch.
 const ATTEMPTS: usize = 10;
-/// UDP payload size announced.
+/// Advertised UDP payload size.
 const PAYLOAD: u16 = 4096;
 
 /// A question.
@@ -40,7 +42,7 @@ impl Question {
     }
 }
 
-/// A record as it stands in a section. Owners keep their case.
+/// A record in a section. The letter case of owners is preserved.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObservedRecord {
     pub(crate) owner: Vec<u8>,
@@ -50,7 +52,7 @@ pub(crate) struct ObservedRecord {
 }
 
 impl ObservedRecord {
-    /// The owner, without regard to case.
+    /// The owner, compared without regard to letter case.
     pub(crate) fn owner(&self) -> Name {
         nonesuch_proto::NameRef::from_checked(&self.owner).to_canonical()
     }
@@ -64,7 +66,7 @@ impl ObservedRecord {
         Self { owner: self.owner.to_ascii_lowercase(), rdata, ..*self }
     }
 
-    /// For RRSIG the type covered, else the type.
+    /// For RRSIG, the type covered; otherwise, the type.
     pub(crate) fn covered(&self) -> Rtype {
         match self.rdata.as_slice() {
             [a, b, ..] if self.rtype == Rtype::RRSIG => Rtype(u16::from_be_bytes([*a, *b])),
@@ -73,14 +75,14 @@ impl ObservedRecord {
     }
 }
 
-/// What is compared of a response.
+/// The compared parts of a response.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) rcode: Rcode,
     pub(crate) authoritative: bool,
     pub(crate) answer: BTreeSet<ObservedRecord>,
     pub(crate) authority: BTreeSet<ObservedRecord>,
-    /// Whether a section holds a record twice (RFC 2181 §5).
+    /// Whether a section contains a record twice (RFC 2181 §5).
     pub(crate) repeats: bool,
 }
 
@@ -112,7 +114,7 @@ pub(crate) fn ask_once(server: SocketAddr, question: &Question, wait: Duration) 
         Ok(length) => Message::parse(&buffer[..length])
             .is_ok_and(|message| message.rcode() == Rcode::NOERROR && message.header.counts[1] > 0),
         Err(_) => {
-            // A closed port is refused at once.
+            // A closed port is reported immediately.
             std::thread::sleep(Duration::from_millis(10));
             false
         }
@@ -158,7 +160,7 @@ fn ask_batch(socket: &UdpSocket, batch: &[Question]) -> Vec<Message> {
             };
             let message = Message::parse(&buffer[..length]).expect("a well-formed response");
             let index = usize::from(message.header.id);
-            // An answer to an earlier batch that was asked twice has another question.
+            // A late response to a repeated query of an earlier batch has another question.
             let fits = message.questions.first().is_some_and(|question| {
                 let is_same = |asked: &Question| asked.name == question.name && asked.rtype == question.rtype;
                 batch.get(index).is_some_and(is_same)
@@ -174,7 +176,8 @@ fn ask_batch(socket: &UdpSocket, batch: &[Question]) -> Vec<Message> {
     batch.iter().zip(messages).map(answered).collect()
 }
 
-/// Over a connection of its own: some servers end one after so many questions, or when it is idle.
+/// Uses a separate connection, because some servers close a connection after a number of queries,
+/// or when it is idle.
 fn ask_over_tcp(server: SocketAddr, question: &Question) -> Message {
     let mut stream = TcpStream::connect(server).expect("a connection");
     let query = question.query(0);

@@ -1,4 +1,4 @@
-//! Other nameservers, each a process of its own with a configuration and a folder of its own.
+//! Other name servers, each a separate process with its own configuration and directory.
 
 use super::common::{Running, run, start_peer, text};
 use super::exchange::{Question, ask_once};
@@ -8,14 +8,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Longest wait for a peer to have loaded the zone.
+/// Time limit for a peer to load the zone.
 const LOAD: Duration = Duration::from_secs(15);
 
-/// Starts NSD with `file` as `origin`, all of it in `folder`.
+/// Starts NSD with the zone `origin` from `file`, with all its files in `folder`.
 pub(crate) fn start_nsd(folder: &Path, file: &Path, origin: &str) -> Running {
     start(folder, origin, |address| {
         let (at, port, file) = (folder.display(), address.port(), file.display());
-        // Asked with a payload size of 4096, a peer is to truncate as little as it can.
+        // With the maximum payload size of 4096, a peer truncates as few responses as possible.
         let text = format!(
             "server:\n ip-address: 127.0.0.1@{port}\n username: \"\"\n chroot: \"\"\n zonesdir: \"{at}\"\n \
              database: \"\"\n pidfile: \"{at}/pid\"\n xfrdfile: \"{at}/xfrd\"\n zonelistfile: \"{at}/list\"\n \
@@ -31,7 +31,7 @@ pub(crate) fn start_nsd(folder: &Path, file: &Path, origin: &str) -> Running {
     })
 }
 
-/// Starts Knot DNS likewise.
+/// Starts Knot DNS in the same way.
 pub(crate) fn start_knot(folder: &Path, file: &Path, origin: &str) -> Running {
     start(folder, origin, |address| {
         let (at, port, file) = (folder.display(), address.port(), file.display());
@@ -50,7 +50,7 @@ pub(crate) fn start_knot(folder: &Path, file: &Path, origin: &str) -> Running {
     })
 }
 
-/// Starts BIND likewise.
+/// Starts BIND in the same way.
 pub(crate) fn start_bind(folder: &Path, file: &Path, origin: &str) -> Running {
     start(folder, origin, |address| {
         let (at, port, file) = (folder.display(), address.port(), file.display());
@@ -69,8 +69,9 @@ pub(crate) fn start_bind(folder: &Path, file: &Path, origin: &str) -> Running {
     })
 }
 
-/// Starts PowerDNS with `file`, a zone without signatures, as `origin`: it signs with the keys of `keys` (names of files
-/// `K….private` and whether it is a KSK) and denies with NSEC3 records made when asked ("narrow").
+/// Starts PowerDNS with the unsigned zone `origin` from `file`. It signs with the keys in `keys`
+/// (paths of files `K….private`, and whether the key is a KSK), and denies with NSEC3 records that
+/// are generated online ("narrow").
 pub(crate) fn start_powerdns(folder: &Path, file: &Path, origin: &str, keys: &[(&Path, bool)]) -> Running {
     fs::create_dir_all(folder).expect("a folder");
     let zone = origin.trim_end_matches('.');
@@ -106,8 +107,8 @@ pub(crate) fn start_powerdns(folder: &Path, file: &Path, origin: &str, keys: &[(
     })
 }
 
-/// Starts CoreDNS with `file`, a zone without signatures, as `origin`: it signs with the key files `K…` and denies with
-/// NSEC records at the name that is asked for ("black lies").
+/// Starts CoreDNS with the unsigned zone `origin` from `file`. It signs with the key files `K…`,
+/// and denies with NSEC records at the query name ("black lies").
 pub(crate) fn start_coredns(folder: &Path, file: &Path, origin: &str, keys: &[&Path]) -> Running {
     let keys: Vec<&str> = keys.iter().map(|key| text(key)).collect();
     start(folder, origin, |address| {

@@ -1,19 +1,20 @@
-//! What is asked: every name with each of its types and some that it lacks, and many missing names.
+//! The questions: every name with each of its types and some types that it lacks, and many missing
+//! names.
 
 use super::exchange::Question;
 use super::zone::Zone;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::collections::BTreeSet;
 
-/// Missing names asked for in each mode, unless the environment wants a number of questions.
+/// Number of missing names in each mode, unless the environment sets a number of questions.
 const MISSING: usize = 10_000;
-/// What the missing names are drawn from.
+/// Seed for the missing names.
 const SEED: u64 = 0x6e6f_6e65_7375_6368;
-/// Types asked for at missing names; A most of the time.
+/// Types in questions for missing names; most of them are A.
 const TYPES: [Rtype; 8] =
     [Rtype::A, Rtype::A, Rtype::A, Rtype::A, Rtype::TXT, Rtype::DS, Rtype::CNAME, Rtype::NS];
 
-/// All questions about the zone, with DO and without.
+/// All questions about the zone, with and without DO.
 #[allow(dead_code)] // `peers_online` asks with DO alone
 pub(crate) fn questions(zone: &Zone) -> Vec<Question> {
     let pairs = pairs(zone, 2);
@@ -31,7 +32,7 @@ pub(crate) fn questions_with_do(zone: &Zone) -> Vec<Question> {
     pairs(zone, 1).into_iter().map(|(name, rtype)| Question { name, rtype, dnssec_ok: true }).collect()
 }
 
-/// Names and types; each is asked `times`.
+/// Names and types; each pair occurs `times` times.
 fn pairs(zone: &Zone, times: usize) -> Vec<(Name, Rtype)> {
     let mut pairs: Vec<(Name, Rtype)> = Vec::new();
     for name in zone.all_names() {
@@ -49,7 +50,7 @@ fn pairs(zone: &Zone, times: usize) -> Vec<(Name, Rtype)> {
     pairs
 }
 
-/// Names that own nothing, of every kind of neighbourhood, some in mixed case.
+/// Names without records at different positions in the zone, some in mixed case.
 fn missing_names(zone: &Zone, count: usize, random: &mut Random) -> Vec<Name> {
     let all: Vec<&Name> = zone.all_names().collect();
     let present: BTreeSet<&Name> = all.iter().copied().collect();
@@ -86,7 +87,7 @@ fn missing_names(zone: &Zone, count: usize, random: &mut Random) -> Vec<Name> {
     names.into_iter().collect()
 }
 
-/// One to three random labels in front of the name.
+/// Adds one to three random labels in front of the name.
 fn descend(name: &Name, random: &mut Random) -> Option<Name> {
     let mut name = name.clone();
     for _ in 0..=random.below(3) {
@@ -95,12 +96,12 @@ fn descend(name: &Name, random: &mut Random) -> Option<Name> {
     Some(name)
 }
 
-/// A random label in place of the first one.
+/// Replaces the first label with a random one.
 fn sibling(name: &Name, random: &mut Random) -> Option<Name> {
     Name::prepend(&label(random), name.view().parent()?).ok()
 }
 
-/// The names next to the name in canonical order, or nearly: RFC 4034 §6.1.
+/// A name that is adjacent or nearly adjacent to the name in canonical order (RFC 4034 §6.1).
 fn neighbour(name: &Name, random: &mut Random) -> Option<Name> {
     let mut first = name.view().labels().next()?.to_vec();
     match random.below(4) {
@@ -124,7 +125,7 @@ fn label(random: &mut Random) -> Vec<u8> {
 fn mix_case(name: &Name, random: &mut Random) -> Name {
     let mut wire = name.wire().to_vec();
     for octet in &mut wire {
-        // Length octets are no letters.
+        // Length octets are not letters.
         if random.below(2) == 0 {
             octet.make_ascii_uppercase();
         }
@@ -132,7 +133,7 @@ fn mix_case(name: &Name, random: &mut Random) -> Name {
     NameRef::from_wire(&wire).expect("a name").to_name()
 }
 
-/// SplitMix64: small, seeded, the same everywhere.
+/// SplitMix64: small, seeded, identical on all platforms.
 struct Random(u64);
 
 impl Random {

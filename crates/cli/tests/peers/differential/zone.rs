@@ -1,4 +1,5 @@
-//! The zone that is served: every case by hand, generated names beside them, signed by us.
+//! The served zone: each case written by hand, and generated names, signed by this project's
+//! signer.
 
 use super::common::{done, generate_key, sign, text};
 use nonesuch_proto::{Name, NameRef, Rtype};
@@ -10,26 +11,26 @@ use std::path::{Path, PathBuf};
 
 /// The apex.
 pub(crate) const ORIGIN: &str = "every.example.";
-/// Where the generated names stand.
+/// Parent of the generated names.
 const GENERATED: &str = "gen.every.example.";
 const EVERY_CASE: &str = include_str!("every-case.zone");
-/// NSD and Knot DNS refuse to load a zone with this record, so only our server gets it (RFC 6672 §2.4:
-/// there must be none). It is neither signed nor in a chain.
+/// NSD and Knot DNS reject a zone with this record, because RFC 6672 §2.4 forbids it; so only this
+/// server gets it. It is neither signed nor in a chain.
 const BELOW_DNAME: &str = "below.dname.every.example. 3600 IN A 192.0.2.42";
 
-/// A signed zone, and what its names are.
+/// A signed zone, and the status of its names.
 pub(crate) struct Zone {
-    /// As our server reads it.
+    /// The file for this server.
     pub(crate) file: PathBuf,
-    /// As the peers read it.
+    /// The file for the peers.
     pub(crate) peer_file: PathBuf,
     pub(crate) contents: Contents,
-    /// Names that are the zone's own or its cuts, empty non-terminals among them.
+    /// Authoritative names and zone cuts, including empty non-terminals.
     names: BTreeMap<Name, NameStatus>,
     occluded: BTreeSet<Name>,
 }
 
-/// Writes the unsigned zone and makes its key.
+/// Writes the unsigned zone and generates its key.
 pub(crate) fn prepare(folder: &Path) -> PathBuf {
     let generated = folder.join("generated");
     let size = ["--names", "300", "--seed", "7"];
@@ -37,7 +38,7 @@ pub(crate) fn prepare(folder: &Path) -> PathBuf {
     done([&zone[..], &size[..]].concat());
     let generated = fs::read_to_string(generated).expect("a zone file");
     let mut text = format!("{EVERY_CASE}\n");
-    // The generated names are no zone of their own.
+    // The generated names belong to the zone and need no apex of their own.
     let is_apex = |line: &&str| line.contains(" IN SOA ") || line.starts_with("@ 86400 IN NS ");
     for line in generated.lines().filter(|line| !is_apex(line)) {
         text.push_str(line);
@@ -79,24 +80,24 @@ impl Zone {
         Self { file, peer_file, contents, names, occluded }
     }
 
-    /// All names that own records, and the empty non-terminals.
+    /// All names with records, and the empty non-terminals.
     pub(crate) fn all_names(&self) -> impl Iterator<Item = &Name> {
         self.names.keys().chain(&self.occluded)
     }
 
-    /// Whether the name is in the zone: it owns records that are the zone's, or is an empty non-terminal.
+    /// Whether the name is in the zone: it has authoritative records, or is an empty non-terminal.
     pub(crate) fn holds(&self, name: NameRef<'_>) -> bool {
         self.names.contains_key(&name.to_canonical())
     }
 
-    /// The types that the name owns.
+    /// The types of the name.
     pub(crate) fn types(&self, name: NameRef<'_>) -> Vec<Rtype> {
         let node = self.contents.find(name).ok();
         let sets = node.into_iter().flat_map(|node| node.rrsets().collect::<Vec<_>>());
         sets.map(|rrset| rrset.rtype()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Whether the name owns records of the type.
+    /// Whether the name has records of the type.
     pub(crate) fn has(&self, name: NameRef<'_>, rtype: Rtype) -> bool {
         self.contents.find(name).is_ok_and(|node| node.has(rtype))
     }
@@ -110,8 +111,8 @@ impl Zone {
         at
     }
 
-    /// Whether the name is an empty non-terminal that only unsigned delegations need: an opt-out chain has no
-    /// record for it (RFC 5155 §7.1).
+    /// Whether the name is an empty non-terminal that exists only because of unsigned delegations:
+    /// an opt-out chain has no record for it (RFC 5155 §7.1).
     pub(crate) fn is_opted_out(&self, name: NameRef<'_>) -> bool {
         let opt_out = |node: nonesuch_zone::Node<'_>| {
             let record = node.rrset(Rtype::NSEC3);
@@ -127,7 +128,7 @@ impl Zone {
             })
     }
 
-    /// The zone cut that the name is at or below.
+    /// The zone cut at or above the name.
     pub(crate) fn cut(&self, name: NameRef<'_>) -> Option<NameRef<'_>> {
         let mut at = Some(name);
         let mut found = None;

@@ -1,9 +1,9 @@
-//! The zone, the questions, and what must come of them.
+//! The zone, the questions, and their expected results.
 
 pub(crate) const ORIGIN: &str = "modes.example.";
 
-/// Every case of an answer. `CHILD` stands for the address of the servers of the children, `DS` for the RDATA of the
-/// secure child's DS record.
+/// Every kind of response. `CHILD` is replaced with the address of the children's servers, `DS`
+/// with the RDATA of the secure child's DS record.
 pub(crate) const ZONE: &str = "$ORIGIN modes.example.\n$TTL 3600\n@ SOA ns1 hostmaster 7 3600 300 3600000 900\n@ NS ns1\n\
     @ MX 1 ns1\nns1 A 192.0.2.1\nwww A 192.0.2.2\nwww AAAA 2001:db8::2\nMixed.Case TXT \"t\"\n\
     a.b.c.d.e.deep TXT \"leaf\"\n*.w TXT \"w\"\n*.w MX 1 ns1\nexact.w A 192.0.2.3\n*.wc CNAME www\na.*.hollow TXT \"t\"\n\
@@ -21,31 +21,31 @@ const AAAA: u16 = 28;
 const DS: u16 = 43;
 const DNSKEY: u16 = 48;
 
-/// What an answer is.
+/// The kind of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Answer,
-    /// From a wildcard, on the way or at the end.
+    /// From a wildcard, directly or after aliases.
     Expanded,
     NoData,
-    /// NODATA of a name that a wildcard matches, or behind an expanded alias.
+    /// NODATA of a name that a wildcard matches, or after an expanded alias.
     WildcardNoData,
-    /// NODATA for DS at a delegation without.
+    /// NODATA for DS at a delegation without DS.
     DsNoData,
     NxDomain,
-    /// Behind a referral to the signed child.
+    /// In the signed child, after a referral.
     BehindSecure,
-    /// Behind a referral to the unsigned child.
+    /// In the unsigned child, after a referral.
     BehindUnsigned,
 }
 
 /// A question.
 pub(crate) struct Case {
-    /// Below the origin; empty for the apex.
+    /// Relative to the origin; empty for the apex.
     pub(crate) name: &'static str,
     pub(crate) rtype: u16,
     pub(crate) kind: Kind,
-    /// Whether an alias stands in front of what the kind says.
+    /// Whether an alias precedes the response of this kind.
     pub(crate) is_alias: bool,
 }
 
@@ -57,14 +57,14 @@ const fn alias(name: &'static str, rtype: u16, kind: Kind) -> Case {
     Case { name, rtype, kind, is_alias: true }
 }
 
-/// Stand for names that are too long to be written down: a label of 63 octets 255, one of 63 octets 0, a name of 255
+/// Placeholders for long names: a label of 63 octets 255, a label of 63 octets 0, a name of 255
 /// octets.
 const LAST_LABEL: &str = "LAST";
 const FIRST_LABEL: &str = "FIRST";
 const LONGEST: &str = "LONGEST";
 
 impl Case {
-    /// The name in full.
+    /// The complete name.
     pub(crate) fn full_name(&self) -> String {
         match self.name {
             "" => ORIGIN.to_owned(),
@@ -72,7 +72,7 @@ impl Case {
             FIRST_LABEL => format!("{}.{ORIGIN}", "\\000".repeat(63)),
             LONGEST => {
                 let label = "x".repeat(63);
-                // 255 octets less the origin's 15, less three labels of 64, less a length.
+                // 255 octets minus the origin's 15, minus three labels of 64, minus a length octet.
                 format!("{}.{label}.{label}.{label}.{ORIGIN}", "x".repeat(255 - 15 - 3 * 64 - 1))
             }
             name => format!("{name}.{ORIGIN}"),
@@ -81,7 +81,7 @@ impl Case {
 }
 
 pub(crate) const CASES: &[Case] = &[
-    // The apex, and what is there at every depth.
+    // The apex, and existing names at every depth.
     case("", SOA, Kind::Answer),
     case("", NS, Kind::Answer),
     case("", MX, Kind::Answer),
@@ -120,10 +120,10 @@ pub(crate) const CASES: &[Case] = &[
     case("x.hollow", TXT, Kind::WildcardNoData),
     case("y.x.hollow", A, Kind::WildcardNoData),
     alias("x.wc", TXT, Kind::WildcardNoData),
-    // DS where there is none.
+    // DS at delegations without DS.
     case("unsigned", DS, Kind::DsNoData),
     case("un.lone", DS, Kind::DsNoData),
-    // Chains inside the zone.
+    // Alias chains inside the zone.
     alias("alias", A, Kind::Answer),
     alias("alias2", A, Kind::Answer),
     alias("alias", TXT, Kind::NoData),
@@ -150,7 +150,7 @@ pub(crate) const CASES: &[Case] = &[
     case("x.low", A, Kind::NxDomain),
     case("*.gone", A, Kind::NxDomain),
     case("*", A, Kind::NxDomain),
-    // Before and after everything, and as long as names may be.
+    // Names before and after all names of the zone, and names of the maximum length.
     case("\\000", A, Kind::NxDomain),
     case("\\000.\\000", A, Kind::NxDomain),
     case("!", A, Kind::NxDomain),
@@ -160,7 +160,7 @@ pub(crate) const CASES: &[Case] = &[
     case(LAST_LABEL, A, Kind::NxDomain),
     case(FIRST_LABEL, A, Kind::NxDomain),
     case(LONGEST, A, Kind::NxDomain),
-    // Behind delegations.
+    // Names below delegations.
     case("host.unsigned", A, Kind::BehindUnsigned),
     case("host.secure", A, Kind::BehindSecure),
 ];

@@ -1,4 +1,4 @@
-//! The validators: Unbound and Knot Resolver as servers that are asked, `delv` as a program that is run.
+//! The validators: Unbound and Knot Resolver as servers, `delv` as a program.
 
 use super::common::{Ended, Running, installed, run, start_peer, start_unbound, text};
 use nonesuch_crypto::DigestType;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Longest wait for an answer of a resolver.
+/// Time limit for a response of a resolver.
 const WAIT: Duration = Duration::from_secs(15);
 
-/// What a validator says of an answer.
+/// A validator's result for a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Verdict {
     pub(crate) rcode: u8,
@@ -32,7 +32,7 @@ pub(crate) struct Anchor {
 }
 
 impl Anchor {
-    /// Of the public key file of a KSK or CSK.
+    /// The anchor for the public key file of a KSK or CSK.
     pub(crate) fn of(zone: &str, key_file: &Path) -> Self {
         let record = KeyRecord::parse(&fs::read_to_string(key_file).expect("a key file")).expect("a key");
         let rdata = record.ds_rdata(DigestType::SHA256).expect("a digest");
@@ -41,13 +41,13 @@ impl Anchor {
         Self { zone: zone.to_owned(), fields: format!("{tag} {} {} {digest}", rdata[2], rdata[3]) }
     }
 
-    /// The record in presentation form.
+    /// The record in presentation format.
     pub(crate) fn record(&self) -> String {
         format!("{} 3600 IN DS {}", self.zone, self.fields)
     }
 }
 
-/// A validator at work.
+/// A running validator.
 pub(crate) enum Validator {
     Unbound(Running),
     KnotResolver(Running),
@@ -55,7 +55,7 @@ pub(crate) enum Validator {
 }
 
 impl Validator {
-    /// The validators that are installed, in front of `server`.
+    /// The installed validators, which send their queries to `server`.
     pub(crate) fn all(folder: &Path, anchor: &Anchor, server: SocketAddr) -> Vec<Self> {
         let mut all = Vec::new();
         if installed("unbound") {
@@ -83,7 +83,7 @@ impl Validator {
         }
     }
 
-    /// Whether it goes where a referral leads; the others ask one server alone.
+    /// Whether it follows referrals; the others query a single server.
     pub(crate) const fn follows_referrals(&self) -> bool {
         matches!(self, Self::Unbound(_))
     }
@@ -96,7 +96,8 @@ impl Validator {
     }
 }
 
-/// Asks with RD, AD and DO set. What is truncated over UDP, Knot Resolver gives the RCODE of a failure.
+/// Sends a query with RD, AD and DO over TCP. TCP is used because Knot Resolver returns the RCODE
+/// of a failure in a response that is truncated over UDP.
 fn ask_over_tcp(server: SocketAddr, name: &str, rtype: u16) -> Verdict {
     let mut query = vec![0, 0];
     let name: Name = name.parse().expect("a name");
@@ -127,7 +128,7 @@ fn run_delv(anchor: &Path, zone: &str, server: SocketAddr, name: &str, rtype: u1
     run(&mut command)
 }
 
-/// `delv` prints one verdict in front of what it got; a denial stands there as a comment.
+/// `delv` prints one verdict before the records; a denial is a comment.
 fn read_delv(ended: &Ended) -> Verdict {
     let said = ended.text();
     let is_secure = said.contains("fully validated") && !said.contains("unsigned answer");
@@ -141,7 +142,8 @@ fn read_delv(ended: &Ended) -> Verdict {
     Verdict { rcode, secure: is_secure, has_answer }
 }
 
-/// Knot Resolver forwards to `server` and keeps nothing, so that each question is a question to the server.
+/// Knot Resolver forwards to `server` and caches nothing, so that it sends each query to the
+/// server.
 fn start_knot_resolver(folder: &Path, anchor: &Anchor, server: SocketAddr) -> Running {
     start_peer(&folder.join("kresd.log"), |address| {
         let configuration = format!(

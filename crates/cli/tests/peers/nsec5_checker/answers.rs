@@ -1,4 +1,5 @@
-//! Answers made of the signed zone by the rules of RFC 1034 §4.3.2 and the table of spec/nsec5.md, beside any server.
+//! Responses that the test builds from the signed zone by the rules of RFC 1034 §4.3.2 and the
+//! table of spec/nsec5.md, without a server.
 
 use super::zone::Zone;
 use nonesuch_dnssec::keys::Nsec5Key;
@@ -6,21 +7,21 @@ use nonesuch_proto::message::{Header, Message, Question, Record, Section, flags}
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
 use std::collections::BTreeSet;
 
-/// What is shown behind the aliases.
+/// The kind of the response after the aliases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub(crate) enum Shape {
     Answer,
     WildcardAnswer,
     NoData,
     WildcardNoData,
-    /// NODATA for DS, of a name that opt-out leaves out.
+    /// NODATA for DS, for a name that opt-out omits.
     DsSpan,
     NxDomain,
     SignedReferral,
     UnsignedReferral,
-    /// Unsigned referral of a name that opt-out leaves out.
+    /// Unsigned referral for a name that opt-out omits.
     ReferralSpan,
-    /// An alias that leads out of the zone.
+    /// An alias with a target outside the zone.
     Alias,
 }
 
@@ -34,7 +35,7 @@ pub(crate) const INDETERMINATE: Status = "indeterminate";
 /// A record without its TTL.
 pub(crate) type Content = (Section, Name, Rtype, Vec<u8>);
 
-/// A question, a response, the keys that are trusted, and what a validator must say.
+/// A question, a response, the trusted keys, and the expected status.
 #[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) name: Name,
@@ -46,11 +47,11 @@ pub(crate) struct Case {
     pub(crate) questions: Vec<Question>,
     pub(crate) records: Vec<Record>,
     pub(crate) shape: Shape,
-    /// The name whose type or absence is told: the last of the aliases.
+    /// The name whose type or absence is proved: the last of the aliases.
     pub(crate) last: Name,
     /// The name that a record matches: closest encloser, name, wildcard, delegation.
     pub(crate) matched: Option<Name>,
-    /// Next closer names of wildcard steps and of the denial.
+    /// Next closer names of wildcard expansions and of the denial.
     pub(crate) covered: Vec<Name>,
     pub(crate) expected: Status,
 }
@@ -63,7 +64,7 @@ impl Case {
         Message { header, questions, records: self.records.clone() }.to_octets()
     }
 
-    /// Puts the records of a server's response in place of those made here.
+    /// Replaces the records with those of a server's response.
     pub(crate) fn take(&mut self, message: &Message) {
         let shown = [Section::Answer, Section::Authority];
         self.flags = message.header.flags;
@@ -74,7 +75,7 @@ impl Case {
         }
     }
 
-    /// RCODE and records, TTLs aside, in one order.
+    /// RCODE and records without TTLs, sorted.
     pub(crate) fn content(&self) -> (u16, BTreeSet<Content>) {
         let records = self.records.iter().map(|record| {
             (record.section, record.owner.view().to_canonical(), record.rtype, record.rdata.clone())
@@ -89,7 +90,7 @@ impl Case {
     }
 }
 
-/// The answer of the zone.
+/// The response of the zone.
 pub(crate) fn answer(zone: &Zone, name: &Name, rtype: Rtype) -> Case {
     let dnskeys = zone.contents.apex_rrset(Rtype::DNSKEY).expect("DNSKEY records");
     let mut case = Case {
@@ -120,7 +121,7 @@ pub(crate) fn answer(zone: &Zone, name: &Name, rtype: Rtype) -> Case {
     case
 }
 
-/// Goes on from the last name; whether an alias leads further.
+/// Processes the last name; returns whether an alias leads to another name.
 fn step(zone: &Zone, case: &mut Case) -> bool {
     let last = case.last.clone();
     let view = last.view();
@@ -161,7 +162,7 @@ fn step(zone: &Zone, case: &mut Case) -> bool {
     false
 }
 
-/// The name and the names above it within the zone, from the apex on.
+/// The name and its ancestors within the zone, starting at the apex.
 fn enclosers<'n>(zone: &Zone, name: NameRef<'n>) -> Vec<NameRef<'n>> {
     let apex = zone.apex.view().label_count();
     (apex..=name.label_count()).map(|count| name.suffix(count)).collect()
@@ -171,7 +172,7 @@ pub(crate) fn closest_encloser<'n>(zone: &Zone, name: NameRef<'n>) -> NameRef<'n
     enclosers(zone, name).into_iter().rev().find(|above| zone.holds(*above)).expect("the apex exists")
 }
 
-/// What an existing name says: its RRset or alias under `owner`, or NODATA.
+/// The response for an existing name: its RRset or alias under `owner`, or NODATA.
 fn tell(zone: &Zone, case: &mut Case, at: NameRef<'_>, owner: NameRef<'_>) -> bool {
     if zone.has(at, case.rtype) {
         case.push(zone.records(Section::Answer, at, owner, case.rtype));
@@ -211,7 +212,7 @@ fn refer(zone: &Zone, case: &mut Case, cut: NameRef<'_>) {
     }
 }
 
-/// Closest provable encloser and next closer name of what opt-out leaves out.
+/// Closest provable encloser and next closer name of a name that opt-out omits.
 fn span(zone: &Zone, case: &mut Case, name: NameRef<'_>) {
     let encloser =
         enclosers(zone, name).into_iter().rev().find(|above| *above != name && zone.is_in_chain(*above));

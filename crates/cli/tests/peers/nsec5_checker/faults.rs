@@ -1,5 +1,5 @@
-//! One fault in an otherwise sound answer: records are signed again, so that one check alone can refuse it. And changes
-//! that must not matter.
+//! Single faults in otherwise valid responses. Records are signed again, so that only one check can
+//! detect the fault. Also changes that must not matter.
 
 use super::answers::{BOGUS, Case, INDETERMINATE, INSECURE, Shape, Status};
 use super::random::Random;
@@ -11,8 +11,8 @@ use nonesuch_proto::message::{Record, Section, flags};
 use nonesuch_proto::{Class, Name, NameRef, Rtype, bitmap};
 use std::collections::BTreeSet;
 
-/// Plants the fault; `None` where the answer has no place for it, else what a validator must say. Where it is a change
-/// that must not matter, that is what was expected before.
+/// Plants the fault and returns the expected status. Returns `None` if the response has no place
+/// for the fault. For a change that must not matter, the expected status does not change.
 type Plant = fn(&Zone, &mut Case, &mut Random) -> Option<Status>;
 
 const OPT_OUT: u8 = 1;
@@ -57,7 +57,7 @@ pub(crate) const FAULTS: &[(&str, Plant)] = &[
     }),
     ("record: owner two labels below the apex", record_deeper),
     ("record: malformed bit map", malformed_bitmap),
-    // What they say.
+    // Content of the records.
     ("NXDOMAIN: the closest encloser has a wildcard", |zone, case, _| {
         edit_matched(zone, case, &[Shape::NxDomain], |record| record.flags |= WILDCARD)
     }),
@@ -105,7 +105,7 @@ pub(crate) const FAULTS: &[(&str, Plant)] = &[
         edit(zone, case, &covering(zone, case.covered.last()?), |record| record.flags &= !OPT_OUT)
     }),
     ("covered: the hash is the owner", |zone, case, _| {
-        // There the record could be that of the name itself, and deny its type.
+        // For these shapes, the record could be that of the name itself and deny its type.
         (!matches!(case.shape, Shape::DsSpan | Shape::WildcardNoData)).then_some(())?;
         let (old, hash) =
             (covering(zone, case.covered.last()?), zone.prove(&zone.vrf, case.covered.last()?.view()).0);
@@ -138,7 +138,7 @@ pub(crate) const FAULTS: &[(&str, Plant)] = &[
     ("keys: another", |zone, case, random| other_keys(zone, case, random, &Keys::Another)),
     // The rest of the message.
     ("RCODE: NXDOMAIN", |_, case, _| {
-        // In a span of opt-out the proofs are the same.
+        // In an opt-out span, the proofs are the same.
         let shapes = [Shape::NoData, Shape::WildcardNoData, Shape::UnsignedReferral];
         shapes.contains(&case.shape).then(|| case.flags |= 3)?;
         Some(BOGUS)
@@ -154,7 +154,7 @@ pub(crate) const FAULTS: &[(&str, Plant)] = &[
     }),
     ("answer: signature missing", |_, case, random| {
         let (owner, rtype) = signed_in_answer(case, random)?;
-        // A CNAME without a signature may be one of a DNAME.
+        // A CNAME without a signature may belong to a DNAME.
         case.records.retain(|record| !is_rrsig_of(record, &owner, rtype));
         Some(BOGUS)
     }),
@@ -164,7 +164,7 @@ pub(crate) const FAULTS: &[(&str, Plant)] = &[
         (!matches!(rtype, Rtype::CNAME | Rtype::DNAME)).then_some(())?;
         let last = record.rdata.len() - 1;
         record.rdata[last] ^= 1;
-        // A name must go on ending with the root.
+        // A name must still end with the root.
         (rtype == Rtype::A || rtype == Rtype::AAAA).then_some(BOGUS)
     }),
     ("answer: signature expired", |zone, case, random| {
@@ -198,7 +198,7 @@ pub(crate) const FAULTS: &[(&str, Plant)] = &[
         case.questions[0].name = Name::prepend(b"another", zone.apex.view()).ok()?;
         Some(INDETERMINATE)
     }),
-    // What must not matter.
+    // Changes that must not matter.
     ("sound: both records under the other key", |zone, case, _| other_key_matched(zone, case, true)),
     ("sound: the covering record under the other key", |zone, case, _| other_key_covered(zone, case, true)),
     ("sound: lower TTLs", |_, case, random| {
@@ -247,9 +247,9 @@ pub(crate) const FAULTS: &[(&str, Plant)] = &[
     }),
 ];
 
-/// Shapes that show a closest encloser.
+/// Shapes with a proof of the closest encloser.
 const ENCLOSED: [Shape; 3] = [Shape::NxDomain, Shape::DsSpan, Shape::ReferralSpan];
-/// Shapes that show a name without a type.
+/// Shapes of a name without the type.
 const LACKING: [Shape; 2] = [Shape::NoData, Shape::WildcardNoData];
 
 /// The fields of an NSEC5 record.
@@ -281,7 +281,7 @@ fn hash_of(owner: &Name) -> [u8; 32] {
     data_encoding::BASE32HEX_NOPAD.decode(&label).expect("base32hex").try_into().expect("32 octets")
 }
 
-/// The hash behind this one.
+/// The hash plus one.
 fn successor(hash: &[u8; 32]) -> Vec<u8> {
     let mut next = *hash;
     for octet in next.iter_mut().rev() {
@@ -293,7 +293,7 @@ fn successor(hash: &[u8; 32]) -> Vec<u8> {
     next.to_vec()
 }
 
-/// The hash in front of this one.
+/// The hash minus one.
 fn predecessor(hash: &[u8; 32]) -> [u8; 32] {
     let mut before = *hash;
     for octet in before.iter_mut().rev() {
@@ -310,7 +310,7 @@ fn covering(zone: &Zone, name: &Name) -> Name {
     zone.covering(&zone.prove(&zone.vrf, name.view()).0)
 }
 
-/// Owners of the records that the answer needs.
+/// Owners of the records that the response needs.
 fn needed(zone: &Zone, case: &Case) -> Vec<Name> {
     case.matched.iter().chain(&case.covered).map(|name| covering(zone, name)).collect()
 }
@@ -320,7 +320,7 @@ fn any_record(zone: &Zone, case: &Case, random: &mut Random) -> Option<Name> {
     (!needed.is_empty()).then(|| random.pick(&needed).clone())
 }
 
-/// A name that the answer needs a proof of.
+/// A name that the response needs a proof of.
 fn any_proved(case: &Case, random: &mut Random) -> Option<Name> {
     let names: Vec<&Name> = case.matched.iter().chain(&case.covered).collect();
     (!names.is_empty()).then(|| (*random.pick(&names)).clone())
@@ -356,14 +356,14 @@ fn proof_record(owner: &Name, rdata: Vec<u8>) -> Record {
     authority(owner, Rtype::NSEC5PROOF, rdata)
 }
 
-/// Adds an NSEC5 record with a sound signature.
+/// Adds an NSEC5 record with a valid signature.
 fn push_signed(zone: &Zone, case: &mut Case, owner: &Name, rdata: Vec<u8>) {
     let signature = zone.signature(owner.view(), Rtype::NSEC5, 900, &[&rdata]);
     case.records.push(authority(owner, Rtype::NSEC5, rdata));
     case.records.push(authority(owner, Rtype::RRSIG, signature));
 }
 
-/// Puts an altered record under another owner.
+/// Moves a modified record to another owner.
 fn move_record(
     zone: &Zone,
     case: &mut Case,
@@ -378,12 +378,12 @@ fn move_record(
     Some(BOGUS)
 }
 
-/// Alters a record and signs it again.
+/// Modifies a record and signs it again.
 fn edit(zone: &Zone, case: &mut Case, owner: &Name, alter: impl FnOnce(&mut Fields)) -> Option<Status> {
     move_record(zone, case, owner, owner, alter)
 }
 
-/// Alters the record that matches, in answers of these shapes.
+/// Modifies the matching record, in responses of these shapes.
 fn edit_matched(
     zone: &Zone,
     case: &mut Case,
@@ -395,14 +395,15 @@ fn edit_matched(
     edit(zone, case, &owner, alter)
 }
 
-/// Flips a bit at or behind a place.
+/// Flips a bit at or after a position.
 fn flip(octets: &mut [u8], random: &mut Random, from: usize) {
     let from = from.min(octets.len() - 1);
     let at = from + random.below(octets.len() - from);
     octets[at] ^= 1 << random.below(8);
 }
 
-/// Flips a bit of a signature, whose last octets all algorithms have.
+/// Flips a bit in the last 32 octets of a signature. Signatures of all algorithms are at least this
+/// long.
 fn flip_signature(rdata: &mut [u8], random: &mut Random) {
     flip(rdata, random, rdata.len() - 32);
 }
@@ -430,7 +431,7 @@ fn proof_tag(_: &Zone, case: &mut Case, random: &mut Random) -> Option<Status> {
     Some(BOGUS)
 }
 
-/// As many as are looked at beside those that are needed.
+/// The maximum number of unneeded proofs that a validator processes in addition to the needed ones.
 fn two_stray_proofs(zone: &Zone, case: &mut Case, _: &mut Random) -> Option<Status> {
     (case.matched.is_some() || !case.covered.is_empty()).then_some(())?;
     for stray in ["one.elsewhere.checked.example.", "another.elsewhere.checked.example."] {
@@ -467,8 +468,8 @@ fn publish_other_key(zone: &Zone, case: &mut Case) -> u16 {
     key.tag()
 }
 
-/// The name that is matched is proved by the second key that the zone publishes; a record stands at that hash. It has the
-/// tag of the first, or (sound) of the second.
+/// The second published key proves the matched name, and a record exists at that hash. It has the
+/// key tag of the first key or, if `sound` is set, of the second.
 fn other_key_matched(zone: &Zone, case: &mut Case, sound: bool) -> Option<Status> {
     let name = case.matched.clone()?;
     let owner = covering(zone, &name);
@@ -479,7 +480,7 @@ fn other_key_matched(zone: &Zone, case: &mut Case, sound: bool) -> Option<Status
     if sound {
         fields.tag = tag;
     }
-    // The record stays where it covers something too.
+    // The record stays if it also covers a name.
     if !case.covered.iter().any(|covered| covering(zone, covered) == owner) {
         take_out(case, &owner, Rtype::NSEC5);
     }
@@ -487,7 +488,7 @@ fn other_key_matched(zone: &Zone, case: &mut Case, sound: bool) -> Option<Status
     Some(if sound { case.expected } else { BOGUS })
 }
 
-/// Likewise for the name that is covered: a record surrounds its hash under the second key.
+/// The same for the covered name: a record covers its hash under the second key.
 fn other_key_covered(zone: &Zone, case: &mut Case, sound: bool) -> Option<Status> {
     let name = case.covered.last()?.clone();
     let owner = covering(zone, &name);
@@ -515,7 +516,7 @@ fn record_unsigned(zone: &Zone, case: &mut Case, random: &mut Random) -> Option<
     Some(BOGUS)
 }
 
-/// Owner, or owner and type, of an RRset.
+/// Selects RRsets by owner, or by owner and type.
 trait RrsetSelector {
     fn place(&self) -> (&Name, Rtype);
 }
@@ -542,7 +543,7 @@ fn with_rrsig(
     Some(BOGUS)
 }
 
-/// A needed NSEC5 record is signed with other fields.
+/// Signs a needed NSEC5 record with other signature fields.
 fn signed_again(
     zone: &Zone,
     case: &mut Case,
@@ -579,7 +580,7 @@ fn record_deeper(zone: &Zone, case: &mut Case, random: &mut Random) -> Option<St
 fn malformed_bitmap(zone: &Zone, case: &mut Case, random: &mut Random) -> Option<Status> {
     let owner = any_record(zone, case, random)?;
     let mut rdata = read(case, &owner)?.rdata();
-    // A window that goes on behind the end.
+    // A bit map window that extends beyond the end.
     rdata.extend_from_slice(&[255, 3, 1]);
     take_out(case, &owner, Rtype::NSEC5);
     push_signed(zone, case, &owner, rdata);
@@ -593,7 +594,7 @@ fn covered_with_opt_out(zone: &Zone, case: &mut Case, random: &mut Random) -> Op
     Some(INSECURE)
 }
 
-/// The proof that another name is matched, in place of the one that is needed.
+/// Replaces the needed proof with the proof of another matched name.
 fn replace_matched(zone: &Zone, case: &mut Case, by: &Name) -> Option<Status> {
     let name = case.matched.clone()?;
     let (old, fresh) = (covering(zone, &name), covering(zone, by));
@@ -609,7 +610,7 @@ fn replace_matched(zone: &Zone, case: &mut Case, by: &Name) -> Option<Status> {
 
 fn another_wildcard(zone: &Zone, case: &mut Case, _: &mut Random) -> Option<Status> {
     (case.shape == Shape::WildcardNoData).then_some(())?;
-    // It has no data: every type is missing there.
+    // This name has no data: every type is missing.
     let other: Name = "*.hollow.checked.example.".parse().ok()?;
     (case.matched.as_ref() != Some(&other)).then_some(())?;
     replace_matched(zone, case, &other)
@@ -627,7 +628,7 @@ fn encloser_too_high(zone: &Zone, case: &mut Case, _: &mut Random) -> Option<Sta
     (case.shape == Shape::NxDomain).then(|| replace_matched(zone, case, &above))?
 }
 
-/// A name that is there, denied with what the zone has: its encloser, and its own record.
+/// Denies an existing name with records of the zone: its encloser, and its own record.
 fn existing_name_denied(zone: &Zone, case: &mut Case, _: &mut Random) -> Option<Status> {
     (case.shape == Shape::NoData && case.last == case.name && case.name != zone.apex).then_some(())?;
     let encloser = case.name.view().parent()?.to_name();
@@ -659,7 +660,8 @@ fn signed_delegation_as_unsigned(zone: &Zone, case: &mut Case, random: &mut Rand
     Some(BOGUS)
 }
 
-/// A second key, of edwards25519, with the tag of the first: its octets are random but for two.
+/// A second key for edwards25519 with the key tag of the first. All its octets except two are
+/// random.
 fn keys_of_one_tag(zone: &Zone, case: &mut Case, random: &mut Random) -> Option<Status> {
     let wanted = Nsec5Key::of(&zone.vrf).tag();
     let algorithm = VrfAlgorithm::EDWARDS25519_SHA512_TAI;
@@ -678,7 +680,8 @@ fn keys_of_one_tag(zone: &Zone, case: &mut Case, random: &mut Random) -> Option<
     Some(denied(case))
 }
 
-/// What becomes of an answer where the zone's denials prove nothing: those that need none stay as they are.
+/// The expected status if the zone's denial records prove nothing: responses that need none stay
+/// valid.
 fn denied(case: &Case) -> Status {
     if case.matched.is_some() || !case.covered.is_empty() { BOGUS } else { case.expected }
 }
@@ -697,7 +700,8 @@ fn other_keys(zone: &Zone, case: &mut Case, random: &mut Random, keys: &Keys) ->
             .nsec5_keys
             .extend((0..4).map(|_| vec![200, random.below(256) as u8, random.below(256) as u8])),
         Keys::None => case.nsec5_keys.clear(),
-        // Its tag is another one, so that no proof names it; and if one did, nobody could use it.
+        // Its tag differs, so that no proof refers to it. If a proof did, no validator could use
+        // the key.
         Keys::Unknown => case.nsec5_keys[0][0] = 200,
         Keys::Malformed => drop(case.nsec5_keys[0].pop()),
         Keys::Another => case.nsec5_keys = vec![Nsec5Key::of(&zone.other_vrf).rdata().to_vec()],
@@ -707,7 +711,7 @@ fn other_keys(zone: &Zone, case: &mut Case, random: &mut Random, keys: &Keys) ->
     tags.windows(2).all(|pair| pair[0] != pair[1]).then(|| denied(case))
 }
 
-/// An RRset of the answer section that has a signature.
+/// An RRset with a signature in the answer section.
 fn signed_in_answer(case: &Case, random: &mut Random) -> Option<(Name, Rtype)> {
     let signed: Vec<(Name, Rtype)> = case
         .records
@@ -725,7 +729,7 @@ fn answer_signed_again(
     alter: impl FnOnce(&mut Rrsig<'_>),
 ) -> Option<Status> {
     let (owner, rtype) = signed_in_answer(case, random)?;
-    // From a wildcard it would become an answer of its own.
+    // From a wildcard, the change would produce another valid response.
     case.covered.is_empty().then_some(())?;
     let rrset = |record: &&Record| {
         record.owner == owner && record.rtype == rtype && record.section == Section::Answer

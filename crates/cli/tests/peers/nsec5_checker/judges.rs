@@ -1,5 +1,5 @@
-//! The two judges: the checker in Python, and our own validator behind its example program. Each reads a line of JSON for
-//! every answer and writes one.
+//! The two validators: the checker in Python, and this project's validator in its example program.
+//! Each reads a line of JSON for every response and writes one line.
 
 use super::answers::Case;
 use super::common::{installed, text};
@@ -9,30 +9,30 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a judge says of one answer.
+/// A validator's result for one response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Said {
     pub(crate) status: String,
     pub(crate) proved: Option<String>,
     pub(crate) reason: String,
-    /// Signatures and proofs that were verified.
+    /// Number of verified signatures and proofs.
     pub(crate) signatures: u64,
     pub(crate) vrf: u64,
 }
 
-/// A judge and its command.
+/// A validator and its command.
 pub(crate) struct Judge {
     pub(crate) name: &'static str,
     program: PathBuf,
     arguments: Vec<PathBuf>,
 }
 
-/// Folder of the checker in Python.
+/// Directory of the checker in Python.
 pub(crate) fn checker() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/nsec5-checker")
 }
 
-/// The checker, where there is a Python.
+/// The checker, if Python is installed.
 pub(crate) fn python() -> Option<Judge> {
     installed("python3").then(|| Judge {
         name: "Python",
@@ -41,7 +41,8 @@ pub(crate) fn python() -> Option<Judge> {
     })
 }
 
-/// Our validator: `NONESUCH_VALIDATE_LINES`, or the example beside the command under test.
+/// This project's validator: `NONESUCH_VALIDATE_LINES`, or the example next to the command under
+/// test.
 pub(crate) fn ours() -> Option<Judge> {
     let beside = || Some(Path::new(env!("CARGO_BIN_EXE_nonesuch")).parent()?.join("examples/validate_lines"));
     let program = std::env::var_os("NONESUCH_VALIDATE_LINES").map(PathBuf::from).or_else(beside)?;
@@ -67,19 +68,19 @@ fn line(zone: &str, case: &Case) -> Value {
     })
 }
 
-/// Writes the answers for the judges.
+/// Writes the responses for the validators.
 pub(crate) fn write<'c>(file: &Path, zone: &str, cases: impl Iterator<Item = &'c Case>) {
     let lines: String = cases.map(|case| line(zone, case).to_string() + "\n").collect();
     fs::write(file, lines).expect("written");
 }
 
 impl Judge {
-    /// What the judge says of each answer of the file.
+    /// The validator's result for each response in the file.
     pub(crate) fn judge(&self, file: &Path) -> Vec<Said> {
         self.answer(file).iter().map(Said::read).collect()
     }
 
-    /// The judge's lines for the lines of the file.
+    /// The validator's output lines for the lines of the file.
     pub(crate) fn answer(&self, file: &Path) -> Vec<Value> {
         let output = Command::new(&self.program)
             .args(&self.arguments)

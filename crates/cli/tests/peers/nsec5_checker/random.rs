@@ -1,4 +1,4 @@
-//! Numbers that are the same in every run (splitmix64).
+//! Pseudo-random numbers that are the same in every run (splitmix64).
 
 pub(crate) struct Random(pub(crate) u64);
 

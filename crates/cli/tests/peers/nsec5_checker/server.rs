@@ -1,4 +1,4 @@
-//! Our server with the zone and its VRF key.
+//! This project's server with the zone and its VRF key.
 
 use super::answers::{Case, answer};
 use super::common::{Running, nonesuch, run, serve, text};
@@ -17,7 +17,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves the zone, if `nonesuch serve` answers with NSEC5.
+    /// Serves the zone, if `nonesuch serve` supports NSEC5.
     pub(crate) fn start(zone: &Zone) -> Option<Self> {
         if !run(&mut nonesuch(["serve", "--help"])).stdout.contains("--nsec5-keys") {
             nonesuch_testing::skip("nonesuch serve does not answer with NSEC5: answers are made by the test");
@@ -29,7 +29,7 @@ impl Server {
         Some(Self { stream: RefCell::new(stream), _running: running })
     }
 
-    /// Asks over TCP, where nothing is cut off.
+    /// Sends a query over TCP, so that the response is not truncated.
     pub(crate) fn ask(&self, name: &Name, rtype: Rtype) -> Message {
         let mut query = vec![0, 0];
         push_query(name, rtype, 0x4567, 0, &mut query);
@@ -47,7 +47,7 @@ impl Server {
     }
 }
 
-/// The answer of the server or, without one, of the test.
+/// The response of the server or, without a server, of the test.
 pub(crate) fn answer_of(zone: &Zone, server: Option<&Server>, name: &Name, rtype: Rtype) -> Case {
     let mut case = answer(zone, name, rtype);
     if let Some(server) = server {

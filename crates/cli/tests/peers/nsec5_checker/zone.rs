@@ -1,5 +1,5 @@
-//! A zone signed with NSEC5 by the command under test, and all that is secret of it: so that the test can sign again what
-//! it alters.
+//! A zone signed with NSEC5 by the command under test, and all its private keys, so that the test
+//! can sign modified records.
 
 use super::common::{done, folder, generate_key, text};
 use data_encoding::BASE32HEX_NOPAD;
@@ -19,8 +19,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The apex of [`EVERY_ANSWER`].
 pub(crate) const ORIGIN: &str = "checked.example.";
 
-/// Every case of an answer: wildcards, one of them an empty non-terminal and one an alias, empty non-terminals, one of
-/// them over an unsigned delegation alone, delegations of both sorts, aliases to what is there and to what is not, DNAMEs.
+/// Every kind of response: wildcards, including an empty non-terminal and an alias; empty
+/// non-terminals, including one above only an unsigned delegation; secure and insecure delegations;
+/// aliases with existing and missing targets; DNAMEs.
 pub(crate) const EVERY_ANSWER: &str = "$ORIGIN checked.example.\n$TTL 3600\n@ SOA ns1 hostmaster 7 3600 300 3600000 900\n@ NS ns1\n\
     @ MX 1 ns1\nns1 A 192.0.2.1\nwww A 192.0.2.2\nwww AAAA 2001:db8::2\nMixed.Case TXT \"t\"\n\
     @ HTTPS 1 WWW\n_tlsa.www TLSA 3 1 1 00ff\nwww SSHFP 4 2 00ff\n*.w SVCB 1 Exact.W alpn=h2\nMixed.Case TYPE4711 \\# 3 4A00ff\na.b.ent TXT \"t\"\n\
@@ -29,7 +30,7 @@ pub(crate) const EVERY_ANSWER: &str = "$ORIGIN checked.example.\n$TTL 3600\n@ SO
     tree DNAME w\nlimb DNAME ent\nroot DNAME elsewhere.test.\nd NS ns.d\nns.d A 192.0.2.9\nun.lone NS ns.elsewhere.test.\n\
     s NS ns.elsewhere.test.\ns DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000001\n";
 
-/// A VRF, an algorithm of signatures, a mechanism.
+/// A VRF, a signature algorithm, a mechanism.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) vrf: &'static str,
@@ -45,28 +46,29 @@ pub(crate) struct Zone {
     pub(crate) kind: Kind,
     pub(crate) apex: Name,
     pub(crate) contents: Contents,
-    /// Signs all.
+    /// Signs all RRsets.
     pub(crate) signer: KeyPair,
-    /// A key under the number that everybody knows.
+    /// A key with the original algorithm number, which all validators know.
     pub(crate) plain: KeyPair,
     pub(crate) vrf: VrfPrivateKey,
     /// Another VRF key of the same algorithm.
     pub(crate) other_vrf: VrfPrivateKey,
     pub(crate) now: u32,
-    /// Names that exist, empty non-terminals among them, in lower case; nothing below a cut or a DNAME.
+    /// Existing names in lower case, including empty non-terminals, without names below a zone cut
+    /// or a DNAME.
     names: BTreeSet<Name>,
     /// Owners of the NSEC5 records, in the order of their hashes.
     chain: BTreeSet<Name>,
     /// By key tag and name.
     proofs: RefCell<BTreeMap<(u16, Name), Proof>>,
     pub(crate) file: PathBuf,
-    /// The folder of VRF key and proofs.
+    /// The directory of the VRF key and the proofs.
     pub(crate) secrets: PathBuf,
     _folder: tempfile::TempDir,
 }
 
 impl Zone {
-    /// Makes keys and signs the zone file `records` of `origin`.
+    /// Generates keys and signs the zone file `records` of `origin`.
     pub(crate) fn sign(kind: Kind, origin: &str, records: &str) -> Self {
         let folder = folder();
         let at = |name: &str| folder.path().join(name);
@@ -113,7 +115,7 @@ impl Zone {
         self.names.iter()
     }
 
-    /// Whether the name exists, as an empty non-terminal too.
+    /// Whether the name exists; empty non-terminals exist, too.
     pub(crate) fn holds(&self, name: NameRef<'_>) -> bool {
         self.names.contains(&name.to_canonical())
     }
@@ -126,7 +128,7 @@ impl Zone {
         self.node(name).is_some_and(|node| node.has(rtype))
     }
 
-    /// Whether the chain has a record of an existing name.
+    /// Whether the chain contains a record of an existing name.
     pub(crate) fn is_in_chain(&self, name: NameRef<'_>) -> bool {
         let is_unsigned_cut =
             self.has(name, Rtype::NS) && !self.has(name, Rtype::DS) && name != self.apex.view();
@@ -176,9 +178,9 @@ impl Zone {
         Name::prepend(label.as_bytes(), self.apex.view()).expect("a short apex")
     }
 
-    /// The owner of the record that matches a hash or, else, of the one that covers it.
+    /// The owner of the record that matches a hash or otherwise covers it.
     pub(crate) fn covering(&self, hash: &[u8; 32]) -> Name {
-        // Canonical order of these labels is the order of the hashes.
+        // The canonical order of these labels is the order of the hashes.
         let sought = self.hash_owner(hash);
         self.chain.range(..=sought).next_back().or_else(|| self.chain.last()).expect("a chain").clone()
     }
@@ -188,7 +190,7 @@ impl Zone {
         self.signature_with(&self.signer, owner, rtype, ttl, rdatas, |_| {})
     }
 
-    /// Likewise, by another key, or with other fields.
+    /// The same by another key, or with other fields.
     pub(crate) fn signature_with(
         &self,
         key: &KeyPair,

@@ -1,4 +1,4 @@
-//! The kinds of difference that are known.
+//! The known kinds of difference.
 
 use super::exchange::Question;
 use super::meaning::Meaning;
@@ -8,7 +8,7 @@ use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Name, Rtype};
 use std::collections::BTreeSet;
 
-/// The server that ours is compared with.
+/// The server that this server is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Peer {
     PowerDns,
@@ -23,14 +23,14 @@ pub(crate) struct Case<'a> {
 
 /// A kind of difference.
 pub(crate) struct Class {
-    /// As in docs/differences.md.
+    /// The name in docs/differences.md.
     pub(crate) name: &'static str,
     pub(crate) peer: Peer,
-    /// The mechanisms of ours with which it occurs.
+    /// The mechanisms of this server with which it occurs.
     pub(crate) mechanisms: &'static [&'static str],
     pub(crate) rule: &'static str,
     pub(crate) right: Right,
-    /// Takes away what the cause makes differ; tells whether there was any.
+    /// Removes the difference with this cause, and returns whether there was one.
     pub(crate) explain: fn(&Case<'_>, &mut Meaning, &mut Meaning) -> bool,
 }
 
@@ -106,7 +106,7 @@ fn denial_behind_alias(_: &Case<'_>, ours: &mut Meaning, theirs: &mut Meaning) -
     missing
 }
 
-/// Aliases that CoreDNS follows at least.
+/// Minimum number of aliases that CoreDNS follows.
 const FOLLOWED: usize = 7;
 
 fn alias_chain_length(_: &Case<'_>, ours: &mut Meaning, theirs: &mut Meaning) -> bool {
@@ -117,7 +117,7 @@ fn alias_chain_length(_: &Case<'_>, ours: &mut Meaning, theirs: &mut Meaning) ->
     explained
 }
 
-/// Whether the aliases of an answer lead in a circle, or there are more than so many.
+/// Whether the aliases of a response form a loop, or exceed `limit`.
 fn is_endless(meaning: &Meaning, limit: usize) -> bool {
     let aliases: Vec<(&str, &str)> =
         meaning.answer.iter().filter_map(|text| text.split_once(" CNAME ")).collect();
@@ -128,7 +128,7 @@ fn is_endless(meaning: &Meaning, limit: usize) -> bool {
 
 fn cname_query_goes_on(case: &Case<'_>, ours: &mut Meaning, theirs: &mut Meaning) -> bool {
     let asked = case.question.rtype == Rtype::CNAME && !ours.answer.is_empty() && ours != theirs;
-    // A circle ends it with a failure.
+    // CoreDNS ends a loop with a failure.
     let goes_on = asked && (ours.answer.is_subset(&theirs.answer) || theirs.rcode == Rcode::SERVFAIL);
     if goes_on {
         theirs.clone_from(ours);
@@ -136,7 +136,7 @@ fn cname_query_goes_on(case: &Case<'_>, ours: &mut Meaning, theirs: &mut Meaning
     goes_on
 }
 
-/// Aliases that PowerDNS follows.
+/// Number of aliases that PowerDNS follows.
 const LIMIT: usize = 10;
 
 fn alias_chain_fails(_: &Case<'_>, ours: &mut Meaning, theirs: &mut Meaning) -> bool {
@@ -153,7 +153,8 @@ fn referral_below_a_cut(case: &Case<'_>, ours: &mut Meaning, theirs: &mut Meanin
         meaning.referral.first().and_then(|text| text.split(' ').next()).and_then(|owner| owner.parse().ok())
     };
     let Some(cut) = cut_of(ours) else { return false };
-    // A question for the inner delegation's DS is answered as if it were the zone's.
+    // PowerDNS answers a question for the inner delegation's DS as if the delegation belonged to
+    // the zone.
     let lower = cut_of(theirs).or_else(|| theirs.has_soa.then(|| case.question.name.clone()));
     let explained =
         case.zone.has(cut.view(), Rtype::NS) && lower.is_some_and(|lower| lower.view().is_below(cut.view()));

@@ -1,4 +1,5 @@
-//! What a response says, whichever records say it: RCODE, the RRsets of the answer, the referral, and what is denied.
+//! The meaning of a response, independently of the records that express it: RCODE, the RRsets of
+//! the answer, the referral, and the denied names and types.
 
 use super::exchange::{ObservedRecord, Question, Reply};
 use super::zone::Zone;
@@ -10,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A record without its TTL, in lower case, as text.
 pub(crate) type Data = String;
 
-/// What is said of a name that a record matches.
+/// The types at a name that a record matches.
 pub(crate) type Types = BTreeSet<Rtype>;
 
-/// What a response says.
+/// The meaning of a response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Meaning {
     pub(crate) rcode: Rcode,
@@ -25,12 +26,13 @@ pub(crate) struct Meaning {
     pub(crate) denial: Denial,
 }
 
-/// What NSEC3 records say of the last name.
+/// The statements of NSEC3 records about the last name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Denial {
-    /// The types at each name that is matched, of the name itself, its ancestors and the wildcards below these.
+    /// The types at each matched name, of the name itself, its ancestors and the wildcards below
+    /// these.
     pub(crate) matched: BTreeMap<Name, Types>,
-    /// Those of these names that are covered and could be next closer name or wildcard.
+    /// Covered names among these that could be the next closer name or the wildcard.
     pub(crate) covered: BTreeSet<Name>,
 }
 
@@ -55,7 +57,7 @@ fn data(seen: &ObservedRecord) -> Data {
 }
 
 impl Meaning {
-    /// Of a response whose denial is made of NSEC3 records without salt and iterations.
+    /// The meaning of a response with NSEC3 denial records without salt and iterations.
     pub(crate) fn of_nsec3(zone: &Zone, name: &Name, reply: &Reply) -> Self {
         Self {
             denial: Denial::of_nsec3(zone, &last_name(name, reply), reply),
@@ -105,14 +107,15 @@ impl Denial {
         } else {
             denial.keep_what_counts(last);
         }
-        // Of a referral the record that matches the delegation counts.
+        // In a referral, only the record that matches the delegation counts.
         if reply.authority.iter().any(|seen| seen.rtype == Rtype::NS && seen.owner().view() != apex) {
             denial.covered.clear();
         }
         denial
     }
 
-    /// Of an answer from a wildcard the next closer name alone counts: which it is, the signature says.
+    /// In a response from a wildcard, only the next closer name counts; the signature determines
+    /// it.
     fn keep_next_closer(&mut self, zone: &Zone, last: &Name) {
         let encloser = zone.closest(last.view()).map_or(0, NameRef::label_count);
         let closer = last.view().suffix((encloser + 1).min(last.view().label_count())).to_name();
@@ -120,8 +123,8 @@ impl Denial {
         self.covered.retain(|name| *name == closer);
     }
 
-    /// The closest encloser is the longest of the names that are matched. Wide spans cover much besides: what counts is the
-    /// next closer name and the wildcard.
+    /// The closest encloser is the longest matched name. Wide spans cover many other names; only
+    /// the next closer name and the wildcard count.
     fn keep_what_counts(&mut self, last: &Name) {
         let enclosers = self.matched.keys().filter(|name| last.view().is_at_or_below(name.view()));
         let Some(encloser) = enclosers.max_by_key(|name| name.view().label_count()).cloned() else { return };
@@ -156,7 +159,7 @@ impl Record {
         let owner = seen.owner();
         let label = owner.view().labels().next()?.to_ascii_uppercase();
         let owner = data_encoding::BASE32HEX_NOPAD.decode(&label).ok()?;
-        // Hash, flags, iterations, no salt, length of the hash.
+        // Hash algorithm, flags, iterations, no salt, length of the hash.
         let [_, _, _, _, 0, 20, rest @ ..] = &seen.rdata[..] else { return None };
         let (next, map) = rest.split_at_checked(20)?;
         Some(Self { owner, next: next.to_vec(), types: bitmap::types(map).collect() })
@@ -169,11 +172,12 @@ impl Record {
 }
 
 impl Meaning {
-    /// Of a response whose denial is one NSEC record at the name itself (RFC 9824): the type is denied there.
+    /// The meaning of a response with one NSEC record at the name itself as denial (RFC 9824): it
+    /// denies the type.
     pub(crate) fn of_compact(zone: &Zone, question: &Question, reply: &Reply) -> Self {
         let last = last_name(&question.name, reply);
         let mut meaning = Self::without_denial(zone, reply);
-        // Of a referral the delegation counts alone.
+        // In a referral, only the delegation counts.
         let has_soa = meaning.has_soa;
         let records = reply.authority.iter().filter(|seen| seen.rtype == Rtype::NSEC && has_soa);
         for seen in records {
