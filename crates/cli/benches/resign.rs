@@ -6,7 +6,7 @@
 //! compiled zone. CPU and wall seconds are those of the whole process. Ratios are computed for each
 //! round.
 
-#[allow(dead_code)] // no peer is measured here
+#[allow(dead_code)] // this benchmark measures no peers
 mod peers;
 
 use nonesuch_proto::{Rtype, rdata, text};

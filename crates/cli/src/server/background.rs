@@ -100,7 +100,7 @@ fn ended(status: ExitStatus) -> Result<CommandOutcome, ServerError> {
     Ok(CommandOutcome::ChildExited(code.unwrap_or(1)))
 }
 
-/// Stops a server whose process ID could not be reported.
+/// Stops a server after an error that prevented the report of its process ID.
 fn stop(server: &mut Child) {
     if let (Ok(None), Ok(process)) = (server.try_wait(), i32::try_from(server.id())) {
         let _ = kill(Pid::from_raw(process), Signal::SIGTERM);

@@ -133,7 +133,7 @@ fn tcp_options(limits: &Limits) -> TcpOptions {
     }
 }
 
-/// Where dnstap goes.
+/// The destination and content of dnstap; `None` without dnstap.
 pub(crate) fn dnstap_options(configuration: &Configuration) -> Option<DnstapOptions> {
     let tap = configuration.dnstap.as_ref()?;
     let destination = match &tap.to {

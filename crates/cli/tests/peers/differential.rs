@@ -13,7 +13,7 @@
 use crate::common;
 pub(crate) mod classes;
 pub(crate) mod exchange;
-#[allow(dead_code)] // those that sign when asked are for `peers_online`
+#[allow(dead_code)] // `peers_online` uses the functions for online signers
 pub(crate) mod peers;
 pub(crate) mod questions;
 pub(crate) mod zone;

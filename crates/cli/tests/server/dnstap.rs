@@ -1,5 +1,5 @@
 //! dnstap of a running server, read by other programs.
-#![allow(unreachable_pub)] // what tests share
+#![allow(unreachable_pub)] // shared test functions are public
 
 use crate::common;
 use crate::common::watched;

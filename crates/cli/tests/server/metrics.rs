@@ -1,5 +1,5 @@
 //! The metrics of a running server, and its log.
-#![allow(unreachable_pub)] // what tests share
+#![allow(unreachable_pub)] // shared test functions are public
 
 use crate::common;
 use crate::common::watched;

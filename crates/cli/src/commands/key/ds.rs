@@ -33,8 +33,8 @@ pub(super) fn run(arguments: &KeyDsArguments) -> Result<CommandOutcome, Failure>
     Ok(CommandOutcome::Done)
 }
 
-/// The keys of a zone or file to which a DS record may refer: keys with the SEP flag that are not
-/// revoked (RFC 5011 §2.1).
+/// The keys of a zone or file to which a DS record may refer: keys with the SEP flag or, with
+/// `--all`, all keys; never revoked keys (RFC 5011 §2.1).
 fn entry_points(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecord>, Failure> {
     let paths: Vec<PathBuf> = if is_file(text) {
         vec![text.into()]

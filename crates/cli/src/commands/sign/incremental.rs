@@ -47,7 +47,7 @@ enum Comparison {
 }
 
 /// Signs a zone file incrementally if the previous zone is a zone file that this program wrote.
-/// Unchanged lines are copied from it.
+/// Unchanged lines are copied from it. Zones with NSEC5 are not signed here.
 fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Failure> {
     let again = &arguments.again;
     let (Some(path), Some(file)) = (&again.previous, &arguments.file) else { return Ok(Comparison::Nothing) };
@@ -73,8 +73,8 @@ fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Fail
 }
 
 /// Signs changes to a compiled zone and writes a compiled zone. Loads only the parts of the
-/// previous zone that are needed. Returns `None` if the arguments request something else, or if the
-/// complete zone is needed.
+/// previous zone that are needed. Returns `None` if the arguments request something else, if the
+/// zone uses NSEC5, or if the complete zone is needed.
 fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<CommandOutcome>, Failure> {
     let again = &arguments.again;
     let (Some(path), Some(changes)) = (&again.previous, &again.changes) else { return Ok(None) };

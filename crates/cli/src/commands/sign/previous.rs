@@ -28,7 +28,7 @@ const fn period(options: &SignOptions<'_>) -> u32 {
 }
 
 /// The arguments, completed from the previous zone: the mechanism, the NSEC3 parameters and, if the
-/// zone file has no ZONEMD record, ZONEMD.
+/// arguments do not select ZONEMD, its ZONEMD hash algorithms.
 pub(super) fn with_previous(arguments: &SignArguments, previous: Option<&Contents>) -> SignArguments {
     match previous {
         Some(previous) => with_denial_info(arguments, denial(previous), previous),
@@ -36,7 +36,8 @@ pub(super) fn with_previous(arguments: &SignArguments, previous: Option<&Content
     }
 }
 
-/// The arguments, completed from a previous zone with this apex and denial mechanism.
+/// The arguments, completed in the same way from a previous zone with this denial mechanism and the
+/// ZONEMD records at `apex`.
 pub(super) fn with_denial_info(
     arguments: &SignArguments,
     facts: Option<DenialInfo>,

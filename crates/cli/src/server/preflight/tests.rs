@@ -109,7 +109,7 @@ fn what_the_servers_user_cannot_read_of_included_files_is_said() {
         found[0].starts_with("c.toml:3:12: include: d/b.toml: the user stranger may not read it"),
         "{found:?}"
     );
-    // A directory that cannot be listed, but whose files can be read.
+    // A directory that cannot be listed, with files that can be read.
     set_mode(&folder.path().join("d/b.toml"), 0o644);
     assert!(said().is_empty());
     set_mode(&folder.path().join("d"), 0o751);

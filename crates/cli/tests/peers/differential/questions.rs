@@ -15,7 +15,7 @@ const TYPES: [Rtype; 8] =
     [Rtype::A, Rtype::A, Rtype::A, Rtype::A, Rtype::TXT, Rtype::DS, Rtype::CNAME, Rtype::NS];
 
 /// All questions about the zone, with and without DO.
-#[allow(dead_code)] // `peers_online` asks with DO alone
+#[allow(dead_code)] // `peers_online` uses only questions with DO
 pub(crate) fn questions(zone: &Zone) -> Vec<Question> {
     let pairs = pairs(zone, 2);
     let both = |dnssec_ok| {
@@ -27,7 +27,7 @@ pub(crate) fn questions(zone: &Zone) -> Vec<Question> {
 }
 
 /// All questions about the zone, with DO.
-#[allow(dead_code)] // `differential` asks without DO too
+#[allow(dead_code)] // `differential` also uses questions without DO
 pub(crate) fn questions_with_do(zone: &Zone) -> Vec<Question> {
     pairs(zone, 1).into_iter().map(|(name, rtype)| Question { name, rtype, dnssec_ok: true }).collect()
 }

@@ -116,7 +116,7 @@ pub(crate) fn answer(zone: &Zone, name: &Name, rtype: Rtype) -> Case {
         case.expected = INSECURE;
     }
     if rtype == Rtype::DS && case.last == zone.apex {
-        case.expected = BOGUS; // the parent's
+        case.expected = BOGUS; // the parent zone is authoritative for the DS
     }
     case
 }
