@@ -268,8 +268,8 @@ fn write(site: &Site<'_>, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// A command restricted to the CPUs of the site, for programs that choose the CPUs of their threads
-/// themselves.
+/// A command restricted to the CPUs of the site (CPU 0, or all), for programs that choose the CPUs
+/// of their threads themselves.
 fn on_cpus(site: &Site<'_>, program: &str) -> Command {
     match site.cpus {
         Cpus::First => on_cpu_0(program),

@@ -95,7 +95,7 @@ impl MetricsServer {
         })
     }
 
-    /// The bound address.
+    /// The bound address, for tests. The server logs it.
     #[cfg(test)]
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address

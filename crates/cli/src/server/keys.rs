@@ -1,5 +1,5 @@
-//! Keys of zones that are signed online: signing keys or, with NSEC5, the VRF key and stored
-//! proofs.
+//! Keys that `serve` loads for zones that are signed online: signing keys or, with NSEC5, the VRF
+//! key and stored proofs.
 
 use crate::files::parent_directory;
 use crate::keys::{find_signing_key, open_keys, read_directory, warn_of_open};

@@ -18,7 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 const LOOK: Duration = Duration::from_secs(60);
 /// Time between two checks of certificate expiration.
 const DAY: Duration = Duration::from_secs(86_400);
-/// Time between two runs of [`MainLoopState::tick`].
+/// Time between two checks for the end of rate limiting and for key times that are due.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A server that has not loaded zones and does not answer yet.

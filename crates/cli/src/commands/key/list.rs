@@ -54,8 +54,10 @@ struct Listed {
 }
 
 impl Listed {
-    /// The name of the role. `role` depends on the other keys of the zone. A key is called CSK only
-    /// if its private half is present, because a CSK signs everything.
+    /// The name of the role. `CSK` for a key with the SEP flag, a matching private half and the
+    /// role CSK, because a CSK signs everything and no key signs without its private half.
+    /// Otherwise `KSK` with the SEP flag and `ZSK` without it. `role` depends on the other keys of
+    /// the zone.
     const fn role_word(&self, role: Role) -> &'static str {
         match (role, self.private, self.record.is_sep()) {
             (Role::Csk, Private::Fits, true) => "CSK",
