@@ -36,7 +36,8 @@ static SHARED: LazyLock<ServerContext> = LazyLock::new(|| {
     zones.set(&name("example."), served);
     zones.set(&name("late.example."), ZoneState::NotReady(Arc::new(policy())));
     zones.set(&name("test."), ZoneState::Expired(Arc::new(policy())));
-    let shared = ServerContext { notify_sink: Some(Arc::new(|_| true)), ..ServerContext::new(Arc::new(zones)) };
+    let shared =
+        ServerContext { notify_sink: Some(Arc::new(|_| true)), ..ServerContext::new(Arc::new(zones)) };
     let limits = LimitSettings { responses: Some(RateSettings::default()), ..LimitSettings::default() };
     let limits = Limits::new(&limits).unwrap_or_else(|error| panic!("{error}"));
     let report = Some(name("agent.example."));
