@@ -424,7 +424,7 @@ mod tests {
     use super::*;
     use nix::sys::stat::Mode;
 
-    /// Between the check of a file and its opening, a user who may write to its directory can
+    /// Between the check of a file and its opening, a user with write access to its directory can
     /// replace it with a pipe.
     #[test]
     fn a_pipe_that_replaces_a_regular_file_is_not_waited_for() {

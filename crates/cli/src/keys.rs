@@ -43,7 +43,7 @@ pub(crate) fn load_times(path: &Path) -> Result<Option<KeyTimes>, ReadKeyError> 
     KeyTimes::of_file(&read_key_file(path)?).map_err(key_file(path))
 }
 
-/// Base names of the `.key` files of `zone` in `dir`, sorted. Fails if there are none.
+/// Base names of the `.key` files of `zone` in `dir`, sorted. Fails if no such file exists.
 pub(crate) fn key_names_of_zone(dir: &Path, zone: &Name) -> Result<Vec<String>, KeyDirectoryError> {
     let bases = list(dir)?.into_iter().filter(|(base, has_public)| *has_public && is_of_zone(base, zone));
     let bases: Vec<String> = bases.map(|(base, _)| base).collect();

@@ -41,7 +41,7 @@ pub(crate) struct Snapshot {
     pub(crate) tap: Option<DnstapCounters>,
     /// The zones.
     pub(crate) zones: Vec<ZoneRow>,
-    /// Maximum number of zones with per-zone gauges. With more zones, there are none, because a
+    /// Maximum number of zones with per-zone gauges. With more zones, no zone has gauges, because a
     /// monitoring system could not store them all.
     pub(crate) most_zones: usize,
     /// Reloads of the configuration.

@@ -282,7 +282,7 @@ pub fn is_generated_by_signing(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'
 ///
 /// RFC 4035 §2.3: at a delegation, the bit map has NS and the types over which the parent has
 /// authority, and no others. RFC 5155 §7.1: the result omits RRSIG, NSEC and NSEC3; each mechanism
-/// adds those that it needs. The caller omits the NSEC5 records of a chain
+/// adds the types of these that it needs. The caller omits the NSEC5 records of a chain
 /// ([`is_generated_by_signing`]).
 pub(crate) fn push_shown_types(
     rtypes: impl Iterator<Item = Rtype>,

@@ -383,10 +383,10 @@ impl ZoneSettings {
     }
 }
 
-/// Placeholder for the zone name in paths.
+/// Mark in paths of templates, which the file stem of the zone replaces.
 const ZONE_MARK: &str = "{zone}";
 
-/// Replaces the placeholder with the file stem of the zone. The stem is safe in paths: names also
+/// Replaces [`ZONE_MARK`] with the file stem of the zone. The stem is safe in paths: names also
 /// come from catalogs, and must not lead to another directory.
 fn fill_in(path: &mut PathBuf, apex: &Name) {
     if let Some(text) = path.to_str().filter(|text| text.contains(ZONE_MARK)) {

@@ -165,7 +165,7 @@ impl<'t> Reader<'_, 't> {
         self.read.zones.extend(settings);
     }
 
-    /// The keys of a zone together with those that it inherits from its template.
+    /// The keys of a zone, including the keys that it inherits from its template.
     fn over(&self, own: &ZoneKeys, section: &Section<'t>, base: &Base<'t>) -> ZoneKeys {
         let inherited = own.inherited(&base.keys);
         let mut keys = self.blank.clone();

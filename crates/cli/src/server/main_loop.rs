@@ -133,7 +133,7 @@ impl MainLoopState {
     }
 }
 
-/// Waits for the end of the task; forever if there is none.
+/// Waits for the end of the task. Without a task, it waits forever.
 async fn end_of(task: &mut Option<JoinHandle<()>>) {
     match task {
         // The task has logged its outcome.

@@ -238,8 +238,8 @@ impl KeySet {
         }
     }
 
-    /// The keys for the DS RRset in the parent: those that sign the DNSKEY RRset, without revoked
-    /// ones.
+    /// The keys for the DS RRset in the parent: the keys that sign the DNSKEY RRset, without revoked
+    /// keys.
     pub fn secure_entry_points(&self) -> impl Iterator<Item = &KeyPair> {
         self.for_keys.iter().map(|index| &self.keys[*index]).filter(|key| !key.is_revoked())
     }
@@ -289,7 +289,8 @@ fn check_tags(zone: &Name, keys: &[KeyPair]) -> Result<(), KeySetError> {
     Ok(())
 }
 
-/// Indexes of the keys that sign DNSKEY, CDS and CDNSKEY RRsets, and of those that sign all others.
+/// Indexes of the keys that sign DNSKEY, CDS and CDNSKEY RRsets, and of the keys that sign all
+/// other RRsets.
 fn assign_roles(zone: &Name, keys: &[KeyPair]) -> Result<(Vec<usize>, Vec<usize>), KeySetError> {
     for key in keys {
         let algorithm = key.algorithm();

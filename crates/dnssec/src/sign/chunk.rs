@@ -16,7 +16,8 @@ use std::ops::Range;
 /// The position of the ZONEMD RRset and its signatures in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ZonemdPlacement {
-    /// At the apex: the output has a placeholder of the same size, which is overwritten later.
+    /// At the apex. The signer writes a record of the same size first, and overwrites it with the
+    /// digest at the end.
     Apex,
     /// After all other records.
     Last,

@@ -84,7 +84,7 @@ pub enum Limit {
 /// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Signature verifications, including those that failed.
+    /// Signature verifications, including failed ones.
     pub signatures: u32,
     /// Signature verifications that failed.
     pub failures: u32,

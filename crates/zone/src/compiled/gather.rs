@@ -214,7 +214,7 @@ impl Tally {
         }
     }
 
-    /// Whether `told` is correct for the names. It is also correct to declare a uniform pattern as
+    /// Whether the properties `told` are correct for the names. It is also correct to declare a uniform pattern as
     /// mixed.
     pub(super) fn fits(&self, told: &ChunkProperties, patterns: &Patterns) -> bool {
         let times = |spread: Option<Spread>| spread.unwrap_or_default().times();

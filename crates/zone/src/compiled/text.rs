@@ -1,6 +1,6 @@
 //! Comparison of a signed zone file with the new unsigned zone. The result is the changes and a
 //! directory of the lines of the file. So a zone file that this program has written can be signed
-//! again without parsing records other than those that change. All other lines are copied.
+//! again while only the changed records are parsed. All other lines are copied.
 //!
 //! The file must have the format that this program writes: one record per line with owner, TTL,
 //! class and type; absolute names in canonical order; signatures after the RRset that they cover.

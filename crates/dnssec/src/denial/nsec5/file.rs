@@ -21,8 +21,8 @@
 //! | 2 + length | length of the seal; signature over the SHA-256 digest of the octets up to the proofs |
 //! | 32 | SHA-256 digest of all preceding octets |
 //!
-//! The digest detects damage. The seal shows at the next signing that the hashes are those that the
-//! signer stored. Without a seal, a user with write access to the directory and without a signing
+//! The digest detects damage. The seal shows at the next signing that the signer stored these
+//! hashes. Without a seal, a user with write access to the directory and without a signing
 //! key could make the signer sign a name with a hash that is not its own.
 
 use super::Hash;

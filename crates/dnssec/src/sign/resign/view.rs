@@ -172,7 +172,7 @@ pub(super) fn covers(node: Node<'_>) -> Option<NameStatus> {
     }
 }
 
-/// The types of a node in its chain record, without those that the mechanism adds. At the apex,
+/// The types of a node in its chain record, without the types that the mechanism adds. At the apex,
 /// includes the types that the signer generates.
 pub(super) fn shown_types(node: Node<'_>, is_apex: bool, standing: NameStatus, types: &mut Vec<Rtype>) {
     types.clear();
