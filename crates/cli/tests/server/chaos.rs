@@ -19,8 +19,11 @@ fn start(dir: &Path, top: &str) -> Configured {
 /// The texts that dig gets from a server, one for each name, or the response code.
 fn ask(server: SocketAddr, name: &str, rtype: &str) -> String {
     let port = server.port().to_string();
+    // dig binds with `SO_REUSEPORT`. From the server's address it could get the server's port, send
+    // to itself and print its own query.
+    let source = ["-b", "127.0.0.2"];
     let fixed = ["@127.0.0.1", "-p", &port, "+tries=1", "+time=10", "+noall", "+comments", "+answer"];
-    let said = run(Command::new("dig").args(fixed).args(["-c", "CH", "-t", rtype, name])).stdout;
+    let said = run(Command::new("dig").args(source).args(fixed).args(["-c", "CH", "-t", rtype, name])).stdout;
     let answer = said.lines().find(|line| line.to_ascii_lowercase().starts_with(name));
     let answer = answer.map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "));
     let rcode = said.split("status: ").nth(1).and_then(|rest| rest.split(',').next());
