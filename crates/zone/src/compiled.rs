@@ -169,31 +169,29 @@ pub enum CompiledError {
     #[error("not a compiled zone")]
     NotCompiled,
     /// The file has the other byte order.
-    #[error("compiled in another byte order: compile the zone with this program")]
+    #[error("compiled zone in another byte order: compile the zone with this program")]
     ByteOrder,
     /// The version of the format is unknown.
     #[error(
-        "compiled in version {0} of the format, and this program knows version {VERSION}: compile the zone anew"
+        "compiled zone of format version {0}, but this program supports version {VERSION}: compile the zone again"
     )]
     Version(u32),
     /// The file does not end like a compiled zone.
     #[error(
-        "cut off: the end is missing, or something stands behind it ({found} octets): copy the file again, or compile the zone anew"
+        "truncated, or followed by other data ({found} bytes): copy the file again, or compile the zone again"
     )]
     Truncated {
         /// Size of the file in octets.
         found: u64,
     },
     /// A digest does not match.
-    #[error(
-        "altered since it was compiled (the digest does not fit): copy the file again, or compile the zone anew"
-    )]
+    #[error("altered after compilation (digest mismatch): copy the file again, or compile the zone again")]
     Altered,
     /// The header or the directory is inconsistent, or does not match the chunks.
-    #[error("malformed {0}: compile the zone anew")]
+    #[error("malformed {0}: compile the zone again")]
     Layout(&'static str),
     /// The digest matches, but the contents are malformed.
-    #[error("malformed contents at name {node}, counted from 0: {flaw}: compile the zone anew")]
+    #[error("malformed contents at name number {node} (the first is 0): {flaw}: compile the zone again")]
     Malformed {
         /// Index of the name in the file, from 0.
         node: usize,
@@ -205,7 +203,7 @@ pub enum CompiledError {
     Zone(ZoneFault),
     /// The file holds another zone than the requested one.
     #[error(
-        "compiled of the zone {found}, but the origin is {origin}: name the zone {found} (the origin, -o, on a command line), or give the file of {origin}"
+        "compiled zone of {found}, but the origin is {origin}: set the zone name (on the command line the origin, -o) to {found}, or name the file of {origin}"
     )]
     WrongOrigin {
         /// The zone of the file.
@@ -220,7 +218,7 @@ pub enum CompiledError {
 #[non_exhaustive]
 pub enum Flaw {
     /// A length exceeds the available octets, or octets are left over.
-    #[error("a length does not fit")]
+    #[error("a length is inconsistent")]
     Length,
     /// A name is malformed.
     #[error("the name is malformed")]
@@ -234,7 +232,7 @@ pub enum Flaw {
     RrsetOrder,
     /// A type is not a data type, a TTL exceeds the maximum, or the covered type differs from the
     /// type in the records.
-    #[error("type or TTL of an RRset is impossible")]
+    #[error("type or TTL of an RRset is invalid")]
     Rrset,
     /// RDATA is malformed for its type.
     #[error("RDATA is malformed")]

@@ -525,7 +525,11 @@ impl Contents {
             let mut at = place.start as usize;
             for rdata in (Rrset { contents: part, entry: of_part }).rdatas() {
                 let length = u16::from_be_bytes([self.rdata[at], self.rdata[at + 1]]);
-                assert_eq!(usize::from(length), rdata.len(), "room was kept for a record of another length");
+                assert_eq!(
+                    usize::from(length),
+                    rdata.len(),
+                    "the record has another length than the reserved space"
+                );
                 self.rdata[at + 2..at + 2 + rdata.len()].copy_from_slice(rdata);
                 at += 2 + rdata.len();
             }

@@ -263,7 +263,10 @@ impl Image {
     /// Returns the node of `name`, which must be in lower case.
     #[must_use]
     pub fn find_exact(&self, name: NameRef<'_>) -> Option<ImageNode<'_>> {
-        debug_assert!(!name.wire().iter().any(u8::is_ascii_uppercase), "names are looked up in lower case");
+        debug_assert!(
+            !name.wire().iter().any(u8::is_ascii_uppercase),
+            "the caller must convert the name to lower case"
+        );
         let found = index::find(&self.sections.table, name.wire(), |at| self.node(at).name().wire())?;
         Some(self.node(found))
     }

@@ -58,7 +58,7 @@ const KEPT_QUARTERS: u64 = 3;
 #[non_exhaustive]
 pub enum JournalError {
     /// The file or its directory cannot be read or written.
-    #[error("{}: cannot {action} the journal: {source}: see to the folder's rights and to the room on its disk", path.display())]
+    #[error("{}: cannot {action} the journal: {source}: check the permissions of the directory and the free space of the file system", path.display())]
     Io {
         /// Path of the file.
         path: PathBuf,
@@ -68,7 +68,7 @@ pub enum JournalError {
         source: io::Error,
     },
     /// The file is not a journal, or its header is unusable.
-    #[error("{}: {flaw}: remove the file, a new one is begun; until it has changes, the zone is transferred whole", path.display())]
+    #[error("{}: {flaw}: remove the file; a new journal is then created, and until it contains changes, clients get the whole zone (AXFR)", path.display())]
     Broken {
         /// Path of the file.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum JournalError {
         flaw: &'static str,
     },
     /// The journal belongs to another zone.
-    #[error("{}: the journal of the zone {found}, and not of {wanted}: remove the file, or give each zone its own", path.display())]
+    #[error("{}: journal of the zone {found}, expected {wanted}: remove the file, or configure a separate file for each zone", path.display())]
     OtherZone {
         /// Path of the file.
         path: PathBuf,
@@ -88,11 +88,11 @@ pub enum JournalError {
     /// A change does not replace one SOA record by another with a different serial, or belongs to
     /// another zone.
     #[error(
-        "the change of {0} does not remove one SOA record and add another: nothing can be transferred incrementally by it"
+        "the change of {0} does not remove one SOA record and add another: it cannot be transferred incrementally"
     )]
     NoSerials(Name),
     /// An entry was altered after it was written.
-    #[error("{}: the change from serial {from} was altered since it was written: remove the file, a new one is begun", path.display())]
+    #[error("{}: the change from serial {from} was altered after it was written: remove the file; a new journal is then created", path.display())]
     Altered {
         /// Path of the file.
         path: PathBuf,
@@ -155,7 +155,7 @@ impl State {
         }
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         if identity_of(&file)? != self.identity {
-            return Err(io::Error::other("another file has taken its place"));
+            return Err(io::Error::other("the file was replaced"));
         }
         let file = Arc::new(file);
         self.open = Arc::downgrade(&file);
@@ -195,7 +195,7 @@ impl Journal {
             entry::scan(&file, HEADER as u64, octets).map_err(|source| error("read", source))?;
         if end < octets {
             let cut = file.set_len(end).and_then(|()| file.sync_data());
-            cut.map_err(|source| error("cut off the end of", source))?;
+            cut.map_err(|source| error("truncate", source))?;
         }
         let opened =
             if end < octets { OpenOutcome::CutOff { octets: octets - end } } else { OpenOutcome::Whole };
@@ -386,7 +386,7 @@ fn check_header(file: &File, octets: u64, path: &Path, apex: &Name) -> Result<()
     let broken = |flaw| Err(JournalError::Broken { path: path.to_owned(), flaw });
     let mut header = [0; HEADER];
     if octets < HEADER as u64 {
-        return broken("no journal, or cut off within its header");
+        return broken("not a journal, or truncated in its header");
     }
     let read = file.read_exact_at(&mut header, 0);
     read.map_err(|source| JournalError::Io { path: path.to_owned(), action: "read", source })?;
@@ -395,13 +395,13 @@ fn check_header(file: &File, octets: u64, path: &Path, apex: &Name) -> Result<()
         return Ok(());
     }
     if header[..8] != MAGIC {
-        return broken("no journal");
+        return broken("not a journal");
     }
     if header[8..16] != expected[8..16] {
-        return broken("a journal of another version or byte order");
+        return broken("journal of another format version or byte order");
     }
     if *blake3::hash(&header[..SEALED]).as_bytes() != header[SEALED..] {
-        return broken("the journal's header was altered (its digest does not fit)");
+        return broken("the header of the journal was altered (digest mismatch)");
     }
     match nonesuch_proto::NameRef::split_from(&header[16..272]) {
         // The letter case of the apex may have changed.
@@ -411,7 +411,7 @@ fn check_header(file: &File, octets: u64, path: &Path, apex: &Name) -> Result<()
             found: found.to_name(),
             wanted: apex.clone(),
         }),
-        Err(_) => broken("the journal's header names no zone"),
+        Err(_) => broken("the header of the journal has no valid zone name"),
     }
 }
 

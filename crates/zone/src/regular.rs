@@ -8,7 +8,7 @@ use std::path::Path;
 /// The path leads to a file that is not a regular file.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "it is {0}, and a server reads zones from regular files alone: write the zone to a file, and name that"
+    "it is {0}, but a server reads zones only from regular files: write the zone to a regular file, and name that file"
 )]
 struct NoRegularFile(&'static str);
 
@@ -40,7 +40,7 @@ fn kind_of(found: FileType) -> &'static str {
     if found.is_fifo() {
         "a pipe"
     } else if found.is_dir() {
-        "a folder"
+        "a directory"
     } else if found.is_socket() {
         "a socket"
     } else {
@@ -70,7 +70,7 @@ mod tests {
         for name in ["pipe", "socket", "folder", "device"] {
             let told = said(&at(name));
             let wanted =
-                format!("{}: cannot be read: it is a {name}, and a server reads zones", at(name).display());
+                format!("{}: cannot be read: it is a {name}, but a server reads zones", at(name).display());
             assert!(told.starts_with(&wanted), "{told}");
         }
         assert_eq!(open_regular(&at("none")).unwrap_err().kind(), io::ErrorKind::NotFound);

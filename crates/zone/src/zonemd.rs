@@ -76,7 +76,7 @@ impl fmt::Display for ZonemdHash {
 
 /// Error: the text is not the name of a supported ZONEMD hash algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown hash algorithm of ZONEMD (known: sha384, sha512)")]
+#[error("unknown ZONEMD hash algorithm (supported: sha384, sha512)")]
 pub struct UnknownHash;
 
 impl FromStr for ZonemdHash {

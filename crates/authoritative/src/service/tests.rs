@@ -234,7 +234,7 @@ fn what_is_refused_says_the_one_thing_to_do() {
     let (file, kept) = (dir.path().join("zone"), dir.path().join("state/zones/example.kept"));
     let service = started(of_file(dir.path()));
     let refused = service.reload_zone(&name("example.")).unwrap_err().to_string();
-    assert!(refused.ends_with("No such file or directory (os error 2): mend the path"), "{refused}");
+    assert!(refused.ends_with("No such file or directory (os error 2): correct the path"), "{refused}");
     end(service);
     write(&file, &zone_text(1));
     fs::write(&kept, "precious").unwrap();

@@ -39,7 +39,7 @@ fn malformed_zone_files_are_named_by_line_and_column() {
         ("x A\n", "bad:6:3: A: a field is missing"),
         ("x TXT \"abc\n", "bad:6:7: a double quote is not closed"),
         ("x TXT ( \"a\"\n", "bad:6:7: a parenthesis is not closed"),
-        ("x NONSENSE 1\n", "bad:6:3: 'NONSENSE' is no TTL, class or type"),
+        ("x NONSENSE 1\n", "bad:6:3: 'NONSENSE' is not a TTL, class or type"),
         ("@ SOA ns1 h 1 7200 3600 1209600 61\n", "bad:6:1: a second SOA record"),
         ("other. A 192.0.2.1\n", "bad:6:1: other. is not in the zone e."),
         ("c CNAME ns1\nc A 192.0.2.1\n", "bad:7:1: c.e. has a CNAME record and A too"),
@@ -68,7 +68,7 @@ fn unreadable_empty_and_binary_files_are_refused() {
         "zone:3:1: the SOA record is at e., but the origin is f.",
     );
     fs::write(folder.path().join("bad"), "").expect("written");
-    refused(folder.path(), &["zone", "verify", "bad"], "there are no records in it");
+    refused(folder.path(), &["zone", "verify", "bad"], "the file has no records");
     fs::write(folder.path().join("bad"), [0, 1, 0xff, 0xfe]).expect("written");
     refused(folder.path(), &["zone", "verify", "bad"], "bad:1:1: ");
     refused(folder.path(), &["load", "--server", "127.0.0.1:1", "--queries", "none"], "none");

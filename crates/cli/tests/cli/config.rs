@@ -93,7 +93,7 @@ fn files_are_checked_without_serving() {
     assert!(ended.stdout.contains("sound: 1 zone"), "{}", ended.stdout);
     fs::write(dir.join("z"), plain_zone("other.", 1)).expect("written");
     let ended = check(&path, "--check=zones");
-    assert!(ended.status == 1 && ended.stdout.contains("name the zone other. "), "{}", ended.text());
+    assert!(ended.status == 1 && ended.stdout.contains("the origin, -o) to other., "), "{}", ended.text());
     fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
     // The data in a directory that every user may write to would be served.
     fs::set_permissions(dir.join("state"), fs::Permissions::from_mode(0o777)).expect("open");

@@ -94,9 +94,9 @@ fn files_without_a_zone_are_told_with_the_remedy_by_every_command() {
     ];
     for command in commands {
         for (file, says) in [
-            ("empty", "empty: there are no records in it: give the zone's own file"),
+            ("empty", "empty: the file has no records: name the zone file"),
             ("keys", "keys: cannot be read: Is a directory (os error 21): name a file in it"),
-            ("none", "none: cannot be read: No such file or directory (os error 2): mend the path"),
+            ("none", "none: cannot be read: No such file or directory (os error 2): correct the path"),
         ] {
             let arguments = [command, &[file, "-o", KEYS_ORIGIN]].concat();
             refused(&run(nonesuch(&arguments).current_dir(dir)), &[says]);

@@ -130,8 +130,8 @@ fn bad_choices_are_refused_before_anything_is_measured() {
     bench(&["--cpu", "first"], "'first' is no CPU");
     let tiny: Vec<&str> = TINY.into_iter().chain(["--cpu", "100000"]).collect();
     bench(&tiny, "cannot keep to CPU 100000");
-    let says = "none/results.json: cannot be read: No such file or directory (os error 2): mend the path; results are in the \
-                folder that `nonesuch lab run` left";
+    let says = "none/results.json: cannot be read: No such file or directory (os error 2): correct the path; results \
+    are in the folder that `nonesuch lab run` left";
     refused(folder.path(), &["lab", "report", "none"], says);
 }
 

@@ -127,7 +127,8 @@ fn senseless_options_are_refused_by_name() {
     }
     let ended = run(&mut nonesuch(["load", "--server", "127.0.0.1:1", "--queries", "none"]));
     assert_eq!(ended.status, 2);
-    let says = "none: the query list cannot be read: No such file or directory (os error 2): mend the path";
+    let says =
+        "none: the query list cannot be read: No such file or directory (os error 2): correct the path";
     assert!(ended.stderr.contains(says), "{}", ended.stderr);
     let ended = run(&mut nonesuch(["lab", "echo", "--listen", "0.0.0.0:0"]));
     assert_eq!(ended.status, 2);

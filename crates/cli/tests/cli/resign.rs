@@ -103,12 +103,12 @@ fn what_does_not_fit_is_named() {
     refused(
         dir,
         &changes("twice"),
-        "twice:2: the zone has the record 'ns.keys.example. 60 IN A 192.0.2.1' already",
+        "twice:2: cannot add the record 'ns.keys.example. 60 IN A 192.0.2.1': it is already in the zone",
     );
     refused(
         dir,
         &changes("gone"),
-        "gone:1: the zone has no record 'x.keys.example. 60 IN A 192.0.2.1' to remove",
+        "gone:1: cannot remove the record 'x.keys.example. 60 IN A 192.0.2.1': it is not in the zone",
     );
     refused(dir, &changes("malformed"), "malformed:1:14: A: expected an IPv4 address");
     refused(dir, &changes("absent"), "absent: cannot be read");

@@ -334,7 +334,7 @@ fn a_zone_file_that_cannot_be_read_is_told() {
         command.current_dir(bench.path());
         command
     };
-    bench.refused(&mut sign("none"), &["none: cannot be read", "mend the path"]);
+    bench.refused(&mut sign("none"), &["none: cannot be read", "correct the path"]);
     bench.refused(&mut sign("keys"), &["keys: cannot be read", "name a file in it"]);
     if can_trace() {
         let before = bench.files();

@@ -379,7 +379,10 @@ fn what_is_no_regular_file_is_no_zone_file_and_nothing_waits_for_it() {
     let server = Configured::start(&configure(dir, TWO));
     assert_eq!((&server.ready["serving"], &server.ready["failed"]), (&1.into(), &1.into()));
     let error = server.ctl_json(&["zone", "status", "a.example."])[0]["error"].to_string();
-    assert!(error.contains("/a: cannot be read: it is a pipe") && error.contains("name that"), "{error}");
+    assert!(
+        error.contains("/a: cannot be read: it is a pipe") && error.contains("name that file"),
+        "{error}"
+    );
     let checked = run(&mut nonesuch(["serve", "--config", text(&server.configuration), "--check=zones"]));
     assert!(checked.status == 1 && checked.stdout.contains("it is a pipe"), "{}", checked.text());
     write_beside(&zone, &plain_zone("a.example.", 2));

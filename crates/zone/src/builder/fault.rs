@@ -17,14 +17,15 @@ pub struct SourceLocation {
 #[non_exhaustive]
 pub enum ZoneFault {
     /// There are no records.
-    #[error("there are no records in it: give the zone's own file, which begins with its SOA record")]
+    #[error("the file has no records: name the zone file that begins with the SOA record of the zone")]
     Empty,
     /// There is no SOA record at the apex.
-    #[error("the zone has no SOA record at its apex {0}: every zone has one, add it")]
+    #[error("the zone has no SOA record at its apex {0}: add one")]
     NoSoa(Name),
     /// The owner of the SOA record is not the given origin.
     #[error(
-        "the SOA record is at {found}, but the origin is {origin}: name the zone {found} (the origin, -o, on a command line), or give the file of {origin}"
+        "the SOA record is at {found}, but the origin is {origin}: set the zone name (on the command line \
+        the origin, -o) to {found}, or name the file of {origin}"
     )]
     WrongOrigin {
         /// Owner of the SOA record.
@@ -33,10 +34,10 @@ pub enum ZoneFault {
         origin: Name,
     },
     /// There is a second SOA record, or an SOA record below the apex.
-    #[error("a second SOA record, at {0}: a zone has exactly one, at its apex")]
+    #[error("a second SOA record, at {0}: a zone has exactly one, at its apex; remove the others")]
     SecondSoa(Name),
     /// The owner of a record is outside the zone.
-    #[error("{owner} is not in the zone {apex}: remove the record, or mend the origin")]
+    #[error("{owner} is not in the zone {apex}: remove the record, or correct the origin")]
     OutOfZone {
         /// The owner.
         owner: Name,
@@ -44,7 +45,7 @@ pub enum ZoneFault {
         apex: Name,
     },
     /// A name has a CNAME record and other data (RFC 1034 §3.6.2, RFC 2181 §10.1).
-    #[error("{owner} has a CNAME record and {other} too: an alias has no other data")]
+    #[error("{owner} has a CNAME record and {other} records: an alias must have no other data")]
     CnameAndOther {
         /// The owner.
         owner: Name,
@@ -61,8 +62,8 @@ pub enum ZoneFault {
     },
     /// An RRset with its signatures does not fit in a message (RFC 1035 §4.2.2).
     #[error(
-        "{owner}: the {rtype} records{} take a message of {octets} octets, and the largest has 65535 (RFC 1035 section 4.2.2): \
-         remove some, or spread them over several names",
+        "{owner}: the {rtype} records{} take a message of {octets} octets, but the maximum is 65535 (RFC \
+        1035 section 4.2.2): remove some, or distribute them over several names",
         if *is_signed { " with their signatures" } else { "" }
     )]
     RrsetTooLarge {
@@ -77,7 +78,7 @@ pub enum ZoneFault {
         is_signed: bool,
     },
     /// The zone exceeds the address range: the names take more than 4 GiB.
-    #[error("the zone is too large: names take more than 4 GiB")]
+    #[error("the zone is too large: its names need more than 4 GiB")]
     TooLarge,
 }
 
@@ -96,7 +97,7 @@ pub struct ZoneError {
 #[non_exhaustive]
 pub enum Warning {
     /// The records of an RRset have different TTLs; the lowest TTL is used (RFC 2181 §5.2).
-    #[error("the {rtype} records of {owner} have different TTLs; the least is used")]
+    #[error("the {rtype} records of {owner} have different TTLs; the lowest TTL is used")]
     MixedTtl {
         /// The owner.
         owner: Name,
@@ -104,7 +105,7 @@ pub enum Warning {
         rtype: Rtype,
     },
     /// Duplicate records; each record is stored once (RFC 2181 §5).
-    #[error("{count} duplicate records were dropped")]
+    #[error("ignored {count} duplicate records")]
     Duplicates {
         /// Number of dropped records.
         count: u64,

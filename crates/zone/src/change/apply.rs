@@ -23,11 +23,11 @@ pub enum SerialRule {
 pub enum ChangeFault {
     /// A removed record does not exist.
     #[error(
-        "the zone has no record '{0}' to remove: make the change set anew, from this version of the zone"
+        "cannot remove the record '{0}': it is not in the zone: create the change set again from this version of the zone"
     )]
     Missing(String),
     /// A removed record exists with another TTL.
-    #[error("the record '{record}' to remove has the TTL {found} in the zone: give that TTL")]
+    #[error("cannot remove the record '{record}': its TTL in the zone is {found}: write that TTL")]
     OtherTtl {
         /// The record in the change set.
         record: String,
@@ -35,11 +35,13 @@ pub enum ChangeFault {
         found: u32,
     },
     /// An added record already exists.
-    #[error("the zone has the record '{0}' already: make the change set anew, from this version of the zone")]
+    #[error(
+        "cannot add the record '{0}': it is already in the zone: create the change set again from this version of the zone"
+    )]
     AlreadyThere(String),
     /// Records of one RRset would have different TTLs (RFC 2181 §5.2).
     #[error(
-        "the record '{record}' comes to an RRset of TTL {found}: give that TTL, or remove and add the whole RRset"
+        "cannot add the record '{record}': its RRset has the TTL {found}: write that TTL, or remove and add the whole RRset"
     )]
     MixedTtl {
         /// The record in the change set.
@@ -48,7 +50,7 @@ pub enum ChangeFault {
         found: u32,
     },
     /// The result would not be a valid zone.
-    #[error("with the changes, {0}")]
+    #[error("zone after the changes: {0}")]
     Zone(ZoneFault),
 }
 

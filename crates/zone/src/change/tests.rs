@@ -94,25 +94,40 @@ fn what_does_not_fit_is_named_with_its_line() {
     let cases = [
         (
             "+ z 60 A 192.0.2.1\n- a 60 A 192.0.2.9\n",
-            "2: the zone has no record 'a.example. 60 IN A 192.0.2.9'",
+            "2: cannot remove the record 'a.example. 60 IN A 192.0.2.9': it is not in the zone",
         ),
-        ("\n- b 60 A 192.0.2.7\n", "2: the zone has no record 'b.example. 60 IN A 192.0.2.7'"),
-        ("- a 30 A 192.0.2.7\n", "1: the record 'a.example. 30 IN A 192.0.2.7' to remove has the TTL 60"),
-        ("+ a 60 A 192.0.2.7\n", "1: the zone has the record 'a.example. 60 IN A 192.0.2.7' already"),
-        ("- a 60 A 192.0.2.7\n+ a 30 A 192.0.2.9\n", "2: the record 'a.example. 30 IN A 192.0.2.9' comes to"),
-        ("+ a.other. 60 A 192.0.2.7\n", "1: with the changes, a.other. is not in the zone example."),
-        ("; \n+ c 60 A 192.0.2.7\n", "2: with the changes, c.example. has a CNAME record and A too"),
-        ("+ c 60 CNAME b\n", "1: with the changes, c.example. has more than one CNAME record"),
+        (
+            "\n- b 60 A 192.0.2.7\n",
+            "2: cannot remove the record 'b.example. 60 IN A 192.0.2.7': it is not in the zone",
+        ),
+        (
+            "- a 30 A 192.0.2.7\n",
+            "1: cannot remove the record 'a.example. 30 IN A 192.0.2.7': its TTL in the zone is 60",
+        ),
+        (
+            "+ a 60 A 192.0.2.7\n",
+            "1: cannot add the record 'a.example. 60 IN A 192.0.2.7': it is already in the zone",
+        ),
+        (
+            "- a 60 A 192.0.2.7\n+ a 30 A 192.0.2.9\n",
+            "2: cannot add the record 'a.example. 30 IN A 192.0.2.9': its RRset has the TTL 60",
+        ),
+        ("+ a.other. 60 A 192.0.2.7\n", "1: zone after the changes: a.other. is not in the zone example."),
+        (
+            "; \n+ c 60 A 192.0.2.7\n",
+            "2: zone after the changes: c.example. has a CNAME record and A records",
+        ),
+        ("+ c 60 CNAME b\n", "1: zone after the changes: c.example. has more than one CNAME record"),
         (
             "- @ 60 SOA ns h 1 2 3 4 5\n",
-            "1: with the changes, the zone has no SOA record at its apex example.",
+            "1: zone after the changes: the zone has no SOA record at its apex example.",
         ),
         (
             "- @ 60 SOA ns h 9 2 3 4 5\n",
-            "1: the zone has no record 'example. 60 IN SOA ns.example. h.example. 9",
+            "1: cannot remove the record 'example. 60 IN SOA ns.example. h.example. 9",
         ),
-        ("+ @ 60 SOA ns h 2 2 3 4 5\n", "1: with the changes, a second SOA record, at example."),
-        ("+ a 60 SOA ns h 2 2 3 4 5\n", "1: with the changes, a second SOA record, at a.example."),
+        ("+ @ 60 SOA ns h 2 2 3 4 5\n", "1: zone after the changes: a second SOA record, at example."),
+        ("+ a 60 SOA ns h 2 2 3 4 5\n", "1: zone after the changes: a second SOA record, at a.example."),
     ];
     for (changes, expected) in cases {
         let error = apply(old, changes).expect_err(changes);
@@ -126,9 +141,9 @@ fn what_does_not_fit_is_named_with_its_line() {
 #[test]
 fn malformed_text_is_named_with_its_place() {
     let cases = [
-        ("a 60 A 192.0.2.1\n", "1: a change begins with"),
-        ("\n + a 60 A 192.0.2.1\n", "2: a change begins with"),
-        ("+a 60 A 192.0.2.1\n", "1: a change begins with"),
+        ("a 60 A 192.0.2.1\n", "1: a change must begin with"),
+        ("\n + a 60 A 192.0.2.1\n", "2: a change must begin with"),
+        ("+a 60 A 192.0.2.1\n", "1: a change must begin with"),
         ("+ a A 192.0.2.1\n", "1:3: no TTL"),
         ("+ a 60 A 192.0.2\n", "1:10: A: expected an IPv4 address"),
         ("+ a 60 A\n", "1:8: A: a field is missing"),
@@ -138,8 +153,8 @@ fn malformed_text_is_named_with_its_place() {
         ("+ a 60 ANY x\n", "1:8: ANY is a query or meta type"),
         ("+ a 60 CH TXT x\n", "1:8: class CH"),
         ("+ a 60 TXT \"x\n", "1:12: a double quote is not closed"),
-        ("+ a 60 TXT x\n; \n+ A 60 TXT \"x\"\n", "3: the same change stands in line 1 already"),
-        ("+ a 30 TXT y\n+ a 60 TXT x\n", "2: the TTL is not that of line 1"),
+        ("+ a 60 TXT x\n; \n+ A 60 TXT \"x\"\n", "3: duplicate of the change in line 1"),
+        ("+ a 30 TXT y\n+ a 60 TXT x\n", "2: the TTL differs from that in line 1"),
     ];
     for (changes, expected) in cases {
         let error = ChangeSet::parse(changes.as_bytes(), &apex()).expect_err(changes).to_string();

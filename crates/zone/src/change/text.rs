@@ -26,13 +26,13 @@ pub enum ChangeReadError {
         fault: ReadFault,
     },
     /// A line begins with neither `-` nor `+`.
-    #[error("{line}: a change begins with '- ' (record removed) or '+ ' (record added)")]
+    #[error("{line}: a change must begin with '- ' (remove the record) or '+ ' (add the record)")]
     NoSign {
         /// Line.
         line: u32,
     },
     /// The text removes or adds the same record twice.
-    #[error("{line}: the same change stands in line {first} already: remove one")]
+    #[error("{line}: duplicate of the change in line {first}: remove one of them")]
     Repeated {
         /// Line.
         line: u32,
@@ -41,7 +41,7 @@ pub enum ChangeReadError {
     },
     /// Records of one RRset on the same side have different TTLs.
     #[error(
-        "{line}: the TTL is not that of line {first}, of the same RRset (RFC 2181 section 5.2): give one TTL"
+        "{line}: the TTL differs from that in line {first}, which is in the same RRset (RFC 2181 section 5.2): write the same TTL in both lines"
     )]
     MixedTtl {
         /// Line.

@@ -336,6 +336,6 @@ impl ChunkBuilder {
 fn too_large() -> io::Error {
     io::Error::new(
         io::ErrorKind::FileTooLarge,
-        "a name has records of 4 GiB or more, which no compiled zone holds",
+        "a name has records of 4 GiB or more: a compiled zone cannot contain them",
     )
 }

@@ -123,7 +123,7 @@ impl Frame {
         }
         let offset = long(&trailer, 0);
         if offset < HEADER as u64 || offset > end {
-            return Err(CompiledError::Layout("place of the directory"));
+            return Err(CompiledError::Layout("directory offset"));
         }
         let directory = source.take(offset, end - offset)?;
         let digest = digest(&octets, &directory, &trailer[..TRAILER_NUMBERS]);

@@ -219,7 +219,7 @@ impl StoredZone {
         if self.is_compiled() || self.source.is_as_before() {
             return Ok(());
         }
-        Err(io::Error::other("the zone that was signed last was written to meanwhile: sign again"))
+        Err(io::Error::other("the file of the previous signed zone was modified during signing: sign again"))
     }
 
     /// Returns the first error of loading a chunk, if any, and clears it.
@@ -236,7 +236,7 @@ impl StoredZone {
             Form::Compiled(_) => self.decode(entry, &octets)?,
             Form::Text => read_part(&octets, &self.apex)
                 .filter(|part| part.node_count() == entry.size.nodes as usize)
-                .ok_or(CompiledError::Layout("part of the zone file"))?,
+                .ok_or(CompiledError::Layout("reference to a part of the zone file"))?,
         };
         check::check_chunk(&contents, place)?;
         if !read::check_entry(&contents, place, &self.directory, chunk) {

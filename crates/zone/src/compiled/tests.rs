@@ -225,11 +225,15 @@ fn a_file_that_is_cut_off_anywhere_is_refused() {
     let octets = compiled(&sample());
     for length in 0..octets.len() {
         let error = error_of(&octets[..length]);
-        let expected = if length < MAGIC_OCTETS { "not a compiled zone" } else { "cut off: " };
+        let expected = if length < MAGIC_OCTETS {
+            "not a compiled zone"
+        } else {
+            "truncated, or followed by other data ("
+        };
         assert!(error.starts_with(expected), "{length}: {error}");
     }
     let longer = [&octets[..], b"x"].concat();
-    assert!(error_of(&longer).contains(&format!("or something stands behind it ({} octets)", longer.len())));
+    assert!(error_of(&longer).contains(&format!("or followed by other data ({} bytes)", longer.len())));
 }
 
 #[test]
@@ -258,19 +262,19 @@ fn faults_of_the_header_are_told_apart() {
     let directory = long(&sound, end) as usize;
     assert_eq!(with(0, b"; "), "not a compiled zone");
     assert!(
-        with(8, &[1]).starts_with("compiled in version 1 of the format, and this program knows version 2")
+        with(8, &[1]).starts_with("compiled zone of format version 1, but this program supports version 2")
     );
-    assert!(with(12, &[1, 2, 3, 4]).starts_with("compiled in another byte order"));
+    assert!(with(12, &[1, 2, 3, 4]).starts_with("compiled zone in another byte order"));
     assert!(with(12, &[9]).starts_with("malformed header"));
     assert!(with(16, &[1]).starts_with("malformed flags"));
     assert!(with(20, &[3]).starts_with("malformed verification"));
     assert!(with(28, &[9]).starts_with("malformed serial"));
     assert!(with(48, &[64]).starts_with("malformed apex"));
     assert!(with(48, b"\x07exemple").starts_with("malformed directory"));
-    assert!(with(end, &[0; 8]).starts_with("malformed place of the directory"));
-    assert!(with(end, &[255; 8]).starts_with("malformed place of the directory"));
+    assert!(with(end, &[0; 8]).starts_with("malformed directory offset"));
+    assert!(with(end, &[255; 8]).starts_with("malformed directory offset"));
     assert!(with(end, &[1]).starts_with("malformed directory"));
-    assert!(with(end + 8, &[1]).starts_with("cut off: "));
+    assert!(with(end + 8, &[1]).starts_with("truncated, or followed by other data ("));
     // Wrong numbers of chunks, then wrong numbers of patterns.
     assert!(with(end + 16, &[0]).starts_with("malformed directory"));
     assert!(with(end + 16, &[255; 4]).starts_with("malformed directory"));
@@ -396,10 +400,10 @@ fn text_and_compiled_zones_are_told_apart() {
     assert_eq!(written(&from_text.contents), written(&from_image.contents));
     let other: Name = "other.".parse().unwrap();
     let error = load(&image, Some(&other)).unwrap_err().to_string();
-    assert!(
-        error
-            .ends_with("compiled of the zone example., but the origin is other.: name the zone example. (the origin, -o, on a command line), or give the file of other.")
-    );
+    assert!(error.ends_with(
+        "compiled zone of example., but the origin is other.: set the zone name (on the command line the \
+            origin, -o) to example., or name the file of other."
+    ));
     assert!(open_compiled(&text, None).unwrap().is_none());
     assert!(open_compiled(folder.path(), None).unwrap().is_none());
     assert_eq!(open_compiled(&image, None).unwrap().unwrap().node_count(), sample().node_count());

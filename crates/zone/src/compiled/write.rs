@@ -179,5 +179,5 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
 }
 
 fn too_large() -> io::Error {
-    io::Error::new(io::ErrorKind::FileTooLarge, "the zone has more names than a compiled zone holds")
+    io::Error::new(io::ErrorKind::FileTooLarge, "the zone has more names than a compiled zone can contain")
 }

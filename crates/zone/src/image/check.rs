@@ -20,7 +20,7 @@ const FIXED: usize = 10;
 
 /// Checks the sections of an image.
 pub(super) fn check(image: &Image) -> Result<(), ImageFileError> {
-    let forms = check_forms(&image.sections.forms).ok_or(Malformed("forms of signatures"))?;
+    let forms = check_forms(&image.sections.forms).ok_or(Malformed("table of signature forms"))?;
     let starts = check_blocks(image, &forms)?;
     check_indexes(image, &starts)?;
     let (name, heads, _) = split_block(&image.sections.blocks);
@@ -28,7 +28,7 @@ pub(super) fn check(image: &Image) -> Result<(), ImageFileError> {
         return Err(Malformed("apex"));
     }
     if heads.len() <= usize::from(image.facts.negative_soa) {
-        Err(Malformed("SOA of negative answers"))
+        Err(Malformed("SOA record for negative responses"))
     } else {
         Ok(())
     }
@@ -132,7 +132,7 @@ fn check_indexes(image: &Image, starts: &Starts) -> Result<(), ImageFileError> {
     let sections = &image.sections;
     let is_odd = |octets: &[u8], each: usize| !octets.len().is_multiple_of(each);
     if is_odd(&sections.table, index::SLOT) || !index::nodes(&sections.table).all(|at| starts.has(at)) {
-        return Err(Malformed("table of names"));
+        return Err(Malformed("hash table of names"));
     }
     let lists = [
         (&sections.order_keys, 8, &sections.order_nodes),

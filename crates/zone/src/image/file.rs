@@ -86,18 +86,20 @@ pub struct ImageFile {
 #[non_exhaustive]
 pub enum ImageFileError {
     /// The file does not begin with the magic of an image.
-    #[error("not an image of a zone")]
+    #[error("not a zone image")]
     NotImage,
     /// The file has the other byte order.
-    #[error("made in another byte order: compile the zone with this program")]
+    #[error("zone image in another byte order: compile the zone with this program")]
     ByteOrder,
     /// The version of the format is unknown.
     #[error(
-        "an image in version {0} of the format, and this program knows version {VERSION}: compile the zone anew"
+        "zone image of format version {0}, but this program supports version {VERSION}: compile the zone again"
     )]
     Version(u32),
     /// Octets are missing at the end.
-    #[error("cut off: {found} of {expected} octets: copy the file again, or compile the zone anew")]
+    #[error(
+        "truncated: {found} of {expected} bytes of the zone image: copy the file again, or compile the zone again"
+    )]
     Truncated {
         /// Expected number of octets.
         expected: u64,
@@ -106,11 +108,11 @@ pub enum ImageFileError {
     },
     /// A digest does not match.
     #[error(
-        "altered since it was made (the digest does not fit): copy the file again, or compile the zone anew"
+        "zone image altered after compilation (digest mismatch): copy the file again, or compile the zone again"
     )]
     Altered,
     /// The digests match, but the image is malformed.
-    #[error("malformed {0}: compile the zone anew")]
+    #[error("malformed {0}: compile the zone again")]
     Malformed(&'static str),
 }
 
@@ -354,13 +356,13 @@ fn read_fields(mut fields: Fields<'_>) -> Result<Page, ImageFileError> {
     let sections = read_table(&mut fields, length)?;
     let malformed = ImageFileError::Malformed;
     if file_length < length {
-        return Err(malformed("length of the file"));
+        return Err(malformed("file length"));
     }
     let apex = NameRef::split_from(fields.octets(ROOM)).map_err(|_| malformed("apex"))?.0.to_canonical();
     let salt = fields.octets(ROOM).get(..usize::from(salt_length)).filter(|salt| salt.len() <= 255);
     let salt = salt.ok_or_else(|| malformed("salt"))?.to_vec();
     let verification = Verification::from_words([kind, at], fields.take());
-    let verification = verification.ok_or_else(|| malformed("record of the verification"))?;
+    let verification = verification.ok_or_else(|| malformed("verification record"))?;
     let algorithm = u8::try_from(algorithm).map_err(|_| malformed("NSEC5 algorithm"))?;
     let facts = ZoneSummary {
         apex,
@@ -392,10 +394,10 @@ fn read_table(fields: &mut Fields<'_>, length: u64) -> Result<[(usize, usize); S
         let behind =
             octets.checked_next_multiple_of(PAGE as u64).and_then(|octets| offset.checked_add(octets));
         let behind = behind.filter(|behind| offset == end && *behind <= length);
-        end = behind.ok_or(ImageFileError::Malformed("table of sections"))?;
+        end = behind.ok_or(ImageFileError::Malformed("section table"))?;
         // The offsets are less than `length`. The caller compares `length` with the number of
         // available octets before it uses them.
         *section = (offset as usize, octets as usize);
     }
-    if end == length { Ok(sections) } else { Err(ImageFileError::Malformed("table of sections")) }
+    if end == length { Ok(sections) } else { Err(ImageFileError::Malformed("section table")) }
 }

@@ -212,11 +212,14 @@ fn files_that_are_no_journal_of_the_zone_are_refused_and_can_be_replaced() {
         octets
     };
     let cases = [
-        (Vec::new(), "no journal, or cut off within its header: remove the file, a new one is begun"),
-        (whole[..HEADER - 1].to_vec(), "no journal, or cut off"),
-        (vec![b'x'; 5000], "no journal: remove"),
-        (altered(8), "a journal of another version or byte order"),
-        (altered(20), "the journal's header was altered"),
+        (
+            Vec::new(),
+            "not a journal, or truncated in its header: remove the file; a new journal is then created",
+        ),
+        (whole[..HEADER - 1].to_vec(), "not a journal, or truncated"),
+        (vec![b'x'; 5000], "not a journal: remove"),
+        (altered(8), "journal of another format version or byte order"),
+        (altered(20), "the header of the journal was altered"),
     ];
     for (octets, expected) in cases {
         fs::write(&path, octets).unwrap();
@@ -381,7 +384,7 @@ fn another_file_in_its_place_is_not_written_to() {
     let before = fs::read(&path).expect("a file");
     assert!(journal.between(1, 2).is_none());
     let error = journal.append(&change(&versions[1], &versions[2])).expect_err("another file");
-    assert!(error.to_string().contains("another file has taken its place"), "{error}");
+    assert!(error.to_string().contains("the file was replaced"), "{error}");
     assert_eq!(fs::read(&path).expect("a file"), before);
     journal.clear().expect("an empty journal");
     journal.append(&change(&versions[1], &versions[2])).expect("a change");

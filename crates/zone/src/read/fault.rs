@@ -23,7 +23,7 @@ pub enum ReadFault {
     #[error("a closing parenthesis without an opening one")]
     StrayParenthesis,
     /// A parenthesis is opened inside parentheses.
-    #[error("parentheses do not nest")]
+    #[error("nested parentheses are not allowed")]
     NestedParenthesis,
     /// The first record has no owner.
     #[error("the first record has no owner name")]
@@ -32,19 +32,19 @@ pub enum ReadFault {
     #[error("bad owner name: {0}")]
     Owner(NameError),
     /// Neither the record nor the text before it specifies a TTL.
-    #[error("no TTL: give one in the record or with $TTL")]
+    #[error("no TTL: write one in the record or with $TTL")]
     NoTtl,
     /// The type is missing.
     #[error("the record ends before its type")]
     NoType,
     /// A token is not a TTL, a class or a type.
-    #[error("'{0}' is no TTL, class or type (unknown types are written TYPEn)")]
+    #[error("'{0}' is not a TTL, class or type (write an unknown type as TYPEn)")]
     UnknownToken(String),
     /// A TTL exceeds the maximum, 2147483647 seconds (RFC 2181 §8).
-    #[error("{0} is more than a TTL may be: write 2147483647 s at most (RFC 2181, section 8)")]
+    #[error("the TTL {0} is too large: the maximum is 2147483647 s (RFC 2181 section 8)")]
     LongTtl(String),
     /// The class is not IN.
-    #[error("class {0} is not served here: zones are of class IN")]
+    #[error("class {0} is not supported: write class IN")]
     Class(Class),
     /// The type is a meta type or query type and cannot be data.
     #[error("{0} is a query or meta type and cannot be data in a zone")]
@@ -64,7 +64,7 @@ pub enum ReadFault {
     #[error("unknown directive {0} (known: $ORIGIN, $TTL, $INCLUDE)")]
     UnknownDirective(String),
     /// The nesting of included files is too deep.
-    #[error("$INCLUDE nests deeper than 10 files: does a file include itself?")]
+    #[error("$INCLUDE is nested more than 10 files deep: check whether a file includes itself")]
     IncludeDepth,
     /// The records do not form a zone.
     #[error("{0}")]
@@ -113,8 +113,8 @@ impl From<LexFault> for ReadFault {
 pub fn read_remedy(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::IsADirectory => ": name a file in it",
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => ": mend the path",
-        std::io::ErrorKind::PermissionDenied => ": make it readable for this user",
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => ": correct the path",
+        std::io::ErrorKind::PermissionDenied => ": give this user permission to read it",
         _ => "",
     }
 }

@@ -66,7 +66,7 @@ fn lines_and_columns_are_those_of_the_file() {
         ("\n\na TXT (\nb\nc\nd\n", "zone:3:7: a parenthesis is not closed"),
         ("\u{feff}a TXT (\nb\nc\nd\n", "zone:1:10: a parenthesis is not closed"),
         ("\u{feff}\na TXT (\nb\nc\nd\n", "zone:2:7: a parenthesis is not closed"),
-        ("a. 5 TXT b\\\nc\nd. FOO\n", "zone:3:4: 'FOO' is no TTL"),
+        ("a. 5 TXT b\\\nc\nd. FOO\n", "zone:3:4: 'FOO' is not a TTL"),
         ("a 5 TXT \"b\\\nc\"\nd.\nd. FOO\n", "zone:1:1: bad owner name"),
     ] {
         for octets in (1..20).chain([usize::MAX]) {

@@ -28,33 +28,37 @@ pub enum Problem {
         target: Name,
     },
     /// The target of an NS, MX or SRV record is an alias (RFC 2181 §10.3, RFC 2782).
-    #[error("{target} is an alias: give the name that its CNAME record leads to")]
+    #[error("{target} is an alias: use the target of its CNAME record instead")]
     TargetIsAlias {
         /// The target.
         target: Name,
     },
     /// The target of an NS, MX or SRV record is below a DNAME record and therefore an alias
     /// (RFC 6672 §2.3).
-    #[error("{target} is below a DNAME record, and so an alias: give a name with addresses")]
+    #[error("{target} is an alias, because it is below a DNAME record: use a name that has addresses")]
     TargetBelowDname {
         /// The target.
         target: Name,
     },
     /// The target of an NS, MX, SRV or PTR record has the form of an IPv4 address.
-    #[error("{target} is an address and no name: give the name of the host")]
+    #[error("{target} is an address, not a name: use the name of the host")]
     TargetIsAddress {
         /// The target.
         target: Name,
     },
     /// The target of an NS, MX, SRV or PTR record, or the primary server in the SOA record, is not
     /// a hostname (RFC 1123 §2.1).
-    #[error("{target} is no hostname: labels have letters, digits and inner hyphens (RFC 1123 section 2.1)")]
+    #[error(
+        "{target} is not a hostname: a label must consist of letters, digits and inner hyphens (RFC 1123 section 2.1)"
+    )]
     TargetNotHostname {
         /// The target.
         target: Name,
     },
     /// The owner of an A, AAAA or MX record is not a hostname (RFC 1123 §2.1).
-    #[error("the owner is no hostname: labels have letters, digits and inner hyphens (RFC 1123 section 2.1)")]
+    #[error(
+        "the owner is not a hostname: a label must consist of letters, digits and inner hyphens (RFC 1123 section 2.1)"
+    )]
     OwnerNotHostname,
     /// A name server of a delegation is in the delegated zone and has no address in this zone, so
     /// resolvers cannot reach it (RFC 9471 §2.1).
@@ -64,29 +68,31 @@ pub enum Problem {
         target: Name,
     },
     /// An address at or below a zone cut to which no NS record of the zone refers.
-    #[error("occluded by the delegation of {cut}, and no NS record names it as a server: remove it")]
+    #[error(
+        "occluded by the delegation of {cut}, and not glue, because no NS record refers to this name: remove the record"
+    )]
     UnusedGlue {
         /// The zone cut.
         cut: Name,
     },
     /// Records at or below a zone cut that belong in the delegated zone (RFC 1034 §4.2.1).
-    #[error("occluded by the delegation of {cut}: move it to that zone, or remove it")]
+    #[error("occluded by the delegation of {cut}: move the record to that zone, or remove it")]
     BelowCut {
         /// The zone cut.
         cut: Name,
     },
     /// Records below a DNAME record (RFC 6672 §2.4).
-    #[error("occluded by the DNAME record of {dname}: remove it (RFC 6672 section 2.4)")]
+    #[error("occluded by the DNAME record of {dname}: remove this record (RFC 6672 section 2.4)")]
     BelowDname {
         /// Owner of the DNAME record.
         dname: Name,
     },
     /// A DNAME record and NS records at one name other than the apex (RFC 6672 §2.3).
-    #[error("a name below the apex has DNAME and NS records: remove one of them (RFC 6672 section 2.3)")]
+    #[error("a name below the apex has DNAME and NS records: remove one of the types (RFC 6672 section 2.3)")]
     DnameBesideNs,
     /// A DS record without a delegation (RFC 4035 §2.4).
     #[error(
-        "the name has a DS record and no NS record: it is no delegation; remove the DS record (RFC 4035 section 2.4)"
+        "the name has a DS record, but is not a delegation, because it has no NS record: remove the DS record (RFC 4035 section 2.4)"
     )]
     DsWithoutNs,
     /// The digest type of a DS record is unknown. Validators ignore the record (RFC 4509 §3).
@@ -112,18 +118,20 @@ pub enum Problem {
     /// CDS records without CDNSKEY records, or the reverse. Some parents read CDS, others CDNSKEY
     /// (RFC 7344 §4).
     #[error(
-        "there are no {missing} records: publish both types, parents read one or the other (RFC 7344 section 4)"
+        "missing {missing} records: publish CDS and CDNSKEY records, because a parent may read only one of the types (RFC 7344 section 4)"
     )]
     OneOfCdsAndCdnskey {
         /// The missing type.
         missing: Rtype,
     },
     /// A label `*` that is not the first label. The name is not a wildcard (RFC 4592 §2.1.1).
-    #[error("the label * is not the first label: the name is no wildcard (RFC 4592 section 2.1.1)")]
+    #[error("the label * is not the first label: the name is not a wildcard (RFC 4592 section 2.1.1)")]
     InternalWildcard,
     /// The TTL exceeds the expire time of the SOA record. Caches can then use the records for a
     /// longer time than a secondary that has lost its primary.
-    #[error("the TTL {ttl} s is above the SOA expire time {expire} s: lower it, or raise the expire time")]
+    #[error(
+        "the TTL {ttl} s is greater than the SOA expire time {expire} s: decrease the TTL, or increase the expire time"
+    )]
     TtlAboveExpire {
         /// TTL of the RRset, in seconds.
         ttl: u32,
@@ -131,7 +139,7 @@ pub enum Problem {
         expire: u32,
     },
     /// The retry time of the SOA record exceeds its refresh time (RFC 1912 §2.2).
-    #[error("the retry time {retry} s is above the refresh time {refresh} s (RFC 1912 section 2.2)")]
+    #[error("the retry time {retry} s is greater than the refresh time {refresh} s (RFC 1912 section 2.2)")]
     RetryAboveRefresh {
         /// Retry time, in seconds.
         retry: u32,
@@ -141,8 +149,8 @@ pub enum Problem {
     /// The expire time of the SOA record is so short that a secondary has no time for a second
     /// attempt (RFC 1912 §2.2).
     #[error(
-        "the expire time {expire} s is below refresh time plus retry time, {least} s: one failed refresh makes secondaries drop the \
-         zone (RFC 1912 section 2.2)"
+        "the expire time {expire} s is less than refresh time plus retry time, {least} s: the zone expires \
+        on secondaries after one failed refresh (RFC 1912 section 2.2)"
     )]
     ExpireTooShort {
         /// Expire time, in seconds.
@@ -151,7 +159,9 @@ pub enum Problem {
         least: u64,
     },
     /// Caches store negative answers for more than one day (RFC 2308 §5).
-    #[error("resolvers cache negative answers for {ttl} s: more than a day is too long (RFC 2308 section 5)")]
+    #[error(
+        "resolvers cache negative responses for {ttl} s: reduce this to at most one day, 86400 s (RFC 2308 section 5)"
+    )]
     LongNegativeTtl {
         /// The lower of the TTL and the minimum field of the SOA record, in seconds.
         ttl: u32,

@@ -89,7 +89,7 @@ fn faults_name_the_file() {
     let unreadable = Some(Err(io::Error::from(io::ErrorKind::PermissionDenied)));
     let files = KeyFiles { public: unreadable, ..files(&a, &KeyTimes::default()) };
     let error = directory(vec![files]).zone_keys(None).unwrap_err().to_string();
-    assert!(error.ends_with("make it readable for this user"), "{error}");
+    assert!(error.ends_with("give this user permission to read it"), "{error}");
 }
 
 /// RFC 5011 §2.1: a key is revoked by another DNSKEY record of the same key. The `.key` file may
