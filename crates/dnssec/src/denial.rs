@@ -232,8 +232,7 @@ impl fmt::Display for Mechanism {
 /// The text is not the name of a mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown denial mechanism (known: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out; made by the nameserver when asked: \
-     minimal-nsec, compact, white-lies)"
+    "unknown denial mechanism (known: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out; generated online by the server: minimal-nsec, compact, white-lies)"
 )]
 pub struct UnknownMechanism;
 

@@ -145,8 +145,7 @@ pub struct SignedVersion<'v> {
 pub enum TransitionFault {
     /// No key that signed the previous DNSKEY RRset signs the next one.
     #[error(
-        "no key that signed the previous DNSKEY RRset ({}) signs the new one ({}): for the parent's DS records of the previous keys \
-         the zone is bogus",
+        "no key that signed the previous DNSKEY RRset ({}) signs the new one ({}): the zone is bogus while the parent has DS records for the previous keys only",
         describe_keys(previous),
         describe_keys(next)
     )]
@@ -158,8 +157,7 @@ pub enum TransitionFault {
     },
     /// An RRset is signed only by keys that are not in the previous DNSKEY RRset.
     #[error(
-        "{owner} {rtype} is signed only by {}, absent from the previous DNSKEY RRset: bogus for validators that have that RRset \
-         cached",
+        "{owner} {rtype} is signed only by {}, absent from the previous DNSKEY RRset: bogus for validators that have cached the previous DNSKEY RRset",
         describe_keys(tags)
     )]
     DataSigners {
@@ -173,8 +171,8 @@ pub enum TransitionFault {
     /// An RRset of the previous version is signed only by keys that are not in the next DNSKEY
     /// RRset.
     #[error(
-        "{owner} {rtype} of the previous version is signed only by {}, absent from the new DNSKEY RRset: bogus for validators that \
-         have this {rtype} RRset cached",
+        "{owner} {rtype} of the previous version is signed only by {}, absent from the new DNSKEY RRset: \
+        bogus for validators that have cached this {rtype} RRset",
         describe_keys(tags)
     )]
     RemovedSigners {

@@ -164,8 +164,8 @@ fn ds_refuses_wrong_names_and_private_files_that_contradict() {
     let (key, private) = (format!("{key}.key"), format!("{private}.private"));
     let ds = ["key", "ds", ORIGIN, "--dir", dir];
     fs::copy(format!("{others}.private"), &private).expect("copied");
-    let remedy = "restore the .key or .private file that belongs to the other";
-    ends(&ds, 2, &[&private, "not of one key", remedy]);
+    let remedy = "restore the .key or .private file of the same key";
+    ends(&ds, 2, &[&private, "the files belong to different keys", remedy]);
     ends(&["key", "ds", &key], 2, &[&private, remedy]);
     fs::write(&private, "junk").expect("written");
     ends(&ds, 2, &[&private, "not a private key file", "restore it from a copy"]);

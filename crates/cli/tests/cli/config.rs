@@ -310,7 +310,7 @@ fn keys_beside_a_zone_with_nsec5_are_refused() {
     let expected = "zone.\"keys.example.\".nsec5-keys: ";
     assert!(ended.status == 1 && ended.stdout.contains(expected), "{}", ended.text());
     assert!(
-        ended.stdout.contains("a signing key, in a folder that the server of keys.example."),
+        ended.stdout.contains("a signing key in a directory that the server of keys.example."),
         "{}",
         ended.text()
     );

@@ -334,7 +334,7 @@ fn import_refuses_what_contradicts_and_overwrites_nothing() {
     let mixed = made(folder.path(), "mixed");
     fs::copy(&private, mixed.join("k.private")).expect("copied");
     fs::copy(theirs.join(format!("{other}.key")), mixed.join("k.key")).expect("copied");
-    refused(&[text(&mixed.join("k.private"))], "they are not of one key");
+    refused(&[text(&mixed.join("k.private"))], "the files belong to different keys");
     // A file of another key, or a damaged file, at the path of the key.
     for (suffix, content) in [
         (".key", fs::read(theirs.join(format!("{other}.key"))).expect("a file")),
@@ -413,7 +413,7 @@ fn ds_takes_entry_points_unless_all_are_wanted() {
     refused(&[text(&zsk_file)], "--all takes zone-signing keys too");
     refused(&["none.example."], "no key files of none.example.");
     refused(&["Knone.+013+00001.key"], "Knone.+013+00001.key: cannot be read");
-    refused(&["a..b"], "is no domain name");
+    refused(&["a..b"], "is not a domain name");
     for sha1 in ["sha1", "SHA-1", "1"] {
         refused(&[ORIGIN, "--digest", sha1], "read, never made");
     }

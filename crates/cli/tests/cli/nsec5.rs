@@ -164,7 +164,10 @@ fn folders_that_are_not_fit_are_refused() {
         folder.path().join("second/Nkeys.example.+001+00000.private"),
     )
     .expect("renamed");
-    refused(&sign(folder.path(), "nsec5", &["--nsec5-keys", "second"]), "another key than its name says");
+    refused(
+        &sign(folder.path(), "nsec5", &["--nsec5-keys", "second"]),
+        "the file name does not match the key in the file",
+    );
     fs::write(folder.path().join("second/Nkeys.example.+001+00000.private"), "nothing").expect("written");
     refused(&sign(folder.path(), "nsec5", &["--nsec5-keys", "second"]), "not a VRF private key file");
     refused(&verify(folder.path(), &["--nsec5-keys", "keys"]), "neither proofs nor a VRF key");

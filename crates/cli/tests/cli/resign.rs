@@ -116,7 +116,7 @@ fn what_does_not_fit_is_named() {
     refused(
         dir,
         &["--previous", "old", "-f", "out", "--refresh", "2000000", "zone"],
-        "lower the refresh window",
+        "reduce the refresh window",
     );
     refused(dir, &["--changes", "changes", "-f", "out"], "--previous");
     refused(dir, &["--previous", "old", "--changes", "changes"], "--output");

@@ -304,7 +304,7 @@ fn a_key_without_its_private_half_is_told() {
     fs::remove_file(bench.path().join("keys").join(format!("{}.private", bench.key))).expect("removed");
     bench.refused(
         &mut bench.sign("output"),
-        &[&bench.key, "no private key file beside it", "restore it from a copy"],
+        &[&bench.key, "no private key file in the same directory", "restore it from a copy"],
     );
 }
 

@@ -219,7 +219,7 @@ fn a_key_whose_private_half_is_elsewhere_is_refused_with_the_way_to_publish_it()
     let (zone, keys) = (rolled.path("zone"), rolled.path("keys"));
     let refused = run(&mut nonesuch(["zone", "sign", "-o", ORIGIN, "--keys", text(&keys), text(&zone)]));
     assert_eq!(refused.status, 2);
-    assert!(refused.stderr.contains("stands in the zone file, as DNSKEY record"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("add its DNSKEY record to the zone file"), "{}", refused.stderr);
     assert!(!Path::new(&format!("{}.signed", text(&zone))).exists());
 }
 
@@ -386,7 +386,7 @@ fn a_step_that_breaks_validators_needs_a_flag() {
         let times = ["20200101000000", "--expiration", "20210101000000"];
         let ended = run(&mut nonesuch([&sign[..], &times, more].concat()));
         assert_eq!(ended.status, 2, "{}", ended.text());
-        assert!(ended.stderr.contains("would have expired before now"), "{}", ended.text());
+        assert!(ended.stderr.contains("would already be expired"), "{}", ended.text());
     }
 }
 

@@ -236,7 +236,8 @@ fn keys_of_nsec5_without_nsec5_are_warned_of() {
     let now = NOW.to_string();
     let verified = done(["zone", "verify", "--now", &now, text(&signed)]).stdout;
     assert!(
-        verified.contains("has a number for zones with NSEC5, and this zone denies by nsec3"),
+        verified
+            .contains("has a number for zones with NSEC5, but the denial mechanism of this zone is nsec3"),
         "{verified}"
     );
     let served = ServerOutput::serve(&signed, &["--now", &now]);
@@ -257,7 +258,7 @@ fn signing_keys_beside_a_zone_with_nsec5_are_warned_of() {
     let warned = sign(&keys.join("signed")).stderr;
     assert!(warned.contains("a signing key, in the folder of the signed zone"), "{warned}");
     let refused = run(&mut nonesuch(["serve", "--listen", "127.0.0.1:0", text(&keys.join("signed"))]));
-    assert!(refused.stderr.contains("a signing key, in a folder that the server"), "{}", refused.text());
+    assert!(refused.stderr.contains("a signing key in a directory that the server"), "{}", refused.text());
     let apart = made(folder.path(), "public").join("signed");
     assert!(!sign(&apart).stderr.contains("signing key"));
 }

@@ -86,7 +86,7 @@ impl fmt::Display for Expiry {
             Self::Far { .. } => return f.write_str("no signature expires soon"),
             Self::Near { expiration, seconds } => (expiration, seconds, ["expire", "in", ""]),
             Self::Expired { expiration, seconds } => {
-                (expiration, seconds, ["have expired", "", " ago: validators take the zone for bogus"])
+                (expiration, seconds, ["have expired", "", " ago: the zone is bogus for validators"])
             }
         };
         let [expire, before, after] = words;
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(times, [day(0), day(1), day(2), end, end + 1, end + 1 + DAY]);
         assert_eq!(words[0], "signatures expire at 2025-06-29T15:06:40Z, in 3 days; sign the zone again");
         assert_eq!(words[2], "signatures expire at 2025-06-29T15:06:40Z, in 24 h; sign the zone again");
-        let over = "signatures have expired at 2025-06-29T15:06:40Z, 1 s ago: validators take the zone for bogus; sign the zone again";
+        let over = "signatures have expired at 2025-06-29T15:06:40Z, 1 s ago: the zone is bogus for validators; sign the zone again";
         assert_eq!(words[4], over);
     }
 

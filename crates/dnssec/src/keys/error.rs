@@ -8,13 +8,13 @@ use nonesuch_proto::{NameError, rdata};
 #[non_exhaustive]
 pub enum KeyFileError {
     /// The `.key` file has no DNSKEY record.
-    #[error("the .key file holds no DNSKEY record (expected: \"example. IN DNSKEY 257 3 13 BASE64\")")]
+    #[error("the .key file has no DNSKEY record (expected: \"example. IN DNSKEY 257 3 13 BASE64\")")]
     NoRecord,
     /// The `.key` file has more than one record.
-    #[error("the .key file holds more than one record: write each key to files of its own")]
+    #[error("the .key file has more than one record: write each key to separate files")]
     SecondRecord,
     /// The owner is not a valid name.
-    #[error("the owner in the .key file is no domain name: {0}")]
+    #[error("the owner in the .key file is not a domain name: {0}")]
     Owner(NameError),
     /// The fields of the DNSKEY record are malformed.
     #[error("the DNSKEY record in the .key file is malformed: {0}")]
@@ -30,14 +30,17 @@ pub enum KeyFileError {
         protocol: u8,
     },
     /// The public key is malformed, or of an unsupported kind.
-    #[error("the public key in the .key file: {0}; restore the file from a copy, or make another key")]
+    #[error(
+        "invalid public key in the .key file: {0}; restore the file from a copy, or generate another key"
+    )]
     Public(KeyError),
     /// The private key is unusable.
-    #[error("the .private file: {0}; restore it from a copy")]
+    #[error("invalid .private file: {0}; restore it from a copy")]
     Private(#[from] KeyError),
     /// The two files have different algorithms.
     #[error(
-        "the .key file is of algorithm {public}, the .private file of {private}: they are not of one key; restore the .key or .private file that belongs to the other"
+        "the .key file has algorithm {public}, but the .private file has {private}: the files belong to \
+        different keys; restore the .key or .private file of the same key"
     )]
     Algorithm {
         /// In the `.key` file.
@@ -47,7 +50,8 @@ pub enum KeyFileError {
     },
     /// The two files have different public keys.
     #[error(
-        "the .key file holds the public key {public}, but the .private file belongs to {private}: they are not of one key; restore the .key or .private file that belongs to the other"
+        "the .key file has the public key {public}, but the .private file belongs to {private}: the files \
+        belong to different keys; restore the .key or .private file of the same key"
     )]
     PublicKey {
         /// Tag of the key in the `.key` file.
@@ -67,7 +71,7 @@ pub enum KeyFileError {
     },
     /// The file name is the name of another key.
     #[error(
-        "the files are named {found}, but hold the key {expected}: rename them, or restore the .key file if it was altered"
+        "the files are named {found}, but contain the key {expected}: rename them, or restore the .key file if it was altered"
     )]
     BaseName {
         /// Base name of the key in the files.

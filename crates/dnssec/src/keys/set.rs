@@ -9,10 +9,10 @@ use nonesuch_proto::{Name, Rtype};
 #[non_exhaustive]
 pub enum KeySetError {
     /// The set has no key.
-    #[error("there is no key for the zone {0}: make one with `nonesuch key generate {0}`")]
+    #[error("there is no key for the zone {0}: generate one with `nonesuch key generate {0}`")]
     NoKey(Name),
     /// A key belongs to another zone.
-    #[error("key {tag} belongs to the zone {owner}, not to {zone}: give the keys of {zone} only")]
+    #[error("key {tag} belongs to the zone {owner}, not to {zone}: use only keys of {zone}")]
     WrongZone {
         /// The zone to be signed.
         zone: Name,
@@ -22,7 +22,7 @@ pub enum KeySetError {
         tag: u16,
     },
     /// A key does not have the Zone Key flag (RFC 4034 §2.1.1).
-    #[error("key {tag} of {zone} is no zone key (flags {flags}): its flags must be 256 or 257")]
+    #[error("key {tag} of {zone} is not a zone key (flags {flags}): its flags must be 256 or 257")]
     NotAZoneKey {
         /// The zone.
         zone: Name,
@@ -32,7 +32,9 @@ pub enum KeySetError {
         flags: u16,
     },
     /// All keys of an algorithm are revoked.
-    #[error("all keys of algorithm {algorithm} of {zone} are revoked: add another one, or remove them all")]
+    #[error(
+        "all keys of algorithm {algorithm} of {zone} are revoked: add a key of this algorithm that is not revoked, or remove all keys of this algorithm"
+    )]
     NoUsableKey {
         /// The zone.
         zone: Name,
@@ -41,7 +43,7 @@ pub enum KeySetError {
     },
     /// The same key has two algorithm numbers, those of an algorithm and of its alias.
     #[error(
-        "one key of {zone} has two algorithm numbers, {first} and {second}: make another key for one of them"
+        "the same key of {zone} is used with two algorithm numbers, {first} and {second}: generate another key for one of them"
     )]
     TwoNumbers {
         /// The zone.
@@ -53,9 +55,9 @@ pub enum KeySetError {
     },
     /// Keys are published, and no active key signs the RRsets that these keys would sign.
     #[error(
-        "{} of {zone}, of algorithm {algorithm}, {} published but not active at this time, and no active key of the \
-         algorithm {work} (`nonesuch key list` shows the times): activate a key with dnssec-settime, make one with `nonesuch key \
-         generate`, or ignore the times with --ignore-key-times",
+        "{} of {zone}, of algorithm {algorithm}, {} published but not active at this time, and no active key \
+        of the algorithm {work} (`nonesuch key list` shows the times): activate a key with dnssec-settime, \
+        generate one with `nonesuch key generate`, or ignore the times with --ignore-key-times",
         describe_keys(tags), if tags.len() == 1 { "is" } else { "are" }
     )]
     NotActive {

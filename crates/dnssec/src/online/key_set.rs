@@ -43,12 +43,12 @@ pub enum KeySetSignError {
     #[error("the zone {0} has no well-formed SOA record at its apex")]
     NoSoa(Name),
     /// The zone would have no DNSKEY record.
-    #[error("there is no key for the zone {0}: make one with `nonesuch key generate {0}`")]
+    #[error("there is no key for the zone {0}: generate one with `nonesuch key generate {0}`")]
     NoKey(Name),
     /// No private key of an algorithm signs the key set.
     #[error(
-        "no active private key of algorithm {algorithm} signs the keys of {zone}: give its key-signing key (K*.private; `nonesuch key \
-         list` shows which keys are active)"
+        "no active private key of algorithm {algorithm} can sign the DNSKEY RRset of {zone}: provide its \
+        key-signing key (K*.private; `nonesuch key list` shows which keys are active)"
     )]
     NoSigner {
         /// The zone.
@@ -57,7 +57,7 @@ pub enum KeySetSignError {
         algorithm: Algorithm,
     },
     /// The expiration does not follow the inception.
-    #[error("the expiration must come after the inception, by less than 68 years")]
+    #[error("the expiration must be later than the inception, by less than 68 years")]
     Period,
     /// The cryptographic library failed.
     #[error(transparent)]

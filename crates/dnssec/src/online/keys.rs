@@ -11,7 +11,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum OnlineKeyError {
     /// A key belongs to another zone.
-    #[error("key {tag} belongs to the zone {owner}, not to {zone}: give the keys of {zone} only")]
+    #[error("key {tag} belongs to the zone {owner}, not to {zone}: use only keys of {zone}")]
     WrongZone {
         /// The zone that is served.
         zone: Name,
@@ -23,7 +23,7 @@ pub enum OnlineKeyError {
     /// The zone's DNSKEY RRset has no record of a private key: its signatures would not validate.
     #[error(
         "key {tag} of {zone} is not in the zone's DNSKEY RRset: add its record and sign the RRset again \
-         (`nonesuch zone sign --only-keys`), or move the key to another folder"
+        (`nonesuch zone sign --only-keys`), or move the key to another directory"
     )]
     NotPublished {
         /// The zone.
@@ -33,8 +33,9 @@ pub enum OnlineKeyError {
     },
     /// No private key of an algorithm signs data.
     #[error(
-        "no active private key of algorithm {algorithm} signs the data of {zone}, whose DNSKEY RRset has that algorithm: give its \
-         zone-signing key (K*.private; `nonesuch key list` shows which keys are active), or take the algorithm out of the DNSKEY RRset"
+        "no active private key of algorithm {algorithm} can sign the data of {zone}, whose DNSKEY RRset has \
+        that algorithm: provide its zone-signing key (K*.private; `nonesuch key list` shows which keys are \
+        active), or remove the algorithm from the DNSKEY RRset"
     )]
     NoSigner {
         /// The zone.
@@ -44,8 +45,9 @@ pub enum OnlineKeyError {
     },
     /// The DNSKEY RRset has no signature, and no private key can sign it.
     #[error(
-        "the DNSKEY RRset of {zone} is not signed, and the folder has no active private key-signing key: sign it where that key is, \
-         with `nonesuch zone sign --only-keys`, and serve that file"
+        "the DNSKEY RRset of {zone} is not signed, and the key directory has no active private key-signing \
+        key: sign the RRset on the host that has this key, with `nonesuch zone sign --only-keys`, and serve \
+        the output file"
     )]
     KeysNotSigned {
         /// The zone.
@@ -54,8 +56,9 @@ pub enum OnlineKeyError {
     /// The DNSKEY RRset has no signature, and no private key of one of its algorithms can sign it
     /// (RFC 4035 §2.2).
     #[error(
-        "the DNSKEY RRset of {zone} is not signed, and the folder has no active private key-signing key of {algorithm}: add it, or \
-         sign where that key is, with `nonesuch zone sign --only-keys`, and serve that file"
+        "the DNSKEY RRset of {zone} is not signed, and the key directory has no active private key-signing \
+        key of {algorithm}: add the key, or sign the RRset on the host that has this key, with `nonesuch \
+        zone sign --only-keys`, and serve the output file"
     )]
     KeysNotSignedBy {
         /// The zone.
@@ -64,7 +67,7 @@ pub enum OnlineKeyError {
         algorithm: Algorithm,
     },
     /// A key cannot sign.
-    #[error("key {tag} of {zone} makes no signature ({source}): make another one")]
+    #[error("key {tag} of {zone} cannot sign ({source}): generate another key")]
     CannotSign {
         /// The zone.
         zone: Name,
@@ -74,7 +77,7 @@ pub enum OnlineKeyError {
         source: SignError,
     },
     /// The zone and the key files have no DNSKEY record.
-    #[error("there is no key of the zone {0}: make one with `nonesuch key generate {0}`")]
+    #[error("there is no key of the zone {0}: generate one with `nonesuch key generate {0}`")]
     NoKey(Name),
 }
 

@@ -52,17 +52,17 @@ pub enum PrepareError {
     Unsound(Box<Report>),
     /// The signer generates the records of the mechanism, not the server.
     #[error(
-        "{0} makes its records when the zone is signed, not online: sign the zone with it and serve that"
+        "{0} records are generated when the zone is signed, not online: sign the zone with {0} and serve the signed zone"
     )]
     NotOnline(Mechanism),
     /// A zone with NSEC5 must not use another denial mechanism.
     #[error(
-        "the zone {0} is signed with NSEC5, and such a zone has no other denial: serve it with --nsec5-keys"
+        "the zone {0} is signed with NSEC5, so it cannot use another denial mechanism: serve it with --nsec5-keys"
     )]
     Nsec5(Name),
     /// NSEC3 owner names do not fit below the apex.
     #[error(
-        "the name {0} is too long for NSEC3, whose hashes take 33 octets in front of it: use another mechanism"
+        "the zone name {0} is too long for NSEC3, which prepends a hash of 33 octets to it: use another mechanism"
     )]
     ApexTooLong(Name),
     /// With the signatures generated online, an RRset does not fit in a message.

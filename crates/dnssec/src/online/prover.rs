@@ -22,7 +22,7 @@ const SAMPLES: usize = 4;
 pub enum ProverError {
     /// The zone has no NSEC5KEY record of this key.
     #[error(
-        "the VRF key {tag} is not among the NSEC5KEY records of {zone}: give the folder of the key that signed the zone"
+        "the VRF key {tag} is not among the NSEC5KEY records of {zone}: name the directory of the VRF key with which the zone was signed"
     )]
     KeyNotInZone {
         /// The zone.
@@ -32,7 +32,7 @@ pub enum ProverError {
     },
     /// The chain is of another key. During a rollover, the zone has both keys.
     #[error(
-        "the NSEC5 records of {zone} are of VRF key {chain}, not of {tag}: give the folder of the key that signed the zone"
+        "the NSEC5 records of {zone} belong to VRF key {chain}, not to {tag}: name the directory of the VRF key with which the zone was signed"
     )]
     KeyNotOfChain {
         /// The zone.
@@ -44,8 +44,8 @@ pub enum ProverError {
     },
     /// The VRF key equals a DNSKEY or CDNSKEY of the zone, so the server could sign the zone.
     #[error(
-        "the VRF key {tag} of {zone} is also its DNSKEY {dnskey}: a thief of this server's VRF key could sign the zone; make another \
-         VRF key and sign the zone again"
+        "the VRF key {tag} of {zone} is also its DNSKEY {dnskey}: anyone who obtains the VRF key of this \
+        server could sign the zone; generate another VRF key and sign the zone again"
     )]
     SigningKey {
         /// The zone.
@@ -57,7 +57,7 @@ pub enum ProverError {
     },
     /// The proofs are for another zone or key.
     #[error(
-        "the stored proofs are of another zone or VRF key than {zone} with key {tag}: sign the zone again to make them anew"
+        "the stored proofs do not belong to the zone {zone} and VRF key {tag}: sign the zone again, which regenerates the proofs"
     )]
     ForeignProofs {
         /// The zone.
@@ -67,7 +67,7 @@ pub enum ProverError {
     },
     /// The proofs differ from those that the key generates.
     #[error(
-        "the stored proofs of {zone} are not those of its VRF key: sign the zone again to make them anew"
+        "the stored proofs of {zone} do not match its VRF key: sign the zone again, which regenerates the proofs"
     )]
     WrongProofs {
         /// The zone.
@@ -85,8 +85,9 @@ pub enum LoadProverError {
     Directory(#[from] Nsec5DirectoryError),
     /// The directory has a signing key.
     #[error(
-        "{}: a signing key, in a folder that the server of {zone} reads: with NSEC5 a server has none, so that nobody who breaks \
-         into it forges; move the key to a folder of its own",
+        "{}: a signing key in a directory that the server of {zone} reads: with NSEC5, the server must have \
+        no signing key, so that an attacker who controls the server cannot forge data; move the key to a \
+        separate directory",
         path.display()
     )]
     SigningKey {
@@ -97,7 +98,7 @@ pub enum LoadProverError {
     },
     /// The zone publishes no VRF key of the directory.
     #[error(
-        "{}: no VRF key of {zone} that is among its NSEC5KEY records: give the folder of the key that signed it",
+        "{}: no VRF key of {zone} in this directory is among its NSEC5KEY records: name the directory of the VRF key with which the zone was signed",
         dir.display()
     )]
     NoKey {

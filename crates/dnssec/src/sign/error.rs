@@ -26,9 +26,9 @@ pub enum AbsentSignature {
 impl fmt::Display for AbsentSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Missing => "the zone has no RRSIG record by it",
+            Self::Missing => "the zone has no RRSIG record by this key",
             Self::NotValid => "its RRSIG record is not valid at this time",
-            Self::DoesNotFit => "its RRSIG record does not fit the RRset as it would be published",
+            Self::DoesNotFit => "its RRSIG record does not verify for the RRset that would be published",
         })
     }
 }
@@ -38,7 +38,7 @@ impl fmt::Display for AbsentSignature {
 #[non_exhaustive]
 pub enum SignWarning {
     /// The serial according to the policy would not increase.
-    #[error("serial {wanted} ({policy}) does not come after {old} (RFC 1982): {used} was taken")]
+    #[error("serial {wanted} ({policy}) does not come after {old} (RFC 1982): using {used}")]
     SerialBehind {
         /// The policy.
         policy: SerialPolicy,
@@ -52,14 +52,14 @@ pub enum SignWarning {
     /// No key has the SEP flag. The flag is only a hint for operators (RFC 4034 §2.1.1), and the
     /// zone is valid without it.
     #[error(
-        "no key has the SEP flag: sound by RFC 4034, but the verifiers of BIND and Knot refuse such a zone; make the key \
-         with --csk, or a second one with --ksk"
+        "no key has the SEP flag: valid by RFC 4034, but the verifiers of BIND and Knot reject such a zone; \
+        generate the key with --csk, or a second key with --ksk"
     )]
     NoSecureEntryPoint,
     /// The zone has a signature over its key set by a key that was not given. The signature is not
     /// published.
     #[error(
-        "{rtype}: the signature by key {tag}, whose private key was not given, is dropped: {reason}; other keys sign the RRset"
+        "{rtype}: removed the signature by key {tag}, whose private key was not given: {reason}; other keys sign the RRset"
     )]
     SignatureDropped {
         /// The type that it covers.
@@ -71,13 +71,12 @@ pub enum SignWarning {
     },
     /// The new version is bogus for validators with keys of the previous version, but the options
     /// allow the transition.
-    #[error("unsafe transition, which is allowed here: {0}")]
+    #[error("unsafe transition, which the options allow: {0}")]
     UnsafeTransition(TransitionFault),
     /// A ZONEMD record of the zone has an unsupported scheme or hash algorithm, and its digest does
     /// not match the signed zone.
     #[error(
-        "the ZONEMD record of scheme {scheme} and hash algorithm {hash} is dropped: digests of scheme 1 by SHA-384 (1) \
-         and SHA-512 (2) are made"
+        "removed the ZONEMD record of scheme {scheme} and hash algorithm {hash}: only scheme 1 with SHA-384 (1) and SHA-512 (2) is supported"
     )]
     ZonemdDropped {
         /// Its scheme.
@@ -88,7 +87,7 @@ pub enum SignWarning {
     /// The zone has records that verification reports as a fault of the signed zone. They are
     /// signed unchanged.
     #[error(
-        "{owner} {rtype}: {}; it is signed as it stands, but `zone verify` refuses such a zone: remove or correct it",
+        "{owner} {rtype}: {}; the record is signed unchanged, but `zone verify` rejects such a zone: remove or correct the record",
         Rule(*rtype, reason)
     )]
     WillNotVerify {
@@ -109,7 +108,7 @@ pub enum SignError {
     #[error("the zone {0} has no well-formed SOA record at its apex")]
     NoSoa(Name),
     /// The keys belong to another zone.
-    #[error("the keys are those of {keys}, but the zone is {zone}: give the keys of {zone}")]
+    #[error("the keys belong to {keys}, but the zone is {zone}: use keys of {zone}")]
     KeysOfOtherZone {
         /// The zone.
         zone: Name,
@@ -118,8 +117,8 @@ pub enum SignError {
     },
     /// The server generates the records of the mechanism; a zone cannot contain them.
     #[error(
-        "the records of {mechanism} are made when asked, none stand in the zone: start `nonesuch serve --denial {mechanism} \
-         --keys DIR` with the zone as it is, or sign with nsec, nsec3 or nsec5"
+        "{mechanism} records are generated online and are not part of a zone file: start `nonesuch serve \
+        --denial {mechanism} --keys DIR` with the zone as it is, or sign with nsec, nsec3 or nsec5"
     )]
     OnlineMechanism {
         /// The mechanism.
@@ -127,19 +126,19 @@ pub enum SignError {
     },
     /// The validity period is empty or 2^31 seconds or more.
     #[error(
-        "the signatures would never be valid: the expiration must come after the inception, by less than 68 years"
+        "the signatures would never be valid: the expiration must be later than the inception, by less than 68 years"
     )]
     Period,
     /// The signatures would be expired at the time of signing.
     #[error(
-        "the signatures would have expired before now: give a later expiration, or the time of signing (now)"
+        "the signatures would already be expired: set a later expiration, or set the time of signing (now)"
     )]
     Expired,
     /// The key set needs a signature by a key that was not given.
     #[error(
-        "the {rtype} RRset needs a signature by the key-signing {}, whose private key was not given: {reason}; sign the key set \
-         where that key is (`nonesuch zone sign --only-keys`) and sign that output here, give the key, or remove its DNSKEY \
-         record",
+        "the {rtype} RRset needs a signature by the key-signing {}, whose private key was not given: \
+        {reason}; sign the key set on the host that has this key (`nonesuch zone sign --only-keys`) and use \
+        its output as the input here, provide the key, or remove its DNSKEY record",
         describe_keys(tags)
     )]
     AbsentKey {
@@ -158,7 +157,7 @@ pub enum SignError {
     )]
     UnsafeTransition(Vec<TransitionFault>),
     /// The jitter is not shorter than the remaining validity period.
-    #[error("a jitter of {jitter} s leaves nothing of a validity of {period} s: give less")]
+    #[error("the jitter of {jitter} s is not less than the validity period of {period} s: reduce the jitter")]
     Jitter {
         /// Seconds of jitter.
         jitter: u32,
@@ -167,20 +166,22 @@ pub enum SignError {
     },
     /// The number of NSEC3 iterations is too high.
     #[error(
-        "{iterations} NSEC3 iterations: at most {MAX_ITERATIONS} are signed with, and RFC 9276 section 3.1 wants 0"
+        "{iterations} NSEC3 iterations: at most {MAX_ITERATIONS} are supported, and RFC 9276 section 3.1 requires 0"
     )]
     Iterations {
         /// Number of iterations in the options.
         iterations: u16,
     },
     /// The NSEC3 salt is too long.
-    #[error("an NSEC3 salt of {octets} octets: at most 255 fit, and RFC 9276 section 3.1 wants none")]
+    #[error(
+        "an NSEC3 salt of {octets} octets: at most 255 are possible, and RFC 9276 section 3.1 recommends no salt"
+    )]
     Salt {
         /// Length of the salt in octets.
         octets: usize,
     },
     /// NSEC3 owner names do not fit below the apex.
-    #[error("the name {zone} is too long for NSEC3, whose hashes take 33 octets in front of it: use NSEC")]
+    #[error("the zone name {zone} is too long for NSEC3, which prepends a hash of 33 octets to it: use NSEC")]
     ApexTooLong {
         /// The zone.
         zone: Name,
@@ -195,8 +196,8 @@ pub enum SignError {
     },
     /// A DNSKEY record of the zone has an algorithm of which no key signs (RFC 4035 §2.2).
     #[error(
-        "the zone holds the DNSKEY {tag} of algorithm {algorithm}, with which no given key signs: give a key of \
-         that algorithm, remove the record, or drop foreign keys"
+        "the zone has the DNSKEY {tag} of algorithm {algorithm}, but no given key signs with this algorithm: \
+        provide a key of this algorithm, remove the record, or remove foreign keys"
     )]
     ForeignKey {
         /// The key's tag.
@@ -205,19 +206,21 @@ pub enum SignError {
         algorithm: Algorithm,
     },
     /// A DNSKEY record of the zone is too short.
-    #[error("the zone holds a malformed DNSKEY record: remove it")]
+    #[error("the zone has a malformed DNSKEY record: remove it")]
     MalformedDnskey,
     /// With its signatures, an RRset does not fit in a message.
     #[error(transparent)]
     Zone(#[from] nonesuch_zone::ZoneFault),
     /// The signed zone would exceed the 32-bit offsets of its names.
-    #[error("the signed zone would be too large: names take more than 4 GiB")]
+    #[error("the signed zone would be too large: its names need more than 4 GiB")]
     TooLarge,
     /// The zone cannot be signed with NSEC5.
     #[error(transparent)]
     Nsec5(#[from] Nsec5Error),
     /// The previous zone has another apex.
-    #[error("the previous zone is {previous}, but the zone is {zone}: give the zone that was signed last")]
+    #[error(
+        "the previous signed zone is {previous}, but the zone is {zone}: name the previous signed version of {zone}"
+    )]
     PreviousOfOtherZone {
         /// The zone to be signed.
         zone: Name,
@@ -226,8 +229,8 @@ pub enum SignError {
     },
     /// New signatures would already be within the refresh window.
     #[error(
-        "signatures that expire within {refresh} s are made anew, but some made now would expire in {least} s: lower \
-         the refresh window or the jitter, or sign for longer"
+        "signatures that expire within {refresh} s are replaced, but some new signatures would already \
+        expire in {least} s: reduce the refresh window or the jitter, or increase the validity period"
     )]
     Refresh {
         /// Seconds of the refresh window.
@@ -237,8 +240,8 @@ pub enum SignError {
     },
     /// A signature of the previous zone does not verify.
     #[error(
-        "the previous zone is not sound: the signature of {owner} {rtype} by key {tag} does not verify; sign without \
-         it, or verify it to see what else is wrong"
+        "fault in the previous signed zone: the signature of {owner} {rtype} by key {tag} does not verify; \
+        sign without the previous zone, or run `nonesuch zone verify` on it to list all faults"
     )]
     BadPrevious {
         /// Owner of the RRset.
@@ -249,10 +252,10 @@ pub enum SignError {
         tag: u16,
     },
     /// The caller passed changes without the previous zone.
-    #[error("changes are given without the zone that they change: give the zone that was signed last")]
+    #[error("a change set needs the zone that it changes: name the previous signed zone")]
     NoPrevious,
     /// A part of the previous zone cannot be loaded.
-    #[error("the zone that was signed last: {0}")]
+    #[error("previous signed zone: {0}")]
     Previous(#[from] nonesuch_zone::CompiledError),
     /// A change does not match the zone that it changes.
     #[error(transparent)]
@@ -268,15 +271,15 @@ struct Rule<'r>(Rtype, &'r FaultReason);
 impl fmt::Display for Rule<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = match self.0 {
-            Rtype::DS => "a DS record has no place at the apex (RFC 4035 section 2.4)",
-            Rtype::DNSKEY => {
-                "a zone key has no place away from the apex of its zone (RFC 4034 section 2.1.1)"
-            }
+            Rtype::DS => "a DS record is not allowed at the apex (RFC 4035 section 2.4)",
+            Rtype::DNSKEY => "a zone key is allowed only at the apex of its zone (RFC 4034 section 2.1.1)",
             Rtype::CDS | Rtype::CDNSKEY => {
-                "the record has no place away from the apex but at a signalling name (RFC 7344 section 4.1, RFC 9615 section 4.1)"
+                "the record is allowed only at the apex or at a signalling name (RFC 7344 section 4.1, RFC 9615 section 4.1)"
             }
-            Rtype::NSEC5KEY => "an NSEC5 key has no place away from the apex (draft-vcelak-nsec5 section 5)",
-            Rtype::NSEC5PROOF => "proofs are in answers alone (draft-vcelak-nsec5 section 7)",
+            Rtype::NSEC5KEY => "an NSEC5 key is allowed only at the apex (draft-vcelak-nsec5 section 5)",
+            Rtype::NSEC5PROOF => {
+                "proofs are allowed only in responses, not in a zone (draft-vcelak-nsec5 section 7)"
+            }
             _ => return self.1.fmt(f),
         };
         match self.1 {

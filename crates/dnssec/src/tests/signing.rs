@@ -693,14 +693,14 @@ fn what_verifying_refuses_is_warned_of() {
         String::from_utf8(out).unwrap()
     };
     let cases = [
-        (format!("@ DS 1 13 2 {digest}"), "example. DS: a DS record has no place at the apex (RFC 4035"),
-        (format!("b DNSKEY {key}"), "b.example. DNSKEY: a zone key has no place away from the apex"),
-        (format!("b CDS {tag} 15 2 {digest}"), "b.example. CDS: the record has no place away from the apex"),
-        (format!("b CDNSKEY {key}"), "b.example. CDNSKEY: the record has no place away from the apex"),
+        (format!("@ DS 1 13 2 {digest}"), "example. DS: a DS record is not allowed at the apex (RFC 4035"),
+        (format!("b DNSKEY {key}"), "b.example. DNSKEY: a zone key is allowed only at the apex"),
+        (format!("b CDS {tag} 15 2 {digest}"), "b.example. CDS: the record is allowed only at the apex"),
+        (format!("b CDNSKEY {key}"), "b.example. CDNSKEY: the record is allowed only at the apex"),
         (format!("@ CDS {tag} 15 2 {digest}"), "(RFC 7344 section 4.1)"),
         (format!("@ CDS 0 0 0 00\n@ CDNSKEY {key}"), "(RFC 7344 section 4)"),
         ("@ CDNSKEY 257 3 0 AA==".to_owned(), "RFC 8078 section 4"),
-        (format!("@ DS 1 13 2 {digest}\nb DNSKEY {key}"), "remove or correct it"),
+        (format!("@ DS 1 13 2 {digest}\nb DNSKEY {key}"), "remove or correct the record"),
     ];
     for (records, says) in &cases {
         let contents = zone(&format!("a A 192.0.2.1\n{records}"));

@@ -68,7 +68,7 @@ pub enum Limit {
     #[error("signature verifications")]
     Signatures,
     /// [`ValidationLimits::failures`].
-    #[error("signatures that do not fit")]
+    #[error("signatures that do not verify")]
     Failures,
     /// [`ValidationLimits::hash_blocks`].
     #[error("NSEC3 hashes")]

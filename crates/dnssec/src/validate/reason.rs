@@ -13,7 +13,7 @@ pub enum BogusReason {
     // Keys.
     /// The number of DNSKEY records exceeds
     /// [`ValidationLimits::dnskeys`](super::ValidationLimits::dnskeys).
-    #[error("the zone has {0} DNSKEY records, more than are looked at")]
+    #[error("the zone has {0} DNSKEY records, which is more than the limit")]
     TooManyKeys(usize),
     /// No DNSKEY record is a usable zone key, and unsupported algorithms are not the only cause.
     #[error("no DNSKEY record is a well-formed zone key of a supported algorithm")]
@@ -41,7 +41,7 @@ pub enum BogusReason {
     },
     /// The signature has more labels than the owner, or fewer than the apex.
     #[error(
-        "a signature over {covered} has {labels} labels, which fits neither the owner nor a wildcard of the zone"
+        "a signature over {covered} has {labels} labels, which matches neither the owner nor a wildcard of the zone"
     )]
     WrongLabels {
         /// Type that the signature covers.
@@ -50,7 +50,7 @@ pub enum BogusReason {
         labels: u8,
     },
     /// The expiration of the signature precedes its inception.
-    #[error("a signature over {0} ends before it begins")]
+    #[error("a signature over {0} expires before its inception")]
     EmptyPeriod(Rtype),
     /// The signature has expired.
     #[error("the signature over {covered} expired at {}", Rfc3339(u64::from(*expiration)))]
@@ -61,7 +61,7 @@ pub enum BogusReason {
         expiration: u32,
     },
     /// The signature is not valid yet.
-    #[error("the signature over {covered} is valid from {} on only", Rfc3339(u64::from(*inception)))]
+    #[error("the signature over {covered} is not valid before {}", Rfc3339(u64::from(*inception)))]
     NotYetValid {
         /// Type that the signature covers.
         covered: Rtype,
@@ -69,7 +69,9 @@ pub enum BogusReason {
         inception: u32,
     },
     /// No trusted key has the key tag and algorithm of the signature.
-    #[error("the signature over {covered} is by key {tag} of algorithm {algorithm}, which the zone has not")]
+    #[error(
+        "the signature over {covered} is by key {tag} of algorithm {algorithm}, which is not in the DNSKEY RRset"
+    )]
     UnknownKey {
         /// Type that the signature covers.
         covered: Rtype,
@@ -79,7 +81,7 @@ pub enum BogusReason {
         algorithm: Algorithm,
     },
     /// The signature does not verify with the key and the records.
-    #[error("the signature over {covered} by key {tag} does not fit")]
+    #[error("the signature over {covered} by key {tag} does not verify")]
     BadSignature {
         /// Type that the signature covers.
         covered: Rtype,
@@ -90,11 +92,11 @@ pub enum BogusReason {
     #[error("{0} is not in the zone")]
     OutsideZone(Name),
     /// The RRset is a DS RRset at the apex, which only the parent zone can sign (RFC 4035 §5.2).
-    #[error("a DS RRset at the apex is the parent's to sign")]
+    #[error("the answer has a DS RRset at the apex, which belongs to the parent zone")]
     ApexDs,
     /// An RRset was expanded from a wildcard, and its type or use does not permit this (NSEC,
     /// NSEC3, NSEC5, SOA, DS of a referral, DNAME of an alias).
-    #[error("the {rtype} RRset at {owner} was expanded from a wildcard")]
+    #[error("the {rtype} RRset at {owner} was expanded from a wildcard, which is not allowed here")]
     Expanded {
         /// Owner of the RRset.
         owner: Name,
@@ -104,16 +106,16 @@ pub enum BogusReason {
 
     // Aliases (RFC 6672 §5.3.1).
     /// A name has more than one CNAME or DNAME record.
-    #[error("{0} has more than one alias")]
+    #[error("{0} has more than one CNAME or DNAME record")]
     SeveralAliases(Name),
     /// An alias has a malformed target.
-    #[error("the alias at {0} is malformed")]
+    #[error("the CNAME or DNAME record at {0} is malformed")]
     MalformedAlias(Name),
     /// An unsigned CNAME record differs from the record that the DNAME record synthesises.
-    #[error("the CNAME record at {0} is not what the DNAME record above it makes")]
+    #[error("the CNAME record at {0} does not match the DNAME record above it")]
     ForgedAlias(Name),
     /// The records do not prove the response code.
-    #[error("the response code {0} is not what the records prove")]
+    #[error("the response code {0} contradicts the records")]
     RcodeNotProved(Rcode),
 
     // Denials: selection of the records.
@@ -121,20 +123,20 @@ pub enum BogusReason {
     #[error("the answer has no record that denies existence")]
     NoDenial,
     /// The response has denial records of two mechanisms.
-    #[error("the answer denies existence by two mechanisms at once")]
+    #[error("the answer has denial records of two mechanisms")]
     MixedDenial,
     /// A chain record or NSEC5PROOF record is malformed.
     #[error("a {0} record is malformed")]
     MalformedDenial(Rtype),
     /// One owner has more than one chain record.
-    #[error("more than one {0} record has one owner")]
+    #[error("more than one {0} record has the same owner")]
     SeveralDenials(Rtype),
     /// The owner of an NSEC3 or NSEC5 record is not a hash directly below the apex.
-    #[error("the owner of a {0} record is no hash directly below the apex")]
+    #[error("the owner of a {0} record is not a hash directly below the apex")]
     NotAHash(Rtype),
     /// The next name of an NSEC record is outside the zone, or does not follow its owner and is not
     /// the apex.
-    #[error("the NSEC record at {0} leads out of the zone or backwards")]
+    #[error("the next name of the NSEC record at {0} is outside the zone or precedes the owner")]
     BadNextName(Name),
     /// The hash algorithm of an NSEC3 record is unknown (RFC 5155 §8.1).
     #[error("NSEC3 hash algorithm {0} is unknown")]
@@ -160,10 +162,10 @@ pub enum BogusReason {
     MixedParameters,
     /// The number of NSEC3 records exceeds
     /// [`ValidationLimits::nsec3_records`](super::ValidationLimits::nsec3_records).
-    #[error("{0} NSEC3 records, more than are looked at")]
+    #[error("{0} NSEC3 records, which is more than the limit")]
     TooManyNsec3(usize),
     /// The number of NSEC3 iterations is too high even for Insecure (RFC 9276 §3.2).
-    #[error("{0} NSEC3 iterations, far too many")]
+    #[error("{0} NSEC3 iterations, which is above the limit for the status insecure")]
     Iterations(u16),
 
     // Denials: content of the records.
@@ -201,16 +203,20 @@ pub enum BogusReason {
     AliasExists(Name),
     /// A record from the parent side of a zone cut proves nothing about types other than DS at the
     /// zone cut, or about names below it (RFC 6840 §4.1).
-    #[error("the record of {0} is that of a delegation and says nothing of what is there or below")]
+    #[error(
+        "the record of {0} belongs to a delegation and proves nothing about other types at this name or about names below it"
+    )]
     ParentSide(Name),
     /// A record from the child side of a zone cut proves nothing about DS (RFC 6840 §4.1).
-    #[error("the record of {0} is that of the zone's own apex and says nothing of DS")]
+    #[error(
+        "the record of {0} belongs to the apex of this zone and proves nothing about DS records, which are in the parent zone"
+    )]
     ChildSide(Name),
     /// An ancestor of the name has a DNAME record (RFC 6672 §5.3.4.1).
-    #[error("{0} has a DNAME record: nothing below it can be denied")]
+    #[error("{0} has a DNAME record: the denial of names below it is not valid")]
     BelowDname(Name),
     /// The NS bit of the owner of an alleged delegation is clear.
-    #[error("{0} is no delegation")]
+    #[error("{0} is not a delegation")]
     NotADelegation(Name),
     /// The DS bit of an allegedly unsigned delegation is set.
     #[error("the delegation {0} is signed")]
@@ -219,7 +225,7 @@ pub enum BogusReason {
     #[error("the record that covers {0} is not opt-out")]
     NotOptOut(Name),
     /// The bit map has NXNAME together with other types (RFC 9824 §2).
-    #[error("{0} has types beside NXNAME")]
+    #[error("{0} has other types in addition to NXNAME")]
     NxnameWithTypes(Name),
 
     // NSEC5.
@@ -227,29 +233,29 @@ pub enum BogusReason {
     #[error("the zone has no NSEC5 key")]
     NoNsec5Key,
     /// No NSEC5KEY record is usable.
-    #[error("no NSEC5 key of the zone is of a known algorithm and well formed")]
+    #[error("no NSEC5 key of the zone has a supported algorithm and is well-formed")]
     NoUsableNsec5Key,
     /// Two NSEC5KEY records have the same tag.
     #[error("two NSEC5 keys of the zone have tag {0}")]
     SameNsec5Tag(u16),
     /// The number of NSEC5KEY records exceeds
     /// [`ValidationLimits::nsec5_keys`](super::ValidationLimits::nsec5_keys).
-    #[error("the zone has {0} NSEC5 keys, more than are looked at")]
+    #[error("the zone has {0} NSEC5 keys, which is more than the limit")]
     TooManyNsec5Keys(usize),
     /// An NSEC5 record has a signature with an algorithm number that resolvers without NSEC5 know.
-    #[error("an NSEC5 record is signed under algorithm {0}, which is no alias")]
+    #[error("an NSEC5 record is signed with algorithm {0}, which is not an alias algorithm number")]
     NotAnAlias(Algorithm),
     /// The response has no NSEC5 proof for a name.
     #[error("there is no NSEC5 proof for {0}")]
     NoProof(Name),
     /// An NSEC5 proof has a key tag that no key of the zone has.
-    #[error("an NSEC5 proof names key {0}, which the zone has not")]
+    #[error("an NSEC5 proof has key tag {0}, but the zone has no such NSEC5 key")]
     UnknownProofKey(u16),
     /// An NSEC5 proof does not verify for its owner.
-    #[error("the NSEC5 proof for {0} does not fit")]
+    #[error("the NSEC5 proof for {0} does not verify")]
     BadProof(Name),
     /// The proof and the NSEC5 record have different keys.
-    #[error("the NSEC5 proof for {0} is under another key than the records")]
+    #[error("the NSEC5 proof for {0} and the NSEC5 records have different keys")]
     OtherProofKey(Name),
 }
 
@@ -289,14 +295,14 @@ impl BogusReason {
 #[non_exhaustive]
 pub enum InsecureReason {
     /// All keys have unsupported algorithms (RFC 4035 §5.2, RFC 6840 §5.2).
-    #[error("the zone is signed with algorithms alone that are not supported")]
+    #[error("the zone is signed only with unsupported algorithms")]
     UnsupportedAlgorithms,
     /// An opt-out record covers the name. An unsigned delegation may exist there (RFC 5155 §9.2).
     #[error("an opt-out record covers the name")]
     OptOut,
     /// The number of NSEC3 iterations exceeds
     /// [`ValidationLimits::iterations`](super::ValidationLimits::iterations) (RFC 9276 §3.2).
-    #[error("{0} NSEC3 iterations, more than are computed")]
+    #[error("{0} NSEC3 iterations, which is above the limit for validation")]
     Iterations(u16),
     /// The answer is a referral to an unsigned zone.
     #[error("the delegation is not signed")]
@@ -322,7 +328,7 @@ impl InsecureReason {
 #[non_exhaustive]
 pub enum IndeterminateReason {
     /// There is no trusted key.
-    #[error("there is no trusted key of the zone")]
+    #[error("no trusted key of the zone")]
     NoKeys,
     /// The question name is not in the zone.
     #[error("the question name is not in the zone")]
@@ -331,10 +337,10 @@ pub enum IndeterminateReason {
     #[error("{0}")]
     Malformed(MessageError),
     /// The message is not a response.
-    #[error("the message is no response")]
+    #[error("the message is not a response")]
     NotAResponse,
     /// The message is truncated.
-    #[error("the message is truncated: ask again over TCP")]
+    #[error("the message is truncated: repeat the query over TCP")]
     Truncated,
     /// The message answers another question.
     #[error("the message answers another question")]
@@ -343,13 +349,13 @@ pub enum IndeterminateReason {
     #[error("the response code is {0}")]
     Rcode(Rcode),
     /// The type is a meta-type, which no zone has.
-    #[error("{0} is no type of data")]
+    #[error("{0} is a meta type and cannot be validated")]
     MetaType(Rtype),
     /// The question is for RRSIG records, which are not signed themselves.
-    #[error("signatures were asked for, which nothing signs")]
+    #[error("the question is for RRSIG records, which are not signed themselves")]
     Signatures,
     /// The work for the client query exceeds a limit.
-    #[error("validating takes too much work: {0}")]
+    #[error("validation exceeds the limit for {0}")]
     Limit(Limit),
 }
 

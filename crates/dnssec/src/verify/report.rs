@@ -62,23 +62,29 @@ pub enum FaultReason {
     #[error("there is no well-formed SOA record at the apex")]
     NoSoa,
     /// The apex has no NS RRset (RFC 2181 §6.1).
-    #[error("there is no NS record at the apex: every zone has name servers (RFC 2181 section 6.1)")]
+    #[error("there is no NS record at the apex: add the name servers of the zone (RFC 2181 section 6.1)")]
     NoNs,
     /// The records of one RRset have different TTLs in the zone file or transfer (RFC 2181 §5.2).
-    #[error("the records have different TTLs: give all of them one TTL (RFC 2181 section 5.2)")]
+    #[error(
+        "the records of the RRset have different TTLs: use one TTL for all of them (RFC 2181 section 5.2)"
+    )]
     MixedTtls,
     /// The signatures over one RRset have different TTLs. All must have the TTL of the RRset (RFC
     /// 4034 §3).
-    #[error("the signatures have different TTLs: all of them have the TTL of the RRset (RFC 4034 section 3)")]
+    #[error(
+        "the signatures have different TTLs: all of them must have the TTL of the RRset (RFC 4034 section 3)"
+    )]
     MixedSignatureTtls,
     /// The apex has no DNSKEY record: the zone is not signed, or has lost its keys.
-    #[error("there is no DNSKEY record at the apex: the zone is not signed, or has lost its keys")]
+    #[error(
+        "there is no DNSKEY record at the apex: the zone is not signed, or its DNSKEY records are missing"
+    )]
     NoDnskey,
     /// No DNSKEY record is usable for verification.
-    #[error("no DNSKEY record is a zone key of an algorithm that is supported")]
+    #[error("no DNSKEY record is a zone key of a supported algorithm")]
     NoUsableKey,
     /// A DNSKEY record of a known algorithm does not contain a valid public key.
-    #[error("the DNSKEY {tag} does not hold a public key of algorithm {algorithm}: {error}")]
+    #[error("the DNSKEY {tag} has no valid public key of algorithm {algorithm}: {error}")]
     MalformedKey {
         /// Tag of the key.
         tag: u16,
@@ -95,14 +101,14 @@ pub enum FaultReason {
     NoSignature,
     /// The RRset has no signature of an algorithm of the DNSKEY RRset (RFC 4035 §2.2).
     #[error(
-        "there is no signature of algorithm {algorithm}, which the DNSKEY RRset has (RFC 4035 section 2.2)"
+        "there is no signature of algorithm {algorithm}, which is in the DNSKEY RRset (RFC 4035 section 2.2)"
     )]
     MissingAlgorithm {
         /// The algorithm.
         algorithm: Algorithm,
     },
     /// The signature does not verify with the key and the records.
-    #[error("the signature by key {tag} ({algorithm}) does not fit the records")]
+    #[error("the signature by key {tag} ({algorithm}) does not verify")]
     BadSignature {
         /// Tag of the key.
         tag: u16,
@@ -126,13 +132,13 @@ pub enum FaultReason {
         inception: u32,
     },
     /// The expiration of the signature precedes its inception.
-    #[error("the signature by key {tag} is never valid: its expiration comes before its inception")]
+    #[error("the signature by key {tag} is never valid: its expiration is earlier than its inception")]
     EmptyPeriod {
         /// Tag of the key.
         tag: u16,
     },
     /// The signer of the signature is not the zone.
-    #[error("the signature by key {tag} names {signer} as its signer, not the zone")]
+    #[error("the signature by key {tag} has the signer {signer}, which is not the zone")]
     WrongSigner {
         /// Tag of the key.
         tag: u16,
@@ -140,7 +146,7 @@ pub enum FaultReason {
         signer: Name,
     },
     /// The Labels field of the signature does not match the owner.
-    #[error("the signature by key {tag} says {found} labels, the owner has {expected}")]
+    #[error("the signature by key {tag} has the label count {found}, but the owner has {expected} labels")]
     WrongLabels {
         /// Tag of the key.
         tag: u16,
@@ -150,7 +156,7 @@ pub enum FaultReason {
         found: u8,
     },
     /// The TTL of the RRset is less than the Original TTL field of the signature.
-    #[error("the signature by key {tag} says a TTL of {original}, the RRset has {ttl}")]
+    #[error("the signature by key {tag} has the original TTL {original}, but the RRset has the TTL {ttl}")]
     WrongOriginalTtl {
         /// Tag of the key.
         tag: u16,
@@ -160,7 +166,9 @@ pub enum FaultReason {
         ttl: u32,
     },
     /// The TTL of the RRset is greater than the Original TTL field of the signature.
-    #[error("the RRset's TTL {ttl} is above the {original} that the signature by key {tag} allows")]
+    #[error(
+        "the TTL {ttl} of the RRset is greater than the original TTL {original} in the signature by key {tag}"
+    )]
     TtlAboveOriginal {
         /// Tag of the key.
         tag: u16,
@@ -170,7 +178,7 @@ pub enum FaultReason {
         ttl: u32,
     },
     /// The TTL of the signatures differs from the TTL of the RRset (RFC 4034 §3).
-    #[error("the signatures have TTL {found}, the RRset has {expected} (RFC 4034 section 3)")]
+    #[error("the signatures have the TTL {found}, but the RRset has the TTL {expected} (RFC 4034 section 3)")]
     WrongSignatureTtl {
         /// TTL of the RRset, in seconds.
         expected: u32,
@@ -190,19 +198,19 @@ pub enum FaultReason {
     #[error("the record is malformed")]
     MalformedRecord,
     /// A signature covers data for which the zone is not authoritative, or no data at all.
-    #[error("there is a signature where none belongs: over glue, a delegation, occluded data or no data")]
+    #[error("signature where none is allowed: over glue, a delegation, occluded data or no data")]
     UnexpectedSignature,
     /// A DNSSEC record is in the wrong place: a record of the chain at an occluded name;
     /// NSEC3PARAM, DNSKEY, CDS, CDNSKEY or NSEC5KEY away from the apex; DS at the apex; or
     /// NSEC5PROOF, which belongs only in responses.
     #[error(
-        "there is a DNSSEC record where none belongs: below a zone cut or DNAME, away from the apex, or DS at the apex"
+        "DNSSEC record where none is allowed: below a zone cut or DNAME, outside the apex, or DS at the apex"
     )]
     UnexpectedRecords,
     /// A CDS or CDNSKEY record with algorithm 0 has other fields than RFC 8078 §4 specifies, or is
     /// not the only record of its RRset.
     #[error(
-        "a record with algorithm 0 asks to remove all DS records, but is not alone or not as RFC 8078 section 4 has it"
+        "a record with algorithm 0 requests the removal of all DS records, but is not the only record or does not have the form of RFC 8078 section 4"
     )]
     ChildDelete,
     /// The CDS RRset and the CDNSKEY RRset refer to different keys (RFC 7344 §4).
@@ -211,7 +219,8 @@ pub enum FaultReason {
     /// If the parent applies the CDS or CDNSKEY RRset, an algorithm has no DS record for a key that
     /// signs the DNSKEY RRset (RFC 7344 §4.1).
     #[error(
-        "a parent that follows these records breaks the delegation: of some algorithm, none names a key that signs the DNSKEY RRset (RFC 7344 section 4.1)"
+        "a parent that uses these records breaks the delegation: for at least one algorithm, no record \
+        refers to a key that signs the DNSKEY RRset (RFC 7344 section 4.1)"
     )]
     ChildBreaksDelegation,
     /// A name has more than one NSEC record, more than one NSEC3 record of one chain, or more than
@@ -219,13 +228,13 @@ pub enum FaultReason {
     #[error("there is more than one record of the chain at this name")]
     MultipleRecords,
     /// The name does not have a type that the bit map has.
-    #[error("the bit map has {0}, the name has not")]
+    #[error("the bit map has {0}, but the name does not have this type")]
     BitmapExtra(Rtype),
     /// The bit map does not have a type that the name has.
-    #[error("the name has {0}, the bit map has not")]
+    #[error("the name has {0}, but the bit map does not have this type")]
     BitmapMissing(Rtype),
     /// A record of the chain does not name the next record.
-    #[error("the chain is broken: the next name is {expected}, the record says {found}")]
+    #[error("the chain is broken: the next name is {expected}, but the record has {found}")]
     ChainBroken {
         /// Owner of the next record.
         expected: Name,
@@ -247,7 +256,7 @@ pub enum FaultReason {
     },
     /// An opt-out record covers a name that is not an insecure delegation (RFC 5155 §6).
     #[error(
-        "the name has no record in the chain (it would be at {hashed}), and opt-out is for insecure delegations only"
+        "the name has no record in the chain (it would be at {hashed}), and opt-out applies only to insecure delegations"
     )]
     OptOutOverSecure {
         /// Owner name of the missing record.
@@ -264,7 +273,7 @@ pub enum FaultReason {
     UnknownNsec3Flags(u8),
     /// The number of iterations is so high that validators treat the zone as insecure (RFC 9276
     /// §3.2).
-    #[error("{0} NSEC3 iterations: validators take such a zone for insecure (RFC 9276 section 3.2)")]
+    #[error("{0} NSEC3 iterations: validators treat such a zone as insecure (RFC 9276 section 3.2)")]
     TooManyIterations(u16),
     /// The zone has records of more than one denial mechanism.
     #[error("the zone has records of more than one of NSEC, NSEC3 and NSEC5")]
@@ -274,7 +283,7 @@ pub enum FaultReason {
     NoDenial,
     /// The serial of a ZONEMD record differs from the serial of the SOA record (RFC 8976 §4).
     #[error(
-        "the serial of the ZONEMD record is {found}, that of the SOA record {expected} (RFC 8976 section 4)"
+        "the serial of the ZONEMD record is {found}, but the serial of the SOA record is {expected} (RFC 8976 section 4)"
     )]
     ZonemdSerial {
         /// Serial of the ZONEMD record.
@@ -285,7 +294,7 @@ pub enum FaultReason {
     /// Several ZONEMD records have the same scheme and hash algorithm. None of them is used (RFC
     /// 8976 §2.2).
     #[error(
-        "there is more than one ZONEMD record of scheme 1 and hash algorithm {hash}: none of them is used"
+        "there is more than one ZONEMD record of scheme 1 and hash algorithm {hash}: all of them are ignored"
     )]
     ZonemdDuplicate {
         /// Hash algorithm of the records.
@@ -311,19 +320,19 @@ pub enum FaultReason {
         hash: ZonemdHash,
     },
     /// The digest of a ZONEMD record differs from the digest of the zone (RFC 8976 §4).
-    #[error("the {hash} digest of the ZONEMD record does not fit the zone's records")]
+    #[error("the {hash} digest of the ZONEMD record does not match the records of the zone")]
     ZonemdMismatch {
         /// Hash algorithm of the record.
         hash: ZonemdHash,
     },
     /// The zone has NSEC5 records and no NSEC5KEY record.
-    #[error("there is no NSEC5KEY record at the apex: nobody can verify proofs")]
+    #[error("there is no NSEC5KEY record at the apex: validators cannot verify proofs")]
     NoNsec5Key,
     /// No NSEC5KEY record has a supported algorithm.
-    #[error("no NSEC5KEY record holds a key of an algorithm that is supported")]
+    #[error("no NSEC5KEY record has a key of a supported algorithm")]
     NoUsableNsec5Key,
     /// An NSEC5KEY record of a known algorithm does not contain a valid public key.
-    #[error("the NSEC5KEY {tag} does not hold a public key: {error}")]
+    #[error("the NSEC5KEY {tag} has no valid public key: {error}")]
     MalformedNsec5Key {
         /// Tag of the key.
         tag: u16,
@@ -331,7 +340,9 @@ pub enum FaultReason {
         error: VrfKeyError,
     },
     /// Two NSEC5KEY records have the same tag.
-    #[error("two NSEC5KEY records have tag {tag}: the zone's denials prove nothing; make another VRF key")]
+    #[error(
+        "two NSEC5KEY records have tag {tag}: the denials of the zone prove nothing; generate another VRF key"
+    )]
     SameNsec5Tag {
         /// The common tag.
         tag: u16,
@@ -339,7 +350,7 @@ pub enum FaultReason {
     /// An NSEC5KEY record contains the key of a DNSKEY or CDNSKEY record, with which the zone can
     /// be signed.
     #[error(
-        "the NSEC5KEY {tag} is also the DNSKEY {dnskey}: a thief of the server's VRF key could sign the zone; make another VRF key"
+        "the NSEC5KEY {tag} is also the DNSKEY {dnskey}: anyone who obtains the VRF key of the server could sign the zone; generate another VRF key"
     )]
     SigningVrfKey {
         /// Tag of the NSEC5KEY record.
@@ -350,8 +361,8 @@ pub enum FaultReason {
     /// Keys or signatures of a zone with NSEC5 have an algorithm number that resolvers without
     /// NSEC5 know.
     #[error(
-        "{count} records have algorithm {algorithm}, the first here: with NSEC5 all have numbers of their own, so that \
-         resolvers without NSEC5 take the zone for insecure and not for bogus"
+        "{count} records have algorithm {algorithm}, the first of them here: with NSEC5, all records need \
+        alias algorithm numbers, so that resolvers without NSEC5 treat the zone as insecure and not as bogus"
     )]
     NotAnAlias {
         /// The algorithm.
@@ -367,14 +378,16 @@ pub enum FaultReason {
     #[error("the next hashed owner name of the NSEC5 record has {0} octets, not 32: validators ignore it")]
     Nsec5NextLength(u8),
     /// An NSEC5 record has a key tag that no usable NSEC5KEY record of the zone has.
-    #[error("the NSEC5 record is of the key {tag}, and no usable NSEC5KEY has that tag")]
+    #[error("the NSEC5 record has the key tag {tag}, but no usable NSEC5KEY has that tag")]
     UnknownNsec5Key {
         /// Key tag of the record.
         tag: u16,
     },
     /// An NSEC5 record has another key than the rest of the chain. A chain can only be replaced as
     /// a whole.
-    #[error("the NSEC5 record is of the key {tag}, the chain is of {chain}: no proof fits it")]
+    #[error(
+        "the NSEC5 record has the key tag {tag}, but the chain has {chain}: no proof matches this record"
+    )]
     OtherNsec5Key {
         /// Key tag of the record.
         tag: u16,
@@ -382,18 +395,18 @@ pub enum FaultReason {
         chain: u16,
     },
     /// The opt-out flag of an NSEC5 record differs from that of the majority of the records.
-    #[error("the opt-out flag of this NSEC5 record is not that of the rest of the chain")]
+    #[error("the opt-out flag of this NSEC5 record differs from the rest of the chain")]
     UnevenOptOut,
     /// The wildcard flag is clear, and the name has a wildcard directly below it.
     #[error(
-        "a wildcard stands below {name}, but the wildcard flag of its NSEC5 record is clear: NXDOMAIN can be forged"
+        "a wildcard exists below {name}, but the Wildcard flag of its NSEC5 record is clear: an attacker can forge NXDOMAIN"
     )]
     WildcardFlagClear {
         /// The name to which the record belongs.
         name: Name,
     },
     /// The wildcard flag is set, and the name has no wildcard directly below it.
-    #[error("no wildcard stands below {name}, but the wildcard flag of its NSEC5 record is set")]
+    #[error("no wildcard exists below {name}, but the Wildcard flag of its NSEC5 record is set")]
     WildcardFlagSet {
         /// The name to which the record belongs.
         name: Name,
@@ -406,7 +419,7 @@ pub enum FaultReason {
     },
     /// The number of chain records does not match the number of names that the zone has for the
     /// chain.
-    #[error("the NSEC5 chain has {records} records, the names of the zone ask for {}", Range(*least, *most))]
+    #[error("the NSEC5 chain has {records} records, but the names of the zone require {}", Range(*least, *most))]
     ChainCount {
         /// Number of chain records.
         records: u64,
@@ -418,7 +431,7 @@ pub enum FaultReason {
     /// The number of chain records of one kind does not match the number of names of that kind. A
     /// kind is a set of types with the value of the wildcard flag.
     #[error(
-        "{records} NSEC5 records show the types {} {}, which {} names of the zone have",
+        "{records} NSEC5 records have the types {} {}, but {} names of the zone have them",
         Types(types), if *wildcard { "and a wildcard" } else { "and no wildcard" }, Range(*least, *most)
     )]
     ChainKind {
@@ -434,36 +447,36 @@ pub enum FaultReason {
         most: u64,
     },
     /// The stored proofs belong to another zone.
-    #[error("the stored proofs are those of {zone}: none of this zone's is looked at")]
+    #[error("the stored proofs belong to the zone {zone}: no stored proof is checked")]
     ProofsOfOtherZone {
         /// Apex of that other zone.
         zone: Name,
     },
     /// The stored proofs belong to another key than the chain.
     #[error(
-        "the stored proofs are of the key {tag}, which is not the chain's: sign the zone again to make them anew"
+        "the stored proofs belong to the key {tag}, which is not the key of the chain: sign the zone again, which regenerates the proofs"
     )]
     ProofsOfOtherKey {
         /// Tag of the key of the proofs.
         tag: u16,
     },
     /// A name of the chain has no stored proof.
-    #[error("the name has no stored proof: sign the zone again to make it")]
+    #[error("the name has no stored proof: sign the zone again, which generates it")]
     ProofMissing,
     /// A stored proof exists for a name that is not in the chain.
     #[error("there is a stored proof for a name that is not in the chain")]
     ProofExtra,
     /// A stored proof proves another name of the chain.
-    #[error("the stored proof is not this name's but that of the name whose record stands at {hashed}")]
+    #[error("the stored proof does not belong to this name, but to the name whose record is at {hashed}")]
     ProofOfOtherName {
         /// Owner of the NSEC5 record of the name that it proves.
         hashed: Name,
     },
     /// A stored proof does not verify with the key and the name.
-    #[error("the stored proof does not fit the key and the name")]
+    #[error("the stored proof does not verify for this key and name")]
     BadProof,
     /// The hash that is stored with a proof differs from the hash that the proof proves.
-    #[error("the hash that is stored beside the proof is not the one that it proves")]
+    #[error("the hash that is stored with the proof is not the output of the proof")]
     StoredHash,
 }
 
@@ -483,7 +496,7 @@ pub enum VerifyWarning {
     },
     /// A DNSKEY record does not have the zone key flag, or its protocol is not 3. It is ignored
     /// (RFC 4034 §2.1).
-    #[error("DNSKEY {tag} is no zone key (flags {flags}) and is left out")]
+    #[error("DNSKEY {tag} is not a zone key (flags {flags}) and is ignored")]
     NotAZoneKey {
         /// Tag of the key.
         tag: u16,
@@ -492,15 +505,14 @@ pub enum VerifyWarning {
     },
     /// A revoked key does not sign the DNSKEY RRset. Validators therefore do not treat it as
     /// revoked (RFC 5011 §2.1).
-    #[error("key {tag} is revoked but does not sign the DNSKEY RRset: nobody will take note")]
+    #[error("key {tag} is revoked but does not sign the DNSKEY RRset: validators ignore the revocation")]
     RevokedNotSigning {
         /// Tag of the key.
         tag: u16,
     },
     /// Keys with the SEP flag are published, and none of them signs the DNSKEY RRset.
     #[error(
-        "no key with the SEP flag signs the DNSKEY RRset (published: {}): where the parent's DS records name such a key, the zone \
-         is bogus",
+        "no key with the SEP flag signs the DNSKEY RRset (published: {}): if the DS records of the parent refer to such a key, the zone is bogus",
         describe_keys(tags)
     )]
     SepKeysNotSigning {
@@ -508,7 +520,7 @@ pub enum VerifyWarning {
         tags: Vec<u16>,
     },
     /// A signature cannot be used, and the other signatures over the RRset are sufficient.
-    #[error("{owner} {rtype}: {reason}; other signatures are good")]
+    #[error("{owner} {rtype}: {reason}; other signatures are valid")]
     SpareSignature {
         /// Owner of the RRset.
         owner: Name,
@@ -528,8 +540,9 @@ pub enum VerifyWarning {
     /// A key has an alias algorithm number, which is only for zones with NSEC5, and the zone has
     /// another chain.
     #[error(
-        "key {tag} ({algorithm}) has a number for zones with NSEC5, and this zone denies by {mechanism}: resolvers without NSEC5 \
-         take it for insecure; make a key without --nsec5, or sign with --denial nsec5"
+        "key {tag} ({algorithm}) has a number for zones with NSEC5, but the denial mechanism of this zone is \
+        {mechanism}: resolvers without NSEC5 treat the zone as insecure; generate a key without --nsec5, or \
+        sign with --denial nsec5"
     )]
     AliasWithoutNsec5 {
         /// Tag of the key.
@@ -541,7 +554,9 @@ pub enum VerifyWarning {
     },
     /// The TTL of chain records differs from the TTL that RFC 9077 §3 requires. Older signers use
     /// the SOA minimum.
-    #[error("{count} {rtype} records have TTL {found} where RFC 9077 wants {expected}, the first at {first}")]
+    #[error(
+        "{count} {rtype} records have the TTL {found}, but RFC 9077 requires {expected}; the first is at {first}"
+    )]
     ChainTtl {
         /// NSEC, NSEC3 or NSEC5.
         rtype: Rtype,
@@ -555,7 +570,9 @@ pub enum VerifyWarning {
         first: Name,
     },
     /// The NSEC3 chain has additional iterations or a salt (RFC 9276 §3.1).
-    #[error("NSEC3 with {iterations} iterations and {salt} octets of salt: RFC 9276 section 3.1 wants none")]
+    #[error(
+        "NSEC3 with {iterations} iterations and {salt} octets of salt: RFC 9276 section 3.1 requires 0 iterations and recommends no salt"
+    )]
     Nsec3Parameters {
         /// Number of additional iterations.
         iterations: u16,
@@ -563,7 +580,7 @@ pub enum VerifyWarning {
         salt: u8,
     },
     /// An NSEC5KEY record has an unsupported algorithm and cannot be used.
-    #[error("the NSEC5KEY {tag} is of NSEC5 algorithm {algorithm}, which is not supported, and is not used")]
+    #[error("the NSEC5KEY {tag} has the unsupported NSEC5 algorithm {algorithm} and is not used")]
     UnusableNsec5Key {
         /// Tag of the key.
         tag: u16,
@@ -573,12 +590,12 @@ pub enum VerifyWarning {
     /// Names were not matched to NSEC5 records, because neither stored proofs nor the VRF key were
     /// available.
     #[error(
-        "names were not matched to NSEC5 records: that takes the stored proofs or the VRF key; numbers, types and flags of \
-         records were compared"
+        "names were not matched to NSEC5 records, because this needs the stored proofs or the VRF key; only \
+        the numbers, types and flags of the records were compared"
     )]
     NamesNotMatched,
     /// The stored proofs were generated for another version of the zone.
-    #[error("the stored proofs were made for serial {stored}, the zone has {zone}")]
+    #[error("the stored proofs were generated for serial {stored}, but the zone has serial {zone}")]
     ProofsSerial {
         /// Serial for which they were generated.
         stored: u32,
@@ -613,7 +630,7 @@ pub enum VerifyWarning {
     },
     /// ZONEMD records away from the apex have no meaning (RFC 8976 §2).
     #[error(
-        "{count} names other than the apex have ZONEMD records, which are not checked, the first {first}"
+        "{count} names other than the apex have ZONEMD records, which are not checked; the first is at {first}"
     )]
     StrayZonemd {
         /// The first owner of such a record.

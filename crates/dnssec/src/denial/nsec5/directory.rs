@@ -32,7 +32,7 @@ pub enum Nsec5DirectoryError {
         source: VrfKeyError,
     },
     /// The file has another key than its name states.
-    #[error("{}: the file holds another key than its name says: it should be named {expected}.private", path.display())]
+    #[error("{}: the file name does not match the key in the file: rename the file to {expected}.private", path.display())]
     KeyName {
         /// The file.
         path: PathBuf,

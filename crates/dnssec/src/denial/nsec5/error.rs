@@ -9,18 +9,18 @@ use nonesuch_proto::{Name, Rtype};
 #[non_exhaustive]
 pub enum Nsec5Error {
     /// The caller passed no proofs for the chain.
-    #[error("NSEC5 needs the proofs of the zone's names: prove them with the VRF key first")]
+    #[error("NSEC5 needs the proofs of the names in the zone: generate them with the VRF key first")]
     NoProofs,
     /// The proofs are not for the names of the chain of this zone.
     #[error(
-        "the proofs are not those of the names of {zone}: prove the chain of this very zone, and nothing else"
+        "the proofs do not match the names of {zone}: generate exactly the proofs for the chain of this zone"
     )]
     ForeignProofs {
         /// The zone.
         zone: Name,
     },
     /// Hashed owner names do not fit below the apex.
-    #[error("the name {zone} is too long for NSEC5, whose hashes take 53 octets in front of it: use NSEC")]
+    #[error("the zone name {zone} is too long for NSEC5, which prepends a hash of 53 octets to it: use NSEC")]
     ApexTooLong {
         /// The zone.
         zone: Name,
@@ -28,8 +28,9 @@ pub enum Nsec5Error {
     /// A key or record has an algorithm number that resolvers without NSEC5 know; they would treat
     /// the zone as bogus.
     #[error(
-        "the {rtype} {tag} of {zone} has algorithm {algorithm}, but with NSEC5 all keys have the numbers of their own that \
-         resolvers without NSEC5 do not know: make keys with `nonesuch key generate {zone} --nsec5`, and give those alone"
+        "the {rtype} {tag} of {zone} has algorithm {algorithm}, but with NSEC5 all keys need alias algorithm \
+        numbers, which resolvers without NSEC5 do not know: generate keys with `nonesuch key generate {zone} \
+        --nsec5`, and use only those"
     )]
     NotAnAlias {
         /// The zone.
@@ -43,8 +44,8 @@ pub enum Nsec5Error {
     },
     /// A VRF key equals a DNSKEY or CDNSKEY of the zone.
     #[error(
-        "the VRF key {tag} of {zone} is also its DNSKEY {dnskey}: a thief of the server's VRF key could sign the zone; make another \
-         VRF key, or sign with another key"
+        "the VRF key {tag} of {zone} is also its DNSKEY {dnskey}: anyone who obtains the VRF key of the \
+        server could sign the zone; generate another VRF key, or sign with another key"
     )]
     SigningKey {
         /// The zone.
@@ -56,7 +57,7 @@ pub enum Nsec5Error {
     },
     /// The zone has another NSEC5KEY record with the tag of the VRF key of the chain.
     #[error(
-        "the zone holds another NSEC5KEY with tag {tag}, and two with one tag prove nothing: make another VRF key"
+        "the zone has another NSEC5KEY with tag {tag}, and NSEC5KEY records with the same tag cannot prove anything: generate another VRF key"
     )]
     SameTag {
         /// The tag.

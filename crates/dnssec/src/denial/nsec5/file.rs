@@ -45,16 +45,18 @@ const SEALED: &[u8] = b"\0\0Nonesuch NSEC5 proofs";
 #[non_exhaustive]
 pub enum ProofsFileError {
     /// The octets do not begin with the magic number of the format.
-    #[error("this is no file of NSEC5 proofs")]
+    #[error("not a file of NSEC5 proofs")]
     NotProofs,
     /// The file has another version of the format.
-    #[error("the file of proofs has format {0}, and 1 is known: sign the zone again to make it anew")]
+    #[error(
+        "the file of proofs has format {0}, but only format 1 is supported: sign the zone again, which rewrites the file"
+    )]
     Version(u16),
     /// The NSEC5 algorithm is unknown, or its proofs do not have the length in the file.
-    #[error("the proofs are of NSEC5 algorithm {0}, which is unknown or has proofs of another length")]
+    #[error("the proofs have NSEC5 algorithm {0}, which is unknown or has proofs of another length")]
     Algorithm(VrfAlgorithm),
     /// The digest does not match, or the parts are inconsistent.
-    #[error("the file of proofs is damaged: sign the zone again to make it anew")]
+    #[error("the file of proofs is damaged: sign the zone again, which rewrites the file")]
     Damaged,
 }
 

@@ -29,7 +29,7 @@ pub enum KeyDirectoryError {
     },
     /// The directory has no `.key` file of the zone.
     #[error(
-        "{}: no key files of {zone} (K*.key beside K*.private); make them with `nonesuch key generate {zone} --dir DIR`",
+        "{}: no key files of {zone} (a K*.key with a K*.private file) in this directory; generate them with `nonesuch key generate {zone} --dir DIR`",
         dir.display()
     )]
     NoKeys {
@@ -40,8 +40,8 @@ pub enum KeyDirectoryError {
     },
     /// A `.key` file without a `.private` file.
     #[error(
-        "{}: there is no private key file beside it: restore it from a copy, or move this file away; a key that is to be published \
-         and not to sign stands in the zone file, as DNSKEY record",
+        "{}: there is no private key file in the same directory: restore it from a copy, or move this file \
+        away; to publish a key that must not sign, add its DNSKEY record to the zone file",
         path.display()
     )]
     NoPrivateFile {
@@ -50,8 +50,7 @@ pub enum KeyDirectoryError {
     },
     /// A `.private` file without a `.key` file.
     #[error(
-        "{}: there is no public key file (.key) beside it: restore it from a copy, or move this file away if the key is no longer \
-         used",
+        "{}: there is no public key file (.key) in the same directory: restore it from a copy, or move this file away if the key is no longer used",
         path.display()
     )]
     NoPublicFile {
@@ -60,8 +59,9 @@ pub enum KeyDirectoryError {
     },
     /// No key signs at this time according to the times in the files.
     #[error(
-        "{}: no key of {zone} is active at {}{}: activate one with dnssec-settime, make one with `nonesuch key generate {zone}`, \
-         or ignore the times with --ignore-key-times; `nonesuch key list` shows them",
+        "{}: no key of {zone} is active at {}{}: activate one with dnssec-settime, generate one with \
+        `nonesuch key generate {zone}`, or ignore the times with --ignore-key-times; `nonesuch key list` \
+        shows the times",
         dir.display(),
         Rfc3339((*now).into()),
         next.as_ref().map_or_else(String::new, |(base, time)| format!(" ({base} becomes active at {})", Rfc3339((*time).into())))
