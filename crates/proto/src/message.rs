@@ -124,7 +124,7 @@ impl Header {
 #[non_exhaustive]
 pub enum MessageError {
     /// The message ends before the number of records that the header announces.
-    #[error("the message is cut off")]
+    #[error("the message is incomplete: it ends before the last record that its header announces")]
     Truncated,
     /// A name is malformed.
     #[error("{0}")]
@@ -133,7 +133,7 @@ pub enum MessageError {
     #[error("the RDATA of a {0} record is malformed")]
     Rdata(Rtype),
     /// Octets follow the last record.
-    #[error("octets follow the last record")]
+    #[error("the message has extra octets after the last record")]
     TrailingOctets,
 }
 

@@ -34,10 +34,10 @@ pub enum NameError {
     #[error("the name has a malformed escape (write \\. or \\DDD with DDD up to 255)")]
     BadEscape,
     /// The octets end inside the name.
-    #[error("the name is cut off")]
+    #[error("the name is incomplete: the data end before its last label")]
     Truncated,
     /// A compression pointer does not point backwards, or a label type is unknown (RFC 6891 §5).
-    #[error("the name has a bad compression pointer or label type")]
+    #[error("the name has an invalid compression pointer or label type")]
     BadPointer,
     /// The name is relative, and there is no origin to complete it.
     #[error("the name is relative and there is no origin (end it with a dot, or give $ORIGIN)")]

@@ -50,7 +50,7 @@ fn faults_name_file_line_and_column() {
     let cases = [
         ("www A 192.0.2\n", "zone:6:7: A: expected an IPv4 address"),
         ("www A\n", "zone:6:5: A: a field is missing"),
-        ("www A 192.0.2.1 x\n", "zone:6:17: A: there is more than the type takes"),
+        ("www A 192.0.2.1 x\n", "zone:6:17: A: too many fields for this type"),
         ("www TXT \"a\n", "zone:6:9: a double quote is not closed on its line"),
         ("www TXT (a\n", "zone:6:9: a parenthesis is not closed"),
         ("www TXT a )\n", "zone:6:11: a closing parenthesis without an opening one"),

@@ -12,7 +12,7 @@ pub enum RdataFault {
     #[error("a field is missing")]
     Missing,
     /// Tokens follow the last field.
-    #[error("there is more than the type takes")]
+    #[error("too many fields for this type")]
     TrailingToken,
     /// A number is malformed or too large.
     #[error("expected a number of at most {0} bits")]
@@ -46,7 +46,7 @@ pub enum RdataFault {
     #[error("malformed generic RDATA (write \\# LENGTH HEX)")]
     Generic,
     /// The type has no presentation form other than the generic one.
-    #[error("a type without presentation form must be written as \\# LENGTH HEX")]
+    #[error("this type has no presentation format: write the RDATA as \\# LENGTH HEX")]
     NeedsGeneric,
     /// A field of a special form is malformed.
     #[error("malformed {0}")]

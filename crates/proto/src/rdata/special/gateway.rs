@@ -59,7 +59,7 @@ fn read_type_number(input: &mut Input<'_, '_>) -> Result<u8, RdataFault> {
 }
 
 pub(super) fn read(input: &mut Input<'_, '_>, start: usize, out: &mut Vec<u8>) -> Result<(), RdataFault> {
-    let fault = RdataFault::Special("gateway (gateway type 0 takes a single dot)");
+    let fault = RdataFault::Special("gateway (write a single dot for gateway type 0)");
     let kind = out.get(start..).and_then(type_of).ok_or(fault)?;
     let text = input.take()?.octets;
     match kind {

@@ -31,9 +31,9 @@ const NAMES: [&str; 9] =
 
 const KEY_FAULT: RdataFault = RdataFault::Special("service parameter key (write its name or keyNNNNN)");
 const VALUE_FAULT: RdataFault = RdataFault::Special("value of a service parameter");
-const DUPLICATE: RdataFault = RdataFault::Special("service parameters (a key stands twice)");
+const DUPLICATE: RdataFault = RdataFault::Special("service parameters (duplicate key)");
 const INCONSISTENT: RdataFault = RdataFault::Special(
-    "service parameters (what mandatory lists must be there, and alpn beside no-default-alpn)",
+    "service parameters (all keys in mandatory must be present, and no-default-alpn requires alpn)",
 );
 
 fn split_parameter(octets: &[u8]) -> Option<(u16, &[u8], &[u8])> {

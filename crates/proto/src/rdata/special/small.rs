@@ -99,7 +99,7 @@ pub(super) fn read_hex_pairs(
     input: &mut Input<'_, '_>,
     out: &mut Vec<u8>,
 ) -> Result<(), RdataFault> {
-    let fault = RdataFault::Special("hexadecimal pairs (write them joined by hyphens)");
+    let fault = RdataFault::Special("pairs of hexadecimal digits (separate the pairs with hyphens)");
     let start = out.len();
     for pair in input.take()?.octets.split(|octet| *octet == b'-') {
         let octets = HEXLOWER_PERMISSIVE.decode(pair).map_err(|_| fault)?;
@@ -119,7 +119,7 @@ pub(super) fn write_hex_pairs(octets: &[u8], out: &mut Vec<u8>) {
 /// Reads four groups of one to four hexadecimal digits. The abbreviation `::` is not allowed.
 pub(super) fn read_groups(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
     let fault =
-        RdataFault::Special("64-bit value (write four groups of hexadecimal digits joined by colons)");
+        RdataFault::Special("64-bit value (write four groups of hexadecimal digits, separated by colons)");
     let start = out.len();
     for group in input.take()?.octets.split(|octet| *octet == b':') {
         if group.len() > 4 || !group.iter().all(u8::is_ascii_hexdigit) {
