@@ -99,7 +99,7 @@ impl fmt::Display for Algorithm {
 
 /// Error: the text is neither the mnemonic of a known algorithm nor a number from 0 to 255.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an algorithm: give a mnemonic such as ECDSAP256SHA256, or a number from 0 to 255")]
+#[error("not an algorithm: write a mnemonic such as ECDSAP256SHA256, or a number from 0 to 255")]
 pub struct UnknownMnemonic;
 
 /// Parses a mnemonic in any case, or any number from 0 to 255.
@@ -211,7 +211,7 @@ const MAYO_REASON: &str = "MAYO-2 of round 2 is known to be weaker than claimed 
 
 /// Falcon-512 is experimental because its standard, FN-DSA, is not published and will differ.
 const FALCON_REASON: &str =
-    "Falcon-512 of round 3 will differ from its coming standard, FN-DSA; its number is for private use";
+    "Falcon-512 of round 3 will differ from the future standard FN-DSA; its number is for private use";
 
 /// PKCS#1 v1.5 with SHA-256 (RFC 5702).
 static RSA_SHA256: Scheme = Scheme {

@@ -11,7 +11,7 @@ pub enum KeyError {
     #[error("algorithm {0} is not supported")]
     UnknownAlgorithm(Algorithm),
     /// The length of a public key field is wrong for the algorithm.
-    #[error("a public key of {algorithm} has {expected} octets, this one has {found}")]
+    #[error("a public key of {algorithm} must have {expected} octets, but this one has {found}")]
     PublicKeyLength {
         /// The algorithm of the key.
         algorithm: Algorithm,
@@ -24,16 +24,16 @@ pub enum KeyError {
     #[error("the RSA public key is not in the form of RFC 3110 section 2")]
     MalformedRsa,
     /// An RSA modulus has less than 1024 or more than 4096 bits.
-    #[error("an RSA modulus of {bits} bits cannot be used: it must have 1024 to 4096 bits")]
+    #[error("an RSA modulus of {bits} bits is not supported: it must have 1024 to 4096 bits")]
     ModulusBits {
         /// Length of the modulus, in bits.
         bits: u32,
     },
     /// An RSA public exponent is 0, 1 or even, which RSA does not allow.
-    #[error("the RSA public exponent must be odd and above 1")]
+    #[error("the RSA public exponent must be odd and greater than 1")]
     Exponent,
     /// An RSA public exponent is longer than supported.
-    #[error("an RSA public exponent of {bits} bits cannot be used: it must have at most {most} bits")]
+    #[error("an RSA public exponent of {bits} bits is not supported: it must have at most {most} bits")]
     ExponentBits {
         /// Length of the exponent, in bits.
         bits: u32,
@@ -49,32 +49,32 @@ pub enum KeyError {
     /// A new RSA key has a length that is only generated with
     /// [`PrivateKey::generate_forced`](crate::PrivateKey::generate_forced).
     #[error(
-        "an RSA key of {bits} bits is too weak to be made: take 2048 bits, or force it for an experiment"
+        "an RSA key of {bits} bits is too weak: generate one with 2048 bits, or force the generation for an experiment"
     )]
     WeakBits {
         /// Requested length in bits.
         bits: u16,
     },
     /// A new RSA key has a length that is never generated.
-    #[error("RSA keys are made with 1280, 2048, 3072 or 4096 bits, not {bits}")]
+    #[error("unsupported RSA key length of {bits} bits: generate a key with 1280, 2048, 3072 or 4096 bits")]
     UnsupportedBits {
         /// Requested length in bits.
         bits: u16,
     },
     /// A key length was given for an algorithm with a fixed key length.
-    #[error("keys of {0} have one length: leave the number of bits out")]
+    #[error("keys of {0} have a fixed length: omit the number of bits")]
     FixedBits(Algorithm),
     /// The cryptographic library failed to generate a key.
-    #[error("no new key of {0} could be made: the cryptographic library failed")]
+    #[error("cannot generate a key of {0}: the cryptographic library failed")]
     Generation(Algorithm),
     /// The text of a private key does not begin with `Private-key-format:`.
     #[error("this is not a private key file: its first line must be \"Private-key-format: v1.3\"")]
     NotAPrivateKeyFile,
     /// The version of the private key format is neither v1.2 nor v1.3.
-    #[error("the private key file is neither of format v1.2 nor v1.3: write it anew with a current tool")]
+    #[error("the private key file has neither format v1.2 nor v1.3: write it again with a current tool")]
     FormatVersion,
     /// A line of a private key file does not have the form `Field: value`.
-    #[error("line {line} of the private key file is not of the form \"Field: value\"")]
+    #[error("line {line} of the private key file does not have the form \"Field: value\"")]
     MalformedLine {
         /// Line number, starting at 1.
         line: usize,
@@ -92,7 +92,7 @@ pub enum KeyError {
     #[error("the field \"{0}\" of the private key file is not Base64")]
     NotBase64(&'static str),
     /// The length of a private key is wrong for the algorithm.
-    #[error("a private key of {algorithm} has {expected} octets, this one has {found}")]
+    #[error("a private key of {algorithm} must have {expected} octets, but this one has {found}")]
     PrivateKeyLength {
         /// The algorithm of the key.
         algorithm: Algorithm,
@@ -103,7 +103,9 @@ pub enum KeyError {
     },
     /// The algorithm of a private key file has no final encoding, and the key is in an encoding
     /// that is not supported.
-    #[error("the private key of {algorithm} is not in the dialect \"{expected}\": only that one can be read")]
+    #[error(
+        "the private key of {algorithm} is not in the dialect \"{expected}\": no other dialect is supported"
+    )]
     Dialect {
         /// The algorithm of the key.
         algorithm: Algorithm,
@@ -112,20 +114,20 @@ pub enum KeyError {
     },
     /// The octets or the text are not an unencrypted private key in PKCS#8.
     #[error(
-        "this is no unencrypted private key in PKCS#8 (\"BEGIN PRIVATE KEY\"): convert it with `openssl pkcs8 -topk8 -nocrypt`"
+        "this is not an unencrypted private key in PKCS#8 (\"BEGIN PRIVATE KEY\"): convert it with `openssl pkcs8 -topk8 -nocrypt`"
     )]
     NotPkcs8,
     /// The kind of a PKCS#8 key does not correspond to any supported algorithm.
-    #[error("the PKCS#8 key is of a kind that cannot be read: RSA, P-256, P-384, Ed25519 and Ed448 can")]
+    #[error("the PKCS#8 key has an unsupported type: supported are RSA, P-256, P-384, Ed25519 and Ed448")]
     Pkcs8Kind,
     /// A PKCS#8 key is not a key of the requested algorithm.
-    #[error("the PKCS#8 key is no key of {0}: give the algorithm that it was made for")]
+    #[error("the PKCS#8 key is not a key of {0}: set the algorithm for which it was generated")]
     Pkcs8Algorithm(Algorithm),
     /// The public key next to a private key does not belong to it.
     #[error("the public key does not belong to the private key of {0}")]
     PublicKeyMismatch(Algorithm),
     /// The values of a private key are out of range or inconsistent.
-    #[error("the private key of {0} is damaged: its values are out of range or do not belong together")]
+    #[error("the private key of {0} is damaged: its values are out of range or inconsistent")]
     InvalidPrivateKey(Algorithm),
 }
 
@@ -145,7 +147,7 @@ impl KeyError {
 
 /// The signature is not a valid signature by the key over the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the signature does not fit the key and the message")]
+#[error("the signature does not verify for this key and message")]
 pub struct BadSignature;
 
 /// A signature could not be generated.
@@ -154,6 +156,6 @@ pub struct BadSignature;
 pub enum SignError {
     /// The cryptographic library failed: no random numbers, no memory, or its self-check of the
     /// signature found a fault.
-    #[error("no signature could be made: the cryptographic library failed")]
+    #[error("cannot generate the signature: the cryptographic library failed")]
     Library,
 }

@@ -42,7 +42,8 @@ fn other_lengths_are_told_with_both_lengths() {
             let error = KeyError::PublicKeyLength { algorithm, expected, found };
             assert_eq!(refuse(algorithm, &vec![1; found]), error);
             assert!(!error.is_unusable());
-            let text = format!("a public key of {algorithm} has {expected} octets, this one has {found}");
+            let text =
+                format!("a public key of {algorithm} must have {expected} octets, but this one has {found}");
             assert_eq!(error.to_string(), text);
         }
         seen += 1;

@@ -81,16 +81,16 @@ fn unusable_keys() -> Vec<(u8, Vec<u8>, &'static str)> {
         *key.last_mut().expect("a modulus") = last;
         key
     };
-    let exponent = "exponent must be odd and above 1";
+    let exponent = "exponent must be odd and greater than 1";
     vec![
         (13, vec![1; 64], "not a point on the curve"),
-        (13, vec![1; 63], "has 64 octets, this one has 63"),
+        (13, vec![1; 63], "must have 64 octets, but this one has 63"),
         (8, rsa(&[1], 256, 1), exponent),
         (8, rsa(&[4], 256, 1), exponent),
-        (8, rsa(&[0xff; 9], 256, 1), "exponent of 72 bits cannot be used"),
+        (8, rsa(&[0xff; 9], 256, 1), "exponent of 72 bits is not supported"),
         (8, rsa(&[1, 0, 1], 256, 2), "not in the form of RFC 3110"),
-        (8, rsa(&[1, 0, 1], 64, 1), "modulus of 512 bits cannot be used"),
-        (8, rsa(&[1, 0, 1], 1024, 1), "modulus of 8192 bits cannot be used"),
+        (8, rsa(&[1, 0, 1], 64, 1), "modulus of 512 bits is not supported"),
+        (8, rsa(&[1, 0, 1], 1024, 1), "modulus of 8192 bits is not supported"),
         (UNKNOWN, vec![1; 32], "is not supported"),
     ]
 }

@@ -10,7 +10,7 @@ pub enum VrfKeyError {
     #[error("NSEC5 algorithm {0} is not supported: supported are 1, 2, 3 and 128")]
     UnknownAlgorithm(VrfAlgorithm),
     /// The length of a public key is wrong for the algorithm.
-    #[error("a public key of {algorithm} has {expected} octets, this one has {found}")]
+    #[error("a public key of {algorithm} must have {expected} octets, but this one has {found}")]
     PublicKeyLength {
         /// The algorithm of the key.
         algorithm: VrfAlgorithm,
@@ -26,48 +26,50 @@ pub enum VrfKeyError {
     #[error("the public key of {0} is not in canonical form")]
     NotCanonical(VrfAlgorithm),
     /// The public key is the neutral element. Every output would be the same.
-    #[error("the public key of {0} is the neutral element of the curve: take a key that was made properly")]
+    #[error("the public key of {0} is the neutral element of the curve: use a correctly generated key")]
     NeutralElement(VrfAlgorithm),
     /// The public key is a point of order 2, 4 or 8 (RFC 9381, section 5.4.5).
-    #[error("the public key of {0} is a point of small order: take a key that was made properly")]
+    #[error("the public key of {0} is a point of small order: use a correctly generated key")]
     SmallOrder(VrfAlgorithm),
     /// The public key does not have the format of RFC 3110, or its modulus is even.
     #[error("the RSA public key is not in the form of RFC 3110 section 2")]
     MalformedRsa,
     /// An RSA modulus does not have 2048 bits.
-    #[error("an RSA VRF key has a modulus of 2048 bits, this one has {bits}")]
+    #[error("an RSA VRF key must have a modulus of 2048 bits, but this one has {bits}")]
     ModulusBits {
         /// Length of the modulus, in bits.
         bits: u32,
     },
     /// An RSA public exponent is even, 0, 1 or too long.
-    #[error("the RSA public exponent must be odd, above 1 and at most 64 bits long (33 in a private key)")]
+    #[error(
+        "the RSA public exponent must be odd, greater than 1 and at most 64 bits long (33 bits in a private key)"
+    )]
     Exponent,
     /// The values of a private key are out of range or inconsistent.
-    #[error("the VRF private key of {0} is damaged: its values are out of range or do not belong together")]
+    #[error("the VRF private key of {0} is damaged: its values are out of range or inconsistent")]
     InvalidPrivateKey(VrfAlgorithm),
     /// The public key next to a private key does not belong to it.
     #[error("the field \"PublicKey\" does not belong to the private key of {0}: restore the file")]
     PublicKeyMismatch(VrfAlgorithm),
     /// The cryptographic library failed to generate a key.
-    #[error("no new key of {0} could be made: the cryptographic library failed")]
+    #[error("cannot generate a key of {0}: the cryptographic library failed")]
     Generation(VrfAlgorithm),
     /// The text does not begin like a VRF private key file.
     #[error("this is not a VRF private key file: its first line must be \"Nonesuch-VRF-key-format: v1\"")]
     NotAKeyFile,
     /// The version of the format is not v1.
     #[error(
-        "the VRF private key file is not of format v1: read it with the version of this program that wrote it"
+        "the VRF private key file does not have format v1: use the version of this program that wrote it"
     )]
     FormatVersion,
     /// A line does not have the form `Field: value`.
-    #[error("line {line} of the VRF private key file is not of the form \"Field: value\"")]
+    #[error("line {line} of the VRF private key file does not have the form \"Field: value\"")]
     MalformedLine {
         /// Line number, starting at 1.
         line: usize,
     },
     /// A field does not exist in this format.
-    #[error("line {line} of the VRF private key file has a field that format v1 does not know")]
+    #[error("line {line} of the VRF private key file has a field that is not part of format v1")]
     UnknownField {
         /// Line number, starting at 1.
         line: usize,
@@ -88,7 +90,7 @@ pub enum VrfKeyError {
 
 /// The proof is not valid for this key and input, whatever its length or format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the VRF proof does not fit the key and the input")]
+#[error("the VRF proof does not verify for this key and input")]
 pub struct BadProof;
 
 /// A proof could not be generated.
@@ -97,10 +99,10 @@ pub struct BadProof;
 pub enum ProveError {
     /// None of the 256 attempts found a point (RFC 9381, section 5.4.1.1). This happens for one
     /// input in 2²⁵⁶.
-    #[error("no point of the curve belongs to this VRF input: leave the name out or change the key")]
+    #[error("this VRF input cannot be mapped to a point of the curve: remove the name or change the key")]
     NoPoint,
     /// The cryptographic library failed: no random numbers, no memory, or its self-check of the
     /// result found a fault.
-    #[error("no VRF proof could be made: the cryptographic library failed")]
+    #[error("cannot generate the VRF proof: the cryptographic library failed")]
     Library,
 }
