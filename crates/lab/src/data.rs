@@ -66,7 +66,7 @@ pub struct DataTable {
 
 /// The row has the wrong number of cells, or a cell has the wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("row {row} does not fit the columns: a cell of another kind, one too few or one too many")]
+#[error("row {row} does not match the columns: a cell has another type, or the number of cells differs")]
 pub struct UnfitRow {
     /// Number of the row, starting at 1.
     pub row: usize,

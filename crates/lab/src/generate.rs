@@ -89,24 +89,24 @@ fn kinds() -> String {
 pub enum GenerateError {
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
-    #[error("origin \"{origin}\" is not absolute: write it with a final dot")]
+    #[error("origin \"{origin}\" is not absolute: add a final dot")]
     RelativeOrigin { origin: String },
-    #[error("a zone like the root is not generated: give an origin below it, such as \"test.\"")]
+    #[error("cannot generate a root zone: set an origin below the root, such as \"test.\"")]
     RootOrigin,
     #[error(
-        "origin of {octets} octets leaves too little room for names below it: use one of at most {MAX_ORIGIN}"
+        "the origin has {octets} octets, which is too long for names below it: the maximum is {MAX_ORIGIN} octets"
     )]
     OriginTooLong { octets: usize },
-    #[error("a zone like {like} has at least {minimum} names: ask for {minimum} or more")]
+    #[error("a zone like {like} needs at least {minimum} names: set {minimum} or more")]
     TooFewNames { like: ZoneModel, minimum: u64 },
-    #[error("{names} names are too many: ask for at most {MAX_NAMES}")]
+    #[error("{names} names are too many: the maximum is {MAX_NAMES}")]
     TooManyNames { names: u64 },
-    #[error("{percent} % of denied queries is more than all of them: give 0 to 100")]
+    #[error("{percent} % of denied queries is too high: set 0 to 100")]
     DeniedPercent { percent: u8 },
-    #[error("the zone {origin} has no names to ask for: give a zone with at least one authoritative RRset")]
+    #[error("the zone {origin} has no names for queries: use a zone with at least one authoritative RRset")]
     NothingToAsk { origin: String },
     #[error(
-        "no name of the zone {origin} can be denied, because wildcards or zone cuts cover all: ask existing names only"
+        "no name in the zone {origin} can be denied, because wildcards or zone cuts cover all names: generate only queries for existing names"
     )]
     NothingToDeny { origin: String },
 }

@@ -164,17 +164,17 @@ impl LoadOptions {
             (
                 has_edns || !(self.dnssec_ok || self.compact_ok),
                 "--edns-size",
-                "not 0 with DO or CO, which are part of EDNS",
+                "greater than 0 with DO or CO, which need EDNS",
             ),
             (
                 options == 0 || (has_edns && options <= EDNS_OPTIONS_MAX),
                 "--edns-option",
-                "at most 512 octets together, and none without EDNS",
+                "at most 512 octets in total, and empty without EDNS",
             ),
             (
                 !self.random_prefix || self.queries.longest_name() + frame::PREFIX <= 255,
                 "--random-prefix",
-                "off, or the names of the query list shorter: 242 octets at most",
+                "off, unless all names of the query list have at most 242 octets",
             ),
         ];
         match rules.into_iter().find(|(holds, ..)| !holds) {
@@ -193,17 +193,17 @@ pub enum LoadError {
     Misconfigured { option: &'static str, wanted: &'static str },
     #[error(transparent)]
     Net(#[from] NetError),
-    #[error("nobody listens on UDP address {server}: start the server, or correct the address")]
+    #[error("no server listens on UDP address {server}: start the server, or correct the address")]
     NotListening { server: SocketAddr },
     #[error(
-        "--server-pid {pid}: no such process on this machine: give the server's, or leave the option out"
+        "--server-pid {pid}: no such process on this machine: set the process ID of the server, or omit the option"
     )]
     NoProcess { pid: u32 },
     #[error("cannot exchange datagrams with {server}: {source}")]
     Exchange { server: SocketAddr, source: io::Error },
-    #[error("cannot start a thread: {source}; raise the limit on threads or use fewer")]
+    #[error("cannot start a thread: {source}; increase the limit on threads, or use fewer threads")]
     Start { source: io::Error },
-    #[error("a thread that sends load ended by a panic: this is an error of the program, please report it")]
+    #[error("a thread of the load generator panicked: this is a bug in nonesuch, please report it")]
     Panicked,
 }
 

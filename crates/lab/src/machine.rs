@@ -47,8 +47,8 @@ impl Machine {
 
     /// Returns a warning if this program is built with debug assertions.
     pub(crate) fn note_of_debug_build(&self) -> Option<String> {
-        let remedy = "make it again with a release build (cargo run --release)";
-        let note = || format!("A build with the checks of a debug build was measured: {remedy}.");
+        let remedy = "repeat the measurement with a release build (cargo run --release)";
+        let note = || format!("A build with debug assertions was measured: {remedy}.");
         (!self.optimised).then(note)
     }
 }

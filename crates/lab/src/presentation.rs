@@ -227,14 +227,14 @@ pub struct Report {
 #[non_exhaustive]
 #[allow(missing_docs)] // the error messages describe variants and fields
 pub enum PresentationError {
-    #[error("the column {0} is missing or of another kind")]
+    #[error("the column {0} is missing or has another type")]
     Column(String),
-    #[error("the presentation is at fault: {text}: {source:#}")]
+    #[error("error in the presentation: {text}: {source:#}")]
     Expression { text: String, source: minijinja::Error },
-    #[error("the page cannot be made: {0:#}")]
+    #[error("cannot generate the page: {0:#}")]
     Page(#[from] minijinja::Error),
     #[error(
-        "the presentation is at fault: '{0}' is no step: write NAME in LIST, NAME = VALUE, or if CONDITION"
+        "error in the presentation: '{0}' is not a step: write NAME in LIST, NAME = VALUE, or if CONDITION"
     )]
     Step(String),
 }

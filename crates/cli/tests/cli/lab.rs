@@ -124,14 +124,13 @@ fn bad_choices_are_refused_before_anything_is_measured() {
     let bench = |more: &[&str], says: &str| {
         refused(folder.path(), &[&["lab", "run", "verification-benchmark"], more].concat(), says);
     };
-    bench(&["--set", "nothing=1"], "--set nothing: there is no such parameter; there are algorithms, ");
+    bench(&["--set", "nothing=1"], "--set nothing: unknown parameter; known are algorithms, ");
     bench(&["--set", "seconds=0"], "--set seconds=0: 0 is not above 0");
-    bench(&["--set", "algorithms=RSA"], "'RSA' is no algorithm");
-    bench(&["--cpu", "first"], "'first' is no CPU");
+    bench(&["--set", "algorithms=RSA"], "'RSA' is not an algorithm");
+    bench(&["--cpu", "first"], "'first' is not a CPU");
     let tiny: Vec<&str> = TINY.into_iter().chain(["--cpu", "100000"]).collect();
-    bench(&tiny, "cannot keep to CPU 100000");
-    let says = "none/results.json: cannot be read: No such file or directory (os error 2): correct the path; results \
-    are in the folder that `nonesuch lab run` left";
+    bench(&tiny, "cannot bind to CPU 100000");
+    let says = "none/results.json: cannot be read: No such file or directory (os error 2): correct the path; name the output directory of `nonesuch lab run`";
     refused(folder.path(), &["lab", "report", "none"], says);
 }
 
@@ -149,7 +148,7 @@ fn results_of_another_experiment_are_not_overwritten_unasked() {
     refused(
         folder.path(),
         &arguments,
-        "out: holds the results of the experiment other, which would be overwritten",
+        "out: contains the results of the experiment other, which would be overwritten",
     );
     run_tiny(&out, &["--overwrite"]);
 }
@@ -192,7 +191,7 @@ fn levels_are_measured_by_programs_of_their_own() {
     assert_eq!(ended.status, 2, "{}", ended.text());
     assert!(ended.stderr.contains("/bin/false: ended with exit status: 1"), "{}", ended.stderr);
     let ended = run(nonesuch(&set).env("NONESUCH_X86_64_V2", "/bin/echo"));
-    assert!(ended.stderr.contains("/bin/echo: does not answer as this version does"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("/bin/echo: does not answer like this version"), "{}", ended.stderr);
 }
 
 #[test]
@@ -222,7 +221,7 @@ fn a_followed_probe_ends_with_its_orders() {
     child.stdin.take().expect("a pipe").write_all(b"nonsense\n").expect("written");
     let output = child.wait_with_output().expect("ended");
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("line 1 of standard input is no order"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("line 1 of standard input is not a request"));
     let ended = run(&mut nonesuch(["lab", "measure", "--follow"]));
     assert_eq!((ended.status, ended.text()), (0, String::new()));
 }

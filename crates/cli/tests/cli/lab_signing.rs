@@ -130,7 +130,7 @@ fn what_there_is_no_time_for_is_named() {
 #[test]
 fn levels_without_a_program_are_refused_or_left_out_and_named() {
     if !cfg!(target_arch = "x86_64") {
-        nonesuch_testing::skip("this is no x86-64 machine");
+        nonesuch_testing::skip("this machine is not an x86-64 machine");
         return;
     }
     let folder = folder();
@@ -151,14 +151,17 @@ fn levels_without_a_program_are_refused_or_left_out_and_named() {
     };
     let (found, notes) = told(with(&[], "/bin/false"));
     assert_eq!((found.len(), &found[0]["level"]), (1, &"native".into()), "{notes}");
-    assert!(notes.contains("/bin/false: exit status: 1") && notes.contains("measured as it is"), "{notes}");
+    assert!(
+        notes.contains("/bin/false: exit status: 1") && notes.contains("this program is measured instead"),
+        "{notes}"
+    );
     let chosen = ["--set", "levels=x86-64-v2", "--overwrite"];
     let refused = with(&chosen, "/bin/false");
     assert_eq!((refused.status, refused.stdout.as_str()), (2, ""), "{}", refused.text());
     assert!(refused.stderr.contains("/bin/false: exit status: 1"), "{}", refused.stderr);
     // The directory of this program contains no program of a level.
     let refused = with(&chosen, "");
-    let says = "; `tools/build-level x86-64-v2` builds it";
+    let says = ": build it with `tools/build-level x86-64-v2`";
     assert!(refused.status == 2 && refused.stderr.contains(says), "{}", refused.text());
     let (found, _) = told(with(&chosen, env!("CARGO_BIN_EXE_nonesuch")));
     assert_eq!(

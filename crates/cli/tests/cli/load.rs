@@ -132,7 +132,7 @@ fn senseless_options_are_refused_by_name() {
     assert!(ended.stderr.contains(says), "{}", ended.stderr);
     let ended = run(&mut nonesuch(["lab", "echo", "--listen", "0.0.0.0:0"]));
     assert_eq!(ended.status, 2);
-    assert!(ended.stderr.contains("loopback interface alone"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("listens only on loopback addresses"), "{}", ended.stderr);
 }
 
 #[test]

@@ -81,11 +81,11 @@ pub enum CompareError {
     #[error("{0}: {1}")]
     Cell(Cell, #[source] CellFault),
     #[error(
-        "{cell}, {asked} names: {wrong} of {all} queries were {}; figures of such a server say nothing",
+        "{cell}, {asked} names: {wrong} of {all} queries were {}; measurements of such a server are meaningless",
         rcode.as_ref().map_or_else(|| "lost".to_owned(), |rcode| format!("answered with {rcode}"))
     )]
     Refused { cell: Cell, asked: QueriedNames, wrong: u64, all: u64, rcode: Option<String> },
-    #[error("this is no comparison as `nonesuch compare` writes it: {0}")]
+    #[error("not a file of results from `nonesuch compare`: {0}")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Report(#[from] PresentationError),
@@ -104,7 +104,7 @@ pub enum CellFault {
     Sign(#[from] SignError),
     #[error("the signed zone has {0} faults, the first: {1}")]
     Unsound(usize, Box<Fault>),
-    #[error("the server does not serve: {0}")]
+    #[error("the server does not start: {0}")]
     Server(#[from] ServerError),
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -126,8 +126,8 @@ pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError>
     let machine = Machine::here(places);
     let mut notes: Vec<String> = machine.note_of_debug_build().into_iter().collect();
     if places.is_none() {
-        let effect = "server and load generator took turns on it, and queries/s say little";
-        notes.push(format!("There is one CPU only: {effect}."));
+        let effect = "server and load generator shared it, so the queries/s are not reliable";
+        notes.push(format!("The machine has only one CPU: {effect}."));
     }
     Ok(Comparison {
         format: FORMAT,

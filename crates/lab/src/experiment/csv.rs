@@ -16,7 +16,7 @@ pub enum CsvError {
     Csv(#[from] csv::Error),
     #[error("line 1: the columns are not {wanted}")]
     Columns { wanted: String },
-    #[error("line {line}: '{field}' in the column {column} is no number of the kind that it holds")]
+    #[error("line {line}: '{field}' in the column {column} is not a number of the type of this column")]
     Field { line: u64, column: String, field: String },
     #[error(transparent)]
     Row(#[from] UnfitRow),
@@ -123,9 +123,9 @@ mod tests {
         assert_eq!(fault("name,count\r\n"), "line 1: the columns are not name,count,seconds");
         let head = "name,count,seconds\n";
         assert!(fault(&format!("{head}a,1,2\nb,x,1\n")).starts_with("line 3: 'x' in the column count"));
-        assert!(fault(&format!("{head}a,1,2\nb,1,1,\n")).starts_with("row 2 does not fit"));
-        assert!(fault(&format!("{head}a,1\n")).starts_with("row 1 does not fit"));
-        assert!(fault(&format!("{head}a,1,2\n\"b\n\n")).starts_with("row 2 does not fit"));
+        assert!(fault(&format!("{head}a,1,2\nb,1,1,\n")).starts_with("row 2 does not match"));
+        assert!(fault(&format!("{head}a,1\n")).starts_with("row 1 does not match"));
+        assert!(fault(&format!("{head}a,1,2\n\"b\n\n")).starts_with("row 2 does not match"));
         assert!(read(b"name,count,seconds\n\xff,1,2\n", &columns()).is_err());
     }
 

@@ -158,13 +158,13 @@ impl Definition {
             DefinitionError::Malformed { file: file.to_owned(), line, column, message }
         };
         if !is_name(document.name.get_ref()) {
-            let message = "a name is of lower-case letters, digits and hyphens".to_owned();
+            let message = "a name must consist of lower-case letters, digits and hyphens".to_owned();
             return Err(at(document.name.span(), message));
         }
         for id in &document.published {
             if published::table(id.get_ref()).is_none() {
                 let message = format!(
-                    "there are no published figures '{}'; there are {}",
+                    "unknown published figures '{}': known are {}",
                     id.get_ref(),
                     published::identifiers().join(", ")
                 );
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Definition>(&text).expect("read"), definition);
         let error = own("{{ lines|none_such }}").expect_err("refused").to_string();
         assert!(
-            error.starts_with("my.toml: the presentation is at fault: ") && error.contains("none_such"),
+            error.starts_with("my.toml: error in the presentation: ") && error.contains("none_such"),
             "{error}"
         );
     }
@@ -405,7 +405,7 @@ mod tests {
                 "levels = [\"native\", \"x86-64-v9\"]",
                 "my.toml:10:21: unknown variant `x86-64-v9`, expected one of ",
             ),
-            ("seconds = 5", "algorithms = [\"RSA\"]", "my.toml:10:14: 'RSA' is no algorithm"),
+            ("seconds = 5", "algorithms = [\"RSA\"]", "my.toml:10:14: 'RSA' is not an algorithm"),
             (
                 "method = \"verification-benchmark\"",
                 "method = \"guess\"",
@@ -417,12 +417,12 @@ mod tests {
             (
                 "name = \"mine\"",
                 "name = \"../mine\"",
-                "my.toml:1:8: a name is of lower-case letters, digits and hyphens",
+                "my.toml:1:8: a name must consist of lower-case letters, digits and hyphens",
             ),
             (
                 "title = \"Mine\"",
                 "title = \"M\"\npublished = [\"x\"]",
-                "my.toml:3:14: there are no published figures 'x'; there are ",
+                "my.toml:3:14: unknown published figures 'x': known are ",
             ),
         ];
         for (old, new, says) in cases {
@@ -442,9 +442,7 @@ mod tests {
                 .expect_err("refused")
                 .to_string()
         };
-        assert!(
-            refuse(&[("secondz", "1")]).starts_with("--set secondz: there is no such parameter; there are ")
-        );
+        assert!(refuse(&[("secondz", "1")]).starts_with("--set secondz: unknown parameter; known are "));
         assert!(
             refuse(&[("seconds", "1"), ("iterations", "x")])
                 .starts_with("--set iterations=x: invalid type: ")

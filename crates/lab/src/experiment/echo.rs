@@ -128,7 +128,7 @@ pub(super) fn run(
     let places = machine::choose_cpus();
     let workers: Vec<u16> = each_once(parameters.workers.iter().map(|workers| workers.value()));
     check(parameters, &workers, places, findings)?;
-    options.begin(0, 1, "making the zone");
+    options.begin(0, 1, "generating the zone");
     let mut servers = Servers::prepare(parameters, options, places)?;
     let mut cells = Vec::new();
     for workers in workers {
@@ -153,22 +153,22 @@ fn check(
     let nothing = workers.is_empty()
         || (parameters.octets.is_empty() && (parameters.denial.is_empty() || parameters.queries.is_empty()));
     if nothing {
-        let reason = "name a number of workers, and either octets or denial and queries".to_owned();
+        let reason = "set a number of workers, and either octets or denial and queries".to_owned();
         return Err(RunError::Nothing { reason });
     }
     let cpus = machine::allowed_cpus().len();
     if places.is_none() {
-        findings.note("Server and load generator shared one CPU: the figures are of both.".to_owned());
+        findings.note("Server and load generator shared one CPU: the measurements include both.".to_owned());
     } else if workers.iter().any(|workers| usize::from(*workers) >= cpus) {
         findings.note(format!(
-            "There are {cpus} CPUs: the load generator shared one with a worker where there were as many workers or more."
+            "The machine has {cpus} CPUs: with {cpus} or more workers, the load generator shared a CPU with a worker."
         ));
     }
     let most = workers.iter().copied().max().unwrap_or(1);
     let sockets = parameters.sockets.value();
     if most > 1 && sockets < 8 * u32::from(most) {
         findings.note(format!(
-            "The kernel spreads the generator's {sockets} sockets over {most} workers by chance: --set sockets={} spreads them evenly.",
+            "The kernel distributes the {sockets} sockets of the load generator over {most} workers at random: --set sockets={} distributes them evenly.",
             16 * most
         ));
     }
@@ -206,8 +206,9 @@ fn measure(servers: &Servers<'_>, cells: &[Cell], findings: &mut Findings) -> Re
     }
     if idle > 0 {
         findings.note(format!(
-            "In {idle} of {single} loads of one worker the server was busy for less than {:.0} % of the time: the load \
-             generator or other programs set the pace, and a server that sleeps between batches spends more on each query.",
+            "In {idle} of {single} loads of one worker the server was busy for less than {:.0} % of the \
+            time: the load generator or other programs limited the rate, and a server that sleeps between \
+            batches needs more CPU time for each query.",
             100.0 * BUSY_SHARE
         ));
     }

@@ -16,20 +16,20 @@ use std::path::{Path, PathBuf};
 #[allow(missing_docs)] // the error messages describe variants and fields
 pub enum DefinitionError {
     #[error(
-        "there is no experiment '{name}': `nonesuch lab list` shows those that are built in; write ./{name} for a file"
+        "unknown experiment '{name}': `nonesuch lab list` shows the built-in experiments; write ./{name} for a file"
     )]
     Unknown { name: String },
     #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
     Read { path: PathBuf, source: io::Error },
-    #[error("{}: too large for an experiment, which takes at most 1 MiB", path.display())]
+    #[error("{}: too large for an experiment definition: the maximum is 1 MiB", path.display())]
     TooLarge { path: PathBuf },
     #[error("{file}:{line}:{column}: {message}")]
     Malformed { file: String, line: usize, column: usize, message: String },
-    #[error("{file}: the parameters do not go together: {message}")]
+    #[error("{file}: the parameters are inconsistent: {message}")]
     Parameters { file: String, message: String },
     #[error("{file}: {source}")]
     Presentation { file: String, source: PresentationError },
-    #[error("--set {key}: there is no such parameter; there are {known}")]
+    #[error("--set {key}: unknown parameter; known are {known}")]
     UnknownParameter { key: String, known: String },
     #[error("--set {key}={value}: {message}")]
     Set { key: String, value: String, message: String },
@@ -40,15 +40,15 @@ pub enum DefinitionError {
 #[non_exhaustive]
 #[allow(missing_docs)] // the error messages describe variants and fields
 pub enum RunError {
-    #[error("nothing is left to measure: {reason}")]
+    #[error("nothing to measure: {reason}")]
     Nothing { reason: String },
-    #[error("{source}; or take it out of `--set levels=`")]
+    #[error("{source}; or remove the level from `--set levels=`")]
     Level { source: LevelError },
-    #[error("cannot keep to CPU {cpu}: {source}; choose another one with --cpu, or none with --cpu none")]
+    #[error("cannot bind to CPU {cpu}: {source}; choose another CPU with --cpu, or none with --cpu none")]
     Pin { cpu: usize, source: io::Error },
-    #[error("{subject}: {operation} fails: figures of it would say nothing")]
+    #[error("{subject}: {operation} fails: measurements would be meaningless")]
     Operation { subject: String, operation: &'static str },
-    #[error("{}: a folder for zones cannot be made: {source}; name another place with TMPDIR", path.display())]
+    #[error("{}: cannot create a directory for zones: {source}; set TMPDIR to another directory", path.display())]
     Folder { path: PathBuf, source: io::Error },
     #[error("{zone}: {reason}")]
     Zone { zone: String, reason: String },
@@ -66,27 +66,27 @@ pub enum RunError {
 #[allow(missing_docs)] // the error messages describe variants and fields
 pub enum StoreError {
     #[error(
-        "{}: cannot be read: {source}{}; results are in the folder that `nonesuch lab run` left",
+        "{}: cannot be read: {source}{}; name the output directory of `nonesuch lab run`",
         path.display(), read_remedy(source)
     )]
     Read { path: PathBuf, source: io::Error },
     #[error("{}: cannot be written: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error(
-        "{}: holds {what}, which would be overwritten: choose another folder with --out, or add --overwrite",
+        "{}: contains {what}, which would be overwritten: choose another directory with --out, or add --overwrite",
         dir.display()
     )]
     Occupied { dir: PathBuf, what: String },
-    #[error("{}: is no record of results as `nonesuch lab run` writes it: {source}", path.display())]
+    #[error("{}: not a results file of `nonesuch lab run`: {source}", path.display())]
     Record { path: PathBuf, source: serde_json::Error },
-    #[error("{}: has format {found}, but format {known} is read: make it anew with this version", path.display())]
+    #[error("{}: has format {found}, but only format {known} is supported: run the experiment again with this version", path.display())]
     Format { path: PathBuf, found: u32, known: u32 },
     #[error("{}: {source}", path.display())]
     Csv { path: PathBuf, source: CsvError },
     #[error("{}: {source}", path.display())]
     Parquet { path: PathBuf, source: ParquetFileError },
     #[error(
-        "{}: is not the table that {} was written with: take both from one run, or run the experiment again",
+        "{}: this table and {} are from different runs: use both files of the same run, or run the experiment again",
         data.display(),
         record.display()
     )]

@@ -16,10 +16,10 @@ pub enum ParameterError {
     #[error(transparent)]
     Mechanism(#[from] UnknownMechanism),
     #[error(
-        "{0} is not measured here: zones are served by their files alone, and it needs a key in the server; leave it out"
+        "{0} cannot be measured here, because it needs a key on the server and the servers get only zone files: omit it"
     )]
     Online(Mechanism),
-    #[error("'{0}' is no CPU: expected a number, \"last\" or \"none\"")]
+    #[error("'{0}' is not a CPU: expected a number, \"last\" or \"none\"")]
     Cpu(String),
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// The library rejects a table; no table is known to cause this error.
 #[derive(Debug, thiserror::Error)]
-#[error("as Parquet: {0}")]
+#[error("cannot write Parquet: {0}")]
 pub struct ParquetFileError(#[from] ParquetError);
 
 /// Converts a table to the octets of a Parquet file.

@@ -79,7 +79,7 @@ impl Findings {
     /// Adds a note if the program of a level has another version.
     pub(crate) fn check_version(&mut self, level: Level, version: &str) {
         if version != env!("CARGO_PKG_VERSION") {
-            self.note(format!("The program of level {} is of version {version}.", level.name()));
+            self.note(format!("The program of level {} has version {version}.", level.name()));
         }
     }
 

@@ -113,7 +113,7 @@ impl<'a> Runner<'a> {
         let reason = if self.signers.is_empty() {
             self.findings.notes.join(" ")
         } else if self.choices.is_empty() || self.denials.is_empty() || self.parameters.zones.is_empty() {
-            "name at least one algorithm, one denial mechanism and one zone".to_owned()
+            "set at least one algorithm, one denial mechanism and one zone".to_owned()
         } else {
             return Ok(());
         };

@@ -52,11 +52,11 @@ pub fn check_free(dir: &Path, name: &str, overwrite: bool) -> Result<(), StoreEr
         return match experiment_of(&text) {
             Some(found) if found == name => Ok(()),
             Some(found) => occupied(format!("the results of the experiment {found}")),
-            None => occupied(format!("a file {JSON_FILE} that is no record of results")),
+            None => occupied(format!("a file {JSON_FILE} that is not a results file")),
         };
     }
     match FILES.iter().find(|file| dir.join(file).symlink_metadata().is_ok()) {
-        Some(file) => occupied(format!("a file {file} that is of no experiment")),
+        Some(file) => occupied(format!("a file {file} that does not belong to an experiment")),
         None => Ok(()),
     }
 }
@@ -199,10 +199,10 @@ mod tests {
         let path = folder.path().join(CSV_FILE);
         let text = fs::read_to_string(&path).expect("a file");
         fs::write(&path, text.replacen("400000", "400001", 1)).expect("written");
-        assert!(fault(folder.path()).contains("is not the table that"));
+        assert!(fault(folder.path()).contains("are from different runs"));
         let (lines, _) = text.trim_end().rsplit_once("\r\n").expect("lines");
         fs::write(&path, lines).expect("written");
-        assert!(fault(folder.path()).contains("is not the table that"));
+        assert!(fault(folder.path()).contains("are from different runs"));
         // Line ends are not part of the data.
         fs::write(&path, text.replace("\r\n", "\n")).expect("written");
         assert!(load(folder.path()).is_ok());
@@ -218,9 +218,9 @@ mod tests {
         fs::remove_file(folder.path().join(CSV_FILE)).expect("removed");
         assert!(fault(folder.path()).contains("results.csv: cannot be read"));
         fs::write(&json, text.replacen("\"format\": 1", "\"format\": 9", 1)).expect("written");
-        assert!(fault(folder.path()).contains("has format 9, but format 1 is read"));
+        assert!(fault(folder.path()).contains("has format 9, but only format 1 is supported"));
         fs::write(&json, &text[..text.len() / 2]).expect("written");
-        assert!(fault(folder.path()).contains("is no record of results"));
+        assert!(fault(folder.path()).contains("not a results file of `nonesuch lab run`"));
         fs::remove_file(&json).expect("removed");
         assert!(fault(folder.path()).contains("results.json: cannot be read"));
     }
@@ -232,13 +232,13 @@ mod tests {
         let name = &results.record.experiment.name;
         assert!(check_free(dir, name, false).is_ok());
         let refused = |name: &str| check_free(dir, name, false).expect_err("refused").to_string();
-        assert!(refused("another").contains("holds the results of the experiment verification-benchmark"));
+        assert!(refused("another").contains("contains the results of the experiment verification-benchmark"));
         assert!(refused("another").contains("--overwrite"));
         assert!(check_free(dir, "another", true).is_ok());
         fs::write(dir.join(JSON_FILE), "{}").expect("written");
-        assert!(refused(name).contains("a file results.json that is no record of results"));
+        assert!(refused(name).contains("a file results.json that is not a results file"));
         fs::remove_file(dir.join(JSON_FILE)).expect("removed");
-        assert!(refused(name).contains("a file results.csv that is of no experiment"));
+        assert!(refused(name).contains("a file results.csv that does not belong to an experiment"));
         let empty = tempfile::tempdir().expect("a folder");
         assert!(check_free(empty.path(), name, false).is_ok());
         assert!(check_free(&empty.path().join("none"), name, false).is_ok());

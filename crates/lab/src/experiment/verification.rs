@@ -217,8 +217,8 @@ fn disturbance(wall: f64, cpu: f64) -> Option<String> {
     let lost = 1.0 - cpu / wall;
     (wall > 0.0 && lost > DISTURBED).then(|| {
         format!(
-            "Other programs had the processor for {:.0} % of the time: rates are too low by that much in the mean, and \
-             spread more than on an idle machine.",
+            "Other programs used the processor for {:.0} % of the time: on average, the rates are too low by \
+            this percentage, and they vary more than on an idle machine.",
             100.0 * lost
         )
     })

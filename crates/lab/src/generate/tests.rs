@@ -287,8 +287,8 @@ fn servers_outside_are_outside_whatever_the_origin() {
 fn options_that_fit_no_zone_are_refused() {
     let refuse = |options: GenerateOptions<'_>| generate(&options, &mut Vec::new()).unwrap_err().to_string();
     let good = options(ZoneModel::Sld, 100, 1);
-    assert!(refuse(GenerateOptions { names: 17, ..good }).contains("ask for 18 or more"));
-    assert!(refuse(GenerateOptions { names: 0, like: ZoneModel::Tld, ..good }).contains("ask for 1 or more"));
+    assert!(refuse(GenerateOptions { names: 17, ..good }).contains("set 18 or more"));
+    assert!(refuse(GenerateOptions { names: 0, like: ZoneModel::Tld, ..good }).contains("set 1 or more"));
     assert!(refuse(GenerateOptions { names: MAX_NAMES + 1, ..good }).contains("too many"));
     assert!(refuse(GenerateOptions { origin: ".", ..good }).contains("root"));
     assert!(refuse(GenerateOptions { origin: "nl", ..good }).contains("final dot"));

@@ -39,9 +39,9 @@ pub struct SkippedLine {
 pub enum SkipReason {
     #[error("expected a name and a type with blanks between them")]
     Fields,
-    #[error("the name cannot be read: {0}")]
+    #[error("malformed name: {0}")]
     Name(NameError),
-    #[error("unknown type: write a mnemonic as AAAA or a number as TYPE28")]
+    #[error("unknown type: write a mnemonic such as AAAA, or a number such as TYPE28")]
     Type,
 }
 
@@ -51,13 +51,13 @@ pub enum SkipReason {
 #[allow(missing_docs)] // the error messages describe variants and fields
 pub enum QueryListError {
     #[error(
-        "{}: the query list cannot be read: {source}{}; `nonesuch zone generate --queries FILE` makes one",
+        "{}: the query list cannot be read: {source}{}; `nonesuch zone generate --queries FILE` generates a query list",
         path.display(), read_remedy(source)
     )]
     Read { path: PathBuf, source: io::Error },
-    #[error("the query list {} has no query: write one a line, as \"example.com A\"", path.display())]
+    #[error("the query list {} has no query: write one query per line, for example \"example.com A\"", path.display())]
     Empty { path: PathBuf },
-    #[error("the query list {} has no query that can be read: {first}", path.display())]
+    #[error("the query list {} has no valid query: {first}", path.display())]
     AllSkipped { path: PathBuf, first: SkippedLine },
 }
 
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(lines, [2, 3, 4, 5, 6]);
         assert_eq!(list.skipped()[0].reason, SkipReason::Fields);
         assert_eq!(list.skipped()[2].reason, SkipReason::Type);
-        assert!(list.skipped()[1].to_string().starts_with("line 3: the name"));
+        assert!(list.skipped()[1].to_string().starts_with("line 3: malformed name: "));
     }
 
     #[test]
@@ -196,8 +196,7 @@ mod tests {
         let error = parse(b";\nwhat\n").expect_err("no query");
         assert_eq!(
             error.to_string(),
-            "the query list list has no query that can be read: \
-             line 2: expected a name and a type with blanks between them"
+            "the query list list has no valid query: line 2: expected a name and a type with blanks between them"
         );
         assert!(matches!(QueryList::from_file(Path::new("/nonexistent")), Err(QueryListError::Read { .. })));
     }

@@ -14,7 +14,7 @@ pub struct Sources {
 
 /// The text is not a prefix of addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no prefix of addresses: write it as 127.1.0.0/16, without bits behind the prefix")]
+#[error("{text:?} is not an address prefix: write it like 127.1.0.0/16, with all bits after the prefix zero")]
 pub struct SourcesError {
     text: String,
 }

@@ -37,7 +37,7 @@ pub(crate) enum PrepareError {
     Prove(#[from] ProveError),
     #[error(transparent)]
     Name(#[from] NameError),
-    #[error("what it made itself is not verified")]
+    #[error("the implementation does not verify its own signature or proof")]
     Unsound,
 }
 
@@ -53,7 +53,7 @@ pub enum OperationError {
     Prove(#[from] ProveError),
     #[error(transparent)]
     VerifyProof(#[from] BadProof),
-    #[error("there is no such operation")]
+    #[error("unsupported operation")]
     Absent,
 }
 

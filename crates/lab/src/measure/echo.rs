@@ -27,11 +27,9 @@ pub struct EchoOptions {
 pub enum EchoError {
     /// The address is not a loopback address. On other addresses the server would be an amplifier:
     /// it would send responses that are larger than the queries to any client.
-    #[error(
-        "{address}: the echo server listens on addresses of the loopback interface alone: take 127.0.0.1:0"
-    )]
+    #[error("{address}: the echo server listens only on loopback addresses: use 127.0.0.1:0")]
     NotLoopback { address: SocketAddr },
-    #[error("{octets} octets: an answer of the echo server has 12 to {RESPONSE_CAPACITY}")]
+    #[error("{octets} octets: a response of the echo server must have 12 to {RESPONSE_CAPACITY} octets")]
     Octets { octets: usize },
     #[error(transparent)]
     Net(#[from] NetError),

@@ -20,15 +20,15 @@ const OURS: &str = "ours";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForeignError {
-    #[error("foreign: {}: cannot be read: {source}; `tools/foreign DIRECTORY` leaves DIRECTORY/foreign.json", path.display())]
+    #[error("foreign: {}: cannot be read: {source}; `tools/foreign DIRECTORY` writes DIRECTORY/foreign.json", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("foreign: {}: too large for counted instructions, which take at most 1 MiB: give the foreign.json that `tools/foreign` left", path.display())]
+    #[error("foreign: {}: too large for instruction counts: the maximum is 1 MiB; name the foreign.json that `tools/foreign` wrote", path.display())]
     TooLarge { path: PathBuf },
-    #[error("foreign: {}: is no foreign.json as `tools/foreign` leaves it: {source}; make it anew", path.display())]
+    #[error("foreign: {}: not a foreign.json of `tools/foreign`: {source}; write it again with `tools/foreign`", path.display())]
     Form { path: PathBuf, source: serde_json::Error },
-    #[error("foreign: {}: row {row}: {reason}; make it anew with `tools/foreign`", path.display())]
+    #[error("foreign: {}: row {row}: {reason}; write the file again with `tools/foreign`", path.display())]
     Row { path: PathBuf, row: usize, reason: RowError },
-    #[error("foreign: {}: has no rows: `tools/foreign` names what it needs", path.display())]
+    #[error("foreign: {}: has no rows: run `tools/foreign`, which reports the missing requirements", path.display())]
     Empty { path: PathBuf },
 }
 
@@ -36,21 +36,21 @@ pub enum ForeignError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RowError {
-    #[error("'{0}' is no processor such as arm64")]
+    #[error("'{0}' is not a processor such as arm64")]
     Processor(String),
-    #[error("'{name}' is no source: there are {OURS} and {}", openssl::NAME)]
+    #[error("'{name}' is not a source: known are {OURS} and {}", openssl::NAME)]
     Source { name: String },
     #[error(transparent)]
     Subject(#[from] SubjectError),
     #[error(transparent)]
     Operation(#[from] OperationNameError),
-    #[error("{subject} has no operation {}", operation.name())]
+    #[error("{subject} does not support the operation {}", operation.name())]
     Absent { subject: Subject, operation: Operation },
     #[error(
-        "a mean of {instructions} instructions between {least} and {greatest} in {count} operations cannot be"
+        "impossible values: a mean of {instructions} instructions, a minimum of {least} and a maximum of {greatest} in {count} operations"
     )]
     Numbers { count: u64, instructions: u64, least: u64, greatest: u64 },
-    #[error("{} of {subject} on {processor} stands there twice", operation.name())]
+    #[error("duplicate row: {} of {subject} on {processor}", operation.name())]
     Twice { subject: Subject, operation: Operation, processor: String },
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct FinishedJob {
 pub enum JobError {
     #[error(transparent)]
     Start(#[from] io::Error),
-    #[error("{status}; it said: {said}")]
+    #[error("{status}; output: {said}")]
     Failed { status: ExitStatus, said: String },
 }
 
@@ -101,11 +101,11 @@ mod tests {
     fn failure_is_told_in_one_line() {
         let fault =
             |script: &str| run(Command::new("sh").args(["-c", script])).expect_err("a fault").to_string();
-        assert_eq!(fault("echo one >&2; echo two >&2; exit 3"), "exit status: 3; it said: two");
-        assert_eq!(fault("echo out; exit 1"), "exit status: 1; it said: out");
+        assert_eq!(fault("echo one >&2; echo two >&2; exit 3"), "exit status: 3; output: two");
+        assert_eq!(fault("echo out; exit 1"), "exit status: 1; output: out");
         assert_eq!(
             fault("printf 'one\\nx: error: two\\nthree\\n' >&2; exit 2"),
-            "exit status: 2; it said: x: error: two"
+            "exit status: 2; output: x: error: two"
         );
         assert!(fault("kill -9 $$").starts_with("signal: 9 (SIGKILL)"));
         assert!(run(&mut Command::new("/nonexistent/program")).is_err());

@@ -101,17 +101,17 @@ pub struct LevelProgram {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LevelError {
-    #[error("{0}: this is no x86-64 machine")]
+    #[error("{0}: this machine is not an x86-64 machine")]
     Architecture(&'static str),
-    #[error("{0}: this processor does not have all instructions of that level")]
+    #[error("{0}: this processor does not support all instructions of this level")]
     Processor(&'static str),
-    #[error("{name}: {variable} is {}, which is no file", path.display())]
+    #[error("{name}: {variable} is {}, which is not a file", path.display())]
     Named { name: &'static str, variable: &'static str, path: PathBuf },
-    #[error("{name}: there is no {}; `tools/build-level {name}` builds it, or name one with {variable}", path.display())]
+    #[error("{name}: there is no {}: build it with `tools/build-level {name}`, or set {variable} to the path of a program", path.display())]
     Missing { name: &'static str, variable: &'static str, path: PathBuf },
     #[error("{}: {source}", path.display())]
     Program { path: PathBuf, source: JobError },
-    #[error("{}: is no nonesuch: --version says otherwise", .0.display())]
+    #[error("{}: this program is not nonesuch, according to --version", .0.display())]
     Other(PathBuf),
 }
 
@@ -222,7 +222,7 @@ mod tests {
                 && missing.contains("`tools/build-level x86-64-v2`")
         );
         let wrong = locate(row, &ours, Some("/nothing/there".into())).expect_err("nothing there").to_string();
-        assert_eq!(wrong, "x86-64-v2: NONESUCH_X86_64_V2 is /nothing/there, which is no file");
+        assert_eq!(wrong, "x86-64-v2: NONESUCH_X86_64_V2 is /nothing/there, which is not a file");
         let beside = folder.path().join("nonesuch-x86-64-v2");
         std::fs::write(&beside, "").expect("written");
         let found = locate(row, &ours, None).expect("found");

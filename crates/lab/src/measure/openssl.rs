@@ -69,7 +69,7 @@ pub(crate) enum OpensslError {
     Output { program: String, source: io::Error },
     #[error("{program}: {status}: {said}")]
     Failed { program: String, status: ExitStatus, said: String },
-    #[error("{NAME} speed {0} tells no counts that can be read")]
+    #[error("{NAME} speed {0}: the output has no valid counts")]
     Uncounted(String),
 }
 

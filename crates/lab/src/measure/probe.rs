@@ -136,9 +136,9 @@ pub(crate) enum Answer {
 #[non_exhaustive]
 #[allow(missing_docs)] // the error messages describe variants and fields
 pub enum FollowError {
-    #[error("orders on standard input, answers on standard output: {0}")]
+    #[error("cannot read requests from standard input or write answers to standard output: {0}")]
     Stream(#[from] io::Error),
-    #[error("line {line} of standard input is no order of `nonesuch lab run`: {source}")]
+    #[error("line {line} of standard input is not a request of `nonesuch lab run`: {source}")]
     Order { line: u64, source: serde_json::Error },
 }
 
@@ -370,7 +370,7 @@ mod tests {
     fn what_is_no_order_ends_it() {
         for wrong in ["x\n", "{}\n", "{\"count\":{}}\n"] {
             let error = follow(wrong.as_bytes(), Vec::new()).expect_err(wrong).to_string();
-            assert!(error.starts_with("line 1 of standard input is no order"), "{error}");
+            assert!(error.starts_with("line 1 of standard input is not a request"), "{error}");
         }
         follow(&b""[..], Vec::new()).expect("nothing to do");
     }

@@ -22,11 +22,11 @@ pub enum ServerError {
     Start { program: PathBuf, source: io::Error },
     #[error("cannot write {}: {source}", path.display())]
     Log { path: PathBuf, source: io::Error },
-    #[error("it ended before it was ready ({status}); it said: {log}")]
+    #[error("the server ended before it was ready ({status}); output: {log}")]
     Ended { status: ExitStatus, log: String },
-    #[error("it was not ready after {seconds} s; it said: {log}")]
+    #[error("the server was not ready after {seconds} s; output: {log}")]
     NotReady { seconds: u64, log: String },
-    #[error("its line \"{line}\" says ready, but has no address and port that it listens on")]
+    #[error("the line \"{line}\" in the output of the server contains \"ready\", but no address and port")]
     NoAddress { line: String },
 }
 
@@ -83,7 +83,7 @@ fn spawn_on(command: &mut Command, cpu: Option<usize>) -> io::Result<(Running, b
             let pinned = nonesuch_net::pin_current_thread(cpu).is_ok();
             Ok((Running(command.spawn()?), pinned))
         });
-        starter.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it ended by a panic")))
+        starter.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts the server panicked")))
     })
 }
 

@@ -100,8 +100,8 @@ pub enum Operation {
 /// The text is not the name of a subject or selection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no algorithm: give a mnemonic such as ED25519, for RSA also with a length, as RSASHA256/2048, or a VRF such as \
-     vrf-p256; a batch is ED25519*64 or vrf-p256*32"
+    "'{0}' is not an algorithm: write a mnemonic such as ED25519, for RSA optionally with a length, such as \
+    RSASHA256/2048, or a VRF such as vrf-p256; for a batch, write ED25519*64 or vrf-p256*32"
 )]
 pub struct SubjectError(String);
 
@@ -109,19 +109,19 @@ pub struct SubjectError(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChoiceError {
-    #[error("'{0}' is no algorithm that keys are made for: `nonesuch key generate --help` lists them")]
+    #[error("cannot generate keys of '{0}': `nonesuch key generate --help` lists the algorithms")]
     Algorithm(String),
-    #[error("{0} costs what {1} costs: name that one")]
+    #[error("{0} has the same cost as {1}: use {1}")]
     Alias(Algorithm, Algorithm),
-    #[error("keys of {0} have one length: leave /BITS out")]
+    #[error("keys of {0} have a fixed length: omit /BITS")]
     Fixed(Algorithm),
-    #[error("'{found}' is no length of {algorithm} keys: one of {lengths:?}")]
+    #[error("'{found}' is not a length of {algorithm} keys: use one of {lengths:?}")]
     Bits { algorithm: Algorithm, found: String, lengths: Vec<u16> },
 }
 
 /// The text is not the name of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no operation: there are verify, sign and prove")]
+#[error("'{0}' is not an operation: known are verify, sign and prove")]
 pub struct OperationNameError(String);
 
 impl Operation {

@@ -111,7 +111,7 @@ fn faults_are_named_by_their_text() {
         ("n in [1]", "n of [1]"),
     ] {
         let error = fault(old, new);
-        assert!(error.starts_with("the presentation is at fault: ") && error.contains(new), "{error}");
+        assert!(error.starts_with("error in the presentation: ") && error.contains(new), "{error}");
     }
 }
 
@@ -127,5 +127,5 @@ fn data_without_a_column_are_refused() {
     let presentation: Presentation = toml::from_str(FILE).expect("sound");
     let short = DataTable::new(presentation.columns()[1..].to_vec());
     let error = lines(&presentation, &short, &mut Scope::new()).expect_err("refused").to_string();
-    assert_eq!(error, "the column run is missing or of another kind");
+    assert_eq!(error, "the column run is missing or has another type");
 }

@@ -87,7 +87,7 @@ impl Measuring<'_> {
     /// Generates keys, and signs and verifies the zone.
     fn sign(&self, choice: Choice, mechanism: Mechanism, row: &mut Row) -> Result<Signed, CellFault> {
         let (unsigned, now) = (&self.options.subject.contents, self.options.now);
-        self.tell("making keys");
+        self.tell("generating keys");
         let keys = make_keys(unsigned, choice)?;
         self.tell("signing");
         let (inception, expiration) = (now.wrapping_sub(BACKDATED), now.wrapping_add(VALID));
@@ -143,7 +143,7 @@ impl Measuring<'_> {
         if server.pinned {
             note_idle(row);
         } else if self.places.is_some() {
-            row.notes.push("the server could not be kept on a CPU of its own".to_owned());
+            row.notes.push("the server could not be bound to a separate CPU".to_owned());
         }
         Ok(())
     }
@@ -242,7 +242,7 @@ fn check_load(
     }
     let truncated_share = share(truncated, all.saturating_sub(lost));
     if truncated_share > ODD_SHARE {
-        let effect = "resolvers ask again over TCP, which is not measured";
+        let effect = "resolvers repeat these queries over TCP, which is not measured";
         notes.push(format!(
             "{asked}: {:.1} % of the responses are truncated: {effect}",
             truncated_share * 100.0
@@ -271,9 +271,11 @@ fn check_load(
 fn note_idle(row: &mut Row) {
     for (kind, figures) in [(QueriedNames::Existing, &row.existing), (QueriedNames::Denied, &row.denied)] {
         if let Some(busy) = figures.server_cpus_busy.filter(|busy| *busy < IDLE_SHARE) {
-            let meaning = "queries/s are bounded by the load generator or by other work of this machine";
-            row.notes
-                .push(format!("{kind}: the server's CPU was busy for {:.0} % only: {meaning}", busy * 100.0));
+            let meaning = "queries/s are limited by the load generator or by other programs on this machine";
+            row.notes.push(format!(
+                "{kind}: the CPU of the server was busy for only {:.0} % of the time: {meaning}",
+                busy * 100.0
+            ));
         }
     }
 }
@@ -348,7 +350,7 @@ mod tests {
         assert_eq!(
             notes,
             [
-                "denied: 25.0 % of the responses are truncated: resolvers ask again over TCP, which is not measured"
+                "denied: 25.0 % of the responses are truncated: resolvers repeat these queries over TCP, which is not measured"
             ]
         );
         let notes_of = |truncated| {
@@ -375,7 +377,9 @@ mod tests {
         row.denied.server_cpus_busy = Some(0.97);
         note_idle(&mut row);
         assert_eq!(row.notes.len(), 1);
-        assert!(row.notes[0].starts_with("existing: the server's CPU was busy for 50 % only"));
+        assert!(
+            row.notes[0].starts_with("existing: the CPU of the server was busy for only 50 % of the time")
+        );
     }
 
     #[test]

@@ -30,10 +30,10 @@ pub struct Subject {
 pub enum SubjectError {
     #[error(transparent)]
     Generate(#[from] GenerateError),
-    #[error("the generated zone cannot be read, which is an error of the program, please report it: {0}")]
+    #[error("cannot read the generated zone: {0}; this is a bug in nonesuch, please report it")]
     Read(#[from] ReadError),
     #[error(
-        "the queries made for the zone cannot be read, which is an error of the program, please report it: {0}"
+        "cannot read the queries that were generated for the zone: {0}; this is a bug in nonesuch, please report it"
     )]
     Queries(#[from] QueryListError),
 }

@@ -105,7 +105,7 @@ fn cells_are_signed_verified_served_and_asked() {
     let stages: Vec<&str> =
         steps.iter().filter(|(index, _)| *index == 1).map(|(_, what)| what.as_str()).collect();
     let expected = [
-        "making keys",
+        "generating keys",
         "signing",
         "verifying",
         "writing the zone file",

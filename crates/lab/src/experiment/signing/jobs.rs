@@ -60,7 +60,7 @@ impl Runner<'_> {
             Ok(keys) => keys,
             Err(reason) => {
                 let scheme = self.choices[cell.algorithm].choice.scheme();
-                self.findings.note(format!("Left out: {scheme}: keys cannot be made: {reason}."));
+                self.findings.note(format!("Left out: {scheme}: cannot generate keys: {reason}."));
                 return Ok(());
             }
         };
@@ -225,7 +225,8 @@ impl Runner<'_> {
     pub(super) fn note_failures(&mut self) {
         for Failure { job, what, fault, count } in std::mem::take(&mut self.failures) {
             let fault = fault.trim_end_matches('.');
-            let more = if count > 1 { format!(" (first of {count} alike)") } else { String::new() };
+            let more =
+                if count > 1 { format!(" (first of {count} identical failures)") } else { String::new() };
             self.findings.note(format!("Left out: {}, {what}{more}: {fault}.", job.name()));
         }
     }

@@ -155,7 +155,7 @@ pub enum ZoneChoice {
 /// The text does not describe a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no zone: give KIND:NAMES with at least one name, as nl:200000, or a zone file as FILE or ORIGIN=FILE"
+    "'{0}' is not a zone: write KIND:NAMES with at least one name, for example nl:200000, or a zone file as FILE or ORIGIN=FILE"
 )]
 pub struct ZoneChoiceError(String);
 

@@ -59,7 +59,7 @@ impl Runner<'_> {
         }
         if self.signers.is_empty() && !self.parameters.levels.contains(&Level::Native) {
             self.findings.note(
-                "No program of these levels is there: this program is measured as it is, at level native."
+                "No program for these levels exists: this program is measured instead, at level native."
                     .to_owned(),
             );
             self.add_level(Level::Native)?;
@@ -86,7 +86,7 @@ impl Runner<'_> {
         let choices = each_once(self.parameters.zones.iter().cloned());
         let count = choices.len();
         for (place, choice) in choices.into_iter().enumerate() {
-            self.options.begin(0, 1, &format!("making {choice}"));
+            self.options.begin(0, 1, &format!("generating {choice}"));
             self.add_zone(place, &choice, self.parameters.served.holds(place, count))?;
         }
         Ok(())
@@ -152,7 +152,7 @@ impl Runner<'_> {
             JobError::Start(_) => RunError::Probe { program: program.clone(), reason: error.to_string() },
             // The message begins with the name of the file.
             JobError::Failed { .. } => {
-                RunError::Zone { zone: "a zone cannot be taken".to_owned(), reason: error.to_string() }
+                RunError::Zone { zone: "invalid zone".to_owned(), reason: error.to_string() }
             }
         })?;
         let unread = |error: serde_json::Error| RunError::Probe { program, reason: error.to_string() };

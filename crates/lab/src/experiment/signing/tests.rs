@@ -274,7 +274,7 @@ fn nothing_to_measure_is_told_before_anything_is_made() {
     let error = run(&nothing, &options).expect_err("refused");
     assert!(matches!(error, RunError::Nothing { .. }), "{error}");
     for (key, value, says) in [
-        ("zones", "tld:0", "'tld:0' is no zone: give KIND:NAMES"),
+        ("zones", "tld:0", "'tld:0' is not a zone: write KIND:NAMES"),
         ("denial", "nsec4", "unknown denial mechanism"),
         ("minutes", "-1", "-1 is not from 0 (no limit)"),
         ("served", "some", "unknown variant `some`"),

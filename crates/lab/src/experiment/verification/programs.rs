@@ -57,7 +57,7 @@ impl Programs {
     ) -> Result<Self, RunError> {
         let mut measured = Subject::list(&parameters.algorithms, parameters.batch, parameters.vrf_batch);
         measured.retain(|subject| parameters.operations.iter().any(|operation| subject.has(*operation)));
-        options.begin(0, 1, "making keys");
+        options.begin(0, 1, "generating keys");
         let mut programs = Self::default();
         let keys = make_keys(&measured, findings);
         programs.measured = measured;
@@ -70,7 +70,7 @@ impl Programs {
         }
         if programs.backends.is_empty() || (programs.subjects.is_empty() && programs.openssl.is_empty()) {
             let reason = match findings.notes.is_empty() {
-                true => "name at least one operation, and one level or iterations of openssl".to_owned(),
+                true => "set at least one operation, and one level or iterations of openssl".to_owned(),
                 false => findings.notes.join(" "),
             };
             return Err(RunError::Nothing { reason });
@@ -179,7 +179,7 @@ impl Form {
         let mut follower = ProbeProcess::start(program)?;
         // These keys protect no data: they are not stored after the run.
         let answer = follower.ask(&Order::Prepare { keys: keys.to_vec(), seed }, 0.0)?;
-        let Answer::Ready(ready) = answer else { return Err(follower.fault("answers out of turn")) };
+        let Answer::Ready(ready) = answer else { return Err(follower.fault("answers in the wrong order")) };
         Ok((Self::Child(follower), ready))
     }
 }
@@ -203,7 +203,7 @@ impl Probe {
                 match follower.ask(&Order::Count { subject, operation, seconds }, seconds)? {
                     Answer::Counted(counted) => Ok(counted),
                     Answer::Failed(reason) => Err(follower.fault(&reason)),
-                    Answer::Ready(_) => Err(follower.fault("answers out of turn")),
+                    Answer::Ready(_) => Err(follower.fault("answers in the wrong order")),
                 }
             }
         }
@@ -238,7 +238,7 @@ impl ProbeProcess {
         let limit = SPARE + Duration::try_from_secs_f64(seconds * 2.0).unwrap_or_default();
         match self.answers.recv_timeout(limit) {
             Ok(line) => serde_json::from_str(&line).map_err(|_| {
-                self.fault("does not answer as this version does: build it anew from the same sources")
+                self.fault("does not answer like this version: build it again from the same sources")
             }),
             Err(RecvTimeoutError::Timeout) => {
                 Err(self.fault(&format!("did not answer within {} s", limit.as_secs())))

@@ -205,7 +205,7 @@ fn data_without_a_column_are_refused() {
     let columns = results.data.columns()[1..].to_vec();
     results.data = DataTable::new(columns);
     let error = results.page().expect_err("refused").to_string();
-    assert_eq!(error, "the column iteration is missing or of another kind");
+    assert_eq!(error, "the column iteration is missing or has another type");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn an_empty_table_has_a_report() {
 fn other_programs_on_the_processor_are_told() {
     assert_eq!(disturbance(10.0, 9.9), None);
     let note = disturbance(10.0, 7.5).expect("a note");
-    assert!(note.starts_with("Other programs had the processor for 25 % of the time"), "{note}");
+    assert!(note.starts_with("Other programs used the processor for 25 % of the time"), "{note}");
     assert_eq!(disturbance(0.0, 0.0), None);
 }
 
@@ -256,7 +256,7 @@ fn a_run_goes_over_all_in_turn_and_is_kept() {
     let (outcome, steps) = run_tiny(&[("algorithms", "ED25519,RSASHA256/1024"), ("batch", "4")]);
     let results = outcome.expect("results");
     let once = ["ED25519", "ED25519", "ED25519*4", "RSASHA256/1024", "RSASHA256/1024"];
-    assert_eq!(steps, [&["making keys"][..], &once, &once].concat());
+    assert_eq!(steps, [&["generating keys"][..], &once, &once].concat());
     assert_eq!(results.data.rows().len(), 10);
     assert_eq!(results.record.date, "2026-03-01T12:00:00Z");
     let folder = tempfile::tempdir().expect("a folder");
@@ -274,7 +274,7 @@ fn what_is_missing_is_left_out_by_name() {
     assert!(of(&results)["cpu"].is_null());
     let (outcome, _) = run_tiny(&[("algorithms", "ED25519"), ("levels", "x86-64-v2")]);
     let error = outcome.expect_err("nothing to measure").to_string();
-    assert!(error.starts_with("nothing is left to measure: Left out: x86-64-v2: "), "{error}");
+    assert!(error.starts_with("nothing to measure: Left out: x86-64-v2: "), "{error}");
 }
 
 #[test]
@@ -289,14 +289,14 @@ fn what_is_named_twice_is_measured_once() {
     let ed25519 = results.data.rows().iter().filter(|row| row[3].as_str() == Some("ED25519"));
     assert_eq!((ed25519.count(), of(&results)["backends"].as_array().map(Vec::len)), (2, Some(1)));
     let error = run_tiny(&[("operations", "[]")]).0.expect_err("nothing to measure").to_string();
-    assert!(error.contains("name at least one operation"), "{error}");
+    assert!(error.contains("set at least one operation"), "{error}");
 }
 
 #[test]
 fn a_cpu_that_is_not_there_is_refused_with_the_remedy() {
     let (outcome, _) = run_tiny(&[("cpu", "100000")]);
     let error = outcome.expect_err("no such CPU").to_string();
-    assert!(error.starts_with("cannot keep to CPU 100000: ") && error.contains("--cpu"), "{error}");
+    assert!(error.starts_with("cannot bind to CPU 100000: ") && error.contains("--cpu"), "{error}");
 }
 
 #[test]

@@ -22,16 +22,16 @@ pub(crate) fn fixture() -> String {
 #[test]
 fn bad_files_are_refused_by_name_with_the_remedy() {
     let cases = [
-        ("\"arm64\"", "\"ARM 64\"", "row 1: 'ARM 64' is no processor such as arm64"),
-        ("\"ours\"", "\"yours\"", "row 1: 'yours' is no source: there are ours and openssl"),
-        ("\"ED25519\"", "\"RSA\"", "row 1: 'RSA' is no algorithm"),
-        ("\"verify\"", "\"prove\"", "row 1: ED25519 has no operation prove"),
-        ("\"count\":40", "\"count\":0", "row 1: a mean of 581400 instructions"),
-        ("\"least\":581400", "\"least\":581401", "row 1: a mean of 581400 instructions"),
-        ("\"x86-64-v3\"", "\"arm64\"", "row 2: verify of ED25519 on arm64 stands there twice"),
-        ("\"count\":40", "\"count\":-1", "is no foreign.json as `tools/foreign` leaves it: invalid value"),
+        ("\"arm64\"", "\"ARM 64\"", "row 1: 'ARM 64' is not a processor such as arm64"),
+        ("\"ours\"", "\"yours\"", "row 1: 'yours' is not a source: known are ours and openssl"),
+        ("\"ED25519\"", "\"RSA\"", "row 1: 'RSA' is not an algorithm"),
+        ("\"verify\"", "\"prove\"", "row 1: ED25519 does not support the operation prove"),
+        ("\"count\":40", "\"count\":0", "row 1: impossible values: a mean of 581400 instructions"),
+        ("\"least\":581400", "\"least\":581401", "row 1: impossible values: a mean of 581400 instructions"),
+        ("\"x86-64-v3\"", "\"arm64\"", "row 2: duplicate row: verify of ED25519 on arm64"),
+        ("\"count\":40", "\"count\":-1", "not a foreign.json of `tools/foreign`: invalid value"),
         ("\"rows\":[", "\"rows\":[],\"more\":[", "has no rows"),
-        ("{", "", "is no foreign.json"),
+        ("{", "", "not a foreign.json"),
     ];
     for (old, new, says) in cases {
         let text = fixture().replacen(old, new, 1);
