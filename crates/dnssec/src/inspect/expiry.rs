@@ -82,21 +82,21 @@ impl Expiry {
 
 impl fmt::Display for Expiry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (expiration, seconds, words) = match *self {
-            Self::Far { .. } => return f.write_str("no signature expires soon"),
-            Self::Near { expiration, seconds } => (expiration, seconds, ["expire", "in", ""]),
-            Self::Expired { expiration, seconds } => {
-                (expiration, seconds, ["have expired", "", " ago: the zone is bogus for validators"])
-            }
-        };
-        let [expire, before, after] = words;
-        let time = Rfc3339(expiration.into());
-        let blank = if before.is_empty() { "" } else { " " };
-        write!(
-            f,
-            "signatures {expire} at {time}, {before}{blank}{}{after}; sign the zone again",
-            Span(seconds)
-        )
+        match *self {
+            Self::Far { .. } => f.write_str("no signature expires soon"),
+            Self::Near { expiration, seconds } => write!(
+                f,
+                "signatures expire at {}, in {}; sign the zone again",
+                Rfc3339(expiration.into()),
+                Span(seconds)
+            ),
+            Self::Expired { expiration, seconds } => write!(
+                f,
+                "signatures have expired at {}, {} ago: the zone is bogus for validators; sign the zone again",
+                Rfc3339(expiration.into()),
+                Span(seconds)
+            ),
+        }
     }
 }
 
