@@ -219,7 +219,7 @@ fn an_unfit_zone_is_no_for_every_command_and_the_remedy_is_named() {
         (&["serve", "--listen", "127.0.0.1:0"], "`nonesuch zone verify "),
         (
             &["serve", "--listen", "127.0.0.1:0", "--denial", "compact", "--keys", text(&keys)],
-            "`nonesuch zone verify FILE` lists all; mend the zone, or sign it again with `nonesuch zone sign`",
+            "`nonesuch zone verify FILE` lists all faults; correct the zone, or sign it again with `nonesuch zone sign`",
         ),
     ] {
         let ended = run(&mut nonesuch([command, &["--now", &now, text(&signed)]].concat()));
@@ -236,8 +236,9 @@ fn keys_of_nsec5_without_nsec5_are_warned_of() {
     let now = NOW.to_string();
     let verified = done(["zone", "verify", "--now", &now, text(&signed)]).stdout;
     assert!(
-        verified
-            .contains("has a number for zones with NSEC5, but the denial mechanism of this zone is nsec3"),
+        verified.contains(
+            "has an algorithm number for zones with NSEC5, but the denial mechanism of this zone is nsec3"
+        ),
         "{verified}"
     );
     let served = ServerOutput::serve(&signed, &["--now", &now]);

@@ -45,8 +45,7 @@ pub enum PrepareError {
     Keys(#[from] OnlineKeyError),
     /// The zone is signed and has faults, or its key set has faults.
     #[error(
-        "the zone is not fit to be served: {}, the first: {}; `nonesuch zone verify FILE` lists all; mend the \
-         zone, or sign it again with `nonesuch zone sign`",
+        "verification found {}, first: {}; `nonesuch zone verify FILE` lists all faults; correct the zone, or sign it again with `nonesuch zone sign`",
         .0.fault_count(), first(.0)
     )]
     Unsound(Box<Report>),

@@ -151,8 +151,8 @@ pub enum SignError {
     },
     /// The new version would be bogus for validators with keys of the previous version.
     #[error(
-        "the new version breaks validators that hold the previous one: {}; sign with the keys that the previous version has, or \
-         allow it (--allow-unsafe-transition)",
+        "validating resolvers that have cached the previous version would treat the new version as bogus: \
+        {}; sign with the keys of the previous version, or permit this with --allow-unsafe-transition",
         list_faults(.0)
     )]
     UnsafeTransition(Vec<TransitionFault>),

@@ -540,9 +540,9 @@ pub enum VerifyWarning {
     /// A key has an alias algorithm number, which is only for zones with NSEC5, and the zone has
     /// another chain.
     #[error(
-        "key {tag} ({algorithm}) has a number for zones with NSEC5, but the denial mechanism of this zone is \
-        {mechanism}: resolvers without NSEC5 treat the zone as insecure; generate a key without --nsec5, or \
-        sign with --denial nsec5"
+        "key {tag} ({algorithm}) has an algorithm number for zones with NSEC5, but the denial mechanism of \
+        this zone is {mechanism}: resolvers without NSEC5 treat the zone as insecure; generate a key without \
+        --nsec5, or sign with --denial nsec5"
     )]
     AliasWithoutNsec5 {
         /// Tag of the key.
