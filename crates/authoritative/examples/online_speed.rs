@@ -42,9 +42,9 @@ fn publish(mechanism: &str, algorithm: Algorithm) -> Result<Published, Box<dyn E
         };
         return Ok(Published::online(prepare(contents, options, &VerifyOptions::default())?)?);
     };
-    let vrf = VrfPrivateKey::generate(VrfAlgorithm::from_name(vrf).ok_or("no such VRF")?)?;
+    let vrf = VrfPrivateKey::generate(VrfAlgorithm::from_name(vrf).ok_or("unknown VRF")?)?;
     let proofs = prove_chain(&contents, &vrf, &ProveOptions::new(Mechanism::Nsec5))?.0;
-    let alias = algorithm.nsec5_alias().ok_or("no alias")?;
+    let alias = algorithm.nsec5_alias().ok_or("the algorithm has no alias for NSEC5")?;
     let keys = KeySet::new(&zone, vec![common::key(&zone, alias)?])?;
     let options = SignOptions {
         nsec5: Some(Nsec5Chain { proofs: &proofs, keep_keys: false }),
@@ -52,7 +52,8 @@ fn publish(mechanism: &str, algorithm: Algorithm) -> Result<Published, Box<dyn E
     };
     let signed = sign(&contents, &keys, &options)?.into_contents();
     let prover = Nsec5Prover::new(&signed, vrf, Some(proofs))?;
-    let verified = into_verified(signed, &VerifyOptions::default()).map_err(|_| "not sound")?;
+    let verified =
+        into_verified(signed, &VerifyOptions::default()).map_err(|_| "the zone does not verify")?;
     Ok(Published::nsec5(&verified, prover)?)
 }
 

@@ -41,7 +41,8 @@ fn publish() -> Result<Published, Box<dyn Error>> {
     let keys = KeySet::new(&apex, vec![common::key(&apex, Algorithm::ED25519)?])?;
     let options = SignOptions::new(Mechanism::Nsec, 1_750_000_000, 1_760_000_000);
     let signed = sign(&contents, &keys, &options)?.into_contents();
-    let verified = into_verified(signed, &VerifyOptions::default()).map_err(|_| "not sound")?;
+    let verified =
+        into_verified(signed, &VerifyOptions::default()).map_err(|_| "the zone does not verify")?;
     Ok(Published::new(&verified)?)
 }
 

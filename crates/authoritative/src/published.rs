@@ -41,11 +41,11 @@ pub(crate) enum Denial {
 #[non_exhaustive]
 pub enum UnusableImage {
     /// The record in the file claims less verification than the caller requires.
-    #[error("{} when the image was made", match .found {
-        Verification::Nothing => "nothing was verified",
-        Verification::Structural { .. } => "signatures were not verified",
-        Verification::Full { .. } => "everything was verified",
-        Verification::OtherTables { .. } => "the tables of algorithms were not those of this program",
+    #[error("{}", match .found {
+        Verification::Nothing => "nothing was verified when the image was created",
+        Verification::Structural { .. } => "signatures were not verified when the image was created",
+        Verification::Full { .. } => "everything was verified when the image was created",
+        Verification::OtherTables { .. } => "the image was verified with other algorithm tables, or does not record them",
     })]
     Record {
         /// The verification that the file records.
@@ -53,11 +53,11 @@ pub enum UnusableImage {
     },
     /// The zone has NSEC5, and its denials need proofs that are generated online with the VRF key
     /// of the zone.
-    #[error("the zone has NSEC5, and denials take its VRF key")]
+    #[error("the zone has NSEC5, and denial of existence needs its VRF key")]
     Nsec5,
     /// Not all signatures are valid at this time.
     #[error(
-        "signatures are valid from {} to {}, and it is {}",
+        "signatures are valid from {} to {}, and the current time is {}",
         Rfc3339(u64::from(*inception)), Rfc3339(u64::from(*expiration)), Rfc3339(u64::from(*now))
     )]
     Time {
@@ -188,13 +188,13 @@ impl Published {
     }
 
     /// Returns a description of the denial mechanism for messages: `unsigned`, `signed with NSEC3`,
-    /// `signed when asked (white-lies)` …
+    /// `signed online (white-lies)` …
     #[must_use]
     pub fn description(&self) -> String {
         let image = &self.image;
         match &self.denial {
-            Denial::Online(keys) => format!("signed when asked ({})", keys.mechanism()),
-            Denial::Nsec5(_) => "signed with NSEC5, proved when asked".to_owned(),
+            Denial::Online(keys) => format!("signed online ({})", keys.mechanism()),
+            Denial::Nsec5(_) => "signed with NSEC5, proofs generated online".to_owned(),
             Denial::Image if !image.is_signed() => "unsigned".to_owned(),
             Denial::Image if image.nsec3_parameters().is_some() => "signed with NSEC3".to_owned(),
             Denial::Image => "signed with NSEC".to_owned(),

@@ -135,7 +135,11 @@ impl Server {
             assert!(responder.answer_again(queries[number], ADDRESS, &mut out));
             take(number, &out);
         }
-        assert_eq!(self.counters.read().batches, batches, "what was deferred is there in the second pass");
+        assert_eq!(
+            self.counters.read().batches,
+            batches,
+            "the deferred part is available in the second pass"
+        );
         responder.end_at(Instant::now());
         deferred.len()
     }

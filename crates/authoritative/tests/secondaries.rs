@@ -91,7 +91,7 @@ fn follow(program: Program, algorithm: &str, mechanism: Option<Mechanism>, last:
         Some(mechanism) => signed(&version(serial), inception, mechanism),
         None => version(serial),
     };
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let primary = Primary::start(make(1), folder.path(), algorithm, SECRET);
     let Some(secondary) = Secondary::start(program, primary.address, folder.path(), algorithm) else {
         return;
@@ -174,7 +174,7 @@ fn all_take_a_hundred_thousand_delegations() {
     let inception = primary::now() as u32 - 3600;
     let versions = [registry(1, 0, inception), registry(2, 50, inception)];
     for program in Program::ALL {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let primary = Primary::start(versions[0].clone(), folder.path(), "hmac-sha256", SECRET);
         let Some(secondary) = Secondary::start(program, primary.address, folder.path(), "hmac-sha256") else {
             continue;
@@ -207,7 +207,7 @@ fn all_take_a_hundred_thousand_delegations() {
 fn another_secret_gets_nothing() {
     let other = data_encoding::BASE64.encode(b"another secret of thirty-two oct");
     for program in Program::ALL {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let primary = Primary::start(version(1), folder.path(), "hmac-sha256", &other);
         let Some(secondary) = Secondary::start(program, primary.address, folder.path(), "hmac-sha256") else {
             continue;

@@ -21,7 +21,7 @@ const TTL: u32 = 0;
 #[non_exhaustive]
 pub enum ProduceError {
     /// A name in the catalog zone would be longer than 255 octets.
-    #[error("the name of the catalog {0} is too long: give it one of at most 200 octets")]
+    #[error("the name of the catalog {0} is too long: use a name of at most 200 octets")]
     NameTooLong(Name),
     /// A group does not fit into a character string.
     #[error("the group of {0} has more than 255 octets: shorten it")]

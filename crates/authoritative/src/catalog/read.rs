@@ -19,16 +19,16 @@ pub enum CatalogError {
     #[error("the catalog {0} has no SOA record")]
     NoSoa(Name),
     /// The version record is missing.
-    #[error("the catalog has no TXT record at {0}: a catalog says its version there, \"2\"")]
+    #[error("the catalog has no TXT record at {0}: this record must contain the catalog version, \"2\"")]
     NoVersion(Name),
     /// The zone has several version records.
-    #[error("the catalog has several TXT records at {0}: one is allowed, \"2\"")]
+    #[error("the catalog has several TXT records at {0}: exactly one is permitted, \"2\"")]
     SeveralVersions(Name),
     /// The version is not supported.
-    #[error("the catalog is of another version than \"2\", by the TXT record at {0}")]
+    #[error("the catalog version in the TXT record at {0} is not \"2\": only version 2 is supported")]
     OtherVersion(Name),
     /// A member or its `coo` property has several PTR records.
-    #[error("the catalog has several PTR records at {0}: one is allowed")]
+    #[error("the catalog has several PTR records at {0}: exactly one is permitted")]
     SeveralPointers(Name),
     /// Two member nodes contain the same zone (§4.1).
     #[error("the catalog lists the zone {zone} at two member nodes, {} and {}: remove one of them", nodes[0], nodes[1])]
@@ -39,7 +39,7 @@ pub enum CatalogError {
         nodes: [Name; 2],
     },
     /// The name of the catalog is too long for the names below it.
-    #[error("the name of the catalog {0} is too long")]
+    #[error("the name of the catalog {0} is too long for the names below it")]
     NameTooLong(Name),
 }
 

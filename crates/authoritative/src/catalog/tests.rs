@@ -55,9 +55,9 @@ fn broken_catalogs_say_why() {
         ("", "no TXT record at version.cat."),
         ("version A 192.0.2.1\n", "no TXT record at version.cat."),
         ("version TXT 2\nversion TXT 3\n", "several TXT records"),
-        ("version TXT 1\n", "another version"),
-        ("version TXT 2 2\n", "another version"),
-        ("version TXT 02\n", "another version"),
+        ("version TXT 1\n", "the catalog version in the TXT record at version.cat. is not \"2\""),
+        ("version TXT 2 2\n", "the catalog version in the TXT record at version.cat. is not \"2\""),
+        ("version TXT 02\n", "the catalog version in the TXT record at version.cat. is not \"2\""),
         ("version TXT 2\na.zones PTR b.\na.zones PTR c.\n", "several PTR records at a.zones.cat."),
         (
             "version TXT 2\na.zones PTR b.\ncoo.a.zones PTR c.\ncoo.a.zones PTR d.\n",

@@ -136,7 +136,7 @@ impl Drop for Activity {
     fn drop(&mut self) {
         lock(&self.all.going).retain(|other| !Arc::ptr_eq(other, &self.shared));
         let (seconds, zone, kind) = (self.seconds(), self.shared.zone.as_deref(), self.shared.kind);
-        let of = zone.map_or_else(|| kind.to_string(), |zone| format!("{kind} of {zone}"));
+        let of = zone.map_or_else(|| kind.to_string(), |zone| format!("zone {zone}: {kind}"));
         if seconds >= SLOW {
             tracing::info!(zone, seconds, "{of} took {seconds:.1} s");
         } else {

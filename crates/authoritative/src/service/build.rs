@@ -385,7 +385,7 @@ impl Builder<'_> {
 /// The primary may sign the zone with NSEC5 in a later version, or may have done so in an earlier
 /// one.
 const WITHOUT_NSEC5: &str =
-    "nsec5-keys are configured, and this version is not signed with NSEC5: serving it as it is";
+    "nsec5-keys is configured, but this version is not signed with NSEC5: serving it without NSEC5";
 
 /// Description of the verification of a zone with `verify = "none"`.
 pub(super) const NOTHING_VERIFIED: &str = "nothing: verify = \"none\"";
@@ -398,7 +398,7 @@ fn first_faults(report: &Report) -> Vec<String> {
 /// Returns the warning about a version that is served with faults.
 fn fault_warning(report: &Report) -> String {
     format!(
-        "verification found {}, the first: {}; serving the version nevertheless (on-fault = \"warn\")",
+        "verification found {}, first: {}; serving this version because of on-fault = \"warn\"",
         count_faults(report.faults.len()),
         first_faults(report).join("; ")
     )
@@ -413,8 +413,8 @@ pub(super) fn warn_of_key_signers(zone: &Name, keys: &OnlineKeys) {
     for tag in keys.key_signing_tags() {
         tracing::warn!(
             zone = zone.to_string(),
-            "zone {zone}: key {tag} signs keys alone, and its private file is in the server's folder: sign the key set elsewhere, \
-             with `nonesuch zone sign --only-keys`, and keep that file there"
+            "zone {zone}: key {tag} signs only the key set, and its private key file is in the server's key directory: sign the key set on another \
+             machine, with `nonesuch zone sign --only-keys`, and keep the private key file there"
         );
     }
 }
@@ -465,7 +465,7 @@ fn verified_text(plan: Plan, report: &Report, is_signed: bool) -> String {
         _ if !is_signed => "nothing: unsigned".to_owned(),
         Plan::Changed if report.keys_changed => {
             let verified = counted(report.signatures_verified);
-            format!("changed: all {verified}, since the keys have changed")
+            format!("changed: all {verified}, because the keys changed")
         }
         Plan::Changed => {
             let (verified, kept) = (report.signatures_verified, report.signatures_kept);

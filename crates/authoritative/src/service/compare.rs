@@ -149,10 +149,10 @@ impl SerialChange {
     fn warning(self, serial: u32) -> Option<String> {
         match self {
             Self::Reused { serial } => Some(format!(
-                "serial {serial} is as before although records differ: secondaries will not take this version; raise the serial"
+                "serial {serial} is unchanged, but records differ: secondaries will not transfer this version; increase the serial"
             )),
             Self::Decreased { from } => Some(format!(
-                "serial {serial} is not after {from}: secondaries will not take this version; raise the serial"
+                "serial {serial} is not higher than the previous serial {from}: secondaries will not transfer this version; increase the serial"
             )),
             Self::NoPrevious | Self::Increased { .. } | Self::Unchanged => None,
         }
@@ -186,8 +186,8 @@ fn warnings(before: Option<&VersionSummary>, after: &VersionSummary, relation: S
     warnings.extend(relation.warning(after.serial));
     if before.is_some_and(|before| before.is_signed) && !after.is_signed {
         warnings.push(
-            "the version before was signed, and this one is not: where the parent zone has DS records of it, validating \
-             resolvers take it for bogus; sign it (dnssec = \"required\" has such versions refused)"
+            "the previous version was signed, and this version is not: if the parent zone has DS records for the zone, validating \
+             resolvers treat this version as bogus; sign it (dnssec = \"required\" rejects such versions)"
                 .to_owned(),
         );
     }
@@ -203,7 +203,7 @@ pub(super) fn alias_warnings(published: &Published) -> Vec<String> {
     let keys = image.apex_rdatas(Rtype::DNSKEY);
     let said = alias_keys(keys.iter().map(Vec::as_slice)).into_iter().map(|key| {
         format!(
-            "key {} ({}) has a number for zones with NSEC5, and this zone has none: resolvers without NSEC5 take it for insecure",
+            "key {} ({}) has an algorithm number for zones with NSEC5, and this zone has no NSEC5: resolvers without NSEC5 treat the zone as insecure",
             key.tag, key.algorithm
         )
     });
@@ -279,7 +279,7 @@ mod tests {
         let of = |is_signed| seen(&contents(7, ""), is_signed);
         let (unsigned, one) = (of(false), of(true));
         for (before, after, expected) in [
-            (&one, &unsigned, Some("was signed, and this one is not")),
+            (&one, &unsigned, Some("was signed, and this version is not")),
             (&one, &one, None),
             (&unsigned, &one, None),
             (&unsigned, &unsigned, None),
@@ -295,15 +295,15 @@ mod tests {
     fn a_serial_that_does_not_advance_is_warned_of() {
         let one = seen(&contents(7, ""), false);
         let said = warnings(None, &one, SerialChange::Reused { serial: 7 });
-        assert!(said[0].contains("serial 7 is as before although records differ"), "{said:?}");
+        assert!(said[0].contains("serial 7 is unchanged, but records differ"), "{said:?}");
         let said = warnings(None, &one, SerialChange::Decreased { from: 9 });
-        assert!(said[0].contains("serial 7 is not after 9"), "{said:?}");
+        assert!(said[0].contains("serial 7 is not higher than the previous serial 9"), "{said:?}");
         // Without the records of the previous version, the images are compared.
         for (serial, rest, expected) in [
             (7, "", None),
-            (7, "a 60 A 192.0.2.1\n", Some("serial 7 is as before although records differ")),
+            (7, "a 60 A 192.0.2.1\n", Some("serial 7 is unchanged, but records differ")),
             (8, "a 60 A 192.0.2.1\n", None),
-            (6, "", Some("serial 6 is not after 7")),
+            (6, "", Some("serial 6 is not higher than the previous serial 7")),
         ] {
             let said = warnings(Some(&one), &seen(&contents(serial, rest), false), SerialChange::NoPrevious);
             assert_eq!(said.len(), usize::from(expected.is_some()), "{serial} {rest}: {said:?}");

@@ -73,7 +73,7 @@ impl ImageReader<'_> {
         };
         let verified = match settings.verify {
             VerifyChoice::Nothing => NOTHING_VERIFIED.to_owned(),
-            _ => "when its image was made".to_owned(),
+            _ => "when its image was created".to_owned(),
         };
         Ok(Some(Version {
             published,
@@ -132,7 +132,7 @@ impl ImageReader<'_> {
         let published = published.inspect_err(|reason| {
             tracing::info!(
                 zone,
-                "zone {zone}: its image is not taken as it is: {reason}; verifying the zone"
+                "zone {zone}: cannot use its image without verification: {reason}; verifying the zone"
             );
         });
         Ok(published.ok().map(|published| Image { published, key_digest: None }))

@@ -175,7 +175,7 @@ impl Service {
         let is_served = self.serve_stored_as(zone, &settings, &[], activity);
         if is_served && matches!(settings.source, ZoneSource::File(_)) {
             let name = zone.apex.to_string();
-            tracing::warn!(zone = name, "zone {name}: served as it was published last, out of state-dir");
+            tracing::warn!(zone = name, "zone {name}: serving the stored version from state-dir");
         }
         is_served
     }
@@ -215,11 +215,15 @@ impl Service {
                 // The operator cannot repair a file that the server wrote.
                 let rest = match &error {
                     VersionError::Load(_) | VersionError::Image(_) => {
-                        "; what was kept is the server's own: it has the zone anew, and nothing else need be done"
+                        "; the server loads the zone again from its source, no action is needed"
                     }
                     _ => "",
                 };
-                tracing::warn!(zone = name, "{}: cannot be served: {error}{rest}", path.display());
+                tracing::warn!(
+                    zone = name,
+                    "zone {name}: cannot serve the stored version {}: {error}{rest}",
+                    path.display()
+                );
                 false
             }
         }
@@ -242,7 +246,7 @@ impl Service {
             && let Err(error) = self.persist(zone, &built, origin)
         {
             let name = zone.apex.to_string();
-            tracing::warn!(zone = name, %error, "zone {name}: the next start takes as long as this one: {error}");
+            tracing::warn!(zone = name, %error, "zone {name}: image not stored, the next start takes as long as this one: {error}");
         }
         Ok(Version::of(built, settings, origin.to_vec()))
     }
@@ -280,6 +284,6 @@ fn log_outdated(zone: &Zone) {
     let name = zone.apex.to_string();
     tracing::error!(
         zone = name,
-        "zone {name}: its signatures are not valid at this time; it is served as it was published: sign it anew, or set the clock"
+        "zone {name}: serving the stored version, its signatures are not valid at the current time: re-sign the zone, or correct the clock"
     );
 }

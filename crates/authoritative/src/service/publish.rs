@@ -290,7 +290,7 @@ impl Service {
                 let name = zone.apex.to_string();
                 tracing::warn!(
                     zone = name,
-                    "zone {name}: no incremental transfers: {} is no journal; move it elsewhere",
+                    "zone {name}: no incremental transfers: {} is not a journal; move it to another directory",
                     state.path(&zone.apex, suffix).display()
                 );
             } else {
@@ -304,7 +304,7 @@ impl Service {
             let name = zone.apex.to_string();
             tracing::warn!(
                 zone = name,
-                "zone {name}: the journal does not lead to serial {found}: begun anew"
+                "zone {name}: clearing the journal, it does not end at serial {found}"
             );
             if let Err(error) = journal.clear() {
                 tracing::warn!(zone = name, "zone {name}: no incremental transfers: {error}");
@@ -394,8 +394,11 @@ impl Service {
         drop(facts);
         if let Some(error) = refused {
             let name = zone.apex.to_string();
-            let rest = if is_served { "the version of before stays" } else { "it is not served" };
-            tracing::error!(zone = name, "zone {name}: refused, {rest}: {error}");
+            if is_served {
+                tracing::error!(zone = name, "zone {name}: rejected, keeping the previous version: {error}");
+            } else {
+                tracing::error!(zone = name, "zone {name}: rejected, not served: {error}");
+            }
         }
     }
 }
@@ -410,7 +413,7 @@ fn open_journal(path: &Path, apex: &Name, most: u64) -> Option<Journal> {
     let zone = apex.to_string();
     let opened = Journal::open(path, apex, most).map(|(journal, _)| journal);
     let opened = opened.or_else(|error| {
-        tracing::warn!(zone, "{}: {error}; a new one takes its place", path.display());
+        tracing::warn!(zone, "zone {zone}: replacing the journal {}: {error}", path.display());
         Journal::replace(path, apex, most)
     });
     opened.map_err(|error| tracing::warn!(zone, "zone {zone}: no incremental transfers: {error}")).ok()

@@ -11,24 +11,24 @@ use std::collections::BTreeSet;
 use std::io;
 
 /// Remedy for a zone from primaries.
-const RETRANSFER: &str = ", or have it anew with `nonesuch ctl zone retransfer`";
+const RETRANSFER: &str = ", or transfer it again with `nonesuch ctl zone retransfer`";
 
 /// Reasons why nothing is removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PurgeError {
     /// The server has no state directory.
-    #[error("nothing is kept: there is no state-dir")]
+    #[error("no files are stored: state-dir is not configured")]
     NoState,
     /// The zone is configured.
-    #[error("zone {0} is served: take it out of the configuration and reload")]
+    #[error("zone {0} is served: remove it from the configuration and reload")]
     Served(Name),
     /// The zone is configured and comes from primaries.
-    #[error("zone {0} is served: take it out of the configuration and reload{RETRANSFER}")]
+    #[error("zone {0} is served: remove it from the configuration and reload{RETRANSFER}")]
     Transferred(Name),
     /// The zone is a member of a catalog.
     #[error(
-        "zone {zone} is served as a member of catalog {catalog}: take it out of that, and what is kept of it goes at once{rest}"
+        "zone {zone} is served as a member of catalog {catalog}: remove it from the catalog, and the server deletes its stored files immediately{rest}"
     )]
     Member {
         /// The name of the zone.
@@ -39,10 +39,10 @@ pub enum PurgeError {
         rest: &'static str,
     },
     /// The zone has no stored files.
-    #[error("nothing is kept of a zone {0}")]
+    #[error("no files are stored for zone {0}")]
     NotStored(Name),
     /// The directory cannot be read.
-    #[error("state-dir cannot be read: {0}: see to the folder's rights")]
+    #[error("cannot read state-dir: {0}: check the permissions of the directory")]
     Read(#[from] io::Error),
 }
 

@@ -182,7 +182,7 @@ fn log(report: &ReloadReport) {
     let seconds = report.seconds;
     tracing::info!(
         seconds,
-        "reload: {} added, {} removed, {} updated, {} refused, {} unchanged, in {seconds:.2} s",
+        "reload: {} added, {} removed, {} updated, {} rejected, {} unchanged, in {seconds:.2} s",
         report.added.len(),
         report.removed.len(),
         report.updated.len(),

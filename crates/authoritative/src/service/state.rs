@@ -60,7 +60,7 @@ pub struct StateDirectory {
 #[non_exhaustive]
 pub enum StateError {
     /// The operating system reports an error.
-    #[error("state-dir {}: {source}: make it a folder that this user may write to", dir.display())]
+    #[error("cannot open state-dir {}: {source}: use a directory that this user may write to", dir.display())]
     Open {
         /// Path of the directory.
         dir: PathBuf,
@@ -68,7 +68,7 @@ pub enum StateError {
         source: io::Error,
     },
     /// Another process uses the directory.
-    #[error("state-dir {} is in use by another process: stop that, or give each server a folder of its own", dir.display())]
+    #[error("state-dir {} is in use by another process: stop that process, or use a separate directory for each server", dir.display())]
     Locked {
         /// Path of the directory.
         dir: PathBuf,
@@ -228,7 +228,7 @@ impl StateDirectory {
 
     fn put(part: tempfile::NamedTempFile, path: &Path, suffix: &str) -> io::Result<()> {
         if !is_ours(path, suffix) {
-            let words = "a file is there that no server has written, and stays; move it elsewhere";
+            let words = "the server did not write the existing file and does not overwrite it; move it to another directory";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
         }
         part.persist(path).map(drop).map_err(|error| error.error)
@@ -404,7 +404,7 @@ mod tests {
         drop(folder);
         let folder = StateDirectory::open(dir.path()).unwrap();
         drop(copy);
-        assert_eq!(fs::read_dir(dir.path().join("zones")).unwrap().count(), 1, "what was left is gone");
+        assert_eq!(fs::read_dir(dir.path().join("zones")).unwrap().count(), 1, "leftover files are removed");
         assert_eq!(folder.stems().unwrap(), BTreeSet::from(["example".to_owned()]));
         assert!(folder.remove(&apex));
         assert!(!folder.path(&apex, ZONE).exists() && !folder.remove(&apex));

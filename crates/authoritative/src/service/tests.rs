@@ -147,7 +147,7 @@ fn a_file_is_served_kept_and_looked_at_again() {
     assert_eq!(serial(&service), Some(2));
     write(&file, "@ SOA nonsense");
     assert!(matches!(service.reload_zone(&name("example.")), Err(VersionError::Load(_))));
-    assert_eq!(serial(&service), Some(2), "the version of before stays");
+    assert_eq!(serial(&service), Some(2), "the previous version stays");
     let status = service.zone_status(Some(&name("example.")));
     assert!(status[0].error.as_deref().is_some_and(|error| error.contains("zone:1:")), "{status:?}");
     assert_eq!(service.status().troubled, ["example."]);
@@ -240,23 +240,25 @@ fn what_is_refused_says_the_one_thing_to_do() {
     fs::write(&kept, "precious").unwrap();
     let service = started(of_file(dir.path()));
     let refused = service.reload_zone(&name("example.")).unwrap_err().to_string();
-    assert!(refused.ends_with("that no server has written, and stays; move it elsewhere"), "{refused}");
+    assert!(refused.ends_with("does not overwrite it; move it to another directory"), "{refused}");
     let kind = |kind: io::ErrorKind| {
         let source = kind.into();
         VersionError::Store { path: kept.clone(), source }.to_string()
     };
-    assert!(kind(io::ErrorKind::StorageFull).ends_with(": make room"));
+    assert!(kind(io::ErrorKind::StorageFull).ends_with(": free disk space"));
     assert!(
-        kind(io::ErrorKind::PermissionDenied).ends_with(": make the folder writable for the server's user")
+        kind(io::ErrorKind::PermissionDenied)
+            .ends_with(": make the directory writable for the server's user")
     );
     // The expected directory of the VRF key of a zone with NSEC5.
     let mut settings = of_file(dir.path()).zones.remove(0);
     let refused = settings.nsec5_directory().unwrap_err().to_string();
-    let beside = format!("there is no folder {} beside its file: name", dir.path().join("nsec5").display());
+    let beside =
+        format!("the directory {} next to its file does not exist: set", dir.path().join("nsec5").display());
     assert!(refused.contains(&beside), "{refused}");
     settings.source = ZoneSource::Primaries;
     let refused = settings.nsec5_directory().unwrap_err().to_string();
-    assert!(refused.contains("has no file") && refused.contains("with nsec5-keys"), "{refused}");
+    assert!(refused.contains("it has no file") && refused.contains("set nsec5-keys"), "{refused}");
 }
 
 /// Even if the operator created the directory, only the server and its group may read its files.

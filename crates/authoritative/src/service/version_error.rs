@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum VersionError {
     /// The service has no zone with this name.
-    #[error("there is no zone of this name here")]
+    #[error("the server has no zone with this name")]
     Unknown,
     /// The settings no longer name the primary from which the version was transferred.
-    #[error("the zone is no longer had from this primary: its settings have changed meanwhile")]
+    #[error("the settings of the zone changed during the transfer and no longer contain this primary")]
     OtherSource,
     /// The records belong to another zone.
-    #[error("the records are of {0}")]
+    #[error("the records belong to the zone {0}")]
     OtherZone(Name),
     /// The file cannot be read.
     #[error(transparent)]
@@ -42,17 +42,17 @@ pub enum VersionError {
         source: io::Error,
     },
     /// The source is a stream that can be read only once.
-    #[error("{} cannot be read again: serve a file, where another version is to take its place", .0.display())]
+    #[error("{} is a stream and cannot be read again: serve a zone that changes from a file", .0.display())]
     ReadOnce(PathBuf),
     /// The file changed while the server read it.
-    #[error("{}: changed while it was read: write zone files beside and rename them into place", .0.display())]
+    #[error("{}: changed while the server read it: write each version to a temporary file in the same directory, and rename it", .0.display())]
     Moving(PathBuf),
     /// The zone has no NS records at its apex (RFC 2181 §6.1). Independent of `on-fault`.
-    #[error("there are no NS records at the zone's apex: add them")]
+    #[error("the zone has no NS records at its apex: add them")]
     NoApexNs,
     /// Verification found faults.
     #[error(
-        "not fit to be served: {}, the first: {}; `nonesuch zone verify FILE` lists all; mend the zone, or sign it again with \
+        "verification found {}, first: {}; `nonesuch zone verify FILE` lists all faults; correct the zone, or sign it again with \
          `nonesuch zone sign`",
         count_faults(*faults), first.join("; ")
     )]
@@ -67,25 +67,25 @@ pub enum VersionError {
     /// The ZONEMD record does not verify (RFC 8976 §4): the records differ from those that were
     /// published.
     #[error(
-        "not fit to be served: the zone digest does not verify: {0}; get the version that its publisher digested, remove the ZONEMD \
-         record, or set verify = \"none\" to serve it unchecked"
+        "the zone digest does not verify: {0}; obtain the version from which the publisher computed the digest, remove the ZONEMD \
+         record, or set verify = \"none\" to serve the zone without verification"
     )]
     WrongDigest(Box<Fault>),
     /// Only the key set is signed.
     #[error(
-        "the key set is signed and nothing else, as `nonesuch zone sign --only-keys` leaves it: have the rest made when asked, with \
-         denial and keys, or sign the zone as a whole"
+        "only the key set is signed, as by `nonesuch zone sign --only-keys`: set denial and keys to sign the other records online, \
+         or sign the whole zone"
     )]
     OnlyKeySet,
     /// The zone is signed with NSEC5, and its VRF key is missing.
-    #[error("the zone has NSEC5, and {}: name the folder of its VRF key with nsec5-keys", without_folder(folder.as_deref()))]
+    #[error("the zone has NSEC5, and {}: set nsec5-keys to the directory of its VRF key", without_folder(folder.as_deref()))]
     Nsec5KeysNeeded {
         /// The missing directory next to the zone file; `None` if the zone has no file.
         folder: Option<PathBuf>,
     },
     /// The settings require NSEC5, and the zone is not signed with NSEC5.
     #[error(
-        "the zone is not signed with NSEC5: leave nsec5-keys out, or sign it with `nonesuch zone sign --denial nsec5`"
+        "the zone is not signed with NSEC5: remove nsec5-keys, or sign it with `nonesuch zone sign --denial nsec5`"
     )]
     NotNsec5,
     /// A name has more records of one type than `max-records-per-type` permits.
@@ -113,12 +113,14 @@ pub enum VersionError {
         limit: u32,
     },
     /// The settings require a signed zone, and the version is not signed.
-    #[error("the zone is not signed, and dnssec = \"required\" has that refused: sign it, or take that out")]
+    #[error(
+        "the zone is not signed, and dnssec = \"required\" rejects unsigned versions: sign the zone, or remove this setting"
+    )]
     NotSigned,
     /// Validators with the keys of the previous version would regard the version as bogus.
     #[error(
-        "the new version breaks validators that hold the previous one: {}; sign with the keys that the previous version has, or allow \
-         this (allow-unsafe-transition)",
+        "validating resolvers that have cached the previous version would treat the new version as bogus: {}; sign with the keys of \
+         the previous version, or permit this with allow-unsafe-transition",
         list_faults(.0)
     )]
     UnsafeTransition(Vec<TransitionFault>),
@@ -183,8 +185,9 @@ pub(super) fn verdict_of(report: &Report, now: u32) -> RejectionPeriod {
 }
 
 fn without_folder(folder: Option<&Path>) -> String {
-    let there_is_none = |folder: &Path| format!("there is no folder {} beside its file", folder.display());
-    folder.map_or_else(|| "has no file that a folder could stand beside".to_owned(), there_is_none)
+    let there_is_none =
+        |folder: &Path| format!("the directory {} next to its file does not exist", folder.display());
+    folder.map_or_else(|| "it has no file, so there is no default directory".to_owned(), there_is_none)
 }
 
 /// Returns the remedy for an error when writing a file in the state directory; empty if the error
@@ -193,11 +196,11 @@ fn write_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AlreadyExists => "",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            ": make room"
+            ": free disk space"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            ": make the folder writable for the server's user"
+            ": make the directory writable for the server's user"
         }
-        _ => ": see to the folder and to the room in it",
+        _ => ": check the directory and its free disk space",
     }
 }

@@ -83,7 +83,10 @@ fn start_syncer(service: Arc<Service>) -> io::Result<Sender<Vec<Name>>> {
             let Some(state) = service.state() else { continue };
             if let Err((zone, error)) = Membership::sync(state, &zones) {
                 let name = zone.to_string();
-                tracing::warn!(zone = name, "zone {name}: its note as a member may be lost: {error}");
+                tracing::warn!(
+                    zone = name,
+                    "zone {name}: cannot sync its catalog membership to disk, a crash may lose it: {error}"
+                );
             }
         }
     };
@@ -256,11 +259,10 @@ impl ZoneEventHandler {
         let contents = self.service.contents(apex)?;
         let zone = apex.to_string();
         let catalog = Catalog::read(&contents).inspect_err(|error| {
-            tracing::error!(zone, "catalog {zone}: broken, its members stay as they are: {error}");
+            tracing::error!(zone, "catalog {zone}: broken, keeping its members: {error}");
         });
         let fault = catalog.as_ref().err();
-        let fault =
-            fault.map(|error| format!("the catalog is broken, its members stay as they are: {error}"));
+        let fault = fault.map(|error| format!("the catalog is broken, keeping its members: {error}"));
         self.service.note_catalog(apex, fault);
         catalog.ok()
     }
@@ -291,7 +293,7 @@ impl ZoneEventHandler {
     fn noted_members(&self) -> Vec<Membership> {
         let Some(state) = self.service.state() else { return Vec::new() };
         Membership::all_but(state, self.registry.members()).unwrap_or_else(|error| {
-            tracing::warn!("state-dir cannot be read: {error}");
+            tracing::warn!("state-dir: cannot read the directory: {error}");
             Vec::new()
         })
     }
@@ -302,7 +304,7 @@ impl ZoneEventHandler {
     fn remove_lost_members(&self) {
         for Membership { zone, catalog, .. } in self.noted_members() {
             if self.registry.knows(&catalog) && self.service.settings_of(&zone).is_none() {
-                tracing::info!(zone = zone.to_string(), %catalog, "zone {zone}: no member of {catalog} any longer");
+                tracing::info!(zone = zone.to_string(), %catalog, "zone {zone}: removed from catalog {catalog}");
                 self.service.delete_stored(&zone);
             }
         }
@@ -325,8 +327,8 @@ impl ZoneEventHandler {
             }
             Ok(None) => self.service.note_catalog(apex, None),
             Err(error) => {
-                tracing::error!(zone, "catalog {zone}: cannot be made: {error}");
-                self.service.note_catalog(apex, Some(format!("the catalog cannot be made: {error}")));
+                tracing::error!(zone, "catalog {zone}: not generated: {error}");
+                self.service.note_catalog(apex, Some(format!("the catalog cannot be generated: {error}")));
             }
         }
     }
@@ -351,7 +353,7 @@ impl ZoneEventHandler {
                 Change::Remove { zone, catalog } => {
                     self.before_removal(&zone, &mut due);
                     let name = zone.to_string();
-                    tracing::info!(zone = name, %catalog, "zone {name}: no member of {catalog} any longer");
+                    tracing::info!(zone = name, %catalog, "zone {name}: removed from catalog {catalog}");
                     if is_kept { &mut due.retired } else { &mut due.deleted }.push(zone);
                 }
                 Change::Reset { zone } => {
@@ -362,7 +364,7 @@ impl ZoneEventHandler {
                 Change::Clash { zone, catalog } => tracing::warn!(
                     zone = zone.to_string(),
                     %catalog,
-                    "zone {zone}: is served already, and catalog {catalog} is not heeded there"
+                    "zone {zone}: already served, ignoring its entry in catalog {catalog}"
                 ),
             }
         }
@@ -411,7 +413,7 @@ impl ZoneEventHandler {
             let membership = Membership { zone: zone.clone(), catalog, label, groups };
             if let Err(error) = membership.persist(state) {
                 let catalog = &owner.catalog;
-                tracing::warn!(zone = zone.to_string(), %catalog, "zone {zone}: cannot be noted as a member: {error}");
+                tracing::warn!(zone = zone.to_string(), %catalog, "zone {zone}: cannot store its catalog membership: {error}");
             }
         }
         self.member_zone(zone)
@@ -433,15 +435,12 @@ impl ZoneEventHandler {
         let name = of_group.unwrap_or(template);
         let untold = |group: &&Group| of_group.is_none() && self.is_untold(catalog, group);
         if let Some(group) = groups.first().filter(untold) {
-            let words = if !by_group.is_empty() {
-                "which has no template here"
-            } else {
-                "and no group has a template here"
-            };
+            let words =
+                if !by_group.is_empty() { "this group has no template" } else { "no group has a template" };
             tracing::info!(
                 zone = zone.to_string(),
                 %catalog,
-                "zone {zone}: {catalog} has it in the group {group}, {words}: what is in it is served by {name}"
+                "zone {zone}: in group {group} of catalog {catalog}, {words}: serving the zones of this group with template {name}"
             );
         }
         let template = self.service.template(name);
@@ -449,7 +448,7 @@ impl ZoneEventHandler {
             tracing::error!(
                 zone = zone.to_string(),
                 %catalog,
-                "zone {zone}: there is no template {name} for this member of {catalog}"
+                "zone {zone}: template {name} for members of catalog {catalog} does not exist"
             );
         }
         let member_of = CatalogMembership { catalog: catalog.clone(), template: name.clone() };

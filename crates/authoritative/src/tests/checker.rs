@@ -222,7 +222,7 @@ impl Chain {
             }
             Need::CloserMatch { name, .. } => require(
                 self.exact.contains(name) || self.nsec_covering(name.view()).is_some(),
-                "what is closer",
+                "no exact or covering NSEC for the closer match",
             ),
             Need::Ds { cut } => require(is_insecure_cut(&at(cut)?.types), "no insecure cut"),
         }

@@ -87,36 +87,36 @@ pub enum TransferAnswer {
 #[non_exhaustive]
 pub enum TransferRefusal {
     /// AXFR is not defined over UDP (RFC 5936 §4.2).
-    #[error("AXFR over UDP")]
+    #[error("AXFR is not defined over UDP")]
     Datagram,
     /// The IXFR request contains no SOA record of the zone (RFC 1995 §3).
-    #[error("an IXFR request without the SOA record that the sender has")]
+    #[error("the IXFR request has no SOA record of the zone")]
     NoSerial,
     /// The server has no zone with this name.
-    #[error("no zone of this name is served here")]
+    #[error("the server has no zone with this name")]
     NotAuthoritative,
     /// The access list does not permit the client to transfer the zone.
-    #[error("the zone's 'transfer' does not allow it")]
+    #[error("the zone's 'transfer' does not permit this client")]
     NotAllowed,
     /// The access list permits the client to transfer the zone only over TLS, and the request was
     /// not received over TLS.
-    #[error("the zone's 'transfer' allows it over TLS alone")]
+    #[error("the zone's 'transfer' permits this client only over TLS")]
     NeedsTls,
     /// The TLS version is lower than 1.3, or the ALPN protocol is not `dot` (RFC 9103 §7.1, §7.2).
-    #[error("zones are transferred over TLS 1.3 with the ALPN protocol dot alone")]
+    #[error("zone transfers over TLS require TLS 1.3 with the ALPN protocol dot")]
     WeakTls,
     /// Responses from this zone are signed online.
-    #[error("the zone is signed when asked: its records have no signatures that could be transferred")]
+    #[error("the zone is signed online: its records have no signatures to transfer")]
     SignedOnline,
     /// The server does not have the records of the zone in memory.
-    #[error("the zone is served without its records being kept")]
+    #[error("the server does not have the records of the zone in memory")]
     NoContents,
     /// Too many transfers are in progress.
-    #[error("too many transfers are under way: raise limits.transfers-out where that is right")]
+    #[error("too many transfers are in progress: increase limits.transfers-out if appropriate")]
     TooMany,
     /// Too many transfers to the network of this client are in progress.
     #[error(
-        "too many transfers to this network are under way: raise limits.transfers-out-each where that is right"
+        "too many transfers to this network are in progress: increase limits.transfers-out-each if appropriate"
     )]
     TooManyOfClient,
 }

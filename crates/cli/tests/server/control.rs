@@ -363,7 +363,7 @@ fn a_zone_that_cannot_be_loaded_is_answered_with_servfail_and_named() {
     let zones = server.ctl_json(&["zone", "status", "b.example."]);
     assert_eq!(zones[0]["state"], "failed", "{zones}");
     assert!(zones[0]["error"].as_str().is_some_and(|error| error.contains("/b:1:")), "{zones}");
-    assert!(server.logged().contains("zone b.example.: refused, it is not served"), "{}", server.logged());
+    assert!(server.logged().contains("zone b.example.: rejected, not served"), "{}", server.logged());
     write_beside(&dir.join("b"), &plain_zone("b.example.", 4));
     server.ctl(&["reload"]).expect_done("reload");
     assert_eq!(server.serial("b.example."), Some(4));
@@ -396,5 +396,5 @@ fn what_is_no_regular_file_is_no_zone_file_and_nothing_waits_for_it() {
     fs::create_dir(&zone).expect("a folder");
     let ended = server.ctl(&["reload", "a.example."]);
     assert!(ended.stderr.contains("it is a folder"), "{}", ended.text());
-    assert_eq!(server.serial("a.example."), Some(2), "the version of before stays");
+    assert_eq!(server.serial("a.example."), Some(2), "the previous version stays");
 }

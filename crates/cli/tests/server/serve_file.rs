@@ -30,7 +30,7 @@ fn a_hang_up_has_the_file_read_again_and_a_bad_one_refused() {
     server.wait_for(ZONE, 2);
     write_beside(&file, &plain_zone("other.", 3));
     server.signal("-HUP");
-    let refused = "zone example.: refused, the version of before stays: ";
+    let refused = "zone example.: rejected, keeping the previous version: ";
     server.wait_until("it is refused", || server.logged().contains(refused));
     assert_eq!(server.serial(ZONE), Some(2));
     write_beside(&file, &plain_zone(ZONE, 4));
@@ -43,7 +43,7 @@ fn a_hang_up_has_the_file_read_again_and_a_bad_one_refused() {
     assert_eq!(server.serial(ZONE), Some(4));
     let stopped = server.stop();
     assert!(stopped["datagrams_in"].as_u64() >= Some(4) && stopped["online"].is_null(), "{stopped}");
-    assert_eq!(listing(folder.path()), ["example", "example.log"], "nothing is kept");
+    assert_eq!(listing(folder.path()), ["example", "example.log"], "no files are stored");
 }
 
 /// With the option, the same lines as with a configuration.
@@ -56,7 +56,7 @@ fn a_reload_is_logged_as_that_of_a_configuration() {
     let words = "zone example.: serial 1, unsigned; verified: nothing: unsigned";
     assert!(server.logged().contains(words), "{}", server.logged());
     server.signal("-HUP");
-    let words = "reload: 0 added, 0 removed, 0 updated, 0 refused, 1 unchanged";
+    let words = "reload: 0 added, 0 removed, 0 updated, 0 rejected, 1 unchanged";
     server.wait_until("the reload is told of", || server.logged().contains(words));
 }
 
@@ -68,7 +68,7 @@ fn standard_input_cannot_be_read_again() {
     let input = Stdio::from(fs::File::open(&file).expect("a file"));
     let server = Configured::start_with(&["--listen", "127.0.0.1:0", "-"], &file, input);
     server.signal("-HUP");
-    let words = "standard input cannot be read again: serve a file";
+    let words = "standard input is a stream and cannot be read again";
     server.wait_until("it is refused", || server.logged().contains(words));
     assert_eq!(server.serial(ZONE), Some(1));
     // A file that is not a zone is reported with the same name.

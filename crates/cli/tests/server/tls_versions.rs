@@ -102,7 +102,7 @@ fn zones_are_transferred_over_the_newest_alone() {
         assert_eq!(answer.rcode(), rcode, "{options}");
         assert_eq!(answer.section(Section::Answer).count() > 1, rcode == Rcode::NOERROR, "{options}");
     }
-    let refused = server.logged().matches("over TLS 1.3 with the ALPN protocol dot alone").count();
+    let refused = server.logged().matches("require TLS 1.3 with the ALPN protocol dot").count();
     // At most one line per second.
     assert!((1..=2).contains(&refused), "{}", server.logged());
 }

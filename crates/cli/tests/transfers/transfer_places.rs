@@ -122,7 +122,7 @@ fn one_network_does_not_take_all_places() {
     let held = begin_transfer(server.address);
     let refused = transfer_from("127.0.0.9", &server).text();
     assert!(refused.contains("SERVFAIL") && refused.contains("EDE 0"), "{refused}");
-    let reason = "too many transfers to this network are under way: raise limits.transfers-out-each";
+    let reason = "too many transfers to this network are in progress: increase limits.transfers-out-each";
     server.wait_until("a line in the log", || server.logged().contains(reason));
     server.wait_until("the metrics", || {
         metric(&server, "nonesuch_transfers_refused_total{reason=\"too_many\"}") == Some(0)

@@ -64,7 +64,7 @@ fn refuse_broken(server: &Configured, peer: &Running, dir: &Path, mechanism: &st
     let broken: String = zone.lines().filter(|line| !is_target(line)).flat_map(|line| [line, "\n"]).collect();
     write_beside(&dir.join("zone"), &broken);
     hang_up(peer);
-    server.wait_until("a refusal", || server.logged().contains("refused"));
+    server.wait_until("a refusal", || server.logged().contains("rejected"));
     assert_eq!(server.serial(ZONE), Some(6));
     sign_version(dir, 8, mechanism);
     hang_up(peer);
@@ -189,7 +189,7 @@ fn bind_signs_for_the_first_time_and_changes_its_chain() {
     }
     // There were versions with faults, and none was rejected.
     assert!(server.logged().contains("verification found"), "{}", server.logged());
-    assert!(!server.logged().contains("refused"), "{}", server.logged());
+    assert!(!server.logged().contains("rejected"), "{}", server.logged());
 }
 
 fn catalog(serial: u32, members: &str) -> String {
@@ -356,7 +356,7 @@ fn ours_follows_ours() {
     // After a restart, primary and secondary map the stored zone with NSEC5.
     let was_mapped = |server: &Configured| {
         let status = server.ctl_json(&["zone", "status", ZONE]);
-        assert_eq!(status[0]["verified"], "when its image was made", "{status}");
+        assert_eq!(status[0]["verified"], "when its image was created", "{status}");
         assert!(status[0]["served"].as_str().is_some_and(|served| served.contains("NSEC5")), "{status}");
     };
     for server in [primary, server] {

@@ -240,7 +240,7 @@ fn a_journal_survives_a_kill_and_is_made_anew_when_spoilt() {
     let whole = fs::read(journal).expect("a journal");
     // A damaged journal is replaced. A file that never was a journal stays, with a message.
     for (octets, said) in
-        [(&whole[..20], "not a journal, or truncated"), (b"somebody's notes", "is no journal; move it")]
+        [(&whole[..20], "not a journal, or truncated"), (b"somebody's notes", "is not a journal; move it")]
     {
         fs::write(journal, octets).expect("written");
         let server = Configured::start(&configuration);

@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(state.facts(&apex), StateFile { reused_serial: None, ..facts() });
         state.remove_versions(&apex);
         let left = StateFile { image: None, reused_serial: None, ..facts() };
-        assert_eq!(state.facts(&apex), left, "what does not belong to the versions stays");
+        assert_eq!(state.facts(&apex), left, "state that does not belong to the versions remains");
         state.update(&apex, |stored| *stored = StateFile::default()).unwrap();
         assert_eq!(fs::read_dir(StateDirectory::zones_directory(dir.path())).unwrap().count(), 0);
     }

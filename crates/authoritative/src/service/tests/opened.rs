@@ -39,7 +39,7 @@ fn a_file_that_was_read_is_served_and_looked_at_again() {
     assert!(service.reload_zone(&name("example.")).is_err());
     assert_eq!(serial(&service), Some(2));
     let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["zone"], "nothing is kept");
+    assert_eq!(left, ["zone"], "no files are stored");
 }
 
 /// The file may have changed since it was read.
@@ -71,7 +71,7 @@ fn an_image_is_served_as_it_is_and_no_zone_file_is_read() {
     service.begin_preloaded(found).unwrap();
     assert_eq!(serial(&service), Some(5));
     let status = &service.zone_status(None)[0];
-    assert_eq!(status.verified.as_deref(), Some("when its image was made"));
+    assert_eq!(status.verified.as_deref(), Some("when its image was created"));
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_zone_that_expired_before_the_start_is_not_answered_for() {
         assert_eq!((settled.waiting == 1, serial(&service).is_none()), (has_expired, has_expired));
         let is_published = |event: &ZoneEvent| matches!(event, ZoneEvent::Published { is_new: false, .. });
         let told = std::iter::from_fn(|| events.try_recv().ok()).filter(is_published).count();
-        assert_eq!(told, 1, "transfers take the zone over");
+        assert_eq!(told, 1, "transfers now manage the zone");
         // A primary, or the state machine of the transfers, decides finally.
         service.set_expired(&name("example."), false);
         assert_eq!(serial(&service), Some(7));
@@ -136,7 +136,10 @@ fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
     service.load_first(&zone);
     service.set_expired(&name("example."), true);
     assert!(service.zones().state(&name("example.")).is_none());
-    assert!(!dir.path().join("state/zones/example.kept").exists(), "what was kept late is gone too");
+    assert!(
+        !dir.path().join("state/zones/example.kept").exists(),
+        "a version that was stored late is removed too"
+    );
     // A zone with the same name is added again.
     service.add_zones(vec![member]);
     assert!(matches!(&*service.zones().state(&name("example.")).unwrap(), ZoneState::NotReady(_)));

@@ -309,7 +309,7 @@ fn stale_nsec_records_are_not_sent_as_proofs() {
         &[("t.example.", Rtype::A, false), ("zz.example.", Rtype::A, false), ("e.example.", Rtype::A, true)],
     );
     expect_proofs(
-        "a bit map with a type that is not there",
+        "a bit map with a type whose RRset is missing",
         &without(&|owner, (_, covered)| owner == "t.example." && covered == Rtype::TXT),
         &[("t.example.", Rtype::TXT, false), ("t.example.", Rtype::A, true)],
     );

@@ -38,7 +38,7 @@ fn a_zone_file_that_breaks_validators_is_refused_until_it_is_allowed() {
     let service = started(settings.clone());
     is_refused(load(&service, dir, &signed(2, 2)), OTHER_KEY);
     let status = &service.zone_status(Some(&name("example.")))[0];
-    assert_eq!(status.serial, Some(1), "the version before stays");
+    assert_eq!(status.serial, Some(1), "the previous version stays");
     assert!(status.error.as_deref().is_some_and(|error| error.contains("allow-unsafe-transition")));
     // Other kinds: a changed chain with the same serial, and data signed only by a new key.
     is_refused(load(&service, dir, &signed_with(1, &[1], Mechanism::Nsec3)), "from NSEC to NSEC3");

@@ -55,7 +55,7 @@ fn a_file_that_cannot_be_stored_is_served_from_memory_where_nothing_is_stored() 
         end(service);
         fs::remove_file(&file).unwrap();
         let service = started(of_file(dir.path()));
-        assert_eq!(serial(&service), Some(8), "what was stored");
+        assert_eq!(serial(&service), Some(8), "the stored version");
         end(service);
     }
 }
@@ -72,7 +72,7 @@ fn a_zone_from_primaries_is_served_from_memory_where_a_file_of_others_is_in_the_
         service.publish(&name("example."), contents(version), &[]).unwrap();
         assert_eq!(serial(&service), Some(version));
     }
-    assert!(storage_error(&service).is_some_and(|error| error.contains("move it elsewhere")));
+    assert!(storage_error(&service).is_some_and(|error| error.contains("move it to another directory")));
     assert_eq!(service.status().troubled, ["example."]);
     assert!(service.store(&name("example.")).is_err());
     assert_eq!(fs::read(&kept).unwrap(), b"precious");

@@ -32,7 +32,10 @@ fn what_is_transferred_is_kept_and_told() {
     end(service);
     let service = started(secondary(dir.path()));
     assert_eq!(serial(&service), Some(7));
-    assert!(service.contents(&name("example.")).is_some(), "what is transferred on is held");
+    assert!(
+        service.contents(&name("example.")).is_some(),
+        "the records of a zone with outgoing transfers are in memory"
+    );
 }
 
 #[test]
@@ -114,7 +117,7 @@ fn a_serial_with_other_records_is_warned_of_and_nothing_leads_from_it() {
     write(&file, &zone_text(4).replace("192.0.2.1", "192.0.2.77"));
     let report = service.reload(settings());
     let [(zone, warning)] = &report.warnings[..] else { panic!("{report:?}") };
-    assert!(zone == "example." && warning.contains("serial 4 is as before although records differ"));
+    assert!(zone == "example." && warning.contains("serial 4 is unchanged, but records differ"));
     assert_eq!(journal(&service), None);
     end(service);
     // Secondaries have other records with this serial, also after a restart.
@@ -171,14 +174,14 @@ fn a_zone_that_is_signed_no_longer_or_by_other_keys_is_warned_of() {
         warned(contents(1)).is_empty() && warned(signed(2, 1)).is_empty() && warned(signed(3, 1)).is_empty()
     );
     assert!(warned(signed(4, 2))[0].contains("no key that signed the previous DNSKEY RRset"));
-    assert!(warned(contents(5))[0].contains("was signed, and this one is not"));
+    assert!(warned(contents(5))[0].contains("was signed, and this version is not"));
     assert!(warned(signed(6, 2)).is_empty());
     end(service);
     // The stored version also has this information.
     write(&dir.path().join("zone"), &zone_text(7));
     let service = started(of_file(dir.path()));
     assert_eq!(serial(&service), Some(7));
-    assert!(service.warnings(&zone)[0].contains("was signed, and this one is not"));
+    assert!(service.warnings(&zone)[0].contains("was signed, and this version is not"));
 }
 
 /// Converts a stored version into one of a program that verified it and did not record its tables
@@ -257,7 +260,7 @@ fn what_was_verified_by_other_tables_of_algorithms_is_verified_again() {
     service.publish(&name("example."), signed(1, 1), &[]).unwrap();
     end(service);
     let service = started(settings());
-    assert_eq!(verified(&service), (Some(1), "when its image was made".to_owned()));
+    assert_eq!(verified(&service), (Some(1), "when its image was created".to_owned()));
     end(service);
     // It is served and verified completely; the next start relies on that.
     forget_tables(&stored);
@@ -266,7 +269,7 @@ fn what_was_verified_by_other_tables_of_algorithms_is_verified_again() {
     assert!(serial == Some(1) && words.starts_with("full: "), "{words}");
     end(service);
     let service = started(settings());
-    assert_eq!(verified(&service), (Some(1), "when its image was made".to_owned()));
+    assert_eq!(verified(&service), (Some(1), "when its image was created".to_owned()));
     // The next version relies on the stored one if this is permitted.
     service.publish(&name("example."), signed(2, 1), &[]).unwrap();
     assert!(verified(&service).1.starts_with("changed: "), "{:?}", verified(&service));

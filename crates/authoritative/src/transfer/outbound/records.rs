@@ -13,7 +13,7 @@ pub(super) const LONGEST: usize = 65_535;
 /// Errors that prevent sending further records.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordsError {
-    #[error("a record of {owner} has no room in a message of 65,535 octets")]
+    #[error("a record of {owner} does not fit into a message of 65,535 octets")]
     TooLong { owner: String },
     #[error("{0}")]
     Journal(#[from] JournalError),

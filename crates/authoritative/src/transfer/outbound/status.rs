@@ -299,7 +299,7 @@ impl Drop for TransferPermit {
         self.outgoing.active().retain(|other| !Arc::ptr_eq(other, &self.progress));
         let status = TransferStatus { outcome: self.outcome, ..self.progress.status() };
         let seconds = status.elapsed.as_secs_f64();
-        let outcome = if self.outcome == TransferOutcome::Sent { "sent" } else { "broken off" };
+        let outcome = if self.outcome == TransferOutcome::Sent { "sent" } else { "aborted" };
         let error = self.error.as_ref().map(tracing::field::display);
         let key = status.key.as_ref().map(tracing::field::display);
         self.outgoing.note(&status.zone, status.client, status.serial, status.outcome);
