@@ -82,7 +82,7 @@ impl Zone {
             zone,
             expires_in_seconds = seconds,
             error,
-            "zone {zone}: half of its time to expire is over without a refresh"
+            "zone {zone}: half of the expire time has passed without a refresh"
         );
     }
 
@@ -463,14 +463,14 @@ impl Driver {
                 tracing::error!(
                     zone,
                     error,
-                    "zone {zone}: expired, no primary refreshed it in the time that its SOA record sets"
+                    "zone {zone}: expired, no refresh from a primary within the expire time of its SOA record"
                 );
                 self.host.expire(apex);
                 self.count(|counts| counts.expired += 1);
             }
             Action::Restore => {
                 let zone = apex.to_string();
-                tracing::info!(zone, "zone {zone}: refreshed after it expired, served again");
+                tracing::info!(zone, "zone {zone}: refreshed after expiry, serving it again");
                 self.host.restore(apex);
             }
             Action::Store => {

@@ -11,22 +11,22 @@ use nonesuch_server::tsig::ResponseTsigError;
 /// network or the other server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExchangeError {
-    #[error("there is no TSIG key {0}: define it")]
+    #[error("the TSIG key {0} is not configured: define it")]
     NoKey(Name),
-    #[error("{0} cannot be authenticated: name the file with the certificates of its authority")]
+    #[error("cannot authenticate {0}: configure the file with the certificates of its authority")]
     NoAuthorities(String),
     #[error(transparent)]
     Tls(#[from] TlsError),
-    #[error("the primary was taken out of the configuration")]
+    #[error("the primary was removed from the configuration")]
     NoPrimary,
-    #[error("the transfer took longer than {0} s: raise transfer-in-time where that is right")]
+    #[error("the transfer took longer than {0} s: increase transfer-in-time if appropriate")]
     TooSlow(u64),
 
-    #[error("the system gives no random octets: {0}")]
+    #[error("cannot get random octets from the system: {0}")]
     Random(getrandom::Error),
-    #[error("it broke off within this server: see the log, and report it")]
+    #[error("internal error in this server: see the log, and report it")]
     BrokeOff,
-    #[error("publishing broke off: see the log")]
+    #[error("internal error while publishing the zone: see the log")]
     PublishingBrokeOff,
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -37,27 +37,27 @@ pub(super) enum ExchangeError {
     #[error(transparent)]
     Tsig(#[from] ResponseTsigError),
     /// The response code is not authenticated, but may explain why the TSIG record does not verify.
-    #[error("{fault}; it says {rcode}")]
+    #[error("{fault}; the response code is {rcode}")]
     TsigOfError { fault: ResponseTsigError, rcode: Rcode },
-    #[error("what came is not the answer to the question")]
+    #[error("the response does not match the query")]
     NotTheAnswer,
-    #[error("its answer makes no sense")]
+    #[error("the response is not a valid response to the query")]
     Nonsense,
-    #[error("the answer is malformed: {0}")]
+    #[error("the response is malformed: {0}")]
     Malformed(#[from] MessageError),
-    #[error("it is not authoritative for the zone: it may have expired there")]
+    #[error("the primary is not authoritative for the zone: the zone may have expired there")]
     NotAuthoritative,
-    #[error("the answer has no SOA record")]
+    #[error("the response has no SOA record")]
     NoSoa,
     #[error(transparent)]
     Inbound(#[from] InboundError),
-    #[error("the answer ended after its first record")]
+    #[error("the response ended after its first record")]
     OnlySoa,
-    #[error("steps came that were not asked for")]
+    #[error("the primary sent an incremental transfer that was not requested")]
     UnaskedSteps,
     #[error(transparent)]
     Steps(#[from] IxfrApplyError),
-    #[error("the zone has no SOA record")]
+    #[error("the transferred zone has no SOA record")]
     NoZoneSoa,
 }
 
@@ -80,7 +80,10 @@ mod tests {
     fn an_answer_that_is_not_signed_is_told_with_its_error() {
         let answer = |rcode: Rcode| Header { id: 1, flags: flags::QR | rcode.0, counts: [0; 4] }.to_octets();
         let of = |rcode| ExchangeError::of_tsig(ResponseTsigError::Unsigned, &answer(rcode)).to_string();
-        assert_eq!(of(Rcode::NOTAUTH), format!("{}; it says NOTAUTH", ResponseTsigError::Unsigned));
+        assert_eq!(
+            of(Rcode::NOTAUTH),
+            format!("{}; the response code is NOTAUTH", ResponseTsigError::Unsigned)
+        );
         assert_eq!(of(Rcode::NOERROR), ResponseTsigError::Unsigned.to_string());
     }
 }

@@ -251,18 +251,18 @@ impl InboundTransfer {
     /// Checks the header and the question. Returns the number of answer records and the offset of
     /// the first one.
     fn check_head(&self, message: &[u8]) -> Result<(u16, usize), InboundError> {
-        let header = Header::read(message).ok_or(InboundError::WrongResponse("it has no whole header"))?;
+        let header = Header::read(message).ok_or(InboundError::WrongResponse("the header is incomplete"))?;
         if header.id != self.id {
-            return Err(InboundError::WrongResponse("its identifier is another one"));
+            return Err(InboundError::WrongResponse("the message ID differs"));
         }
         if header.flags & flags::QR == 0 || header.opcode() != 0 {
-            return Err(InboundError::WrongResponse("it is no response to a query"));
+            return Err(InboundError::WrongResponse("it is not a response to a query"));
         }
         if header.rcode() != Rcode::NOERROR {
             return Err(InboundError::Rcode(header.rcode()));
         }
         if header.flags & flags::TC != 0 {
-            return Err(InboundError::WrongResponse("it is marked as truncated"));
+            return Err(InboundError::WrongResponse("it is truncated (TC bit)"));
         }
         let at = match header.counts[0] {
             // RFC 5936 §2.2.1: messages after the first one may omit the question.
@@ -272,11 +272,11 @@ impl InboundTransfer {
                 let [a, b] = self.asked.rtype().0.to_be_bytes();
                 let [c, d] = Class::IN.0.to_be_bytes();
                 if name != self.apex || message.get(end..end + 4) != Some(&[a, b, c, d]) {
-                    return Err(InboundError::WrongResponse("its question is another one"));
+                    return Err(InboundError::WrongResponse("the question differs"));
                 }
                 end + 4
             }
-            _ => return Err(InboundError::WrongResponse("it has not the one question")),
+            _ => return Err(InboundError::WrongResponse("it does not have exactly one question")),
         };
         Ok((header.counts[1], at))
     }

@@ -163,35 +163,37 @@ impl Report {
                 tracing::info!(%zone, serial, %peer, %kind, key, messages, records, octets, seconds, "zone transferred");
             }
             InboundOutcome::UpToDate { serial } => {
-                tracing::debug!(%zone, serial, %peer, "primary has nothing newer")
+                tracing::debug!(%zone, serial, %peer, "zone {zone}: primary has no newer version")
             }
             // The server has logged the reason.
             InboundOutcome::Rejected { serial, verdict: RejectionPeriod::Final } => {
                 tracing::warn!(
                     %zone, serial, %peer, %kind, key,
-                    "transferred version refused; it is transferred again when its serial changes, or by `nonesuch ctl zone retransfer {zone}`"
+                    "zone {zone}: transferred version rejected; it is transferred again when its serial changes, or with `nonesuch ctl zone retransfer {zone}`"
                 );
             }
             InboundOutcome::Rejected { serial, verdict: RejectionPeriod::For { seconds } } => {
                 tracing::warn!(
                     %zone, serial, %peer, %kind, key, seconds,
-                    "transferred version refused at this time; it is transferred again later"
+                    "zone {zone}: transferred version rejected at this time; it is transferred again later"
                 );
             }
             InboundOutcome::PublishFailed { serial } => {
                 tracing::warn!(
                     %zone, serial, %peer, %kind, key,
-                    "transferred version not published; it is transferred again after the retry interval"
+                    "zone {zone}: transferred version not published; it is transferred again after the retry interval"
                 );
             }
             InboundOutcome::NoLongerWanted => {
-                tracing::info!(%zone, %peer, %kind, key, octets, seconds, error, "transferred version not wanted any more");
+                tracing::info!(%zone, %peer, %kind, key, octets, seconds, error, "zone {zone}: transferred version discarded, the zone or its primaries changed during the transfer");
             }
             _ => match failing {
                 Some(since) => tracing::warn!(
-                    %zone, %peer, %kind, key, octets, seconds, error, failing_seconds = since / 1000, "transfer failed"
+                    %zone, %peer, %kind, key, octets, seconds, error, failing_seconds = since / 1000, "zone {zone}: transfer failed"
                 ),
-                None => tracing::debug!(%zone, %peer, %kind, key, octets, seconds, error, "transfer failed"),
+                None => {
+                    tracing::debug!(%zone, %peer, %kind, key, octets, seconds, error, "zone {zone}: transfer failed")
+                }
             },
         }
     }
@@ -362,7 +364,7 @@ fn publish(
         TransferContent::Newer => return Err(ExchangeError::OnlySoa.into()),
         TransferContent::Axfr { contents, warnings } => {
             for warning in warnings.iter().take(3) {
-                tracing::warn!(zone = %apex, %warning, "odd zone from primary");
+                tracing::warn!(zone = %apex, %warning, "zone {apex}: transferred version: {warning}");
             }
             (ReceivedVersion { primary, contents, steps: Vec::new() }, TransferKind::Axfr)
         }
@@ -374,7 +376,7 @@ fn publish(
         }
     };
     if outside > 0 {
-        tracing::warn!(zone = %apex, records = outside, "records that are not in the zone were passed over");
+        tracing::warn!(zone = %apex, records = outside, "zone {apex}: ignored out-of-zone records");
     }
     let held = LocalSoa::of(&received.contents).ok_or(ExchangeError::NoZoneSoa)?;
     // Several servers may share an address, and one of them may have an older version. Without an

@@ -82,8 +82,8 @@ fn a_primary_that_does_not_answer_is_shown_everywhere_until_it_answers_again() {
     server.wait_until("expiry", || status()["refresh_state"] == "expired");
     for (level, words, lines) in [
         ("warn", "SOA query to primary failed", 1),
-        ("warn", "half of its time to expire is over", 1),
-        ("error", "plain.example.: expired, no primary refreshed it", 1),
+        ("warn", "half of the expire time has passed", 1),
+        ("error", "plain.example.: expired, no refresh from a primary", 1),
     ] {
         assert_eq!(count(&server, level, words), lines, "{words}: {}", server.logged());
     }

@@ -91,7 +91,7 @@ impl Zone {
         if let Some((theirs, held)) = serial.zip(held)
             && let Some(said) = self.behind.note_serial(apex, primary, theirs, held.serial)
         {
-            tracing::warn!(zone = %apex, peer = %primary, "{said}");
+            tracing::warn!(zone = %apex, peer = %primary, "zone {apex}: {said}");
         }
     }
 }
@@ -281,16 +281,16 @@ impl Driver {
         }
         match outcome {
             Some(NotifyOutcome::Acknowledged) => {
-                tracing::debug!(%zone, %peer, "secondary was notified");
+                tracing::debug!(%zone, %peer, "zone {zone}: secondary acknowledged NOTIFY");
                 self.count(|counts| counts.acknowledged += 1);
             }
             Some(NotifyOutcome::Refused(rcode)) => {
-                tracing::warn!(%zone, %peer, %rcode, "secondary refuses NOTIFY");
+                tracing::warn!(%zone, %peer, %rcode, "zone {zone}: secondary rejected NOTIFY");
                 self.count(|counts| counts.notify_refused += 1);
             }
             Some(NotifyOutcome::GivenUp) => {
                 let error = answer.err().unwrap_or(ExchangeError::Nonsense);
-                tracing::warn!(%zone, %peer, %error, "secondary could not be notified");
+                tracing::warn!(%zone, %peer, %error, "zone {zone}: secondary did not acknowledge NOTIFY");
                 self.count(|counts| counts.notify_unanswered += 1);
             }
             Some(NotifyOutcome::Waiting) | None => {}

@@ -49,8 +49,8 @@ impl OutdatedPrimaries {
 
 fn words(apex: &Name, primary: SocketAddr, theirs: u32, held: u32) -> String {
     format!(
-        "primary {primary} has serial {theirs}, which does not come after {held} that is here (RFC 1982): its version is not taken; \
-         raise the serial there, or have that version with `nonesuch ctl zone retransfer {apex}`"
+        "primary {primary} has serial {theirs}, which is not higher than the local serial {held} (RFC 1982): not transferring this version; \
+         increase the serial on the primary, or transfer the version with `nonesuch ctl zone retransfer {apex}`"
     )
 }
 
@@ -67,7 +67,9 @@ mod tests {
         assert_eq!(behind.note_serial(&apex, other, 20, 20), None);
         let said = behind.note_serial(&apex, one, 7, 20).unwrap();
         assert!(
-            said.starts_with("primary 192.0.2.1:53 has serial 7, which does not come after 20 "),
+            said.starts_with(
+                "primary 192.0.2.1:53 has serial 7, which is not higher than the local serial 20 "
+            ),
             "{said}"
         );
         assert_eq!(behind.note_serial(&apex, one, 7, 20), None, "said");

@@ -16,12 +16,12 @@ const MIN_COPIED: u64 = 64 << 20;
 #[non_exhaustive]
 pub enum IxfrApplyError {
     /// A step does not fit the previous version.
-    #[error("the primary's steps do not fit: {0}")]
+    #[error("the incremental transfer cannot be applied: {0}")]
     Change(#[from] ChangeError),
     /// A step changes a part of an RRset with different TTLs. The zone stores only the lowest TTL
     /// (RFC 2181 §5.2).
     #[error(
-        "the primary's steps do not fit: the {rtype} records of {owner} have different TTLs, and some of them change"
+        "the incremental transfer cannot be applied: the {rtype} records of {owner} have different TTLs, and some of them change"
     )]
     DifferentTtls {
         /// Owner of the RRset.
@@ -31,7 +31,7 @@ pub enum IxfrApplyError {
     },
     /// The steps change large names too often.
     #[error(
-        "applying the primary's steps copies more than {octets} octets: transferring the whole zone instead"
+        "applying the incremental transfer copies more than {octets} octets: transferring the whole zone instead"
     )]
     TooMuchCopied {
         /// The limit. The limit.

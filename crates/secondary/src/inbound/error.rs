@@ -10,19 +10,21 @@ use nonesuch_zone::ZoneFault;
 #[non_exhaustive]
 pub enum InboundError {
     /// A message is malformed.
-    #[error("a message of the primary is malformed: {0}")]
+    #[error("the primary sent a malformed message: {0}")]
     Message(#[from] MessageError),
     /// A message is not the response to the query.
-    #[error("a message is not the answer to the question: {0}")]
+    #[error("the primary sent a message that does not match the query: {0}")]
     WrongResponse(&'static str),
     /// The primary responded with an error.
-    #[error("the primary answers {0}{remedy}", remedy = rcode_remedy(*.0))]
+    #[error("the primary responded with {0}{remedy}", remedy = rcode_remedy(*.0))]
     Rcode(Rcode),
     /// The response does not begin with the SOA record of the zone.
-    #[error("the answer does not begin with the zone's SOA record: is the primary one of this zone?")]
+    #[error(
+        "the response does not begin with the zone's SOA record: check that the configured primary serves the zone"
+    )]
     NoSoaFirst,
     /// A record has another class, or a type that is not zone data.
-    #[error("the answer has a record of type {rtype} and class {class}, which is no data of a zone")]
+    #[error("the response has a record of type {rtype} and class {class}, which is not zone data")]
     NoZoneData {
         /// The type of the record.
         rtype: Rtype,
@@ -30,7 +32,7 @@ pub enum InboundError {
         class: Class,
     },
     /// The last SOA record differs from the first one.
-    #[error("the zone changed under the transfer, from serial {first} to {last}: it is asked for again")]
+    #[error("the zone changed during the transfer, from serial {first} to {last}: it is transferred again")]
     Changed {
         /// Serial of the first SOA record.
         first: u32,
@@ -38,7 +40,7 @@ pub enum InboundError {
         last: u32,
     },
     /// The steps of an incremental transfer are not consecutive.
-    #[error("the primary's steps are out of order: a step from serial {from} is followed by serial {to}")]
+    #[error("the incremental transfer is out of order: serial {to} follows serial {from}")]
     Order {
         /// The serial before.
         from: u32,
@@ -52,14 +54,14 @@ pub enum InboundError {
     #[error("{0}")]
     Zone(ZoneFault),
     /// The response ended before the last record.
-    #[error("the answer ended after {records} records, before the last one")]
+    #[error("the response ended after {records} records, before the last record")]
     Truncated {
         /// Number of records read.
         records: u64,
     },
     /// The transfer exceeds the limit of records.
     #[error(
-        "the transfer has more than {records} records: raise the zone's transfer-records-max where that is right"
+        "the transfer has more than {records} records: increase the zone's transfer-records-max if appropriate"
     )]
     TooManyRecords {
         /// The limit.
@@ -67,7 +69,7 @@ pub enum InboundError {
     },
     /// The transfer exceeds the limit of octets.
     #[error(
-        "the transfer has more than {octets} octets: raise the zone's transfer-size-max where that is right"
+        "the transfer has more than {octets} octets: increase the zone's transfer-size-max if appropriate"
     )]
     TooLarge {
         /// The limit.
@@ -104,8 +106,8 @@ impl InboundError {
 /// Returns advice for an error response code of a primary.
 const fn rcode_remedy(rcode: Rcode) -> &'static str {
     match rcode {
-        Rcode::REFUSED => ": allow this server's address or TSIG key to transfer the zone there",
-        Rcode(9) => ": it does not serve the zone, or does not take the TSIG key",
+        Rcode::REFUSED => ": permit transfers to this server's address or TSIG key on the primary",
+        Rcode(9) => ": it does not serve the zone, or does not accept the TSIG key",
         Rcode::SERVFAIL => ": it has not loaded the zone",
         _ => "",
     }

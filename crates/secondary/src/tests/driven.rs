@@ -401,7 +401,7 @@ fn a_transfer_that_breaks_off_is_told_and_gives_its_room_back() {
     let transfers = start_narrow(&shelf);
     transfers.set_zone(zone(&primary));
     let status = wait_for(&transfers, |status| status.last_error.is_some());
-    assert!(status.last_error.unwrap().contains("broke off"));
+    assert!(status.last_error.unwrap().contains("internal error"));
     transfers.refresh(&apex());
     shelf.wait_for(&apex(), 1, false);
 }

@@ -269,8 +269,11 @@ fn refuse(peer: &Peer, algorithm: TsigAlgorithm) {
             std::thread::yield_now();
         }
         let error = transfers.status()[0].last_error.clone().unwrap();
-        let expected =
-            if keys.iter().next().is_none() { "no TSIG key transfer.key." } else { "secrets differ" };
+        let expected = if keys.iter().next().is_none() {
+            "the TSIG key transfer.key. is not configured"
+        } else {
+            "secrets differ"
+        };
         assert!(error.contains(expected), "{error}");
         assert!(shelf.published(&apex()).is_empty());
     }
