@@ -43,9 +43,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "flood" => rates(count, |_| CLIENT)?,
         "online" => online(count)?,
         other => {
-            return Err(
-                format!("{other}: none, nsid, new-cookie, cookie, exempt, rates, flood or online").into()
-            );
+            return Err(format!(
+                "unknown mode {other}: use none, nsid, new-cookie, cookie, exempt, rates, flood or online"
+            )
+            .into());
         }
     };
     println!("{what}: {done} of {count}");

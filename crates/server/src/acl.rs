@@ -22,10 +22,10 @@ pub const TLS_PORT: u16 = 853;
 #[non_exhaustive]
 pub enum AccessError {
     /// The text is not an address or prefix.
-    #[error("'{0}' is no address or prefix (write 192.0.2.0/24, 2001:db8::/32 or one address)")]
+    #[error("'{0}' is not an address or prefix (write 192.0.2.0/24, 2001:db8::/32 or one address)")]
     Prefix(String),
     /// The address has bits set after the prefix.
-    #[error("'{given}' has bits set behind its prefix: write {meant}")]
+    #[error("'{given}' has bits set after the prefix: write {meant}")]
     HostBits {
         /// The text of the entry.
         given: String,
@@ -33,7 +33,7 @@ pub enum AccessError {
         meant: Prefix,
     },
     /// The name of a key is not a domain name.
-    #[error("'{name}' is no name of a key: {error}")]
+    #[error("'{name}' is not the name of a key: {error}")]
     KeyName {
         /// The name as given.
         name: String,
@@ -42,7 +42,7 @@ pub enum AccessError {
     },
     /// The word is unknown or repeated.
     #[error(
-        "'{0}' means nothing here (write an address, a prefix, key:NAME, tls, or any, with ! in front to refuse)"
+        "'{0}' is not valid here (write an address, a prefix, key:NAME, tls, or any, with a leading ! to deny)"
     )]
     Word(String),
     /// The entry is empty.
@@ -50,12 +50,12 @@ pub enum AccessError {
     Empty,
     /// The text is not the address of a server.
     #[error(
-        "'{0}' is no server's address (write 192.0.2.1, 192.0.2.1:5353, 2001:db8::1 or [2001:db8::1]:853)"
+        "'{0}' is not a server address (write 192.0.2.1, 192.0.2.1:5353, 2001:db8::1 or [2001:db8::1]:853)"
     )]
     Server(String),
     /// The word is unknown or repeated after a server address.
     #[error(
-        "'{0}' means nothing for a server (write key:NAME, tls, tls:HOSTNAME or source:ADDRESS behind its address)"
+        "'{0}' is not valid for a server (write key:NAME, tls, tls:HOSTNAME or source:ADDRESS after its address)"
     )]
     ServerWord(String),
     /// The addresses of the server and the source are of different families.

@@ -69,13 +69,15 @@ impl CookieCheck {
 #[non_exhaustive]
 pub enum SecretError {
     /// A line is not a secret. The message does not contain the line.
-    #[error("line {line} is no cookie secret: write 32 hexadecimal digits on a line, or a comment behind #")]
+    #[error(
+        "line {line} is not a cookie secret: write 32 hexadecimal digits on each line; # begins a comment"
+    )]
     Line {
         /// The line number, from 1.
         line: usize,
     },
     /// The text contains no secret.
-    #[error("there is no cookie secret: write one of 32 hexadecimal digits on a line of its own")]
+    #[error("the text has no cookie secret: write 32 hexadecimal digits on a separate line")]
     Empty,
 }
 

@@ -77,7 +77,7 @@ impl DnstapOptions {
 #[non_exhaustive]
 pub enum DnstapError {
     /// The file is not writable.
-    #[error("{}: {source}: the file for dnstap, or its folder, must be writable for the user that the server runs as", path.display())]
+    #[error("{}: cannot open the dnstap file: {source}: make the file, or its directory, writable for the server's user", path.display())]
     File {
         /// The path of the file.
         path: PathBuf,
@@ -85,7 +85,7 @@ pub enum DnstapError {
         source: io::Error,
     },
     /// The system cannot start another thread.
-    #[error("the thread that writes dnstap cannot be started: {0}")]
+    #[error("cannot start the dnstap writer thread: {0}")]
     Thread(io::Error),
 }
 
@@ -187,7 +187,7 @@ impl DnstapOutput {
         // A reader that does not read must not prevent the server from stopping.
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if ended.recv_timeout(STOP_PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!("dnstap: the reader did not take what was queued in time");
+            tracing::warn!("dnstap: the reader did not accept the queued frames in time");
         }
     }
 

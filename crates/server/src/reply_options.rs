@@ -57,16 +57,16 @@ impl Default for ReplySettings {
 #[non_exhaustive]
 pub enum ReplySettingsError {
     /// The identifier is too long and would take the room of answers.
-    #[error("nsid has {found} octets: {NSID_MOST} at most, so that answers have room beside it")]
+    #[error("nsid has {found} octets: the maximum is {NSID_MOST}, which leaves room for the answer")]
     Nsid {
         /// The length in octets.
         found: usize,
     },
     /// The agent domain is the root, so reports would be sent to arbitrary servers.
-    #[error("report-channel is the root: give the domain that the reporting agent's zone is at")]
+    #[error("report-channel is the root: set it to the domain of the reporting agent")]
     ReportChannel,
     /// The size is outside of [`UDP_SIZES`].
-    #[error("max-udp-size is {found}: give {} to {} octets", UDP_SIZES.start(), UDP_SIZES.end())]
+    #[error("max-udp-size is {found}: must be {} to {} octets", UDP_SIZES.start(), UDP_SIZES.end())]
     UdpSize {
         /// The size in octets.
         found: u16,

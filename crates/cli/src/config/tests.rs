@@ -254,7 +254,7 @@ fn faults_say_file_line_key_and_what_is_allowed() {
         ),
         (
             &format!("{zone}file = \"z\"\ntransfer = [\"192.0.2.1 tsl\"]"),
-            "transfer: 'tsl' means nothing here (write an address, a prefix, key:NAME, tls, or any",
+            "transfer: 'tsl' is not valid here (write an address, a prefix, key:NAME, tls, or any",
         ),
         // Contradictions, with the reason.
         (

@@ -398,7 +398,7 @@ fn tls_is_spoken_and_certificates_are_verified() {
     let ended = query(address, &[&strict[..], &["ns.example"]].concat()).expect_done("query").stdout;
     assert!(ended.contains("certificate verified") && ended.contains(" over TLS in "), "{ended}");
     let ended = query(address, &[&strict[..], &["other.example"]].concat());
-    assert!(ended.status == 2 && ended.stderr.contains("give the name"), "{}", ended.text());
+    assert!(ended.status == 2 && ended.stderr.contains("use the name"), "{}", ended.text());
 }
 
 /// `named` with the zone `keys.example.`, which only the key `k` may transfer.
@@ -500,7 +500,7 @@ fn keys_are_taken_in_every_form_that_servers_take() {
         (file("two"), "holds more than one key"),
         (format!("x:{}", file("two")), "holds no key x."),
         (format!("k:hmac-sha512:{}", file("two")), "the key is of hmac-sha256: leave the algorithm out"),
-        (format!("k:{}", file("zone")), "is no Base64"),
+        (format!("k:{}", file("zone")), "is not Base64"),
         (format!("k:{}", file("none")), "NAME:FILE"),
     ] {
         let ended = query(server.address, &[KEYS_ORIGIN, "--axfr", "--tsig-key", &key]);

@@ -272,7 +272,7 @@ fn strangers_and_peers_write_a_bounded_number_of_lines() {
     let events: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let message = |event: &Value| event["message"].as_str().unwrap_or_default().to_owned();
     let lines_of = |event: &str| events.iter().filter(|line| message(line).starts_with(event)).count();
-    for event in ["transfer sent", "transfer refused", "message with TSIG refused", "NOTIFY refused"] {
+    for event in ["transfer sent", "transfer refused", "message with TSIG rejected", "NOTIFY refused"] {
         let lines = lines_of(event);
         assert!((1..=BURST + 3 * seconds).contains(&lines), "{event}: {lines} in {seconds} s: {log}");
     }
@@ -294,7 +294,7 @@ const OF_OPERATORS: [&str; 5] = [
     "no interface has this address",
     "state-dir",
     // At most once per second.
-    "responses over UDP are limited",
+    "rate limiting of responses over UDP",
     "reload: {} added",
 ];
 

@@ -54,7 +54,7 @@ pub(super) fn open(stream: &mut (impl Read + Write), content_type: &[u8]) -> io:
     }
     // A reader that sends no content type accepts all.
     if !types.is_empty() && !types.iter().any(|accepted| accepted == content_type) {
-        return Err(io::Error::other("the reader does not take dnstap"));
+        return Err(io::Error::other("the reader does not accept the content type of dnstap"));
     }
     out.clear();
     push_control(Control::Start, Some(content_type), &mut out);

@@ -65,9 +65,9 @@ fn read_file(path: &Path) -> Vec<Dnstap> {
 
 #[test]
 fn frames_say_what_was_asked_and_answered_by_whom_and_when() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("tap");
-    let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a tap");
+    let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a dnstap output");
     let mut udp = tap.thread(TransportKind::Udp, address(LOCAL));
     let mut tls = tap.thread(TransportKind::Tls, address("[::]:853"));
     tap_some(&mut udp, 1);
@@ -106,10 +106,10 @@ fn frames_say_what_was_asked_and_answered_by_whom_and_when() {
 
 #[test]
 fn responses_alone_hold_their_queries() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("tap");
     let choice = DnstapOptions { queries: false, ..options(Destination::File(path.clone())) };
-    let tap = DnstapOutput::start(choice).expect("a tap");
+    let tap = DnstapOutput::start(choice).expect("a dnstap output");
     tap_some(&mut tap.thread(TransportKind::Tcp, address(LOCAL)), 2);
     drop(tap);
     let frames = read_file(&path);
@@ -121,22 +121,23 @@ fn responses_alone_hold_their_queries() {
 
 #[test]
 fn a_file_that_is_there_is_kept_under_another_name() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("tap");
     for _ in 0..3 {
-        let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a tap");
+        let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a dnstap output");
         tap_some(&mut tap.thread(TransportKind::Udp, address(LOCAL)), 1);
     }
-    let names = fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let names =
+        fs::read_dir(folder.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
     let counts: Vec<usize> = names.map(|name| read_file(&name).len()).collect();
     assert_eq!(counts, [2, 2, 2]);
 }
 
 #[test]
 fn a_file_that_was_moved_away_is_begun_anew_when_asked() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let (path, moved) = (folder.path().join("tap"), folder.path().join("moved"));
-    let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a tap");
+    let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a dnstap output");
     let mut thread = tap.thread(TransportKind::Udp, address(LOCAL));
     tap_some(&mut thread, 1);
     wait_until(|| tap.counters().written == 2);
@@ -154,9 +155,9 @@ fn a_file_that_was_moved_away_is_begun_anew_when_asked() {
 
 #[test]
 fn a_tap_is_finished_once_whoever_still_has_it() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("tap");
-    let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a tap");
+    let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a dnstap output");
     tap_some(&mut tap.thread(TransportKind::Udp, address(LOCAL)), 3);
     tap.finish();
     assert_eq!(read_file(&path).len(), 6);
@@ -168,7 +169,7 @@ fn a_tap_is_finished_once_whoever_still_has_it() {
 #[test]
 fn a_folder_that_is_not_there_is_an_error_that_names_the_file() {
     let path = PathBuf::from("/nonexistent/tap");
-    let error = DnstapOutput::start(options(Destination::File(path))).expect_err("no tap");
+    let error = DnstapOutput::start(options(Destination::File(path))).expect_err("no dnstap output");
     assert!(error.to_string().contains("/nonexistent/tap"), "{error}");
 }
 
@@ -176,7 +177,7 @@ fn a_folder_that_is_not_there_is_an_error_that_names_the_file() {
 fn wait_until(holds: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !holds() {
-        assert!(Instant::now() < end, "it did not come about");
+        assert!(Instant::now() < end, "the condition does not hold in time");
         thread::yield_now();
     }
 }
@@ -212,10 +213,10 @@ fn read_stream(stream: &mut UnixStream, most: usize) -> usize {
 
 #[test]
 fn over_a_socket_every_frame_arrives_also_of_several_threads() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("socket");
     let listener = UnixListener::bind(&path).expect("a socket");
-    let tap = DnstapOutput::start(options(Destination::Socket(path))).expect("a tap");
+    let tap = DnstapOutput::start(options(Destination::Socket(path))).expect("a dnstap output");
     let reader = thread::spawn(move || read_stream(&mut listener.accept().expect("a writer").0, usize::MAX));
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -231,10 +232,10 @@ fn over_a_socket_every_frame_arrives_also_of_several_threads() {
 
 #[test]
 fn without_a_reader_the_queue_is_bounded_and_what_is_dropped_is_counted() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("socket");
     let choice = DnstapOptions { queue_octets: 1000, ..options(Destination::Socket(path.clone())) };
-    let tap = DnstapOutput::start(choice).expect("a tap");
+    let tap = DnstapOutput::start(choice).expect("a dnstap output");
     let mut thread = tap.thread(TransportKind::Udp, address(LOCAL));
     tap_some(&mut thread, 100);
     let counters = tap.counters();
@@ -262,10 +263,10 @@ fn without_a_reader_the_queue_is_bounded_and_what_is_dropped_is_counted() {
 
 #[test]
 fn a_reader_that_is_none_is_left() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("socket");
     let listener = UnixListener::bind(&path).expect("a socket");
-    let tap = DnstapOutput::start(options(Destination::Socket(path))).expect("a tap");
+    let tap = DnstapOutput::start(options(Destination::Socket(path))).expect("a dnstap output");
     let mut accept_of_another_type = Vec::new();
     push_control(Control::Accept, Some(b"protobuf:other"), &mut accept_of_another_type);
     // Invalid answers: START instead of ACCEPT, lengths above the limit of control frames, another
@@ -300,9 +301,9 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
 
 #[test]
 fn dnstap_ldns_reads_what_is_written() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("tap");
-    let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a tap");
+    let tap = DnstapOutput::start(options(Destination::File(path.clone()))).expect("a dnstap output");
     tap_some(&mut tap.thread(TransportKind::Udp, address(LOCAL)), 1);
     drop(tap);
     let Some(text) = run("dnstap-ldns", &["-q", "-r", path.to_str().expect("a path")]) else { return };
@@ -318,7 +319,7 @@ fn dnstap_ldns_reads_what_is_written() {
 
 #[test]
 fn fstrm_capture_takes_the_stream() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let (socket, file) = (folder.path().join("socket"), folder.path().join("captured"));
     let text = |path: &Path| path.to_str().expect("a path").to_owned();
     let mut command = Command::new("fstrm_capture");
@@ -327,7 +328,7 @@ fn fstrm_capture_takes_the_stream() {
         nonesuch_testing::skip("fstrm_capture is not installed");
         return;
     };
-    let tap = DnstapOutput::start(options(Destination::Socket(socket))).expect("a tap");
+    let tap = DnstapOutput::start(options(Destination::Socket(socket))).expect("a dnstap output");
     tap_some(&mut tap.thread(TransportKind::Tcp, address(LOCAL)), 300);
     wait_until(|| tap.counters().written == 600);
     drop(tap);

@@ -152,7 +152,7 @@ impl Default for OnlineSettings {
 #[non_exhaustive]
 pub enum LimitError {
     /// A value is out of its range.
-    #[error("{key} is {found}: {least} to {most}")]
+    #[error("{key} is {found}: must be {least} to {most}")]
     Range {
         /// The configuration key.
         key: &'static str,
@@ -164,7 +164,7 @@ pub enum LimitError {
         most: u64,
     },
     /// The system provides no random octets for the hash keys of the tables.
-    #[error("the system has no random octets: {0}")]
+    #[error("cannot get random octets from the system: {0}")]
     Random(getrandom::Error),
 }
 

@@ -40,10 +40,10 @@ impl LogThrottle {
     ) {
         let error = refused.error();
         let (place, words) = match error {
-            TsigError::BadKey => (0, "there is no such key of this algorithm here"),
-            TsigError::BadSig => (1, "it was signed with another secret, or changed on its way"),
+            TsigError::BadKey => (0, "no key with this name and algorithm is configured"),
+            TsigError::BadSig => (1, "the secrets differ, or the message was altered in transit"),
             TsigError::BadTime => (2, "the clocks differ by too much"),
-            TsigError::BadTrunc => (3, "its MAC is shorter than is taken here"),
+            TsigError::BadTrunc => (3, "its MAC is shorter than the minimum"),
             TsigError::Form => (4, "its TSIG record is malformed"),
         };
         let shared = || self.signatures[place].may_log(now);
@@ -54,7 +54,7 @@ impl LogThrottle {
         let Some(before) = may_say else { return };
         let key = refused.key().map(tracing::field::display);
         let question = question_of(message);
-        tracing::warn!(%peer, key, question, %error, before, "message with TSIG refused: {words}");
+        tracing::warn!(%peer, key, question, %error, before, "message with TSIG rejected: {words}");
     }
 
     /// Logs that rate limiting began for a network, if this response of category `class` at second
@@ -64,13 +64,13 @@ impl LogThrottle {
             let (address, bits) = network;
             let what = match class {
                 ResponseCategory::Positive => "answers",
-                ResponseCategory::Nodata => "denials of types",
-                ResponseCategory::Nxdomain => "denials of names",
+                ResponseCategory::Nodata => "NODATA responses",
+                ResponseCategory::Nxdomain => "NXDOMAIN responses",
                 ResponseCategory::Referral => "referrals",
                 ResponseCategory::Error => "errors",
             };
             tracing::info!(
-                client = %format_args!("{address}/{bits}"), others, "responses over UDP are limited from here on: {what} first"
+                client = %format_args!("{address}/{bits}"), others, "rate limiting of responses over UDP started: first for {what}"
             );
         }
     }
@@ -78,7 +78,7 @@ impl LogThrottle {
     /// Logs one network whose rate limiting has ended, if there is one.
     pub(super) fn log_unlimited(&self, now: u64) {
         if let Some(((address, bits), seconds)) = self.limited.end(now) {
-            tracing::info!(client = %format_args!("{address}/{bits}"), seconds, "responses over UDP are limited no longer");
+            tracing::info!(client = %format_args!("{address}/{bits}"), seconds, "rate limiting of responses over UDP ended");
         }
     }
 }

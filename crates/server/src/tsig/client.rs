@@ -16,22 +16,24 @@ const UNSIGNED_MAX: u32 = 99;
 #[non_exhaustive]
 pub enum ResponseTsigError {
     /// The first or the last message is not signed.
-    #[error("the answer is not signed: the server may have no such key, or somebody else answered")]
+    #[error("the response is not signed: the server may not have the key, or another host responded")]
     Unsigned,
     /// Too many messages in a row are not signed.
     #[error("100 messages in a row are not signed (RFC 8945 allows 99)")]
     TooManyUnsigned,
     /// The message or its TSIG record is malformed.
-    #[error("the answer's message or TSIG record is malformed")]
+    #[error("the response or its TSIG record is malformed")]
     Form,
     /// The response is signed with a different key or algorithm.
-    #[error("the answer is signed with another key or algorithm than the request")]
+    #[error("the response is signed with a different key or algorithm than the request")]
     WrongKey,
     /// The MAC is wrong.
-    #[error("the answer's signature is wrong: the secrets differ, or the answer was altered on its way")]
+    #[error(
+        "the signature of the response is wrong: the secrets differ, or the response was altered in transit"
+    )]
     BadSig,
     /// The time signed differs too much from the local time.
-    #[error("the answer was signed at {}, and it is {}: set the clocks right", Rfc3339(*time), Rfc3339(*now))]
+    #[error("the response was signed at {}, and the local time is {}: correct the clocks", Rfc3339(*time), Rfc3339(*now))]
     BadTime {
         /// The time signed, in seconds since 1970.
         time: u64,
@@ -39,11 +41,11 @@ pub enum ResponseTsigError {
         now: u64,
     },
     /// The server rejected the request. An error that concerns the key or the MAC is not signed.
-    #[error("the server refuses the request's signature: {0}{hint}", hint = hint(*.0))]
+    #[error("the server rejected the signature of the request: {0}{hint}", hint = hint(*.0))]
     RejectedByServer(TsigError),
     /// The clock of the server differs too much from the local clock. The server signed this error.
     #[error(
-        "the server refuses the request's time: its clock says {}: set the clocks right",
+        "the server rejected the time of the request: its clock is at {}: correct the clocks",
         Rfc3339(*server)
     )]
     RefusedTime {
@@ -57,10 +59,10 @@ pub enum ResponseTsigError {
 
 const fn hint(error: TsigError) -> &'static str {
     match error {
-        TsigError::BadKey => " (it has no such key of that algorithm: compare names and algorithms)",
+        TsigError::BadKey => " (it has no key with this name and algorithm: compare names and algorithms)",
         TsigError::BadSig => " (the secrets differ)",
-        TsigError::BadTrunc => " (it wants longer MACs)",
-        TsigError::BadTime => " (the clocks differ: set them)",
+        TsigError::BadTrunc => " (it requires longer MACs)",
+        TsigError::BadTime => " (the clocks differ: correct them)",
         TsigError::Form => "",
     }
 }

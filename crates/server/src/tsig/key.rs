@@ -88,7 +88,7 @@ pub enum TsigKeyError {
     )]
     Algorithm(String),
     /// The name is not a domain name.
-    #[error("'{name}' is no name of a TSIG key: {error}")]
+    #[error("'{name}' is not the name of a TSIG key: {error}")]
     Name {
         /// The name as given.
         name: String,
@@ -97,17 +97,17 @@ pub enum TsigKeyError {
     },
     /// The secret is not valid Base64.
     #[error(
-        "the secret of the TSIG key {0} is no Base64: give what 'openssl rand -base64 32' writes, or the peer's"
+        "the secret of the TSIG key {0} is not Base64: use the output of 'openssl rand -base64 32', or the secret of the peer"
     )]
     Secret(Name),
     /// The secret is empty.
-    #[error("the secret of the TSIG key {0} is empty: make one with 'openssl rand -base64 32'")]
+    #[error("the secret of the TSIG key {0} is empty: generate one with 'openssl rand -base64 32'")]
     EmptySecret(Name),
     /// Two keys have the same name.
-    #[error("there are two TSIG keys with the name {0}: give one of them another name, on both sides")]
+    #[error("two TSIG keys have the name {0}: rename one of them, on both sides")]
     Twice(Name),
     /// The argument does not consist of two or three parts.
-    #[error("a TSIG key is written [ALGORITHM:]NAME:SECRET, the secret in Base64")]
+    #[error("the format of a TSIG key is [ALGORITHM:]NAME:SECRET, with the secret in Base64")]
     Argument,
 }
 

@@ -304,11 +304,11 @@ fn keys_are_read_from_arguments() {
         ("k:c2VjcmV0", Ok(("k.", TsigAlgorithm::HmacSha256))),
         ("hmac-sha512:K:c2VjcmV0", Ok(("k.", TsigAlgorithm::HmacSha512))),
         ("k:HMAC-SHA384.:c2VjcmV0", Ok(("k.", TsigAlgorithm::HmacSha384))),
-        ("k", Err("a TSIG key is written [ALGORITHM:]NAME:SECRET")),
-        ("a:b:c:d", Err("a TSIG key is written")),
+        ("k", Err("the format of a TSIG key is [ALGORITHM:]NAME:SECRET")),
+        ("a:b:c:d", Err("the format of a TSIG key is")),
         ("hmac-md5:k:c2VjcmV0", Err("the TSIG algorithm 'hmac-md5' is not supported")),
-        ("k:***", Err("the secret of the TSIG key k. is no Base64")),
-        (":c2VjcmV0", Err("'' is no name of a TSIG key")),
+        ("k:***", Err("the secret of the TSIG key k. is not Base64")),
+        (":c2VjcmV0", Err("'' is not the name of a TSIG key")),
         ("k:", Err("the secret of the TSIG key k. is empty")),
     ];
     for (text, expected) in cases {

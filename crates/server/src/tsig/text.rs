@@ -32,7 +32,7 @@ pub enum KeyTextFault {
     #[error("expected {0}")]
     Expected(&'static str),
     /// A key contains a statement twice.
-    #[error("'{0}' stands twice in this key")]
+    #[error("'{0}' occurs twice in this key")]
     Repeated(&'static str),
     /// A key lacks a statement.
     #[error("this key has no '{0}'")]
@@ -41,7 +41,7 @@ pub enum KeyTextFault {
     #[error("a {0} is not closed")]
     Open(&'static str),
     /// The text contains no key.
-    #[error("there is no key here: write  key \"NAME\" {{ algorithm hmac-sha256; secret \"BASE64\"; }};")]
+    #[error("the text contains no key: write  key \"NAME\" {{ algorithm hmac-sha256; secret \"BASE64\"; }};")]
     Nothing,
     /// The key is invalid.
     #[error("{0}")]
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn faults_are_named_with_their_place() {
         let cases = [
-            ("", "1:1: there is no key here: write  key"),
-            ("// key\n", "2:1: there is no key here"),
+            ("", "1:1: the text contains no key: write  key"),
+            ("// key\n", "2:1: the text contains no key"),
             ("options { };", "1:1: expected 'key'"),
             ("key {", "1:5: expected the name of the key"),
             ("key k ;", "1:7: expected '{'"),
@@ -223,15 +223,18 @@ mod tests {
             ),
             (
                 "key k { algorithm hmac-sha256; secret \"c2Vj cmV0!\"; };",
-                "1:39: the secret of the TSIG key k. is no",
+                "1:39: the secret of the TSIG key k. is not Base64",
             ),
             (
                 "key k { algorithm hmac-sha256; secret \"\"; };",
                 "1:39: the secret of the TSIG key k. is empty",
             ),
-            ("key \"a..b\" { algorithm hmac-sha256; secret a; };", "1:5: 'a..b' is no name of a TSIG key"),
-            ("key k { secret a; secret b; };", "1:19: 'secret' stands twice"),
-            ("key k { algorithm a; algorithm b; };", "1:22: 'algorithm' stands twice"),
+            (
+                "key \"a..b\" { algorithm hmac-sha256; secret a; };",
+                "1:5: 'a..b' is not the name of a TSIG key",
+            ),
+            ("key k { secret a; secret b; };", "1:19: 'secret' occurs twice"),
+            ("key k { algorithm a; algorithm b; };", "1:22: 'algorithm' occurs twice"),
             ("key k { algorithm hmac-sha256 secret", "1:31: expected ';'"),
             ("key k { owner root; };", "1:9: expected 'algorithm', 'secret' or '}'"),
             ("key \"k\n\" {", "1:5: a double quote is not closed"),

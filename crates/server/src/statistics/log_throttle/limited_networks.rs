@@ -110,7 +110,7 @@ mod tests {
             lines += (0..1000).filter(|number| limited.begin(network(*number), now).is_some()).count();
             lines += usize::from(limited.end(now).is_some());
         }
-        assert_eq!(lines, 9, "second 0 is no other than the one before");
+        assert_eq!(lines, 9, "second 0 counts as the previous second");
         assert_eq!(limited.episodes.lock().unwrap().len(), MOST);
         // Networks without a logged beginning end silently; the others are logged one by one.
         let ends: Vec<bool> = (50..70).map(|now| limited.end(now).is_some()).collect();
