@@ -31,7 +31,7 @@ fn main() {
         [transport @ ("tcp" | "tls"), rest @ ..] => {
             let count = rest.first().map_or(5000, |count| count.parse().expect("a number"));
             println!(
-                "{count} connections over {transport}: octets of the server's memory for each, and of the system's sockets"
+                "{count} connections over {transport}: octets per connection: memory of the server, and memory of the sockets in the system"
             );
             // Not counted: memory that the first connections allocate once.
             measure(transport, "asked", 100);
@@ -98,7 +98,7 @@ fn identity() -> IdentitySlot {
     let key = rcgen::KeyPair::generate().expect("a key");
     let parameters = rcgen::CertificateParams::new(vec!["ns.example".to_owned()]).expect("parameters");
     let certificate = parameters.self_signed(&key).expect("signed");
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let (chain, secret) = (folder.path().join("chain"), folder.path().join("key"));
     std::fs::write(&chain, certificate.pem()).expect("written");
     std::fs::write(&secret, key.serialize_pem()).expect("written");

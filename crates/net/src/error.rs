@@ -57,7 +57,9 @@ pub enum NetError {
         transport: Transport,
     },
     /// No interface of this machine has the address.
-    #[error("{transport} address {address} belongs to no interface of this machine: choose one that does")]
+    #[error(
+        "cannot open {transport} address {address}: no interface of this machine has it; choose another address"
+    )]
     AddressNotAvailable {
         /// The requested address.
         address: SocketAddr,
@@ -76,13 +78,13 @@ pub enum NetError {
     },
     /// Port 0 was requested, and every port that the system offered was in use for the other
     /// transport.
-    #[error("found no port on {address} that is free for both UDP and TCP: name a port")]
+    #[error("found no port on {address} that is free for both UDP and TCP: specify a port")]
     NoFreePort {
         /// The requested address.
         address: SocketAddr,
     },
     /// The caller requested no worker.
-    #[error("a server needs at least one worker: ask for 1 or more")]
+    #[error("a server needs at least one worker: specify 1 or more")]
     NoWorkers,
     /// A client socket could not be connected.
     #[error("cannot reach {address}: {source}")]
@@ -109,7 +111,7 @@ pub enum NetError {
         source: io::Error,
     },
     /// A worker ended by a panic, which is a fault in its handler.
-    #[error("the thread {name} ended by a panic: this is an error of the program, please report it")]
+    #[error("the thread {name} panicked: this is a bug in the program; please report it")]
     Panicked {
         /// The name of the thread.
         name: String,
@@ -133,7 +135,7 @@ impl NetError {
 #[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("{}: cannot read the file: {source}", path.display())]
+    #[error("{}: cannot be read: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -141,13 +143,13 @@ pub enum TlsError {
         source: io::Error,
     },
     /// The path does not name a regular file.
-    #[error("{}: is no regular file: give a file in PEM form, no pipe, device or directory", path.display())]
+    #[error("{}: not a regular file: use a PEM file, not a pipe, device or directory", path.display())]
     NoRegularFile {
         /// The path.
         path: PathBuf,
     },
     /// A file is too long.
-    #[error("{}: is longer than {octets} octets, which no certificates and no key are: give a file in PEM form", path.display())]
+    #[error("{}: longer than {octets} octets, the maximum for certificates and keys: use a PEM file", path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
@@ -155,13 +157,13 @@ pub enum TlsError {
         octets: usize,
     },
     /// A file contains no certificate.
-    #[error("{}: holds no certificate: give a file in PEM form, with lines BEGIN CERTIFICATE and END CERTIFICATE", path.display())]
+    #[error("{}: contains no certificate: use a PEM file with the lines BEGIN CERTIFICATE and END CERTIFICATE", path.display())]
     NoCertificate {
         /// The file.
         path: PathBuf,
     },
     /// A certificate is not valid PEM.
-    #[error("{}: a certificate cannot be used: {source}; have it made again", path.display())]
+    #[error("{}: a certificate cannot be used: {source}; obtain a new certificate", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
@@ -169,7 +171,7 @@ pub enum TlsError {
         source: pem::Error,
     },
     /// A certificate is invalid.
-    #[error("{}: a certificate cannot be used: {source}; have it made again", path.display())]
+    #[error("{}: a certificate cannot be used: {source}; obtain a new certificate", path.display())]
     Certificate {
         /// The file.
         path: PathBuf,
@@ -178,8 +180,8 @@ pub enum TlsError {
     },
     /// A file contains no readable private key.
     #[error(
-        "{}: holds no private key that can be read: give a file in PEM form with a line BEGIN PRIVATE KEY (an encrypted key is to \
-         be decrypted first: openssl pkey -in FILE -out NEW)",
+        "{}: contains no readable private key: use a PEM file with a line BEGIN PRIVATE KEY (decrypt an encrypted key \
+         first: openssl pkey -in FILE -out NEW)",
         path.display()
     )]
     NoKey {
@@ -187,7 +189,7 @@ pub enum TlsError {
         path: PathBuf,
     },
     /// The private key is invalid or of an unsupported kind.
-    #[error("{}: the private key cannot be used: {source}; take ECDSA (P-256, P-384), Ed25519 or RSA of 2048 bits and more", path.display())]
+    #[error("{}: the private key cannot be used: {source}; use ECDSA (P-256, P-384), Ed25519 or RSA with at least 2048 bits", path.display())]
     Key {
         /// The file.
         path: PathBuf,
@@ -196,8 +198,8 @@ pub enum TlsError {
     },
     /// The private key belongs to a different certificate.
     #[error(
-        "{}: the private key is not that of the first certificate in {}: give the files that belong together, the server's own \
-         certificate first",
+        "{}: the private key does not belong to the first certificate in {}: use files that belong together, with the certificate \
+         of the server first",
         key.display(), certificates.display()
     )]
     OtherKey {
@@ -207,13 +209,15 @@ pub enum TlsError {
         key: PathBuf,
     },
     /// The text is not a host name.
-    #[error("'{text}' is no host name as certificates have it: write letters, digits, hyphens and dots")]
+    #[error(
+        "'{text}' is not a host name that certificates can contain: use letters, digits, hyphens and dots"
+    )]
     Hostname {
         /// The text as given.
         text: String,
     },
     /// The TLS library cannot be configured.
-    #[error("TLS cannot be set up: {0}")]
+    #[error("cannot configure TLS: {0}")]
     Library(#[from] rustls::Error),
 }
 
@@ -234,9 +238,9 @@ impl fmt::Display for ClientPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Connect => "opening the connection",
-            Self::Handshake => "the TLS handshake",
+            Self::Handshake => "TLS handshake",
             Self::Send => "sending",
-            Self::Receive => "waiting for an answer",
+            Self::Receive => "waiting for a response",
         })
     }
 }
@@ -266,7 +270,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// A phase took too long.
-    #[error("{server} over {transport}: {phase} took longer than {} s: is it the right address, and does a firewall let it through?", after.as_secs_f64())]
+    #[error("{server} over {transport}: {phase} took longer than {} s: check the address, and whether a firewall blocks the traffic", after.as_secs_f64())]
     TimedOut {
         /// The server.
         server: SocketAddr,
@@ -278,7 +282,7 @@ pub enum ClientError {
         after: Duration,
     },
     /// The server closed the connection.
-    #[error("{server} over {transport}: the server closed the connection before it had answered")]
+    #[error("{server} over {transport}: the server closed the connection before it responded")]
     Closed {
         /// The server.
         server: SocketAddr,
@@ -286,7 +290,7 @@ pub enum ClientError {
         transport: Transport,
     },
     /// The certificate of the server is not accepted, or the handshake failed.
-    #[error("{server}: no TLS connection: {}", describe(source))]
+    #[error("{server}: TLS connection failed: {}", describe(source))]
     Tls {
         /// The server.
         server: SocketAddr,
@@ -294,7 +298,7 @@ pub enum ClientError {
         source: rustls::Error,
     },
     /// A message is too long for its length prefix.
-    #[error("a message of {octets} octets is too long to send: 65535 are the most")]
+    #[error("a message of {octets} octets is too long to send: the maximum is 65535")]
     TooLong {
         /// The length of the message.
         octets: usize,
@@ -304,9 +308,9 @@ pub enum ClientError {
 /// Returns advice for an error of the system.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => "; nothing listens there: check address and port",
+        io::ErrorKind::ConnectionRefused => "; no server listens there: check address and port",
         io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
-            "; there is no way to the address: check it, and the network"
+            "; there is no route to the address: check the address and the network"
         }
         _ => "",
     }

@@ -100,5 +100,5 @@ pub trait ResponseStream {
 
 /// The stream cannot continue. The implementation of the stream logs the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the answer cannot be continued")]
+#[error("the response cannot be continued")]
 pub struct StreamError;

@@ -42,7 +42,7 @@ pub(crate) fn assert_silent(heartbeats: &Heartbeats, name: &str) {
 fn wait_until(holds: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
-        assert!(Instant::now() < end, "it does not come about");
+        assert!(Instant::now() < end, "the condition does not hold in time");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -89,7 +89,7 @@ impl Certificates {
         let key = KeyPair::generate().expect("a key");
         let server = CertificateParams::new(names).expect("parameters");
         let server = server.signed_by(&key, &authority).expect("signed");
-        let certificates = Self { folder: tempfile::tempdir().expect("a folder") };
+        let certificates = Self { folder: tempfile::tempdir().expect("a directory") };
         certificates.write("authority.pem", &authority.pem());
         certificates.write("server.pem", &server.pem());
         certificates.write("server.key", &key.serialize_pem());

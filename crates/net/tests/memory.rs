@@ -31,7 +31,7 @@ fn threads_keep_little_of_what_they_have_freed() {
             let done = done.clone();
             std::thread::spawn(move || {
                 work();
-                done.send(()).expect("somebody waits");
+                done.send(()).expect("a receiver waits");
                 // The thread stays, and its arena with it.
                 std::thread::park();
             })

@@ -185,8 +185,8 @@ fn follow(program: &str, command: fn(&Path, u16, [u16; 2], [&Path; 2]) -> Comman
 fn is_refused(primary: u16, files: &Certificates) {
     let named = format!("tls:{HOST}");
     let cases: [(&str, &Path, &str); 2] = [
-        ("tls:other.example", &files.authority, "give the name that the server's certificate is for"),
-        (&named, &files.stranger, "not of an authority"),
+        ("tls:other.example", &files.authority, "use the name in the server's certificate"),
+        (&named, &files.stranger, "not signed by an authority"),
     ];
     is_refused_as(primary, &cases);
 }

@@ -120,14 +120,14 @@ fn servers_of_others_are_not_believed() {
         Err(ClientError::Tls { source, .. }) => describe(&source),
         other => panic!("{other:?}"),
     };
-    assert!(reason(&trusting(&strangers, Some("ns.example"))).contains("not of an authority"));
-    assert!(reason(&trusting(&certificates, Some("other.example"))).contains("give the name"));
+    assert!(reason(&trusting(&strangers, Some("ns.example"))).contains("not signed by an authority"));
+    assert!(reason(&trusting(&certificates, Some("other.example"))).contains("use the name"));
     let blind = ClientTls::opportunistic(None).expect("a client");
     let connection = block_on(exchange(address, &blind, b"x")).expect("answered");
     assert!(connection.tls().is_some_and(|facts| !facts.authenticated));
     // From the next connection on, the server has another identity.
     slot.replace(strangers.identity());
-    assert!(reason(&trusting(&certificates, Some("ns.example"))).contains("not of an authority"));
+    assert!(reason(&trusting(&certificates, Some("ns.example"))).contains("not signed by an authority"));
     block_on(exchange(address, &trusting(&strangers, None), b"x")).expect("answered");
 }
 
@@ -364,17 +364,17 @@ fn faults_of_files_name_the_file_and_the_remedy() {
     let pipe = certificates.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     for (certificate, key, file, remedy) in [
-        ("none.pem", "server.key", "none.pem", "cannot read"),
-        ("server.pem", "none.key", "none.key", "cannot read"),
+        ("none.pem", "server.key", "none.pem", "cannot be read"),
+        ("server.pem", "none.key", "none.key", "cannot be read"),
         ("empty", "server.key", "empty", "BEGIN CERTIFICATE"),
-        ("torn.pem", "server.key", "torn.pem", "made again"),
-        ("false.pem", "server.key", "false.pem", "made again"),
+        ("torn.pem", "server.key", "torn.pem", "obtain a new certificate"),
+        ("false.pem", "server.key", "false.pem", "obtain a new certificate"),
         ("long", "server.key", "long", "1048576 octets"),
         ("server.pem", "long", "long", "1048576 octets"),
-        ("directory", "server.key", "directory", "no regular file"),
-        ("server.pem", "directory", "directory", "no regular file"),
-        ("pipe", "server.key", "pipe", "no regular file"),
-        ("server.pem", "pipe", "pipe", "no regular file"),
+        ("directory", "server.key", "directory", "not a regular file"),
+        ("server.pem", "directory", "directory", "not a regular file"),
+        ("pipe", "server.key", "pipe", "not a regular file"),
+        ("server.pem", "pipe", "pipe", "not a regular file"),
         ("server.pem", "server.pem", "server.pem", "BEGIN PRIVATE KEY"),
         ("server.pem", "other.key", "other.key", "belong together"),
     ] {
@@ -384,7 +384,7 @@ fn faults_of_files_name_the_file_and_the_remedy() {
     assert!(matches!(load("server.pem", "other.key").1, TlsError::OtherKey { .. }));
     assert!(ServerIdentity::load(&good, &key).is_ok());
     let error = ClientTls::opportunistic(Some("no host name")).expect_err("a fault");
-    assert!(error.to_string().contains("no host name"), "{error}");
+    assert!(error.to_string().contains("'no host name' is not a host name"), "{error}");
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl fmt::Display for OutdatedAuthority {
         let Self(words) = self;
         write!(
             f,
-            "the certificate of the authority in the given file {words}: give the file of its present one"
+            "the certificate of the authority in the given file {words}: use the file with its current certificate"
         )
     }
 }
@@ -145,7 +145,7 @@ fn validity(fault: &CertificateError) -> Option<String> {
             format!("expired {} ago", apart(*not_after, *time))
         }
         CertificateError::NotValidYetContext { time, not_before } => {
-            format!("is not valid before {} from here on", apart(*time, *not_before))
+            format!("is not valid before {} from now", apart(*time, *not_before))
         }
         _ => return None,
     })
@@ -166,23 +166,23 @@ fn in_words(seconds: u64) -> String {
 pub(crate) fn describe(error: &Error) -> String {
     let Error::InvalidCertificate(fault) = error else {
         return match error {
-            Error::InvalidMessage(_) => format!("{error}: does the server speak TLS on this port?"),
+            Error::InvalidMessage(_) => format!("{error}: check that the server uses TLS on this port"),
             _ => error.to_string(),
         };
     };
     if let Some(words) = validity(fault) {
         return format!(
-            "the server's certificate {words}: have it renewed there, or set this machine's clock right"
+            "the server's certificate {words}: renew it on the server, or correct the clock of this machine"
         );
     }
     match fault {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "the server's certificate is not of an authority in the given file: give the file of the \
+            "the server's certificate is not signed by an authority in the given file: use the file of the \
               authority that signed it"
                 .to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            format!("{error}: give the name that the server's certificate is for")
+            format!("{error}: use the name in the server's certificate")
         }
         CertificateError::Other(other) => match other.0.downcast_ref::<OutdatedAuthority>() {
             Some(outdated) => outdated.to_string(),

@@ -72,7 +72,7 @@ fn refusals_name_the_server_and_the_remedy() {
     drop(listener);
     let error = block_on(Connection::open(address, &ConnectOptions::default())).expect_err("nobody");
     let text = error.to_string();
-    assert!(text.contains(&address.to_string()) && text.contains("nothing listens there"), "{text}");
+    assert!(text.contains(&address.to_string()) && text.contains("no server listens there"), "{text}");
     // 192.0.2.0/24 is reserved for documentation (RFC 5737).
     let local = Some("192.0.2.1:0".parse().expect("an address"));
     let error = block_on(Connection::open(address, &ConnectOptions { local, ..ConnectOptions::default() }));
