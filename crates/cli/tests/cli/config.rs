@@ -239,11 +239,7 @@ fn zones_are_verified_where_that_is_asked_for() {
     assert_eq!(check(&path, "--check").status, 0, "zones are not looked at");
     let ended = check(&path, "--check=zones");
     assert_eq!(ended.status, 1, "{}", ended.text());
-    assert!(
-        ended.stdout.contains("fault: zone keys.example.: verification found 1 fault"),
-        "{}",
-        ended.stdout
-    );
+    assert!(ended.stdout.contains("fault: zone keys.example.: verification found "), "{}", ended.stdout);
     // The check stores nothing.
     assert_eq!(fs::read_dir(dir.join("state")).expect("a folder").count(), 0);
 }
