@@ -23,9 +23,11 @@ use std::path::{Path, PathBuf};
 pub(crate) enum EvidenceError {
     #[error(transparent)]
     Directory(#[from] Nsec5DirectoryError),
-    #[error("{}: no folder with proofs or a VRF key: give --nsec5-keys the one that the zone was signed with, or leave it out", dir.display())]
+    #[error("{}: not a directory with proofs or a VRF key: name the directory of the zone's proofs with \
+        --nsec5-keys, or leave --nsec5-keys out", dir.display())]
     NoDirectory { dir: PathBuf },
-    #[error("{}: neither proofs nor a VRF key of the zone {zone}: give its folder, or leave --nsec5-keys out", dir.display())]
+    #[error("{}: contains neither proofs nor a VRF key of the zone {zone}: name the directory that \
+        does, or leave --nsec5-keys out", dir.display())]
     Nothing { dir: PathBuf, zone: Name },
 }
 
@@ -79,7 +81,11 @@ pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, L
     let has_proofs = proofs.is_some();
     let prover = Nsec5Prover::of_directory(zone, dir, keys, proofs)?;
     if !has_proofs {
-        tracing::warn!("{}: no stored proofs of {}: all are made when asked", dir.display(), zone.apex());
+        tracing::warn!(
+            "{}: no stored proofs of {}: generating all proofs online",
+            dir.display(),
+            zone.apex()
+        );
     }
     Ok(prover)
 }

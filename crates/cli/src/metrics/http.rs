@@ -34,7 +34,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) enum MetricsError {
     /// The server cannot listen on the address.
     #[error(
-        "metrics cannot be served on {address}: {source}: choose another address and port for metrics-listen"
+        "cannot serve metrics on {address}: {source}: choose another address and port for \
+            metrics-listen"
     )]
     Bind {
         /// The address.
@@ -43,7 +44,7 @@ pub(crate) enum MetricsError {
         source: io::Error,
     },
     /// The system has no thread or no file descriptor left.
-    #[error("the thread that serves metrics cannot be started: {0}")]
+    #[error("cannot start the thread for metrics: {0}")]
     Start(io::Error),
 }
 
@@ -75,14 +76,14 @@ impl MetricsServer {
         source: impl Fn() -> Snapshot + Send + Sync + 'static,
     ) -> Result<Self, MetricsError> {
         let address = listener.local_addr().map_err(MetricsError::Start)?;
-        tracing::info!(%address, "metrics are served");
+        tracing::info!(%address, "metrics: listening");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(MetricsError::Start)?;
         let (stop, stopped) = oneshot::channel();
         let source: Source = Arc::new(source);
         let body = move || {
             if let Err(error) = runtime.block_on(serve(listener, source, stopped)) {
-                tracing::error!(%error, "metrics are not served any more");
+                tracing::error!(%error, "metrics: stopped");
             }
         };
         let thread = thread::Builder::new().name("metrics".to_owned()).spawn(body);

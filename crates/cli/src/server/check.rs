@@ -104,7 +104,7 @@ impl Report {
                 .then(|| format!("semantic checks have findings in {}", count_text(with_findings, "zone"))),
         ];
         let words: Vec<String> = words.into_iter().flatten().collect();
-        if words.is_empty() { "sound".to_owned() } else { format!("not sound: {}", words.join(", ")) }
+        if words.is_empty() { "valid".to_owned() } else { format!("invalid: {}", words.join(", ")) }
     }
 
     /// Prints the report. If only zones have faults, the outcome is negative and not an error.
@@ -227,14 +227,16 @@ fn become_user(
             drop_privileges(Account::find(user)?.as_ref())?;
             return Ok(FileUser::find(user).ok());
         }
-        let message =
-            format!("checked by the modes of files: root, or {name}, can check what {name} may really read");
+        let message = format!(
+            "checked only the modes of files; run the check as root or {name} to test what \
+                {name} can read"
+        );
         report.warn(&sources.problem_of("user", message));
     }
     let addresses = server.listen.iter().chain(&server.listen_tls).copied();
     if check_root(user, addresses).is_err() {
-        let message = "checked as root, who may read everything: where systemd starts the server as another user, check as that one \
-                       (`runuser -u USER -- nonesuch serve …`)";
+        let message = "checked as root, which can read every file: if systemd starts the server as \
+            another user, check as that user (`runuser -u USER -- nonesuch serve …`)";
         report.warn(&sources.problem_of("user", message));
     }
     Ok(Some(found))

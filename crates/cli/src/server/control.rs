@@ -111,10 +111,10 @@ fn export(stream: &UnixStream, zone: &str, node: &Daemon) -> io::Result<()> {
     let sent = zone.send(&apex, io::BufWriter::with_capacity(128 << 10, stream));
     if let Err(error) = &sent {
         let why = match error.kind() {
-            ErrorKind::WouldBlock => format!("nothing was taken for {} s", EXPORT_PATIENCE.as_secs()),
+            ErrorKind::WouldBlock => format!("the client read nothing for {} s", EXPORT_PATIENCE.as_secs()),
             _ => error.to_string(),
         };
-        tracing::warn!(zone = apex.to_string(), "zone {apex}: not exported to the end: {why}");
+        tracing::warn!(zone = apex.to_string(), "zone {apex}: export incomplete: {why}");
     }
     sent
 }

@@ -23,35 +23,36 @@ pub(crate) enum ServerError {
     File(#[from] FileError),
     Load(#[from] LoadError),
     ZoneFile(#[from] ZoneFileError),
-    #[error("the configuration is refused:\n{0}")]
+    #[error("the configuration is rejected:\n{0}")]
     Configuration(#[from] Problems),
-    #[error("{}: a server would not start so", path.display())]
+    #[error("{}: this configuration would prevent the server from starting", path.display())]
     NotStartable {
         path: PathBuf,
     },
-    #[error("{}: a server that runs would refuse it at a reload", path.display())]
+    #[error("{}: a running server would reject this configuration at a reload", path.display())]
     NotReloadable {
         path: PathBuf,
     },
-    #[error("--check is of a configuration: name it with --config")]
+    #[error("--check requires a configuration: name it with --config")]
     CheckWithoutConfiguration,
     Settings(#[from] SettingsError),
     Privilege(#[from] PrivilegeError),
     Root(#[from] RootError),
-    #[error("the server cannot be started in the background: {0}")]
+    #[error("cannot start the server in the background: {0}")]
     Background(io::Error),
     #[error(
-        "the command that started this server in the background has ended, and nobody knows of the server: start it again"
+        "the command that started this server in the background ended before the server was ready: \
+            start the server again"
     )]
     Abandoned,
-    #[error("the server was ended by signal {0} before it answered")]
+    #[error("the server was ended by signal {0} before it was ready")]
     Killed(i32),
     Bind(NetError),
     Net(#[from] NetError),
     State(#[from] StateError),
     Dnstap(#[from] DnstapError),
     Metrics(#[from] MetricsError),
-    #[error("no thread could be started: {0}: raise the limits on threads and open files")]
+    #[error("cannot start a thread: {0}: raise the limits on threads and open files")]
     Thread(io::Error),
     ControlSocket(#[from] SocketError),
 }

@@ -20,8 +20,8 @@ pub(crate) fn raise_open_files(connections: u64) {
     }
     if setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_err() || raised < wanted {
         tracing::warn!(
-            "{raised} files may be open, and {connections} connections want {wanted}: raise the limit (LimitNOFILE=), or lower \
-             tcp-connections"
+            "open files: limit {raised} is too low, {connections} connections need {wanted}: raise the \
+                limit (LimitNOFILE=), or lower tcp-connections"
         );
     }
 }

@@ -56,7 +56,10 @@ pub(crate) fn print_ready(node: &Daemon, settled: StartupSummary, is_json: bool)
         print(&zone_line(zone));
     }
     if zones.len() > ZONES_LISTED {
-        print(&format!("and {} more: `nonesuch ctl zone status` lists all", zones.len() - ZONES_LISTED));
+        print(&format!(
+            "and {} more: `nonesuch ctl zone status` lists all zones",
+            zones.len() - ZONES_LISTED
+        ));
     }
     print(&format!(
         "ready: listening on {}; {}; {} in {seconds:.2} s",
@@ -116,7 +119,7 @@ pub(crate) fn stopped_line(counters: &UdpCounters, online: Option<&OnlineCounter
     }
     let each = *system_calls as f64 / (*datagrams_in).max(1) as f64;
     format!(
-        "stopped: {} in, {datagrams_out} out, {} ({each:.3} a datagram), {oversized} oversized, {}",
+        "stopped: {} in, {datagrams_out} out, {} ({each:.3} per datagram), {oversized} oversized, {}",
         count_text(*datagrams_in, "datagram"),
         count_text(*system_calls, "system call"),
         count_text(errors, "error"),

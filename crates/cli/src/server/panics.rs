@@ -21,8 +21,8 @@ pub(crate) fn abort_on_panic() {
             let place = info.location().map_or_else(String::new, |place| format!(" at {place}"));
             tracing::error!(
                 thread = thread.name().unwrap_or("?"),
-                "the server ends: a thread panicked{place}, which is a fault in nonesuch: {}",
-                words.unwrap_or("no reason is given")
+                "nonesuch: aborting, a thread panicked{place}, which is a bug in nonesuch: {}",
+                words.unwrap_or("no panic message")
             );
             logging::flush();
         }

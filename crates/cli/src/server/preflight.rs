@@ -39,11 +39,11 @@ impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Start => f.write_str("the server would not start"),
-            Self::Reload => f.write_str("a reload would be refused"),
+            Self::Reload => f.write_str("a reload would be rejected"),
             Self::Transfers => {
-                f.write_str("transfers from servers with tls:HOSTNAME, and NOTIFY to them, would fail")
+                f.write_str("transfers from servers with tls:HOSTNAME and NOTIFY to them would fail")
             }
-            Self::Zones => f.write_str("no new version of a zone would be kept, and none published"),
+            Self::Zones => f.write_str("no new version of a zone would be stored and published"),
             Self::Zone(apex) => write!(f, "zone {apex} would not be loaded"),
             Self::Findings(apex) => write!(f, "zone {apex} has findings of the semantic checks"),
         }
@@ -92,7 +92,8 @@ fn check_cpus(cpus: &[usize]) -> Option<String> {
     let missing = cpus.iter().copied().find(|cpu| !is_allowed(*cpu))?;
     let last = (0..nix::sched::CpuSet::count()).rev().find(|cpu| is_allowed(*cpu))?;
     Some(format!(
-        "no thread may be bound to CPU {missing}: it is not there, or not for this process; the last one that is is {last}"
+        "cannot bind a thread to CPU {missing}: it does not exist or this process may not use it; the \
+            last usable CPU is {last}"
     ))
 }
 

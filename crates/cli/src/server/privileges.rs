@@ -7,13 +7,19 @@ use std::ffi::CString;
 /// Why the server cannot become the configured user.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrivilegeError {
-    #[error("user {0:?} does not exist: make it (`adduser --system --group {0}`), or name another")]
+    #[error("user {0:?} does not exist: create it (`adduser --system --group {0}`), or name another")]
     NoUser(String),
-    #[error("user {user:?}: only root may become another user: start as root, as {user}, or leave user out")]
+    #[error(
+        "user {user:?}: only root can become another user: start as root or as {user}, or leave \
+        user out"
+    )]
     NotRoot { user: String },
     #[error("user {user:?}: {what} failed: {source}")]
     System { user: String, what: &'static str, source: nix::Error },
-    #[error("user {user:?}: root's rights could be had back: this must not run so")]
+    #[error(
+        "user {user:?}: the process could become root again after it had dropped the privileges; \
+        refusing to run"
+    )]
     Kept { user: String },
 }
 
@@ -31,10 +37,10 @@ impl Account {
     pub(crate) fn find(user: Option<&str>) -> Result<Option<Self>, PrivilegeError> {
         let Some(name) = user else { return Ok(None) };
         let failed = |what| move |source| PrivilegeError::System { user: name.to_owned(), what, source };
-        let found = User::from_name(name).map_err(failed("looking it up"))?;
+        let found = User::from_name(name).map_err(failed("looking up the user"))?;
         let found = found.ok_or_else(|| PrivilegeError::NoUser(name.to_owned()))?;
         let c_name = CString::new(name).map_err(|_| PrivilegeError::NoUser(name.to_owned()))?;
-        let groups = getgrouplist(&c_name, found.gid).map_err(failed("looking up its groups"))?;
+        let groups = getgrouplist(&c_name, found.gid).map_err(failed("looking up the groups of the user"))?;
         Ok(Some(Self { name: name.to_owned(), uid: found.uid, gid: found.gid, groups }))
     }
 }
@@ -53,9 +59,9 @@ pub(crate) fn drop_privileges(account: Option<&Account>) -> Result<(), Privilege
         return Err(PrivilegeError::NotRoot { user: name.clone() });
     }
     let failed = |what| move |source| PrivilegeError::System { user: name.clone(), what, source };
-    setgroups(groups).map_err(failed("taking its groups"))?;
-    setgid(*gid).map_err(failed("taking its group"))?;
-    setuid(*uid).map_err(failed("becoming it"))?;
+    setgroups(groups).map_err(failed("setting the groups of the process"))?;
+    setgid(*gid).map_err(failed("setting the group of the process"))?;
+    setuid(*uid).map_err(failed("setting the user of the process"))?;
     if setuid(Uid::from_raw(0)).is_ok() {
         return Err(PrivilegeError::Kept { user: name.clone() });
     }

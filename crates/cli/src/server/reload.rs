@@ -28,7 +28,7 @@ impl Daemon {
         self.notifier.reloading();
         let outcome = self.reload_all();
         if let Err(problems) = &outcome {
-            tracing::error!("the configuration is refused, the one of before stays:\n{problems}");
+            tracing::error!("configuration: rejected, keeping the previous configuration:\n{problems}");
         }
         self.reloads.note(outcome.as_ref().err().map(ToString::to_string));
         self.notifier.ready(&self.status_line());
@@ -70,7 +70,7 @@ impl Daemon {
         let restart = self.reloads.needs_restart(&new);
         if !restart.is_empty() {
             tracing::warn!(
-                "what was changed since the start of {} takes effect when the server is started again",
+                "configuration: restart the server to apply the changes of {}",
                 restart.join(", ")
             );
         }

@@ -26,7 +26,7 @@ pub(crate) enum SettingsError {
     Reply(#[from] ReplySettingsError),
     #[error(transparent)]
     Limits(#[from] LimitError),
-    #[error("no random secret for cookies: {0}")]
+    #[error("cannot generate a random secret for cookies: {0}")]
     Cookies(getrandom::Error),
 }
 

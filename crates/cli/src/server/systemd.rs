@@ -40,7 +40,7 @@ impl Notifier {
         if let Some((socket, address)) = &self.socket
             && let Err(error) = socket.send_to_addr(state.as_bytes(), address)
         {
-            tracing::warn!(%error, "systemd cannot be told: {error}");
+            tracing::warn!(%error, "systemd: cannot send the notification: {error}");
         }
     }
 

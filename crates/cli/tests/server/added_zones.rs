@@ -53,7 +53,7 @@ fn added_zones_are_served_at_once_and_after_a_restart() {
     let primary = Configured::start(&common::configured::configure(other.path(), zones));
     let primaries = format!("primaries=[\"{}\"]", primary.address);
     let said = server.ctl(&["zone", "add", "s.example.", &primaries, "template=second"]);
-    assert!(said.expect_done("add").stdout.contains("added, waits for its first transfer"));
+    assert!(said.expect_done("add").stdout.contains("added, waiting for its first transfer"));
     server.wait_for("s.example.", 3);
     // Zones that are not reloaded stay unchanged, including a zone that already exists.
     file(dir, "main", 2);
@@ -92,7 +92,7 @@ fn a_zone_that_is_refused_changes_nothing() {
         (vec!["add", "b.example.", "fiel=/b"], "zone.\"b.example.\".fiel: unknown key; did you mean file?"),
         (
             vec!["add", "b.example.", "primaries=192.0.2.1"],
-            "\"192.0.2.1\" is no list: write a list of servers in [ ]",
+            "\"192.0.2.1\" is not a list: write a list of servers in [ ]",
         ),
         (
             vec!["add", "b.example.", "file=b", "verify=all"],
@@ -116,7 +116,7 @@ fn a_zone_that_is_refused_changes_nothing() {
     // A zone with a faulty file is added as in a reload; the exit status reports the fault.
     let missing = server.ctl(&["zone", "add", "c.example.", "file=/none"]);
     assert!(
-        missing.status == 1 && missing.stdout.contains("added, and cannot be loaded: "),
+        missing.status == 1 && missing.stdout.contains("added, but cannot be loaded: "),
         "{}",
         missing.text()
     );
@@ -190,7 +190,7 @@ fn a_directory_that_the_servers_user_may_not_write_to_keeps_it_from_starting() {
         let ended = run(&mut nonesuch([&["serve", "--config", text(&path)], check].concat()));
         let said = ended.text();
         let expected =
-            ["c.toml:6:20: added-zones-file: ", "the user nobody may not write there: chown nobody "];
+            ["c.toml:6:20: added-zones-file: ", "the user nobody may not write to it: chown nobody "];
         assert!(ended.status == 2 && expected.iter().all(|words| said.contains(words)), "{said}");
     }
     chown(dir.join("added"), uid, gid).expect("given away");
@@ -292,12 +292,12 @@ fn notify_is_sent_on_demand() {
     take();
     for _ in 0..2 {
         let said = server.ctl(&["zone", "notify", "a.example."]).expect_done("notify").stdout;
-        assert!(said.starts_with("zone a.example.: NOTIFY of serial 5 is sent to 127.0.0.1:"), "{said}");
+        assert!(said.starts_with("zone a.example.: sending NOTIFY with serial 5 to 127.0.0.1:"), "{said}");
         take();
     }
     for (zone, expected) in [
         ("main.example.", "no secondaries to notify: name them in also-notify"),
-        ("b.", "there is no zone b."),
+        ("b.", "zone b. is not configured"),
     ] {
         let ended = server.ctl(&["zone", "notify", zone]);
         assert!(ended.status == 1 && ended.stderr.contains(expected), "{}", ended.text());

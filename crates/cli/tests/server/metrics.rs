@@ -15,7 +15,7 @@ use watched::{Watched, wait_until};
 fn metrics_address(server: &Watched) -> SocketAddr {
     wait_until("metrics in the log", || {
         let log = server.log();
-        let line = log.lines().find(|line| line.contains("metrics are served"))?;
+        let line = log.lines().find(|line| line.contains("metrics: listening"))?;
         line.split_once("address=")?.1.split_whitespace().next()?.parse().ok()
     })
 }
@@ -138,7 +138,7 @@ fn without_an_address_nothing_is_listened_on_and_the_log_is_json_where_asked_for
     let folder = folder();
     let server = Watched::start(folder.path(), "", "[log]\nlevel = \"info\"\nformat = \"json\"");
     let log = server.log();
-    assert!(!log.contains("metrics are served"), "{log}");
+    assert!(!log.contains("metrics: listening"), "{log}");
     let lines: Vec<serde_json::Value> = log
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))

@@ -49,9 +49,9 @@ fn zones_come_and_go_and_change_their_settings() {
     configure(dir, &zone_table(&["b"]));
     server.ctl(&["reload"]).expect_done("reload");
     let told = server.ctl(&["purge"]).expect_done("purge").stdout;
-    assert_eq!(told, "removed what was kept of 1 zone: c.example\n");
+    assert_eq!(told, "stored files removed of 1 zone: c.example\n");
     let told = server.ctl(&["purge"]).expect_done("purge").stdout;
-    assert_eq!(told, "nothing is kept but of zones that are there\n");
+    assert_eq!(told, "no stored files of zones that are not configured\n");
     configure(dir, &zone_table(&["b", "c"]));
     server.ctl(&["reload"]).expect_done("reload");
     assert_eq!(server.serial("c.example."), Some(1));
@@ -81,7 +81,7 @@ fn a_faulty_configuration_leaves_the_old_one() {
     write_beside(&dir.join("b"), &plain_zone("b.example.", 1));
     write_beside(&dir.join("c.toml"), &changed);
     let told = server.ctl(&["reload"]).expect_done("reload").stdout;
-    assert!(told.contains("these need a new start: workers"), "{told}");
+    assert!(told.contains("restart the server to apply the changes of workers"), "{told}");
 }
 
 /// Signs a zone with this serial in the directory.

@@ -142,7 +142,7 @@ fn a_configuration_that_is_refused_is_told_of_until_one_is_taken() {
     assert!(refused["problems"].as_str().is_some_and(|problems| problems.contains("foo")), "{refused}");
     assert!(refused["at"].as_u64().is_some_and(|at| at > 1_700_000_000), "{refused}");
     let told = server.ctl(&["status"]).expect_done("status").stdout;
-    assert!(told.contains("refused, the one of before stays:") && told.contains("foo"), "{told}");
+    assert!(told.contains("rejected, keeping the previous configuration:") && told.contains("foo"), "{told}");
     write_with(&server, "", ONE);
     server.ctl(&["reload"]).expect_done("reload");
     assert!(server.ctl_json(&["status"])["refused_configuration"].is_null());
@@ -152,7 +152,7 @@ fn a_configuration_that_is_refused_is_told_of_until_one_is_taken() {
 fn what_needs_a_new_start_is_told_until_it_is_as_it_was() {
     let home = folder();
     let server = start(home.path(), "");
-    let say = |told: &str| told.contains("these need a new start: signature-cache");
+    let say = |told: &str| told.contains("restart the server to apply the changes of signature-cache");
     let other = "signature-cache = \"3MiB\"\n";
     for (top, expected) in [(other, true), (other, true), ("", false)] {
         write_with(&server, top, ONE);
@@ -208,7 +208,7 @@ fn metrics_tell_of_refused_versions_and_configurations() {
         "nonesuch_reloads_total{result=\"done\"} 1",
     ]);
     let told = server.ctl(&["zone", "status"]).expect_done("zone status").stdout;
-    assert!(told.lines().any(|line| line.starts_with("a.example.") && line.ends_with("refused")), "{told}");
+    assert!(told.lines().any(|line| line.starts_with("a.example.") && line.ends_with("rejected")), "{told}");
     write_with(&server, &format!("foo = 1\n{top}"), ONE);
     assert_eq!(server.ctl(&["reload"]).status, 1);
     assert_says(&["nonesuch_last_reload_is_done 0.0", "nonesuch_reloads_total{result=\"refused\"} 1"]);

@@ -100,7 +100,7 @@ fn transfer_from(source: &str, server: &Configured) -> Ended {
 /// The value of a metric.
 fn metric(server: &Configured, sample: &str) -> Option<u64> {
     let log = server.logged();
-    let line = log.lines().find(|line| line.contains("metrics are served"))?;
+    let line = log.lines().find(|line| line.contains("metrics: listening"))?;
     let address: SocketAddr = line.split_once("address=")?.1.split_whitespace().next()?.parse().ok()?;
     let mut stream = TcpStream::connect(address).expect("connected");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");

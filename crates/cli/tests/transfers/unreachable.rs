@@ -77,7 +77,7 @@ fn a_primary_that_does_not_answer_is_shown_everywhere_until_it_answers_again() {
         (&1.into(), &ZONE.into(), &failing["since"])
     );
     let words = server.ctl(&["status"]).stdout;
-    let line = format!("refresh fails: {ZONE} is failing, primary 127.0.0.1:{port} fails since 20");
+    let line = format!("refresh failing: {ZONE} is failing, primary 127.0.0.1:{port} failing since 20");
     assert!(words.contains(&line), "{words}");
     server.wait_until("expiry", || status()["refresh_state"] == "expired");
     for (level, words, lines) in [

@@ -11,29 +11,30 @@ use nonesuch_zone::LoadError;
 #[error(transparent)]
 #[non_exhaustive]
 pub(crate) enum ControlError {
-    #[error("no request: {0}")]
+    #[error("invalid request: {0}")]
     Request(serde_json::Error),
-    #[error("the request has more than {most} bytes")]
+    #[error("the request is longer than the maximum of {most} bytes")]
     RequestTooLong {
         most: u64,
     },
-    #[error("too many ask at once: ask again when others have their answers")]
+    #[error("too many connections to the control socket: try again later")]
     TooManyConnections,
-    #[error("{text:?} is no domain name: {source}")]
+    #[error("{text:?} is not a domain name: {source}")]
     Name {
         text: String,
         source: NameError,
     },
-    #[error("there is no zone {0} here: `nonesuch ctl zone status` lists those that are")]
+    #[error("zone {0} is not configured: `nonesuch ctl zone status` lists the configured zones")]
     NoZone(Name),
-    #[error("zone {0} has no primaries: `nonesuch ctl reload {0}` reads its file again")]
+    #[error("zone {0} has no primaries: `nonesuch ctl reload {0}` reloads its file")]
     NoPrimaries(Name),
     #[error("zone {0} has no secondaries to notify: name them in also-notify")]
     NoSecondaries(Name),
     #[error("zone {0} is not served: `nonesuch ctl zone status {0}` shows why")]
     NotServed(Name),
     #[error(
-        "zone {0}: no version of it is kept: there is none yet, or no state-dir; its records are in its file"
+        "zone {0}: no stored version: none was published yet, or state-dir is not set; the records are \
+            in the zone file"
     )]
     NotStored(Name),
     #[error("zone {apex}: {source}")]
@@ -46,9 +47,7 @@ pub(crate) enum ControlError {
         apex: Name,
         source: VersionError,
     },
-    #[error(
-        "the server has no configuration that zones could be added to: start it with `nonesuch serve --config FILE`"
-    )]
+    #[error("the server has no configuration to add zones to: start it with `nonesuch serve --config FILE`")]
     NoConfiguration,
     Added(#[from] AddedError),
     Purge(#[from] PurgeError),

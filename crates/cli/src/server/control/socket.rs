@@ -37,21 +37,23 @@ const ATTEMPTS: usize = 16;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum SocketError {
-    #[error("{}: the control socket cannot be made: {source}: make its folder, and writable for this user", path.display())]
+    #[error("{}: cannot create the control socket: {source}: create its directory, and make it writable \
+        for this user", path.display())]
     Create { path: PathBuf, source: io::Error },
-    #[error("{}: is there, and no socket: name another path as control-socket, or move it away", path.display())]
+    #[error("{}: exists and is not a socket: name another path as control-socket, or move the file", path.display())]
     NoSocket { path: PathBuf },
-    #[error("{}: a server answers at this control socket: stop it (`nonesuch ctl stop`), or name another one", path.display())]
+    #[error("{}: a running server uses this control socket: stop it (`nonesuch ctl stop`), or name \
+        another control socket", path.display())]
     Taken { path: PathBuf },
     #[error(
-        "{}: a process listens at this control socket and accepts no connection: end it (`ss -xlp` shows it), or name another \
-         socket as control-socket",
+        "{}: a process listens on this control socket but accepts no connection: end it (`ss -xlp` \
+            shows it), or name another socket as control-socket",
         path.display()
     )]
     RemoveFailed { path: PathBuf },
-    #[error("{}: the control socket cannot be made: /proc is not mounted, and {} is needed: mount it", path.display(), needed.display())]
+    #[error("{}: cannot create the control socket: /proc is not mounted, and {} is needed: mount it", path.display(), needed.display())]
     NoProc { path: PathBuf, needed: &'static Path },
-    #[error("group {group:?} does not exist: make it, or name another as control-group")]
+    #[error("group {group:?} does not exist: create it, or name another as control-group")]
     NoGroup { group: String },
 }
 
@@ -247,7 +249,7 @@ impl<'p> PrivateDirectory<'p> {
         let found = fstat(&fd)?;
         let is_closed = found.st_mode & (Mode::S_IRWXG | Mode::S_IRWXO).bits() == 0;
         if found.st_uid != Uid::effective().as_raw() || !is_closed {
-            let message = "another process replaced the directory that the socket is created in";
+            let message = "another process replaced the directory of the socket";
             return Err(io::Error::new(ErrorKind::PermissionDenied, message));
         }
         let directory = Self { fd, _entry: entry };

@@ -113,7 +113,7 @@ impl Daemon {
     /// Removes the stored files of a zone that is not configured.
     pub(crate) fn purge_zone(&self, apex: &Name) -> Result<ZonePurged, ControlError> {
         self.service.purge_zone(apex)?;
-        tracing::info!(zone = apex.to_string(), "zone {apex}: what was kept of it is removed");
+        tracing::info!(zone = apex.to_string(), "zone {apex}: stored files removed");
         Ok(ZonePurged { zone: apex.to_string(), purged: true })
     }
 
@@ -121,7 +121,7 @@ impl Daemon {
     pub(crate) fn purge_all(&self) -> Result<PurgeResult, ControlError> {
         let purged = self.service.purge_all()?;
         tracing::info!(
-            "what was kept of zones that are not there is removed: {}",
+            "state-dir: stored files of zones that are not configured removed: {}",
             count_text(purged.len(), "zone")
         );
         Ok(PurgeResult { purged })

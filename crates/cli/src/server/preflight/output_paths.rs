@@ -38,8 +38,8 @@ pub(in crate::server) fn check_runtime(sources: &Sources) -> Vec<Problem> {
     let problem = |file: &NamedFile| {
         let folder = parent_directory(&file.path);
         let message = format!(
-            "{}: {} is not there, and no server starts without it: systemd makes it for a unit with RuntimeDirectory={}; elsewhere \
-             make it",
+            "{}: the directory {} does not exist, and the server does not start without it: systemd \
+                creates it for a unit with RuntimeDirectory={}; otherwise create it",
             file.path.display(),
             folder.display(),
             folder.file_name().unwrap_or_default().display()
@@ -75,7 +75,7 @@ fn starter(user: Option<&str>) -> Option<FileUser> {
 fn check_folder(path: &Path, user: Option<&FileUser>) -> Option<String> {
     let (place, folder) = (path.display(), parent_directory(path));
     match (fs::metadata(folder), user) {
-        (Err(error), _) => Some(format!("{place}: its folder cannot be used: {error}: make it")),
+        (Err(error), _) => Some(format!("{place}: cannot use its directory: {error}: create it")),
         (Ok(_), Some(user)) if !user.may(folder, WRITE | SEARCH) => {
             let (name, folder) = (&user.name, folder.display());
             Some(format!(
@@ -91,15 +91,15 @@ fn check_folder(path: &Path, user: Option<&FileUser>) -> Option<String> {
 fn check_group(group: &str, starter: Option<&FileUser>) -> Option<String> {
     let Ok(Some(Group { gid, .. })) = Group::from_name(group) else {
         return Some(format!(
-            "{group:?} does not exist: make it (`addgroup --system {group}`), or name another"
+            "{group:?} does not exist: create it (`addgroup --system {group}`), or name another"
         ));
     };
     let FileUser { name, .. } = starter?;
     let is_member = gid == Gid::effective() || getgroups().is_ok_and(|groups| groups.contains(&gid));
     (!is_member && !Uid::effective().is_root()).then(|| {
         format!(
-            "{group:?}: the user {name} is not in this group, and may not give it the socket: add the user (`adduser {name} {group}`), \
-             or name another"
+            "{group:?}: the user {name} is not in this group, and may not give it the socket: add the \
+                user (`adduser {name} {group}`), or name another group"
         )
     })
 }
@@ -109,9 +109,10 @@ fn check_group(group: &str, starter: Option<&FileUser>) -> Option<String> {
 pub(super) fn check_state(folder: &Path) -> Option<String> {
     let place = folder.display();
     match fs::metadata(folder) {
-        Ok(metadata) if !metadata.is_dir() => Some(format!("{place}: no folder: name one")),
+        Ok(metadata) if !metadata.is_dir() => Some(format!("{place}: not a directory: name a directory")),
         Ok(metadata) if metadata.permissions().mode() & OPEN != 0 => Some(format!(
-            "{place}: everybody may write there, and what is there is served: chmod o-w {place}"
+            "{place}: every user may write to this directory, and the server serves its content: chmod \
+                o-w {place}"
         )),
         _ => None,
     }
@@ -141,7 +142,7 @@ pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String,
     if let Some((path, _, effect)) = closed {
         let place = path.display();
         return Some((
-            format!("{place}: the user {name} may not write there: chown -R {name} {dir}"),
+            format!("{place}: the user {name} may not write to it: chown -R {name} {dir}"),
             effect,
         ));
     }
@@ -157,9 +158,9 @@ pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String,
 pub(super) fn check_dnstap(path: &Path, user: &FileUser) -> Option<String> {
     let (name, place) = (&user.name, path.display());
     match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Some(format!("{place}: a folder: name a file")),
+        Ok(metadata) if metadata.is_dir() => Some(format!("{place}: is a directory: name a file")),
         Ok(metadata) if !metadata.is_file() || metadata.len() == 0 => (!user.may(path, WRITE))
-            .then(|| format!("{place}: the user {name} may not write it: chown {name} {place}")),
+            .then(|| format!("{place}: the user {name} may not write to it: chown {name} {place}")),
         _ => check_writable(parent_directory(path), user),
     }
 }
@@ -172,7 +173,8 @@ pub(super) fn check_replaced(path: &Path, user: &FileUser) -> Option<String> {
     };
     let message = check_writable(parent_directory(&target), user)?;
     Some(format!(
-        "{}: `nonesuch ctl zone add` could not write it: {message}, or name a file in a directory of this user, such as state-dir",
+        "{}: `nonesuch ctl zone add` could not write this file: {message}, or name a file in a \
+            directory of this user, such as state-dir",
         path.display()
     ))
 }
@@ -192,12 +194,16 @@ fn check_writable(folder: &Path, user: &FileUser) -> Option<String> {
     }
     match fs::metadata(folder) {
         Ok(_) => (!user.may(folder, WRITE | SEARCH))
-            .then(|| format!("{place}: the user {name} may not write there: chown {name} {place}")),
+            .then(|| format!("{place}: the user {name} may not write to it: chown {name} {place}")),
         Err(error) if error.kind() == io::ErrorKind::NotFound && folder.parent().is_some() => {
-            check_writable(parent_directory(folder), user)
-                .map(|_| format!("{place}: not there: make it (`install -d -o {name} -m 0750 {place}`)"))
+            check_writable(parent_directory(folder), user).map(|_| {
+                format!(
+                    "{place}: does not exist: create it (`install -d -o {name} -m 0750 \
+                    {place}`)"
+                )
+            })
         }
-        Err(error) => Some(format!("{place}: cannot be used: {error}")),
+        Err(error) => Some(format!("{place}: cannot use it: {error}")),
     }
 }
 

@@ -26,7 +26,7 @@ fn what_keeps_a_server_from_starting_is_said_with_its_key() {
         format!("{place}:2:8: user: \"nobody-of-this-name\" does not exist"),
         format!("{place}:3:18: control-socket: "),
         format!("{place}:4:17: control-group: \"no-such-group\" does not exist"),
-        format!("{place}:5:8: cpus: no thread may be bound to CPU 4095"),
+        format!("{place}:5:8: cpus: cannot bind a thread to CPU 4095"),
         format!("{place}:6:13: state-dir: "),
         format!("{place}:8:8: dnstap.file: "),
     ] {
@@ -61,10 +61,10 @@ fn what_a_reload_would_not_read_is_said_of_the_user() {
         (
             "c.toml:3:15: key.k.secret-file: ",
             "may not read it: chgrp strangers",
-            "a reload would be refused".to_owned(),
+            "a reload would be rejected".to_owned(),
         ),
         ("c.toml:5:8: zone.a.file: ", "cannot be read: No such file", zone("a")),
-        ("c.toml:7:8: zone.b.file: ", "a folder: name a file", zone("b")),
+        ("c.toml:7:8: zone.b.file: ", "is a directory: name a file", zone("b")),
         ("c.toml:9:8: zone.b.keys: ", "may not read it: chgrp strangers", zone("b")),
         ("c.toml:13:8: zone.d.file: ", "may not enter", zone("d")),
     ];

@@ -19,26 +19,28 @@ pub(crate) enum ZoneFileError {
     #[error("{}: {KEY_SET}", path.display())]
     OnlyKeySet { path: PathBuf },
     #[error(
-        "{}: the zone is signed with NSEC5: its server has no signing key and denies by nothing else: leave --keys and --denial \
-         out, and give the folder of the VRF key with --nsec5-keys",
+        "{}: the zone is signed with NSEC5, whose server has no signing key and uses no other denial \
+            mechanism: leave --keys and --denial out, and name the directory of the VRF key with \
+            --nsec5-keys",
         path.display()
     )]
     Nsec5WithKeys { path: PathBuf },
     #[error(
-        "{}: the zone is signed with NSEC5, and there is no folder {} with its VRF key: give it with --nsec5-keys",
+        "{}: the zone is signed with NSEC5, and the directory {} with its VRF key does not exist: name \
+            the directory with --nsec5-keys",
         path.display(), dir.display()
     )]
     Nsec5KeysNeeded { path: PathBuf, dir: PathBuf },
     #[error(
-        "{}: --keys is for records that are made when asked: say which with --denial ({}), or leave --keys out",
+        "{}: --keys requires online signing: choose a mechanism with --denial ({}), or leave --keys out",
         path.display(), made_when_asked()
     )]
     KeysWithoutDenial { path: PathBuf },
     #[error("{}: the zone is not signed with NSEC5: leave --nsec5-keys out", path.display())]
     NotNsec5 { path: PathBuf },
     #[error(
-        "{}: {mechanism} makes its records when the zone is signed: sign it with `nonesuch zone sign --denial {mechanism}`, and \
-         leave --denial out",
+        "{}: {mechanism} is not an online mechanism: sign the zone with `nonesuch zone sign --denial \
+            {mechanism}`, and leave --denial out",
         path.display()
     )]
     NotOnline { path: PathBuf, mechanism: Mechanism },

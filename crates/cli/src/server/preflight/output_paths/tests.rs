@@ -60,7 +60,7 @@ fn a_replaced_file_behind_a_link_needs_the_directory_of_its_target() {
     assert!(found.contains("a symbolic link whose target cannot be found"), "{found}");
     fs::write(&real, "").unwrap();
     let found = check_replaced(&link, &stranger()).unwrap();
-    let expected = format!("{}: the user stranger may not write there", closed.display());
+    let expected = format!("{}: the user stranger may not write to it", closed.display());
     assert!(found.contains(&expected), "{found}");
     set_mode(&closed, 0o777);
     set_mode(&open, 0o755);
@@ -78,7 +78,7 @@ fn a_file_of_dnstap_without_frames_is_written_as_it_is() {
     set_mode(&path, 0o666);
     assert_eq!(said(), None);
     set_mode(&path, 0o644);
-    assert!(said().is_some_and(|message| message.contains("may not write it: chown")));
+    assert!(said().is_some_and(|message| message.contains("may not write to it: chown")));
     fs::write(&path, "frames").unwrap();
     set_mode(&path, 0o666);
     assert!(said().is_some(), "it cannot be renamed");
