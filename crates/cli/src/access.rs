@@ -18,11 +18,11 @@ pub(crate) const SEARCH: u32 = 0o100;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum UserError {
-    #[error("{name:?} cannot be looked up: {source}")]
+    #[error("{name:?}: cannot look up the user: {source}")]
     LookUp { name: String, source: Errno },
-    #[error("{name:?} does not exist: make it (`adduser --system --group {name}`), or name another")]
+    #[error("{name:?} does not exist: create it (`adduser --system --group {name}`), or name another")]
     Missing { name: String },
-    #[error("{name:?} is no name of a user")]
+    #[error("{name:?} is not a valid user name")]
     Name { name: String },
 }
 
@@ -37,9 +37,9 @@ pub(crate) enum AccessError {
     Closed { path: PathBuf, user: String, group: String, directory: PathBuf },
     #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
     Read { path: PathBuf, source: io::Error },
-    #[error("{}: no folder: name one", path.display())]
+    #[error("{}: not a directory: name a directory", path.display())]
     NoDirectory { path: PathBuf },
-    #[error("{}: a folder: name a file", path.display())]
+    #[error("{}: is a directory: name a file", path.display())]
     Directory { path: PathBuf },
     #[error("{}: the user {user} may not read it: chgrp {group} {} and chmod {bits} it", path.display(), path.display())]
     Denied { path: PathBuf, user: String, group: String, bits: &'static str },
@@ -48,7 +48,7 @@ pub(crate) enum AccessError {
 /// The remedy for a file that cannot be read.
 pub(crate) fn read_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::NotFound => ": put it there, or name another path",
+        io::ErrorKind::NotFound => ": create it, or name another path",
         io::ErrorKind::PermissionDenied => ": make it readable",
         _ => "",
     }

@@ -141,8 +141,8 @@ pub(crate) fn find_control_socket(path: &Path) -> Result<Option<PathBuf>, Proble
 /// The remedy for a configuration file that cannot be read.
 fn read_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => ": make it readable for the user that runs this",
-        io::ErrorKind::InvalidData => ": it is no text: name a TOML file",
+        io::ErrorKind::PermissionDenied => ": make it readable for the user that runs this command",
+        io::ErrorKind::InvalidData => ": the file is not text: name a TOML file",
         _ => "",
     }
 }
@@ -169,7 +169,10 @@ fn read_text(file: File, max: u64) -> io::Result<Zeroizing<String>> {
 }
 
 fn too_long() -> io::Error {
-    io::Error::other(format!("longer than {} MiB in all, which no configuration is", MAX_BYTES >> 20))
+    io::Error::other(format!(
+        "longer than the maximum of {} MiB for all files of a configuration",
+        MAX_BYTES >> 20
+    ))
 }
 
 /// Reads `text` as the content of the file `path`, and the files that it includes.
@@ -228,7 +231,7 @@ fn parse_table<'t>(document: &'t Document, findings: &Findings) -> Option<Spanne
     let (table, errors) = DeTable::parse_recoverable(document.text());
     for error in &errors {
         let place = document.place(error.span().unwrap_or(0..0).start, "");
-        findings.fault(&place, format!("no TOML: {}", error.message()));
+        findings.fault(&place, format!("invalid TOML: {}", error.message()));
     }
     // Other errors that the reader would find in such a file may only follow from the syntax
     // errors.

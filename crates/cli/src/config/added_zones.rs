@@ -25,31 +25,32 @@ const MODE: u32 = 0o640;
 /// Maximum size of the file, in bytes; enough for several hundred thousand zones.
 const MOST_BYTES: usize = 32 << 20;
 /// First lines of the file.
-const HEAD: &str = "# Written by `nonesuch ctl zone add` and `nonesuch ctl zone remove`: the server replaces this file as a whole, comments are lost.\n\n";
+const HEAD: &str = "# Written by `nonesuch ctl zone add` and `nonesuch ctl zone remove`. The server \
+    replaces the whole file; comments are lost.\n\n";
 
 /// Why a zone is not added or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum AddedError {
-    #[error("no file for zones that are added while the server runs: write added-zones-file = \"PATH\" in {} and reload", main.display())]
+    #[error("no file for zones that are added while the server runs: set added-zones-file = \"PATH\" in \
+        {} and reload", main.display())]
     NoFile { main: PathBuf },
-    #[error("zone {apex} is declared at {place}: `nonesuch ctl zone remove {apex}` takes it out")]
+    #[error("zone {apex} is already configured at {place}: `nonesuch ctl zone remove {apex}` removes it")]
     Added { apex: Name, place: ConfigLocation },
-    #[error("zone {apex} is declared at {place}: change it there, then run `nonesuch ctl reload`")]
+    #[error("zone {apex} is configured at {place}: change it there, then run `nonesuch ctl reload`")]
     Elsewhere { apex: Name, place: ConfigLocation },
-    #[error(
-        "zone {apex} is not in the configuration: `nonesuch ctl zone status` lists the zones that are served"
-    )]
+    #[error("zone {apex} is not in the configuration: `nonesuch ctl zone status` lists the configured zones")]
     Unknown { apex: Name },
-    #[error("zone {apex}: catalogs and zones with catalog-zone are declared in {}, not added", main.display())]
+    #[error("zone {apex}: catalogs and zones with catalog-zone cannot be added: configure them in {}", main.display())]
     OfCatalog { apex: Name, main: PathBuf },
-    #[error("{} would have {found} bytes: {MOST_BYTES} at most; declare zones in included files of your own", path.display())]
+    #[error("{} would have {found} bytes, more than the maximum of {MOST_BYTES}: configure zones in \
+        included files of your own", path.display())]
     TooLong { path: PathBuf, found: usize },
     #[error("{}: cannot be read: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("{}: {}", path.display(), link_words(source))]
     Link { path: PathBuf, source: io::Error },
-    #[error("{}: no TOML: {message}", path.display())]
+    #[error("{}: invalid TOML: {message}", path.display())]
     Form { path: PathBuf, message: String },
     /// The problems that the configuration reader reports.
     #[error("{0}")]
@@ -96,7 +97,7 @@ impl Change {
         if !fs::read(&self.target).is_ok_and(|found| found == text.as_bytes()) {
             return Err(failure.into());
         }
-        tracing::warn!("the change is in the file, and may be lost if the machine stops now: {failure}");
+        tracing::warn!("added-zones-file: changed, and may be lost if the machine stops now: {failure}");
         Ok(())
     }
 
@@ -142,7 +143,9 @@ impl File {
     fn zones(&mut self) -> Result<&mut Table, AddedError> {
         let path = self.path.clone();
         let zones = self.table.entry("zone").or_insert_with(|| Value::Table(Table::new()));
-        zones.as_table_mut().ok_or_else(|| AddedError::Form { path, message: "zone is no table".to_owned() })
+        zones
+            .as_table_mut()
+            .ok_or_else(|| AddedError::Form { path, message: "zone is not a table".to_owned() })
     }
 
     /// The change, if the complete configuration has no fault with it. Faults of the zone `apex`
@@ -212,7 +215,7 @@ pub(crate) fn remove(main: &Path, apex: &Name) -> Result<Change, AddedError> {
 pub(super) fn check_tables(root: &Section<'_>) {
     let others = root.table.keys().filter(|name| name.get_ref() != "zone");
     for name in others.filter(|_| root.document.has_added_zones) {
-        let message = "the file of added zones has zones alone: move this to another included file";
+        let message = "added-zones-file may contain only zones: move this to another included file";
         root.findings.fault(&root.document.place(name.span().start, name.get_ref().as_ref()), message);
     }
 }

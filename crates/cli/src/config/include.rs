@@ -72,7 +72,7 @@ impl Reader<'_, '_> {
             let place = include.path.display();
             self.fault(
                 include,
-                format!("{place}: * and ? stand for letters of a file's name, not of a folder's"),
+                format!("{place}: * and ? are allowed only in the file name, not in the directory"),
             );
             return Vec::new();
         }
@@ -87,7 +87,7 @@ impl Reader<'_, '_> {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let message =
-                    format!("{}: there is no such folder, and nothing is included", folder.display());
+                    format!("{}: the directory does not exist; nothing is included", folder.display());
                 self.root.findings.warn(&include.place, message);
                 Vec::new()
             }
@@ -102,20 +102,19 @@ impl Reader<'_, '_> {
     fn take(&mut self, file: &Path, include: &Include, role: Role, candidate: Option<String>) {
         let place = file.display();
         if self.seen.len() > MOST_FILES {
-            return self
-                .fault(include, format!("more than {MOST_FILES} files are included: join some of them"));
+            return self.fault(include, format!("more than {MOST_FILES} included files: join some of them"));
         }
         // If the file does not exist, reading reports it.
         let resolved = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
         match self.seen.get(&resolved) {
             None => {}
             Some(None) => {
-                let message = "is the file that includes: name others, or a folder of their own";
+                let message = "the file includes itself: name other files, or a separate directory";
                 return self.fault(include, format!("{place}: {message}"));
             }
             Some(Some(earlier)) => {
                 return self
-                    .fault(include, format!("{place}: is included already ({earlier}): leave one out"));
+                    .fault(include, format!("{place}: is already included ({earlier}): leave one out"));
             }
         }
         self.seen.insert(resolved, Some(include.place.clone()));
@@ -132,7 +131,7 @@ impl Reader<'_, '_> {
             Err(error) if has_added_zones && error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 let remedy = match error.kind() {
-                    io::ErrorKind::NotFound => ": put it there, or leave it out here",
+                    io::ErrorKind::NotFound => ": create the file, or remove it from include",
                     _ => read_remedy(&error),
                 };
                 self.fault(include, format!("{place}: cannot be read: {error}{remedy}"));

@@ -201,15 +201,15 @@ pub(super) fn report_unknown(
 /// Why an included file cannot contain a key that the main file may contain.
 fn complain_of_included(section: &Section<'_>, name: &str) -> Option<String> {
     let reason = match name {
-        "include" => "a file that is included includes no others",
-        "version" => "the version is that of all files",
-        _ => "this is of the server as a whole",
+        "include" => "an included file cannot include others",
+        "version" => "the version applies to all files",
+        _ => "this key applies to the whole server",
     };
     let is_of_main =
         section.document.is_included() && section.name.is_empty() && section.findings.top.contains(name);
     let main = section.findings.main.display();
     is_of_main.then(|| {
-        format!("{reason}: it stands in {main} alone; included files have key, template and zone tables")
+        format!("{reason}: set it only in {main}; included files have key, template and zone tables")
     })
 }
 
@@ -221,16 +221,16 @@ fn guess(section: &Section<'_>, name: &str, is_table: bool, known: &BTreeSet<&st
     // A dot outside quotation marks starts a subtable.
     if let Some((table, outer)) = section.name.split_once('.').filter(|_| is_table) {
         let outer = outer.trim_matches('"');
-        return Some(format!("write [{table}.\"{outer}.{name}\"], the name in quotation marks."));
+        return Some(format!("write [{table}.\"{outer}.{name}\"], with the name in quotation marks."));
     }
     if section.name.starts_with("template.") && name == "template" {
-        return Some("a template has no template: write the keys of that one here too.".to_owned());
+        return Some("a template cannot use another template: copy its keys to this one.".to_owned());
     }
     let is_top = !section.document.is_included()
         && !section.name.is_empty()
         && section.findings.top.contains(name)
         && !TABLES.contains(&name);
-    is_top.then(|| "it is of no table: move it above the first line with [ ].".to_owned())
+    is_top.then(|| "it belongs to the top level: move it above the first line with [ ].".to_owned())
 }
 
 /// The name in `names` that is most similar to `name`, if `name` is probably a typing error of it.

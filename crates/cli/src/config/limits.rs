@@ -19,8 +19,8 @@ const WEEK: RangeInclusive<u64> = 1..=604_800;
 const OVER: [(&str, OverBudgetAction); 2] =
     [("truncate", OverBudgetAction::Truncate), ("refuse", OverBudgetAction::Refuse)];
 /// The remedy for removed keys of limits.
-const EQUAL_SHARES: &str = "this key was removed: clients have no limit of their own until a worker has spent online-share, and \
-    equal shares of it then; delete this line";
+const EQUAL_SHARES: &str = "this key was removed: each client gets an equal share of online-share once \
+    a worker has spent it, and has no limit before that; delete this line";
 
 /// Limits for clients and transfers. Times are in seconds, sizes in bytes. [`Default`] sets all
 /// limits to zero; [`Limits::declared`] returns the declared defaults.
@@ -166,7 +166,8 @@ impl Limits {
         let others = [self.nxdomain_responses_per_second, self.referral_responses_per_second];
         if rate == 0 && others == [0, 0] && self.client_responses_per_second == 0 {
             for key in ["slip", "response-table"].into_iter().filter(|key| section.has(key)) {
-                let message = "it has no effect: response rate limiting is off; set responses-per-second";
+                let message = "no effect, because response rate limiting is off: set \
+                    responses-per-second";
                 section.warn(key, message);
             }
         }
@@ -181,17 +182,17 @@ impl Limits {
         fault(
             self.tcp_connections_each > self.tcp_connections,
             "tcp-connections-each",
-            "one client may have more connections than there are: lower it",
+            "more than tcp-connections: lower it",
         );
         fault(
             self.transfers_out_each > self.transfers_out,
             "transfers-out-each",
-            "one client may have more transfers than there are: lower it",
+            "more than transfers-out: lower it",
         );
         fault(
             self.online_busy_share > self.online_share,
             "online-busy-share",
-            "a worker that is behind may do more than one that is not: lower it",
+            "more than online-share: lower it",
         );
     }
 }

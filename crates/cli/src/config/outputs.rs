@@ -110,7 +110,8 @@ impl Dnstap {
             (keys.messages.contains(&Message::Query), keys.messages.contains(&Message::Response));
         let to = match (keys.socket, keys.file) {
             (Some(_), Some(_)) => {
-                let message = "socket is given too: dnstap goes to one of them; leave the other out";
+                let message = "socket is set too: dnstap writes either to a socket or to a file; leave \
+                    one out";
                 section.fault("file", message);
                 return None;
             }
@@ -123,7 +124,7 @@ impl Dnstap {
             (None, Some(file)) => DnstapTo::File(file),
             (None, None) => {
                 if !section.has("socket") && !section.has("file") {
-                    let message = "missing: name a socket that a collector listens at, or a file";
+                    let message = "missing: set socket (a collector listens on it) or file";
                     section.fault("socket", message);
                 }
                 return None;

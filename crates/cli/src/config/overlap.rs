@@ -23,14 +23,14 @@ pub(super) fn check(findings: &Findings, state_dir: Option<&Path>) {
         {
             let dir = dir.display();
             fault(format!(
-                "{place}: lies where the server keeps versions of its own ({dir}/zones), and would be written over or removed: \
-                 move it to another folder"
+                "{place}: is in the directory of the server's stored versions ({dir}/zones), where the \
+                    server would overwrite or remove it: move it to another directory"
             ));
         }
         if file.role == Role::Control
             && fs::symlink_metadata(&file.path).is_ok_and(|found| !found.file_type().is_socket())
         {
-            fault(format!("{place}: is there, and no socket: name another path, or move it away"));
+            fault(format!("{place}: exists and is not a socket: name another path, or move the file"));
         }
     }
 }

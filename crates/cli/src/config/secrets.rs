@@ -64,7 +64,7 @@ impl Cookies {
         let CookieKeys { mut cookies, file } = cookie_table().read_all(&section);
         cookies.secrets = file.map_or_else(Vec::new, |file| read_cookie_secrets(&section, &file));
         if cookies.is_off && section.has("secret-file") {
-            let message = "cookies are off (enabled = false): turn them on, or leave the secret out";
+            let message = "cookies are off (enabled = false): enable them, or leave the secret out";
             section.fault("secret-file", message);
         }
         cookies
@@ -143,7 +143,8 @@ impl TsigList {
                 Entry::Occupied(earlier) => named.fault(
                     "key",
                     format!(
-                        "a key of this name is there already ({}): leave one out; names do not differ by the case of letters",
+                        "a key of this name already exists ({}): leave one out; names are not \
+                            case-sensitive",
                         earlier.get()
                     ),
                 ),
@@ -160,8 +161,8 @@ pub(super) fn warn_of_unused(tables: &[NamedTable<'_>]) {
         let findings = named.section.findings;
         if !findings.uses_key(&name) {
             let message = format!(
-                "no zone speaks of this key: write key:{name} where one is to (transfer, allow-query, notify-from, primaries, \
-                 also-notify), or leave it out"
+                "no zone uses this key: write key:{name} in transfer, allow-query, notify-from, \
+                    primaries or also-notify, or leave the key out"
             );
             findings.warn(&named.place(&named.section.name), message);
         }
@@ -173,13 +174,13 @@ impl TsigKeys {
     fn settle(self, section: &Section<'_>, name: Option<Name>) -> Option<TsigKey> {
         let (secret, place) = match (self.secret, self.file) {
             (Some(_), Some(_)) => {
-                section.fault("secret-file", "secret is given too: leave one of them out");
+                section.fault("secret-file", "secret is set too: leave one of them out");
                 return None;
             }
             (Some(secret), None) => {
                 if is_world_readable(&section.document.path) {
                     let message =
-                        "everybody may read this file and the secret: chmod o= it, or use secret-file";
+                        "every user may read this file and the secret: chmod o= it, or use secret-file";
                     section.warn("secret", message);
                 }
                 (secret, "secret")
@@ -187,7 +188,8 @@ impl TsigKeys {
             (None, Some(file)) => (read_secret_file(section, &file)?, "secret-file"),
             (None, None) => {
                 if !section.has("secret") && !section.has("secret-file") {
-                    let message = "missing: name a file with the secret in base64, or give secret = \"…\"";
+                    let message = "missing: name a file with the secret in base64, or set secret = \
+                        \"…\"";
                     section.fault("secret-file", message);
                 }
                 return None;
@@ -200,7 +202,8 @@ impl TsigKeys {
         let key = TsigKey::from_base64(&name?, self.algorithm.or_else(default)?, secret.trim());
         let key = key.map_err(|error| section.fault(place, error.to_string())).ok()?;
         if key.is_short() {
-            let message = "the secret is shorter than the hash (RFC 8945, section 8): make a longer one";
+            let message = "the secret is shorter than the hash (RFC 8945 section 8): generate a longer \
+                one";
             section.warn(place, message);
         }
         Some(key)
@@ -217,12 +220,18 @@ fn take_bind_key(
 ) -> Option<TsigKey> {
     let keys = read_keys(text).map_err(|error| section.fault(place, error.to_string())).ok()?;
     let Some(key) = keys.into_iter().find(|key| key.name() == name.view()) else {
-        let message = format!("there is no key {name} in it: write the secret in base64 alone, or its name");
+        let message = format!(
+            "the file has no key {name}: write only the secret in base64, or the name \
+            of the key in the file"
+        );
         section.fault(place, message);
         return None;
     };
     if algorithm.is_some_and(|algorithm| algorithm != key.algorithm()) {
-        section.fault("algorithm", format!("the key's file says {}: leave this out", key.algorithm()));
+        section.fault(
+            "algorithm",
+            format!("the key file has the algorithm {}: leave this out", key.algorithm()),
+        );
         return None;
     }
     Some(key)

@@ -145,7 +145,7 @@ version = 1"#),
         Row::Text(r#"
 # Who may ask for what is in zones: prefixes, keys, both, or "any", as in a zone's transfer below. A zone's own allow-query takes its
 # place. All others are REFUSED. Transfers have lists of their own (transfer); who transfers a zone asks for its SOA record too."#),
-        key("allow-query", access(Some("nobody may ask")), default(r#"["any"]"#), |r, v| r.query = Some(v)),
+        key("allow-query", access(Some("no client may query")), default(r#"["any"]"#), |r, v| r.query = Some(v)),
         Row::Text(r#"
 # What the server calls itself in responses to those who ask (RFC 5001): text, or "0x" and hexadecimal digits."#),
         key("nsid", identifier, example("ns1.example"), |r, v| r.server.nsid = Some(v)),
@@ -206,15 +206,19 @@ impl Root {
         self.check_addresses(root);
         self.check_control(root);
         if self.server.report_channel.as_ref().is_some_and(|agent| agent.view().is_root()) {
-            let message = "the root is no agent domain: name one, or leave this out (RFC 9567)";
+            let message = "the root is not an agent domain: name another, or leave this out (RFC 9567)";
             root.fault("report-channel", message);
         }
         match self.server.user.as_deref() {
             Some("") => {
-                root.fault("user", "\"\" is no user: name one that is made for this, as \"nonesuch\"");
+                root.fault(
+                    "user",
+                    "\"\" is not a user: name a user for this server, for example \
+                    \"nonesuch\"",
+                );
             }
             Some("root") => {
-                root.warn("user", "whoever breaks into the server is root then: name another user");
+                root.warn("user", "an attacker who breaks into the server is root: name another user");
             }
             _ => {}
         }
@@ -225,21 +229,20 @@ impl Root {
         let (has_certificate, has_key) = (root.has("tls-certificate"), root.has("tls-key"));
         for (missing, other) in [("tls-key", "tls-certificate"), ("tls-certificate", "tls-key")] {
             if !root.has(missing) && root.has(other) {
-                let message =
-                    format!("{missing} is missing: a certificate is of use with its key only; give both");
+                let message = format!("{missing} is missing: a certificate needs its key; set both");
                 root.fault(other, message);
             }
         }
         if is_wanted && !has_certificate && !has_key {
-            let message =
-                "DNS over TLS needs tls-certificate and tls-key: give both, or leave listen-tls out";
+            let message = "DNS over TLS needs tls-certificate and tls-key: set both, or leave listen-tls out";
             root.fault("listen-tls", message);
         }
         if let Some(TlsFiles { key, .. }) = &self.server.tls {
             warn_of_open(root, "tls-key", key);
         }
         if has_certificate && has_key && !root.has_items("listen-tls") {
-            let message = "nobody is answered over TLS: add listen-tls, as [\"192.0.2.1:853\"], or leave certificate and key out";
+            let message = "the server does not listen for TLS: add listen-tls, for example \
+                [\"192.0.2.1:853\"], or leave certificate and key out";
             root.warn("tls-certificate", message);
         }
     }
@@ -249,24 +252,28 @@ impl Root {
         // Faults of the given addresses have already been reported.
         let is_reported = root.has_items("listen") || root.has_items("listen-tls");
         if listen.is_empty() && listen_tls.is_empty() && !is_reported {
-            root.fault("listen", "there is no address to answer on: name one, as \"192.0.2.1:53\"");
+            root.fault("listen", "no address to listen on: name one, for example \"192.0.2.1:53\"");
         }
         for (key, addresses) in [("listen", listen), ("listen-tls", listen_tls)] {
             let mut sorted = addresses.clone();
             sorted.sort_unstable();
             if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1] && pair[0].port() != 0) {
-                root.fault(key, format!("{} stands there twice: leave one out", twice[0]));
+                root.fault(key, format!("{} is listed twice: leave one out", twice[0]));
             }
         }
         let has_port = |address: &&SocketAddr| address.port() != 0;
         if let Some(both) = listen.iter().filter(has_port).find(|address| listen_tls.contains(address)) {
-            let message = format!("{both} is in listen too: DNS over TLS needs a port of its own, as 853");
+            let message = format!(
+                "{both} is in listen too: DNS over TLS needs its own port, for \
+                example 853"
+            );
             root.fault("listen-tls", message);
         }
         let is_taken = |address: &&SocketAddr| listen.contains(address) || listen_tls.contains(address);
         if let Some(both) = metrics_listen.iter().filter(has_port).find(is_taken) {
             let message = format!(
-                "{both} is answered at already: metrics need an address of their own, as 127.0.0.1:9530"
+                "{both} is in listen or listen-tls too: metrics need their own address, for example \
+                    127.0.0.1:9530"
             );
             root.fault("metrics-listen", message);
         }
@@ -275,7 +282,7 @@ impl Root {
     fn check_control(&self, root: &Section<'_>) {
         let Server { control_socket, control_group, .. } = &self.server;
         if control_group.is_some() && control_socket.is_none() {
-            let message = "there is no control-socket that a group could have: add one, or leave this out";
+            let message = "no control-socket to give to a group: add control-socket, or leave this out";
             root.fault("control-group", message);
         }
         if let Some(message) = control_socket.as_deref().and_then(report_path_length) {
@@ -289,8 +296,8 @@ pub(super) fn report_path_length(path: &Path) -> Option<String> {
     let length = path.as_os_str().len();
     (length > MAX_SOCKET_PATH).then(|| {
         format!(
-            "{}: takes {length} octets, and the path of a socket has {MAX_SOCKET_PATH} at most: name a shorter one, as \
-             /run/nonesuch/control",
+            "{}: {length} octets, longer than the maximum of {MAX_SOCKET_PATH} for the path of a \
+                socket: name a shorter one, for example /run/nonesuch/control",
             path.display()
         )
     })
@@ -299,6 +306,6 @@ pub(super) fn report_path_length(path: &Path) -> Option<String> {
 /// Warns of a file with a secret that every user may read.
 pub(super) fn warn_of_open(section: &Section<'_>, key: &str, path: &Path) {
     if is_world_readable(path) {
-        section.warn(key, format!("{}: everybody may read this secret: chmod o= it", path.display()));
+        section.warn(key, format!("{}: every user may read this secret: chmod o= it", path.display()));
     }
 }

@@ -8,29 +8,32 @@ use nonesuch_proto::NameError;
 pub(super) enum ValueError {
     #[error("{found} is not allowed: write {allowed}")]
     NotAllowed { found: String, allowed: String },
-    #[error("{found} is no text: write it in quotes")]
+    #[error("{found} is not a string: write it in quotation marks")]
     NoText { found: String },
-    #[error("{found} is no text in quotes")]
+    #[error("{found} is not a string in quotation marks")]
     NoTextInTable { found: String },
     #[error("{found} is neither true nor false")]
     NoBoolean { found: String },
-    #[error("{found} is no list: write a list of {of} in [ ]")]
+    #[error("{found} is not a list: write a list of {of} in [ ]")]
     NoList { found: String, of: &'static str },
-    #[error("{found} is no table: write [{name}]")]
+    #[error("{found} is not a table: write [{name}]")]
     NoTable { found: String, name: String },
-    #[error("{found} is no address: write \"192.0.2.1\", \"192.0.2.1:{port}\" or \"[2001:db8::1]:{port}\"")]
+    #[error(
+        "{found} is not an address: write \"192.0.2.1\", \"192.0.2.1:{port}\" or \
+        \"[2001:db8::1]:{port}\""
+    )]
     NoAddress { found: String, port: u16 },
-    #[error("\"\" is no domain name: write \".\" for the root")]
+    #[error("\"\" is not a domain name: write \".\" for the root")]
     EmptyName,
-    #[error("{text:?} is no domain name: {source}")]
+    #[error("{text:?} is not a domain name: {source}")]
     NoName { text: String, source: NameError },
-    #[error("\"\" is no path")]
+    #[error("\"\" is not a path")]
     EmptyPath,
-    #[error("{found} is a version of configurations that this program does not know: it knows {known}")]
+    #[error("configuration version {found} is unknown: this program knows {known}")]
     Version { found: u32, known: u32 },
     #[error(
-        "{mechanism:?} makes its records when the zone is signed: sign it with `nonesuch zone sign --denial {mechanism}` and leave \
-         denial out, or write {allowed}"
+        "{mechanism:?} is not an online mechanism: sign the zone with `nonesuch zone sign --denial \
+            {mechanism}` and leave denial out, or write {allowed}"
     )]
     NotOnline { mechanism: String, allowed: String },
     /// The error of another crate's parser.

@@ -70,7 +70,7 @@ where
         let fits = found.and_then(|found| T::try_from(found).ok()).filter(|found| range.contains(found));
         let [min, max] = [*range.start(), *range.end()].map(|bound| duration_text(bound.into()));
         let allowed =
-            || format!("a duration from \"{min}\" to \"{max}\": a number with s, m, h, d or w behind it");
+            || format!("a duration from \"{min}\" to \"{max}\": a number followed by s, m, h, d or w");
         fits.ok_or_else(|| ValueError::not_allowed(item, allowed()))
     }
 }
@@ -81,7 +81,7 @@ pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(Item<'_, '_>) -> Resu
         let found = item.value().as_str().and_then(|text| with_unit(text, &SIZES));
         let (min, max) = (size_text(*range.start()), size_text(*range.end()));
         let allowed =
-            || format!("a size from \"{min}\" to \"{max}\": a number with B, KiB, MiB or GiB behind it");
+            || format!("a size from \"{min}\" to \"{max}\": a number followed by B, KiB, MiB or GiB");
         found.filter(|found| range.contains(found)).ok_or_else(|| ValueError::not_allowed(item, allowed()))
     }
 }
@@ -148,7 +148,8 @@ fn warn_of_port(item: Item<'_, '_>) {
         let word = item.value().as_str()?.split_ascii_whitespace().next()?;
         let (address, port) = split_port(word)?;
         Some(format!(
-            "{word} is an address, whose port is not said; did you mean [{address}]:{port}? Else write [{word}]"
+            "{word} is an IPv6 address without a port: write [{address}]:{port} for port {port}, else \
+                [{word}]"
         ))
     });
 }
@@ -224,8 +225,8 @@ fn warn_of_unreached(findings: &Findings, entries: &[Placed]) {
             entries[..index].iter().find(|first| first.entry.covers(entry))
         {
             let message = format!(
-                "\"{entry}\" has no effect: \"{first}\" stands before it, and the first entry that fits decides; put it in front, or \
-                 leave it out"
+                "\"{entry}\" has no effect: the earlier entry \"{first}\" covers it, and the first \
+                    match decides; move it before that entry, or leave it out"
             );
             findings.warn(place, message);
         }
@@ -241,8 +242,8 @@ fn warn_of_nobody(list: &AccessList, nobody: &str) -> Option<String> {
         !entries.is_empty() && entries.iter().all(|entry| entry.is_denied) && !entries.contains(&everybody);
     denies.then(|| {
         format!(
-            "{nobody}: each entry refuses, and so does the end of the list; put \"any\" behind them for all others, or write [] where \
-             nobody is meant"
+            "{nobody}: every entry denies, and the end of the list denies too; append \"any\" to allow \
+                all others, or write [] to allow none"
         )
     })
 }

@@ -118,9 +118,9 @@ pub(super) fn table() -> Table<ZoneKeys> {
         Row::Text(r#"#
 # Who may transfer the zone: prefixes, keys, both, or "any"; with "tls" over TLS alone (RFC 9103); "!" in front refuses. The first
 # that fits decides."#),
-        key("transfer", access(Some("nobody may transfer the zone")), example(r#"["!192.0.2.66", "192.0.2.0/24", "key:transfer.example.", "2001:db8::/32 key:transfer.example. tls"]"#), |z, v| z.transfers.transfer = v),
+        key("transfer", access(Some("no client may transfer the zone")), example(r#"["!192.0.2.66", "192.0.2.0/24", "key:transfer.example.", "2001:db8::/32 key:transfer.example. tls"]"#), |z, v| z.transfers.transfer = v),
         Row::Text("# Who may ask for what is in this zone, in the place of the list for all zones."),
-        key("allow-query", access(Some("nobody may ask")), example(r#"["192.0.2.0/24", "2001:db8::/32", "key:transfer.example."]"#), |z, v| z.query = Some(v)),
+        key("allow-query", access(Some("no client may query")), example(r#"["192.0.2.0/24", "2001:db8::/32", "key:transfer.example."]"#), |z, v| z.query = Some(v)),
         Row::Text("# Who is told of new versions (RFC 1996): addresses, with port, key (key:NAME), TLS (tls:HOSTNAME, or tls, which authenticates
 # nobody) or source address (source:ADDRESS) behind them where wanted."),
         key("also-notify", servers, example(r#"["192.0.2.2", "[2001:db8::2]:53 key:transfer.example."]"#), |z, v| z.transfers.also_notify = v),
@@ -224,37 +224,40 @@ const RULES: [Rule; 7] = [
     Rule {
         need: Need::Denial,
         keys: &["signature-validity", "ignore-key-times"],
-        message: "nothing is signed here without denial: add denial, or leave this out",
+        message: "no effect without online signing: add denial, or leave this out",
     },
     Rule {
         need: Need::NoPrimaries,
         keys: &["allow-unsafe-transition"],
-        message: "the zone comes from primaries, whose versions are served with a warning: leave this out",
+        message: "no effect on a zone from primaries, whose unsafe versions are served with a warning: \
+            leave this out",
     },
     Rule {
         need: Need::Primaries,
         keys: &["notify-from"],
-        message: "the zone has no primaries that could be asked then: add them, or leave this out",
+        message: "no effect on a zone without primaries: add primaries, or leave this out",
     },
     Rule {
         need: Need::Primaries,
         keys: &BOUNDS,
-        message: "the zone has no primaries, and is not refreshed: add them, or leave this out",
+        message: "no effect on a zone without primaries, which is not refreshed: add primaries, or \
+            leave this out",
     },
     Rule {
         need: Need::Primaries,
         keys: &["request-ixfr", "transfer-size-max", "transfer-records-max"],
-        message: "the zone has no primaries that it is transferred from: add them, or leave this out",
+        message: "no effect on a zone without primaries, which is not transferred: add primaries, or \
+            leave this out",
     },
     Rule {
         need: Need::Consumer,
         keys: &["member-template", "group-templates"],
-        message: "the zone has no members to serve: add catalog = \"consumer\", or leave this out",
+        message: "only a consumer has members to serve: add catalog = \"consumer\", or leave this out",
     },
     Rule {
         need: Need::Member,
         keys: &["group", "catalog-next", "catalog-former"],
-        message: "is of a member of a catalog: add catalog-zone, or leave this out",
+        message: "applies only to a member of a catalog: add catalog-zone, or leave this out",
     },
 ];
 

@@ -115,8 +115,7 @@ impl<'t> Reader<'_, 't> {
         match self.bases.entry(named.name.clone()) {
             // Within one file, TOML permits each name only once.
             Entry::Occupied(earlier) => {
-                let message =
-                    format!("the template is there already ({}): leave one out", earlier.get().place);
+                let message = format!("the template already exists ({}): leave one out", earlier.get().place);
                 section.findings.fault(&place, message);
             }
             Entry::Vacant(entry) => {
@@ -143,7 +142,7 @@ impl<'t> Reader<'_, 't> {
         // The key contains the name as written.
         let place = named.place(format!("{:?}", named.name));
         if let Some(earlier) = self.read.places.get(&apex) {
-            let message = format!("the zone is there already, as {} ({earlier}): leave one out", earlier.key);
+            let message = format!("the zone already exists, as {} ({earlier}): leave one out", earlier.key);
             return named.fault(format!("zone.{}", place.key), message);
         }
         self.read.places.insert(apex.clone(), place);
@@ -181,9 +180,9 @@ impl<'t> Reader<'_, 't> {
             let names: Vec<&str> = self.bases.keys().map(String::as_str).collect();
             let write = format!("write [template.{}]", quoted(name));
             let message = if names.is_empty() {
-                format!("there is no template {name:?}, nor any other: {write}")
+                format!("the template {name:?} does not exist, nor does any other: {write}")
             } else {
-                format!("there is no template {name:?}: name one of {}, or {write}", names.join(", "))
+                format!("the template {name:?} does not exist: name one of {}, or {write}", names.join(", "))
             };
             section.fault(key, message);
         }
@@ -198,7 +197,8 @@ impl<'t> Reader<'_, 't> {
         for (template, key) in default.chain(groups) {
             if self.base(template, key, section).is_some_and(|base| !base.keys.is_for_members()) {
                 let message = format!(
-                    "the template {template:?} has no primaries, which members come from: add them there"
+                    "the template {template:?} has no primaries, from which members are transferred: \
+                        add them there"
                 );
                 section.fault(key, message);
             }
@@ -229,16 +229,16 @@ impl<'t> Reader<'_, 't> {
     /// have the same cause, because they use the same template.
     fn warn_of_closed(&mut self, catalog: &Name, settings: &ZoneSettings, section: &Section<'_>) {
         let reason = if matches!(settings.signing_mode, SigningMode::Online(_)) {
-            "this zone is signed when asked, and cannot be transferred"
+            "this zone is signed online, and cannot be transferred"
         } else if settings.transfers.transfer.entries().iter().all(|entry| entry.is_denied) {
-            "nobody may transfer this zone (transfer)"
+            "no client may transfer this zone (transfer)"
         } else {
             return;
         };
         if self.closed.insert(catalog.clone()) {
             let message = format!(
-                "{reason}, and whoever has the catalog {catalog} would ask for it in vain: let them have it, or leave catalog-zone out; \
-                 of other members of that catalog this is not said"
+                "{reason}, and consumers of the catalog {catalog} would fail to transfer it: allow \
+                    them, or leave catalog-zone out; other members of that catalog are not reported"
             );
             section.warn("catalog-zone", message);
         }
@@ -257,7 +257,8 @@ impl<'t> Reader<'_, 't> {
                 Some(members) => members.push(listed),
                 None => {
                     let message = format!(
-                        "{catalog} is no catalog that this server makes: give it catalog = \"producer\""
+                        "{catalog} is not a catalog that this server generates: set catalog = \
+                            \"producer\" in its table"
                     );
                     self.around.findings.fault(&place, message);
                 }
@@ -288,8 +289,8 @@ impl ConfigContext<'_> {
             });
             if let Some(host) = named.filter(|_| !self.has_authorities) {
                 let message = format!(
-                    "nothing says who vouches for the certificate of {host}: add tls-authorities at the top, a file of certificates in PEM, \
-                     or write tls alone, which authenticates nobody"
+                    "no authority for the certificate of {host}: set tls-authorities at the top to a \
+                        file of certificates in PEM, or write only tls, which authenticates no server"
                 );
                 section.fault(key, message);
             }
@@ -302,11 +303,14 @@ impl ConfigContext<'_> {
     fn check_server(&self, key: &str, server: &Remote, section: &Section<'_>) {
         let address = server.address;
         if address.port() == 0 {
-            section.fault(key, format!("{address}: 0 is no port: write another, or none"));
+            section.fault(key, format!("{address}: 0 is not a port: write another, or none"));
         } else if self.is_this(server) {
-            let reason =
-                if key == "primaries" { "the zone would come from itself" } else { "it need not be told" };
-            section.fault(key, format!("{address} is this server, and {reason}: name another one"));
+            let reason = if key == "primaries" {
+                "would transfer the zone from itself"
+            } else {
+                "would notify itself"
+            };
+            section.fault(key, format!("{address} is this server, which {reason}: name another one"));
         }
     }
 
@@ -328,7 +332,9 @@ impl ConfigContext<'_> {
 /// fault is reported separately.
 pub(super) fn check_named(key: &str, names: BTreeSet<&Name>, section: &Section<'_>, known: &BTreeSet<Name>) {
     for name in names.into_iter().filter(|name| !known.contains(*name)) {
-        section
-            .fault(key, format!("there is no key {name}: add [key.{:?}] with its secret", name.to_string()));
+        section.fault(
+            key,
+            format!("the key {name} does not exist: add [key.{:?}] with its secret", name.to_string()),
+        );
     }
 }

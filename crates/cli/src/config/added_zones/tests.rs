@@ -122,7 +122,7 @@ fn the_file_of_added_zones_has_zones_alone() {
     let Problems(found) = load(&main).unwrap_err();
     let places: Vec<(usize, &str)> = found
         .iter()
-        .filter(|problem| problem.message.starts_with("the file of added zones has zones alone"))
+        .filter(|problem| problem.message.starts_with("added-zones-file may contain only zones"))
         .map(|problem| (problem.place.line, problem.place.key.as_str()))
         .collect();
     assert_eq!(places, [(1, "template"), (2, "key")], "{found:?}");
@@ -144,23 +144,27 @@ fn the_reader_of_configurations_decides_what_is_added() {
         (
             "a.example.",
             "file = 5",
-            "ctl zone add: zone.\"a.example.\".file: 5 is no text: write it in quotes",
+            "ctl zone add: zone.\"a.example.\".file: 5 is not a string: write it in quotation marks",
         ),
         (
             "a.example.",
             "primaries = \"192.0.2.1\"",
-            "ctl zone add: zone.\"a.example.\".primaries: \"192.0.2.1\" is no list",
+            "ctl zone add: zone.\"a.example.\".primaries: \"192.0.2.1\" is not a list",
         ),
-        ("a.example.", "file = \"a\"\nprimaries = [\"192.0.2.1\"]", "primaries: file is given too"),
-        ("a.example.", "file = \"a\"\ntemplate = \"none\"", "there is no template \"none\": name one of t"),
-        ("a.example.", "primaries = [\"192.0.2.1 key:none.\"]", "there is no key none."),
+        ("a.example.", "file = \"a\"\nprimaries = [\"192.0.2.1\"]", "primaries: file is set too"),
+        (
+            "a.example.",
+            "file = \"a\"\ntemplate = \"none\"",
+            "the template \"none\" does not exist: name one of t",
+        ),
+        ("a.example.", "primaries = [\"192.0.2.1 key:none.\"]", "the key none. does not exist"),
         ("a.example.", "verify = \"none\"", "ctl zone add: zone.\"a.example.\".file: missing"),
-        ("a.example.", "file = \"state/zones/a\"", "lies where the server keeps versions of its own"),
-        ("main.EXAMPLE.", "file = \"a\"", "zone main.example. is declared at c.toml:7:7: change it there"),
+        ("a.example.", "file = \"state/zones/a\"", "is in the directory of the server's stored versions"),
+        ("main.EXAMPLE.", "file = \"a\"", "zone main.example. is configured at c.toml:7:7: change it there"),
         (
             "cat.",
             "catalog = \"producer\"\ntransfer = [\"any\"]",
-            "zone cat.: catalogs and zones with catalog-zone are declared in c.toml",
+            "zone cat.: catalogs and zones with catalog-zone cannot be added: configure them in c.toml",
         ),
     ] {
         let found = add_there(zone, text);
@@ -169,7 +173,7 @@ fn the_reader_of_configurations_decides_what_is_added() {
     add(&main, &apex("a.example."), keys("file = \"a\"")).unwrap().write().unwrap();
     let found = add_there("a.example.", "file = \"b\"");
     assert!(
-        found.contains("zone a.example. is declared at added.toml:3:7: `nonesuch ctl zone remove"),
+        found.contains("zone a.example. is already configured at added.toml:3:7: `nonesuch ctl zone remove"),
         "{found}"
     );
     let found = remove(&main, &apex("main.example.")).unwrap_err().to_string();
@@ -191,7 +195,7 @@ fn a_configuration_without_the_file_names_the_key() {
     let (_folder, main) = folder("version = 1\n");
     assert_eq!(
         said(&main, "a.example.", "file = \"a\""),
-        "no file for zones that are added while the server runs: write added-zones-file = \"PATH\" in c.toml and reload"
+        "no file for zones that are added while the server runs: set added-zones-file = \"PATH\" in c.toml and reload"
     );
 }
 
@@ -202,11 +206,11 @@ fn the_file_of_added_zones_is_included_once() {
     let (folder, main) = folder(&text);
     fs::create_dir(folder.path().join("d")).unwrap();
     // The pattern also matches the main file.
-    assert!(load(&main).unwrap_err().to_string().contains("is the file that includes"));
+    assert!(load(&main).unwrap_err().to_string().contains("the file includes itself"));
     fs::write(&main, text.replace("\"*.toml\"", "\"d/*.toml\"")).unwrap();
     add(&main, &apex("a.example."), keys("file = \"a\"")).unwrap().write().unwrap();
     let found = load(&main).unwrap_err().to_string();
-    assert!(found.contains("added-zones-file: ") && found.contains("is included already"), "{found}");
+    assert!(found.contains("added-zones-file: ") && found.contains("is already included"), "{found}");
 }
 
 /// A file above the maximum size is rejected before anything is written.

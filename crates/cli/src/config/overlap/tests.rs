@@ -55,7 +55,9 @@ fn own_files_have_no_place_in_the_folder_of_the_server() {
         (17, "zone.c.file"),
     ];
     assert_eq!(places, expected, "{found:#?}");
-    assert!(found.iter().all(|found| found.message.contains("where the server keeps versions of its own")));
+    assert!(
+        found.iter().all(|found| found.message.contains("in the directory of the server's stored versions"))
+    );
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn what_stands_in_the_place_of_the_control_socket_is_named() {
     let problem = |made: &str| {
         let Problems(found) = parse(&path, text).expect_err(made);
         assert!(found[0].to_string().contains("c.toml:2:18: control-socket: "), "{found:?}");
-        assert!(found[0].message.contains("is there, and no socket"), "{found:?}");
+        assert!(found[0].message.contains("exists and is not a socket"), "{found:?}");
     };
     assert!(parse(&path, text).is_ok());
     let precious = folder.path().join("precious");

@@ -51,46 +51,50 @@ impl ZoneKeys {
         let primaries = self.set.contains("primaries").then_some(&self.transfers.primaries);
         match (&self.file, primaries) {
             (Some(_), Some(_)) => {
-                let message = "file is given too: a zone comes from a file or from its primaries, and what is transferred is kept \
-                               in state-dir; leave one of them out";
+                let message = "file is set too: a zone comes from either a file or primaries, and \
+                    transferred versions are stored in state-dir; leave one of them out";
                 section.fault("primaries", message);
             }
             (Some(file), None) => return Some(ZoneSource::File(file.clone())),
             (None, Some(primaries)) if primaries.is_empty() => {
                 // Faults of the listed servers have already been reported.
                 if !section.has_items("primaries") {
-                    let message = "there is no server in the list: name one, as \"192.0.2.1\"";
+                    let message = "the list is empty: name a server, for example \"192.0.2.1\"";
                     section.fault("primaries", message);
                 }
             }
             (None, Some(_)) if has_state => return Some(ZoneSource::Primaries),
             (None, Some(_)) => {
-                let message = "there is no state-dir to keep what is transferred: add one at the top";
+                let message = "a transferred zone needs state-dir for its stored version: add state-dir \
+                    at the top";
                 section.fault("primaries", message);
             }
             // A fault of a key that is present has already been reported.
             (None, None) if section.has("file") || section.has("primaries") => {}
             (None, None) if section.has("catalog") && self.catalog.is_none() => {}
-            (None, None) => section.fault("file", "missing: name the zone's file, or its primaries"),
+            (None, None) => section.fault("file", "missing: set the zone's file, or its primaries"),
         }
         None
     }
 
     fn producer(&self, section: &Section<'_>, has_state: bool) -> Option<ZoneSource> {
         if let Some(key) = ["file", "primaries"].into_iter().find(|key| self.set.contains(key)) {
-            let message =
-                "the server makes this catalog itself (catalog = \"producer\"): leave one of them out";
+            let message = "the server generates this catalog (catalog = \"producer\"): leave one of them out";
             section.fault(key, message);
             return None;
         }
         if !has_state {
-            let message = "there is no state-dir to keep the labels of its members in: with others after a restart, those who have the \
-                           catalog would transfer all zones anew; add one at the top";
+            let message = "a producer needs state-dir for the labels of its members: with new labels \
+                after a restart, the consumers would transfer all zones again; add state-dir at the top";
             section.fault("catalog", message);
             return None;
         }
         if !self.set.contains("transfer") {
-            section.warn("catalog", "nobody may transfer this catalog, which is made for that: add transfer");
+            section.warn(
+                "catalog",
+                "no client may transfer this catalog, so no consumer can use it: \
+                add transfer",
+            );
         }
         Some(ZoneSource::Producer)
     }
@@ -98,8 +102,9 @@ impl ZoneKeys {
     fn making(&self, section: &Section<'_>) -> Option<SigningMode> {
         if self.nsec5_keys.is_some() && (self.denial.is_some() || self.keys.is_some()) {
             let key = if self.denial.is_some() { "denial" } else { "keys" };
-            let message = "the zone has NSEC5 (nsec5-keys): its server has no signing key, so that nobody who breaks into it forges, \
-                           and denies by nothing else; leave keys and denial out";
+            let message = "the zone has NSEC5 (nsec5-keys): its server has no signing key, so that an \
+                attacker who breaks into it cannot forge records, and uses no other denial mechanism; \
+                leave keys and denial out";
             section.fault(key, message);
             return None;
         }
@@ -110,16 +115,15 @@ impl ZoneKeys {
                 Some(SigningMode::Online(OnlineSigning { mechanism, keys, validity, ignore_key_times }))
             }
             (Some(mechanism), None, _) => {
-                let message = format!(
-                    "{mechanism} signs when asked, and there are no keys: name their folder with keys"
-                );
+                let message =
+                    format!("{mechanism} signs online and needs keys: name their directory with keys");
                 section.fault("denial", message);
                 None
             }
             (None, Some(_), _) => {
                 if !section.has("denial") {
-                    let message =
-                        "keys sign what is made when asked: say what that is with denial, or leave keys out";
+                    let message = "keys are only for online signing: choose a mechanism with denial, or leave \
+                            keys out";
                     section.fault("keys", message);
                 }
                 None
@@ -132,7 +136,7 @@ impl ZoneKeys {
     /// Reports a journal without a state directory, in which it would be stored.
     pub(in crate::config) fn check_journal(&self, section: &Section<'_>, has_state: bool) {
         if self.set.contains("journal-size") && self.transfers.journal_octets > 0 && !has_state {
-            let message = "there is no state-dir to keep a journal in: add one at the top, or leave this out";
+            let message = "a journal needs state-dir: add state-dir at the top, or leave this out";
             section.fault("journal-size", message);
         }
     }
@@ -145,9 +149,7 @@ impl ZoneKeys {
                 section.fault(min, format!("longer than {max}: lower it"));
             } else {
                 let default = self.default_min(first);
-                let message = format!(
-                    "shorter than {min} ({default} s where nothing is said): raise it, or lower that"
-                );
+                let message = format!("shorter than {min} (default {default} s): raise it, or lower {min}");
                 section.fault(max, message);
             }
         }
@@ -167,8 +169,8 @@ impl ZoneKeys {
     fn check_transfer(&self, section: &Section<'_>) {
         let is_transferred = self.transfers.transfer.entries().iter().any(|entry| !entry.is_denied);
         if is_transferred && self.denial.is_some() {
-            let message = "what the server signs when asked cannot be transferred: the signatures are not in the zone; leave transfer \
-                           or denial out";
+            let message = "a zone that is signed online cannot be transferred, because the zone does \
+                not contain the signatures; leave transfer or denial out";
             section.fault("transfer", message);
         }
     }
@@ -176,16 +178,24 @@ impl ZoneKeys {
     fn check_catalogs(&self, section: &Section<'_>) {
         for (other, key) in [(&self.catalog_next, "catalog-next"), (&self.catalog_former, "catalog-former")] {
             if other.is_some() && *other == self.catalog_zone {
-                section.fault(key, "the zone is in this catalog: name another one, or leave this out");
+                section.fault(
+                    key,
+                    "the zone is already in this catalog: name another one, or leave \
+                    this out",
+                );
             }
         }
         if self.catalog == Some(CatalogRole::Consumer) {
             if self.member_template.is_none() && !section.has("member-template") {
-                let message = "member-template is missing: name the template that members are made after";
+                let message = "member-template is missing: name the template for the members";
                 section.fault("catalog", message);
             }
             if self.denial.is_some() {
-                section.fault("denial", "nobody asks for the records of a catalog: leave denial out");
+                section.fault(
+                    "denial",
+                    "a catalog is not signed, because it is not for resolvers: \
+                    leave denial out",
+                );
             }
         }
     }
