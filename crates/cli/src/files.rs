@@ -21,19 +21,20 @@ const KEY_FILE_OCTETS: usize = 64 << 10;
 pub(crate) enum FileError {
     #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
     Read { path: PathBuf, source: io::Error },
-    #[error("standard input can be read once only: give files for all inputs but one")]
+    #[error("standard input can be read only once: name files for all other inputs")]
     InputTwice,
     #[error("{}: cannot be written: {source}{}", path.display(), write_remedy(source))]
     Write { path: PathBuf, source: io::Error },
-    #[error("{}: a private key stands there and is not written over: give another output file", path.display())]
+    #[error("{}: is a private key; refusing to overwrite it: name another output file", path.display())]
     WouldOverwriteKey { path: PathBuf },
-    #[error("{}: the output would take the place of a file that is read: give another output file", path.display())]
+    #[error("{}: the output would overwrite an input file: name another output file", path.display())]
     WouldOverwriteInput { path: PathBuf },
-    #[error("{}: both outputs would be written there: give another file for one of them", path.display())]
+    #[error("{}: two outputs have the same file: name another file for one of them", path.display())]
     OneOutput { path: PathBuf },
-    #[error("{}: cannot be written: there is no folder {}: make it, or give another output file", path.display(), folder.display())]
+    #[error("{}: cannot be written: the directory {} does not exist: create it, or name another output \
+        file", path.display(), folder.display())]
     NoDirectory { path: PathBuf, folder: PathBuf },
-    #[error("{}: a file is there, and is not written over: move it away, or give another", path.display())]
+    #[error("{}: already exists; refusing to overwrite it: move it, or name another file", path.display())]
     FileExists { path: PathBuf },
     #[error("{0}")]
     Output(#[source] OutputError),
@@ -62,12 +63,12 @@ impl FileError {
 fn write_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            ": make room, or write to another place"
+            ": free disk space, or name another output file"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            ": write to another place, or make this one writable"
+            ": make it writable, or name another output file"
         }
-        io::ErrorKind::IsADirectory => ": a folder stands there, name a file",
+        io::ErrorKind::IsADirectory => ": is a directory, name a file",
         _ => "",
     }
 }
@@ -75,11 +76,11 @@ fn write_remedy(error: &io::Error) -> &'static str {
 /// Why a file is not read as a key file.
 #[derive(Debug, thiserror::Error)]
 enum NoKeyFile {
-    #[error("not a regular file: give a key file, no pipe, device or folder")]
+    #[error("not a regular file, but a pipe, device or directory: name a key file")]
     Special,
-    #[error("longer than {KEY_FILE_OCTETS} octets, which no key file is: give a key file")]
+    #[error("longer than {KEY_FILE_OCTETS} octets, the maximum of a key file: name a key file")]
     TooLong,
-    #[error("not text in UTF-8, which a key file is: restore it from a copy")]
+    #[error("not UTF-8 text, so not a key file: restore it from a backup")]
     NotText,
 }
 
@@ -312,7 +313,7 @@ pub(crate) fn is_world_readable(path: &Path) -> bool {
 
 /// The warning about a private key that every user may read.
 pub(crate) fn readable_key_warning(private: &Path) -> String {
-    format!("{}: everybody may read this private key: chmod o= it", private.display())
+    format!("{}: every user may read this private key: chmod o= it", private.display())
 }
 
 /// Reads a regular file that is not larger than a key file. Returns `None` if there is no such file

@@ -119,7 +119,7 @@ pub(crate) fn warn_about_key(key: &KeyPair) {
     }
     let lengths = algorithm.entry().and_then(|entry| entry.scheme.key_lengths.as_ref());
     if lengths.is_some_and(|lengths| lengths.forced.iter().any(|forced| bits <= u32::from(*forced))) {
-        tracing::warn!("a key of {bits} bits is weak: for experiments alone");
+        tracing::warn!("a key of {bits} bits is weak: use it only for experiments");
     }
 }
 

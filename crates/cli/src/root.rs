@@ -7,8 +7,9 @@ use std::net::SocketAddr;
 /// does not permit this.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "this runs as root, and would listen on {address}, which the network reaches, with all rights: name a user in the \
-     configuration (serve --config, user = \"nonesuch\"), or user = \"root\" where that is wanted"
+    "this command runs as root and would listen on {address}, which is reachable from the network: name \
+        a user in the configuration (serve --config, user = \"nonesuch\"), or set user = \"root\" to \
+        run as root"
 )]
 pub(crate) struct RootError {
     address: SocketAddr,

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The message about a zone in which only the key set is signed.
-pub(crate) const KEY_SET: &str = "the key set is signed and nothing else, as `nonesuch zone sign --only-keys` leaves it: serve it \
-    with `nonesuch serve FILE --denial MECHANISM --keys DIR`, or sign the zone as a whole";
+pub(crate) const KEY_SET: &str = "only the key set is signed, as by `nonesuch zone sign --only-keys`: \
+    serve it with `nonesuch serve FILE --denial MECHANISM --keys DIR`, or sign the whole zone";
 
 /// Why a zone is not read, or why the result is not written.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub(crate) enum ZoneError {
 pub(crate) enum AnchorError {
     File(#[from] FileError),
     Records(#[from] ReadError),
-    #[error("{}: holds no DS or DNSKEY record of {zone}", path.display())]
+    #[error("{}: contains no DS or DNSKEY record of {zone}", path.display())]
     NoAnchor {
         path: PathBuf,
         zone: Name,
@@ -76,7 +76,7 @@ pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
         tracing::warn!("{name}: {warning}");
     }
     if listed.len() < warnings.len() {
-        tracing::warn!("{name}: the list ends at {OF_ONE_KIND} of {} warnings", warnings.len());
+        tracing::warn!("{name}: listed the first {OF_ONE_KIND} of each kind of {} warnings", warnings.len());
     }
 }
 

@@ -18,20 +18,20 @@ pub(crate) enum ArgumentError {
     ExpectedOneOf(Vec<&'static str>),
     #[error("expected a duration from {} to {}", duration_text((*.0.start()).into()), duration_text((*.0.end()).into()))]
     DurationOutOf(RangeInclusive<u32>),
-    #[error("SHA-1 digests are read, never made (RFC 8624 section 3.3): take sha256 or sha384")]
+    #[error("SHA-1 digests are read but not generated (RFC 8624 section 3.3): use sha256 or sha384")]
     Sha1,
     #[error("a cookie has 8, or 16 to 40 octets, not {0}")]
     CookieLength(usize),
-    #[error("{0:?} is no key of a zone: expected {ZONE_SETTING}")]
+    #[error("{0:?} is not a key of a zone table: expected {ZONE_SETTING}")]
     NoZoneKey(String),
 }
 
 /// The form of a key of a zone and its value.
-pub(super) const ZONE_SETTING: &str = "KEY=VALUE, as file=/srv/example.zone";
+pub(super) const ZONE_SETTING: &str = "KEY=VALUE, for example file=/srv/example.zone";
 
 /// Reads an address with a port.
 pub(super) fn parse_socket_address(text: &str) -> Result<SocketAddr, ArgumentError> {
-    let form = "an address and a port, as 127.0.0.1:5300 or [::1]:5300";
+    let form = "an address and a port, for example 127.0.0.1:5300 or [::1]:5300";
     text.parse().map_err(|_| ArgumentError::Expected(form))
 }
 
@@ -59,8 +59,8 @@ impl TimeArgument {
 }
 
 /// What a time on the command line looks like.
-const TIME_FORMS: &str =
-    "RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or a relative time as 30d, +3600, now+30d, now-1h";
+const TIME_FORMS: &str = "RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or a relative time such as 30d, +3600, now+30d, \
+        now-1h";
 
 impl FromStr for TimeArgument {
     type Err = ArgumentError;
@@ -104,7 +104,7 @@ pub(super) fn parse_time(text: &str) -> Result<u32, ArgumentError> {
 
 /// Reads a duration: seconds, or numbers with units, as TTLs are written. In seconds, at most 2^31 - 1.
 pub(super) fn parse_duration(text: &str) -> Result<u32, ArgumentError> {
-    let form = "a duration: seconds, or numbers with s, m, h, d or w, as 3d or 1h30m";
+    let form = "a duration: seconds, or numbers with s, m, h, d or w, such as 3d or 1h30m";
     parse_ttl(text.as_bytes()).ok_or(ArgumentError::Expected(form))
 }
 

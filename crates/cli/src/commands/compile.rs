@@ -130,11 +130,13 @@ fn say_faults(arguments: &CompileArguments, contents: &Contents, report: &Report
     }
     if left_out > 0 {
         print_line(&format!(
-            "note: the list ends at {OF_ONE_KIND} faults of each kind and leaves out {left_out}: `nonesuch zone verify --all` lists all"
+            "note: listed the first {OF_ONE_KIND} faults of each kind, {left_out} left out: `nonesuch \
+                zone verify --all` lists all"
         ))?;
     }
     print_line(&format!(
-        "{}: not compiled: {}; mend the zone or sign it again, or compile it unverified with --verify none",
+        "{}: not compiled: {}; correct the zone or sign it again, or compile it without verification \
+            with --verify none",
         input_name(&arguments.file).display(),
         report.fault_count()
     ))

@@ -69,23 +69,23 @@ fn print(command: &ControlCommand, zones: &[Value], done: &Value) -> Option<Resu
         ControlCommand::Reload { zone: Some(zone) } => print_zone_reload(zone, &read(done)?),
         ControlCommand::Zone(
             ControlZoneCommand::Refresh { zone } | ControlZoneCommand::Retransfer { zone },
-        ) => print_summary(&format!("zone {zone}: its primaries are asked")),
+        ) => print_summary(&format!("zone {zone}: contacting its primaries")),
         ControlCommand::Zone(ControlZoneCommand::Notify { zone }) => {
             let ZoneNotified { serial, servers, .. } = read(done)?;
             let (serial, servers) = (serial.unwrap_or_default(), short_list(&servers));
-            print_summary(&format!("zone {zone}: NOTIFY of serial {serial} is sent to {servers}"))
+            print_summary(&format!("zone {zone}: sending NOTIFY with serial {serial} to {servers}"))
         }
         ControlCommand::Zone(ControlZoneCommand::Add { zone, .. }) => print_added(zone, &read(done)?),
         ControlCommand::Zone(ControlZoneCommand::Remove { zone }) => {
             print_summary(&format!("zone {zone}: removed"))
         }
         ControlCommand::Zone(ControlZoneCommand::Purge { zone }) => {
-            print_summary(&format!("zone {zone}: its stored version is removed"))
+            print_summary(&format!("zone {zone}: stored files removed"))
         }
         // `export` handles this response.
         ControlCommand::Zone(ControlZoneCommand::Export { .. }) => Ok(()),
         ControlCommand::Purge => print_purge(&read(done)?),
-        ControlCommand::Stop => print_summary("the server stops"),
+        ControlCommand::Stop => print_summary("the server is stopping"),
     })
 }
 
@@ -271,16 +271,19 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
     ];
     if !service.troubled.is_empty() {
         let troubled = short_list(&service.troubled);
-        lines.push(format!("look at: {troubled} (`nonesuch ctl zone status ZONE` says why)"));
+        lines.push(format!(
+            "zones with problems: {troubled} (`nonesuch ctl zone status ZONE` shows the \
+            reason)"
+        ));
     }
     let failures = &status.refresh_failures;
     lines.extend(failures.zones.iter().map(refresh_failure));
     let more = failures.count.saturating_sub(failures.zones.len());
     if more > 0 {
-        lines.push(format!("refresh fails: {} more", count_text(more, "zone")));
+        lines.push(format!("refresh failing: {} more", count_text(more, "zone")));
     }
     if let Some(RefusedConfiguration { at, problems }) = &status.refused_configuration {
-        lines.push(format!("configuration of {} refused, the one of before stays:", time(*at)));
+        lines.push(format!("configuration of {}: rejected, keeping the previous configuration:", time(*at)));
         lines.extend(problems.lines().map(|problem| format!("  {problem}")));
     }
     lines.extend(restart_line(&status.needs_restart));
@@ -303,19 +306,20 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
 
 fn restart_line(settings: &[String]) -> Option<String> {
     let is_needed = !settings.is_empty();
-    is_needed.then(|| format!("to take effect, these need a new start: {}", settings.join(", ")))
+    is_needed
+        .then(|| format!("configuration: restart the server to apply the changes of {}", settings.join(", ")))
 }
 
 fn activity_line(activity: &Activity) -> String {
     let Activity { kind, zone, phase, done, total, seconds } = activity;
     let zone = zone.as_ref().map_or_else(String::new, |zone| format!(" {zone}"));
     let progress = if *total > 0 { format!(", {done} of {total}") } else { String::new() };
-    format!("{kind}{zone}: {phase}{progress}, since {seconds:.1} s")
+    format!("{kind}{zone}: {phase}{progress}, for {seconds:.1} s")
 }
 
 fn reload_words(reload: &ReloadReport) -> String {
     format!(
-        "{} added, {} removed, {} updated, {} refused, {} unchanged, in {:.2} s",
+        "{} added, {} removed, {} updated, {} rejected, {} unchanged, in {:.2} s",
         reload.added.len(),
         reload.removed.len(),
         reload.updated.len(),
@@ -328,7 +332,7 @@ fn reload_words(reload: &ReloadReport) -> String {
 fn print_reload(ReloadResult { report, needs_restart }: &ReloadResult) -> Result<(), FileError> {
     print_summary(&format!("reload: {}", reload_words(report)))?;
     for (zone, reason) in &report.refused {
-        print_line(&format!("refused: zone {zone}: {reason}"))?;
+        print_line(&format!("rejected: zone {zone}: {reason}"))?;
     }
     for (zone, warning) in &report.warnings {
         print_line(&format!("warning: zone {zone}: {warning}"))?;
@@ -338,7 +342,7 @@ fn print_reload(ReloadResult { report, needs_restart }: &ReloadResult) -> Result
 
 fn print_zone_reload(zone: &Name, reloaded: &ZoneReloaded) -> Result<(), FileError> {
     let (words, warnings) = match reloaded {
-        ZoneReloaded::Asked(_) => ("its primaries are asked", &[][..]),
+        ZoneReloaded::Asked(_) => ("contacting its primaries", &[][..]),
         ZoneReloaded::Loaded { updated: true, warnings, .. } => ("loaded and served", &warnings[..]),
         ZoneReloaded::Loaded { warnings, .. } => ("unchanged", &warnings[..]),
     };
@@ -352,28 +356,28 @@ fn print_warnings(zone: &Name, warnings: &[String]) -> Result<(), FileError> {
 
 fn print_added(zone: &Name, added: &ZoneAdded) -> Result<(), FileError> {
     match (&added.error, added.serial) {
-        (Some(error), _) => print_line(&format!("zone {zone}: added, and cannot be loaded: {error}"))?,
+        (Some(error), _) => print_line(&format!("zone {zone}: added, but cannot be loaded: {error}"))?,
         (None, Some(serial)) => print_summary(&format!("zone {zone}: added, serial {serial}"))?,
-        (None, None) => print_summary(&format!("zone {zone}: added, waits for its first transfer"))?,
+        (None, None) => print_summary(&format!("zone {zone}: added, waiting for its first transfer"))?,
     }
     print_warnings(zone, &added.warnings)
 }
 
 fn print_purge(PurgeResult { purged }: &PurgeResult) -> Result<(), FileError> {
     print_summary(&match purged.len() {
-        0 => "nothing is kept but of zones that are there".to_owned(),
-        count => format!("removed what was kept of {}: {}", count_text(count, "zone"), purged.join(", ")),
+        0 => "no stored files of zones that are not configured".to_owned(),
+        count => format!("stored files removed of {}: {}", count_text(count, "zone"), purged.join(", ")),
     })
 }
 
 /// A zone with failing refreshes, in one line.
 fn refresh_failure(failure: &RefreshFailure) -> String {
     let RefreshFailure { zone, state, primary, since, error, next_refresh, expires } = failure;
-    let mut words = format!("refresh fails: {zone} is {}", state.as_str());
+    let mut words = format!("refresh failing: {zone} is {}", state.as_str());
     if let (Some(primary), Some(since)) = (primary, since) {
-        words.push_str(&format!(", primary {primary} fails since {}", time(*since)));
+        words.push_str(&format!(", primary {primary} failing since {}", time(*since)));
     }
-    for (at, what) in [(next_refresh, "next try"), (expires, "expires")] {
+    for (at, what) in [(next_refresh, "next attempt"), (expires, "expires")] {
         if let Some(at) = at {
             words.push_str(&format!(", {what} {}", time(*at)));
         }

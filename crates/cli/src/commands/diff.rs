@@ -19,7 +19,7 @@ pub(crate) enum Failure {
     File(#[from] FileError),
     #[error(transparent)]
     Load(#[from] LoadError),
-    #[error("the old file is of the zone {old} and the new one of {new}: give two versions of one zone")]
+    #[error("the old file has the zone {old} and the new file {new}: name two versions of one zone")]
     DifferentZones { old: Name, new: Name },
 }
 
@@ -126,10 +126,7 @@ impl Comparison {
         // Without data, nothing was compared.
         let unsigned = self.dnssec.as_ref().is_some_and(|dnssec| dnssec.signed == [false, false]);
         if self.is_same() && self.data.is_none() && unsigned {
-            return writeln!(
-                out,
-                "; {apex} is signed in neither version: there is nothing of DNSSEC to compare"
-            );
+            return writeln!(out, "; {apex} is unsigned in both versions: no DNSSEC records to compare");
         }
         if self.is_same() {
             return writeln!(out, "; {apex} is the same");
@@ -140,7 +137,7 @@ impl Comparison {
         if let Some(DataFigures { removed, added, names, case_only }) = self.data {
             write!(out, "; data: {removed} records removed, {added} added, at {names} names")?;
             if case_only > 0 {
-                write!(out, "; {case_only} of them differ in letter case alone")?;
+                write!(out, "; {case_only} of them differ only in letter case")?;
             }
             writeln!(out)?;
         }

@@ -76,7 +76,10 @@ fn describe(report: &LoadReport) -> String {
         report.sent, report.received, report.lost, report.seconds
     )];
     if report.unsent > 0 {
-        lines.push(format!("unsent     {}: too many were outstanding when they were due", report.unsent));
+        lines.push(format!(
+            "unsent     {}: too many queries were outstanding when they were due",
+            report.unsent
+        ));
     }
     lines.push(match report.rate {
         Some(rate) => format!("rate       {:.0} answers/s of {rate:.0} queries/s", report.qps),
@@ -93,14 +96,14 @@ fn describe(report: &LoadReport) -> String {
     );
     if let Some(cpu) = report.server_cpu_us_per_query {
         lines.push(format!(
-            "server     {cpu:.2} µs CPU a query ({:.2} user, {:.2} system), {} KiB resident",
+            "server     {cpu:.2} µs CPU per query ({:.2} user, {:.2} system), {} KiB resident",
             report.server_user_us_per_query.unwrap_or(0.0),
             report.server_system_us_per_query.unwrap_or(0.0),
             report.server_resident_kib.unwrap_or(0)
         ));
     }
     if let Some(cpu) = report.client_cpu_us_per_query {
-        lines.push(format!("generator  {cpu:.2} µs CPU a query"));
+        lines.push(format!("generator  {cpu:.2} µs CPU per query"));
     }
     lines.join("\n")
 }

@@ -68,7 +68,7 @@ async fn ask(
         {
             let second = asker.ask(question, &draft).await?;
             let mut said = ParsedResponse::read(second, &draft)?;
-            said.notes.insert(0, "asked again with the server's cookie (BADCOOKIE)".to_owned());
+            said.notes.insert(0, "repeated with the server's cookie (BADCOOKIE)".to_owned());
             Ok(said)
         }
         _ => Ok(said),

@@ -43,7 +43,7 @@ fn without_missing_previous(arguments: &SignArguments) -> Result<SignArguments, 
     }
     tracing::info!("{}: no previous signed zone: signing from scratch", path.display());
     if let Some(changes_out) = again.changes_out.take() {
-        tracing::warn!("{}: not written: there is no previous signed zone", changes_out.display());
+        tracing::warn!("{}: not written: no previous signed zone", changes_out.display());
     }
     again.previous = None;
     Ok(arguments)

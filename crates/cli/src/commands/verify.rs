@@ -104,7 +104,8 @@ impl Verdict<'_> {
         if self.left_out() > 0 {
             writeln!(
                 out,
-                "note: the list ends at {OF_ONE_KIND} entries of each kind and leaves out {}: --all lists all",
+                "note: listed the first {OF_ONE_KIND} entries of each kind, {} left out: --all lists \
+                    all",
                 self.left_out()
             )?;
         }

@@ -27,7 +27,7 @@ fn damaged_files_are_named_and_the_others_listed() {
     // The lines below the table explain CSK and keys without their private half.
     assert_eq!((status, lines.len()), (0, 2 + 4 + 2), "{lines:?}");
     assert!(
-        lines.iter().any(|line| line.contains("signs nothing") && line.contains("restore the file")),
+        lines.iter().any(|line| line.contains("cannot sign") && line.contains("restore the file")),
         "{lines:?}"
     );
     let row = |base: &str, words: &[&str]| {
@@ -54,7 +54,7 @@ fn damaged_files_are_named_and_the_others_listed() {
     for (file, reason) in [
         (format!("{damaged}.private"), "this is not a private key file"),
         ("Kjunk.+013+00001.key".to_owned(), "cannot be read"),
-        ("Korphan.+013+00002.private".to_owned(), "no .key file beside it"),
+        ("Korphan.+013+00002.private".to_owned(), "the .key file is missing"),
         ("Kother.+010+00000.key".to_owned(), "rename them"),
     ] {
         assert!(

@@ -123,7 +123,7 @@ fn no_output_takes_the_place_of_a_private_key() {
     ] {
         let ended = run(&mut nonesuch(&arguments));
         assert_eq!(ended.status, 2, "{arguments:?}");
-        assert!(ended.stderr.contains("a private key stands there"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("is a private key; refusing to overwrite it"), "{}", ended.stderr);
         assert_eq!(fs::read(&private).unwrap(), before);
     }
 }

@@ -155,7 +155,7 @@ fn a_mapped_image_of_a_zone_with_nsec5_denies_as_its_zone_file_does() {
             let ended = run(nonesuch(["serve", "--listen", "127.0.0.1:0", text(&away)]).args(more));
             assert!(ended.status == 2 && ended.stderr.contains(says), "{}", ended.text());
         };
-        refused(&[], "give it with --nsec5-keys");
+        refused(&[], "name the directory with --nsec5-keys");
         refused(&["--nsec5-keys", text(&keys)], "a signing key");
     }
 }

@@ -71,8 +71,8 @@ fn a_dash_is_standard_input_for_every_command_that_takes_a_zone() {
     let of_previous = [&again[..], &["--previous", "-", "whole"]].concat();
     on(&signed, &of_previous).expect_done("--previous -");
 
-    refused(&on(&zone, &["zone", "diff", "-", "-"]), &["standard input can be read once only"]);
-    refused(&on(&zone, &[&again[..], &["--previous", "-", "-"]].concat()), &["once only: give files"]);
+    refused(&on(&zone, &["zone", "diff", "-", "-"]), &["standard input can be read only once"]);
+    refused(&on(&zone, &[&again[..], &["--previous", "-", "-"]].concat()), &["only once: name files"]);
     refused(&on(&dir.join("changes"), &["zone", "stat", "-"]), &["standard input:1:1: "]);
     assert!(!dir.join("-").exists() && !dir.join("-.signed").exists());
 }
@@ -108,7 +108,7 @@ fn files_without_a_zone_are_told_with_the_remedy_by_every_command() {
 fn a_salt_with_half_an_octet_is_told_as_that() {
     let folder = with_keys();
     let salted = |salt: &str| sign(folder.path(), &["--denial", "nsec3", "--nsec3-salt", salt, "zone"]);
-    refused(&salted("abc"), &["the salt 'abc' has an odd number of digits", "add a digit"]);
+    refused(&salted("abc"), &["the salt 'abc' has an odd number of digits", "add or remove a digit"]);
     refused(&salted("xyz"), &["the salt 'xyz' is not hexadecimal digits"]);
 }
 
@@ -122,7 +122,7 @@ fn iterations_above_none_are_warned_of() {
     assert_eq!(with("0").expect_done("none").stderr, "");
     for count in ["1", "500"] {
         let stderr = with(count).expect_done(count).stderr;
-        let says = format!("{count} NSEC3 iterations: resolvers may take the zone for insecure");
+        let says = format!("{count} NSEC3 iterations: resolvers may treat the zone as insecure");
         assert!(stderr.contains(&says) && stderr.contains("RFC 9276"), "{stderr}");
     }
     refused(&with("501"), &["501 NSEC3 iterations: at most 500"]);
@@ -160,7 +160,7 @@ fn of_unsigned_zones_there_is_nothing_of_dnssec_to_compare() {
         let said = diff(new, &["only"]).expect_done("zone diff");
         assert_eq!(
             said.stdout,
-            "; keys.example. is signed in neither version: there is nothing of DNSSEC to compare\n"
+            "; keys.example. is unsigned in both versions: no DNSSEC records to compare\n"
         );
         assert_eq!(diff(new, &["only", "--changes"]).expect_done("zone diff").stdout, "");
     }
@@ -198,18 +198,18 @@ fn a_terminal_shows_proving_and_signing_each_by_itself() {
     generate_key(&dir.join("keys"), KEYS_ORIGIN, "rsasha256", &["--nsec5", "--csk", "--bits", "4096"]);
     let signing = "zone sign --keys keys --denial";
     let shown = on_terminal(dir, &format!("{signing} nsec5 -f old names"));
-    assert_phases(&shown, &["reading names", "proving", "signing", "signatures/s", "proofs made"]);
+    assert_phases(&shown, &["reading names", "proving", "signing", "signatures/s", "proofs generated"]);
     let proving = &shown[..shown.find("signing").expect("signing")];
     assert!(!proving.contains("signatures/s"), "{shown:?}");
     // Incremental signing shows progress, too, from two zone files and to a compiled zone.
     let shown = on_terminal(dir, &format!("{signing} nsec3 --compiled -f image names"));
-    assert_phases(&shown, &["reading names", "signing", "signatures/s", "signatures made"]);
+    assert_phases(&shown, &["reading names", "signing", "signatures/s", "signatures generated"]);
     let again = format!("{signing} nsec --previous old --verify-previous -f new names");
     assert_phases(
         &on_terminal(dir, &again),
-        &["reading old", "verifying", "reading names", "signing", "signatures made"],
+        &["reading old", "verifying", "reading names", "signing", "signatures generated"],
     );
     fs::write(dir.join("changes"), "+ new 60 IN A 192.0.2.7\n").expect("written");
     let again = "zone sign --keys keys --previous image --changes changes -f new";
-    assert_phases(&on_terminal(dir, again), &["reading image", "signing", "signatures made"]);
+    assert_phases(&on_terminal(dir, again), &["reading image", "signing", "signatures generated"]);
 }

@@ -173,7 +173,7 @@ fn asks_for_the_algorithm(pem: &Path, into: &Path) {
     let arguments = ["key", "import", text(pem), "--dir", text(into), "--zone", ORIGIN, "--ksk"];
     let ended = run(&mut nonesuch(arguments));
     assert_eq!(ended.status, 2, "{}", ended.text());
-    assert!(ended.stderr.contains("RSASHA256 (8) or RSASHA512 (10): give --algorithm"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("RSASHA256 (8) or RSASHA512 (10): set --algorithm"), "{}", ended.stderr);
 }
 
 /// Several keys of each algorithm, because GnuTLS writes an ECDSA scalar with a leading zero if its
@@ -270,7 +270,7 @@ fn keys_of_openssl_are_imported() {
         "openssl pkcs8 -topk8 -nocrypt",
     );
     refused(&["genpkey", "-algorithm", "X25519"], "has an unsupported type");
-    refused(&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"], "give --algorithm");
+    refused(&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"], "set --algorithm");
     refused(&["ecparam", "-name", "prime256v1", "-genkey", "-noout"], "openssl pkcs8 -topk8 -nocrypt");
 }
 
@@ -290,8 +290,8 @@ fn a_key_as_powerdns_prints_it_is_imported() {
         assert!(ended.stderr.contains(says), "{}", ended.stderr);
         assert!(!ours.exists());
     };
-    says(&["--zsk"], "give --zone ZONE");
-    says(&["--zone", "example.net"], "give --ksk, --csk or --zsk");
+    says(&["--zsk"], "set --zone ZONE");
+    says(&["--zone", "example.net"], "set --ksk, --csk or --zsk");
     says(
         &["--zone", "example.net", "--ksk", "-a", "ed25519"],
         "the key is of ECDSAP256SHA256, not of ED25519",
@@ -344,7 +344,7 @@ fn import_refuses_what_contradicts_and_overwrites_nothing() {
     ] {
         let place = ours.join(format!("{base}{suffix}"));
         fs::write(&place, content).expect("written");
-        refused(&[text(&key)], "another key stands in its place");
+        refused(&[text(&key)], "another key already has this file name");
         fs::remove_file(place).expect("removed");
     }
     // By its .key file, with its times; a second import changes nothing.
@@ -410,12 +410,12 @@ fn ds_takes_entry_points_unless_all_are_wanted() {
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{}", ended.text());
         assert!(ended.stderr.contains(says), "{}", ended.stderr);
     };
-    refused(&[text(&zsk_file)], "--all takes zone-signing keys too");
+    refused(&[text(&zsk_file)], "--all includes zone-signing keys");
     refused(&["none.example."], "no key files of none.example.");
     refused(&["Knone.+013+00001.key"], "Knone.+013+00001.key: cannot be read");
     refused(&["a..b"], "is not a domain name");
     for sha1 in ["sha1", "SHA-1", "1"] {
-        refused(&[ORIGIN, "--digest", sha1], "read, never made");
+        refused(&[ORIGIN, "--digest", sha1], "read but not generated");
     }
     refused(&[ORIGIN, "--digest", "3"], "expected sha256 (2) or sha384 (4)");
     let json = done(["key", "ds", "other.", "--dir", dir, "--json", "--digest", "sha256,sha384"]).stdout;

@@ -106,7 +106,7 @@ fn the_key_and_its_proofs_serve_again() {
     fs::write(&path, &octets).expect("written");
     refused(&verify(folder.path(), &["--nsec5-keys", "secrets"]), "damaged");
     let ended = sign(folder.path(), "nsec5", &["--nsec5-keys", "secrets"]).expect_done("zone sign");
-    assert!(ended.stderr.contains("all proofs are made anew"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("generating all proofs again"), "{}", ended.stderr);
     verify(folder.path(), &["--nsec5-keys", "secrets"]).expect_done("zone verify");
 }
 
@@ -142,12 +142,12 @@ fn folders_that_are_not_fit_are_refused() {
     let folder = with_keys();
     refused(
         &sign(folder.path(), "nsec5", &["--nsec5-keys", "keys"]),
-        "a signing key stands in the folder of the VRF key",
+        "a signing key is in the directory of the VRF key",
     );
     let unknown = sign(folder.path(), "nsec5", &["--vrf", "ed448"]);
     assert!(unknown.status == 2 && unknown.stderr.contains("expected one of p256"), "{}", unknown.stderr);
     signed(folder.path(), "nsec5", &[]);
-    refused(&sign(folder.path(), "nsec5", &["--vrf", "ed25519"]), "but --vrf asks for");
+    refused(&sign(folder.path(), "nsec5", &["--vrf", "ed25519"]), "but --vrf requires");
     // Two keys, neither of them published: the choice is ambiguous.
     signed(folder.path(), "nsec5", &["--nsec5-keys", "second"]);
     let second = vrf_key(&folder.path().join("second"));
@@ -315,11 +315,14 @@ fn a_wrong_folder_of_proofs_is_told_with_the_remedy() {
     signed(dir, "nsec5", &[]);
     made(dir, "other");
     for (wrong, says) in [
-        ("none", "none: no folder with proofs or a VRF key: give --nsec5-keys the one"),
-        ("zone", "zone: no folder with proofs or a VRF key: give --nsec5-keys the one"),
-        ("other", "other: neither proofs nor a VRF key of the zone keys.example.: give its folder"),
+        ("none", "none: not a directory with proofs or a VRF key: name the directory"),
+        ("zone", "zone: not a directory with proofs or a VRF key: name the directory"),
+        (
+            "other",
+            "other: contains neither proofs nor a VRF key of the zone keys.example.: name the directory",
+        ),
     ] {
         refused(&verify(dir, &["--nsec5-keys", wrong]), says);
     }
-    refused(&sign(dir, "nsec5", &["--nsec5-keys", "zone"]), "zone: not a folder");
+    refused(&sign(dir, "nsec5", &["--nsec5-keys", "zone"]), "zone: not a directory");
 }

@@ -269,7 +269,7 @@ fn a_server_that_wants_its_cookie_is_asked_again() {
         vec![response(query, rcode, &[&record(1, &[192, 0, 2, 9])], &option(10, &cookie))]
     });
     let ended = query(address, &["example.", "--cookie"]).expect_done("query");
-    assert!(ended.stdout.contains(";; asked again with the server's cookie (BADCOOKIE)"), "{}", ended.stdout);
+    assert!(ended.stdout.contains(";; repeated with the server's cookie (BADCOOKIE)"), "{}", ended.stdout);
     assert!(ended.stdout.contains("192.0.2.9"), "{}", ended.stdout);
     let asked = serving.join().expect("ended");
     assert!(asked[1].ends_with(&[7; 8]) && asked[0][..2] != asked[1][..2]);
@@ -496,10 +496,13 @@ fn keys_are_taken_in_every_form_that_servers_take() {
         assert!(ended.status == 0 && ended.stdout.contains(";; AXFR: "), "{key}: {}", ended.text());
     }
     for (key, says) in [
-        (file("bare"), "holds a secret, and not the name of its key: give NAME:"),
-        (file("two"), "holds more than one key"),
-        (format!("x:{}", file("two")), "holds no key x."),
-        (format!("k:hmac-sha512:{}", file("two")), "the key is of hmac-sha256: leave the algorithm out"),
+        (file("bare"), "contains a secret without the name of the key: give NAME:"),
+        (file("two"), "contains more than one key"),
+        (format!("x:{}", file("two")), "contains no key x."),
+        (
+            format!("k:hmac-sha512:{}", file("two")),
+            "the key has the algorithm hmac-sha256: leave the algorithm out",
+        ),
         (format!("k:{}", file("zone")), "is not Base64"),
         (format!("k:{}", file("none")), "NAME:FILE"),
     ] {

@@ -133,7 +133,7 @@ fn what_does_not_fit_is_named() {
         false => format!("{line}\n"),
     });
     fs::write(dir.join("spoiled"), spoiled.collect::<String>()).expect("written");
-    let says = "spoiled: the previous zone is not sound (1 fault, the first: *.w.keys.example. TXT";
+    let says = "spoiled: the previous zone is invalid (1 fault, the first: *.w.keys.example. TXT";
     refused(dir, &["--previous", "spoiled", "--verify-previous", "-f", "out", "zone.new"], says);
 }
 

@@ -208,7 +208,7 @@ fn errors_of_the_disk_leave_the_old_output() {
     }
     let bench = Bench::new();
     let before = bench.files();
-    let room = "make room, or write to another place";
+    let room = "free disk space, or name another output file";
     for (call, error, says) in [
         ("write", "ENOSPC", room),
         ("write", "EDQUOT", room),
@@ -216,8 +216,8 @@ fn errors_of_the_disk_leave_the_old_output() {
         ("write", "EIO", "cannot be written"),
         ("fsync", "EIO", "cannot be written"),
         ("fsync", "ENOSPC", room),
-        ("renameat,rename,renameat2", "EACCES", "make this one writable"),
-        ("renameat,rename,renameat2", "EROFS", "make this one writable"),
+        ("renameat,rename,renameat2", "EACCES", "make it writable"),
+        ("renameat,rename,renameat2", "EROFS", "make it writable"),
     ] {
         let inject = format!("inject={call}:error={error}:when=1");
         let ended = bench.traced(&["-e", &format!("trace={call}"), "-e", &inject]);
@@ -252,14 +252,14 @@ fn a_full_disk_leaves_the_old_output() {
     let ended = run(Command::new("unshare").args(["-rm", "sh", "-c", &line]).current_dir(bench.path()));
     assert_eq!(ended.stdout, "status 2\noutput\nold", "{}", ended.text());
     assert!(ended.stderr.contains("small/output: cannot be written"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("make room"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("free disk space"), "{}", ended.stderr);
 }
 
 /// The device that is always full, and a limit on the size of files.
 #[test]
 fn limits_of_length_are_told() {
     let bench = Bench::new();
-    bench.refused(&mut bench.sign("/dev/full"), &["/dev/full: cannot be written", "make room"]);
+    bench.refused(&mut bench.sign("/dev/full"), &["/dev/full: cannot be written", "free disk space"]);
     let before = bench.files();
     let line = format!(
         "trap '' XFSZ; ulimit -f 16; exec {} {} output",
@@ -267,7 +267,7 @@ fn limits_of_length_are_told() {
         bench.arguments().join(" ")
     );
     let ended = run(Command::new("sh").args(["-c", &line]).current_dir(bench.path()));
-    bench.assert_refused(&ended, &before, &["output: cannot be written", "make room"]);
+    bench.assert_refused(&ended, &before, &["output: cannot be written", "free disk space"]);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_read_only_folder_is_told() {
     let bench = Bench::new();
     let before = bench.files();
     let ended = bench.in_namespace("mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\"", "output");
-    bench.assert_refused(&ended, &before, &["output: cannot be written", "make this one writable"]);
+    bench.assert_refused(&ended, &before, &["output: cannot be written", "make it writable"]);
 }
 
 /// A read-only file is not replaced either, although the directory would permit it.
@@ -287,7 +287,7 @@ fn a_read_only_file_is_not_replaced() {
     let bench = Bench::new();
     let output = bench.path().join("output");
     fs::set_permissions(&output, fs::Permissions::from_mode(0o444)).expect("set");
-    bench.refused(&mut bench.sign("output"), &["output: cannot be written", "make this one writable"]);
+    bench.refused(&mut bench.sign("output"), &["output: cannot be written", "make it writable"]);
 }
 
 #[test]

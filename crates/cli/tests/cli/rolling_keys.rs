@@ -410,7 +410,7 @@ fn the_chain_stays_of_its_kind_where_nothing_is_said() {
     assert!(sign(&signed, &again, &["--denial", "nsec3"]).0.contains("1 0 0 -"));
     let sign = ["zone", "sign", "-o", ORIGIN, "--keys", text(&keys), text(&signed), "-f", text(&again)];
     let other = done([&sign[..], &["--denial", "nsec3"]].concat()).stderr;
-    assert!(other.contains("the input has the denial chain NSEC, and its serial stays"), "{other}");
+    assert!(other.contains("the input has the denial chain NSEC and the serial does not change"), "{other}");
     let raised = done([&sign[..], &["--denial", "nsec3", "--serial", "increment"]].concat()).stderr;
     assert!(!raised.contains("the input has the denial chain"), "{raised}");
 }

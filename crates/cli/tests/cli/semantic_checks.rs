@@ -324,7 +324,7 @@ fn lists_end_at_twenty_of_each_kind_unless_all_are_asked_for() {
         assert_eq!(ended.status, 1, "{}", ended.text());
         let said = &ended.stdout;
         assert_eq!((lines(said, "fault: d"), lines(said, "warning: d")), (listed, listed), "{said}");
-        let note = "note: the list ends at 20 entries of each kind and leaves out 20: --all lists all";
+        let note = "note: listed the first 20 entries of each kind, 20 left out: --all lists all";
         assert_eq!(said.contains(note), listed == 20, "{said}");
         assert!(said.contains(": 30 faults, 30 findings of the semantic checks; "), "{said}");
         let report: Value =
@@ -352,7 +352,7 @@ fn warnings_of_reading_end_at_twenty_of_each_kind() {
     fs::write(&file, format!("{HEAD}{sets}")).expect("written");
     let ended = run(&mut nonesuch(["zone", "stat", "-o", "example.", text(&file)])).expect_done("zone stat");
     assert_eq!(ended.stderr.matches("different TTLs").count(), 20, "{}", ended.stderr);
-    assert!(ended.stderr.contains("the list ends at 20 of 30 warnings"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("listed the first 20 of each kind of 30 warnings"), "{}", ended.stderr);
 }
 
 #[test]
@@ -416,7 +416,7 @@ fn a_check_of_zones_lists_findings_and_strict_makes_faults_of_them() {
     };
     let ended = check(&["--check=zones"]);
     assert_eq!(ended.status, 0, "{}", ended.text());
-    assert!(ended.stdout.ends_with("c.toml: sound: 3 zones\n"), "{}", ended.stdout);
+    assert!(ended.stdout.ends_with("c.toml: valid: 3 zones\n"), "{}", ended.stdout);
     for zone in ["example.", "other.example."] {
         let summary = format!("zone {zone}: semantic checks: 1 finding (missing-glue 1)");
         let finding = format!("zone {zone}: semantic checks: d.{zone} NS: glue is missing: ns.d.{zone}");
@@ -430,7 +430,7 @@ fn a_check_of_zones_lists_findings_and_strict_makes_faults_of_them() {
         ended.stdout
     );
     assert!(
-        ended.stdout.ends_with("not sound: semantic checks have findings in 2 zones: 3 zones\n"),
+        ended.stdout.ends_with("invalid: semantic checks have findings in 2 zones: 3 zones\n"),
         "{}",
         ended.stdout
     );

@@ -192,7 +192,7 @@ fn a_server_that_does_not_start_in_the_background_gives_its_status() {
     for (arguments, status, said) in [
         (vec!["serve", text(&zone), "--listen", &address], 3, address.as_str()),
         (vec!["serve", text(&no_zone)], 2, "No such file"),
-        (vec!["serve", "--config", text(&unsound)], 2, "is no list"),
+        (vec!["serve", "--config", text(&unsound)], 2, "is not a list"),
     ] {
         let ended = run(&mut nonesuch(arguments.iter().chain(&["--background"])));
         assert_eq!(ended.status, status, "{arguments:?} {}", ended.text());
@@ -231,7 +231,7 @@ fn the_tour_of_the_readme_runs_as_one_script() {
     let ended = run_on(&mut shell, &script);
     assert_eq!(ended.status, 0, "{}", ended.text());
     assert!(ended.stdout.ends_with("the tour has ended\n"), "{}", ended.text());
-    for said in [" answered, ", "NXNAME", "the server stops"] {
+    for said in [" answered, ", "NXNAME", "the server is stopping"] {
         assert!(ended.stdout.contains(said), "{said}: {}", ended.text());
     }
 }

@@ -12,7 +12,8 @@ pub(crate) enum Failure {
     File(#[from] FileError),
     Zone(#[from] LoadError),
     #[error(
-        "{mechanism} cannot be compared: the servers of a comparison have no keys, and it needs one there; leave it out"
+        "{mechanism} cannot be compared: it needs a key on the server, and the servers of a comparison \
+            have none; leave it out"
     )]
     NotCompared {
         mechanism: &'static str,

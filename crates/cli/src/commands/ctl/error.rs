@@ -12,29 +12,32 @@ use std::path::PathBuf;
 pub(crate) enum Failure {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("the configuration is refused:\n{0}")]
+    #[error("the configuration is rejected:\n{0}")]
     Configuration(#[from] Problems),
-    #[error("no thread could be started: {0}: raise the limits on threads and open files")]
+    #[error("cannot start a thread: {0}: raise the limits on threads and open files")]
     Thread(io::Error),
     #[error(
-        "{}: no server answers there: {source}; is it running, and may you open the socket? --socket names another",
+        "{}: cannot connect to the server: {source}; check that it runs and that you may open the \
+            socket, or name another with --socket",
         path.display()
     )]
     Unreachable { path: PathBuf, source: io::Error },
     #[error(
-        "{}: the server has given no sign of life for {seconds} s, and what was asked may still be carried out: look at its log, or wait \
-         longer with --timeout",
+        "{}: no message from the server for {seconds} s; it may still carry out the request: see its \
+            log, or wait longer with --timeout",
         path.display()
     )]
     Silent { path: PathBuf, seconds: u64 },
     #[error(
-        "{}: the server ended the connection before its answer was whole, as it does when it stops: its log says why",
+        "{}: the server closed the connection before the end of its response, as it does when it stops: \
+            see its log",
         path.display()
     )]
     Ended { path: PathBuf },
-    #[error("{}: what answers there is no server of this version", path.display())]
+    #[error("{}: the response is not from a server of this version", path.display())]
     Answer { path: PathBuf },
-    #[error("{}: names no control-socket: add one, and start the server again, or name the one that it has with --socket", path.display())]
+    #[error("{}: control-socket is not set: set it and restart the server, or name the socket of the \
+        server with --socket", path.display())]
     NoControlSocket { path: PathBuf },
     #[error("the server does not export zone {zone}")]
     NotExported { zone: Name },

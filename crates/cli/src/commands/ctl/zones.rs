@@ -45,7 +45,7 @@ fn remarks(zone: &ZoneReport) -> String {
     let status = &zone.status;
     let mut words = Vec::new();
     if status.error.is_some() {
-        words.push("refused");
+        words.push("rejected");
     }
     if status.expires_soon {
         let now = jiff::Timestamp::now().as_second();
@@ -57,12 +57,12 @@ fn remarks(zone: &ZoneReport) -> String {
     }
     if let Some(refresh) = &zone.refresh {
         if !refresh.failing_primaries.is_empty() {
-            words.push("primary fails");
+            words.push("primary failing");
         } else if refresh.transfer_error.is_some() {
             words.push("transfer error");
         }
         if !refresh.behind.is_empty() {
-            words.push("primary behind");
+            words.push("primary outdated");
         }
     }
     words.join(", ")

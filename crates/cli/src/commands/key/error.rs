@@ -23,7 +23,7 @@ pub(crate) enum Failure {
         source: KeyFileError,
     },
     Generation(#[from] KeyError),
-    #[error("no key with a tag of its own could be made in {}: remove keys that are no longer used", dir.display())]
+    #[error("cannot generate a key with an unused key tag in {}: remove keys that are no longer used", dir.display())]
     NoFreeTag {
         dir: PathBuf,
     },
@@ -32,46 +32,47 @@ pub(crate) enum Failure {
         path: PathBuf,
         source: KeyError,
     },
-    #[error("{}: no .key file beside it says whose key it is: give --zone ZONE", path.display())]
+    #[error("{}: the .key file with the name of the zone is missing: set --zone ZONE", path.display())]
     ZoneNeeded {
         path: PathBuf,
     },
-    #[error("{}: no .key file beside it says what the key is for: give --ksk, --csk or --zsk", path.display())]
+    #[error("{}: the .key file with the role of the key is missing: set --ksk, --csk or --zsk", path.display())]
     RoleNeeded {
         path: PathBuf,
     },
-    #[error("{}: the key may be of {choices}: give --algorithm", path.display())]
+    #[error("{}: the algorithm of the key may be {choices}: set --algorithm", path.display())]
     AlgorithmNeeded {
         path: PathBuf,
         choices: String,
     },
-    #[error("{}: the key is {found}, not {wanted}: leave the option out, or take another file", path.display())]
+    #[error("{}: the key is {found}, not {wanted}: leave the option out, or name another file", path.display())]
     Contradiction {
         path: PathBuf,
         found: Property,
         wanted: Property,
     },
-    #[error("{}: another key stands in its place, and nothing was written: {obstacle}", path.display())]
+    #[error("{}: another key already has this file name, nothing was written: {obstacle}", path.display())]
     FileExists {
         path: PathBuf,
         obstacle: Obstacle,
     },
-    #[error("{place}: no key that the parent's DS records are to name: --all takes zone-signing keys too")]
+    #[error("{place}: no key with the SEP flag: --all includes zone-signing keys")]
     NoEntryPoint {
         place: String,
     },
-    #[error("the zone '{text}' is no domain name: {source}")]
+    #[error("the zone '{text}' is not a domain name: {source}")]
     ZoneName {
         text: String,
         source: NameError,
     },
     #[error(
-        "'{name}' is no name that every server takes for a TSIG key: use letters, digits, - and _, as in transfer.example."
+        "'{name}' is not accepted by every server as the name of a TSIG key: use letters, digits, - and \
+            _, for example transfer.example."
     )]
     TsigName {
         name: Name,
     },
-    #[error("the system's random generator fails: {0}")]
+    #[error("cannot get random octets from the system: {0}")]
     Random(getrandom::Error),
 }
 
@@ -100,7 +101,7 @@ impl fmt::Display for Property {
 /// Why the existing file at the path of an imported key prevents the import.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Obstacle {
-    #[error("it holds another key of the same tag")]
+    #[error("it has another key with the same key tag")]
     OtherKey,
     #[error(transparent)]
     Unusable(Box<Failure>),

@@ -118,7 +118,7 @@ fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -
         faults.push(Fault { path: path.to_path_buf(), reason: reason.to_string() });
     };
     if !key_path.exists() {
-        fault(&private_path, &"there is no .key file beside it: its zone and flags are not known");
+        fault(&private_path, &"the .key file is missing: zone and flags are unknown");
         return None;
     }
     let mut record =
@@ -232,12 +232,14 @@ fn table(listed: &[Listed], roles: &[Role]) -> Table {
         legend.extend(reason.filter(|line| !legend.contains(line)));
     }
     if listed.iter().zip(roles).any(|(key, role)| key.role_word(*role) == "CSK") {
-        let why = "A CSK is a key-signing key that signs all of the zone, for want of a zone-signing key of its algorithm.";
+        let why = "A CSK is a key-signing key that signs the whole zone, because its algorithm has no \
+            zone-signing key.";
         legend.push(why.to_owned());
     }
     if listed.iter().any(|key| key.private == Private::Missing) {
-        let why = "A key with no private file here signs nothing, and `nonesuch zone sign` refuses the folder: restore the file, or move \
-                   the .key file away. To publish a key that does not sign, put its DNSKEY record into the zone file.";
+        let why = "A key without its private file cannot sign, and `nonesuch zone sign` rejects the \
+            directory: restore the file, or move the .key file. To publish a key that does not sign, \
+            add its DNSKEY record to the zone file.";
         legend.push(why.to_owned());
     }
     let rows = listed.iter().zip(roles).map(|(key, role)| {

@@ -85,9 +85,7 @@ impl QueryClient<'_> {
         }
         // RFC 7766 section 5: a truncated response is requested again over TCP.
         let mut whole = self.ask_connected(server, question, draft).await?;
-        whole
-            .notes
-            .push(format!("truncated over UDP ({} octets): asked again over TCP", received.octets.len()));
+        whole.notes.push(format!("truncated over UDP ({} octets): repeated over TCP", received.octets.len()));
         Ok(whole)
     }
 

@@ -17,44 +17,45 @@ pub(crate) enum QueryError {
     File(#[from] FileError),
     Client(#[from] ClientError),
     Tls(#[from] TlsError),
-    #[error("nothing is asked: give a name, as in `nonesuch query example.com SOA @192.0.2.1`")]
+    #[error("no name to query: give a name, for example `nonesuch query example.com SOA @192.0.2.1`")]
     NoName,
-    #[error("'{0}' is one word too many: give a name, a type and @SERVER, each once")]
+    #[error("'{0}' is one argument too many: give a name, a type and @SERVER, each once")]
     Surplus(String),
-    #[error("'{text}' is no domain name: {source}")]
+    #[error("'{text}' is not a domain name: {source}")]
     Name {
         text: String,
         source: NameError,
     },
     #[error(
-        "'{0}' is no type: write a mnemonic such as A, AAAA, SOA or DNSKEY, or TYPE followed by a number"
+        "'{0}' is not a type: write a mnemonic such as A, AAAA, SOA or DNSKEY, or TYPE followed by a \
+            number"
     )]
     Type(String),
-    #[error("IXFR needs the serial of the zone that you have: give --ixfr SERIAL")]
+    #[error("IXFR needs the serial of your version of the zone: set --ixfr SERIAL")]
     SerialNeeded,
-    #[error("'@{0}' is no server: write @ADDRESS, @ADDRESS:PORT, @[IPv6 ADDRESS]:PORT or @HOST")]
+    #[error("'@{0}' is not a server: write @ADDRESS, @ADDRESS:PORT, @[IPv6 ADDRESS]:PORT or @HOST")]
     Server(String),
-    #[error("{host}: the host name cannot be resolved: {source}; give the server's address")]
+    #[error("{host}: cannot resolve the host name: {source}; give the address of the server")]
     Unresolved {
         host: String,
         source: io::Error,
     },
-    #[error("{}: names no server to ask (a line `nameserver ADDRESS`){}: give one as @SERVER", path.display(), because(source.as_ref()))]
+    #[error("{}: no line `nameserver ADDRESS`{}: give the server as @SERVER", path.display(), because(source.as_ref()))]
     NoResolver {
         path: PathBuf,
         source: Option<io::Error>,
     },
-    #[error("{server}: the answer cannot be read: {source}; its octets: {octets}")]
+    #[error("{server}: malformed response: {source}; its octets: {octets}")]
     Unreadable {
         server: SocketAddr,
         source: MessageError,
         octets: String,
     },
-    #[error("{server}: the answer is of another question")]
+    #[error("{server}: the response has a different question")]
     OtherQuestion {
         server: SocketAddr,
     },
-    #[error("{server}: the transfer is not right: {reason}")]
+    #[error("{server}: invalid transfer: {reason}")]
     Transfer {
         server: SocketAddr,
         reason: TransferFault,
@@ -66,9 +67,9 @@ pub(crate) enum QueryError {
         path: PathBuf,
         reason: KeyFileFault,
     },
-    #[error("the system gives no random octets: {0}")]
+    #[error("cannot get random octets from the system: {0}")]
     Random(getrandom::Error),
-    #[error("cannot be asked: {0}; raise the limits on open files and threads")]
+    #[error("cannot start the client: {0}; raise the limits on open files and threads")]
     Runtime(io::Error),
 }
 
@@ -79,11 +80,11 @@ fn because(source: Option<&io::Error>) -> String {
 /// A violation of RFC 5936 or RFC 1995 in a transfer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransferFault {
-    #[error("it does not begin with an SOA record")]
+    #[error("the first record is not a SOA record")]
     NoSoa,
-    #[error("records follow its end")]
+    #[error("records follow the final SOA record")]
     AfterEnd,
-    #[error("a message holds no record")]
+    #[error("a message contains no record")]
     EmptyMessage,
 }
 
@@ -91,10 +92,11 @@ pub(crate) enum TransferFault {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyArgumentFault {
     #[error(
-        "{0}; --tsig-key takes NAME:ALGORITHM:SECRET, a file with a key as BIND has it, or NAME:FILE, the secret in the file"
+        "{0}; --tsig-key takes NAME:ALGORITHM:SECRET, a file with a key in BIND format, or NAME:FILE \
+            with the secret in the file"
     )]
     Key(TsigKeyError),
-    #[error("'{0}' is no name of a key")]
+    #[error("'{0}' is not the name of a key")]
     Name(String),
 }
 
@@ -104,17 +106,17 @@ pub(crate) enum KeyArgumentFault {
 pub(crate) enum KeyFileFault {
     #[error("cannot be read: {0}; give a key file, NAME:FILE or NAME:ALGORITHM:SECRET")]
     Read(io::Error),
-    #[error("holds a secret, and not the name of its key: give NAME:{file}, or NAME:ALGORITHM:{file}", file = path.display())]
+    #[error("contains a secret without the name of the key: give NAME:{file}, or NAME:ALGORITHM:{file}", file = path.display())]
     SecretAlone {
         path: PathBuf,
     },
-    #[error("holds no key: write key \"NAME\" {{ algorithm hmac-sha256; secret \"…\"; }};")]
+    #[error("contains no key: write key \"NAME\" {{ algorithm hmac-sha256; secret \"…\"; }};")]
     NoKey,
-    #[error("holds more than one key: give a file with the one to sign with")]
+    #[error("contains more than one key: give a file with only one key")]
     SeveralKeys,
-    #[error("holds no key {0}: name one that it holds")]
+    #[error("contains no key {0}: name a key in the file")]
     NotHeld(Name),
-    #[error("the key is of {0}: leave the algorithm out")]
+    #[error("the key has the algorithm {0}: leave the algorithm out")]
     OtherAlgorithm(TsigAlgorithm),
     Key(#[from] TsigKeyError),
     Text(#[from] KeyTextError),

@@ -34,7 +34,7 @@ impl ParsedResponse {
                 && draft.client_cookie().is_none_or(|own| !option.data.starts_with(own))
         };
         if options.iter().any(is_foreign) {
-            notes.push("the answer's cookie is not for the one that was sent".to_owned());
+            notes.push("the cookie in the response does not match the cookie in the query".to_owned());
         }
         Ok(Self { received, message, options, notes })
     }

@@ -21,21 +21,19 @@ pub(crate) enum Failure {
     Proofs(#[from] ProofError),
     Sign(#[from] SignError),
     SignKeySet(#[from] KeySetSignError),
-    #[error("the salt '{0}' is not hexadecimal digits (write - for none)")]
+    #[error("the salt '{0}' is not hexadecimal digits (write - for no salt)")]
     Salt(String),
-    #[error(
-        "the salt '{0}' has an odd number of digits, and two are an octet: add a digit, or take one away"
-    )]
+    #[error("the salt '{0}' has an odd number of digits; an octet has two: add or remove a digit")]
     OddSalt(String),
     #[error(
-        "{}: cannot be read: No such file or directory (os error 2): mend the path; for the first run, leave out --previous, or \
-         name the output file with it",
+        "{}: cannot be read: No such file or directory (os error 2): correct the path; for the first \
+            run, leave out --previous, or name the output file with it",
         path.display()
     )]
     NoPreviousZone {
         path: PathBuf,
     },
-    #[error("{}: the previous zone is not sound ({}, the first: {first}): sign without it", path.display(), count_faults(*count))]
+    #[error("{}: the previous zone is invalid ({}, the first: {first}): sign without it", path.display(), count_faults(*count))]
     PreviousNotSound {
         path: PathBuf,
         count: usize,

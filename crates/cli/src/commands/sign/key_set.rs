@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
     warn_of_open(&open_keys(&arguments.keys, contents.apex()));
     let keys = read_directory(&arguments.keys, contents.apex())?.zone_keys(key_time(arguments))?;
     if contents.apex_rrset(Rtype::ZONEMD).is_some() {
-        tracing::warn!("the ZONEMD records are left out: no digest fits a zone that is signed when asked");
+        tracing::warn!("omitted the ZONEMD records: a zone that is signed online has no fixed digest");
     }
     let times = options(arguments)?;
     let options = KeySetOptions {
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
             print_line(&report.to_string())
         } else {
             print_summary(&format!(
-                "{}: zone {apex}: {keys} DNSKEY records, the key set signed and nothing else",
+                "{}: zone {apex}: {keys} DNSKEY records, only the key set signed",
                 output.display()
             ))
         }?;

@@ -53,7 +53,8 @@ pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> 
         && (arguments.serial, &arguments.again.previous) == (SerialPolicy::Keep, &None)
     {
         tracing::warn!(
-            "the input has the denial chain {facts}, and its serial stays: raise it with --serial, or secondaries keep that chain"
+            "the input has the denial chain {facts} and the serial does not change: increase it with \
+                --serial, or secondaries keep that chain"
         );
     }
     arguments
@@ -91,15 +92,15 @@ fn nsec3_params(arguments: &SignArguments) -> Result<Nsec3Params, Failure> {
     let given = arguments.nsec3_salt.is_some() || arguments.nsec3_iterations.is_some();
     let is_nsec3 = arguments.mechanism().mapping() == Mapping::Sha1;
     if given && !is_nsec3 {
-        tracing::warn!("--nsec3-salt and --nsec3-iterations are for NSEC3 alone and mean nothing here");
+        tracing::warn!("--nsec3-salt and --nsec3-iterations apply only to NSEC3: no effect");
     }
     let salt = arguments.nsec3_salt.as_deref().map_or_else(|| Ok(Vec::new()), parse_salt)?;
     let iterations = arguments.nsec3_iterations.unwrap_or(0);
     // The signer reports an error for a larger number.
     if is_nsec3 && (1..=MAX_ITERATIONS).contains(&iterations) {
         tracing::warn!(
-            "{iterations} NSEC3 iterations: resolvers may take the zone for insecure, and many do above 100; RFC 9276 \
-             section 3.1 wants 0"
+            "{iterations} NSEC3 iterations: resolvers may treat the zone as insecure, and many do above \
+                100; RFC 9276 section 3.1 requires 0"
         );
     }
     Ok(Nsec3Params { salt, iterations })

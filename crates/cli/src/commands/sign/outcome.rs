@@ -138,11 +138,13 @@ impl<'r> Run<'r> {
         let (path, serial) = (output.display(), statistics.serial);
         if unchanged {
             return print_summary(&format!(
-                "{path}: zone {zone} is unchanged and no signature is to be refreshed: serial {serial} stays; {seconds:.2} s"
+                "{path}: zone {zone} is unchanged and no signature needs a refresh: serial {serial} \
+                    stays; {seconds:.2} s"
             ));
         }
         print_summary(&format!(
-            "{path}: zone {zone} signed with {}: serial {serial}, {} records, {} signatures made, {} kept; {seconds:.2} s",
+            "{path}: zone {zone} signed with {}: serial {serial}, {} records, {} signatures generated, \
+                {} reused; {seconds:.2} s",
             arguments.mechanism().entry().title,
             statistics.records,
             statistics.signatures,

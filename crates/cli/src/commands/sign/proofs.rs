@@ -34,21 +34,22 @@ pub(crate) enum ProofError {
     Directory(#[from] Nsec5DirectoryError),
     Nsec5(#[from] Nsec5Error),
     Seal(#[from] SignError),
-    #[error("no VRF key could be made: {0}")]
+    #[error("cannot generate a VRF key: {0}")]
     VrfGeneration(VrfKeyError),
-    #[error("no key with a tag of its own could be made in {}: remove keys that are no longer used", dir.display())]
+    #[error("cannot generate a key with an unused key tag in {}: remove keys that are no longer used", dir.display())]
     NoFreeTag {
         dir: PathBuf,
     },
-    #[error("{}: the VRF key is of {found}, but --vrf asks for {wanted}: leave --vrf out, or give another folder", path.display())]
+    #[error("{}: the VRF key has the algorithm {found}, but --vrf requires {wanted}: leave --vrf out, \
+        or name another directory", path.display())]
     OtherVrf {
         path: PathBuf,
         found: VrfAlgorithm,
         wanted: VrfAlgorithm,
     },
     #[error(
-        "{}: {count} VRF keys of {zone}, and not just one of them is in the zone file as NSEC5KEY record: move the others to \
-         another folder",
+        "{}: {count} VRF keys of {zone}, and the zone file does not have the NSEC5KEY record of exactly \
+            one of them: move the other keys to another directory",
         dir.display()
     )]
     SeveralVrfKeys {
@@ -57,13 +58,14 @@ pub(crate) enum ProofError {
         count: usize,
     },
     #[error(
-        "{}: a signing key stands in the folder of the VRF key, which the server reads: move it to a folder of its own",
+        "{}: a signing key is in the directory of the VRF key, which the server reads: move it to a \
+            separate directory",
         path.display()
     )]
     SigningKey {
         path: PathBuf,
     },
-    #[error("{}: not a folder, and the VRF key and the proofs need one: give --nsec5-keys another name", dir.display())]
+    #[error("{}: not a directory, which the VRF key and the proofs need: name another with --nsec5-keys", dir.display())]
     NotAFolder {
         dir: PathBuf,
     },
@@ -90,9 +92,7 @@ pub(super) fn prepare(
 ) -> Result<Option<ZoneProofs>, ProofError> {
     if arguments.mechanism().mapping() != Mapping::Vrf {
         if arguments.nsec5_keys.is_some() || arguments.vrf.is_some() || arguments.keep_nsec5key {
-            tracing::warn!(
-                "--nsec5-keys, --vrf and --keep-nsec5key are for NSEC5 alone and mean nothing here"
-            );
+            tracing::warn!("--nsec5-keys, --vrf and --keep-nsec5key apply only to NSEC5: no effect");
         }
         return Ok(None);
     }
@@ -148,7 +148,7 @@ impl fmt::Display for ZoneProofs {
         let (path, seconds) = (self.path.display(), self.seconds);
         write!(
             f,
-            "{path}: key {} ({}), {made} proofs made and {kept} kept in {seconds:.2} s",
+            "{path}: key {} ({}), {made} proofs generated and {kept} reused in {seconds:.2} s",
             key.tag(),
             key.algorithm()
         )
@@ -159,12 +159,12 @@ impl fmt::Display for ZoneProofs {
 /// read or is not sealed by one of `keys`.
 fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
     let proofs = read_proofs(path).unwrap_or_else(|error| {
-        tracing::warn!("{error}; all proofs are made anew");
+        tracing::warn!("{error}; generating all proofs again");
         None
     })?;
     if !proofs.is_signed_by(keys) {
         tracing::warn!(
-            "{}: none of the given keys has sealed this file; all proofs are made anew",
+            "{}: the file is not sealed by any of the given keys; generating all proofs again",
             path.display()
         );
         return None;
@@ -240,8 +240,9 @@ pub(super) fn warn_of_signing_keys(output: &Path) {
     // No warning for a directory that cannot be listed: no key can be found there.
     if let Ok(Some(path)) = find_signing_key(parent_directory(output)) {
         tracing::warn!(
-            "{}: a signing key, in the folder of the signed zone: with NSEC5 a server has none in its reach, and `nonesuch serve` \
-             refuses to start; keep the zone and its folder of proofs apart from the keys",
+            "{}: a signing key in the directory of the signed zone: with NSEC5 a server must not have \
+                access to one, and `nonesuch serve` would not start; move the keys away from the zone \
+                and its directory of proofs",
             path.display()
         );
     }

@@ -112,7 +112,7 @@ fn the_number_of_buckets_and_of_summaries_is_bounded() {
     let suppressed: u64 = summaries.iter().map(|suppressed| suppressed.lines).sum();
     let expected = (PEERS + 1000) as u64 * u64::from(PEER_BURST + 1) - admitted as u64;
     assert_eq!(suppressed, expected);
-    // Buckets that are full again are removed to make room for others.
+    // Buckets that are full again are removed to free disk space for others.
     let later = now + Duration::from_secs(u64::from(PEER_BURST) + 1);
     let key = Key { event: of_number(0).event, ..of_number(PEERS + 2000) };
     assert_eq!(admit(&mut throttle, &key, later), Some(0));
