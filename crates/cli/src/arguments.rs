@@ -36,10 +36,12 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "nonesuch", version, max_term_width = 100, propagate_version = true)]
 pub(crate) struct Arguments {
-    /// Say more on standard error; twice for everything.
+    /// Print more messages on standard error; repeat for all messages.
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
-    /// Print only warnings, errors, and the data asked for: no summary, and no progress.
+    /// Print only warnings, errors and the requested data.
+    ///
+    /// Omits the summary and the progress.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     #[command(subcommand)]
@@ -49,28 +51,33 @@ pub(crate) struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure every algorithm and denial mechanism on a zone: one table, one report.
+    /// Compare all algorithms and denial mechanisms on one zone.
+    ///
+    /// Prints a table and writes a report.
     Compare(CompareArguments),
     /// Sign, verify, compile, compare, count and generate zones.
     #[command(subcommand)]
     Zone(ZoneCommand),
-    /// Make, list and import keys, and print their DS records; make TSIG keys.
+    /// Generate, list and import keys; print DS records; generate TSIG keys.
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Serve zones as an authoritative nameserver: one from a file, or those of a configuration.
-    Serve(ServeArguments),
-    /// Ask a nameserver one question and print the answer.
+    /// Serve zones as an authoritative name server.
     ///
-    /// Every record is readable, those of NSEC5 and of post-quantum algorithms too. Exit status: 0 where the answer is
-    /// NOERROR or NXDOMAIN, or the transfer is whole; 1 where the server refused or failed, or its signature (TSIG) is not
-    /// right; 2 where there is no answer, or the question cannot be asked.
+    /// Serves one zone from a file, or the zones of a configuration.
+    Serve(ServeArguments),
+    /// Send a query to a name server and print the response.
+    ///
+    /// Prints all record types in readable form, including those of NSEC5 and of post-quantum
+    /// algorithms. Exit status: 0 if the response code is NOERROR or NXDOMAIN, or the transfer is
+    /// complete; 1 if the server returns another response code, or its TSIG signature does not
+    /// verify; 2 if there is no response, or the query cannot be sent.
     Query(Box<QueryArguments>),
-    /// Send queries to a nameserver and measure what comes back.
+    /// Send queries to a name server and measure the responses.
     Load(LoadArguments),
-    /// Run the laboratory's experiments.
+    /// Run the experiments of the laboratory.
     #[command(subcommand)]
     Lab(LabCommand),
-    /// Ask a running server how it stands, have it reload or stop.
+    /// Show status; reload or stop a running server.
     Ctl(ControlArguments),
     /// Write the manual pages and shell completions.
     Manual(ManualArguments),
@@ -78,7 +85,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct ManualArguments {
-    /// Folder that the pages and completions are written to.
+    /// Write the pages and completions to this directory.
     #[arg(long, default_value = "manual")]
     pub(crate) dir: PathBuf,
 }

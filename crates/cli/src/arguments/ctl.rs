@@ -6,24 +6,30 @@ use nonesuch_proto::Name;
 use std::path::PathBuf;
 use toml::{Table, Value};
 
-/// Where `ctl` looks for the configuration of the server.
+/// Path at which `ctl` looks for the configuration of the server.
 pub(crate) const CONFIGURATION: &str = "/etc/nonesuch/nonesuch.toml";
-/// The control socket where no configuration names one.
+/// The control socket if no configuration names one.
 pub(crate) const SOCKET: &str = "/run/nonesuch/control";
-/// Seconds in which a server gives a sign of life.
+/// Default time limit without a message from the server, in seconds.
 const TIMEOUT: u64 = 60;
 
 #[derive(Debug, Args)]
 pub(crate) struct ControlArguments {
-    /// The server's control socket. Without it and without --config it is the one that /etc/nonesuch/nonesuch.toml names, else
+    /// Connect to this control socket.
+    ///
+    /// Default: control-socket in the file of --config, else in /etc/nonesuch/nonesuch.toml, else
     /// /run/nonesuch/control.
     #[arg(long, value_name = "PATH", global = true, conflicts_with = "config")]
     pub(crate) socket: Option<PathBuf>,
-    /// The server's configuration, of which nothing but control-socket is read.
+    /// Read the path of the control socket from this configuration of the server.
+    ///
+    /// Only control-socket is read.
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
-    /// Give up when the server has given no sign of life for so long. While it works on what was asked, it gives one every
-    /// second.
+    /// Stop waiting if the server sends no message for this time.
+    ///
+    /// In seconds, or a duration such as 5m; 1 s to 1 day. While the server works on the request,
+    /// it sends a message every second.
     #[arg(long, value_name = "DURATION", global = true, default_value_t = TIMEOUT, value_parser = parse_timeout)]
     pub(crate) timeout: u64,
     /// Print JSON.
@@ -39,20 +45,22 @@ fn parse_timeout(text: &str) -> Result<u64, ArgumentError> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ControlCommand {
-    /// What the server does: zones, what goes on, how the last reload went. With a zone: as `ctl zone status`.
+    /// Show the status of the server: zones, activities, the last reload.
+    ///
+    /// With a zone: same as `ctl zone status`.
     Status {
-        /// The zone.
+        /// Show the status of this zone.
         zone: Option<Name>,
     },
-    /// Read the configuration and all zones again, or one zone alone.
+    /// Reload the configuration and all zones, or one zone.
     Reload {
-        /// The zone.
+        /// Reload only this zone.
         zone: Option<Name>,
     },
-    /// What is known of zones.
+    /// Show, add, remove, transfer or export zones.
     #[command(subcommand)]
     Zone(ControlZoneCommand),
-    /// Remove what is kept of all zones that are not there any longer.
+    /// Remove the stored files of all zones that are not configured.
     Purge,
     /// Stop the server.
     Stop,
@@ -60,60 +68,66 @@ pub(crate) enum ControlCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ControlZoneCommand {
-    /// Serial, state, what was verified, when signatures expire.
+    /// Show serial, state, verification and expiration of signatures.
     Status {
-        /// The zone; without it all zones.
+        /// Show only this zone. Default: all zones.
         zone: Option<Name>,
     },
-    /// Ask the primaries of a zone whether it has changed.
+    /// Query the primaries of a zone for a newer version.
     Refresh {
-        /// The zone.
+        /// Name of the zone.
         zone: Name,
     },
-    /// Transfer a zone as a whole from its primaries.
+    /// Transfer the complete zone from its primaries.
     Retransfer {
-        /// The zone.
+        /// Name of the zone.
         zone: Name,
     },
-    /// Send NOTIFY to the secondaries of a zone, those of also-notify, whether or not the zone has changed.
+    /// Send NOTIFY to the secondaries in also-notify, even if the zone has not changed.
     Notify {
-        /// The zone.
+        /// Name of the zone.
         zone: Name,
     },
-    /// Add a zone while the server runs, and write it into the configuration's added-zones-file.
+    /// Add a zone to the running server and to added-zones-file of its configuration.
     ///
-    /// The keys are those of a zone's table in the configuration: file, primaries, template and all others but those of catalogs. A
-    /// value is TOML; a value that is no TOML is a text, so that `file=/srv/example.zone` needs no quotes. Relative paths are taken from the
-    /// folder of added-zones-file. Exit status 1 where the zone is added and cannot be loaded.
+    /// The keys are those of a zone table in the configuration, such as file, primaries or
+    /// template, except the keys of catalogs. A value is TOML; any other value is a string, so
+    /// file=/srv/example.zone needs no quotation marks. Relative paths are relative to the
+    /// directory of added-zones-file. Exit status: 1 if the zone is added but cannot be loaded.
     Add {
-        /// The zone.
+        /// Name of the zone.
         zone: Name,
-        /// A key and its value, as file=/srv/example.zone or 'primaries=["192.0.2.1"]'.
+        /// Set this key of the zone, for example file=/srv/example.zone or
+        /// 'primaries=["192.0.2.1"]'.
         #[arg(value_name = "KEY=VALUE", required = true, value_parser = parse_setting)]
         settings: Vec<(String, Value)>,
     },
-    /// Remove a zone that `zone add` has added, and serve it no longer. Its stored version stays until `zone purge`.
+    /// Remove a zone that `zone add` added.
+    ///
+    /// The server stops serving the zone. Its stored version stays until `zone purge`.
     Remove {
-        /// The zone.
+        /// Name of the zone.
         zone: Name,
     },
-    /// Write a zone, in the version that was published last, as a zone file.
+    /// Write the last published version of a zone as a zone file.
     ///
-    /// Signatures and records that are made when asked are not part of it.
+    /// The file does not contain signatures and records that are generated online.
     Export {
-        /// The zone.
+        /// Name of the zone.
         zone: Name,
-        /// The file, which must not be there yet; standard output without it.
+        /// Write to this file, which must not exist. Default: standard output.
         file: Option<PathBuf>,
     },
-    /// Remove what is kept of a zone that is not there any longer: its last version, journal and timers.
+    /// Remove the stored files of a zone that is not configured.
+    ///
+    /// These are its stored version, journal and timers.
     Purge {
-        /// The zone.
+        /// Name of the zone.
         zone: Name,
     },
 }
 
-/// Reads a key and its value, which is a text where it is no TOML.
+/// Reads a key and its value. A value that is not TOML is a string.
 fn parse_setting(text: &str) -> Result<(String, Value), ArgumentError> {
     let (key, value) = text.split_once('=').ok_or(ArgumentError::Expected(ZONE_SETTING))?;
     let (key, value) = (key.trim(), value.trim());

@@ -11,49 +11,60 @@ use std::str::FromStr;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Make a key pair; prints the base name of its two files.
+    /// Generate a key pair and print the base name of its two files.
     Generate(KeyGenerateArguments),
-    /// List the keys of a folder, and whether their files are sound.
+    /// List the keys in a directory and check their files.
     List(KeyListArguments),
-    /// Print the DS records that the parent zone is to publish.
+    /// Print the DS records for the parent zone.
     Ds(KeyDsArguments),
-    /// Take over keys of BIND, ldns, PowerDNS (.private) or Knot DNS (PEM); prints the base names of their files.
-    Import(KeyImportArguments),
-    /// Make a TSIG key, which two servers share, in the forms that both take.
+    /// Import keys of BIND, ldns, PowerDNS (.private) or Knot DNS (PEM).
     ///
-    /// The secret comes from the system's random generator and is as long as the hash. Without --form the key is printed as a
-    /// table of our configuration; with --form nonesuch=FILE1 --form knot=FILE2, as an example, both ends get the same key
-    /// from one command. Files are made with mode 0600, and none is written over.
+    /// Prints the base names of the new files.
+    Import(KeyImportArguments),
+    /// Generate a TSIG key for two servers, in the format of each.
+    ///
+    /// The secret comes from the random generator of the system and is as long as the hash. Without
+    /// --form, prints the key as a table for the configuration of nonesuch. For example, --form
+    /// nonesuch=FILE1 --form knot=FILE2 writes the same key for both servers. New files have mode
+    /// 0600; existing files are not overwritten.
     Tsig(KeyTsigArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyGenerateArguments {
-    /// The zone that the key is for.
+    /// Name of the zone.
     pub(crate) zone: Name,
-    /// Algorithm: mnemonic or number; --help lists them.
+    /// Select the algorithm by mnemonic or number; --help lists them.
     #[arg(long, short, default_value = "ecdsap256sha256", long_help = list_algorithms())]
     pub(crate) algorithm: Algorithm,
-    /// Take the algorithm's number for zones with NSEC5, which resolvers without NSEC5 do not know.
+    /// Use the alias number of the algorithm, for a zone with NSEC5.
+    ///
+    /// Resolvers without NSEC5 do not know this number.
     #[arg(long)]
     pub(crate) nsec5: bool,
-    /// Make a key-signing key.
+    /// Generate a key-signing key.
     #[arg(long, conflicts_with = "csk")]
     pub(crate) ksk: bool,
-    /// Make a combined signing key: a key-signing key that signs all of the zone where there is no other.
+    /// Generate a combined signing key.
+    ///
+    /// It is a key-signing key that signs the whole zone if there is no zone-signing key.
     #[arg(long)]
     pub(crate) csk: bool,
-    /// Length of an RSA key: 1280, 2048, 3072 or 4096; with --force also 1024.
+    /// Set the length of an RSA key, in bits: 1280, 2048, 3072 or 4096.
+    ///
+    /// With --force also 1024.
     #[arg(long)]
     pub(crate) bits: Option<u16>,
-    /// Make a key of a length that is known to be weak too, for experiments.
+    /// Allow the weak RSA key length 1024, for experiments.
     #[arg(long)]
     pub(crate) force: bool,
-    /// Folder that the files are written to.
+    /// Write the files to this directory.
     #[arg(long, default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Time of generation, from which the key is published and active: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
-    /// (30d, +3600, now-1h).
+    /// Set the time from which the key is published and active.
+    ///
+    /// RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present (30d, +3600,
+    /// now-1h). Default: the present.
     #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// Print JSON.
@@ -63,16 +74,20 @@ pub(crate) struct KeyGenerateArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyListArguments {
-    /// The zone; without it keys of all zones are listed.
+    /// List only the keys of this zone. Default: all zones.
     pub(crate) zone: Option<Name>,
-    /// Folder with key files.
+    /// Read the key files in this directory.
     #[arg(long, default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Time at which the state of the keys is shown: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
-    /// (30d, +3600, now-1h).
+    /// Show the state of the keys at this time.
+    ///
+    /// RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present (30d, +3600,
+    /// now-1h). Default: the present.
     #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
-    /// Ignore the times in the key files (Publish, Activate, Inactive and so on): every key is published and signs.
+    /// Ignore the times in the key files (Publish, Activate, Inactive and others).
+    ///
+    /// Every key is published and signs.
     #[arg(long)]
     pub(crate) ignore_key_times: bool,
     /// Print JSON.
@@ -82,16 +97,18 @@ pub(crate) struct KeyListArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyDsArguments {
-    /// Zones, whose keys are looked for in the folder, or paths of .key files.
+    /// Zones whose keys are in the directory, or paths of .key files.
     #[arg(required = true, value_name = "ZONE|FILE.key")]
     pub(crate) keys: Vec<String>,
-    /// Folder with the key files of the zones.
+    /// Read the key files of the zones in this directory.
     #[arg(long, default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Digest types, by name or number: sha256, sha384; more than one as sha256,sha384.
+    /// Select digest types by name or number: sha256, sha384, or both as sha256,sha384.
     #[arg(long, default_value = "sha256", value_delimiter = ',', value_parser = parse_digest)]
     pub(crate) digest: Vec<DigestType>,
-    /// Of zone-signing keys too, not of those with the SEP flag alone.
+    /// Include zone-signing keys.
+    ///
+    /// Default: only keys with the SEP flag.
     #[arg(long)]
     pub(crate) all: bool,
     /// Print JSON.
@@ -101,28 +118,35 @@ pub(crate) struct KeyDsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyImportArguments {
-    /// Private keys: .private files, or PKCS#8 in PEM; a .key file of the same name beside one is read too.
+    /// Private keys: .private files, or PKCS#8 in PEM.
+    ///
+    /// A .key file with the same name in the same directory is read too.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Folder that the files are written to.
+    /// Write the files to this directory.
     #[arg(long)]
     pub(crate) dir: PathBuf,
-    /// The zone that the keys are for, where there is no .key file that says it.
+    /// Set the zone of keys that have no .key file.
     #[arg(long)]
     pub(crate) zone: Option<Name>,
-    /// Algorithm of PEM keys: needed for RSA, whose keys do not tell 8 (RSASHA256) from 10 (RSASHA512).
+    /// Set the algorithm of PEM keys.
+    ///
+    /// RSA keys need it, because the file does not distinguish 8 (RSASHA256) from 10 (RSASHA512).
     #[arg(long, short)]
     pub(crate) algorithm: Option<Algorithm>,
-    /// They are key-signing keys.
+    /// Import the keys as key-signing keys.
     #[arg(long, group = "role")]
     pub(crate) ksk: bool,
-    /// They are combined signing keys.
+    /// Import the keys as combined signing keys.
     #[arg(long, group = "role")]
     pub(crate) csk: bool,
-    /// They are zone-signing keys.
+    /// Import the keys as zone-signing keys.
     #[arg(long, group = "role")]
     pub(crate) zsk: bool,
-    /// Time from which keys without times of their own are published and active.
+    /// Set the time from which keys without times are published and active.
+    ///
+    /// RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present (30d, +3600,
+    /// now-1h). Default: the present.
     #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// Print JSON.
@@ -132,19 +156,21 @@ pub(crate) struct KeyImportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyTsigArguments {
-    /// The key's name, the same on both servers, as transfer.example.
+    /// Name of the key, the same on both servers, for example transfer.example.
     pub(crate) name: Name,
-    /// Algorithm: hmac-sha256, hmac-sha384 or hmac-sha512.
+    /// Select the algorithm: hmac-sha256, hmac-sha384 or hmac-sha512.
     #[arg(long, short, default_value = "hmac-sha256")]
     pub(crate) algorithm: TsigAlgorithm,
-    /// Print the key in this form, or write it to a file; may be repeated. Forms: nonesuch ([key."NAME"], for a configuration
-    /// or a file that it includes), bind (key "NAME" { … };, which our secret-file takes too), knot, nsd, and dig (for the
-    /// option -y of dig and kdig).
+    /// Print the key in this format, or write it to a file. May be repeated.
+    ///
+    /// Formats: nonesuch ([key."NAME"], for a configuration or an included file), bind (key "NAME"
+    /// { … };, also for secret-file of nonesuch), knot, nsd, and dig (for the option -y of dig and
+    /// kdig).
     #[arg(long = "form", value_name = "FORM[=FILE]", default_value = "nonesuch")]
     pub(crate) forms: Vec<TsigOutput>,
 }
 
-/// A form in which servers and clients take a TSIG key.
+/// A TSIG key format of a server or client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TsigForm {
     Nonesuch,
@@ -154,7 +180,7 @@ pub(crate) enum TsigForm {
     Dig,
 }
 
-/// A form, and the file that it goes to; standard output where there is none.
+/// A format and its output file; `None` for standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TsigOutput {
     pub(crate) form: TsigForm,
@@ -181,7 +207,7 @@ impl FromStr for TsigOutput {
     }
 }
 
-/// Reads a digest type that DS records are made with.
+/// Reads a digest type that new DS records may have.
 fn parse_digest(text: &str) -> Result<DigestType, ArgumentError> {
     match text.to_ascii_lowercase().as_str() {
         "sha256" | "sha-256" | "2" => Ok(DigestType::SHA256),
@@ -191,7 +217,8 @@ fn parse_digest(text: &str) -> Result<DigestType, ArgumentError> {
     }
 }
 
-/// The table of algorithms for `--help`: numbers, mnemonics, and the reason where one is experimental.
+/// The table of algorithms for `--help`: number, mnemonic and, for an experimental algorithm, the
+/// reason.
 fn list_algorithms() -> String {
     let mut text = String::from("Algorithm: mnemonic or number, one of");
     for entry in ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none()) {

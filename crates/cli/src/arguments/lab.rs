@@ -12,59 +12,63 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
-    /// Zone file; without one a TLD-like zone is generated.
+    /// Zone file. Default: a generated zone like that of a top-level domain.
     pub(crate) file: Option<PathBuf>,
-    /// The zone's apex; else the owner of the file's SOA record.
+    /// Set the apex of the zone. Default: the owner of the SOA record in the file.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// What the generated zone is like: tld, nl, se, nu or sld.
+    /// Set the model of the generated zone: tld, nl, se, nu or sld.
     #[arg(long, default_value = "tld", conflicts_with = "file")]
     pub(crate) like: ZoneModel,
-    /// Number of names of the generated zone.
+    /// Set the number of names of the generated zone.
     #[arg(long, default_value_t = DEFAULT_NAMES, conflicts_with = "file")]
     pub(crate) names: u64,
-    /// What the generated zone and the queries are drawn from.
+    /// Set the seed of the generated zone and queries.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Every algorithm with every key length and every mechanism, not the default subset.
+    /// Compare all algorithms, key lengths and mechanisms instead of the default subset.
     #[arg(long)]
     pub(crate) all: bool,
-    /// These algorithms, as ed25519,rsasha256/1280: mnemonics or numbers, for RSA with the length of the keys.
+    /// Compare only these algorithms, for example ed25519,rsasha256/1280.
+    ///
+    /// Mnemonics or numbers; for RSA with the key length.
     #[arg(long, value_delimiter = ',', conflicts_with = "all")]
     pub(crate) algorithms: Vec<Choice>,
-    /// These denial mechanisms alone, as nsec,nsec3-opt-out.
+    /// Compare only these denial mechanisms, for example nsec,nsec3-opt-out.
     #[arg(long, value_delimiter = ',')]
     pub(crate) denial: Vec<Mechanism>,
-    /// Seconds of each measurement of the server.
+    /// Set the duration of each measurement of the server, in seconds.
     #[arg(long, default_value_t = DEFAULT_SECONDS_PER_LOAD, value_parser = parse_seconds)]
     pub(crate) seconds: f64,
-    /// Time of signing: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
-    /// (30d, +3600, now-1h).
+    /// Set the time of signing.
+    ///
+    /// RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present (30d, +3600,
+    /// now-1h). Default: the present.
     #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
-    /// Folder that compare.json and report.html are left in.
+    /// Write compare.json and report.html to this directory.
     #[arg(long, default_value = "nonesuch-compare")]
     pub(crate) out: PathBuf,
-    /// Print JSON in place of the table.
+    /// Print JSON instead of the table.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// List the experiments that are built in.
+    /// List the built-in experiments.
     List(LabListArguments),
-    /// Run an experiment; leaves its data and report.html in a folder.
+    /// Run an experiment and write its data and report.html to a directory.
     Run(LabRunArguments),
-    /// Make the report again, from the data alone.
+    /// Generate the report again from existing data.
     Report(LabReportArguments),
-    /// Measure raw rates of operations; prints one JSON document.
+    /// Measure the rates of operations and print one JSON document.
     #[command(hide = true)]
     Measure(LabMeasureArguments),
-    /// Count, strip, change and pack a zone on behalf of `lab run`; prints one JSON document.
+    /// Count, strip, change and pack a zone for `lab run`; print one JSON document.
     #[command(hide = true)]
     Zone(LabZoneArguments),
-    /// Send queries back, on behalf of `lab run`, until it is ended.
+    /// Return queries to the sender, for `lab run`, until the process is terminated.
     #[command(hide = true)]
     Echo(LabEchoArguments),
 }
@@ -78,73 +82,84 @@ pub(crate) struct LabListArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArguments {
-    /// An experiment of `lab list`, or a TOML file with one.
+    /// Name of a built-in experiment (`lab list`), or TOML file with an experiment.
     #[arg(required_unless_present = "experiment")]
     pub(crate) name: Option<String>,
-    /// A TOML file with the experiment, whatever its name looks like.
+    /// Read the experiment from this TOML file, whatever its name.
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     pub(crate) experiment: Option<PathBuf>,
-    /// Folder that the data and the report are left in. Default: nonesuch-lab/NAME
+    /// Write the data and the report to this directory. Default: nonesuch-lab/NAME
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
-    /// Measure as long as the experiment's [full] says; `lab list` tells how long that is.
+    /// Measure for the durations in the table [full] of the experiment.
+    ///
+    /// `lab list` shows the total duration.
     #[allow(rustdoc::broken_intra_doc_links, reason = "text of --help, not a link")]
     #[arg(long)]
     pub(crate) full: bool,
-    /// A zone file of your own, in place of the experiment's zones. Short for --set zones=ORIGIN=FILE.
+    /// Use this zone file instead of the zones of the experiment.
+    ///
+    /// Short for --set zones=ORIGIN=FILE.
     #[arg(long, value_name = "FILE")]
     pub(crate) zone: Option<PathBuf>,
-    /// The apex of --zone; else the owner of the file's SOA record.
+    /// Set the apex of --zone. Default: the owner of the SOA record in the file.
     #[arg(long, short, requires = "zone")]
     pub(crate) origin: Option<Name>,
-    /// Set a parameter of the experiment; lists with commas. May be repeated.
+    /// Set a parameter of the experiment. May be repeated.
+    ///
+    /// Separate the items of a list with commas.
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
     pub(crate) set: Vec<(String, String)>,
-    /// The CPU that everything is kept on: a number, last or none. Short for --set cpu=CPU.
+    /// Run all processes on this CPU: a number, last or none.
+    ///
+    /// Short for --set cpu=CPU.
     #[arg(long)]
     pub(crate) cpu: Option<String>,
-    /// What is random is drawn from this, but keys.
+    /// Set the seed of all random data except keys.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Overwrite the results of another experiment.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Time for the record: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
-    /// (30d, +3600, now-1h).
+    /// Set the time in the results.
+    ///
+    /// RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present (30d, +3600,
+    /// now-1h). Default: the present.
     #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
-    /// Print JSON in place of the table.
+    /// Print JSON instead of the table.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LabReportArguments {
-    /// Folder that `lab run` left.
+    /// Output directory of `lab run`.
     pub(crate) dir: PathBuf,
-    /// Print JSON in place of the table.
+    /// Print JSON instead of the table.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LabMeasureArguments {
-    /// What is measured, as ED25519,RSASHA256/2048,ED25519*64,vrf-p256,vrf-p256*32; default: everything.
+    /// Measure only these subjects, for example
+    /// ED25519,RSASHA256/2048,ED25519*64,vrf-p256,vrf-p256*32. Default: all.
     #[arg(long, value_delimiter = ',')]
     pub(crate) subjects: Vec<Subject>,
-    /// Operations.
+    /// Measure these operations.
     #[arg(long, value_delimiter = ',', default_value = "verify,sign,prove")]
     pub(crate) operations: Vec<Operation>,
-    /// Iterations.
+    /// Set the number of iterations.
     #[arg(long, default_value_t = 1)]
     pub(crate) iterations: u32,
-    /// Seconds in each.
+    /// Set the duration of each iteration, in seconds.
     #[arg(long, default_value_t = 0.2)]
     pub(crate) seconds: f64,
-    /// What messages are drawn from.
+    /// Set the seed of the messages.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Follow orders on standard input, as `lab run` gives them.
+    /// Read commands of `lab run` from standard input.
     #[arg(long)]
     pub(crate) follow: bool,
 }
@@ -153,22 +168,22 @@ pub(crate) struct LabMeasureArguments {
 pub(crate) struct LabZoneArguments {
     /// Zone file.
     pub(crate) file: PathBuf,
-    /// The zone's apex; else the owner of the file's SOA record.
+    /// Set the apex of the zone. Default: the owner of the SOA record in the file.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// Write the zone without what signing made in it.
+    /// Write the zone without the records of signing.
     #[arg(long, value_name = "FILE")]
     pub(crate) unsigned: Option<PathBuf>,
-    /// Write a changed form of that.
+    /// Write a changed version of the unsigned zone.
     #[arg(long, value_name = "FILE")]
     pub(crate) changed: Option<PathBuf>,
-    /// Share of the records that change.
+    /// Set the share of the records that change.
     #[arg(long, default_value_t = 0.01)]
     pub(crate) share: f64,
-    /// What the changes are drawn from.
+    /// Set the seed of the changes.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Compute what a transfer of the zone comes to.
+    /// Compute the size of a transfer of the zone.
     #[arg(long)]
     pub(crate) transfer: bool,
 }

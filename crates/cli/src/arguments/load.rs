@@ -8,91 +8,102 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
-    /// The server: address and port.
+    /// Send the queries to this address and port.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_socket_address)]
     pub(crate) server: SocketAddr,
-    /// Query file: a name and a type on each line, as dnsperf takes it.
+    /// Read the queries from this file: a name and a type on each line, as in dnsperf.
     #[arg(long)]
     pub(crate) queries: PathBuf,
-    /// Queries per second, in an open loop: each is sent when it is due, whatever the server does, and latency is counted
-    /// from then. Without it the loop is closed: as many as the server answers.
+    /// Send this number of queries per second, in an open loop.
+    ///
+    /// Each query is sent at its scheduled time, whatever the server does, and latency counts from
+    /// that time. Default: a closed loop, in which each response or loss causes the next query.
     #[arg(long, value_name = "QPS")]
     pub(crate) rate: Option<f64>,
-    /// How the queries of an open loop follow each other: even, or poisson (independent of each other, as those of many
-    /// clients).
+    /// Set the schedule of an open loop: even or poisson.
+    ///
+    /// poisson: independent of each other, like the queries of many clients.
     #[arg(long, default_value = "even", requires = "rate")]
     pub(crate) arrivals: Arrivals,
-    /// Seconds to run, or a duration as 5m.
+    /// Send queries for this time: seconds, or a duration such as 5m.
     #[arg(long, default_value_t = 10.0, value_parser = parse_seconds)]
     pub(crate) seconds: f64,
-    /// Seconds, or a duration as 1m, to send before anything counts.
+    /// Send queries for this time before the measurement: seconds, or a duration such as 1m.
     #[arg(long, default_value_t = 0.0, value_parser = parse_seconds)]
     pub(crate) warm_up: f64,
-    /// Stop after so many queries.
+    /// Stop after this number of queries.
     #[arg(long)]
     pub(crate) limit: Option<u64>,
-    /// Queries outstanding at most, all threads together. Default: 128, and 4096 for each socket in an open loop, whose
-    /// queries wait, and count as late, where that does not suffice.
+    /// Limit the outstanding queries of all threads together.
+    ///
+    /// Default: 128; in an open loop 4096 for each socket. In an open loop, queries above the limit
+    /// wait and count as late.
     #[arg(long)]
     pub(crate) outstanding: Option<usize>,
-    /// Threads.
+    /// Set the number of threads.
     #[arg(long, default_value_t = 1)]
     pub(crate) threads: usize,
-    /// Sockets of each thread: a server whose workers share an address by SO_REUSEPORT sees as many senders.
+    /// Set the number of sockets of each thread.
+    ///
+    /// A server whose workers share an address with SO_REUSEPORT sees one sender for each socket.
     #[arg(long, default_value_t = 1)]
     pub(crate) sockets: usize,
-    /// Addresses of this machine that the sockets are bound to, spread over the prefix: a server that counts by client sees
-    /// as many clients, as with 127.1.0.0/16 and 256 sockets.
+    /// Bind the sockets to local addresses from this prefix.
+    ///
+    /// A server that counts by client address sees one client for each socket, for example with
+    /// 127.1.0.0/16 and 256 sockets.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) source: Option<Sources>,
     /// Set the DO bit.
     #[arg(long = "do", visible_alias = "dnssec")]
     pub(crate) dnssec_ok: bool,
-    /// Set the CO bit: take compact denials with NXDOMAIN.
+    /// Set the CO bit: accept compact denial with NXDOMAIN.
     #[arg(long = "co")]
     pub(crate) compact_ok: bool,
-    /// UDP payload size announced; 0 sends no EDNS.
+    /// Set the EDNS payload size, in octets; 0 sends no EDNS.
     #[arg(long, default_value_t = 1232)]
     pub(crate) edns_size: u16,
-    /// An option of EDNS: its code, and its value in hexadecimal. May be repeated.
+    /// Send this EDNS option: code, and value in hexadecimal. May be repeated.
     #[arg(long, value_name = "CODE:HEX", value_parser = parse_edns_option)]
     pub(crate) edns_option: Vec<(u16, Vec<u8>)>,
-    /// Put a random label before each name, another one each time.
+    /// Add a random label before each name, different for each query.
     #[arg(long)]
     pub(crate) random_prefix: bool,
-    /// What random labels and distances are drawn from.
+    /// Set the seed of random labels and intervals.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Sleep while nothing is due in an open loop, where the CPU is needed for something else. Queries then go out, and
-    /// answers are taken, up to a tenth of a millisecond late.
+    /// Sleep between the queries of an open loop.
+    ///
+    /// Leaves the CPU to other processes. Queries are sent and responses received up to 0.1 ms
+    /// late.
     #[arg(long, requires = "rate")]
     pub(crate) sleep: bool,
-    /// Seconds after which a query counts as lost.
+    /// Count a query as lost after this time, in seconds.
     #[arg(long, default_value_t = 1.0, value_parser = parse_seconds)]
     pub(crate) timeout: f64,
-    /// Process of the server, on this machine: its CPU time and memory are reported.
+    /// Report CPU time and memory of this process, the server on this machine.
     #[arg(long, value_name = "PID")]
     pub(crate) server_pid: Option<u32>,
-    /// CPUs that the threads are bound to, as 0,1,2.
+    /// Bind the threads to these CPUs, for example 0,1,2.
     #[arg(long, value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,
-    /// Print JSON, with the histogram of latencies.
+    /// Print JSON with the histogram of latencies.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LabEchoArguments {
-    /// Address of the loopback interface, and port; port 0 takes a free one.
+    /// Listen on this address of the loopback interface and port; port 0 selects a free port.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = parse_socket_address)]
     pub(crate) listen: SocketAddr,
-    /// Octets of each answer.
+    /// Set the size of each response, in octets.
     #[arg(long, default_value_t = 160)]
     pub(crate) octets: usize,
-    /// UDP threads.
+    /// Set the number of UDP threads.
     #[arg(long, default_value_t = 1)]
     pub(crate) workers: usize,
-    /// CPUs that the workers are bound to, as 0,1,2.
+    /// Bind the workers to these CPUs, for example 0,1,2.
     #[arg(long, value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,
 }

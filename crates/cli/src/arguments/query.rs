@@ -9,28 +9,30 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct QueryArguments {
-    /// Name, type (default A) and @SERVER, in any order: @ns.example, @192.0.2.1:5300, @[2001:db8::1]:53. Without @SERVER the
-    /// first of /etc/resolv.conf is asked.
+    /// Name, type and @SERVER, in any order. Default type: A.
+    ///
+    /// Servers: @ns.example, @192.0.2.1:5300, @[2001:db8::1]:53. Default: the first server in
+    /// /etc/resolv.conf.
     #[allow(rustdoc::broken_intra_doc_links, reason = "text of --help, not a link")]
     #[arg(value_name = "NAME [TYPE] [@SERVER]", num_args = 0..=3)]
     pub(crate) words: Vec<String>,
-    /// Ask for the name of an address (PTR).
+    /// Query the name of an address (PTR).
     #[arg(short = 'x', long = "reverse", value_name = "ADDRESS")]
     pub(crate) reverse: Option<IpAddr>,
-    /// Class: IN, CH, HS, ANY or CLASSn.
+    /// Set the class: IN, CH, HS, ANY or CLASSn.
     #[arg(long, default_value = "IN", value_parser = parse_class)]
     pub(crate) class: Class,
     /// Transfer the zone (AXFR) and print all its records.
     #[arg(long, conflicts_with = "reverse")]
     pub(crate) axfr: bool,
-    /// Transfer what has changed in the zone since this serial (IXFR).
+    /// Transfer the changes of the zone since this serial (IXFR).
     #[arg(long, value_name = "SERIAL", conflicts_with_all = ["axfr", "reverse"])]
     pub(crate) ixfr: Option<u32>,
     #[command(flatten)]
     pub(crate) transport: QueryTransport,
     #[command(flatten)]
     pub(crate) message: QueryMessage,
-    /// Print the RDATA of the answer alone, one record on a line.
+    /// Print only the RDATA of the answer section, one record on each line.
     #[arg(long, conflicts_with = "json")]
     pub(crate) short: bool,
     /// Print JSON.
@@ -38,82 +40,97 @@ pub(crate) struct QueryArguments {
     pub(crate) json: bool,
 }
 
-/// How the server is reached.
+/// Transport of the query.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct QueryTransport {
-    /// Ask over TCP.
+    /// Send the query over TCP.
     #[arg(long)]
     pub(crate) tcp: bool,
-    /// Ask over TLS (DoT; port 853). Without --tls-ca nobody's certificate is verified: it hides from those who only listen.
+    /// Send the query over TLS (DoT, port 853).
+    ///
+    /// Without --tls-ca the certificate of the server is not verified; this protects only against
+    /// passive listeners.
     #[arg(long, conflicts_with = "tcp")]
     pub(crate) tls: bool,
-    /// Verify the server's certificate: file (PEM) of the authority that signed it, or of the certificate itself.
+    /// Verify the certificate of the server with this PEM file.
+    ///
+    /// It contains the certificate of the authority that signed it, or the certificate itself.
     #[arg(long, value_name = "FILE", requires = "tls")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// The name that the server's certificate must be for. Default: the host name of @SERVER, or its address.
+    /// Require this name in the certificate of the server.
+    ///
+    /// Default: the host name of @SERVER, or its address.
     #[arg(long, value_name = "NAME", requires = "tls")]
     pub(crate) tls_hostname: Option<String>,
-    /// Port, where @SERVER has none.
+    /// Use this port if @SERVER has none.
     #[arg(long, short)]
     pub(crate) port: Option<u16>,
-    /// Own address to ask from.
+    /// Send the query from this local address.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) source: Option<IpAddr>,
-    /// Seconds, or a duration as 1m, to wait for an answer, for opening a connection, and for each message of a transfer.
+    /// Set the time limit for a response: seconds, or a duration such as 1m.
+    ///
+    /// Applies also to opening a connection, and to each message of a transfer.
     #[arg(long, default_value_t = 5.0, value_parser = parse_timeout)]
     pub(crate) timeout: f64,
-    /// How often to ask again over UDP where there is no answer.
+    /// Repeat the query over UDP this number of times if there is no response.
     #[arg(long, default_value_t = 2)]
     pub(crate) retries: usize,
-    /// Print a truncated answer as it is, in place of asking again over TCP.
+    /// Print a truncated response instead of repeating the query over TCP.
     #[arg(long)]
     pub(crate) ignore_truncation: bool,
 }
 
-/// What the query says.
+/// Content of the query.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Message")]
 pub(crate) struct QueryMessage {
-    /// Set the DO bit: DNSSEC records are wanted. The default.
+    /// Set the DO bit: request DNSSEC records. This is the default.
     #[arg(long, visible_alias = "do", overrides_with = "no_dnssec")]
     pub(crate) dnssec: bool,
-    /// Leave the DO bit out.
+    /// Clear the DO bit.
     #[arg(long)]
     pub(crate) no_dnssec: bool,
-    /// Set the CO bit: take compact denials with NXDOMAIN.
+    /// Set the CO bit: accept compact denial with NXDOMAIN.
     #[arg(long = "co")]
     pub(crate) compact_ok: bool,
-    /// Set the CD bit: a resolver is not to validate.
+    /// Set the CD bit: request that a resolver does not validate.
     #[arg(long = "cd")]
     pub(crate) checking_disabled: bool,
-    /// Leave the RD bit out: a resolver is not to ask others.
+    /// Clear the RD bit: request that a resolver does not query other servers.
     #[arg(long)]
     pub(crate) no_recurse: bool,
-    /// Ask for the server's identifier (NSID).
+    /// Request the identifier of the server (NSID).
     #[arg(long)]
     pub(crate) nsid: bool,
-    /// Send a cookie: eight random octets, or these, in hexadecimal, which may be a whole cookie of an earlier answer. Where the
-    /// server wants its own cookie back (BADCOOKIE), it is asked again with it.
+    /// Send a cookie: eight random octets, or these octets in hexadecimal.
+    ///
+    /// The octets may be a complete cookie of an earlier response. If the server requires its own
+    /// cookie (BADCOOKIE), the query is repeated with it.
     #[arg(long, value_name = "HEX", num_args = 0..=1, require_equals = true, default_missing_value = "",
         value_parser = parse_cookie)]
     pub(crate) cookie: Option<Cookie>,
-    /// Ask how long the connection may be kept (edns-tcp-keepalive).
+    /// Request the idle timeout of the connection (edns-tcp-keepalive).
     #[arg(long)]
     pub(crate) keepalive: bool,
-    /// Ask after how many seconds the zone expires at the server (EXPIRE): of use with SOA, --axfr and --ixfr.
+    /// Request the seconds until the zone expires at the server (EXPIRE).
+    ///
+    /// Useful with SOA, --axfr and --ixfr.
     #[arg(long)]
     pub(crate) expire: bool,
-    /// Octets of UDP that the answer may have; 0 sends no EDNS.
+    /// Set the EDNS payload size, in octets; 0 sends no EDNS.
     #[arg(long, value_name = "OCTETS", default_value_t = 1232)]
     pub(crate) bufsize: u16,
-    /// An option of EDNS: its code, and its value in hexadecimal. May be repeated.
+    /// Send this EDNS option: code, and value in hexadecimal. May be repeated.
     #[arg(long, value_name = "CODE:HEX", value_parser = parse_edns_option)]
     pub(crate) edns_option: Vec<(u16, Vec<u8>)>,
-    /// Sign the query (TSIG) and verify the answer's signature: a file with one key as BIND has it; NAME:FILE or
-    /// NAME:ALGORITHM:FILE, with a file as secret-file of a server's configuration names it (the secret in base64 alone, or keys as
-    /// BIND has them); or NAME:ALGORITHM:SECRET, which other users of the machine may see. Algorithms are hmac-sha256 (where none is
-    /// given), hmac-sha384, hmac-sha512.
+    /// Sign the query with a TSIG key and verify the signature of the response.
+    ///
+    /// Forms: a file with one key in BIND format; NAME:FILE or NAME:ALGORITHM:FILE, with a file as
+    /// for secret-file in the configuration of a server (only the secret in base64, or keys in BIND
+    /// format); or NAME:ALGORITHM:SECRET, which other users of the machine can see. Algorithms:
+    /// hmac-sha256 (default), hmac-sha384, hmac-sha512.
     #[arg(long, value_name = "FILE|NAME:FILE|NAME:ALGORITHM:SECRET")]
     pub(crate) tsig_key: Option<String>,
 }
@@ -125,7 +142,7 @@ impl QueryMessage {
     }
 }
 
-/// The cookie to send; of no octets: a random one.
+/// The cookie to send; without octets: a random cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cookie(pub(crate) Vec<u8>);
 

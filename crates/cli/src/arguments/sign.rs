@@ -15,84 +15,109 @@ use std::str::FromStr;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SignArguments {
-    /// Zone file, or a compiled zone; - for standard input.
+    /// Zone file or compiled zone; - for standard input.
     #[arg(required_unless_present = "changes")]
     pub(crate) file: Option<PathBuf>,
-    /// The zone's apex; else the owner of the file's SOA record.
+    /// Set the apex of the zone. Default: the owner of the SOA record in the file.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// Folder with the zone's key files.
+    /// Read the key files of the zone in this directory.
     #[arg(long, default_value = ".")]
     pub(crate) keys: PathBuf,
-    /// Ignore the times in the key files (Publish, Activate, Inactive and so on): every key is published and signs.
+    /// Ignore the times in the key files (Publish, Activate, Inactive and others).
+    ///
+    /// Every key is published and signs.
     #[arg(long)]
     pub(crate) ignore_key_times: bool,
-    /// Denial mechanism: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out; default that of the previous
-    /// zone, else that of the input where it is signed, else nsec.
+    /// Select the denial mechanism: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out.
+    ///
+    /// Default: the mechanism of the previous zone, else of the input if it is signed, else nsec.
     #[arg(long)]
     pub(crate) denial: Option<Mechanism>,
-    /// Folder of the VRF key and of the proofs, for NSEC5; default nsec5 beside the output. A key is made where there is
-    /// none. Signing keys do not belong there.
+    /// Store the VRF key and proofs of NSEC5 in this directory.
+    ///
+    /// Default: nsec5 in the directory of the output. If there is no key, one is generated. The
+    /// directory must not contain signing keys.
     #[arg(long, value_name = "DIR")]
     pub(crate) nsec5_keys: Option<PathBuf>,
-    /// VRF that a key is made of, for NSEC5: p256, ed25519-tai, ed25519, rsa; default p256.
+    /// Select the VRF of a new NSEC5 key: p256, ed25519-tai, ed25519 or rsa. Default: p256.
     #[arg(long, value_parser = parse_vrf)]
     pub(crate) vrf: Option<VrfAlgorithm>,
-    /// Keep NSEC5KEY records of other keys that the zone file holds, as a roll-over needs.
+    /// Keep NSEC5KEY records of other keys in the zone file, for a rollover.
     #[arg(long)]
     pub(crate) keep_nsec5key: bool,
-    /// Output file; - for standard output. Default: FILE.signed (with --only-keys FILE.keys), or standard output where the
-    /// zone comes from standard input.
+    /// Write to this file; - for standard output.
+    ///
+    /// Default: FILE.signed (with --only-keys FILE.keys), or standard output if the zone comes from
+    /// standard input.
     #[arg(long = "output", short = 'f', required_unless_present = "file")]
     pub(crate) output: Option<PathBuf>,
-    /// First second of validity: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the time of signing (+3600,
-    /// -1h, now-1h); default now-1h.
+    /// Set the start of the validity of signatures. Default: now-1h.
+    ///
+    /// RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the time of signing (+3600,
+    /// -1h, now-1h).
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) inception: Option<TimeArgument>,
-    /// Last second of validity: a time as for --inception; 30d and +2592000 count from the inception, now+30d from the time
-    /// of signing. Default now+14d.
+    /// Set the end of the validity of signatures. Default: now+14d.
+    ///
+    /// A time as for --inception; 30d and +2592000 count from the inception, now+30d from the time
+    /// of signing.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) expiration: Option<TimeArgument>,
-    /// Maximum random reduction of the expiration, so that signatures expire one after the other: seconds, or a duration as 3d.
+    /// Set the maximum random reduction of the expiration: seconds, or a duration such as 3d.
+    ///
+    /// It distributes the expiration of the signatures over this time.
     #[arg(long, value_name = "DURATION", default_value = "0", value_parser = parse_duration)]
     pub(crate) jitter: u32,
-    /// What becomes of the serial: keep, increment, unixtime, date.
+    /// Set the serial policy: keep, increment, unixtime or date.
     #[arg(long, default_value = "keep")]
     pub(crate) serial: SerialPolicy,
-    /// NSEC3 salt in hexadecimal digits, two for each octet; - for none, as RFC 9276 wants. Default that of the previous
-    /// zone, or of the input with its mechanism, else none.
+    /// Set the NSEC3 salt in hexadecimal digits, two for each octet; - for no salt.
+    ///
+    /// RFC 9276 requires no salt. Default: the salt of the previous zone, or of the input if it has
+    /// the same mechanism, else none.
     #[arg(long, value_name = "HEX")]
     pub(crate) nsec3_salt: Option<String>,
-    /// NSEC3 iterations, at most 500; RFC 9276 wants 0. Default those of the previous zone, or of the input with its
-    /// mechanism, else 0.
+    /// Set the number of NSEC3 iterations: 0 to 500.
+    ///
+    /// RFC 9276 requires 0. Default: the number of the previous zone, or of the input if it has the
+    /// same mechanism, else 0.
     #[arg(long)]
     pub(crate) nsec3_iterations: Option<u16>,
-    /// Publish CDS and CDNSKEY records of the keys that the parent's DS records are to name.
+    /// Publish CDS and CDNSKEY records of the keys with the SEP flag.
     #[arg(long)]
     pub(crate) cds: bool,
-    /// TTL of the DNSKEY RRset: seconds, or a duration as 1d.
+    /// Set the TTL of the DNSKEY RRset: seconds, or a duration such as 1d.
     #[arg(long, value_name = "TTL", value_parser = parse_duration)]
     pub(crate) dnskey_ttl: Option<u32>,
-    /// Hash algorithms of the ZONEMD records (RFC 8976): sha384, sha512, both as sha384,sha512, or none. Default: those of
-    /// the ZONEMD records that the zone file has. They are the last lines of the output, as the digest is over all others.
+    /// Generate ZONEMD records (RFC 8976): sha384, sha512, both as sha384,sha512, or none.
+    ///
+    /// Default: the hash algorithms of the ZONEMD records in the zone file. The records are the
+    /// last lines of the output, because the digest covers all others.
     #[arg(long, value_name = "HASHES")]
     pub(crate) zonemd: Option<ZonemdHashes>,
-    /// Drop DNSKEY records of the zone file that no given key belongs to.
+    /// Remove DNSKEY records in the zone file that belong to no given key.
     #[arg(long)]
     pub(crate) drop_foreign_dnskeys: bool,
-    /// Draw fresh randomness for every signature where the algorithm leaves the choice, as ML-DSA does ("hedged"): it
-    /// guards against faults that are induced while signing, but signing twice does not make the same zone.
+    /// Use fresh randomness for each signature, if the algorithm permits it (ML-DSA: "hedged").
+    ///
+    /// This protects against fault attacks during signing, but signing twice does not generate the
+    /// same zone.
     #[arg(long)]
     pub(crate) hedged: bool,
-    /// Time of signing: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
-    /// (30d, +3600, now-1h).
+    /// Set the time of signing.
+    ///
+    /// RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present (30d, +3600,
+    /// now-1h). Default: the present.
     #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
-    /// What the jitter is drawn from, beside the time.
+    /// Set the seed of the jitter, in addition to the time.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Sign the key set at the apex alone (DNSKEY, CDS, CDNSKEY), for a server that signs all else when asked: of
-    /// zone-signing keys the .key files are enough. The output is FILE.keys by default. The serial stays as it is.
+    /// Sign only the key set at the apex (DNSKEY, CDS, CDNSKEY), for online signing.
+    ///
+    /// For zone-signing keys, the .key files are sufficient. The default output is FILE.keys. The
+    /// serial does not change.
     #[arg(long, conflicts_with_all = ["denial", "nsec5_keys", "vrf", "keep_nsec5key", "zonemd", "previous", "compiled",
         "serial", "jitter", "seed", "hedged", "nsec3_salt", "nsec3_iterations"])]
     pub(crate) only_keys: bool,
@@ -105,7 +130,7 @@ pub(crate) struct SignArguments {
 }
 
 impl SignArguments {
-    /// How the zone is to deny existence.
+    /// The denial mechanism of the signed zone.
     pub(crate) fn mechanism(&self) -> Mechanism {
         self.denial.unwrap_or(Mechanism::Nsec)
     }
@@ -124,7 +149,7 @@ impl SignArguments {
     }
 }
 
-/// Hash algorithms of ZONEMD records, each once; none where none are to be made.
+/// Hash algorithms of ZONEMD records, without duplicates; empty for no ZONEMD records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ZonemdHashes(pub(crate) Vec<ZonemdHash>);
 
@@ -139,33 +164,42 @@ impl FromStr for ZonemdHashes {
     }
 }
 
-/// Signing what was signed before.
+/// Options of incremental signing.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Incremental signing")]
 pub(crate) struct ResignArguments {
-    /// The zone as it was signed last: a zone file or a compiled zone. Its signatures are kept where the records are the
-    /// same, the keys are, and they do not expire soon; the serial comes after its serial. Where it is the output file and
-    /// does not exist yet, the zone is signed from scratch.
+    /// Reuse signatures of this previous signed zone, a zone file or compiled zone.
+    ///
+    /// A signature is reused if its records and key are unchanged and it does not expire soon. The
+    /// new serial follows the serial of this zone. If this is the output file and does not exist
+    /// yet, the zone is signed from scratch.
     #[arg(long, value_name = "SIGNED")]
     pub(crate) previous: Option<PathBuf>,
-    /// Changes of the unsigned zone since then, as `nonesuch zone diff --changes` prints them, in place of a zone file; -
-    /// for standard input.
+    /// Read changes of the unsigned zone instead of a zone file; - for standard input.
+    ///
+    /// In the format of `nonesuch zone diff --changes`.
     #[arg(long, requires = "previous", conflicts_with = "file")]
     pub(crate) changes: Option<PathBuf>,
-    /// Replace signatures that expire within this time: seconds, or a duration as 5d; default a quarter of the validity.
+    /// Re-sign RRSIGs that expire within this time: seconds, or a duration such as 5d.
+    ///
+    /// Default: a quarter of the validity.
     #[arg(long, requires = "previous", value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) refresh: Option<u32>,
-    /// Verify the previous zone as a whole first, and refuse it where it is not sound; else a sample of its signatures.
+    /// Verify the whole previous zone first, and reject it if it is invalid.
+    ///
+    /// Default: verify a sample of its signatures.
     #[arg(long, requires = "previous")]
     pub(crate) verify_previous: bool,
-    /// With --previous or --only-keys: sign although validators that hold the previous version's keys take the new version for
-    /// bogus, as a Double-DS roll-over needs; warn of it, and do not fail.
+    /// Sign a version that is bogus for validators with the previous keys.
+    ///
+    /// With --previous or --only-keys, for example for a Double-DS rollover. Logs a warning instead
+    /// of failing.
     #[arg(long)]
     pub(crate) allow_unsafe_transition: bool,
-    /// Write what differs from the previous signed zone, signatures included, as a change set.
+    /// Write the changes from the previous signed zone, including signatures, as a change set.
     #[arg(long, requires = "previous", value_name = "FILE")]
     pub(crate) changes_out: Option<PathBuf>,
-    /// Write a compiled zone in place of a zone file.
+    /// Write a compiled zone instead of a zone file.
     #[arg(long)]
     pub(crate) compiled: bool,
 }

@@ -26,7 +26,7 @@ pub(crate) enum ArgumentError {
     NoZoneKey(String),
 }
 
-/// The form of a key of a zone and its value.
+/// The format of a key of a zone table and its value.
 pub(super) const ZONE_SETTING: &str = "KEY=VALUE, for example file=/srv/example.zone";
 
 /// Reads an address with a port.
@@ -35,14 +35,14 @@ pub(super) fn parse_socket_address(text: &str) -> Result<SocketAddr, ArgumentErr
     text.parse().map_err(|_| ArgumentError::Expected(form))
 }
 
-/// A time on the command line: by itself, or relative to another one.
+/// A time on the command line: absolute, or relative to another time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeArgument {
     /// Seconds since 1970 modulo 2^32 (RFC 4034 §3.1.5).
     At(u32),
-    /// Seconds after the present; before it where negative. `now+30d`.
+    /// Seconds after the present; negative: before it. `now+30d`.
     FromNow(i64),
-    /// Seconds after what the option counts from. `30d`, `+3600`.
+    /// Seconds after the base time of the option. `30d`, `+3600`.
     Offset(i64),
 }
 
@@ -58,7 +58,7 @@ impl TimeArgument {
     }
 }
 
-/// What a time on the command line looks like.
+/// The formats of a time on the command line.
 const TIME_FORMS: &str = "RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or a relative time such as 30d, +3600, now+30d, \
         now-1h";
 

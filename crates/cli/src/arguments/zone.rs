@@ -11,42 +11,49 @@ use std::path::PathBuf;
 pub(crate) enum ZoneCommand {
     /// Sign a zone.
     Sign(Box<SignArguments>),
-    /// Verify a signed zone: every signature, every bitmap, the whole chain; and run semantic checks.
+    /// Verify the signatures, bit maps and chain of a signed zone, and run semantic checks.
     Verify(VerifyArguments),
-    /// Write a zone, verified first, in the form that is loaded without reading text.
+    /// Verify a zone and write it in binary form, which loads without parsing text.
     Compile(CompileArguments),
-    /// Say what differs between two versions of a zone.
+    /// Show the differences between two versions of a zone.
     Diff(DiffArguments),
-    /// Say what a zone is made of: names, records, delegations, octets, keys, signatures.
+    /// Show statistics of a zone: names, records, delegations, octets, keys, signatures.
     Stat(StatArguments),
-    /// Write a zone as a zone file: a compiled zone, or what a server keeps of one in its state-dir (zones/*.kept).
+    /// Write a compiled or stored zone as a zone file.
+    ///
+    /// Stored zones of a server are zones/*.kept in its state-dir.
     Print(PrintArguments),
-    /// Make a realistic zone.
+    /// Generate a realistic zone.
     Generate(GenerateArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArguments {
-    /// Zone file, or a compiled zone; - for standard input.
+    /// Zone file or compiled zone; - for standard input.
     pub(crate) file: PathBuf,
-    /// The zone's apex; else the owner of the file's SOA record.
+    /// Set the apex of the zone. Default: the owner of the SOA record in the file.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
-    /// (30d, +3600, now-1h).
+    /// Set the time at which the signatures must be valid.
+    ///
+    /// RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present (30d, +3600,
+    /// now-1h). Default: the present.
     #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
-    /// File of DS or DNSKEY records, of which one must lead to the zone's DNSKEY RRset.
+    /// Require that a DS or DNSKEY record in this file authenticates the DNSKEY RRset.
     #[arg(long)]
     pub(crate) anchor: Option<PathBuf>,
-    /// Folder of the stored proofs or the VRF key of a zone with NSEC5, by which names are matched to records; default
-    /// nsec5 beside the zone file, where there is one.
+    /// Read the stored proofs or the VRF key of a zone with NSEC5 in this directory.
+    ///
+    /// They match names to NSEC5 records. Default: nsec5 in the directory of the zone file, if it
+    /// exists.
     #[arg(long, value_name = "DIR")]
     pub(crate) nsec5_keys: Option<PathBuf>,
-    /// Make faults of the findings of the semantic checks: missing glue, occluded records and the like.
+    /// Treat findings of the semantic checks as faults, for example missing glue or occluded
+    /// records.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// List all faults, warnings and findings; without it, the first 20 of each kind.
+    /// List all faults, warnings and findings. Default: the first 20 of each kind.
     #[arg(long)]
     pub(crate) all: bool,
     /// Print JSON.
@@ -56,67 +63,75 @@ pub(crate) struct VerifyArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PrintArguments {
-    /// Compiled zone, or a zone file; - for standard input.
+    /// Compiled zone, stored zone or zone file; - for standard input.
     pub(crate) file: PathBuf,
-    /// The zone's apex; else the owner of the file's SOA record.
+    /// Set the apex of the zone. Default: the owner of the SOA record in the file.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// Output file, which must not be there yet; without it standard output.
+    /// Write to this file, which must not exist. Default: standard output.
     #[arg(long = "output", short = 'f')]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArguments {
-    /// What the zone is like: tld (any top-level domain), nl, se, nu, or sld (an organisation's zone).
+    /// Set the model: tld (any top-level domain), nl, se, nu, or sld (zone of an organisation).
     #[arg(long, default_value = "tld")]
     pub(crate) like: ZoneModel,
-    /// Number of names: delegations of a top-level domain, owner names of an sld.
+    /// Set the number of names: delegations of a top-level domain, owner names of an sld.
     #[arg(long, default_value_t = 10_000)]
     pub(crate) names: u64,
-    /// What the zone is drawn from: the same seed makes the same zone.
+    /// Set the seed; the same seed generates the same zone.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// The zone's apex.
+    /// Set the apex of the zone.
     #[arg(long, short, default_value = "example.")]
     pub(crate) origin: Name,
-    /// Output file; without it standard output.
+    /// Write to this file. Default: standard output.
     #[arg(long = "output", short = 'f')]
     pub(crate) output: Option<PathBuf>,
-    /// Write a query file that fits the zone too.
+    /// Write a query file for the zone to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) queries: Option<PathBuf>,
-    /// Number of queries.
+    /// Set the number of queries.
     #[arg(long, default_value_t = 100_000)]
     pub(crate) query_count: u64,
-    /// Share of the queries that ask for names that do not exist, in percent.
+    /// Set the percentage of queries for names that do not exist: 0 to 100.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(crate) denied: u8,
-    /// Print what was made as JSON; not with the zone on standard output.
+    /// Print a summary of the output as JSON. Requires --output.
     #[arg(long, requires = "output")]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompileArguments {
-    /// Zone file, or a compiled zone; - for standard input.
+    /// Zone file or compiled zone; - for standard input.
     pub(crate) file: PathBuf,
-    /// The zone's apex; else the owner of the file's SOA record.
+    /// Set the apex of the zone. Default: the owner of the SOA record in the file.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// Output file; - for standard output. Default: FILE.image, or standard output where the zone comes from standard input
+    /// Write to this file; - for standard output.
+    ///
+    /// Default: FILE.image, or standard output if the zone comes from standard input.
     #[arg(long = "output", short = 'f')]
     pub(crate) output: Option<PathBuf>,
-    /// What of a signed zone is verified first, and noted in the image: full, structural (chain and bitmaps without
-    /// signatures), or none. A zone with faults is not compiled.
+    /// Select how much of a signed zone to verify: full, structural or none.
+    ///
+    /// structural: chain and bit maps, without signatures. The image records what was verified. A
+    /// zone with faults is not compiled.
     #[arg(long, default_value = "full")]
     pub(crate) verify: CompileVerify,
-    /// Folder of the stored proofs or the VRF key of a zone with NSEC5, by which names are matched to records; default
-    /// nsec5 beside the zone file, where there is one. Without it, the image says that less was verified.
+    /// Read the stored proofs or the VRF key of a zone with NSEC5 in this directory.
+    ///
+    /// They match names to NSEC5 records. Default: nsec5 in the directory of the zone file, if it
+    /// exists. Without them, the image records a weaker verification.
     #[arg(long, value_name = "DIR")]
     pub(crate) nsec5_keys: Option<PathBuf>,
-    /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
-    /// (30d, +3600, now-1h).
+    /// Set the time at which the signatures must be valid.
+    ///
+    /// RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present (30d, +3600,
+    /// now-1h). Default: the present.
     #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// Print JSON.
@@ -124,7 +139,7 @@ pub(crate) struct CompileArguments {
     pub(crate) json: bool,
 }
 
-/// What is verified before a zone is compiled.
+/// How much of a zone is verified before it is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum CompileVerify {
     Full,
@@ -133,27 +148,29 @@ pub(crate) enum CompileVerify {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Lines begin with - for a record that is removed, + for one that is added, ; for the summary. \
-    Exit status: 0 nothing differs, 1 something differs, 2 a zone cannot be read."
-)]
+#[command(after_help = "Lines begin with - for removed records, + for added records, ; for the summary. \
+    Exit status: 0 no differences, 1 differences, 2 a zone cannot be read.")]
 pub(crate) struct DiffArguments {
-    /// The old version: zone file or compiled zone; - for standard input.
+    /// Old version: zone file or compiled zone; - for standard input.
     pub(crate) old: PathBuf,
-    /// The new version: zone file or compiled zone; - for standard input.
+    /// New version: zone file or compiled zone; - for standard input.
     pub(crate) new: PathBuf,
-    /// The zone's apex; else the owner of the files' SOA records.
+    /// Set the apex of the zones. Default: the owner of the SOA records in the files.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// What becomes of RRSIG, NSEC, NSEC3 and NSEC3PARAM records and, where a version is signed, of DNSKEY, CDS, CDNSKEY
-    /// and ZONEMD records at the apex: summary counts them, data leaves them out, only lists them alone, all lists them
-    /// with the data.
+    /// Select the output of DNSSEC records: summary, data, only or all.
+    ///
+    /// summary: count them. data: omit them. only: list only these records. all: list them with the
+    /// data. DNSSEC records are RRSIG, NSEC, NSEC3 and NSEC3PARAM records and, if a version is
+    /// signed, DNSKEY, CDS, CDNSKEY and ZONEMD records at the apex.
     #[arg(long, default_value = "summary", value_name = "WHAT")]
     pub(crate) dnssec: DiffScope,
     /// List every record. Short for --dnssec all.
     #[arg(long, conflicts_with = "dnssec")]
     pub(crate) all: bool,
-    /// Print the change set alone, without a summary, as zone sign takes it: of the data, or what --dnssec says.
+    /// Print only the change set, without a summary, for `nonesuch zone sign --changes`.
+    ///
+    /// It contains the data, or the records that --dnssec selects.
     #[arg(long, conflicts_with = "json")]
     pub(crate) changes: bool,
     /// Print JSON.
@@ -161,7 +178,7 @@ pub(crate) struct DiffArguments {
     pub(crate) json: bool,
 }
 
-/// What `zone diff` does with the records of DNSSEC.
+/// How `zone diff` treats DNSSEC records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DiffScope {
     Summary,
@@ -172,13 +189,15 @@ pub(crate) enum DiffScope {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatArguments {
-    /// Zone file, or a compiled zone; - for standard input.
+    /// Zone file or compiled zone; - for standard input.
     pub(crate) file: PathBuf,
-    /// The zone's apex; else the owner of the file's SOA record.
+    /// Set the apex of the zone. Default: the owner of the SOA record in the file.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// Time at which signatures count as expired or not: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
-    /// (30d, +3600, now-1h).
+    /// Set the time for the count of expired signatures.
+    ///
+    /// RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present (30d, +3600,
+    /// now-1h). Default: the present.
     #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// Print JSON.

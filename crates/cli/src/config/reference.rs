@@ -21,7 +21,7 @@ fn reference() -> String {
 pub(crate) fn page() -> String {
     let mut out = format!(
         ".TH nonesuch.toml 5 \"\" \"nonesuch {}\"\n.SH NAME\nnonesuch.toml \\- configuration of nonesuch serve\n.SH DESCRIPTION\n\
-         .BR nonesuch\\-serve (1)\nwith \\-\\-config reads a file of this form (TOML). What follows holds every key with its explanation.\n\
+         .BR nonesuch\\-serve (1)\nwith \\-\\-config reads a file in this format (TOML). This page lists all keys with explanations.\n\
          .SH KEYS\n.nf\n",
         env!("CARGO_PKG_VERSION")
     );

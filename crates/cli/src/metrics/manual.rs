@@ -10,10 +10,10 @@ pub(crate) fn page() -> String {
         env!("CARGO_PKG_VERSION")
     );
     out.push_str(
-        "With metrics\\-listen in its configuration,\n.BR nonesuch\\-serve (1)\nanswers GET /metrics over HTTP with what is listed \
-         here, in the form of OpenMetrics or, where the client does not ask for that, in the older text form of Prometheus. \
-         Counters are those of the process. Where there are more zones than metrics\\-zones (1000), zones have no metrics of their \
-         own.\n.SH METRICS\n",
+        "With metrics\\-listen in its configuration,\n.BR nonesuch\\-serve (1)\nanswers GET /metrics over HTTP with these metrics, \
+         in the OpenMetrics format or, if the client does not request it, in the older text format of \
+         Prometheus. Counters begin at 0 when the process starts. If the server has more zones than \
+         metrics\\-zones (default 1000), there are no metrics for each zone.\n.SH METRICS\n",
     );
     for metric in table() {
         let labels = metric.labels.iter().map(|label| escape(label)).collect::<Vec<_>>().join(", ");

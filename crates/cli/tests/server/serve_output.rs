@@ -285,7 +285,7 @@ fn addresses_are_told_with_their_form() {
 #[test]
 fn headings_of_the_help_are_right() {
     for (command, heading, others) in [
-        (&["serve"][..], "Answers made when asked:", &["--verify <", "--json", "--now <"][..]),
+        (&["serve"][..], "Records generated online:", &["--verify <", "--json", "--now <"][..]),
         (&["zone", "sign"], "Incremental signing:", &["--json", "--only-keys"]),
     ] {
         let help = done([command, &["--help"]].concat()).stdout;

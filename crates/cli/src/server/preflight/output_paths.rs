@@ -197,10 +197,7 @@ fn check_writable(folder: &Path, user: &FileUser) -> Option<String> {
             .then(|| format!("{place}: the user {name} may not write to it: chown {name} {place}")),
         Err(error) if error.kind() == io::ErrorKind::NotFound && folder.parent().is_some() => {
             check_writable(parent_directory(folder), user).map(|_| {
-                format!(
-                    "{place}: does not exist: create it (`install -d -o {name} -m 0750 \
-                    {place}`)"
-                )
+                format!("{place}: does not exist: create it (`install -d -o {name} -m 0750 {place}`)")
             })
         }
         Err(error) => Some(format!("{place}: cannot use it: {error}")),
