@@ -72,55 +72,60 @@ pub(super) fn table() -> Table<Limits> {
     Table::new(vec![
         Row::Text("
 [limits]
-# Networks that limits of responses, of online work and of connections for each client do not hold for. Packets from the
-# network cannot have the default's as source."),
+# Networks without limits for responses, online work and connections of each client. Packets from
+# other hosts cannot have source addresses in the default networks."),
         key("exempt", list("prefixes", parsed), default(r#"["127.0.0.0/8", "::1"]"#), |l, v| l.exempt = v),
         Row::Text("
-# Connections over TCP and TLS to each address, in all and for each client (an IPv4 address or an IPv6 /64), the queries of one
-# that are answered at a time, and the memory of the buffers and TLS handshakes of all connections together."),
+# Maximum connections over TCP and TLS for each listen address: of all clients, and of each client
+# (an IPv4 address or an IPv6 /64). Maximum queries of one connection that are answered at the same
+# time. Memory for the buffers and TLS handshakes of all connections."),
         key("tcp-connections", count(), default(4096), |l, v| l.tcp_connections = v),
         key("tcp-connections-each", count(), default(128), |l, v| l.tcp_connections_each = v),
         key("tcp-queries-in-flight", count(), default(64), |l, v| l.tcp_queries_in_flight = v),
         key("tcp-memory", bytes(1 << 20..=1 << 40), default("64MiB"), |l, v| l.tcp_memory = v),
-        Row::Text("# How long a connection may be idle (less as connections become many), may take to bring its first query, and may take to
-# accept an answer (zone transfers have transfer-out-idle); how long a TLS handshake may take."),
+        Row::Text("# Time limits for an idle connection (shorter when there are many connections), for the first query,
+# for sending a response (transfer-out-idle applies to transfers), and for a TLS handshake."),
         key("tcp-idle", seconds(HOUR), default("10s"), |l, v| l.tcp_idle = v),
         key("tcp-first-message", seconds(HOUR), default("5s"), |l, v| l.tcp_first_message = v),
         key("tcp-write", seconds(HOUR), default("5s"), |l, v| l.tcp_write = v),
         key("tls-handshake", seconds(HOUR), default("5s"), |l, v| l.tls_handshake = v),
         Row::Text("
-# Response rate limiting is off by default: resolvers of large networks ask for more than any limit that stops a flood. This
-# line enables its strict form: 200 responses a second over UDP to each network (IPv4 /24, IPv6 /56) for the same name and
-# kind of answer, and 2000 of all kinds together. Clients with a valid cookie are not limited."),
+# Response rate limiting (RRL) is off by default, because resolvers of large networks send more
+# queries than any limit that stops a flood. 200 enables strict limits: 200 responses per second
+# over UDP to each network (IPv4 /24, IPv6 /56) for the same name and response category, and 2000
+# for all categories together. Clients with a valid cookie are not limited."),
         key("responses-per-second", number(RATES), example("200"), |l, v| l.responses_per_second = v),
-        Row::Text("# The same for denials of names, all of a zone together, and for referrals (by default as responses-per-second), and for all
-# kinds together; 0 for no limit."),
+        Row::Text("# Limits for NXDOMAIN responses of a zone and for referrals (default of both: responses-per-second),
+# and for all categories together; 0 disables a limit."),
         key("nxdomain-responses-per-second", number(RATES), example("500"), |l, v| l.nxdomain_responses_per_second = v),
         key("referral-responses-per-second", number(RATES), example("500"), |l, v| l.referral_responses_per_second = v),
         key("client-responses-per-second", number(RATES), example("2000"), |l, v| l.client_responses_per_second = v),
-        Row::Text("# Of the responses over a limit each second one is sent empty with TC, so that clients with a real address come back over TCP;
-# 1: each, 0: none. The memory for the counters of networks and names."),
+        Row::Text("# Each slip-th response over a limit is sent empty with TC, so that clients with a real address
+# repeat the query over TCP; the others are dropped. 1: each response, 0: no response. Memory for
+# the counters of networks and names."),
         key("slip", number(SLIPS), default(rates.slip), |l, v| l.slip = v),
         key("response-table", bytes(TABLE_OCTETS), default(size_text(rates.table_octets as u64)), |l, v| l.response_table = v),
         Row::Text("
-# Percent of each worker's time for signatures and proofs that are made online, and the same while all else leaves the worker no
-# time. Until that is spent no client is limited; then each network (IPv4 /24, IPv6 /48) has an equal share of it, and an answer
-# beyond that is empty with TC (truncate) or REFUSED (refuse)."),
+# Percentage of each worker's time for signatures and proofs that are generated online, and the
+# percentage if other work takes the rest of the time. There is no limit until a worker has spent
+# its share; then each network (IPv4 /24, IPv6 /48) gets an equal part, and further responses are
+# empty with TC (truncate) or REFUSED (refuse)."),
         key("online-share", number(SHARES), default(online.share), |l, v| l.online_share = v),
         key("online-busy-share", number(SHARES), default(online.busy_share), |l, v| l.online_busy_share = v),
         key("online-over", choice(OVER), default("truncate"), |l, v| l.online_over = v),
         Row::Text("
-# Transfers at once: to others, of them to one network (IPv4 /24, IPv6 /56) that is not exempt; from others, from one primary."),
+# Maximum concurrent transfers: to secondaries, to one network (IPv4 /24, IPv6 /56) that is not
+# exempt, from primaries, from one primary."),
         key("transfers-out", count(), default(outbound::DEFAULT_MOST), |l, v| l.transfers_out = v),
         key("transfers-out-each", count(), default(outbound::DEFAULT_EACH), |l, v| l.transfers_out_each = v),
         key("transfers-in", count(), default(incoming.transfers), |l, v| l.transfers_in = v),
         key("transfers-in-each", count(), default(incoming.transfers_each), |l, v| l.transfers_in_each = v),
-        Row::Text("# A transfer to a secondary ends when the secondary acknowledges less than 16 KiB in transfer-out-idle (546 octets a second), or
-# when it takes longer than transfer-out-time in all."),
+        Row::Text("# A transfer to a secondary ends if the secondary acknowledges less than 16 KiB in transfer-out-idle
+# (546 octets per second with the default), or if it takes longer than transfer-out-time."),
         key("transfer-out-idle", seconds(HOUR), default(of(tcp.stream_idle_timeout)), |l, v| l.transfer_out_idle = v),
         key("transfer-out-time", seconds(WEEK), default(of(tcp.stream_time_max)), |l, v| l.transfer_out_time = v),
-        Row::Text("# How long a transfer from a primary may take, without the verification that follows, and how long the primary may be silent in
-# one."),
+        Row::Text("# Time limits for a transfer from a primary, without the verification that follows, and for a
+# primary that sends nothing during a transfer."),
         key("transfer-in-time", seconds(WEEK), default(of(incoming.time_limit)), |l, v| l.transfer_in_time = v),
         key("transfer-in-idle", seconds(HOUR), default(of(incoming.idle_limit)), |l, v| l.transfer_in_idle = v),
         Row::Removed("online-operations", EQUAL_SHARES),

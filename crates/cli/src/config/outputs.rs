@@ -44,11 +44,12 @@ pub(super) fn log_table() -> Table<Log> {
         Row::Text(
             "
 [log]
-# error, warn, info, debug or trace.",
+# Level: error, warn, info, debug or trace.",
         ),
         key("level", choice(LEVELS), default("info"), |l, v| l.level = v),
         Row::Text(
-            "# text, journal (for systemd's), json, or auto: the journal's where the log goes there, else text.",
+            "# Format: text, journal (of systemd), json, or auto: journal if standard error is connected to the
+# journal, else text.",
         ),
         key("format", choice(FORMATS), default("auto"), |l, v| l.format = v),
     ])
@@ -90,13 +91,21 @@ pub(super) struct DnstapKeys {
 
 pub(super) fn dnstap_table() -> Table<DnstapKeys> {
     Table::new(vec![
-        Row::Text("
-# dnstap, to a socket that a collector listens at, or to a file (one of both). Without this table there is none.
-#[dnstap]  # example"),
+        Row::Text(
+            "
+# dnstap to the socket of a collector, or to a file; set only one. Without this table, dnstap is
+# off.
+#[dnstap]  # example",
+        ),
         key("socket", path, example("/run/dnstap/collector.sock"), |d, v| d.socket = Some(v)),
         key("file", file(Role::Dnstap), example("/var/log/nonesuch/queries.dnstap"), |d, v| d.file = Some(v)),
         key("identity", text, example("ns1"), |d, v| d.identity = Some(v)),
-        key("messages", list("\"queries\" and \"responses\"", choice(MESSAGES)), default(r#"["queries", "responses"]"#), |d, v| d.messages = v),
+        key(
+            "messages",
+            list("\"queries\" and \"responses\"", choice(MESSAGES)),
+            default(r#"["queries", "responses"]"#),
+            |d, v| d.messages = v,
+        ),
         key("queue", bytes(64 << 10..=1 << 30), default("1MiB"), |d, v| d.queue = v),
     ])
 }

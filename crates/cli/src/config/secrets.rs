@@ -47,13 +47,18 @@ pub(super) struct CookieKeys {
 
 pub(super) fn cookie_table() -> Table<CookieKeys> {
     Table::new(vec![
-        Row::Text("
+        Row::Text(
+            "
 [cookies]
-# DNS cookies (RFC 7873, RFC 9018). The file holds secrets of 32 hexadecimal digits, one a line, the current one first: servers
-# of one anycast address share it. Without it the secret is random."),
+# DNS cookies (RFC 7873, RFC 9018). The file contains secrets of 32 hexadecimal digits, one on each
+# line, the current secret first. The servers of one anycast address share it. Default: a random
+# secret.",
+        ),
         key("enabled", boolean, default(true), |c, v| c.cookies.is_off = !v),
         key("secret-file", path, example("/etc/nonesuch/cookie-secrets"), |c, v| c.file = Some(v)),
-        Row::Text("# Whether clients that use cookies must have a valid one: never, or when they are limited."),
+        Row::Text(
+            "# When a client that uses cookies needs a valid cookie: never, or when-limited (by rate limiting).",
+        ),
         key("require", choice(DEMANDS), default("when-limited"), |c, v| c.cookies.demand = v),
     ])
 }
@@ -102,9 +107,10 @@ pub(super) fn key_table() -> Table<TsigKeys> {
     Table::new(vec![
         Row::Text(
             r#"
-# TSIG keys (RFC 8945) by their names, as hmac-sha256, hmac-sha384 or hmac-sha512. The secret is base64, as `openssl rand -base64 32`
-# prints it (`nonesuch key tsig NAME` prints the whole table), or a key as BIND has it (key "NAME" { … };), in a file of its own; or base64 here (secret = "…") where nobody else
-# may read this file.
+# TSIG keys (RFC 8945) with hmac-sha256, hmac-sha384 or hmac-sha512. The file contains the secret in
+# base64 (`openssl rand -base64 32` generates one), or a key in BIND format (key "NAME" { … };). If
+# only the server can read this configuration, secret = "…" can replace the file. `nonesuch key tsig
+# NAME` prints the whole table.
 #[key."transfer.example."]  # example"#,
         ),
         key("algorithm", algorithm, example("hmac-sha256"), |k, v| k.algorithm = Some(v)),

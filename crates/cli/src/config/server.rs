@@ -83,92 +83,167 @@ pub(super) struct Root {
 
 pub(super) fn table() -> Table<Root> {
     let rows: Vec<Row<Root>> = vec![
-        Row::Text(r#"# Configuration of `nonesuch serve --config FILE`, in TOML (https://toml.io).
+        Row::Text(
+            r#"# Configuration of `nonesuch serve --config FILE`, in TOML (https://toml.io).
 #
-# `nonesuch serve --config FILE --check` says what is wrong with a configuration, `--check=zones` verifies the zones too.
-# A reload (`nonesuch ctl reload`, SIGHUP) reads it again and refuses it as a whole where it is faulty.
+# `nonesuch serve --config FILE --check` checks a configuration; `--check=zones` also verifies its
+# zones. A reload (`nonesuch ctl reload`, SIGHUP) reads the configuration again; if it has a fault,
+# the server rejects it and keeps the previous one.
 #
-# Lines that begin with `#` and a key show the default; those that end in `# example` show what has no default. Relative
-# paths are taken from the folder of this file. Durations are written "10s", "5m", "2h", "7d", "2w"; sizes "512KiB", "64MiB",
-# "1GiB". The order of keys does not matter, but those of no table stand before the first one.
+# Lines that begin with `#` and a key show the default; lines that end with `# example` show a key
+# without a default. Relative paths are relative to the directory of this file. Durations: "10s",
+# "5m", "2h", "7d", "2w". Sizes: "512KiB", "64MiB", "1GiB". The order of keys does not matter, but
+# top-level keys come before the first table.
 
-# The form of this file. Mandatory.
-version = 1"#),
+# Version of the configuration format. Required.
+version = 1"#,
+        ),
         key("version", version, hidden(), |_, ()| ()),
-        Row::Text(r#"
-# Further files with keys, templates and zones (the tables [key.…], [template.…] and [zone.…]; all else stands here alone), from
-# which paths are relative to their own folder. In the last part of a path `*` stands for any letters and `?` for one, but for a dot
-# in front; such files need not be there. They are looked for at each reload."#),
+        Row::Text(
+            r#"
+# Other files with keys, templates and zones: the tables [key.…], [template.…] and [zone.…]. All
+# other settings are allowed only in this file. Paths in an included file are relative to the
+# directory of that file. In the file name, `*` matches any characters and `?` one character, but
+# not a leading dot; such a pattern may match no file. Each reload looks for the files again."#,
+        ),
         key("include", list("paths", included), example(r#"["zones.d/*.toml"]"#), |r, v| r.includes = v),
-        Row::Text("
-# The file of the zones that are added while the server runs (`nonesuch ctl zone add`). It is read as an included file, the last one, and
-# need not be there. The server writes it, so the server's user must be allowed to write to its directory."),
-        key("added-zones-file", path, example("/var/lib/nonesuch/added-zones.toml"), |r, v| r.server.added_zones_file = Some(v)),
-        Row::Text(r#"
-# Addresses for UDP and TCP, port 53 where none is written: "192.0.2.1:5300", and of IPv6 in brackets "[2001:db8::1]:5300". One
-# that no interface has is answered from when one has; by default "::1" is left out where there is no IPv6. A change needs a new
-# start."#),
-        key("listen", list("addresses", socket_address(PORT)), default(r#"["127.0.0.1", "::1"]"#), |r, v| r.server.listen = v),
-        Row::Text("
-# Addresses for DNS over TLS (RFC 7858), port 853 where none is written, with certificate and key in PEM. A reload reads
-# both files again."),
-        key("listen-tls", list("addresses", socket_address(TLS_PORT)), default("[]"), |r, v| r.server.listen_tls = v),
-        key("tls-certificate", file(Role::Tls), example("/etc/nonesuch/tls/certificate.pem"), |r, v| r.certificate = Some(v)),
+        Row::Text(
+            "
+# File with the zones that are added while the server runs (`nonesuch ctl zone add`). It is read as
+# the last included file, and may be missing. The server writes it, so the user of the server needs
+# write access to its directory.",
+        ),
+        key("added-zones-file", path, example("/var/lib/nonesuch/added-zones.toml"), |r, v| {
+            r.server.added_zones_file = Some(v)
+        }),
+        Row::Text(
+            r#"
+# Listen addresses for UDP and TCP. Default port: 53. Other ports: "192.0.2.1:5300",
+# "[2001:db8::1]:5300". If no interface has an address, the server starts answering once an
+# interface has it. The default omits "::1" on a host without IPv6. A change needs a restart."#,
+        ),
+        key("listen", list("addresses", socket_address(PORT)), default(r#"["127.0.0.1", "::1"]"#), |r, v| {
+            r.server.listen = v
+        }),
+        Row::Text(
+            "
+# Listen addresses for DNS over TLS (RFC 7858), with certificate and key in PEM. Default port: 853.
+# A reload reads both files again.",
+        ),
+        key("listen-tls", list("addresses", socket_address(TLS_PORT)), default("[]"), |r, v| {
+            r.server.listen_tls = v
+        }),
+        key("tls-certificate", file(Role::Tls), example("/etc/nonesuch/tls/certificate.pem"), |r, v| {
+            r.certificate = Some(v)
+        }),
         key("tls-key", file(Role::Tls), example("/etc/nonesuch/tls/key.pem"), |r, v| r.key = Some(v)),
-        Row::Text("# Certificates in PEM of those who may vouch for other servers: primaries and secondaries that are spoken to over TLS and named
-# (tls:HOSTNAME). A server's own certificate may stand there too."),
-        key("tls-authorities", file(Role::Authorities), example("/etc/nonesuch/tls/authorities.pem"), |r, v| r.server.tls_authorities = Some(v)),
-        Row::Text("
-# The user that the server becomes when its sockets are bound. It must be there where root starts a server that the network
-# reaches."),
+        Row::Text(
+            "# Certificates in PEM of the authorities for other servers: primaries and secondaries with
+# tls:HOSTNAME. The file may also contain the certificate of such a server.",
+        ),
+        key(
+            "tls-authorities",
+            file(Role::Authorities),
+            example("/etc/nonesuch/tls/authorities.pem"),
+            |r, v| r.server.tls_authorities = Some(v),
+        ),
+        Row::Text(
+            "
+# User that the server becomes after it has bound its sockets. Required if root starts a server that
+# is reachable from the network.",
+        ),
         key("user", text, example("nonesuch"), |r, v| r.server.user = Some(v)),
-        Row::Text("
-# The folder in which published zones are kept, so that they are served after a restart, whatever happened: what is
-# transferred, and the last version of each file. Nobody but the server may write there. What is kept of a zone that is taken
-# out of this file stays until `nonesuch ctl zone purge ZONE`, or `nonesuch ctl purge`."),
+        Row::Text(
+            "
+# Directory of the stored zones: transferred zones, and the last published version of each zone
+# file. The server serves them after a restart. Only the server's user may write to this directory.
+# The stored files of a zone that is removed from this configuration remain until `nonesuch ctl zone
+# purge ZONE` or `nonesuch ctl purge`.",
+        ),
         key("state-dir", path, example("/var/lib/nonesuch"), |r, v| r.server.state_dir = Some(v)),
-        Row::Text("
-# The socket for `nonesuch ctl`, for the server's user, and for a group where one is named. `ctl` looks for it here, in
-# /etc/nonesuch/nonesuch.toml where no other file is named."),
-        key("control-socket", file(Role::Control), example("/run/nonesuch/control"), |r, v| r.server.control_socket = Some(v)),
+        Row::Text(
+            "
+# Socket for `nonesuch ctl`, for the server's user and, if set, for a group. `ctl` reads this key in
+# /etc/nonesuch/nonesuch.toml, or in the file of --config.",
+        ),
+        key("control-socket", file(Role::Control), example("/run/nonesuch/control"), |r, v| {
+            r.server.control_socket = Some(v)
+        }),
         key("control-group", text, example("nonesuch"), |r, v| r.server.control_group = Some(v)),
-        Row::Text("
-# UDP threads for each address, by default one for each core, and the CPUs that they are bound to in turn, by default any."),
+        Row::Text(
+            "
+# Number of UDP threads for each address: 1 to 1024, default one for each core. CPUs that the
+# threads are bound to in turn; default: no binding.",
+        ),
         key("workers", number(1..=1024), example("2"), |r, v| r.server.workers = Some(v)),
         key("cpus", list("numbers of CPUs", number(0..=4095)), default("[]"), |r, v| r.server.cpus = v),
-        Row::Text("
-# Zones that are loaded side by side, by default one for each core, 4 at most: each takes memory for two versions of itself."),
+        Row::Text(
+            "
+# Number of zones that are loaded in parallel: 1 to 1024. Default: one for each core, at most 4.
+# Each needs memory for two versions of the zone.",
+        ),
         key("load-jobs", number(1..=1024), example("2"), |r, v| r.server.load_jobs = Some(v)),
-        Row::Text("
-# Memory for signatures and proofs that were made when asked, all threads together."),
-        key("signature-cache", bytes(1 << 20..=1 << 40), default(size_text(DEFAULT_SIGNATURE_CACHE as u64)), |r, v| r.server.signature_cache = v),
-        Row::Text(r#"
-# Who may ask for what is in zones: prefixes, keys, both, or "any", as in a zone's transfer below. A zone's own allow-query takes its
-# place. All others are REFUSED. Transfers have lists of their own (transfer); who transfers a zone asks for its SOA record too."#),
-        key("allow-query", access(Some("no client may query")), default(r#"["any"]"#), |r, v| r.query = Some(v)),
-        Row::Text(r#"
-# What the server calls itself in responses to those who ask (RFC 5001): text, or "0x" and hexadecimal digits."#),
+        Row::Text(
+            "
+# Size of the cache of signatures and proofs that are generated online, for all threads together.",
+        ),
+        key(
+            "signature-cache",
+            bytes(1 << 20..=1 << 40),
+            default(size_text(DEFAULT_SIGNATURE_CACHE as u64)),
+            |r, v| r.server.signature_cache = v,
+        ),
+        Row::Text(
+            r#"
+# Clients that may query zones: prefixes, keys, both, or "any", as in transfer of a zone below. The
+# allow-query of a zone overrides this list. Other clients get REFUSED. Transfers have a separate
+# list (transfer); a secondary also queries the SOA record."#,
+        ),
+        key("allow-query", access(Some("no client may query")), default(r#"["any"]"#), |r, v| {
+            r.query = Some(v)
+        }),
+        Row::Text(
+            r#"
+# Identifier of the server in responses with NSID (RFC 5001): text, or "0x" and hexadecimal digits."#,
+        ),
         key("nsid", identifier, example("ns1.example"), |r, v| r.server.nsid = Some(v)),
-        Row::Text("# What it answers to `id.server.` and `hostname.bind.`, class CH (RFC 4892), by default the NSID; and to `version.server.` and
-# `version.bind.`, which are refused by default."),
+        Row::Text(
+            "# Answer to `id.server.` and `hostname.bind.`, class CH (RFC 4892); default: the NSID. Answer to
+# `version.server.` and `version.bind.`; default: REFUSED.",
+        ),
         key("identity", identifier, example("ns1.example"), |r, v| r.server.identity = Some(v)),
         key("server-version", identifier, example("unnamed"), |r, v| r.server.server_version = Some(v)),
-        Row::Text("
-# The agent domain to which resolvers report errors (RFC 9567)."),
+        Row::Text(
+            "
+# Agent domain to which resolvers report errors (RFC 9567).",
+        ),
         key("report-channel", name, example("agent.example."), |r, v| r.server.report_channel = Some(v)),
-        Row::Text("
-# Octets that responses over TLS are padded to multiples of (RFC 8467), where the query is padded; 0 for none."),
-        key("padding-block", number(0..=4096), default(ReplySettings::default().padding_block), |r, v| r.server.padding_block = v),
-        Row::Text("
-# Maximum size of a response over UDP, in octets: 512 to 4096. A response is truncated where it is longer than this, or than the
-# client's EDNS size; the client asks again over TCP. Also the EDNS size of this server's own OPT records. The default fits every path
-# without fragmentation (RFC 9715)."),
+        Row::Text(
+            "
+# Pad responses over TLS to a multiple of this number of octets (RFC 8467) if the query is padded: 0
+# to 4096; 0 disables padding.",
+        ),
+        key("padding-block", number(0..=4096), default(ReplySettings::default().padding_block), |r, v| {
+            r.server.padding_block = v
+        }),
+        Row::Text(
+            "
+# Maximum size of a response over UDP, in octets: 512 to 4096. A longer response, or one longer than
+# the EDNS size of the client, is truncated, and the client repeats the query over TCP. Also the
+# EDNS size in OPT records of this server. The default avoids fragmentation on every path (RFC
+# 9715).",
+        ),
         key("max-udp-size", number(UDP_SIZES), default(DEFAULT_UDP_SIZE), |r, v| r.server.max_udp_size = v),
-        Row::Text("
-# Metrics for Prometheus over HTTP, and the number of zones up to which each has numbers of its own."),
-        key("metrics-listen", socket_address(METRICS_PORT), example("127.0.0.1:9530"), |r, v| r.server.metrics_listen = Some(v)),
+        Row::Text(
+            "
+# Address for metrics over HTTP (Prometheus), and the maximum number of zones with metrics for each
+# zone: 0 to 1000000.",
+        ),
+        key("metrics-listen", socket_address(METRICS_PORT), example("127.0.0.1:9530"), |r, v| {
+            r.server.metrics_listen = Some(v)
+        }),
         key("metrics-zones", number(0..=1_000_000), default(MOST_ZONES), |r, v| r.server.metrics_zones = v),
-        Row::Text("# Whether to count the queries for each zone. Counting takes one atomic addition for each query."),
+        Row::Text("# Count the queries for each zone. The cost is one atomic addition for each query."),
         key("metrics-zone-queries", boolean, default(false), |r, v| r.server.metrics_zone_queries = v),
     ];
     Table { rows, tables: &TABLES }

@@ -82,9 +82,10 @@ pub(super) struct ZoneKeys {
 pub(super) fn table() -> Table<ZoneKeys> {
     Table::new(vec![
         Row::Text(r#"
-# What zones have in common that name it: any key of a zone. What a zone says itself takes its place. Members of catalogs
-# are made after templates with primaries. `{zone}` in a path stands for the zone's name without its final dot, `@` for the root;
-# what is no letter, digit, `-`, `_` or `.` stands as `%` and two hexadecimal digits.
+# Settings that several zones share: any key of a zone. A key in the zone overrides the template.
+# Members of catalogs use templates with primaries. In a path, the server replaces `{zone}` with the
+# zone name without its final dot, or with `@` for the root. A character other than a letter, digit,
+# `-`, `_` or `.` becomes `%` and two hexadecimal digits.
 #[template.signed]  # example
 #file = "/var/lib/zones/{zone}.signed"  # example
 #verify = "full"  # example
@@ -92,79 +93,88 @@ pub(super) fn table() -> Table<ZoneKeys> {
 #[template.member]  # example
 #primaries = ["192.0.2.1 key:transfer.example."]  # example
 
-# A zone from a file: a zone file, or what `nonesuch zone compile` made of one. A reload reads it again where it has changed.
-# It is a regular file, and so are those that it includes: a pipe, device or folder is refused. It may not lie in
-# state-dir/zones, where the server keeps its own.
+# A zone from a zone file, or from a compiled zone of `nonesuch zone compile`. A reload reads the
+# file if it has changed. The file and the files that it includes must be regular files: the server
+# rejects pipes, devices and directories. The file must not be in state-dir/zones, the directory of
+# the server's stored versions.
 #[zone."example."]  # example"#),
         key("template", text, example("signed"), |z, v| z.template = Some(v)),
         key("file", path, example("/var/lib/zones/example.signed"), |z, v| z.file = Some(v)),
         Row::Text("#
-# How much is verified before a version is published. full: everything. changed: the chain, bit maps and times of the whole zone,
-# and the signatures of records that differ from the previous version. structural: everything but the signatures themselves.
-# none: nothing. auto: full up to 100,000 signatures, and changed above."),
+# Extent of the verification before a version is published. full: everything. changed: chain, bit
+# maps and times of the whole zone, and signatures of records that differ from the previous version.
+# structural: everything except the signatures. none: nothing. auto: full up to 100,000 signatures,
+# changed above."),
         key("verify", choice(VERIFY), example("auto"), |z, v| z.verify = v),
-        Row::Text("# Action on a version with faults. reject: the previous version stays. warn: it is served, and its faults are logged; a version
-# without SOA or NS records at the apex is rejected all the same. Default: reject for zone files, warn for zones from primaries."),
+        Row::Text("# Action on a version with faults. reject: keep the previous version. warn: serve the version and
+# log its faults; a version without SOA or NS records at the apex is always rejected. Default:
+# reject for zone files, warn for zones from primaries."),
         key("on-fault", choice(ON_FAULT), example("reject"), |z, v| z.on_fault = Some(v)),
-        Row::Text("# Whether a version that is not signed is refused: required or optional."),
+        Row::Text("# required: reject a version that is not signed. Default: optional."),
         key("dnssec", choice(DNSSEC), example("required"), |z, v| z.requires_dnssec = v),
-        Row::Text("# How many records of one type, and how many types, a name may have, 0 to 65535. A version with more is rejected; the previous version
-# stays. 0: any number. Without a limit, a version with more than 100 is served, and the server logs a warning. RRSIG records are counted
-# by the type that they cover, and RRSIG is not counted as a type."),
+        Row::Text("# Maximum number of records of one type, and of types, at a name: 0 to 65535; 0 means no limit. A
+# version with more is rejected; the previous version stays. Without a limit, a version with more
+# than 100 is served, and the server logs a warning. RRSIG records are counted by the type that they
+# cover, and RRSIG is not counted as a type."),
         key("max-records-per-type", number(LIMITS), example("1000"), |z, v| z.limits.records_per_type = Some(v)),
         key("max-types-per-name", number(LIMITS), example("200"), |z, v| z.limits.types_per_name = Some(v)),
-        Row::Text("# Whether a version is served that breaks validators which hold the keys of the version before, as a Double-DS roll-over needs."),
+        Row::Text("# Serve a version that is bogus for validators with the keys of the previous version. A Double-DS
+# rollover needs this."),
         key("allow-unsafe-transition", boolean, example("false"), |z, v| z.allows_unsafe_transition = v),
         Row::Text(r#"#
-# Who may transfer the zone: prefixes, keys, both, or "any"; with "tls" over TLS alone (RFC 9103); "!" in front refuses. The first
-# that fits decides."#),
+# Clients that may transfer the zone: prefixes, keys, both, or "any". "tls" requires TLS (RFC 9103).
+# A leading "!" denies. The first matching entry decides."#),
         key("transfer", access(Some("no client may transfer the zone")), example(r#"["!192.0.2.66", "192.0.2.0/24", "key:transfer.example.", "2001:db8::/32 key:transfer.example. tls"]"#), |z, v| z.transfers.transfer = v),
-        Row::Text("# Who may ask for what is in this zone, in the place of the list for all zones."),
+        Row::Text("# Clients that may query this zone; overrides the list for all zones."),
         key("allow-query", access(Some("no client may query")), example(r#"["192.0.2.0/24", "2001:db8::/32", "key:transfer.example."]"#), |z, v| z.query = Some(v)),
-        Row::Text("# Who is told of new versions (RFC 1996): addresses, with port, key (key:NAME), TLS (tls:HOSTNAME, or tls, which authenticates
-# nobody) or source address (source:ADDRESS) behind them where wanted."),
+        Row::Text("# Servers that get NOTIFY for new versions (RFC 1996): addresses with optional port, key (key:NAME),
+# TLS (tls:HOSTNAME, or tls without verification of the certificate) and source address
+# (source:ADDRESS)."),
         key("also-notify", servers, example(r#"["192.0.2.2", "[2001:db8::2]:53 key:transfer.example."]"#), |z, v| z.transfers.also_notify = v),
-        Row::Text(r#"# The journal that incremental transfers (RFC 1995) are made of; "0B" for none."#),
+        Row::Text(r#"# Maximum size of the journal for incremental transfers (RFC 1995); "0B" disables the journal."#),
         key("journal-size", bytes(0..=1 << 40), example("64MiB"), |z, v| z.transfers.journal_octets = v),
         Row::Text(r#"
-# A zone that is signed and denied when asked: minimal-nsec, compact or white-lies, with the keys in a folder.
+# A zone with online signing and online denial: minimal-nsec, compact or white-lies. keys is the
+# directory of the key files.
 #[zone."online.example."]  # example
 #file = "/var/lib/zones/online.example"  # example"#),
         key("denial", mechanism, example("compact"), |z, v| z.denial = Some(v)),
         key("keys", path, example("/etc/nonesuch/keys/online.example"), |z, v| z.keys = Some(v)),
         key("signature-validity", seconds(MIN_VALIDITY..=MAX_VALIDITY), example("7d"), |z, v| z.signature_validity = Some(v)),
-        Row::Text("# Ignore the times in the key files (Publish, Activate, Inactive and so on): every key is published and signs."),
+        Row::Text("# Ignore the times in the key files (Publish, Activate, Inactive and others): every key is published
+# and signs."),
         key("ignore-key-times", boolean, example("false"), |z, v| z.ignore_key_times = v),
         Row::Text(r#"
-# A zone with NSEC5: the folder of its VRF key and stored proofs; by default nsec5 beside the file. No signing key may be
-# there, nor beside the zone's file.
+# A zone with NSEC5: nsec5-keys is the directory of the VRF key and stored proofs; default: nsec5 in
+# the directory of the zone file. Neither directory may contain a signing key.
 #[zone."hidden.example."]  # example
 #file = "/var/lib/zones/hidden.example.signed"  # example"#),
         key("nsec5-keys", path, example("/etc/nonesuch/keys/hidden.example"), |z, v| z.nsec5_keys = Some(v)),
         Row::Text(r#"
-# A zone from its primaries, the preferred one first.
+# A zone from primaries, the preferred primary first.
 #[zone."secondary.example."]  # example"#),
         key("primaries", servers, example(r#"["192.0.2.1 key:transfer.example.", "[2001:db8::1]:853 tls:ns1.example key:transfer.example."]"#), |z, v| z.transfers.primaries = v),
-        Row::Text("# Who may tell that it has changed, beside the primaries. A primary that has a key signs what it tells; where it does not, its
-# address is to stand here."),
+        Row::Text("# Other servers that may send NOTIFY for the zone, in addition to the primaries. A primary with a
+# key must sign its NOTIFY; list its address here if it does not."),
         key("notify-from", access(None), example(r#"["192.0.2.3"]"#), |z, v| z.transfers.notify_from = v),
-        Row::Text("# Bounds of the times in its SOA record."),
+        Row::Text("# Limits for the times in the SOA record of the zone: 1 second to 1 year."),
         key("refresh-min", seconds(TIMES), example("1m"), |z, v| z.bounds[0] = Some(v)),
         key("refresh-max", seconds(TIMES), example("4w"), |z, v| z.bounds[1] = Some(v)),
         key("retry-min", seconds(TIMES), example("10s"), |z, v| z.bounds[2] = Some(v)),
         key("retry-max", seconds(TIMES), example("2w"), |z, v| z.bounds[3] = Some(v)),
         key("expire-min", seconds(TIMES), example("10m"), |z, v| z.bounds[4] = Some(v)),
         key("expire-max", seconds(TIMES), example("30d"), |z, v| z.bounds[5] = Some(v)),
-        Row::Text("# Whether the primaries are asked for changes (IXFR) where a version is here, and what one transfer may bring at most, by default
-# a quarter of the memory of the machine or of the control group (16 GiB at most), and any number of records.
-# transfer-size-max counts the octets of the messages, and for memory each record with 64 octets more than its own and each step of an
-# incremental transfer with 1 KiB."),
+        Row::Text("# Request incremental transfers (IXFR) if a version is stored. Limits of one transfer: size, by
+# default a quarter of the memory of the machine or of the control group and at most 16 GiB; number
+# of records, by default unlimited. transfer-size-max counts the octets of the messages. For memory,
+# each record counts 64 octets more than its size, and each step of an incremental transfer 1 KiB."),
         key("request-ixfr", boolean, example("true"), |z, v| z.transfers.request_ixfr = v),
         key("transfer-size-max", bytes(1 << 10..=1 << 50), example("4GiB"), |z, v| z.transfers.bounds.octets = v),
         key("transfer-records-max", number(1..=1 << 40), example("50000000"), |z, v| z.transfers.bounds.records = v),
         Row::Text(r#"
-# A catalog (RFC 9432) of zones that this server has: those that name it with catalog-zone, perhaps with a group. It is made by
-# the server, and transferred as any zone. The labels of its members are kept in state-dir.
+# A catalog (RFC 9432) of zones on this server: the zones with catalog-zone, optionally with a
+# group. The server generates it; secondaries transfer it like any other zone. state-dir stores the
+# labels of its members.
 #[zone."catalog.example."]  # example"#),
         key("catalog", choice(ROLES), example("producer"), |z, v| z.catalog = Some(v)),
         Row::Text(r#"#transfer = ["key:transfer.example."]  # example
@@ -173,14 +183,16 @@ pub(super) fn table() -> Table<ZoneKeys> {
 #file = "/var/lib/zones/listed.example"  # example"#),
         key("catalog-zone", name, example("catalog.example."), |z, v| z.catalog_zone = Some(v)),
         key("group", text, example("customers"), |z, v| z.group = Some(v)),
-        Row::Text("# A zone that moves to another catalog: first say which may have it next, then put it there and say which had it."),
+        Row::Text("# To move a zone to another catalog, first set catalog-next to the new catalog. Then set
+# catalog-zone to the new catalog and catalog-former to the old one."),
         key("catalog-next", name, example("later.catalog.example."), |z, v| z.catalog_next = Some(v)),
         key("catalog-former", name, example("earlier.catalog.example."), |z, v| z.catalog_former = Some(v)),
         Row::Text(r#"
 #[zone."earlier.catalog.example."]  # example
 #catalog = "producer"  # example
 
-# A catalog whose zones this server has from the primaries of a template: that of a zone's group, else member-template.
+# A catalog whose zones this server transfers. A zone uses the template of its group, else
+# member-template.
 #[zone."others.catalog.example."]  # example
 #primaries = ["192.0.2.1 key:transfer.example."]  # example
 #catalog = "consumer"  # example"#),
