@@ -334,7 +334,7 @@ fn all_faults_are_said_at_once_in_their_order() {
 #[test]
 fn the_version_is_mandatory() {
     assert!(problems("")[0].contains("version: missing: write version = 1"));
-    assert!(problems("version = 2")[0].contains("it knows 1"));
+    assert!(problems("version = 2")[0].contains("this program knows 1"));
     assert_eq!(problems("version = \"1\"").len(), 1);
     taken("version = 1");
 }

@@ -318,7 +318,7 @@ fn no_answer_says_why_and_what_to_do() {
     serving.join().expect("ended");
     for (words, says) in [
         (&["@127.0.0.1"][..], "give a name"),
-        (&["x", "b", "@127.0.0.1"], "'b' is no type"),
+        (&["x", "b", "@127.0.0.1"], "'b' is not a type"),
         (&["a", "IXFR", "@127.0.0.1"], "--ixfr SERIAL"),
         (&["a", "@127.0.0.1", "--tsig-key", "k:hmac-md5:AAAA"], "--tsig-key"),
         (&["a", "@127.0.0.1", "--tsig-key", "/no/such/file"], "/no/such/file"),

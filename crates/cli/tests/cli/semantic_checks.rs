@@ -340,7 +340,7 @@ fn lists_end_at_twenty_of_each_kind_unless_all_are_asked_for() {
     }
     let ended = run(&mut nonesuch(["zone", "compile", text(&file)]));
     assert_eq!((ended.status, lines(&ended.stdout, "fault: ")), (1, 20), "{}", ended.text());
-    assert!(ended.stdout.contains("leaves out 10") && ended.stdout.contains("30 faults"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("10 left out") && ended.stdout.contains("30 faults"), "{}", ended.stdout);
 }
 
 #[test]

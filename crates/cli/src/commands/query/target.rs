@@ -184,14 +184,14 @@ mod tests {
     fn faults_name_the_remedy() {
         for (words, expected) in [
             (&["@127.0.0.1"][..], "give a name"),
-            (&["a", "A", "b"], "'b' is one word too many"),
-            (&["a", "@127.0.0.1", "@127.0.0.2"], "'@127.0.0.2' is one word too many"),
-            (&["a..b", "@127.0.0.1"], "'a..b' is no domain name"),
-            (&["a.b", "NOTYPE", "@127.0.0.1"], "'NOTYPE' is no type"),
+            (&["a", "A", "b"], "'b' is one argument too many"),
+            (&["a", "@127.0.0.1", "@127.0.0.2"], "'@127.0.0.2' is one argument too many"),
+            (&["a..b", "@127.0.0.1"], "'a..b' is not a domain name"),
+            (&["a.b", "NOTYPE", "@127.0.0.1"], "'NOTYPE' is not a type"),
             (&["a", "IXFR", "@127.0.0.1"], "--ixfr SERIAL"),
-            (&["a", "@[::1"], "is no server"),
-            (&["a", "@127.0.0.1:x"], "is no server"),
-            (&["a", "@"], "is no server"),
+            (&["a", "@[::1"], "is not a server"),
+            (&["a", "@127.0.0.1:x"], "is not a server"),
+            (&["a", "@"], "is not a server"),
         ] {
             let error = read(words).expect_err("a fault").to_string();
             assert!(error.contains(expected), "{error}");

@@ -64,7 +64,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport"],
-        help: "Queries that were refused signatures or proofs because of the online share",
+        help: "Queries without signatures or proofs because the online share was spent",
         collect: |snapshot, out| each(snapshot, out, |sum| sum.over_budget),
     },
     Metric {

@@ -102,7 +102,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport"],
-        help: "Queries refused because allow-query of the zone does not allow the client",
+        help: "Queries answered with REFUSED because allow-query of the zone does not allow the client",
         collect: |snapshot, out| each(snapshot, out, |sum| sum.prohibited),
     },
     Metric {

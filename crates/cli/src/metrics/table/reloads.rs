@@ -30,7 +30,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["result"],
-        help: "Reloads of the configuration: done, or refused because it was faulty",
+        help: "Reloads of the configuration: done, or refused because of a fault",
         collect: |snapshot, out| {
             out.push(count(vec!["done".into()], snapshot.reloads.done));
             out.push(count(vec!["refused".into()], snapshot.reloads.refused));
@@ -41,7 +41,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "",
         labels: &[],
-        help: "1 if the configuration that was read last is in use, 0 if it was refused",
+        help: "1 if the configuration that was read last is in use, 0 if it was rejected",
         collect: |snapshot, out| {
             out.push(number(vec![], f64::from(u8::from(!snapshot.reloads.is_refused))));
         },
