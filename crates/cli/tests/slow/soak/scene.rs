@@ -216,7 +216,7 @@ impl Soak {
         self.primary.ctl(&["reload"]).expect_done("reload of the primary");
         // Incoming transfers are in progress at the same time.
         let told = self.server.ctl(&["reload"]).expect_done("reload").stdout;
-        assert!(told.contains(&format!("{} updated, 0 refused", self.own.len())), "{told}");
+        assert!(told.contains(&format!("{} updated, 0 rejected", self.own.len())), "{told}");
         if serial.is_multiple_of(WHOLE_EACH) {
             self.server.ctl(&["zone", "retransfer", BY_STEPS]).expect_done("retransfer");
         }
