@@ -74,7 +74,7 @@ pub(crate) struct SignArguments {
     pub(crate) serial: SerialPolicy,
     /// Set the NSEC3 salt in hexadecimal digits, two for each octet; - for no salt.
     ///
-    /// RFC 9276 requires no salt. Default: the salt of the previous zone, or of the input if it has
+    /// RFC 9276 advises against a salt. Default: the salt of the previous zone, or of the input if it has
     /// the same mechanism, else none.
     #[arg(long, value_name = "HEX")]
     pub(crate) nsec3_salt: Option<String>,

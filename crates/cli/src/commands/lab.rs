@@ -165,7 +165,7 @@ fn echo(arguments: &LabEchoArguments) -> Result<CommandOutcome, Failure> {
         workers: arguments.workers,
         cpus: arguments.cpus.clone(),
     })?;
-    print_line(&format!("ready: sending back what comes to {} (udp)", server.address))?;
+    print_line(&format!("ready: returning queries sent to {} (udp)", server.address))?;
     loop {
         std::thread::park();
     }

@@ -184,7 +184,7 @@ pub(super) fn describe_tls(facts: &TlsParameters) -> String {
     let whom = if facts.authenticated {
         "certificate verified"
     } else {
-        "certificate not verified (--tls-ca FILE does)"
+        "certificate not verified (use --tls-ca FILE)"
     };
     format!("{} {} {}, {whom}", Transport::Tls, facts.version, facts.cipher_suite)
 }
