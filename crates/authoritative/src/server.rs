@@ -60,7 +60,7 @@ impl BoundSockets {
     pub fn bind(options: &ServerOptions) -> Result<Self, NetError> {
         for address in options.listen.iter().chain(&options.listen_tls) {
             if !has_address(address.ip()) {
-                tracing::warn!(%address, "{address}: no interface has this address: the server starts answering once an interface has it");
+                tracing::warn!(name: "address-missing", %address, "{address}: no interface has this address: the server starts answering once an interface has it");
             }
         }
         let plain = options.listen.iter().map(|address| bind(*address, options.workers));

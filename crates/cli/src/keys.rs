@@ -115,11 +115,11 @@ pub(crate) fn store(dir: &Path, key: &KeyPair, times: &KeyTimes) -> Result<(), F
 pub(crate) fn warn_about_key(key: &KeyPair) {
     let (algorithm, bits) = (key.algorithm(), key.private().bits());
     if let Some(reason) = experimental(algorithm) {
-        tracing::warn!("{algorithm} is experimental: {reason}");
+        tracing::warn!(name: "algorithm-experimental", "{algorithm} is experimental: {reason}");
     }
     let lengths = algorithm.entry().and_then(|entry| entry.scheme.key_lengths.as_ref());
     if lengths.is_some_and(|lengths| lengths.forced.iter().any(|forced| bits <= u32::from(*forced))) {
-        tracing::warn!("a key of {bits} bits is weak: use it only for experiments");
+        tracing::warn!(name: "key-weak", "a key of {bits} bits is weak: use it only for experiments");
     }
 }
 

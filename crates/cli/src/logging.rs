@@ -163,8 +163,7 @@ struct Log {
 
 impl<S: Subscriber> Layer<S> for Log {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
+        let mut fields = Fields::of(event);
         let level = *event.metadata().level();
         let queue = (self.queue)();
         if let Some((queue, key)) = queue.zip(throttle::Key::of(event.metadata(), &fields)) {

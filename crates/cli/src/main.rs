@@ -48,7 +48,7 @@ fn report(failure: &CommandError) -> u8 {
     let status = failure.exit_status();
     match status {
         0 => {}
-        _ if logging::is_json() => tracing::error!("nonesuch: error: {failure}"),
+        _ if logging::is_json() => tracing::error!(name: "command-failed", "nonesuch: error: {failure}"),
         _ => files::say(&format!("nonesuch: error: {failure}")),
     }
     status

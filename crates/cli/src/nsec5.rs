@@ -82,6 +82,7 @@ pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, L
     let prover = Nsec5Prover::of_directory(zone, dir, keys, proofs)?;
     if !has_proofs {
         tracing::warn!(
+            name: "proofs-missing",
             "{}: no stored proofs of {}: generating all proofs online",
             dir.display(),
             zone.apex()

@@ -73,10 +73,10 @@ pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
     let name = input_name(path).display();
     let listed = first_of_each_kind(warnings, OF_ONE_KIND, discriminant);
     for warning in &listed {
-        tracing::warn!("{name}: {warning}");
+        tracing::warn!(name: "zone-warning", "{name}: {warning}");
     }
     if listed.len() < warnings.len() {
-        tracing::warn!("{name}: listed the first {OF_ONE_KIND} of each kind of {} warnings", warnings.len());
+        tracing::warn!(name: "zone-warnings-omitted", "{name}: listed the first {OF_ONE_KIND} of each kind of {} warnings", warnings.len());
     }
 }
 

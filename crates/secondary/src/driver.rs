@@ -79,6 +79,7 @@ impl Zone {
         let (zone, error) = (self.settings.apex.to_string(), self.last_error.as_deref());
         let seconds = self.machine.expires_at().map(|at| at.saturating_sub(now) / 1000);
         tracing::warn!(
+            name: "refresh-overdue",
             zone,
             expires_in_seconds = seconds,
             error,
@@ -461,6 +462,7 @@ impl Driver {
             Action::Expire => {
                 let (zone, error) = (apex.to_string(), zone.last_error.as_deref());
                 tracing::error!(
+                    name: "zone-expired",
                     zone,
                     error,
                     "zone {zone}: expired, no refresh from a primary within the expire time of its SOA record"
@@ -470,7 +472,7 @@ impl Driver {
             }
             Action::Restore => {
                 let zone = apex.to_string();
-                tracing::info!(zone, "zone {zone}: refreshed after expiry, serving it again");
+                tracing::info!(name: "zone-restored", zone, "zone {zone}: refreshed after expiry, serving it again");
                 self.host.restore(apex);
             }
             Action::Store => {

@@ -160,39 +160,43 @@ impl Report {
         match self.ended {
             InboundOutcome::Published(held) => {
                 let serial = held.serial;
-                tracing::info!(%zone, serial, %peer, %kind, key, messages, records, octets, seconds, "zone transferred");
+                tracing::info!(name: "zone-transferred", %zone, serial, %peer, %kind, key, messages, records, octets, seconds, "zone transferred");
             }
             InboundOutcome::UpToDate { serial } => {
-                tracing::debug!(%zone, serial, %peer, "zone {zone}: primary has no newer version")
+                tracing::debug!(name: "zone-current", %zone, serial, %peer, "zone {zone}: primary has no newer version")
             }
             // The server has logged the reason.
             InboundOutcome::Rejected { serial, verdict: RejectionPeriod::Final } => {
                 tracing::warn!(
+                    name: "transferred-zone-rejected",
                     %zone, serial, %peer, %kind, key,
                     "zone {zone}: transferred version rejected; it is transferred again when its serial changes, or with `nonesuch ctl zone retransfer {zone}`"
                 );
             }
             InboundOutcome::Rejected { serial, verdict: RejectionPeriod::For { seconds } } => {
                 tracing::warn!(
+                    name: "transferred-zone-rejected",
                     %zone, serial, %peer, %kind, key, seconds,
                     "zone {zone}: transferred version rejected at this time; it is transferred again later"
                 );
             }
             InboundOutcome::PublishFailed { serial } => {
                 tracing::warn!(
+                    name: "transferred-zone-not-published",
                     %zone, serial, %peer, %kind, key,
                     "zone {zone}: transferred version not published; it is transferred again after the retry interval"
                 );
             }
             InboundOutcome::NoLongerWanted => {
-                tracing::info!(%zone, %peer, %kind, key, octets, seconds, error, "zone {zone}: transferred version discarded, the zone or its primaries changed during the transfer");
+                tracing::info!(name: "transferred-zone-discarded", %zone, %peer, %kind, key, octets, seconds, error, "zone {zone}: transferred version discarded, the zone or its primaries changed during the transfer");
             }
             _ => match failing {
                 Some(since) => tracing::warn!(
+                    name: "transfer-failed",
                     %zone, %peer, %kind, key, octets, seconds, error, failing_seconds = since / 1000, "zone {zone}: transfer failed"
                 ),
                 None => {
-                    tracing::debug!(%zone, %peer, %kind, key, octets, seconds, error, "zone {zone}: transfer failed")
+                    tracing::debug!(name: "transfer-failed", %zone, %peer, %kind, key, octets, seconds, error, "zone {zone}: transfer failed")
                 }
             },
         }
@@ -364,7 +368,7 @@ fn publish(
         TransferContent::Newer => return Err(ExchangeError::OnlySoa.into()),
         TransferContent::Axfr { contents, warnings } => {
             for warning in warnings.iter().take(3) {
-                tracing::warn!(zone = %apex, %warning, "zone {apex}: transferred version: {warning}");
+                tracing::warn!(name: "zone-warning", zone = %apex, %warning, "zone {apex}: transferred version: {warning}");
             }
             (ReceivedVersion { primary, contents, steps: Vec::new() }, TransferKind::Axfr)
         }
@@ -376,7 +380,7 @@ fn publish(
         }
     };
     if outside > 0 {
-        tracing::warn!(zone = %apex, records = outside, "zone {apex}: ignored out-of-zone records");
+        tracing::warn!(name: "out-of-zone-records", zone = %apex, records = outside, "zone {apex}: ignored out-of-zone records");
     }
     let held = LocalSoa::of(&received.contents).ok_or(ExchangeError::NoZoneSoa)?;
     // Several servers may share an address, and one of them may have an older version. Without an

@@ -187,7 +187,7 @@ impl DnstapOutput {
         // A reader that does not read must not prevent the server from stopping.
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if ended.recv_timeout(STOP_PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!("dnstap: the reader did not accept the queued frames in time");
+            tracing::warn!(name: "dnstap-frames-lost", "dnstap: the reader did not accept the queued frames in time");
         }
     }
 

@@ -217,7 +217,7 @@ fn log_refused(zone: NameRef<'_>, peer: SocketAddr, key: Option<NameRef<'_>>, no
     static LINE: LogInterval = LogInterval::new();
     if let Some(before) = LINE.may_log(now) {
         let key = key.map(tracing::field::display);
-        tracing::info!(%zone, %peer, key, before, "NOTIFY refused: the sender is neither a primary of the zone with its TSIG key, nor permitted by the zone's 'notify-from'");
+        tracing::info!(name: "notify-refused", %zone, %peer, key, before, "NOTIFY refused: the sender is neither a primary of the zone with its TSIG key, nor permitted by the zone's 'notify-from'");
     }
 }
 

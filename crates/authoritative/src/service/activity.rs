@@ -138,9 +138,9 @@ impl Drop for Activity {
         let (seconds, zone, kind) = (self.seconds(), self.shared.zone.as_deref(), self.shared.kind);
         let of = zone.map_or_else(|| kind.to_string(), |zone| format!("zone {zone}: {kind}"));
         if seconds >= SLOW {
-            tracing::info!(zone, seconds, "{of} took {seconds:.1} s");
+            tracing::info!(name: "work-finished", zone, seconds, "{of} took {seconds:.1} s");
         } else {
-            tracing::debug!(zone, seconds, "{of} took {seconds:.3} s");
+            tracing::debug!(name: "work-finished", zone, seconds, "{of} took {seconds:.3} s");
         }
     }
 }

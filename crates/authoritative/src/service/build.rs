@@ -167,7 +167,7 @@ impl Builder<'_> {
         let words = plan_text(plan);
         if signatures > 0 && plan != Plan::Nothing {
             let zone = self.settings.apex.to_string();
-            tracing::info!(zone, signatures, "zone {zone}: verifying {}: {words}", counted(signatures));
+            tracing::info!(name: "zone-verifying", zone, signatures, "zone {zone}: verifying {}: {words}", counted(signatures));
         }
         let before = before.filter(|_| plan == Plan::Changed);
         let mut built = self.build_planned(contents, plan, before)?;
@@ -344,7 +344,7 @@ impl Builder<'_> {
         // Warnings about alias keys are logged for each version, even without verification.
         let is_other = |warning: &&VerifyWarning| !matches!(warning, VerifyWarning::AliasWithoutNsec5 { .. });
         for warning in report.iter().flat_map(|report| &report.warnings).filter(is_other) {
-            tracing::warn!(zone, "zone {zone}: {warning}");
+            tracing::warn!(name: "zone-warning", zone, "zone {zone}: {warning}");
         }
         let (of_image, of_contents, words, warnings) = match &outcome {
             VerifyOutcome::Sound(verified) => {
@@ -412,6 +412,7 @@ fn faults_text(plan: Plan, report: &Report) -> String {
 pub(super) fn warn_of_key_signers(zone: &Name, keys: &OnlineKeys) {
     for tag in keys.key_signing_tags() {
         tracing::warn!(
+            name: "ksk-in-key-directory",
             zone = zone.to_string(),
             "zone {zone}: key {tag} signs only the key set, and its private key file is in the server's key directory: sign the key set on another \
              machine, with `nonesuch zone sign --only-keys`, and keep the private key file there"

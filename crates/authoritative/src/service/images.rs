@@ -131,6 +131,7 @@ impl ImageReader<'_> {
         let zone = settings.apex.to_string();
         let published = published.inspect_err(|reason| {
             tracing::info!(
+                name: "image-not-used",
                 zone,
                 "zone {zone}: cannot use its image without verification: {reason}; verifying the zone"
             );

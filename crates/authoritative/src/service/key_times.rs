@@ -46,7 +46,7 @@ impl Service {
         }
         self.for_each(&zones, |zone| {
             let name = zone.apex.to_string();
-            tracing::info!(zone = name, "zone {name}: reading the keys again: {reason}");
+            tracing::info!(name: "keys-read-again", zone = name, "zone {name}: reading the keys again: {reason}");
             // The log and the status of the zone contain the result.
             drop(self.reload_one(zone, false));
         });

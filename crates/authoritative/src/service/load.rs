@@ -154,7 +154,7 @@ impl Service {
             if after == origin {
                 for warning in loaded.warnings.iter().filter(|_| !is_said).take(MOST_WARNINGS) {
                     let name = zone.apex.to_string();
-                    tracing::warn!(zone = name, "{}: {warning}", path.display());
+                    tracing::warn!(name: "zone-warning", zone = name, "{}: {warning}", path.display());
                 }
                 let odd = loaded
                     .warnings

@@ -79,7 +79,7 @@ impl Service {
         self.write_version(zone, served.published().image(), &contents, &record, &[])?;
         lock(&zone.runtime).unstored = None;
         let (name, serial) = (zone.apex.to_string(), served.serial());
-        tracing::info!(zone = name, serial, "zone {name}: stored, serial {serial}");
+        tracing::info!(name: "zone-stored", zone = name, serial, "zone {name}: stored, serial {serial}");
         Ok(())
     }
 
@@ -175,7 +175,7 @@ impl Service {
         let is_served = self.serve_stored_as(zone, &settings, &[], activity);
         if is_served && matches!(settings.source, ZoneSource::File(_)) {
             let name = zone.apex.to_string();
-            tracing::warn!(zone = name, "zone {name}: serving the stored version from state-dir");
+            tracing::warn!(name: "stored-zone-served", zone = name, "zone {name}: serving the stored version from state-dir");
         }
         is_served
     }
@@ -220,6 +220,7 @@ impl Service {
                     _ => "",
                 };
                 tracing::warn!(
+                    name: "stored-zone-not-served",
                     zone = name,
                     "zone {name}: cannot serve the stored version {}: {error}{rest}",
                     path.display()
@@ -246,7 +247,7 @@ impl Service {
             && let Err(error) = self.persist(zone, &built, origin)
         {
             let name = zone.apex.to_string();
-            tracing::warn!(zone = name, %error, "zone {name}: image not stored, the next start takes as long as this one: {error}");
+            tracing::warn!(name: "image-not-stored", zone = name, %error, "zone {name}: image not stored, the next start takes as long as this one: {error}");
         }
         Ok(Version::of(built, settings, origin.to_vec()))
     }
@@ -283,6 +284,7 @@ fn verified_at(path: &Path) -> Option<u32> {
 fn log_outdated(zone: &Zone) {
     let name = zone.apex.to_string();
     tracing::error!(
+        name: "stored-zone-not-valid",
         zone = name,
         "zone {name}: serving the stored version, its signatures are not valid at the current time: re-sign the zone, or correct the clock"
     );

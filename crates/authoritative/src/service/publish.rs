@@ -139,6 +139,7 @@ impl Service {
             Err(error) if is_from_primaries || has_nothing_stored && !error.is_in_the_way() => {
                 let name = zone.apex.to_string();
                 tracing::error!(
+                    name: "zone-not-stored",
                     zone = name,
                     serial,
                     "zone {name}: not stored, serving serial {serial} from memory: {error}"
@@ -269,7 +270,7 @@ impl Service {
         };
         if let Err(error) = appended {
             let name = zone.apex.to_string();
-            tracing::warn!(zone = name, "zone {name}: no incremental transfers of this change: {error}");
+            tracing::warn!(name: "change-not-stored", zone = name, "zone {name}: no incremental transfers of this change: {error}");
         }
     }
 
@@ -289,6 +290,7 @@ impl Service {
             if let Some(suffix) = taken {
                 let name = zone.apex.to_string();
                 tracing::warn!(
+                    name: "journal-not-usable",
                     zone = name,
                     "zone {name}: no incremental transfers: {} is not a journal; move it to another directory",
                     state.path(&zone.apex, suffix).display()
@@ -303,11 +305,12 @@ impl Service {
         {
             let name = zone.apex.to_string();
             tracing::warn!(
+                name: "journal-cleared",
                 zone = name,
                 "zone {name}: clearing the journal, it does not end at serial {found}"
             );
             if let Err(error) = journal.clear() {
-                tracing::warn!(zone = name, "zone {name}: no incremental transfers: {error}");
+                tracing::warn!(name: "journal-not-usable", zone = name, "zone {name}: no incremental transfers: {error}");
                 is_stale = true;
             }
         }
@@ -358,9 +361,9 @@ impl Service {
             (zone.apex.to_string(), facts.description.clone(), facts.verified.clone());
         self.show(zone, &facts);
         drop(facts);
-        tracing::info!(zone = name, serial, "zone {name}: serial {serial}, {words}; verified: {verified}");
+        tracing::info!(name: "zone-published", zone = name, serial, "zone {name}: serial {serial}, {words}; verified: {verified}");
         for warning in &version.warnings {
-            tracing::warn!(zone = name, serial, "zone {name}: {warning}");
+            tracing::warn!(name: "zone-warning", zone = name, serial, "zone {name}: {warning}");
         }
         self.send_event(&ZoneEvent::Published { apex: zone.apex.clone(), is_new });
         true
@@ -395,9 +398,9 @@ impl Service {
         if let Some(error) = refused {
             let name = zone.apex.to_string();
             if is_served {
-                tracing::error!(zone = name, "zone {name}: rejected, keeping the previous version: {error}");
+                tracing::error!(name: "zone-rejected", zone = name, "zone {name}: rejected, keeping the previous version: {error}");
             } else {
-                tracing::error!(zone = name, "zone {name}: rejected, not served: {error}");
+                tracing::error!(name: "zone-not-served", zone = name, "zone {name}: rejected, not served: {error}");
             }
         }
     }
@@ -413,10 +416,10 @@ fn open_journal(path: &Path, apex: &Name, most: u64) -> Option<Journal> {
     let zone = apex.to_string();
     let opened = Journal::open(path, apex, most).map(|(journal, _)| journal);
     let opened = opened.or_else(|error| {
-        tracing::warn!(zone, "zone {zone}: replacing the journal {}: {error}", path.display());
+        tracing::warn!(name: "journal-replaced", zone, "zone {zone}: replacing the journal {}: {error}", path.display());
         Journal::replace(path, apex, most)
     });
-    opened.map_err(|error| tracing::warn!(zone, "zone {zone}: no incremental transfers: {error}")).ok()
+    opened.map_err(|error| tracing::warn!(name: "journal-not-usable", zone, "zone {zone}: no incremental transfers: {error}")).ok()
 }
 
 /// Returns whether `steps` lead from one serial to the other, and each step begins at the serial

@@ -181,6 +181,7 @@ impl Service {
 fn log(report: &ReloadReport) {
     let seconds = report.seconds;
     tracing::info!(
+        name: "zones-reloaded",
         seconds,
         "reload: {} added, {} removed, {} updated, {} rejected, {} unchanged, in {seconds:.2} s",
         report.added.len(),

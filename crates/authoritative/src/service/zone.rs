@@ -145,7 +145,7 @@ impl Zone {
         drop(facts);
         if let Some(expiry) = warning {
             let name = self.apex.to_string();
-            tracing::warn!(zone = name, "zone {name}: {expiry}");
+            tracing::warn!(name: "signatures-expire", zone = name, "zone {name}: {expiry}");
         }
         Some(Expiry::of(period, now).next_look())
     }

@@ -84,6 +84,7 @@ fn start_syncer(service: Arc<Service>) -> io::Result<Sender<Vec<Name>>> {
             if let Err((zone, error)) = Membership::sync(state, &zones) {
                 let name = zone.to_string();
                 tracing::warn!(
+                    name: "membership-not-synced",
                     zone = name,
                     "zone {name}: cannot sync its catalog membership to disk, a crash may lose it: {error}"
                 );
@@ -259,7 +260,7 @@ impl ZoneEventHandler {
         let contents = self.service.contents(apex)?;
         let zone = apex.to_string();
         let catalog = Catalog::read(&contents).inspect_err(|error| {
-            tracing::error!(zone, "catalog {zone}: broken, keeping its members: {error}");
+            tracing::error!(name: "catalog-broken", zone, "catalog {zone}: broken, keeping its members: {error}");
         });
         let fault = catalog.as_ref().err();
         let fault = fault.map(|error| format!("the catalog is broken, keeping its members: {error}"));
@@ -293,7 +294,7 @@ impl ZoneEventHandler {
     fn noted_members(&self) -> Vec<Membership> {
         let Some(state) = self.service.state() else { return Vec::new() };
         Membership::all_but(state, self.registry.members()).unwrap_or_else(|error| {
-            tracing::warn!("state-dir: cannot read the directory: {error}");
+            tracing::warn!(name: "state-directory-not-read", "state-dir: cannot read the directory: {error}");
             Vec::new()
         })
     }
@@ -304,7 +305,7 @@ impl ZoneEventHandler {
     fn remove_lost_members(&self) {
         for Membership { zone, catalog, .. } in self.noted_members() {
             if self.registry.knows(&catalog) && self.service.settings_of(&zone).is_none() {
-                tracing::info!(zone = zone.to_string(), %catalog, "zone {zone}: removed from catalog {catalog}");
+                tracing::info!(name: "member-removed", zone = zone.to_string(), %catalog, "zone {zone}: removed from catalog {catalog}");
                 self.service.delete_stored(&zone);
             }
         }
@@ -327,7 +328,7 @@ impl ZoneEventHandler {
             }
             Ok(None) => self.service.note_catalog(apex, None),
             Err(error) => {
-                tracing::error!(zone, "catalog {zone}: not generated: {error}");
+                tracing::error!(name: "catalog-not-generated", zone, "catalog {zone}: not generated: {error}");
                 self.service.note_catalog(apex, Some(format!("the catalog cannot be generated: {error}")));
             }
         }
@@ -353,7 +354,7 @@ impl ZoneEventHandler {
                 Change::Remove { zone, catalog } => {
                     self.before_removal(&zone, &mut due);
                     let name = zone.to_string();
-                    tracing::info!(zone = name, %catalog, "zone {name}: removed from catalog {catalog}");
+                    tracing::info!(name: "member-removed", zone = name, %catalog, "zone {name}: removed from catalog {catalog}");
                     if is_kept { &mut due.retired } else { &mut due.deleted }.push(zone);
                 }
                 Change::Reset { zone } => {
@@ -362,6 +363,7 @@ impl ZoneEventHandler {
                     due.added.insert(zone);
                 }
                 Change::Clash { zone, catalog } => tracing::warn!(
+                    name: "member-ignored",
                     zone = zone.to_string(),
                     %catalog,
                     "zone {zone}: already served, ignoring its entry in catalog {catalog}"
@@ -413,7 +415,7 @@ impl ZoneEventHandler {
             let membership = Membership { zone: zone.clone(), catalog, label, groups };
             if let Err(error) = membership.persist(state) {
                 let catalog = &owner.catalog;
-                tracing::warn!(zone = zone.to_string(), %catalog, "zone {zone}: cannot store its catalog membership: {error}");
+                tracing::warn!(name: "membership-not-stored", zone = zone.to_string(), %catalog, "zone {zone}: cannot store its catalog membership: {error}");
             }
         }
         self.member_zone(zone)
@@ -438,6 +440,7 @@ impl ZoneEventHandler {
             let words =
                 if !by_group.is_empty() { "this group has no template" } else { "no group has a template" };
             tracing::info!(
+                name: "member-group",
                 zone = zone.to_string(),
                 %catalog,
                 "zone {zone}: in group {group} of catalog {catalog}, {words}: serving the zones of this group with template {name}"
@@ -446,6 +449,7 @@ impl ZoneEventHandler {
         let template = self.service.template(name);
         if template.is_none() {
             tracing::error!(
+                name: "template-missing",
                 zone = zone.to_string(),
                 %catalog,
                 "zone {zone}: template {name} for members of catalog {catalog} does not exist"

@@ -27,7 +27,7 @@ impl ServiceZoneStore {
         let Some(state) = self.service.state() else { return };
         if let Err(error) = state.update(apex, change) {
             let file = state.path(apex, STATE);
-            tracing::warn!(zone = %apex, file = %file.display(), %error, "zone {apex}: cannot store {what}: make the directory writable for this user");
+            tracing::warn!(name: "state-not-stored", zone = %apex, file = %file.display(), %error, "zone {apex}: cannot store {what}: make the directory writable for this user");
         }
     }
 }

@@ -205,11 +205,11 @@ fn say(asked: &OutboundRequest<'_>, refusal: TransferRefusal, outgoing: &Outgoin
     let key = asked.tsig.map(|verified| tracing::field::display(verified.name()));
     match refusal {
         TransferRefusal::Datagram | TransferRefusal::NoSerial | TransferRefusal::NotAuthoritative => {
-            tracing::debug!(%zone, %peer, %kind, key, "transfer refused: {refusal}");
+            tracing::debug!(name: "transfer-refused", %zone, %peer, %kind, key, "transfer refused: {refusal}");
         }
         _ => {
             if let Some(before) = outgoing.may_log() {
-                tracing::info!(%zone, %peer, %kind, key, before, "transfer refused: {refusal}");
+                tracing::info!(name: "transfer-refused", %zone, %peer, %kind, key, before, "transfer refused: {refusal}");
             }
         }
     }

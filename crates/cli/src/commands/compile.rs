@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &CompileArguments) -> Result<CommandOutcome, Failur
     };
     // A server that maps the image neither reads nor checks the records, so the checks run here.
     for line in semantics::check(&contents, SEMANTIC_KIND).lines(SEMANTIC_LINES) {
-        tracing::warn!("{}: {line}", input_name(&arguments.file).display());
+        tracing::warn!(name: "zone-warning", "{}: {line}", input_name(&arguments.file).display());
     }
     let image = Image::compile(&contents)?;
     let mut octets = 0;
@@ -87,7 +87,7 @@ fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Che
     match into_verified_with(contents, &options, &aids) {
         Ok(verified) => {
             for warning in &verified.report().warnings {
-                tracing::warn!("{}: {warning}", input_name(&arguments.file).display());
+                tracing::warn!(name: "zone-warning", "{}: {warning}", input_name(&arguments.file).display());
             }
             let verification = record(verified.report(), mode, at);
             let is_signed = verified.mechanism().is_some();

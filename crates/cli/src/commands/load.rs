@@ -29,7 +29,7 @@ pub(crate) enum Failure {
 pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> {
     let queries = QueryList::from_file(&arguments.queries)?;
     for line in queries.skipped() {
-        tracing::warn!("{}:{}: skipped: {}", arguments.queries.display(), line.line, line.reason);
+        tracing::warn!(name: "query-skipped", "{}:{}: skipped: {}", arguments.queries.display(), line.line, line.reason);
     }
     let report = run_load(&options(arguments, queries))?;
     let text = if arguments.json { serde_json::json!(report).to_string() } else { describe(&report) };

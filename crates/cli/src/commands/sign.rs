@@ -41,9 +41,9 @@ fn without_missing_previous(arguments: &SignArguments) -> Result<SignArguments, 
     if !is_first || again.changes.is_some() {
         return Err(Failure::NoPreviousZone { path: path.clone() });
     }
-    tracing::info!("{}: no previous signed zone: signing from scratch", path.display());
+    tracing::info!(name: "previous-zone-missing", "{}: no previous signed zone: signing from scratch", path.display());
     if let Some(changes_out) = again.changes_out.take() {
-        tracing::warn!("{}: not written: no previous signed zone", changes_out.display());
+        tracing::warn!(name: "changes-not-written", "{}: not written: no previous signed zone", changes_out.display());
     }
     again.previous = None;
     Ok(arguments)

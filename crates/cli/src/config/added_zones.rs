@@ -97,7 +97,7 @@ impl Change {
         if !fs::read(&self.target).is_ok_and(|found| found == text.as_bytes()) {
             return Err(failure.into());
         }
-        tracing::warn!("added-zones-file: changed, and may be lost if the machine stops now: {failure}");
+        tracing::warn!(name: "added-zones-not-synced", "added-zones-file: changed, and may be lost if the machine stops now: {failure}");
         Ok(())
     }
 

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Warns of private keys that every user may read.
 pub(crate) fn warn_of_open(open: &[PathBuf]) {
-    open.iter().for_each(|path| tracing::warn!("{}", readable_key_warning(path)));
+    open.iter()
+        .for_each(|path| tracing::warn!(name: "private-key-readable", "{}", readable_key_warning(path)));
 }
 
 /// Files with private keys of `zone` in `dir` that every user may read.

@@ -4,8 +4,8 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::{self, Write as _};
-use tracing::Level;
 use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata};
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) enum Style {
     Json,
 }
 
-/// The content of an event.
+/// The content of an event: its message and its fields. The field `event` is the name of the event.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     message: String,
@@ -23,6 +23,14 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    pub(super) fn of(event: &Event<'_>) -> Self {
+        let name = event_name(event.metadata());
+        let others = name.map(|name| ("event", Value::from(name))).into_iter().collect();
+        let mut fields = Self { message: String::new(), others };
+        event.record(&mut fields);
+        fields
+    }
+
     /// An event of the log itself.
     pub(super) const fn new(message: String, others: Vec<(&'static str, Value)>) -> Self {
         Self { message, others }
@@ -52,6 +60,12 @@ impl Fields {
             (name, value) => self.others.push((name, value)),
         }
     }
+}
+
+/// The name of an event. Libraries do not name their events: `tracing` then names an event
+/// `event FILE:LINE`, and `log` names all of them `log event`.
+fn event_name(metadata: &Metadata<'static>) -> Option<&'static str> {
+    Some(metadata.name()).filter(|name| !name.contains(' '))
 }
 
 impl Visit for Fields {

@@ -199,7 +199,8 @@ impl Writer {
                         && stream == Stream::Output
                     {
                         let message = format!("cannot print to standard output: {error}");
-                        let report = self.render(Level::WARN, message, &[("line", line.trim_end().into())]);
+                        let fields = [("event", "output-failed".into()), ("line", line.trim_end().into())];
+                        let report = self.render(Level::WARN, message, &fields);
                         let _ = self.write(Stream::Error, &report);
                     }
                     self.settle(written.is_err(), u64::from(written.is_err()), 0);
@@ -221,7 +222,9 @@ impl Writer {
                 let lines = std::mem::take(&mut state.unreported);
                 (state.report_at, state.is_writing) = (now + REPORT_INTERVAL, true);
                 drop(state);
-                let fields = [("dropped", lines.into()), ("total", self.queue.counters().dropped.into())];
+                let total = self.queue.counters().dropped.into();
+                let fields =
+                    [("event", "log-lines-dropped".into()), ("dropped", lines.into()), ("total", total)];
                 let message = "log: lines dropped, standard error did not accept them in time".to_owned();
                 return Work::Report(vec![self.render(Level::WARN, message, &fields)], lines);
             }
@@ -259,7 +262,8 @@ impl Writer {
 
     fn render_summaries(&self, summaries: &[super::throttle::Suppressed]) -> Vec<String> {
         let summaries = summaries.iter().map(|summary| {
-            let mut fields = vec![("event", summary.event.as_str().into())];
+            let suppressed = summary.event.as_str().into();
+            let mut fields = vec![("event", "log-lines-suppressed".into()), ("suppressed_event", suppressed)];
             fields.extend(summary.source.as_deref().map(|source| ("source", source.into())));
             fields.push(("suppressed", summary.lines.into()));
             self.render(summary.level, "log: lines suppressed".to_owned(), &fields)

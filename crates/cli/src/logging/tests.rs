@@ -28,7 +28,7 @@ fn logged(style: fn() -> Style, say: impl FnOnce()) -> String {
 
 fn loaded() {
     let error = std::io::Error::other("no \"way\"");
-    tracing::info!(zone = %"example.", serial = 7_u32, seconds = 0.25, is_signed = true, "zone loaded");
+    tracing::info!(name: "zone-loaded", zone = %"example.", serial = 7_u32, seconds = 0.25, is_signed = true, "zone loaded");
     tracing::warn!(peer = "192.0.2.1", error = &error as &dyn std::error::Error, "no transfer");
 }
 
@@ -49,7 +49,7 @@ fn text_has_time_level_message_and_fields() {
     assert_eq!(
         without_times(&text),
         [
-            "TIME  INFO zone loaded zone=example. serial=7 seconds=0.25 is_signed=true",
+            "TIME  INFO zone loaded event=zone-loaded zone=example. serial=7 seconds=0.25 is_signed=true",
             "TIME  WARN no transfer peer=192.0.2.1 error=\"no \\\"way\\\"\"",
         ]
     );
@@ -59,7 +59,10 @@ fn text_has_time_level_message_and_fields() {
 fn the_journal_gets_priorities_and_no_time() {
     let text = logged(|| Style::Journal, loaded);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], "<6>zone loaded zone=example. serial=7 seconds=0.25 is_signed=true");
+    assert_eq!(
+        lines[0],
+        "<6>zone loaded event=zone-loaded zone=example. serial=7 seconds=0.25 is_signed=true"
+    );
     assert!(lines[1].starts_with("<4>no transfer "), "{text}");
 }
 
@@ -70,6 +73,10 @@ fn json_is_one_object_for_each_line() {
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(objects[0]["message"], "zone loaded");
     assert_eq!((&objects[0]["level"], &objects[0]["zone"]), (&"info".into(), &"example.".into()));
+    assert_eq!(
+        (&objects[0]["event"], &objects[1]["event"]),
+        (&"zone-loaded".into(), &serde_json::Value::Null)
+    );
     assert_eq!(
         (&objects[0]["serial"], &objects[0]["seconds"], &objects[0]["is_signed"]),
         (&7.into(), &0.25.into(), &true.into())

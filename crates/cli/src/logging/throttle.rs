@@ -108,7 +108,8 @@ fn parse_peer(text: &str) -> Option<IpAddr> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Suppressed {
     pub(super) level: Level,
-    /// The message of the last suppressed line.
+    /// The name of the event; of a library's event without a name, the message of the last
+    /// suppressed line.
     pub(super) event: String,
     /// The peer or zone; `None` for a library, and for several sources.
     pub(super) source: Option<String>,
@@ -234,7 +235,7 @@ impl Throttle {
             Source::Zone(zone) => Some(zone.clone()),
             Source::Library | Source::Others => None,
         };
-        let event = fields.message().to_owned();
+        let event = fields.text("event").unwrap_or_else(|| fields.message()).to_owned();
         bucket.suppressed = Some(Box::new(Suppressed { level, event, source, lines: 1 }));
         let is_first = self.pending == 0;
         if is_first {

@@ -76,14 +76,14 @@ impl MetricsServer {
         source: impl Fn() -> Snapshot + Send + Sync + 'static,
     ) -> Result<Self, MetricsError> {
         let address = listener.local_addr().map_err(MetricsError::Start)?;
-        tracing::info!(%address, "metrics: listening");
+        tracing::info!(name: "metrics-listening", %address, "metrics: listening");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(MetricsError::Start)?;
         let (stop, stopped) = oneshot::channel();
         let source: Source = Arc::new(source);
         let body = move || {
             if let Err(error) = runtime.block_on(serve(listener, source, stopped)) {
-                tracing::error!(%error, "metrics: stopped");
+                tracing::error!(name: "metrics-stopped", %error, "metrics: stopped");
             }
         };
         let thread = thread::Builder::new().name("metrics".to_owned()).spawn(body);

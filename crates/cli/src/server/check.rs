@@ -68,7 +68,7 @@ impl Report {
     }
 
     fn warn(&mut self, problem: &Problem) {
-        tracing::warn!("{problem}");
+        tracing::warn!(name: "configuration-warning", "{problem}");
         self.warnings.push(problem_value(problem));
     }
 
@@ -334,7 +334,7 @@ fn check_zones(
 fn compare_stored(dir: &Path, apex: &Name, contents: &Contents, report: &mut Report) {
     if let Some(warning) = serial_warning(dir, apex, contents) {
         let name = apex.to_string();
-        tracing::warn!(zone = name, "zone {name}: {warning}");
+        tracing::warn!(name: "zone-warning", zone = name, "zone {name}: {warning}");
         report.warnings.push(json!({ "message": warning, "zone": name }));
     }
 }
@@ -375,7 +375,7 @@ fn add_findings(
     let count = zone.findings.or_else(|| {
         let findings = semantics::check(contents?, SEMANTIC_KIND);
         for warning in findings.lines(SEMANTIC_LINES) {
-            tracing::warn!(zone = name, "zone {name}: {warning}");
+            tracing::warn!(name: "zone-warning", zone = name, "zone {name}: {warning}");
             report.warnings.push(json!({ "message": warning, "zone": name }));
         }
         Some(findings.total())

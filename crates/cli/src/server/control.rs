@@ -114,7 +114,7 @@ fn export(stream: &UnixStream, zone: &str, node: &Daemon) -> io::Result<()> {
             ErrorKind::WouldBlock => format!("the client read nothing for {} s", EXPORT_PATIENCE.as_secs()),
             _ => error.to_string(),
         };
-        tracing::warn!(zone = apex.to_string(), "zone {apex}: export incomplete: {why}");
+        tracing::warn!(name: "export-incomplete", zone = apex.to_string(), "zone {apex}: export incomplete: {why}");
     }
     sent
 }

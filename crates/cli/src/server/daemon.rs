@@ -87,7 +87,7 @@ impl Daemon {
         let files = self.configuration().server.tls.clone();
         if let Some(said) = files.and_then(|files| warn_of_expiry(&files.certificate, jiff::Timestamp::now()))
         {
-            tracing::warn!("TLS certificate: {said}");
+            tracing::warn!(name: "certificate-warning", "TLS certificate: {said}");
         }
     }
 

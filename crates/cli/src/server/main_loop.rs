@@ -154,7 +154,7 @@ pub(crate) fn stop(node: &Daemon, is_json: bool) -> Result<CommandOutcome, Serve
         tap.finish();
     }
     if let Some(online) = &online {
-        tracing::info!("online work: {}", online_summary(online));
+        tracing::info!(name: "online-work", "online work: {}", online_summary(online));
     }
     if is_json || !logging::is_quiet() {
         print(&stopped_line(&counters, online.as_ref(), is_json));

@@ -20,6 +20,7 @@ pub(crate) fn raise_open_files(connections: u64) {
     }
     if setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_err() || raised < wanted {
         tracing::warn!(
+            name: "open-files-limit",
             "open files: limit {raised} is too low, {connections} connections need {wanted}: raise the \
                 limit (LimitNOFILE=), or lower tcp-connections"
         );

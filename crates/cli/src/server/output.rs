@@ -20,7 +20,7 @@ pub(crate) fn print(line: &str) {
     if logging::print_queued(Stream::Output, line).is_none()
         && let Err(error) = print_line(line)
     {
-        tracing::warn!(line, "cannot print to {error}");
+        tracing::warn!(name: "output-failed", line, "cannot print to {error}");
     }
 }
 
@@ -29,8 +29,10 @@ pub(crate) fn print(line: &str) {
 pub(crate) fn log_start(what: &'static str, path: &Path) {
     let (version, path) = (env!("CARGO_PKG_VERSION"), path.display().to_string());
     match what {
-        "configuration" => tracing::info!(version, configuration = path, "nonesuch: started"),
-        _ => tracing::info!(version, file = path, "nonesuch: started"),
+        "configuration" => {
+            tracing::info!(name: "started", version, configuration = path, "nonesuch: started")
+        }
+        _ => tracing::info!(name: "started", version, file = path, "nonesuch: started"),
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) fn abort_on_panic() {
             let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
             let place = info.location().map_or_else(String::new, |place| format!(" at {place}"));
             tracing::error!(
+                name: "panic",
                 thread = thread.name().unwrap_or("?"),
                 "nonesuch: aborting, a thread panicked{place}, which is a bug in nonesuch: {}",
                 words.unwrap_or("no panic message")

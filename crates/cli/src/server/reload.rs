@@ -28,7 +28,7 @@ impl Daemon {
         self.notifier.reloading();
         let outcome = self.reload_all();
         if let Err(problems) = &outcome {
-            tracing::error!("configuration: rejected, keeping the previous configuration:\n{problems}");
+            tracing::error!(name: "configuration-rejected", "configuration: rejected, keeping the previous configuration:\n{problems}");
         }
         self.reloads.note(outcome.as_ref().err().map(ToString::to_string));
         self.notifier.ready(&self.status_line());
@@ -53,7 +53,7 @@ impl Daemon {
     fn reload_configuration(&self, path: &Path) -> Result<ReloadResult, ReloadError> {
         let read = config::load(path)?;
         for warning in &read.warnings {
-            tracing::warn!("{warning}");
+            tracing::warn!(name: "configuration-warning", "{warning}");
         }
         let new = read.configuration;
         let identity = match (&self.identity, &new.server.tls) {
@@ -70,6 +70,7 @@ impl Daemon {
         let restart = self.reloads.needs_restart(&new);
         if !restart.is_empty() {
             tracing::warn!(
+                name: "restart-needed",
                 "configuration: restart the server to apply the changes of {}",
                 restart.join(", ")
             );

@@ -40,7 +40,7 @@ impl Notifier {
         if let Some((socket, address)) = &self.socket
             && let Err(error) = socket.send_to_addr(state.as_bytes(), address)
         {
-            tracing::warn!(%error, "systemd: cannot send the notification: {error}");
+            tracing::warn!(name: "systemd-not-notified", %error, "systemd: cannot send the notification: {error}");
         }
     }
 
@@ -116,8 +116,9 @@ impl Watchdog {
         if silent != self.silent {
             let seconds = limit.as_secs_f64();
             match silent.is_empty() {
-                true => tracing::warn!("watchdog: all loops report again"),
+                true => tracing::warn!(name: "watchdog-recovered", "watchdog: all loops report again"),
                 false => tracing::error!(
+                    name: "watchdog-late",
                     loops = silent.join(","),
                     seconds,
                     "watchdog: not notified, a loop has not reported in time"

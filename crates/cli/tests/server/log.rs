@@ -270,32 +270,35 @@ fn strangers_and_peers_write_a_bounded_number_of_lines() {
     let seconds = began.elapsed().as_secs() as usize + 2;
     let log = fs::read_to_string(log).expect("a log");
     let events: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let message = |event: &Value| event["message"].as_str().unwrap_or_default().to_owned();
-    let lines_of = |event: &str| events.iter().filter(|line| message(line).starts_with(event)).count();
-    for event in ["transfer sent", "transfer refused", "message with TSIG rejected", "NOTIFY refused"] {
+    let lines_of = |event: &str| events.iter().filter(|line| line["event"] == event).count();
+    for event in ["transfer-ended", "transfer-refused", "tsig-rejected", "notify-refused"] {
         let lines = lines_of(event);
         assert!((1..=BURST + 3 * seconds).contains(&lines), "{event}: {lines} in {seconds} s: {log}");
     }
     let total = events.len();
     assert!(total < 6 * (BURST + seconds), "{total} in {seconds} s: {log}");
     // Suppressed lines are counted: with the lines of the event, and at the end.
-    let is_of_transfers = |line: &&Value| {
-        message(line) == "transfer sent"
-            || message(line) == "log: lines suppressed" && line["event"] == "transfer sent"
-    };
+    let is_of_transfers =
+        |line: &&Value| line["event"] == "transfer-ended" || line["suppressed_event"] == "transfer-ended";
     let suppressed: u64 =
         events.iter().filter(is_of_transfers).filter_map(|line| line["suppressed"].as_u64()).sum();
-    assert_eq!(lines_of("transfer sent") as u64 + suppressed, MESSAGES as u64, "{log}");
+    assert_eq!(lines_of("transfer-ended") as u64 + suppressed, MESSAGES as u64, "{log}");
 }
 
 /// Events of the server that no peer causes. They need no source.
-const OF_OPERATORS: [&str; 5] = [
-    "dnstap",
-    "no interface has this address",
-    "state-dir",
+const OF_OPERATORS: [&str; 11] = [
+    "address-missing",
+    "dnstap-failed",
+    "dnstap-frames-lost",
+    "dnstap-not-closed",
+    "dnstap-opened",
     // At most once per second.
-    "rate limiting of responses over UDP",
-    "reload: {} added",
+    "rate-limiting-ended",
+    "rate-limiting-started",
+    "state-directory-not-read",
+    "state-files-not-replaced",
+    "state-files-replaced",
+    "zones-reloaded",
 ];
 
 /// The log throttle uses the fields `peer` and `zone`, so each event that a peer can cause has one
@@ -314,7 +317,7 @@ fn every_event_of_the_server_names_its_peer_or_zone() {
                     let is_named = ["%peer", "peer =", "%zone", "zone =", "(zone,", " zone,", "zone\n"]
                         .iter()
                         .any(|field| event.contains(field));
-                    if !is_named && !OF_OPERATORS.iter().any(|words| event.contains(words)) {
+                    if !is_named && !OF_OPERATORS.contains(&name_of(event)) {
                         without.push(event.to_owned());
                     }
                 }
@@ -325,8 +328,16 @@ fn every_event_of_the_server_names_its_peer_or_zone() {
     assert!(without.is_empty(), "give them the field `peer` or `zone`: {without:#?}");
 }
 
-/// The events of a server: level and message of each call in the sources.
-fn events_in_sources() -> BTreeSet<(String, String)> {
+/// The name in a macro's arguments.
+fn name_of(call: &str) -> &str {
+    let name = call.split_once("name: \"").and_then(|(before, rest)| {
+        before.trim_end().ends_with('(').then(|| rest.split('"').next().unwrap_or_default())
+    });
+    name.unwrap_or_else(|| panic!("an event without a name: {call:.200}"))
+}
+
+/// The events of a server: level, name and message of each call in the sources.
+fn events_in_sources() -> BTreeSet<(String, String, String)> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut events = BTreeSet::new();
     let mut look = |text: &str| {
@@ -337,7 +348,7 @@ fn events_in_sources() -> BTreeSet<(String, String)> {
             let Some(level) = level else { continue };
             let message =
                 message_of(&rest[level.len() + 1..]).unwrap_or_else(|| panic!("no message: {rest:.200}"));
-            events.insert((level.to_owned(), message));
+            events.insert((level.to_owned(), name_of(rest).to_owned(), message));
         }
     };
     for krate in ["server", "secondary", "authoritative", "net", "dnssec", "zone", "proto", "crypto"] {
@@ -348,13 +359,13 @@ fn events_in_sources() -> BTreeSet<(String, String)> {
         visit(&cli.join(folder), &mut |text| look(text));
     }
     for file in ["commands/serve.rs", "main.rs", "nsec5.rs"] {
-        look(&fs::read_to_string(cli.join(file)).expect("a source"));
+        look(&source(&cli.join(file)));
     }
     events
 }
 
 /// The message in the arguments of a macro: the first string that is an argument itself and not the
-/// value of a field.
+/// name of the event or the value of a field.
 fn message_of(call: &str) -> Option<String> {
     let (mut depth, mut last) = (0, ' ');
     let mut letters = call.char_indices();
@@ -372,7 +383,7 @@ fn message_of(call: &str) -> Option<String> {
                         _ => {}
                     }
                 }
-                if depth == 1 && last != '=' {
+                if depth == 1 && !matches!(last, '=' | ':') {
                     return Some(joined(&call[at + 1..end]));
                 }
             }
@@ -403,17 +414,17 @@ fn the_manual_lists_the_events_that_exist() {
     let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/logging.md");
     let manual = fs::read_to_string(manual).expect("the manual");
     let rows = manual.lines().filter_map(|line| {
-        let (level, message) = line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ")?;
-        ["info", "warn", "error"]
-            .contains(&level)
-            .then(|| (level.to_owned(), message.trim_matches('`').trim().to_owned()))
+        let (level, rest) = line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ")?;
+        let (name, message) = rest.split_once(" | ")?;
+        let plain = |quoted: &str| quoted.trim_matches('`').trim().to_owned();
+        ["info", "warn", "error"].contains(&level).then(|| (level.to_owned(), plain(name), plain(message)))
     });
-    let listed: BTreeSet<(String, String)> = rows.collect();
+    let listed: BTreeSet<(String, String, String)> = rows.collect();
     let events = events_in_sources();
     assert!(events.len() > 50, "{}", events.len());
-    let row = |(level, message): &(String, String)| {
+    let row = |(level, name, message): &(String, String, String)| {
         let quote = if message.contains('`') { ("`` ", " ``") } else { ("`", "`") };
-        format!("| {level} | {}{message}{} |", quote.0, quote.1)
+        format!("| {level} | `{name}` | {}{message}{} |", quote.0, quote.1)
     };
     let missing: Vec<String> = events.difference(&listed).map(row).collect();
     let extra: Vec<String> = listed.difference(&events).map(row).collect();
@@ -440,7 +451,7 @@ fn the_log_has_its_form_from_the_first_line_on() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();
-    assert_eq!(lines[0]["message"], "nonesuch: started", "{log}");
+    assert_eq!(lines[0]["event"], "started", "{log}");
     assert_eq!(lines[0]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(lines[0]["configuration"], path.display().to_string());
     assert_eq!(lines[1]["level"], "warn", "{log}");
@@ -460,9 +471,15 @@ fn visit(folder: &Path, look: &mut impl FnMut(&str)) {
         if path.is_dir() {
             visit(&path, look);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            look(&fs::read_to_string(&path).expect("a source"));
+            look(&source(&path));
         }
     }
+}
+
+/// A source file without its tests.
+fn source(path: &Path) -> String {
+    let text = fs::read_to_string(path).expect("a source");
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned()
 }
 
 /// A macro with its arguments.

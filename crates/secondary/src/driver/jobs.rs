@@ -80,6 +80,7 @@ impl Zone {
         if let Some(failed) = self.outages.end(primary, succeeded, is_due, now) {
             let zone = self.settings.apex.to_string();
             tracing::info!(
+                name: "primary-answers-again",
                 zone, peer = %primary, failed_seconds = failed / 1000, "zone {zone}: primary answers again"
             );
         }
@@ -91,7 +92,7 @@ impl Zone {
         if let Some((theirs, held)) = serial.zip(held)
             && let Some(said) = self.behind.note_serial(apex, primary, theirs, held.serial)
         {
-            tracing::warn!(zone = %apex, peer = %primary, "zone {apex}: {said}");
+            tracing::warn!(name: "soa-warning", zone = %apex, peer = %primary, "zone {apex}: {said}");
         }
     }
 }
@@ -171,11 +172,12 @@ impl Driver {
                         let error = error.to_string();
                         match zone_of.outages.begin(primary, FailedStep::Probe, &error, now) {
                             Some(since) => tracing::warn!(
+                                name: "soa-query-failed",
                                 zone, peer = %primary, error, failing_seconds = since / 1000,
                                 "zone {zone}: SOA query to primary failed"
                             ),
                             None => {
-                                tracing::debug!(zone, peer = %primary, error, "zone {zone}: SOA query to primary failed");
+                                tracing::debug!(name: "soa-query-failed", zone, peer = %primary, error, "zone {zone}: SOA query to primary failed");
                             }
                         }
                         zone_of.last_error = Some(words_of(primary, &error));
@@ -281,16 +283,16 @@ impl Driver {
         }
         match outcome {
             Some(NotifyOutcome::Acknowledged) => {
-                tracing::debug!(%zone, %peer, "zone {zone}: secondary acknowledged NOTIFY");
+                tracing::debug!(name: "notify-acknowledged", %zone, %peer, "zone {zone}: secondary acknowledged NOTIFY");
                 self.count(|counts| counts.acknowledged += 1);
             }
             Some(NotifyOutcome::Refused(rcode)) => {
-                tracing::warn!(%zone, %peer, %rcode, "zone {zone}: secondary rejected NOTIFY");
+                tracing::warn!(name: "notify-rejected", %zone, %peer, %rcode, "zone {zone}: secondary rejected NOTIFY");
                 self.count(|counts| counts.notify_refused += 1);
             }
             Some(NotifyOutcome::GivenUp) => {
                 let error = answer.err().unwrap_or(ExchangeError::Nonsense);
-                tracing::warn!(%zone, %peer, %error, "zone {zone}: secondary did not acknowledge NOTIFY");
+                tracing::warn!(name: "notify-not-acknowledged", %zone, %peer, %error, "zone {zone}: secondary did not acknowledge NOTIFY");
                 self.count(|counts| counts.notify_unanswered += 1);
             }
             Some(NotifyOutcome::Waiting) | None => {}

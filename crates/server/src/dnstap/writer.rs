@@ -114,7 +114,7 @@ impl Writer {
         match opened {
             Ok(output) => {
                 self.shared.opened.fetch_add(1, Relaxed);
-                tracing::info!(file = %self.path().display(), "dnstap: output opened");
+                tracing::info!(name: "dnstap-opened", file = %self.path().display(), "dnstap: output opened");
                 self.output = Some(output);
                 self.pause = RETRY.0;
             }
@@ -128,7 +128,7 @@ impl Writer {
         // Log only the first failure after each successful connection.
         if self.output.take().is_some() || self.pause == RETRY.0 {
             let file = self.path().display();
-            tracing::warn!(%file, %error, "dnstap: output failed, retrying");
+            tracing::warn!(name: "dnstap-failed", %file, %error, "dnstap: output failed, retrying");
         }
         self.retry_at = Instant::now() + self.pause;
         self.pause = (self.pause * 2).min(RETRY.1);
@@ -172,7 +172,7 @@ impl Writer {
     fn close(&mut self) {
         let Some(mut output) = self.output.take() else { return };
         if let Err(error) = output.close() {
-            tracing::warn!(file = %self.path().display(), %error, "dnstap: output not closed cleanly");
+            tracing::warn!(name: "dnstap-not-closed", file = %self.path().display(), %error, "dnstap: output not closed cleanly");
         }
     }
 }

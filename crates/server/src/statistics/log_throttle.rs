@@ -54,7 +54,7 @@ impl LogThrottle {
         let Some(before) = may_say else { return };
         let key = refused.key().map(tracing::field::display);
         let question = question_of(message);
-        tracing::warn!(%peer, key, question, %error, before, "message with TSIG rejected: {words}");
+        tracing::warn!(name: "tsig-rejected", %peer, key, question, %error, before, "message with TSIG rejected: {words}");
     }
 
     /// Logs that rate limiting began for a network, if this response of category `class` at second
@@ -70,6 +70,7 @@ impl LogThrottle {
                 ResponseCategory::Error => "errors",
             };
             tracing::info!(
+                name: "rate-limiting-started",
                 client = %format_args!("{address}/{bits}"), others, "rate limiting of responses over UDP started: first for {what}"
             );
         }
@@ -78,7 +79,7 @@ impl LogThrottle {
     /// Logs one network whose rate limiting has ended, if there is one.
     pub(super) fn log_unlimited(&self, now: u64) {
         if let Some(((address, bits), seconds)) = self.limited.end(now) {
-            tracing::info!(client = %format_args!("{address}/{bits}"), seconds, "rate limiting of responses over UDP ended");
+            tracing::info!(name: "rate-limiting-ended", client = %format_args!("{address}/{bits}"), seconds, "rate limiting of responses over UDP ended");
         }
     }
 }

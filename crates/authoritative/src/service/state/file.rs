@@ -228,12 +228,13 @@ impl StateDirectory {
                 stems.iter().for_each(|stem| files(stem).remove());
                 self.has_legacy = false;
                 tracing::info!(
+                    name: "state-files-replaced",
                     zones = stems.len(),
                     "state-dir: replaced the state files of an earlier version"
                 );
             }
             Err(error) => {
-                tracing::warn!(%error, "state-dir: cannot replace the state files of an earlier version; reading them");
+                tracing::warn!(name: "state-files-not-replaced", %error, "state-dir: cannot replace the state files of an earlier version; reading them");
             }
         }
     }

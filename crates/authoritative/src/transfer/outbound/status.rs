@@ -304,6 +304,7 @@ impl Drop for TransferPermit {
         let key = status.key.as_ref().map(tracing::field::display);
         self.outgoing.note(&status.zone, status.client, status.serial, status.outcome);
         tracing::info!(
+            name: "transfer-ended",
             zone = %status.zone,
             serial = status.serial,
             peer = %status.client,
@@ -313,6 +314,7 @@ impl Drop for TransferPermit {
             records = status.records,
             octets = status.octets,
             seconds,
+            outcome,
             error,
             "transfer {outcome}"
         );

@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
     warn_of_open(&open_keys(&arguments.keys, contents.apex()));
     let keys = read_directory(&arguments.keys, contents.apex())?.zone_keys(key_time(arguments))?;
     if contents.apex_rrset(Rtype::ZONEMD).is_some() {
-        tracing::warn!("omitted the ZONEMD records: a zone that is signed online has no fixed digest");
+        tracing::warn!(name: "zonemd-omitted", "omitted the ZONEMD records: a zone that is signed online has no fixed digest");
     }
     let times = options(arguments)?;
     let options = KeySetOptions {
@@ -66,7 +66,7 @@ fn check_transition(before: &Contents, after: &Contents, is_allowed: bool) -> Re
         return Err(SignError::UnsafeTransition(faults).into());
     }
     for fault in faults {
-        tracing::warn!("{}", SignWarning::UnsafeTransition(fault));
+        tracing::warn!(name: "sign-warning", "{}", SignWarning::UnsafeTransition(fault));
     }
     Ok(())
 }

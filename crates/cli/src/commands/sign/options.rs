@@ -53,6 +53,7 @@ pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> 
         && (arguments.serial, &arguments.again.previous) == (SerialPolicy::Keep, &None)
     {
         tracing::warn!(
+            name: "serial-not-changed",
             "the input has the denial chain {facts} and the serial does not change: increase it with \
                 --serial, or secondaries keep that chain"
         );
@@ -92,13 +93,14 @@ fn nsec3_params(arguments: &SignArguments) -> Result<Nsec3Params, Failure> {
     let given = arguments.nsec3_salt.is_some() || arguments.nsec3_iterations.is_some();
     let is_nsec3 = arguments.mechanism().mapping() == Mapping::Sha1;
     if given && !is_nsec3 {
-        tracing::warn!("--nsec3-salt and --nsec3-iterations apply only to NSEC3: no effect");
+        tracing::warn!(name: "option-without-effect", "--nsec3-salt and --nsec3-iterations apply only to NSEC3: no effect");
     }
     let salt = arguments.nsec3_salt.as_deref().map_or_else(|| Ok(Vec::new()), parse_salt)?;
     let iterations = arguments.nsec3_iterations.unwrap_or(0);
     // The signer reports an error for a larger number.
     if is_nsec3 && (1..=MAX_ITERATIONS).contains(&iterations) {
         tracing::warn!(
+            name: "nsec3-iterations",
             "{iterations} NSEC3 iterations: resolvers may treat the zone as insecure, and many do above \
                 100; RFC 9276 section 3.1 requires 0"
         );

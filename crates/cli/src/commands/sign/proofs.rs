@@ -92,7 +92,7 @@ pub(super) fn prepare(
 ) -> Result<Option<ZoneProofs>, ProofError> {
     if arguments.mechanism().mapping() != Mapping::Vrf {
         if arguments.nsec5_keys.is_some() || arguments.vrf.is_some() || arguments.keep_nsec5key {
-            tracing::warn!("--nsec5-keys, --vrf and --keep-nsec5key apply only to NSEC5: no effect");
+            tracing::warn!(name: "option-without-effect", "--nsec5-keys, --vrf and --keep-nsec5key apply only to NSEC5: no effect");
         }
         return Ok(None);
     }
@@ -159,11 +159,12 @@ impl fmt::Display for ZoneProofs {
 /// read or is not sealed by one of `keys`.
 fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
     let proofs = read_proofs(path).unwrap_or_else(|error| {
-        tracing::warn!("{error}; generating all proofs again");
+        tracing::warn!(name: "proofs-not-used", "{error}; generating all proofs again");
         None
     })?;
     if !proofs.is_signed_by(keys) {
         tracing::warn!(
+            name: "proofs-not-used",
             "{}: the file is not sealed by any of the given keys; generating all proofs again",
             path.display()
         );
@@ -240,6 +241,7 @@ pub(super) fn warn_of_signing_keys(output: &Path) {
     // No warning for a directory that cannot be listed: no key can be found there.
     if let Ok(Some(path)) = find_signing_key(parent_directory(output)) {
         tracing::warn!(
+            name: "signing-key-exposed",
             "{}: a signing key in the directory of the signed zone: with NSEC5 a server must not have \
                 access to one, and `nonesuch serve` would not start; move the keys away from the zone \
                 and its directory of proofs",

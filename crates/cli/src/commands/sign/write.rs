@@ -21,8 +21,10 @@ pub(super) fn show_progress(bar: &Rates, at: SignProgress) {
 pub(super) fn log_warnings(warnings: &[SignWarning]) {
     for warning in warnings {
         match warning {
-            SignWarning::SerialBehind { policy: SerialPolicy::Keep, .. } => tracing::info!("{warning}"),
-            _ => tracing::warn!("{warning}"),
+            SignWarning::SerialBehind { policy: SerialPolicy::Keep, .. } => {
+                tracing::info!(name: "sign-warning", "{warning}")
+            }
+            _ => tracing::warn!(name: "sign-warning", "{warning}"),
         }
     }
 }

@@ -125,7 +125,8 @@ fn suppressed_lines_are_reported_at_the_end() {
     let admitted = (0..100).filter(|_| queue.admit(&key, Level::WARN, &fields).is_some()).count() as u64;
     assert_eq!(queue.counters().suppressed, 100 - admitted);
     let written = stalled.release();
-    assert_eq!(written, [format!("<4>log: lines suppressed event=alert suppressed={}\n", 100 - admitted)]);
+    let line = "<4>log: lines suppressed event=log-lines-suppressed suppressed_event=alert suppressed";
+    assert_eq!(written, [format!("{line}={}\n", 100 - admitted)]);
 }
 
 #[test]

@@ -10,9 +10,7 @@ struct Keys(std::sync::Arc<Mutex<Vec<Option<Key>>>>);
 
 impl<S: Subscriber> Layer<S> for Keys {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        self.0.lock().unwrap().push(Key::of(event.metadata(), &fields));
+        self.0.lock().unwrap().push(Key::of(event.metadata(), &Fields::of(event)));
     }
 }
 

@@ -24,7 +24,7 @@ impl Daemon {
                 let settings = change.zone(apex)?;
                 self.configuration().zones.push(settings.clone());
                 let status = self.service.add_configured(settings.clone());
-                tracing::info!(zone = apex.to_string(), state = status.state.as_str(), "zone {apex}: added");
+                tracing::info!(name: "zone-added", zone = apex.to_string(), state = status.state.as_str(), "zone {apex}: added");
                 let of_configuration = change.read.warnings.iter().map(ToString::to_string);
                 let warnings: Vec<String> = of_configuration.chain(status.warnings).collect();
                 let ZoneStatus { zone, state, serial, error, .. } = status;
@@ -40,7 +40,7 @@ impl Daemon {
             |_| {
                 self.configuration().zones.retain(|zone| zone.apex != *apex);
                 self.service.remove_configured(apex);
-                tracing::info!(zone = apex.to_string(), "zone {apex}: removed");
+                tracing::info!(name: "zone-removed", zone = apex.to_string(), "zone {apex}: removed");
                 ZoneRemoved { zone: apex.to_string() }
             },
         )
@@ -113,7 +113,7 @@ impl Daemon {
     /// Removes the stored files of a zone that is not configured.
     pub(crate) fn purge_zone(&self, apex: &Name) -> Result<ZonePurged, ControlError> {
         self.service.purge_zone(apex)?;
-        tracing::info!(zone = apex.to_string(), "zone {apex}: stored files removed");
+        tracing::info!(name: "stored-files-removed", zone = apex.to_string(), "zone {apex}: stored files removed");
         Ok(ZonePurged { zone: apex.to_string(), purged: true })
     }
 
@@ -121,6 +121,7 @@ impl Daemon {
     pub(crate) fn purge_all(&self) -> Result<PurgeResult, ControlError> {
         let purged = self.service.purge_all()?;
         tracing::info!(
+            name: "stored-files-removed",
             "state-dir: stored files of zones that are not configured removed: {}",
             count_text(purged.len(), "zone")
         );

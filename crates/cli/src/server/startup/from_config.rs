@@ -36,7 +36,7 @@ pub(crate) fn run(path: &Path, is_json: bool) -> Result<CommandOutcome, ServerEr
     set_log(&read.configuration);
     log_start("configuration", path);
     for warning in &read.warnings {
-        tracing::warn!("{warning}");
+        tracing::warn!(name: "configuration-warning", "{warning}");
     }
     serve(harmless, read.configuration, &read.sources, path, is_json)
 }
@@ -102,7 +102,9 @@ fn warn_of_later_reading(sources: &Sources) {
         (preflight::read_by_reload(sources, &user), Effect::Reload),
         (preflight::read_by_transfers(sources, &user), Effect::Transfers),
     ] {
-        problems.iter().for_each(|problem| tracing::warn!("{problem}; {effect}"));
+        problems
+            .iter()
+            .for_each(|problem| tracing::warn!(name: "configuration-warning", "{problem}; {effect}"));
     }
 }
 
