@@ -1,6 +1,6 @@
 //! A server with a configuration, and queries to it.
 
-use super::{Ended, nonesuch, run, text};
+use super::{Ended, events, nonesuch, run, text};
 use nonesuch_proto::message::{Message, Rcode, Section, push_query};
 use nonesuch_proto::{Rtype, edns};
 use serde_json::Value;
@@ -144,6 +144,18 @@ impl Configured {
     /// The log so far.
     pub fn logged(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The lines of the event `name` in the log so far, with these fields, each as `name=value`.
+    pub fn events(&self, name: &str, fields: &[&str]) -> Vec<String> {
+        events(&self.logged(), name, fields).into_iter().map(str::to_owned).collect()
+    }
+
+    /// Waits until the log has the event `name` with these fields; returns its first line.
+    #[track_caller]
+    pub fn wait_for_event(&self, name: &str, fields: &[&str]) -> String {
+        self.wait_until(&format!("{name} {fields:?}"), || !self.events(name, fields).is_empty());
+        self.events(name, fields).swap_remove(0)
     }
 
     /// The served serial; `None` if the response code is not NOERROR.

@@ -6,6 +6,7 @@ pub mod certificates;
 pub mod configured;
 pub mod judges;
 pub mod resign;
+pub mod snapshot;
 pub mod transfer;
 pub mod transferring;
 pub mod watched;
@@ -152,6 +153,15 @@ pub fn done<I: AsRef<std::ffi::OsStr> + std::fmt::Debug>(
 /// Mnemonics of all rows of the table of algorithms, including aliases.
 pub fn all_algorithms() -> impl Iterator<Item = &'static str> {
     nonesuch_crypto::ALGORITHMS.iter().map(|entry| entry.mnemonic)
+}
+
+/// The lines of the event `name` in a log in the format `text`, with these fields, each as
+/// `name=value`.
+pub fn events<'a>(log: &'a str, name: &str, fields: &[&str]) -> Vec<&'a str> {
+    let has = |line: &str, word: &str| format!("{line} ").contains(&format!(" {word} "));
+    let is_event =
+        |line: &&str| has(line, &format!("event={name}")) && fields.iter().all(|field| has(line, field));
+    log.lines().filter(is_event).collect()
 }
 
 /// A path as text.
