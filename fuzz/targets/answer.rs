@@ -139,7 +139,7 @@ fuzz_target!(|data: &[u8]| {
                 out.clear();
                 responder.answer_again(query, address(), &mut out)
             }
-            Answer::Stream => panic!("nobody may transfer the zone"),
+            Answer::Stream => panic!("no client may transfer the zone"),
         };
         responder.end();
         is_answered

@@ -118,7 +118,7 @@ fuzz_target!(|data: &[u8]| {
                 }
             }
             Answer::Nothing => {}
-            Answer::Deferred => panic!("nothing is made when asked here"),
+            Answer::Deferred => panic!("no records are generated online here"),
             Answer::Stream => {
                 let mut stream = responder.stream().unwrap_or_else(|| panic!("no stream"));
                 for _ in 0..MOST_MESSAGES {

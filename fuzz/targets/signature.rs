@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use nonesuch_crypto::{ALGORITHMS, Algorithm, PrivateKey, PublicKey, VerifyItem, verify_batch};
 use std::sync::LazyLock;
 
-const MESSAGE: &[u8] = b"what was signed";
+const MESSAGE: &[u8] = b"the signed message";
 
 /// Bits of the first octet: the message is raw, the signature is raw.
 const RAW_MESSAGE: u8 = 0x80;

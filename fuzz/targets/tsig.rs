@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     let (keys, key) = keys();
     match keys.verify(data, NOON) {
         Ok(None) => check_signed(data),
-        Ok(Some(_)) => panic!("nobody has signed it"),
+        Ok(Some(_)) => panic!("the message has no valid TSIG record"),
         Err(refused) => {
             let mut out = Vec::new();
             refused.answer(data, &[], NOON, &mut out);

@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     if wanted("subdomains") {
         missed += bench.subdomains();
     }
-    println!("{missed} figures miss what is wanted of them");
+    println!("{missed} figures miss their targets");
     ExitCode::from(u8::from(missed > 0))
 }
 
@@ -257,7 +257,9 @@ impl Bench {
         let nsec5 = format!("file = {zone:?}\nnsec5-keys = {vrf:?}");
         let unbounded = "online-share = 100\nonline-busy-share = 100";
         let mut missed = 0;
-        println!("{SUBDOMAINS:.0} unknown names/s beside good clients that ask as fast as they are answered");
+        println!(
+            "{SUBDOMAINS:.0} unknown names/s in addition to clients that query as fast as they are answered"
+        );
         for (name, zone) in [("white-lies", &white_lies), ("nsec5-p256", &nsec5)] {
             // The measurement without limits is for comparison and has no bounds.
             for (title, limits, kept) in [("default limits", "", Some(80.0)), ("no limits", unbounded, None)]
@@ -286,7 +288,7 @@ impl Bench {
             });
             let Flood { sent, received, truncated } = flood;
             rows.push("positive answers/s alone", alone.qps);
-            rows.push("positive answers/s beside the flood", held.qps);
+            rows.push("positive answers/s during the flood", held.qps);
             rows.push("kept, %", 100.0 * held.qps / alone.qps);
             rows.push("answered of the flood, %", percent(received, sent));
             rows.push("denials made/s", (received - truncated) as f64 / self.seconds);

@@ -221,7 +221,7 @@ impl Bench {
                 self.keys(),
                 Cpus::First,
             );
-            self.latency_of(servers.first(), &format!("{BESIDE} denials/s beside, {}", row.name), true);
+            self.latency_of(servers.first(), &format!("{BESIDE} denials/s in addition, {}", row.name), true);
         }
     }
 
@@ -359,7 +359,7 @@ fn verdict(servers: &[&Server], figures: &[Figures]) {
 fn heading_of_latency() {
     println!(
         "{:56} {:>9} {:>9} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6}",
-        "latency from when a query was due, µs",
+        "latency from the time at which a query was due, µs",
         "highest/s",
         "sent/s",
         "p50",

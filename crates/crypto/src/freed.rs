@@ -68,7 +68,7 @@ pub(crate) fn freed_by<T>(work: impl FnOnce() -> T) -> Vec<u8> {
         LOG.set(&raw mut log);
         drop(work());
     }
-    assert!(!log.is_full, "too much to look at");
+    assert!(!log.is_full, "too much to read");
     log.octets
 }
 
@@ -81,9 +81,9 @@ pub(crate) fn octets_of<T: Copy>(value: &T) -> Vec<u8> {
 /// Asserts that freed memory contains none of the secrets, each given with its name.
 #[track_caller]
 pub(crate) fn assert_wiped(freed: &[u8], secrets: &[(String, Vec<u8>)]) {
-    assert!(!freed.is_empty() && !secrets.is_empty(), "there is something to look at");
+    assert!(!freed.is_empty() && !secrets.is_empty(), "there is something to read");
     for (what, secret) in secrets {
-        assert!(secret.len() >= 8 && secret.iter().any(|octet| *octet != 0), "{what} says nothing");
+        assert!(secret.len() >= 8 && secret.iter().any(|octet| *octet != 0), "{what} is constant");
         let found = freed.windows(secret.len()).any(|window| window == secret.as_slice());
         assert!(!found, "{what} was left in memory that was given back");
     }

@@ -14,7 +14,7 @@
 //! | … | entries (`entry`), each with the serial before and after the change, and a digest |
 //!
 //! [`Journal::append`] synchronises the new entry before it returns. When a journal is opened,
-//! everything from the first invalid entry on is cut off, for example an entry that a crash
+//! everything from the first invalid entry on is removed, for example an entry that a crash
 //! interrupted. The remaining entries are the first of the appended changes. If they do not suffice
 //! for an incremental transfer, the server transfers the whole zone.
 //!
@@ -108,9 +108,9 @@ pub enum OpenOutcome {
     New,
     /// The whole file is valid.
     Whole,
-    /// The end of the file was invalid and was cut off.
+    /// The end of the file was invalid and was removed.
     CutOff {
-        /// Number of octets that were cut off.
+        /// Number of octets that were removed.
         octets: u64,
     },
 }

@@ -245,7 +245,7 @@ pub(crate) fn start_and_read(command: &mut Command) -> io::Result<Server> {
             let _ = child.kill();
             let _ = child.wait();
             let said = fs::read_to_string(log.path()).unwrap_or_default();
-            Err(io::Error::other(said.lines().next().unwrap_or("it ended and said nothing").trim()))
+            Err(io::Error::other(said.lines().next().unwrap_or("it ended without a message").trim()))
         }
     }
 }

@@ -118,7 +118,7 @@ pub(crate) struct CompileArguments {
     pub(crate) output: Option<PathBuf>,
     /// Select how much of a signed zone to verify: full, structural or none.
     ///
-    /// structural: chain and bit maps, without signatures. The image records what was verified. A
+    /// structural: chain and bit maps, without signatures. The image records the verification. A
     /// zone with faults is not compiled.
     #[arg(long, default_value = "full")]
     pub(crate) verify: CompileVerify,

@@ -293,7 +293,7 @@ impl Root {
                 );
             }
             Some("root") => {
-                root.warn("user", "an attacker who breaks into the server is root: name another user");
+                root.warn("user", "an attacker in control of the server is root: name another user");
             }
             _ => {}
         }
@@ -366,7 +366,7 @@ impl Root {
     }
 }
 
-/// Returns a message if the path of a socket is so long that no process could connect to it.
+/// Returns a message if the path of a socket is too long for a process to connect to it.
 pub(super) fn report_path_length(path: &Path) -> Option<String> {
     let length = path.as_os_str().len();
     (length > MAX_SOCKET_PATH).then(|| {

@@ -115,7 +115,7 @@ pub fn read_report_channel(data: &[u8]) -> Option<NameRef<'_>> {
 }
 
 /// Appends an option with the concatenation of `parts` as its data. Data beyond 65,535 octets, the
-/// maximum length of an option, is cut off.
+/// maximum length of an option, is truncated.
 pub fn push_option(code: u16, parts: &[&[u8]], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&code.to_be_bytes());

@@ -357,7 +357,7 @@ mod tests {
             let round = LoadReport { truncated, ..round(1000, 100, "NXDOMAIN", 1.0) };
             check(QueriedNames::Denied, &[round]).1.len()
         };
-        assert_eq!((notes_of(10), notes_of(11)), (1, 2), "beside the lost ones");
+        assert_eq!((notes_of(10), notes_of(11)), (1, 2), "in addition to the lost ones");
     }
 
     #[test]
