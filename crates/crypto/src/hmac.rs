@@ -62,7 +62,7 @@ impl MacKey {
         Self { algorithm, key: wiping_stack::<STACK, _>(make) }
     }
 
-    /// Starts a code.
+    /// Begins the computation of an authentication code with this key.
     #[must_use]
     pub fn begin(&self) -> Mac {
         Mac(Box::new(hmac::Context::with_key(&self.key)))

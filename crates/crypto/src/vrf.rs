@@ -227,7 +227,7 @@ enum Private {
 }
 
 impl VrfPrivateKey {
-    /// Generates a key.
+    /// Generates a private key for `algorithm` with the random numbers of the system.
     ///
     /// # Errors
     /// If the algorithm is unknown or the library fails.

@@ -80,8 +80,8 @@ impl DataTable {
 
     /// Appends a row.
     ///
-    /// # Errors Fails if the row does not have exactly one cell of the correct type for each
-    /// column.
+    /// # Errors
+    /// Fails if the row does not have exactly one cell of the correct type for each column.
     pub fn push(&mut self, row: Vec<Value>) -> Result<(), UnfitRow> {
         let fits = row.len() == self.columns.len()
             && row.iter().zip(&self.columns).all(|(cell, column)| column.kind.fits(cell));
@@ -95,8 +95,8 @@ impl DataTable {
     /// Appends a row from a structure with one field for each column. `None` or an empty text
     /// becomes a missing cell.
     ///
-    /// # Errors Fails if a field has no column, a column has no field, or a value has the wrong
-    /// type.
+    /// # Errors
+    /// Fails if a field has no column, a column has no field, or a value has the wrong type.
     pub fn push_row(&mut self, row: &impl Serialize) -> Result<(), UnfitRow> {
         let unfit = UnfitRow { row: self.rows.len() + 1 };
         let Ok(Value::Object(mut fields)) = serde_json::to_value(row) else { return Err(unfit) };

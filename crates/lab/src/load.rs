@@ -210,8 +210,9 @@ pub enum LoadError {
 /// Runs a load. It ends when the duration is over or the limit is reached, and every query is
 /// answered or lost.
 ///
-/// # Errors Fails if an option is invalid, the server cannot be reached, or no process listens on
-/// its address. Lost queries are not an error.
+/// # Errors
+/// Fails if an option is invalid, the server cannot be reached, or no process listens on its
+/// address. Lost queries are not an error.
 pub fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
     options.check()?;
     if let Some(pid) = options.server_pid.filter(|pid| process::cpu_time(*pid).is_none()) {

@@ -257,7 +257,8 @@ impl Machine {
         }
     }
 
-    /// Handles an event.
+    /// Handles an event at `now`, in the time unit of [`handle_timeout`](Self::handle_timeout). The
+    /// resulting actions are returned by [`poll_action`](Self::poll_action).
     pub fn handle_event(&mut self, event: Event, now: u64) {
         match (event, self.state) {
             (Event::Notified { serial, primary }, _) => {

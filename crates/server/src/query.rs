@@ -35,7 +35,7 @@ pub enum QueryFault {
 }
 
 impl<'q> Query<'q> {
-    /// Parses `message`.
+    /// Parses the header, the question, the OPT record and the TSIG record of `message`.
     ///
     /// # Errors
     /// Returns why the message is not a valid query.

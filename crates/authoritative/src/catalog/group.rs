@@ -21,7 +21,7 @@ impl Group {
         Some(Self([&[length], text].concat()))
     }
 
-    /// Returns the RDATA.
+    /// Returns the RDATA of the TXT record: one or more strings, each after its length.
     #[must_use]
     pub fn rdata(&self) -> &[u8] {
         &self.0

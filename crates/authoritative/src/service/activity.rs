@@ -76,7 +76,8 @@ pub struct ActivityStatus {
 }
 
 impl Activities {
-    /// Begins an activity.
+    /// Begins an activity, which is listed until the returned value is dropped. `zone` is its zone,
+    /// if it has only one.
     #[must_use]
     pub fn begin(&self, kind: ActivityKind, zone: Option<String>) -> Activity {
         let (done, total) = Default::default();
@@ -113,7 +114,7 @@ impl ActivityState {
 }
 
 impl Activity {
-    /// Begins a phase.
+    /// Begins the phase with this name, without progress.
     pub fn phase(&self, phase: &'static str) {
         self.progress(0, 0);
         *lock(&self.shared.phase) = phase;

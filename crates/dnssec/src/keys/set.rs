@@ -24,7 +24,7 @@ pub enum KeySetError {
     /// A key does not have the Zone Key flag (RFC 4034 §2.1.1).
     #[error("key {tag} of {zone} is not a zone key (flags {flags}): its flags must be 256 or 257")]
     NotAZoneKey {
-        /// The zone.
+        /// The apex of the zone that the keys sign.
         zone: Name,
         /// The key's tag.
         tag: u16,
@@ -36,7 +36,7 @@ pub enum KeySetError {
         "all keys of algorithm {algorithm} of {zone} are revoked: add a key of this algorithm that is not revoked, or remove all keys of this algorithm"
     )]
     NoUsableKey {
-        /// The zone.
+        /// The apex of the zone that the keys sign.
         zone: Name,
         /// The algorithm.
         algorithm: Algorithm,
@@ -46,7 +46,7 @@ pub enum KeySetError {
         "the same key of {zone} is used with two algorithm numbers, {first} and {second}: generate another key for one of them"
     )]
     TwoNumbers {
-        /// The zone.
+        /// The apex of the zone that the keys sign.
         zone: Name,
         /// The lower number.
         first: Algorithm,
@@ -61,7 +61,7 @@ pub enum KeySetError {
         describe_keys(tags), if tags.len() == 1 { "is" } else { "are" }
     )]
     NotActive {
-        /// The zone.
+        /// The apex of the zone that the keys sign.
         zone: Name,
         /// The algorithm.
         algorithm: Algorithm,
@@ -73,7 +73,7 @@ pub enum KeySetError {
     /// Two keys have the same algorithm and key tag.
     #[error("two keys of {zone} have algorithm {algorithm} and tag {tag}: remove one of them")]
     SameTag {
-        /// The zone.
+        /// The apex of the zone that the keys sign.
         zone: Name,
         /// The algorithm.
         algorithm: Algorithm,
@@ -218,13 +218,13 @@ impl KeySet {
         self.keys.iter_mut().for_each(KeyPair::hedge);
     }
 
-    /// The zone.
+    /// The apex of the zone that the keys sign.
     #[must_use]
     pub const fn zone(&self) -> &Name {
         &self.zone
     }
 
-    /// All keys.
+    /// All keys, with or without the role of signing the key set.
     #[must_use]
     pub fn keys(&self) -> &[KeyPair] {
         &self.keys

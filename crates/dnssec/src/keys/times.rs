@@ -97,7 +97,7 @@ impl KeyPhase {
         !matches!(self, Self::Future | Self::Deleted)
     }
 
-    /// Whether the key signs.
+    /// Whether the signer signs with the key. A revoked key signs only the DNSKEY RRset.
     #[must_use]
     pub const fn signs(self) -> bool {
         matches!(self, Self::Active | Self::Revoked)

@@ -26,7 +26,7 @@ pub enum OnlineKeyError {
         (`nonesuch zone sign --only-keys`), or move the key to another directory"
     )]
     NotPublished {
-        /// The zone.
+        /// The apex of the zone that the keys sign.
         zone: Name,
         /// The key's tag.
         tag: u16,
@@ -38,7 +38,7 @@ pub enum OnlineKeyError {
         active), or remove the algorithm from the DNSKEY RRset"
     )]
     NoSigner {
-        /// The zone.
+        /// The apex of the zone that the keys sign.
         zone: Name,
         /// The algorithm.
         algorithm: Algorithm,
@@ -50,7 +50,7 @@ pub enum OnlineKeyError {
         the output file"
     )]
     KeysNotSigned {
-        /// The zone.
+        /// The apex of the zone that the keys sign.
         zone: Name,
     },
     /// The DNSKEY RRset has no signature, and no private key of one of its algorithms can sign it
@@ -61,7 +61,7 @@ pub enum OnlineKeyError {
         zone sign --only-keys`, and serve the output file"
     )]
     KeysNotSignedBy {
-        /// The zone.
+        /// The apex of the zone that the keys sign.
         zone: Name,
         /// The algorithm.
         algorithm: Algorithm,
@@ -69,7 +69,7 @@ pub enum OnlineKeyError {
     /// A key cannot sign.
     #[error("key {tag} of {zone} cannot sign ({source}): generate another key")]
     CannotSign {
-        /// The zone.
+        /// The apex of the zone that the keys sign.
         zone: Name,
         /// Tag of the key.
         tag: u16,
@@ -142,7 +142,7 @@ impl OnlineKeys {
         Ok(Self { zone: zone.clone(), mechanism, pairs, for_keys, for_data, validity, algorithm_row, id })
     }
 
-    /// The zone.
+    /// The apex of the zone that the keys sign.
     #[must_use]
     pub const fn zone(&self) -> &Name {
         &self.zone

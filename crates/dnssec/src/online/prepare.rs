@@ -83,13 +83,13 @@ pub struct PreparedZone {
 }
 
 impl PreparedZone {
-    /// The zone.
+    /// The records of the zone, as served; online signatures and denials are not among them.
     #[must_use]
     pub const fn contents(&self) -> &Contents {
         &self.contents
     }
 
-    /// The keys.
+    /// The keys that sign the zone online.
     #[must_use]
     pub const fn keys(&self) -> &OnlineKeys {
         &self.keys

@@ -112,9 +112,10 @@ pub enum CellFault {
 
 /// Runs a comparison, cell by cell.
 ///
-/// # Errors Fails at the first cell that cannot be signed, verified, served or loaded with queries.
-/// Unusual results that are not errors become notes of the row. In any case, the servers are
-/// stopped and the zone files removed.
+/// # Errors
+/// Fails at the first cell that cannot be signed, verified, served or loaded with queries. Unusual
+/// results that are not errors become notes of the row. In any case, the servers are stopped and
+/// the zone files removed.
 pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError> {
     if options.cells.is_empty() {
         return Err(CompareError::NoCells);

@@ -24,7 +24,8 @@ pub enum CsvError {
 
 /// Converts a table to CSV.
 ///
-/// # Errors Fails with [`CsvError::Csv`]; no table is known to cause this error.
+/// # Errors
+/// Fails with [`CsvError::Csv`]; no table is known to cause this error.
 pub(crate) fn write(table: &DataTable) -> Result<Vec<u8>, CsvError> {
     let mut out = Vec::with_capacity(64 * (table.rows().len() + 1));
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(&mut out);
@@ -49,7 +50,8 @@ fn field(value: &Value) -> Cow<'_, str> {
 /// Reads a table with the given columns. Lines may also end in LF, because editors can change the
 /// line ends.
 ///
-/// # Errors Fails if the text is not valid CSV, or the table has other columns.
+/// # Errors
+/// Fails if the text is not valid CSV, or the table has other columns.
 pub(crate) fn read(text: &[u8], columns: &[DataColumn]) -> Result<DataTable, CsvError> {
     let mut reader = ReaderBuilder::new().flexible(true).from_reader(text);
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();

@@ -110,8 +110,9 @@ struct Typed<P> {
 
 /// Returns the built-in experiments.
 ///
-/// # Errors Fails if `choices` do not fit all experiments, or a built-in text is invalid; a test
-/// excludes the latter.
+/// # Errors
+/// Fails if `choices` do not fit all experiments, or a built-in text is invalid; a test excludes
+/// the latter.
 pub fn built_in(choices: ParameterOverrides<'_>) -> Result<Vec<Definition>, DefinitionError> {
     BUILT_IN.iter().map(|(file, text)| Definition::parse(text, file, choices)).collect()
 }
@@ -120,7 +121,8 @@ impl Definition {
     /// Returns the built-in experiment with this name, or reads the experiment from the file with
     /// this path.
     ///
-    /// # Errors Fails if neither exists, or if the file cannot be read or is invalid.
+    /// # Errors
+    /// Fails if neither exists, or if the file cannot be read or is invalid.
     pub fn find(name_or_path: &str, choices: ParameterOverrides<'_>) -> Result<Self, DefinitionError> {
         for (file, text) in BUILT_IN {
             if Path::new(file).file_stem().is_some_and(|stem| stem == name_or_path) {
@@ -137,7 +139,8 @@ impl Definition {
 
     /// Reads an experiment from a file.
     ///
-    /// # Errors Fails if the file cannot be read or is invalid.
+    /// # Errors
+    /// Fails if the file cannot be read or is invalid.
     pub fn read(path: &Path, choices: ParameterOverrides<'_>) -> Result<Self, DefinitionError> {
         let failed = |source| DefinitionError::Read { path: path.to_path_buf(), source };
         if fs::metadata(path).map_err(failed)?.len() > FILE_MAX {
@@ -149,7 +152,8 @@ impl Definition {
 
     /// Parses the text of an experiment. Errors contain `file`.
     ///
-    /// # Errors Fails if the text is invalid, or if `choices` do not fit its parameters.
+    /// # Errors
+    /// Fails if the text is invalid, or if `choices` do not fit its parameters.
     pub fn parse(text: &str, file: &str, choices: ParameterOverrides<'_>) -> Result<Self, DefinitionError> {
         let fault = |error: &toml::de::Error| malformed(text, file, error);
         let document: Document = toml::from_str(text).map_err(|error| fault(&error))?;

@@ -38,7 +38,7 @@ macro_rules! bounded {
                 Self(number)
             }
 
-            /// Returns the number.
+            /// Returns the number, which is within the bounds.
             pub const fn value(self) -> $number {
                 self.0
             }

@@ -22,7 +22,8 @@ pub struct ParquetFileError(#[from] ParquetError);
 
 /// Converts a table to the octets of a Parquet file.
 ///
-/// # Errors Fails if the library rejects the table; no table is known to cause this error.
+/// # Errors
+/// Fails if the library rejects the table; no table is known to cause this error.
 pub(crate) fn write(table: &DataTable) -> Result<Vec<u8>, ParquetFileError> {
     let maker = format!("nonesuch {}", env!("CARGO_PKG_VERSION"));
     let properties = WriterProperties::builder().set_created_by(maker).build();

@@ -43,10 +43,11 @@ pub struct Results {
     pub data: DataTable,
 }
 
-/// Runs an experiment.
+/// Runs the experiment of `definition`: measures, and checks the rows against its columns.
 ///
-/// # Errors Fails if nothing can be measured or a measurement fails. Requested measurements that
-/// are omitted become notes.
+/// # Errors
+/// Fails if nothing can be measured or a measurement fails. Requested measurements that are omitted
+/// become notes.
 pub fn run(definition: &Definition, options: &RunOptions<'_>) -> Result<Results, RunError> {
     let mut findings = Findings::new(definition.presentation().columns());
     let about = definition.method.run(options, &mut findings)?;
@@ -69,14 +70,16 @@ pub fn run(definition: &Definition, options: &RunOptions<'_>) -> Result<Results,
 impl Results {
     /// Returns the report, without the parts that are the same in all reports.
     ///
-    /// # Errors Fails if the data lack a column or the presentation is invalid.
+    /// # Errors
+    /// Fails if the data lack a column or the presentation is invalid.
     pub fn report(&self) -> Result<Report, PresentationError> {
         self.record.experiment.presentation().report(self.scope()?)
     }
 
     /// Returns the HTML page.
     ///
-    /// # Errors Fails as [`Results::report`] does.
+    /// # Errors
+    /// Fails as [`Results::report`] does.
     pub fn page(&self) -> Result<String, PresentationError> {
         self.record.experiment.presentation().page(&self.scope()?)
     }

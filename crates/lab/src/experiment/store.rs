@@ -41,8 +41,8 @@ struct Stored {
 /// Checks that results of the experiment `name` can be written to `dir`: the directory has no
 /// results, or results of the same experiment, or `overwrite` is set.
 ///
-/// # Errors Fails if `dir` contains results of another experiment, or a file with the name of a
-/// result file.
+/// # Errors
+/// Fails if `dir` contains results of another experiment, or a file with the name of a result file.
 pub fn check_free(dir: &Path, name: &str, overwrite: bool) -> Result<(), StoreError> {
     if overwrite {
         return Ok(());
@@ -69,7 +69,8 @@ fn experiment_of(text: &str) -> Option<String> {
 
 /// Writes results and their report to `dir`. Creates the directory if it does not exist.
 ///
-/// # Errors Fails if a file cannot be written or the report cannot be generated.
+/// # Errors
+/// Fails if a file cannot be written or the report cannot be generated.
 pub fn save(dir: &Path, results: &Results) -> Result<(), StoreError> {
     fs::create_dir_all(dir).map_err(|source| StoreError::Write { path: dir.to_path_buf(), source })?;
     let text =
@@ -92,7 +93,8 @@ pub fn save(dir: &Path, results: &Results) -> Result<(), StoreError> {
 
 /// Writes the report to `dir`.
 ///
-/// # Errors Fails if the file cannot be written or the report cannot be generated.
+/// # Errors
+/// Fails if the file cannot be written or the report cannot be generated.
 pub fn write_page(dir: &Path, results: &Results) -> Result<(), StoreError> {
     let fault = |source| StoreError::Presentation { path: dir.join(JSON_FILE), source };
     write_file(dir, PAGE_FILE, results.page().map_err(fault)?.as_bytes())
@@ -100,7 +102,8 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<(), StoreError> {
 
 /// Reads the results in `dir`: the record, and the data from the CSV file.
 ///
-/// # Errors Fails if a file is missing or invalid, or if the files belong to different runs.
+/// # Errors
+/// Fails if a file is missing or invalid, or if the files belong to different runs.
 pub fn load(dir: &Path) -> Result<Results, StoreError> {
     let path = dir.join(JSON_FILE);
     let text = fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;

@@ -64,8 +64,9 @@ pub enum QueryListError {
 impl QueryList {
     /// Reads a query list from a file.
     ///
-    /// # Errors Fails if the file cannot be read or no line is a query. If at least one line is a
-    /// query, invalid lines are skipped, as dnsperf does; [`skipped`](Self::skipped) returns them.
+    /// # Errors
+    /// Fails if the file cannot be read or no line is a query. If at least one line is a query,
+    /// invalid lines are skipped, as dnsperf does; [`skipped`](Self::skipped) returns them.
     pub fn from_file(path: &Path) -> Result<Self, QueryListError> {
         let text = fs::read(path).map_err(|source| QueryListError::Read { path: path.to_owned(), source })?;
         Self::parse(path, &text)
@@ -73,7 +74,8 @@ impl QueryList {
 
     /// Reads a query list from `text`. Errors contain `path`.
     ///
-    /// # Errors Fails if no line is a query.
+    /// # Errors
+    /// Fails if no line is a query.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self, QueryListError> {
         let mut list = Self::default();
         let root = Name::root();

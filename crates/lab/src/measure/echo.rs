@@ -46,7 +46,8 @@ pub struct EchoServer {
 impl EchoServer {
     /// Starts the server.
     ///
-    /// # Errors Fails if an option is invalid or a socket cannot be opened.
+    /// # Errors
+    /// Fails if an option is invalid or a socket cannot be opened.
     pub fn start(options: &EchoOptions) -> Result<Self, EchoError> {
         if !options.listen.ip().is_loopback() {
             return Err(EchoError::NotLoopback { address: options.listen });

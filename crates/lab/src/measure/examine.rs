@@ -93,7 +93,8 @@ pub enum ExamineError {
 
 /// Reads a zone and performs the operations in `options`.
 ///
-/// # Errors Fails if the zone cannot be read or a file cannot be written.
+/// # Errors
+/// Fails if the zone cannot be read or a file cannot be written.
 pub fn examine(options: &ExamineOptions) -> Result<ExamineResult, ExamineError> {
     let contents = read_file(&options.file, options.origin.as_ref())?.contents;
     let transfer = options.transfer.then(|| transfer(&contents));

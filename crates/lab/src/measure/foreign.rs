@@ -115,7 +115,8 @@ pub(crate) struct Count {
 
 /// Reads the file at `path`.
 ///
-/// # Errors Fails if the file cannot be read, has another format, or contains an invalid row.
+/// # Errors
+/// Fails if the file cannot be read, has another format, or contains an invalid row.
 pub(crate) fn read(path: &Path) -> Result<Foreign, ForeignError> {
     let failed = |source| ForeignError::Read { path: path.to_path_buf(), source };
     let mut octets = Vec::new();

@@ -118,7 +118,8 @@ pub enum LevelError {
 impl LevelProgram {
     /// Runs the program with `--version` and returns its version.
     ///
-    /// # Errors Fails if the program fails or is not `nonesuch`.
+    /// # Errors
+    /// Fails if the program fails or is not `nonesuch`.
     pub fn version(&self) -> Result<String, LevelError> {
         let path = || self.program.clone();
         let ended = job::run(self.command().arg("--version"));
@@ -151,7 +152,8 @@ impl Level {
     /// Returns the environment that keeps the libraries of any program within this level, if they
     /// read these variables.
     ///
-    /// # Errors Fails if this machine does not support the level.
+    /// # Errors
+    /// Fails if this machine does not support the level.
     pub fn environment(self) -> Result<Environment, LevelError> {
         let Some(row) = self.row() else { return Ok(&[]) };
         row.require()?;
@@ -168,7 +170,8 @@ impl Level {
     /// For [`Level::Native`] the result is `None` if this process can measure the level itself,
     /// because no mask is set in its environment.
     ///
-    /// # Errors Fails if the machine does not support the level or the program does not exist.
+    /// # Errors
+    /// Fails if the machine does not support the level or the program does not exist.
     pub fn find(self, ours: &Path) -> Result<Option<LevelProgram>, LevelError> {
         let Some(row) = self.row() else {
             let masked = MASKS.iter().any(|mask| std::env::var_os(mask).is_some());

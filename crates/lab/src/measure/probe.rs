@@ -251,7 +251,8 @@ fn compiled_for() -> Vec<String> {
 /// Generates keys and measures all operations of all subjects in each iteration. The report lists
 /// subjects that cannot be measured.
 ///
-/// # Errors Fails if an operation of a prepared subject fails.
+/// # Errors
+/// Fails if an operation of a prepared subject fails.
 pub fn measure(options: &MeasureOptions) -> Result<ProbeReport, CountError> {
     let subjects =
         if options.subjects.is_empty() { Subject::list(&[], 64, 32) } else { options.subjects.clone() };
@@ -271,7 +272,8 @@ pub fn measure(options: &MeasureOptions) -> Result<ProbeReport, CountError> {
 
 /// Reads orders and writes answers until the input ends.
 ///
-/// # Errors Fails if a line is not a valid order or if reading or writing fails.
+/// # Errors
+/// Fails if a line is not a valid order or if reading or writing fails.
 pub fn follow(orders: impl BufRead, mut answers: impl Write) -> Result<(), FollowError> {
     let mut benches = Benches::default();
     let mut orders = orders;

@@ -85,7 +85,8 @@ impl DnstapSender {
         self.begun = now();
     }
 
-    /// Exports a query.
+    /// Adds a frame with a query from `sender` to the queue, if queries are exported. Drops it if
+    /// the queue is full.
     pub fn query(&mut self, sender: SocketAddr, message: &[u8]) {
         if self.wanted.queries {
             self.describe(AUTH_QUERY, sender);

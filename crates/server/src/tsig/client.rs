@@ -107,7 +107,7 @@ pub struct AnswerVerifier {
 }
 
 impl AnswerVerifier {
-    /// Verifies the next message.
+    /// Verifies the next message of the response at `now`, in seconds since 1970.
     ///
     /// # Errors
     /// Fails if the response must not be used. The caller then discards the whole response and
@@ -171,7 +171,7 @@ impl AnswerVerifier {
         self.running = begin_after(&self.key, mac);
     }
 
-    /// Ends the response.
+    /// Checks that the response may end here, after its last message.
     ///
     /// # Errors
     /// [`ResponseTsigError::Unsigned`] if the last message is not signed, or if there was no

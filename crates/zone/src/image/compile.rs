@@ -32,7 +32,7 @@ pub enum CompileError {
 }
 
 impl Image {
-    /// Compiles `contents`.
+    /// Compiles the records of a zone to an image, from which a server answers.
     ///
     /// # Errors
     /// The zone has no SOA record, an RRset does not fit in a message, or the zone is too large for

@@ -61,7 +61,7 @@ pub enum ProofsFileError {
 }
 
 impl Proofs {
-    /// Writes the file.
+    /// Writes the proofs in the format of the file of proofs, with its digest and seal.
     ///
     /// # Errors
     /// If `out` fails, or if the zone has more names than the format can count.

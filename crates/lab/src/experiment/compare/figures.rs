@@ -39,21 +39,24 @@ pub struct Comparison {
 impl Comparison {
     /// Returns the content of `compare.json`, with a final line break.
     ///
-    /// # Errors Fails with [`CompareError::Json`]; no comparison is known to cause this error.
+    /// # Errors
+    /// Fails with [`CompareError::Json`]; no comparison is known to cause this error.
     pub fn to_json(&self) -> Result<String, CompareError> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
     /// Returns the table for a terminal of 120 columns, with its legend and all notes.
     ///
-    /// # Errors Fails with [`CompareError::Report`]; no comparison is known to cause this error.
+    /// # Errors
+    /// Fails with [`CompareError::Report`]; no comparison is known to cause this error.
     pub fn table(&self) -> Result<String, CompareError> {
         Ok(PRESENTATION.report(self.scope()?)?.text)
     }
 
     /// Returns the HTML page.
     ///
-    /// # Errors Fails as [`Comparison::table`] does.
+    /// # Errors
+    /// Fails as [`Comparison::table`] does.
     pub fn page(&self) -> Result<String, CompareError> {
         Ok(PRESENTATION.page(&self.scope()?)?)
     }

@@ -41,7 +41,8 @@ pub enum SubjectError {
 impl Subject {
     /// Generates a zone and queries for it, both with the seed in `options`.
     ///
-    /// # Errors Fails if an option is invalid.
+    /// # Errors
+    /// Fails if an option is invalid.
     pub fn generated(options: &GenerateOptions<'_>) -> Result<Self, SubjectError> {
         let mut text = Vec::new();
         generate(options, &mut text)?;
@@ -58,7 +59,8 @@ impl Subject {
 
     /// Uses an existing zone without its DNSSEC records, and generates queries for it with `seed`.
     ///
-    /// # Errors Fails if the zone has no names to query, or no name that can be denied.
+    /// # Errors
+    /// Fails if the zone has no names to query, or no name that can be denied.
     pub fn of_zone(contents: &Contents, source: String, seed: u64) -> Result<Self, SubjectError> {
         let contents = strip(contents);
         let owners = owners(&contents);
