@@ -41,9 +41,10 @@ pub fn check(command: &str, case: &str, text: &str) {
 
 /// The sections of a snapshot. An empty line precedes each heading but the first.
 fn read(snapshot: &str) -> BTreeMap<String, String> {
-    let snapshot = format!("\n{snapshot}");
-    let sections = snapshot.split(&format!("\n{HEADING}")).skip(1);
-    sections
+    let (snapshot, heading) = (format!("\n{snapshot}"), format!("\n{HEADING}"));
+    snapshot
+        .split(&heading)
+        .skip(1)
         .map(|section| section.split_once('\n').unwrap_or((section, "")))
         .map(|(case, text)| (case.to_owned(), text.to_owned()))
         .collect()
