@@ -304,6 +304,8 @@ fn one_line(message: &str) -> String {
 mod tests {
     use super::super::verification::Parameters;
     use super::*;
+    use crate::presentation::PresentationError;
+    use std::io::ErrorKind;
 
     const GOOD: &str = "name = \"mine\"\ntitle = \"Mine\"\nquestion = \"What?\"\nmethod = \"verification-benchmark\"\n\
         \n[parameters]\niterations = 3\n\n[full]\nseconds = 5\n";
@@ -352,9 +354,11 @@ mod tests {
         assert_eq!(report.lead, "2 lines");
         let text = serde_json::to_string(&definition).expect("written");
         assert_eq!(serde_json::from_str::<Definition>(&text).expect("read"), definition);
-        let error = own("{{ lines|none_such }}").expect_err("refused").to_string();
+        let error = own("{{ lines|none_such }}").expect_err("refused");
+        let DefinitionError::Presentation { file, source } = &error else { panic!("{error}") };
+        assert_eq!(file, "my.toml");
         assert!(
-            error.starts_with("my.toml: error in the presentation: ") && error.contains("none_such"),
+            matches!(source, PresentationError::Expression { text, .. } if text.contains("none_such")),
             "{error}"
         );
     }
@@ -391,78 +395,72 @@ mod tests {
 
     #[test]
     fn faults_are_named_by_file_line_and_column() {
+        // The last element: names and values that the message contains.
         let cases = [
-            (
-                "iterations = 3",
-                "iterationz = 3",
-                "my.toml:7:1: unknown field `iterationz`, expected one of `iterations`, ",
-            ),
-            (
-                "iterations = 3",
-                "iterations = \"many\"",
-                "my.toml:7:14: invalid type: string \"many\", expected ",
-            ),
-            ("iterations = 3", "iterations = 0", "my.toml:7:14: 0 is not from 1 to 1000000"),
-            ("seconds = 5", "seconds = -1", "my.toml:10:11: -1 is not above 0 and at most 3600"),
-            (
-                "seconds = 5",
-                "levels = [\"native\", \"x86-64-v9\"]",
-                "my.toml:10:21: unknown variant `x86-64-v9`, expected one of ",
-            ),
-            ("seconds = 5", "algorithms = [\"RSA\"]", "my.toml:10:14: 'RSA' is not an algorithm"),
+            ("iterations = 3", "iterationz = 3", (7, 1), "`iterationz` `iterations`"),
+            ("iterations = 3", "iterations = \"many\"", (7, 14), "many"),
+            ("iterations = 3", "iterations = 0", (7, 14), "0 1 1000000"),
+            ("seconds = 5", "seconds = -1", (10, 11), "-1 3600"),
+            ("seconds = 5", "levels = [\"native\", \"x86-64-v9\"]", (10, 21), "x86-64-v9 native"),
+            ("seconds = 5", "algorithms = [\"RSA\"]", (10, 14), "'RSA'"),
             (
                 "method = \"verification-benchmark\"",
                 "method = \"guess\"",
-                "my.toml:4:10: unknown variant `guess`, expected one of `verification-benchmark`, `zone-signing`, `echo-floor`",
+                (4, 10),
+                "guess verification-benchmark zone-signing echo-floor",
             ),
-            ("title = \"Mine\"", "titel = \"Mine\"", "my.toml:2:1: unknown field `titel`, expected one of "),
-            ("title = \"Mine\"", "", "my.toml:1:1: missing field `title`"),
-            ("title = \"Mine\"", "title = Mine", "my.toml:2:9: "),
-            (
-                "name = \"mine\"",
-                "name = \"../mine\"",
-                "my.toml:1:8: a name must consist of lower-case letters, digits and hyphens",
-            ),
-            (
-                "title = \"Mine\"",
-                "title = \"M\"\npublished = [\"x\"]",
-                "my.toml:3:14: unknown published figures 'x': known are ",
-            ),
+            ("title = \"Mine\"", "titel = \"Mine\"", (2, 1), "titel title"),
+            ("title = \"Mine\"", "", (1, 1), "title"),
+            ("title = \"Mine\"", "title = Mine", (2, 9), ""),
+            ("name = \"mine\"", "name = \"../mine\"", (1, 8), ""),
+            ("title = \"Mine\"", "title = \"M\"\npublished = [\"x\"]", (3, 14), "'x' ecc-validation-ratios"),
         ];
-        for (old, new, says) in cases {
-            let error = parameters(&GOOD.replace(old, new), ParameterOverrides::default())
-                .expect_err(new)
-                .to_string();
-            assert!(error.starts_with(says), "{new}: wanted {says}, got {error}");
-            assert!(!error.contains('\n'), "{error}");
+        for (old, new, place, words) in cases {
+            let error = parameters(&GOOD.replace(old, new), ParameterOverrides::default()).expect_err(new);
+            let DefinitionError::Malformed { file, line, column, message } = &error else {
+                panic!("{new}: {error}")
+            };
+            assert_eq!((file.as_str(), (*line, *column)), ("my.toml", place), "{new}: {error}");
+            assert!(
+                words.split(' ').all(|word| message.contains(word)),
+                "{new}: wanted {words}, got {error}"
+            );
+            assert!(!error.to_string().contains('\n'), "{error}");
         }
+        assert!(is_name("mine") && !is_name("../mine"));
     }
 
     #[test]
     fn bad_choices_are_named_with_the_remedy() {
         let refuse = |pairs: &[(&str, &str)]| {
             let pairs = set(pairs);
-            parameters(GOOD, ParameterOverrides { full: false, set: &pairs })
-                .expect_err("refused")
-                .to_string()
+            parameters(GOOD, ParameterOverrides { full: false, set: &pairs }).expect_err("refused")
         };
-        assert!(refuse(&[("secondz", "1")]).starts_with("--set secondz: unknown parameter; known are "));
-        assert!(
-            refuse(&[("seconds", "1"), ("iterations", "x")])
-                .starts_with("--set iterations=x: invalid type: ")
-        );
-        assert!(refuse(&[("levels", "native,z")]).starts_with("--set levels=native,z: unknown variant `z`"));
-        assert!(refuse(&[("seconds", "1\niterations = 5")]).starts_with("--set seconds=1"));
+        let error = refuse(&[("secondz", "1")]);
+        let DefinitionError::UnknownParameter { key, known } = &error else { panic!("{error}") };
+        assert_eq!(key, "secondz");
+        assert!(known.split(", ").any(|name| name == "seconds"), "{error}");
+        let refuse_value = |pairs: &[(&str, &str)]| match refuse(pairs) {
+            DefinitionError::Set { key, value, message } => (key, value, message),
+            other => panic!("{other}"),
+        };
+        let (key, value, _) = refuse_value(&[("seconds", "1"), ("iterations", "x")]);
+        assert_eq!((key.as_str(), value.as_str()), ("iterations", "x"));
+        let (key, value, message) = refuse_value(&[("levels", "native,z")]);
+        assert_eq!((key.as_str(), value.as_str()), ("levels", "native,z"));
+        assert!(message.contains("`z`"), "{message}");
+        let (key, value, _) = refuse_value(&[("seconds", "1\niterations = 5")]);
+        assert_eq!((key.as_str(), value.as_str()), ("seconds", "1\niterations = 5"));
     }
 
     #[test]
     fn a_name_that_is_none_is_refused() {
-        let error =
-            Definition::find("nothing", ParameterOverrides::default()).expect_err("refused").to_string();
-        assert!(error.contains("`nonesuch lab list`"), "{error}");
-        let error = Definition::find("./nothing.toml", ParameterOverrides::default())
-            .expect_err("refused")
-            .to_string();
-        assert!(error.starts_with("./nothing.toml: cannot be read"), "{error}");
+        let find = |name: &str| Definition::find(name, ParameterOverrides::default()).expect_err("refused");
+        let error = find("nothing");
+        assert!(matches!(&error, DefinitionError::Unknown { name } if name == "nothing"), "{error}");
+        assert!(error.to_string().contains("`nonesuch lab list`"), "{error}");
+        let error = find("./nothing.toml");
+        let DefinitionError::Read { path, source } = &error else { panic!("{error}") };
+        assert_eq!((path.as_path(), source.kind()), (Path::new("./nothing.toml"), ErrorKind::NotFound));
     }
 }

@@ -222,15 +222,29 @@ mod tests {
         assert_eq!(read("\"last\""), Ok(Cpu::Last));
         assert_eq!(read("\"none\""), Ok(Cpu::None));
         for wrong in ["-1", "\"first\"", "[]", "1.5"] {
-            assert!(read(wrong).expect_err(wrong).contains("expected"), "{wrong}");
+            let error = read(wrong).expect_err(wrong);
+            assert!(error.contains("\"last\"") && error.contains("\"none\""), "{wrong}: {error}");
         }
+        assert_eq!(
+            Cpu::try_from(CpuForm::Word("first".to_owned())),
+            Err(ParameterError::Cpu("first".to_owned()))
+        );
         for cpu in [Cpu::Last, Cpu::None, Cpu::Number(7)] {
             assert_eq!(read(&serde_json::json!(cpu).to_string()), Ok(cpu));
         }
     }
 
     #[test]
+    fn unknown_mechanisms_are_rejected() {
+        assert_eq!(Denial::try_from("nsec9".to_owned()), Err(ParameterError::Mechanism(UnknownMechanism)));
+    }
+
+    #[test]
     fn numbers_out_of_range_are_refused() {
+        let count = Count::try_from(0_i64);
+        assert!(matches!(count, Err(ParameterError::Bounds { value, .. }) if value == 0.0), "{count:?}");
+        let seconds = Seconds::try_from(-1.0_f64);
+        assert!(matches!(seconds, Err(ParameterError::Bounds { value, .. }) if value == -1.0), "{seconds:?}");
         for wrong in [0, -1, i64::MAX, 1_000_001] {
             assert!(Count::try_from(wrong).is_err() && Workers::try_from(wrong).is_err());
             assert!(Octets::try_from(wrong).is_err());

@@ -168,8 +168,8 @@ mod tests {
         (folder, results)
     }
 
-    fn fault(dir: &Path) -> String {
-        load(dir).expect_err("a fault").to_string()
+    fn fault(dir: &Path) -> StoreError {
+        load(dir).expect_err("a fault")
     }
 
     #[test]
@@ -201,11 +201,13 @@ mod tests {
         let (folder, _) = saved();
         let path = folder.path().join(CSV_FILE);
         let text = fs::read_to_string(&path).expect("a file");
-        fs::write(&path, text.replacen("400000", "400001", 1)).expect("written");
-        assert!(fault(folder.path()).contains("are from different runs"));
         let (lines, _) = text.trim_end().rsplit_once("\r\n").expect("lines");
-        fs::write(&path, lines).expect("written");
-        assert!(fault(folder.path()).contains("are from different runs"));
+        for other in [text.replacen("400000", "400001", 1), lines.to_owned()] {
+            fs::write(&path, other).expect("written");
+            let error = fault(folder.path());
+            let StoreError::Mismatch { data, record } = &error else { panic!("{error}") };
+            assert_eq!((data, record), (&path, &folder.path().join(JSON_FILE)));
+        }
         // Line ends are not part of the data.
         fs::write(&path, text.replace("\r\n", "\n")).expect("written");
         assert!(load(folder.path()).is_ok());
@@ -217,15 +219,23 @@ mod tests {
         let json = folder.path().join(JSON_FILE);
         let text = fs::read_to_string(&json).expect("a record");
         fs::write(folder.path().join(CSV_FILE), "a,b\r\n").expect("written");
-        assert!(fault(folder.path()).contains("results.csv: line 1: the columns are not iteration,backend,"));
+        let error = fault(folder.path());
+        let StoreError::Csv { path, source: csv::CsvError::Columns { wanted } } = &error else {
+            panic!("{error}")
+        };
+        assert!(path.ends_with(CSV_FILE) && wanted.starts_with("iteration,backend,"), "{error}");
         fs::remove_file(folder.path().join(CSV_FILE)).expect("removed");
-        assert!(fault(folder.path()).contains("results.csv: cannot be read"));
+        let error = fault(folder.path());
+        assert!(matches!(&error, StoreError::Read { path, .. } if path.ends_with(CSV_FILE)), "{error}");
         fs::write(&json, text.replacen("\"format\": 1", "\"format\": 9", 1)).expect("written");
-        assert!(fault(folder.path()).contains("has format 9, but only format 1 is supported"));
+        let error = fault(folder.path());
+        assert!(matches!(error, StoreError::Format { found: 9, known: 1, .. }), "{error}");
         fs::write(&json, &text[..text.len() / 2]).expect("written");
-        assert!(fault(folder.path()).contains("not a results file of `nonesuch lab run`"));
+        let error = fault(folder.path());
+        assert!(matches!(&error, StoreError::Record { path, .. } if *path == json), "{error}");
         fs::remove_file(&json).expect("removed");
-        assert!(fault(folder.path()).contains("results.json: cannot be read"));
+        let error = fault(folder.path());
+        assert!(matches!(&error, StoreError::Read { path, .. } if *path == json), "{error}");
     }
 
     #[test]
@@ -234,14 +244,23 @@ mod tests {
         let dir = folder.path();
         let name = &results.record.experiment.name;
         assert!(check_free(dir, name, false).is_ok());
-        let refused = |name: &str| check_free(dir, name, false).expect_err("refused").to_string();
-        assert!(refused("another").contains("contains the results of the experiment verification-benchmark"));
-        assert!(refused("another").contains("--overwrite"));
+        let occupant = |name: &str| {
+            let error = check_free(dir, name, false).expect_err("refused");
+            assert!(error.to_string().contains("--overwrite"), "{error}");
+            match error {
+                StoreError::Occupied { dir: occupied, what } if occupied == dir => what,
+                other => panic!("{other}"),
+            }
+        };
+        let what = occupant("another");
+        assert!(what.contains("verification-benchmark") && !what.contains(JSON_FILE), "{what}");
         assert!(check_free(dir, "another", true).is_ok());
         fs::write(dir.join(JSON_FILE), "{}").expect("written");
-        assert!(refused(name).contains("a file results.json that is not a results file"));
+        let what = occupant(name);
+        assert!(what.contains(JSON_FILE), "{what}");
         fs::remove_file(dir.join(JSON_FILE)).expect("removed");
-        assert!(refused(name).contains("a file results.csv that does not belong to an experiment"));
+        let what = occupant(name);
+        assert!(what.contains(CSV_FILE), "{what}");
         let empty = tempfile::tempdir().expect("a folder");
         assert!(check_free(empty.path(), name, false).is_ok());
         assert!(check_free(&empty.path().join("none"), name, false).is_ok());
@@ -251,8 +270,8 @@ mod tests {
     fn a_failed_writing_leaves_nothing_beside() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join(CSV_FILE)).expect("a folder in the way");
-        let error = save(folder.path(), &sample()).expect_err("refused").to_string();
-        assert!(error.contains("results.csv: cannot be written"), "{error}");
+        let error = save(folder.path(), &sample()).expect_err("refused");
+        assert!(matches!(&error, StoreError::Write { path, .. } if path.ends_with(CSV_FILE)), "{error}");
         assert!(!folder.path().join(JSON_FILE).exists());
         let left = fs::read_dir(folder.path()).expect("a folder").filter_map(Result::ok);
         assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().starts_with('.')));
