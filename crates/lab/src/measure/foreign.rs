@@ -33,7 +33,7 @@ pub enum ForeignError {
 }
 
 /// Reasons why a row is invalid.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RowError {
     #[error("'{0}' is not a processor such as arm64")]

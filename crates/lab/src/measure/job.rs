@@ -81,6 +81,7 @@ fn text(file: &mut File) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt as _;
 
     fn shell(script: &str) -> FinishedJob {
         run(Command::new("sh").args(["-c", script])).expect("started")
@@ -99,15 +100,19 @@ mod tests {
 
     #[test]
     fn failure_is_told_in_one_line() {
-        let fault =
-            |script: &str| run(Command::new("sh").args(["-c", script])).expect_err("a fault").to_string();
-        assert_eq!(fault("echo one >&2; echo two >&2; exit 3"), "exit status: 3; output: two");
-        assert_eq!(fault("echo out; exit 1"), "exit status: 1; output: out");
-        assert_eq!(
-            fault("printf 'one\\nx: error: two\\nthree\\n' >&2; exit 2"),
-            "exit status: 2; output: x: error: two"
-        );
-        assert!(fault("kill -9 $$").starts_with("signal: 9 (SIGKILL)"));
-        assert!(run(&mut Command::new("/nonexistent/program")).is_err());
+        let fault = |script: &str| match run(Command::new("sh").args(["-c", script])) {
+            Err(JobError::Failed { status, said }) => (status, said),
+            other => panic!("{other:?}"),
+        };
+        for (script, code, line) in [
+            ("echo one >&2; echo two >&2; exit 3", 3, "two"),
+            ("echo out; exit 1", 1, "out"),
+            ("printf 'one\\nx: error: two\\nthree\\n' >&2; exit 2", 2, "x: error: two"),
+        ] {
+            let (status, said) = fault(script);
+            assert_eq!((status.code(), said.as_str()), (Some(code), line));
+        }
+        assert_eq!(fault("kill -9 $$").0.signal(), Some(9));
+        assert!(matches!(run(&mut Command::new("/nonexistent/program")), Err(JobError::Start(_))));
     }
 }

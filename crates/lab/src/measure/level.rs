@@ -219,14 +219,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let ours = folder.path().join("nonesuch");
         let row = Level::X86_64V2.row().expect("a row");
-        let missing = locate(row, &ours, None).expect_err("nothing there").to_string();
-        assert!(
-            missing.starts_with("x86-64-v2: there is no ")
-                && missing.contains("`tools/build-level x86-64-v2`")
-        );
-        let wrong = locate(row, &ours, Some("/nothing/there".into())).expect_err("nothing there").to_string();
-        assert_eq!(wrong, "x86-64-v2: NONESUCH_X86_64_V2 is /nothing/there, which is not a file");
         let beside = folder.path().join("nonesuch-x86-64-v2");
+        let missing = locate(row, &ours, None).expect_err("nothing there");
+        assert!(missing.to_string().contains("`tools/build-level x86-64-v2`"), "{missing}");
+        let LevelError::Missing { name, variable, path } = missing else { panic!("{missing}") };
+        assert_eq!((name, variable, &path), ("x86-64-v2", "NONESUCH_X86_64_V2", &beside));
+        let wrong = locate(row, &ours, Some("/nothing/there".into())).expect_err("nothing there");
+        let LevelError::Named { name, variable, path } = wrong else { panic!("{wrong}") };
+        assert_eq!((name, variable), ("x86-64-v2", "NONESUCH_X86_64_V2"));
+        assert_eq!(path, Path::new("/nothing/there"));
         std::fs::write(&beside, "").expect("written");
         let found = locate(row, &ours, None).expect("found");
         assert_eq!(found.program, beside);

@@ -173,12 +173,17 @@ mod tests {
     #[test]
     fn programs_that_fail_hang_or_are_missing_are_told() {
         let fault = |program: &str, arguments: &[&str]| {
-            run(Command::new(program).args(arguments), Duration::from_millis(200))
-                .expect_err("a fault")
-                .to_string()
+            run(Command::new(program).args(arguments), Duration::from_millis(200)).expect_err("a fault")
         };
-        assert_eq!(fault("nonesuch-is-not-there", &[]), "nonesuch-is-not-there is not installed");
-        assert!(fault("sh", &["-c", "echo no such thing >&2; exit 3"]).ends_with("no such thing"));
-        assert_eq!(fault("sh", &["-c", "exec sleep 100"]), "sh did not end within 0 s");
+        let error = fault("nonesuch-is-not-there", &[]);
+        assert!(
+            matches!(&error, OpensslError::Missing(program) if program == "nonesuch-is-not-there"),
+            "{error}"
+        );
+        let error = fault("sh", &["-c", "echo no such thing >&2; exit 3"]);
+        let OpensslError::Failed { program, status, said } = &error else { panic!("{error}") };
+        assert_eq!((program.as_str(), status.code(), said.as_str()), ("sh", Some(3), "no such thing"));
+        let error = fault("sh", &["-c", "exec sleep 100"]);
+        assert!(matches!(&error, OpensslError::Late { program, seconds: 0 } if program == "sh"), "{error}");
     }
 }

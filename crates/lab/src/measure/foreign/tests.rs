@@ -19,26 +19,45 @@ pub(crate) fn fixture() -> String {
     format!("{{{head},\"rows\":[{}]}}", rows.join(","))
 }
 
+/// Returns the error of the file in which `new` replaces the first `old`.
+fn refuse(old: &str, new: &str) -> ForeignError {
+    let text = fixture().replacen(old, new, 1);
+    let error = parse(text.as_bytes(), Path::new("f.json")).expect_err(new);
+    let said = error.to_string();
+    assert!(said.starts_with("foreign: f.json: ") && said.contains("tools/foreign"), "{said}");
+    error
+}
+
 #[test]
 fn bad_files_are_refused_by_name_with_the_remedy() {
+    let ed25519: Subject = "ED25519".parse().expect("a subject");
+    let numbers = |count, least| RowError::Numbers { count, instructions: 581_400, least, greatest: 581_400 };
     let cases = [
-        ("\"arm64\"", "\"ARM 64\"", "row 1: 'ARM 64' is not a processor such as arm64"),
-        ("\"ours\"", "\"yours\"", "row 1: 'yours' is not a source: known are ours and openssl"),
-        ("\"ED25519\"", "\"RSA\"", "row 1: 'RSA' is not an algorithm"),
-        ("\"verify\"", "\"prove\"", "row 1: ED25519 does not support the operation prove"),
-        ("\"count\":40", "\"count\":0", "row 1: impossible values: a mean of 581400 instructions"),
-        ("\"least\":581400", "\"least\":581401", "row 1: impossible values: a mean of 581400 instructions"),
-        ("\"x86-64-v3\"", "\"arm64\"", "row 2: duplicate row: verify of ED25519 on arm64"),
-        ("\"count\":40", "\"count\":-1", "not a foreign.json of `tools/foreign`: invalid value"),
-        ("\"rows\":[", "\"rows\":[],\"more\":[", "has no rows"),
-        ("{", "", "not a foreign.json"),
+        ("\"arm64\"", "\"ARM 64\"", 1, RowError::Processor("ARM 64".to_owned())),
+        ("\"ours\"", "\"yours\"", 1, RowError::Source { name: "yours".to_owned() }),
+        ("\"ED25519\"", "\"RSA\"", 1, RowError::Subject("RSA".parse::<Subject>().expect_err("unknown"))),
+        ("\"verify\"", "\"prove\"", 1, RowError::Absent { subject: ed25519, operation: Operation::Prove }),
+        ("\"count\":40", "\"count\":0", 1, numbers(0, 581_400)),
+        ("\"least\":581400", "\"least\":581401", 1, numbers(40, 581_401)),
+        (
+            "\"x86-64-v3\"",
+            "\"arm64\"",
+            2,
+            RowError::Twice { subject: ed25519, operation: Operation::Verify, processor: "arm64".to_owned() },
+        ),
     ];
-    for (old, new, says) in cases {
-        let text = fixture().replacen(old, new, 1);
-        let error = parse(text.as_bytes(), Path::new("f.json")).expect_err(says).to_string();
-        assert!(error.starts_with("foreign: f.json: ") && error.contains(says), "{error}");
-        assert!(error.contains("tools/foreign"), "{error}");
+    for (old, new, wanted_row, wanted) in cases {
+        let error = refuse(old, new);
+        let ForeignError::Row { row, reason, .. } = &error else { panic!("{error}") };
+        assert_eq!((*row, reason), (wanted_row, &wanted));
     }
-    let error = read(Path::new("/nowhere/foreign.json")).expect_err("missing").to_string();
-    assert!(error.contains("/nowhere/foreign.json: cannot be read"), "{error}");
+    let error = refuse("\"count\":40", "\"count\":-1");
+    assert!(matches!(&error, ForeignError::Form { source, .. } if source.is_data()), "{error}");
+    let error = refuse("\"rows\":[", "\"rows\":[],\"more\":[");
+    assert!(matches!(error, ForeignError::Empty { .. }), "{error}");
+    let error = refuse("{", "");
+    assert!(matches!(error, ForeignError::Form { .. }), "{error}");
+    let missing = Path::new("/nowhere/foreign.json");
+    let error = read(missing).expect_err("missing");
+    assert!(matches!(&error, ForeignError::Read { path, .. } if path == missing), "{error}");
 }
