@@ -285,17 +285,22 @@ fn servers_outside_are_outside_whatever_the_origin() {
 
 #[test]
 fn options_that_fit_no_zone_are_refused() {
-    let refuse = |options: GenerateOptions<'_>| generate(&options, &mut Vec::new()).unwrap_err().to_string();
+    let refuse = |options: GenerateOptions<'_>| generate(&options, &mut Vec::new()).unwrap_err();
     let good = options(ZoneModel::Sld, 100, 1);
-    assert!(refuse(GenerateOptions { names: 17, ..good }).contains("set 18 or more"));
-    assert!(refuse(GenerateOptions { names: 0, like: ZoneModel::Tld, ..good }).contains("set 1 or more"));
-    assert!(refuse(GenerateOptions { names: MAX_NAMES + 1, ..good }).contains("too many"));
-    assert!(refuse(GenerateOptions { origin: ".", ..good }).contains("root"));
-    assert!(refuse(GenerateOptions { origin: "nl", ..good }).contains("final dot"));
-    assert!(refuse(GenerateOptions { origin: "", ..good }).contains("final dot"));
-    assert!(
-        refuse(GenerateOptions { origin: &format!("{}.", "a.".repeat(60)), ..good }).contains("121 octets")
-    );
+    let error = refuse(GenerateOptions { names: 17, ..good });
+    assert!(matches!(error, GenerateError::TooFewNames { like: ZoneModel::Sld, minimum: 18 }), "{error}");
+    let error = refuse(GenerateOptions { names: 0, like: ZoneModel::Tld, ..good });
+    assert!(matches!(error, GenerateError::TooFewNames { like: ZoneModel::Tld, minimum: 1 }), "{error}");
+    let error = refuse(GenerateOptions { names: MAX_NAMES + 1, ..good });
+    assert!(matches!(error, GenerateError::TooManyNames { names } if names == MAX_NAMES + 1), "{error}");
+    let error = refuse(GenerateOptions { origin: ".", ..good });
+    assert!(matches!(error, GenerateError::RootOrigin), "{error}");
+    for relative in ["nl", ""] {
+        let error = refuse(GenerateOptions { origin: relative, ..good });
+        assert!(matches!(&error, GenerateError::RelativeOrigin { origin } if origin == relative), "{error}");
+    }
+    let error = refuse(GenerateOptions { origin: &format!("{}.", "a.".repeat(60)), ..good });
+    assert!(matches!(error, GenerateError::OriginTooLong { octets: 121 }), "{error}");
     let percent = queries(&good, 101, 1, 1, &mut Vec::new());
     assert!(matches!(percent, Err(GenerateError::DeniedPercent { percent: 101 })));
 }
