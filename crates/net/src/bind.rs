@@ -161,8 +161,6 @@ mod tests {
             let first = bind(address, 2).expect("bound");
             let error = bind(first.local_addr, 2).expect_err("the address is taken");
             assert!(matches!(error, NetError::AddressInUse { address, .. } if address == first.local_addr));
-            assert!(error.to_string().contains(&first.local_addr.to_string()), "{error}");
-            assert!(error.to_string().contains("in use"), "{error}");
         }
     }
 

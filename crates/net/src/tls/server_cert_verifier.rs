@@ -191,3 +191,54 @@ pub(crate) fn describe(error: &Error) -> String {
         _ => error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio_rustls::rustls::InvalidMessage;
+
+    fn at(seconds: u64) -> UnixTime {
+        UnixTime::since_unix_epoch(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn descriptions_of_errors_end_with_advice() {
+        let renew = "renew it on the server, or correct the clock of this machine";
+        let sign =
+            "is not signed by an authority in the given file: use the file of the authority that signed it";
+        let expired = |seconds| CertificateError::ExpiredContext {
+            time: at(1_000_000 + seconds),
+            not_after: at(1_000_000),
+        };
+        let early =
+            |seconds| CertificateError::NotValidYetContext { time: at(5), not_before: at(5 + seconds) };
+        for (fault, expected) in [
+            (expired(1), format!("expired 1 second ago: {renew}")),
+            (expired(119), format!("expired 119 seconds ago: {renew}")),
+            (expired(7_199), format!("expired 119 minutes ago: {renew}")),
+            (expired(7_200), format!("expired 2 hours ago: {renew}")),
+            (expired(172_800), format!("expired 2 days ago: {renew}")),
+            (early(120), format!("is not valid before 2 minutes from now: {renew}")),
+            (CertificateError::Expired, format!("has expired: {renew}")),
+            (CertificateError::NotValidYet, format!("is not valid yet: {renew}")),
+            (CertificateError::UnknownIssuer, sign.to_owned()),
+            (CertificateError::BadSignature, sign.to_owned()),
+        ] {
+            let error = Error::InvalidCertificate(fault);
+            assert_eq!(describe(&error), format!("the server's certificate {expected}"));
+        }
+        assert_eq!(
+            describe(&OutdatedAuthority::error(&expired(172_800))),
+            "the certificate of the authority in the given file expired 2 days ago: use the file with its current \
+             certificate"
+        );
+        // The text of the library comes first.
+        let misnamed = Error::InvalidCertificate(CertificateError::NotValidForName);
+        assert_eq!(describe(&misnamed), format!("{misnamed}: use the name in the server's certificate"));
+        let other = Error::InvalidMessage(InvalidMessage::InvalidContentType);
+        assert_eq!(describe(&other), format!("{other}: check that the server uses TLS on this port"));
+        let general = Error::General("of the library".to_owned());
+        assert_eq!(describe(&general), general.to_string());
+    }
+}
