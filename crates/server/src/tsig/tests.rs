@@ -5,7 +5,7 @@ use super::record::{Record, Variables, begin_after};
 use super::*;
 use data_encoding::HEXLOWER_PERMISSIVE as HEX;
 use nonesuch_proto::message::{self, Header, Message};
-use nonesuch_proto::{Name, Rtype};
+use nonesuch_proto::{Name, NameError, Rtype};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -102,7 +102,10 @@ fn another_name_or_algorithm_is_badkey() {
         of_time[low] = 18;
         let found = verifier.verify(&of_time, NOON).unwrap_err();
         assert_eq!(found, ResponseTsigError::RejectedByServer(TsigError::BadTime));
-        assert!(found.to_string().contains("clocks"));
+        assert_eq!(
+            found.to_string(),
+            "the server rejected the signature of the request: BADTIME (the clocks differ: correct them)"
+        );
     }
 }
 
@@ -304,19 +307,19 @@ fn keys_are_read_from_arguments() {
         ("k:c2VjcmV0", Ok(("k.", TsigAlgorithm::HmacSha256))),
         ("hmac-sha512:K:c2VjcmV0", Ok(("k.", TsigAlgorithm::HmacSha512))),
         ("k:HMAC-SHA384.:c2VjcmV0", Ok(("k.", TsigAlgorithm::HmacSha384))),
-        ("k", Err("the format of a TSIG key is [ALGORITHM:]NAME:SECRET")),
-        ("a:b:c:d", Err("the format of a TSIG key is")),
-        ("hmac-md5:k:c2VjcmV0", Err("the TSIG algorithm 'hmac-md5' is not supported")),
-        ("k:***", Err("the secret of the TSIG key k. is not Base64")),
-        (":c2VjcmV0", Err("'' is not the name of a TSIG key")),
-        ("k:", Err("the secret of the TSIG key k. is empty")),
+        ("k", Err(TsigKeyError::Argument)),
+        ("a:b:c:d", Err(TsigKeyError::Argument)),
+        ("hmac-md5:k:c2VjcmV0", Err(TsigKeyError::Algorithm("hmac-md5".to_owned()))),
+        ("k:***", Err(TsigKeyError::Secret("k.".parse().unwrap()))),
+        (":c2VjcmV0", Err(TsigKeyError::Name { name: String::new(), error: NameError::EmptyLabel })),
+        ("k:", Err(TsigKeyError::EmptySecret("k.".parse().unwrap()))),
     ];
     for (text, expected) in cases {
         match (TsigKey::from_argument(text), expected) {
             (Ok(key), Ok((name, algorithm))) => {
                 assert_eq!((key.name().to_string().as_str(), key.algorithm()), (name, algorithm));
             }
-            (Err(error), Err(expected)) => assert!(error.to_string().starts_with(expected), "{error}"),
+            (Err(error), Err(expected)) => assert_eq!(error, expected, "{text}"),
             (found, _) => panic!("{text}: {found:?}"),
         }
     }
