@@ -378,7 +378,7 @@ mod tests {
         let unknown = KeyError::UnknownAlgorithm(Algorithm(99));
         assert_eq!(PublicKey::parse(Algorithm(99), &[0; 64]).err(), Some(unknown.clone()));
         assert_eq!(PrivateKey::generate(Algorithm(99), None).err(), Some(unknown.clone()));
-        assert_eq!(unknown.to_string(), "algorithm 99 is not supported");
+        assert!(unknown.to_string().contains("99"), "{unknown}");
     }
 
     #[test]

@@ -42,9 +42,9 @@ fn other_lengths_are_told_with_both_lengths() {
             let error = KeyError::PublicKeyLength { algorithm, expected, found };
             assert_eq!(refuse(algorithm, &vec![1; found]), error);
             assert!(!error.is_unusable());
-            let text =
-                format!("a public key of {algorithm} must have {expected} octets, but this one has {found}");
-            assert_eq!(error.to_string(), text);
+            let text = error.to_string();
+            assert!([expected, found].iter().all(|octets| text.contains(&octets.to_string())), "{text}");
+            assert!(text.contains(&algorithm.to_string()), "{text}");
         }
         seen += 1;
     }
@@ -177,8 +177,7 @@ fn a_public_key_of_another_key_is_told() {
         let mut field = one.public_key().to_vec();
         *field.last_mut().unwrap() ^= 1;
         assert_eq!(one.check_public(&field), Err(mismatch.clone()));
-        let text = mismatch.to_string();
-        assert_eq!(text, format!("the public key does not belong to the private key of {algorithm}"));
+        assert!(mismatch.to_string().contains(&algorithm.to_string()), "{mismatch}");
     }
 }
 
