@@ -247,9 +247,7 @@ mod tests {
             assert_eq!(parse_digest(text), Ok(DigestType(expected)));
         }
         for text in ["1", "sha1", "SHA-1"] {
-            assert!(
-                parse_digest(text).is_err_and(|reason| reason.to_string().contains("read but not generated"))
-            );
+            assert_eq!(parse_digest(text), Err(ArgumentError::Sha1), "{text}");
         }
         for text in ["", "3", "sha512", "256"] {
             assert!(parse_digest(text).is_err());

@@ -129,10 +129,10 @@ mod tests {
         assert_eq!(parse_edns_option("65001:"), Ok((65_001, Vec::new())));
         assert_eq!(parse_edns_option("3"), Ok((3, Vec::new())));
         for wrong in ["", "x:00", "70000:00", "10:0", "10:zz"] {
+            let error = parse_edns_option(wrong).unwrap_err();
             assert!(
-                parse_edns_option(wrong)
-                    .is_err_and(|reason| reason.to_string().starts_with("expected CODE:HEX")),
-                "{wrong}"
+                matches!(error, ArgumentError::Expected(form) if form.starts_with("CODE:HEX")),
+                "{wrong}: {error}"
             );
         }
     }
