@@ -22,6 +22,10 @@ mod outcome;
 mod progress;
 mod root;
 mod server;
+#[cfg(test)]
+#[path = "../tests/common/snapshot.rs"]
+#[allow(unreachable_pub)]
+mod snapshot;
 mod zones;
 
 use arguments::{Arguments, Command, ZoneCommand};

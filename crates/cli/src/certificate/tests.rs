@@ -13,6 +13,12 @@ fn write(dir: &Path, year: i32, month: u8, day: u8) {
     fs::write(dir.join("c.pem"), format!("notes\n{}more\n", certificate.pem())).unwrap();
 }
 
+/// Compares a warning with the section `case` of the snapshot.
+#[track_caller]
+fn check_message(case: &str, found: &str) {
+    crate::snapshot::check("serve configuration", case, found);
+}
+
 #[test]
 fn certificates_are_warned_of_before_and_after_their_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -24,9 +30,11 @@ fn certificates_are_warned_of_before_and_after_their_end() {
         write(folder.path(), year, month, 20);
         assert_eq!(at(&format!("{year}-03-05T23:59:59Z")), None);
         let soon = at(&format!("{year}-03-18T23:00:00Z")).expect("it ends soon");
-        assert!(soon.contains(&format!("expires at {year}-03-20T00:00:00Z, in 25 h")), "{soon}");
+        assert!(soon.contains(&format!(" {year}-03-20T00:00:00Z")) && soon.contains(" 25 h"), "{soon}");
+        check_message(&format!("certificate that expires soon, in {year}"), &soon);
         let late = at(&format!("{year}-03-20T00:00:01Z")).expect("it has ended");
-        assert!(late.contains(&format!("has expired at {year}-03-20T00:00:00Z")), "{late}");
+        assert!(late.contains(&format!(" {year}-03-20T00:00:00Z")), "{late}");
+        check_message(&format!("certificate that expired, in {year}"), &late);
     }
 }
 

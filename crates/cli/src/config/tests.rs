@@ -24,6 +24,12 @@ fn problems(text: &str) -> Vec<String> {
     }
 }
 
+/// Compares messages with the section `case` of the snapshot.
+#[track_caller]
+fn check_messages(case: &str, found: &[String]) {
+    crate::snapshot::check("serve configuration", &case.trim().replace('\n', " "), &found.join("\n"));
+}
+
 #[track_caller]
 fn taken(text: &str) -> Configuration {
     match parse(Path::new("c.toml"), text) {
@@ -46,249 +52,131 @@ fn faults_say_file_line_key_and_what_is_allowed() {
     let online = "file = \"z\"\ndenial = \"compact\"\nkeys = \"k\"\n";
     let long = "d".repeat(108);
     let cases: &[(&str, &str)] = &[
-        (
-            "listne = []",
-            "c.toml:2:1: listne: unknown key; did you mean listen? Allowed: added-zones-file, allow-query, control-group,",
-        ),
-        (
-            "colour = 1",
-            "c.toml:2:1: colour: unknown key. Allowed: added-zones-file, allow-query, control-group, control-socket,",
-        ),
-        (
-            "[log]\nlevl = \"info\"",
-            "c.toml:3:1: log.levl: unknown key; did you mean level? Allowed: format, level",
-        ),
-        (
-            "[log]\nlevel = \"loud\"",
-            "c.toml:3:9: log.level: \"loud\" is not allowed: write \"error\" or \"warn\" or \"info\"",
-        ),
-        ("log = 1", "c.toml:2:7: log: 1 is not a table: write [log]"),
-        ("workers = 0", "c.toml:2:11: workers: 0 is not allowed: write a number from 1 to 1024"),
-        ("workers = \"two\"", "c.toml:2:11: workers: \"two\" is not allowed: write a number from 1 to 1024"),
-        ("workers = 1.5", "c.toml:2:11: workers: 1.5 is not allowed"),
-        ("workers = -1", "c.toml:2:11: workers: -1 is not allowed"),
-        (
-            "listen = \"127.0.0.1\"",
-            "c.toml:2:10: listen: \"127.0.0.1\" is not a list: write a list of addresses in [ ]",
-        ),
-        (
-            "listen = [\"ns.example\"]",
-            "c.toml:2:11: listen: \"ns.example\" is not an address: write \"192.0.2.1\", \"192.0.2.1:53\"",
-        ),
-        ("listen = []", "c.toml:2:10: listen: no address to listen on"),
-        ("listen = [\"127.0.0.1\", \"127.0.0.1:53\"]", "c.toml:2:10: listen: 127.0.0.1:53 is listed twice"),
-        (
-            "listen-tls = [\"127.0.0.1\"]",
-            "c.toml:2:14: listen-tls: DNS over TLS needs tls-certificate and tls-key",
-        ),
-        ("tls-key = \"k\"", "c.toml:2:11: tls-key: tls-certificate is missing"),
-        ("control-group = \"g\"", "c.toml:2:17: control-group: no control-socket"),
-        ("nsid = \"0x1\"", "c.toml:2:8: nsid: \"0x1\" is not allowed: write text of 1 to 128 octets"),
-        ("report-channel = \"a..b\"", "c.toml:2:18: report-channel: \"a..b\" is not a domain name"),
-        (
-            "signature-cache = \"64 MB\"",
-            "c.toml:2:19: signature-cache: \"64 MB\" is not allowed: write a size from \"1MiB\"",
-        ),
-        (
-            "[limits]\ntcp-idle = \"10\"",
-            "c.toml:3:12: limits.tcp-idle: \"10\" is not allowed: write a duration from \"1s\" to \"1h\"",
-        ),
+        ("listne = []", "c.toml:2:1: listne: "),
+        ("colour = 1", "c.toml:2:1: colour: "),
+        ("[log]\nlevl = \"info\"", "c.toml:3:1: log.levl: "),
+        ("[log]\nlevel = \"loud\"", "c.toml:3:9: log.level: \"loud\" "),
+        ("log = 1", "c.toml:2:7: log: 1 "),
+        ("workers = 0", "c.toml:2:11: workers: 0 "),
+        ("workers = \"two\"", "c.toml:2:11: workers: \"two\" "),
+        ("workers = 1.5", "c.toml:2:11: workers: 1.5 "),
+        ("workers = -1", "c.toml:2:11: workers: -1 "),
+        ("listen = \"127.0.0.1\"", "c.toml:2:10: listen: \"127.0.0.1\" "),
+        ("listen = [\"ns.example\"]", "c.toml:2:11: listen: \"ns.example\" "),
+        ("listen = []", "c.toml:2:10: listen: "),
+        ("listen = [\"127.0.0.1\", \"127.0.0.1:53\"]", "c.toml:2:10: listen: 127.0.0.1:53 "),
+        ("listen-tls = [\"127.0.0.1\"]", "c.toml:2:14: listen-tls: "),
+        ("tls-key = \"k\"", "c.toml:2:11: tls-key: "),
+        ("control-group = \"g\"", "c.toml:2:17: control-group: "),
+        ("nsid = \"0x1\"", "c.toml:2:8: nsid: \"0x1\" "),
+        ("report-channel = \"a..b\"", "c.toml:2:18: report-channel: \"a..b\" "),
+        ("signature-cache = \"64 MB\"", "c.toml:2:19: signature-cache: \"64 MB\" "),
+        ("[limits]\ntcp-idle = \"10\"", "c.toml:3:12: limits.tcp-idle: \"10\" "),
         ("[limits]\nexempt = [\"192.0.2.1/24\"]", "c.toml:3:11: limits.exempt: "),
-        (
-            "[limits]\ntcp-connections = 5",
-            "c.toml:2:1: limits.tcp-connections-each: more than tcp-connections",
-        ),
-        (
-            "[limits]\ntransfers-out-each = 11",
-            "c.toml:3:22: limits.transfers-out-each: more than transfers-out",
-        ),
-        ("[limits]\nonline-share = 5", "limits.online-busy-share: more than online-share"),
-        ("[dnstap]\nqueue = \"1MiB\"", "c.toml:2:1: dnstap.socket: missing: set socket"),
-        ("[dnstap]\nsocket = \"s\"\nfile = \"f\"", "c.toml:4:8: dnstap.file: socket is set too"),
+        ("[limits]\ntcp-connections = 5", "c.toml:2:1: limits.tcp-connections-each: "),
+        ("[limits]\ntransfers-out-each = 11", "c.toml:3:22: limits.transfers-out-each: "),
+        ("[limits]\nonline-share = 5", "limits.online-busy-share: "),
+        ("[dnstap]\nqueue = \"1MiB\"", "c.toml:2:1: dnstap.socket: "),
+        ("[dnstap]\nsocket = \"s\"\nfile = \"f\"", "c.toml:4:8: dnstap.file: "),
         (
             &format!("{zone}catalog = \"producer\"\ntransfer = [\"any\"]"),
-            "c.toml:3:11: zone.\"example.\".catalog: a producer needs state-dir for the labels",
+            "c.toml:3:11: zone.\"example.\".catalog: ",
         ),
         (
             "listen = [\"127.0.0.1:9530\"]\nmetrics-listen = \"127.0.0.1\"",
-            "c.toml:3:18: metrics-listen: 127.0.0.1:9530 is in listen or listen-tls too",
+            "c.toml:3:18: metrics-listen: 127.0.0.1:9530 ",
         ),
-        ("report-channel = \".\"", "c.toml:2:18: report-channel: the root is not an agent domain"),
+        ("report-channel = \".\"", "c.toml:2:18: report-channel: "),
         (
             &format!("state-dir = \"s\"\n{zone}primaries = [\"192.0.2.1\", \"127.0.0.1\"]"),
-            "c.toml:4:13: zone.\"example.\".primaries: 127.0.0.1:53 is this server, which would transfer the zone from itself",
+            "c.toml:4:13: zone.\"example.\".primaries: 127.0.0.1:53 ",
         ),
         (
             &format!("listen = [\"[::]:5300\"]\n{zone}file = \"z\"\nalso-notify = [\"[::1]:5300\"]"),
-            "also-notify: [::1]:5300 is this server, which would notify itself",
+            ".also-notify: [::1]:5300 ",
         ),
         (
             &format!("{zone}file = \"z\"\nalso-notify = [\"192.0.2.1:0\"]"),
-            "c.toml:4:15: zone.\"example.\".also-notify: 192.0.2.1:0: 0 is not a port",
+            "c.toml:4:15: zone.\"example.\".also-notify: 192.0.2.1:0: ",
         ),
         (
             "state-dir = \"s\"\n[template.t]\nprimaries = [\"::1\"]",
-            "c.toml:4:13: template.t.primaries: [::1]:53 is this server",
+            "c.toml:4:13: template.t.primaries: [::1]:53 ",
         ),
-        (
-            "[log]\nworkers = 2",
-            "c.toml:3:1: log.workers: unknown key; it belongs to the top level: move it above the first line with [ ]. Allowed: format",
-        ),
-        (
-            "[zone.www.example]\nfile = \"z\"",
-            "zone.www.example: unknown key; write [zone.\"www.example\"], with the name in quotation marks. Allowed: allow-query",
-        ),
-        ("[cookies]\nenabled = 1", "c.toml:3:11: cookies.enabled: 1 is neither true nor false"),
-        (
-            "[cookies]\nsecret-file = \"nowhere/s\"",
-            "c.toml:3:15: cookies.secret-file: nowhere/s: cannot be read",
-        ),
-        ("[key.k]\n", "c.toml:2:1: key.k.secret-file: missing: name a file with the secret in base64"),
+        ("[log]\nworkers = 2", "c.toml:3:1: log.workers: "),
+        ("[zone.www.example]\nfile = \"z\"", "zone.www.example: "),
+        ("[cookies]\nenabled = 1", "c.toml:3:11: cookies.enabled: 1 "),
+        ("[cookies]\nsecret-file = \"nowhere/s\"", "c.toml:3:15: cookies.secret-file: nowhere/s: "),
+        ("[key.k]\n", "c.toml:2:1: key.k.secret-file: "),
         (
             "[key.k]\nsecret = \"AAAA\"\nalgorithm = \"hmac-md5\"",
-            "c.toml:4:13: key.k.algorithm: \"hmac-md5\" is not allowed: write \"hmac-sha256\"",
+            "c.toml:4:13: key.k.algorithm: \"hmac-md5\" ",
         ),
         ("[key.k]\nsecret = \"%\"", "c.toml:3:10: key.k.secret: "),
-        (
-            "[key.k]\nsecret = \"AAAA\"\nsecret-file = \"f\"",
-            "c.toml:4:15: key.k.secret-file: secret is set too",
-        ),
-        ("[zone.\"a..b\"]\nfile = \"z\"", "c.toml:2:7: zone: \"a..b\" is not a domain name"),
-        (zone, "c.toml:2:1: zone.\"example.\".file: missing: set the zone's file, or its primaries"),
-        (&format!("{zone}fiel = \"z\""), "zone.\"example.\".fiel: unknown key; did you mean file?"),
-        (
-            &format!("{zone}file = 7"),
-            "c.toml:3:8: zone.\"example.\".file: 7 is not a string: write it in quotation marks",
-        ),
-        (
-            &format!("{zone}file = \"z\"\nverify = \"no\""),
-            "verify: \"no\" is not allowed: write \"auto\" or \"full\" or \"changed\" or \"structural\" or \"none\"",
-        ),
-        (
-            &format!("{zone}file = \"z\"\ntemplate = \"t\""),
-            "c.toml:4:12: zone.\"example.\".template: the template \"t\" does not exist, nor does any other: write [template.t]",
-        ),
+        ("[key.k]\nsecret = \"AAAA\"\nsecret-file = \"f\"", "c.toml:4:15: key.k.secret-file: "),
+        ("[zone.\"a..b\"]\nfile = \"z\"", "c.toml:2:7: zone: \"a..b\" "),
+        (zone, "c.toml:2:1: zone.\"example.\".file: "),
+        (&format!("{zone}fiel = \"z\""), "zone.\"example.\".fiel: "),
+        (&format!("{zone}file = 7"), "c.toml:3:8: zone.\"example.\".file: 7 "),
+        (&format!("{zone}file = \"z\"\nverify = \"no\""), ".verify: \"no\" "),
+        (&format!("{zone}file = \"z\"\ntemplate = \"t\""), "c.toml:4:12: zone.\"example.\".template: "),
         (
             &format!("[template.u]\ndnssec = \"optional\"\n{zone}file = \"z\"\ntemplate = \"t.x\""),
-            "c.toml:6:12: zone.\"example.\".template: the template \"t.x\" does not exist: name one of u, or write [template.\"t.x\"]",
+            "c.toml:6:12: zone.\"example.\".template: ",
         ),
-        (
-            "[template.t]\ntemplate = \"t\"",
-            "c.toml:3:1: template.t.template: unknown key; a template cannot use another template: copy its keys to this one.",
-        ),
+        ("[template.t]\ntemplate = \"t\"", "c.toml:3:1: template.t.template: "),
         // A table is not suggested where a key is expected.
-        ("[log]\nzone = 1", "c.toml:3:1: log.zone: unknown key. Allowed: format"),
+        ("[log]\nzone = 1", "c.toml:3:1: log.zone: "),
         (&format!("control-socket = \"{long}\""), "c.toml:2:18: control-socket: dddddddddd"),
-        (
-            &format!("[dnstap]\nsocket = \"{long}\""),
-            "ddd: 108 octets, longer than the maximum of 107 for the path of a socket: name a shorter one",
-        ),
+        (&format!("[dnstap]\nsocket = \"{long}\""), "ddd: 108 octets"),
         (
             &format!("{zone}file = \"z\"\ntransfer = [\"key:k.\"]"),
-            "c.toml:4:12: zone.\"example.\".transfer: the key k. does not exist: add [key.\"k.\"]",
+            "c.toml:4:12: zone.\"example.\".transfer: ",
         ),
         (&format!("{zone}file = \"z\"\ntransfer = [\"some\"]"), "c.toml:4:13: zone.\"example.\".transfer: "),
-        (
-            &format!("{zone}primaries = [\"192.0.2.1\"]"),
-            "zone.\"example.\".primaries: a transferred zone needs state-dir",
-        ),
-        (
-            &format!("{zone}file = \"z\"\njournal-size = \"1MiB\""),
-            "journal-size: a journal needs state-dir: add state-dir",
-        ),
+        (&format!("{zone}primaries = [\"192.0.2.1\"]"), "zone.\"example.\".primaries: "),
+        (&format!("{zone}file = \"z\"\njournal-size = \"1MiB\""), ".journal-size: "),
         (
             &format!("{zone}file = \"z\"\nrequest-ixfr = false"),
-            "c.toml:4:16: zone.\"example.\".request-ixfr: no effect on a zone without primaries",
+            "c.toml:4:16: zone.\"example.\".request-ixfr: ",
         ),
         (
             &format!("state-dir = \"s\"\n{zone}primaries = [\"192.0.2.1\"]\nallow-unsafe-transition = true"),
-            "c.toml:5:27: zone.\"example.\".allow-unsafe-transition: no effect on a zone from primaries",
+            "c.toml:5:27: zone.\"example.\".allow-unsafe-transition: ",
         ),
-        (
-            &format!("{zone}file = \"z\"\ntransfer-size-max = \"1GiB\""),
-            "transfer-size-max: no effect on a zone without primaries",
-        ),
-        (
-            "[limits]\nresponses-per-second = 1000001",
-            "limits.responses-per-second: 1000001 is not allowed: write a number from 0 to 1000000",
-        ),
-        (
-            "[limits]\nonline-operations = 20",
-            "c.toml:3:1: limits.online-operations: this key was removed: each client gets an equal share of online-share once a worker has spent it, \
-             and has no limit before that; delete this line",
-        ),
-        (
-            "[limits]\nonline-proven-factor = 10",
-            "c.toml:3:1: limits.online-proven-factor: this key was removed",
-        ),
-        (
-            "[limits]\nresponse-table = \"2GiB\"",
-            "limits.response-table: \"2GiB\" is not allowed: write a size from \"4KiB\" to \"1GiB\"",
-        ),
-        (
-            &format!("{zone}file = \"z\"\nnotify-from = [\"192.0.2.1\"]"),
-            "notify-from: no effect on a zone without primaries",
-        ),
-        (
-            &format!("{zone}file = \"z\"\nrefresh-min = \"1m\""),
-            "refresh-min: no effect on a zone without primaries, which is not refreshed",
-        ),
-        (
-            &format!("{zone}file = \"z\"\ngroup = \"g\""),
-            "group: group applies only to a member of a catalog: add catalog-zone",
-        ),
+        (&format!("{zone}file = \"z\"\ntransfer-size-max = \"1GiB\""), ".transfer-size-max: "),
+        ("[limits]\nresponses-per-second = 1000001", "limits.responses-per-second: 1000001 "),
+        ("[limits]\nonline-operations = 20", "c.toml:3:1: limits.online-operations: "),
+        ("[limits]\nonline-proven-factor = 10", "c.toml:3:1: limits.online-proven-factor: "),
+        ("[limits]\nresponse-table = \"2GiB\"", "limits.response-table: \"2GiB\" "),
+        (&format!("{zone}file = \"z\"\nnotify-from = [\"192.0.2.1\"]"), ".notify-from: "),
+        (&format!("{zone}file = \"z\"\nrefresh-min = \"1m\""), ".refresh-min: "),
+        (&format!("{zone}file = \"z\"\ngroup = \"g\""), ".group: "),
         (
             &format!("{zone}file = \"z\"\ntransfer = [\"any\"]\ncatalog-zone = \"c.\""),
-            "c.toml:5:16: zone.\"example.\".catalog-zone: c. is not a catalog that this server generates",
+            "c.toml:5:16: zone.\"example.\".catalog-zone: c. ",
         ),
-        (&format!("{zone}file = \"z\"\nmember-template = \"m\""), "the template \"m\" does not exist"),
-        (&format!("{zone}catalog = \"producer\"\nfile = \"z\""), "file: the server generates this catalog"),
-        (&format!("{zone}file = \"z\"\ncatalog = \"consumer\""), "catalog: member-template is missing"),
+        (&format!("{zone}file = \"z\"\nmember-template = \"m\""), ".member-template: "),
+        (&format!("{zone}catalog = \"producer\"\nfile = \"z\""), ".file: "),
+        (&format!("{zone}file = \"z\"\ncatalog = \"consumer\""), ".catalog: "),
         (
             &format!("state-dir = \"s\"\n{zone}primaries = [\"192.0.2.1 tls:ns.example\"]"),
-            "c.toml:4:13: zone.\"example.\".primaries: no authority for the certificate of ns.example: set tls-authorities",
+            "c.toml:4:13: zone.\"example.\".primaries: ",
         ),
-        (
-            &format!("{zone}file = \"z\"\nalso-notify = [\"192.0.2.1 tls:ns.example\"]"),
-            "also-notify: no authority for the certificate of ns.example",
-        ),
-        (
-            &format!("{zone}file = \"z\"\ntransfer = [\"192.0.2.1 tsl\"]"),
-            "transfer: 'tsl' is not valid here (write an address, a prefix, key:NAME, tls, or any",
-        ),
+        (&format!("{zone}file = \"z\"\nalso-notify = [\"192.0.2.1 tls:ns.example\"]"), ".also-notify: "),
+        (&format!("{zone}file = \"z\"\ntransfer = [\"192.0.2.1 tsl\"]"), ".transfer: 'tsl' "),
         // Contradictions, with the reason.
-        (
-            &format!("{zone}file = \"z\"\ndenial = \"compact\""),
-            "c.toml:4:10: zone.\"example.\".denial: compact signs online and needs keys",
-        ),
-        (
-            &format!("{zone}file = \"z\"\nkeys = \"k\""),
-            "keys: keys are only for online signing: choose a mechanism with denial",
-        ),
+        (&format!("{zone}file = \"z\"\ndenial = \"compact\""), "c.toml:4:10: zone.\"example.\".denial: "),
+        (&format!("{zone}file = \"z\"\nkeys = \"k\""), ".keys: "),
         (
             &format!("{zone}file = \"z\"\nkeys = \"k\"\nnsec5-keys = \"n\""),
-            "c.toml:4:8: zone.\"example.\".keys: the zone has NSEC5 (nsec5-keys): its server has no signing key",
+            "c.toml:4:8: zone.\"example.\".keys: ",
         ),
-        (
-            &format!("{zone}{online}nsec5-keys = \"n\""),
-            "denial: the zone has NSEC5 (nsec5-keys): its server has no signing key",
-        ),
-        (
-            &format!("{zone}{online}transfer = [\"any\"]"),
-            "transfer: a zone that is signed online cannot be transferred",
-        ),
-        (
-            &format!("{zone}file = \"z\"\ndenial = \"nsec3\"\nkeys = \"k\""),
-            "denial: \"nsec3\" is not an online mechanism: sign the zone with `nonesuch zone sign --denial nsec3`",
-        ),
-        (
-            &format!("{zone}file = \"z\"\nsignature-validity = \"7d\""),
-            "signature-validity: no effect without online signing",
-        ),
-        (
-            &format!("{zone}file = \"z\"\nignore-key-times = true"),
-            "ignore-key-times: no effect without online signing",
-        ),
+        (&format!("{zone}{online}nsec5-keys = \"n\""), ".denial: "),
+        (&format!("{zone}{online}transfer = [\"any\"]"), ".transfer: "),
+        (&format!("{zone}file = \"z\"\ndenial = \"nsec3\"\nkeys = \"k\""), ".denial: \"nsec3\" "),
+        (&format!("{zone}file = \"z\"\nsignature-validity = \"7d\""), ".signature-validity: "),
+        (&format!("{zone}file = \"z\"\nignore-key-times = true"), ".ignore-key-times: "),
     ];
     for &(text, expected) in cases {
         let found = problems(&format!("version = 1\n{text}"));
@@ -296,6 +184,7 @@ fn faults_say_file_line_key_and_what_is_allowed() {
             found.iter().any(|found| found.contains(expected)),
             "{text}\nexpected: {expected}\nfound: {found:#?}"
         );
+        check_messages(&text.replace(&long, "LONG"), &found);
     }
 }
 
@@ -328,13 +217,17 @@ fn all_faults_are_said_at_once_in_their_order() {
         ["c.toml:2:11:", "c.toml:3:1:", "c.toml:5:8:", "c.toml:6:1:", "c.toml:7:7:"],
         "{found:#?}"
     );
-    assert!(found[4].contains("the zone already exists, as \"b.\""), "{found:#?}");
+    assert!(found[4].contains("zone.\"B\": ") && found[4].contains("\"b.\""), "{found:#?}");
+    check_messages("several faults", &found);
 }
 
 #[test]
 fn the_version_is_mandatory() {
-    assert!(problems("")[0].contains("version: missing: write version = 1"));
-    assert!(problems("version = 2")[0].contains("this program knows 1"));
+    for (case, text) in [("no version", ""), ("version = 2", "version = 2")] {
+        let found = problems(text);
+        assert!(found[0].contains("version"), "{found:?}");
+        check_messages(case, &found[..1]);
+    }
     assert_eq!(problems("version = \"1\"").len(), 1);
     taken("version = 1");
 }
@@ -366,10 +259,8 @@ fn a_catalog_that_nobody_may_have_is_warned_of() {
     let text = "version = 1\nstate-dir = \"s\"\n[zone.\"c.\"]\ncatalog = \"producer\"\n";
     let warnings = |text: &str| parse(Path::new("c.toml"), text).unwrap().warnings;
     let found = warnings(text);
-    assert!(
-        found.len() == 1 && found[0].message.contains("no client may transfer this catalog"),
-        "{found:?}"
-    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    check_messages("catalog that no client may transfer", &[found[0].to_string()]);
     assert!(warnings(&format!("{text}transfer = [\"any\"]\n")).is_empty());
 }
 
@@ -390,13 +281,16 @@ fn secrets_may_be_as_bind_has_them() {
         ("k.example.", "hmac-sha512")
     );
     let found = problems(&text("other.", ""));
-    assert!(found.len() == 1 && found[0].contains("the file has no key other."), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains(" other."), "{found:?}");
+    check_messages("secret-file without the key", &found);
     let found = problems(&text("k.example.", "algorithm = \"hmac-sha256\""));
     assert!(
         found.len() == 1
-            && found[0].contains("key.\"k.example.\".algorithm: the key file has the algorithm hmac-sha512"),
+            && found[0].contains("key.\"k.example.\".algorithm: ")
+            && found[0].contains("hmac-sha512"),
         "{found:?}"
     );
+    check_messages("secret-file with another algorithm", &found);
 }
 
 #[test]
@@ -404,9 +298,12 @@ fn what_is_no_toml_is_said_with_its_place() {
     for text in
         ["version = 1\nlisten = [", "version = 1\n= 2", "version = 1\nversion = 1", "\u{feff}\0", "[[["]
     {
-        let found = problems(text);
-        assert!(found.iter().all(|found| found.starts_with("c.toml:")), "{text:?}: {found:?}");
-        assert!(found[0].contains("no TOML"), "{text:?}: {found:?}");
+        let Problems(found) = parse(Path::new("c.toml"), text).unwrap_err();
+        assert!(!found.is_empty(), "{text:?}");
+        // A syntax error has a line and no key.
+        let is_placed = |found: &Problem| found.place.line > 0 && found.place.key.is_empty();
+        assert!(found.iter().all(is_placed), "{text:?}: {found:?}");
+        assert!(found.iter().all(|found| found.to_string().starts_with("c.toml:")), "{text:?}: {found:?}");
     }
 }
 
@@ -471,12 +368,14 @@ fn what_has_no_use_for_a_zone_is_not_taken_over() {
         "state-dir = \"s\"\n[template.t]\nretry-min = \"2h\"\nretry-max = \"1h\"\n[zone.\"a.\"]\ntemplate = \"t\"\n\
          primaries = [\"192.0.2.1\"]\n",
     );
-    assert!(said.starts_with("c.toml:4:13: template.t.retry-min: longer than retry-max"), "{said}");
+    assert!(said.starts_with("c.toml:4:13: template.t.retry-min: "), "{said}");
+    check_messages("retry-min above retry-max", &[said]);
     // The check includes defaults.
     let said = problem(
         "state-dir = \"s\"\n[template.t]\nrefresh-max = \"10s\"\n[zone.\"a.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\n",
     );
-    assert!(said.starts_with("c.toml:4:15: template.t.refresh-max: shorter than refresh-min ("), "{said}");
+    assert!(said.starts_with("c.toml:4:15: template.t.refresh-max: "), "{said}");
+    check_messages("refresh-max below the default of refresh-min", &[said]);
     // A template that no zone uses may exist for other servers.
     let unused = "[template.t]\nalso-notify = [\"192.0.2.1 key:abc.\"]\n";
     assert!(taken(&format!("version = 1\n{unused}")).zones.is_empty());
@@ -486,10 +385,8 @@ fn what_has_no_use_for_a_zone_is_not_taken_over() {
     );
     // A fault of the zone's own key is reported, because the operator can remove the key.
     let said = problem("[zone.\"a.\"]\nfile = \"z\"\nrefresh-min = \"1h\"\n");
-    assert!(
-        said.starts_with("c.toml:4:15: zone.\"a.\".refresh-min: no effect on a zone without primaries"),
-        "{said}"
-    );
+    assert!(said.starts_with("c.toml:4:15: zone.\"a.\".refresh-min: "), "{said}");
+    check_messages("refresh-min of a zone from a file", &[said]);
 }
 
 #[test]
@@ -503,7 +400,8 @@ fn limits_of_records_and_types_are_those_of_the_zone_then_of_its_template() {
     for value in ["-1", "65536", "\"100\"", "true"] {
         for key in ["max-records-per-type", "max-types-per-name"] {
             let error = problem(&format!("[zone.\"a.\"]\nfile = \"a\"\n{key} = {value}\n"));
-            assert!(error.contains(&format!("{key}: ")) && error.contains("from 0 to 65535"), "{error}");
+            assert!(error.contains(&format!("{key}: ")) && error.contains("65535"), "{error}");
+            check_messages(&format!("{key} = {value}"), &[error]);
         }
     }
 }
@@ -600,12 +498,11 @@ fn a_zone_is_in_two_catalogs_while_it_moves() {
     let plain = ProducedMember::new(name("a."), None);
     assert_eq!(listed("old."), [ProducedMember { new_owner: Some(name("new.")), ..plain.clone() }]);
     assert_eq!(listed("new."), [ProducedMember { former_owner: Some(name("old.")), ..plain }]);
-    for (key, value, expected) in [
-        ("catalog-former", "none.", "none. is not a catalog that this server generates"),
-        ("catalog-next", "new.", "catalog-next: the zone is already in this catalog"),
-    ] {
+    for (key, value) in [("catalog-former", "none."), ("catalog-next", "new.")] {
         let text = text.replace("catalog-former = \"old.\"", &format!("{key} = \"{value}\""));
-        assert!(problems(&text).iter().any(|problem| problem.contains(expected)), "{text}");
+        let found = problems(&text);
+        assert!(found.iter().any(|problem| problem.contains(&format!("{key}: "))), "{text}: {found:?}");
+        check_messages(&format!("{key} = {value}"), &found);
     }
 }
 
@@ -643,8 +540,7 @@ fn the_example_holds_every_key_and_no_other() {
     let others: Vec<String> = problems
         .iter()
         .filter(|problem| {
-            !expected.iter().any(|key| problem.place.key.ends_with(key))
-                && !problem.message.contains("does not exist: add [key.")
+            !expected.iter().any(|key| problem.place.key.ends_with(key)) && !problem.message.contains("[key.")
         })
         .map(ToString::to_string)
         .collect();

@@ -22,12 +22,16 @@ fn keys(text: &str) -> Table {
     text.parse().unwrap()
 }
 
-/// The error without the directory name; empty if the zone is accepted.
-fn said(main: &Path, zone: &str, text: &str) -> String {
-    let folder = format!("{}/", main.parent().unwrap().display());
-    add(main, &apex(zone), keys(text))
-        .err()
-        .map_or_else(String::new, |error| error.to_string().replace(&folder, ""))
+/// The error for a zone that is not accepted.
+#[track_caller]
+fn refused(main: &Path, zone: &str, text: &str) -> AddedError {
+    add(main, &apex(zone), keys(text)).unwrap_err()
+}
+
+/// Compares a message with the section `case` of the snapshot.
+#[track_caller]
+fn check_message(case: &str, message: &str) {
+    crate::snapshot::check("ctl zone add", case, message);
 }
 
 fn zones(read: &LoadedConfiguration) -> Vec<String> {
@@ -87,8 +91,8 @@ fn a_link_to_nothing_is_not_replaced() {
     let (folder, main) = folder(MAIN);
     let file = folder.path().join("added.toml");
     symlink("gone/real.toml", &file).unwrap();
-    let found = said(&main, "a.example.", "file = \"a\"");
-    assert!(found.starts_with("added.toml: a symbolic link whose target cannot be found: "), "{found}");
+    let error = refused(&main, "a.example.", "file = \"a\"");
+    assert!(matches!(&error, AddedError::Link { path, .. } if *path == file), "{error}");
     assert!(fs::symlink_metadata(&file).unwrap().is_symlink());
 }
 
@@ -120,72 +124,68 @@ fn the_file_of_added_zones_has_zones_alone() {
     )
     .unwrap();
     let Problems(found) = load(&main).unwrap_err();
-    let places: Vec<(usize, &str)> = found
-        .iter()
-        .filter(|problem| problem.message.starts_with("added-zones-file may contain only zones"))
-        .map(|problem| (problem.place.line, problem.place.key.as_str()))
-        .collect();
+    // The reader also reports faults of keys in these tables.
+    let tables: Vec<&Problem> = found.iter().filter(|problem| !problem.place.key.contains('.')).collect();
+    let places: Vec<(usize, &str)> =
+        tables.iter().map(|problem| (problem.place.line, problem.place.key.as_str())).collect();
     assert_eq!(places, [(1, "template"), (2, "key")], "{found:?}");
-    let found = said(&main, "b.example.", "file = \"b\"");
-    assert!(found.contains("added.toml:2:2: key: "), "{found}");
+    let messages: Vec<String> = tables.iter().map(ToString::to_string).collect();
+    check_message("added-zones-file with other tables", &messages.join("\n"));
+    let error = refused(&main, "b.example.", "file = \"b\"");
+    assert!(matches!(error, AddedError::Refused(_)), "{error}");
+    assert!(error.to_string().contains("added.toml:2:2: key: "), "{error}");
 }
 
 #[test]
 fn the_reader_of_configurations_decides_what_is_added() {
     let (folder, main) = folder(MAIN);
-    let add_there = |zone: &str, text: &str| said(&main, zone, text);
-    assert_eq!(add_there("a.example.", "file = \"a\""), "");
-    for (zone, text, expected) in [
-        (
-            "a.example.",
-            "fiel = \"a\"",
-            "ctl zone add: zone.\"a.example.\".fiel: unknown key; did you mean file?",
-        ),
-        (
-            "a.example.",
-            "file = 5",
-            "ctl zone add: zone.\"a.example.\".file: 5 is not a string: write it in quotation marks",
-        ),
-        (
-            "a.example.",
-            "primaries = \"192.0.2.1\"",
-            "ctl zone add: zone.\"a.example.\".primaries: \"192.0.2.1\" is not a list",
-        ),
-        ("a.example.", "file = \"a\"\nprimaries = [\"192.0.2.1\"]", "primaries: file is set too"),
-        (
-            "a.example.",
-            "file = \"a\"\ntemplate = \"none\"",
-            "the template \"none\" does not exist: name one of t",
-        ),
-        ("a.example.", "primaries = [\"192.0.2.1 key:none.\"]", "the key none. does not exist"),
-        ("a.example.", "verify = \"none\"", "ctl zone add: zone.\"a.example.\".file: missing"),
-        ("a.example.", "file = \"state/zones/a\"", "is in the directory of the server's stored versions"),
-        ("main.EXAMPLE.", "file = \"a\"", "zone main.example. is configured at c.toml:7:7: change it there"),
-        (
-            "cat.",
-            "catalog = \"producer\"\ntransfer = [\"any\"]",
-            "zone cat.: catalogs and zones with catalog-zone cannot be added: configure them in c.toml",
-        ),
+    assert!(add(&main, &apex("a.example."), keys("file = \"a\"")).is_ok());
+    for (text, key) in [
+        ("fiel = \"a\"", "fiel"),
+        ("file = 5", "file"),
+        ("primaries = \"192.0.2.1\"", "primaries"),
+        ("file = \"a\"\nprimaries = [\"192.0.2.1\"]", "primaries"),
+        ("file = \"a\"\ntemplate = \"none\"", "template"),
+        ("primaries = [\"192.0.2.1 key:none.\"]", "primaries"),
+        ("verify = \"none\"", "file"),
+        ("file = \"state/zones/a\"", "file"),
     ] {
-        let found = add_there(zone, text);
-        assert!(found.contains(expected), "{text}: {found}");
+        let error = refused(&main, "a.example.", text);
+        let AddedError::Refused(Problems(found)) = &error else { panic!("{text}: {error:?}") };
+        let expected = format!("ctl zone add: zone.\"a.example.\".{key}: ");
+        assert!(found.iter().any(|problem| problem.to_string().starts_with(&expected)), "{text}: {error}");
+        check_message(&text.replace('\n', " "), &error.to_string());
     }
-    add(&main, &apex("a.example."), keys("file = \"a\"")).unwrap().write().unwrap();
-    let found = add_there("a.example.", "file = \"b\"");
+    let is_elsewhere = |error: &AddedError| {
+        matches!(
+            error,
+            AddedError::Elsewhere { apex: found, place }
+                if *found == apex("main.example.") && *place.path == *main && (place.line, place.column) == (7, 7)
+        )
+    };
+    let error = refused(&main, "main.EXAMPLE.", "file = \"a\"");
+    assert!(is_elsewhere(&error), "{error:?}");
+    let error = refused(&main, "cat.", "catalog = \"producer\"\ntransfer = [\"any\"]");
     assert!(
-        found.contains("zone a.example. is already configured at added.toml:3:7: `nonesuch ctl zone remove"),
-        "{found}"
+        matches!(&error, AddedError::OfCatalog { apex: found, main: path } if *found == apex("cat.") && *path == main),
+        "{error:?}"
     );
-    let found = remove(&main, &apex("main.example.")).unwrap_err().to_string();
-    assert!(found.contains("c.toml:7:7: change it there, then run `nonesuch ctl reload`"), "{found}");
+    add(&main, &apex("a.example."), keys("file = \"a\"")).unwrap().write().unwrap();
+    let error = refused(&main, "a.example.", "file = \"b\"");
+    let AddedError::Added { apex: found, place } = &error else { panic!("{error:?}") };
+    assert_eq!(*found, apex("a.example."));
+    assert_eq!((&*place.path, place.line, place.column), (&*folder.path().join("added.toml"), 3, 7));
+    let error = remove(&main, &apex("main.example.")).unwrap_err();
+    assert!(is_elsewhere(&error), "{error:?}");
     assert!(matches!(remove(&main, &apex("none.")), Err(AddedError::Unknown { .. })));
     // Faults elsewhere are reported with their locations, and nothing is written.
     let before = fs::read(folder.path().join("added.toml")).unwrap();
     fs::write(&main, MAIN.replace("[template.t]", "[template.t]\nfiel = 1")).unwrap();
-    for found in
-        [add_there("b.example.", "file = \"b\""), remove(&main, &apex("a.example.")).unwrap_err().to_string()]
+    for error in
+        [refused(&main, "b.example.", "file = \"b\""), remove(&main, &apex("a.example.")).unwrap_err()]
     {
-        assert!(found.contains("c.toml:6:1: template.t.fiel: unknown key"), "{found}");
+        assert!(error.to_string().contains("c.toml:6:1: template.t.fiel: "), "{error}");
+        check_message("fault elsewhere in the configuration", &error.to_string());
     }
     assert_eq!(fs::read(folder.path().join("added.toml")).unwrap(), before);
 }
@@ -193,10 +193,9 @@ fn the_reader_of_configurations_decides_what_is_added() {
 #[test]
 fn a_configuration_without_the_file_names_the_key() {
     let (_folder, main) = folder("version = 1\n");
-    assert_eq!(
-        said(&main, "a.example.", "file = \"a\""),
-        "no file for zones that are added while the server runs: set added-zones-file = \"PATH\" in c.toml and reload"
-    );
+    let error = refused(&main, "a.example.", "file = \"a\"");
+    assert!(matches!(&error, AddedError::NoFile { main: path } if *path == main), "{error:?}");
+    assert!(error.to_string().contains("added-zones-file = \"PATH\""), "{error}");
 }
 
 #[test]
@@ -206,11 +205,14 @@ fn the_file_of_added_zones_is_included_once() {
     let (folder, main) = folder(&text);
     fs::create_dir(folder.path().join("d")).unwrap();
     // The pattern also matches the main file.
-    assert!(load(&main).unwrap_err().to_string().contains("the file includes itself"));
+    let found = load(&main).unwrap_err().to_string();
+    assert!(found.contains(" include: ") && found.contains("/c.toml: "), "{found}");
+    check_message("include of the main file", &found);
     fs::write(&main, text.replace("\"*.toml\"", "\"d/*.toml\"")).unwrap();
     add(&main, &apex("a.example."), keys("file = \"a\"")).unwrap().write().unwrap();
     let found = load(&main).unwrap_err().to_string();
-    assert!(found.contains("added-zones-file: ") && found.contains("is already included"), "{found}");
+    assert!(found.contains("added-zones-file: "), "{found}");
+    check_message("added-zones-file that another pattern includes", &found);
 }
 
 /// A file above the maximum size is rejected before anything is written.

@@ -30,6 +30,12 @@ fn problems(folder: &tempfile::TempDir, text: &str) -> Vec<String> {
     without(folder, &found)
 }
 
+/// Compares messages with the section `case` of the snapshot.
+#[track_caller]
+fn check_messages(case: &str, found: &[String]) {
+    crate::snapshot::check("serve configuration", case, &found.join("\n"));
+}
+
 fn without(folder: &tempfile::TempDir, found: &[Problem]) -> Vec<String> {
     let place = format!("{}/", folder.path().display());
     found.iter().map(|problem| problem.to_string().replace(&place, "")).collect()
@@ -81,13 +87,10 @@ fn included_files_are_read_in_order_from_their_own_folders() {
         assert!(files.contains(&folder.path().join(expected).as_path()), "{expected} {files:?}");
     }
     let warned = without(&folder, &read.warnings);
-    assert!(
-        warned
-            .iter()
-            .any(|text| text
-                == "c.toml:3:43: include: none: the directory does not exist; nothing is included"),
-        "{warned:?}"
-    );
+    let warned: Vec<String> =
+        warned.into_iter().filter(|text| text.starts_with("c.toml:3:43: include: none: ")).collect();
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    check_messages("include from a missing directory", &warned);
 }
 
 #[test]
@@ -107,25 +110,25 @@ fn faults_name_the_file_that_they_are_in() {
         ),
     ]);
     let found = problems(&folder, "include = [\"d/*.toml\"]\n[zone.\"a\"]\nfile = \"other\"\n");
-    let main_alone = "set it only in c.toml; included files have key, template and zone tables";
     let expected = [
-        "d/a.toml:1:7: zone.\"a.\": the zone already exists, as \"a\" (c.toml:4:7): leave one out".to_owned(),
-        format!("d/b.toml:1:1: workers: this key applies to the whole server: {main_alone}"),
-        "d/b.toml:2:7: zone.\"A\": the zone already exists, as \"a\" (c.toml:4:7): leave one out".to_owned(),
-        "d/b.toml:4:6: key: a key of this name already exists (d/a.toml:3:6): leave one out".to_owned(),
-        "d/b.toml:6:11: template.t: the template already exists (d/a.toml:5:11): leave one out".to_owned(),
-        "d/b.toml:7:10: template.t.verify: \"ful\" is not allowed".to_owned(),
-        format!("d/c.toml:1:1: version: the version applies to all files: {main_alone}"),
-        format!("d/c.toml:2:1: include: an included file cannot include others: {main_alone}"),
-        "d/c.toml:3:1: colour: unknown key. Allowed: key, template, zone".to_owned(),
-        format!("d/c.toml:4:2: limits: this key applies to the whole server: {main_alone}"),
-        "d/c.toml:7:1: zone.\"c.\".listne: unknown key".to_owned(),
-        "d/c.toml:9:12: zone.\"c.\".transfer: the key none. does not exist".to_owned(),
+        "d/a.toml:1:7: zone.\"a.\": ",
+        "d/b.toml:1:1: workers: ",
+        "d/b.toml:2:7: zone.\"A\": ",
+        "d/b.toml:4:6: key: ",
+        "d/b.toml:6:11: template.t: ",
+        "d/b.toml:7:10: template.t.verify: \"ful\" ",
+        "d/c.toml:1:1: version: ",
+        "d/c.toml:2:1: include: ",
+        "d/c.toml:3:1: colour: ",
+        "d/c.toml:4:2: limits: ",
+        "d/c.toml:7:1: zone.\"c.\".listne: ",
+        "d/c.toml:9:12: zone.\"c.\".transfer: ",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(&expected) {
-        assert!(found.starts_with(expected.as_str()), "{found}\n{expected}");
+        assert!(found.starts_with(expected), "{found}\n{expected}");
     }
+    check_messages("faults in included files", &found);
 }
 
 #[test]
@@ -136,21 +139,26 @@ fn what_cannot_be_included_is_said_where_it_is_named() {
     symlink("a.toml", folder.path().join("d/link.toml")).unwrap();
     nix::unistd::mkfifo(&folder.path().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     for (list, expected) in [
-        ("\"none.toml\"", "c.toml:3:12: include: none.toml: cannot be read: No such file or directory"),
-        ("\"*.toml\"", "c.toml:3:12: include: c.toml: the file includes itself"),
-        ("\"sub\"", "c.toml:3:12: include: sub: cannot be read: is a directory"),
-        ("\"pipe\"", "c.toml:3:12: include: pipe: cannot be read: not a regular file"),
-        ("\"binary.toml\"", "c.toml:3:12: include: binary.toml: cannot be read: "),
-        ("\"?/a.toml\"", "c.toml:3:12: include: ?/a.toml: * and ? are allowed only in the file name"),
-        ("\"d/a.toml\", \"d/*\"", "c.toml:3:24: include: d/link.toml: is already included (c.toml:3:12)"),
-        ("7", "c.toml:3:12: include: 7 is not a string"),
-        ("\"bad.toml\"", "bad.toml:1:"),
+        ("\"none.toml\"", "c.toml:3:12: include: none.toml: "),
+        ("\"*.toml\"", "c.toml:3:12: include: c.toml: "),
+        ("\"sub\"", "c.toml:3:12: include: sub: "),
+        ("\"pipe\"", "c.toml:3:12: include: pipe: "),
+        ("\"binary.toml\"", "c.toml:3:12: include: binary.toml: "),
+        ("\"?/a.toml\"", "c.toml:3:12: include: ?/a.toml: "),
+        ("\"d/a.toml\", \"d/*\"", "c.toml:3:24: include: d/link.toml: "),
+        ("7", "c.toml:3:12: include: 7 "),
     ] {
         let found = problems(&folder, &format!("include = [{list}]\n"));
-        assert!(found.iter().any(|found| found.starts_with(expected)), "{list}: {expected}\n{found:#?}");
+        let message = found.iter().find(|found| found.starts_with(expected));
+        let message = message.unwrap_or_else(|| panic!("{list}: {expected}\n{found:#?}"));
+        check_messages(&format!("include = [{list}]"), std::slice::from_ref(message));
     }
+    // The parser of TOML words this message.
+    let found = problems(&folder, "include = [\"bad.toml\"]\n");
+    assert!(found.iter().any(|found| found.starts_with("bad.toml:1:")), "{found:#?}");
     let found = problems(&folder, "include = \"d/*.toml\"\n");
-    assert!(found[0].starts_with("c.toml:3:11: include: \"d/*.toml\" is not a list"), "{found:?}");
+    assert!(found[0].starts_with("c.toml:3:11: include: \"d/*.toml\" "), "{found:?}");
+    check_messages("include that is not a list", &found[..1]);
 }
 
 #[test]
@@ -170,18 +178,19 @@ fn faults_of_a_template_are_said_once_in_its_own_file() {
         ),
     ]);
     let expected = [
-        "t.toml:2:12: template.f.transfer: the key nope. does not exist: ",
-        "t.toml:3:15: template.f.allow-query: the key none. does not exist: ",
-        "t.toml:4:15: template.f.also-notify: 192.0.2.1:0: 0 is not a port: ",
-        "t.toml:4:15: template.f.also-notify: no authority for the certificate of ns.example: ",
-        "t.toml:5:16: template.f.journal-size: a journal needs state-dir",
-        "t.toml:6:13: template.f.retry-min: longer than retry-max: lower it",
-        "t.toml:8:19: template.f.member-template: the template \"gone\" does not exist: ",
-        "z.toml:7:12: zone.\"b.\".transfer: the key nobody. does not exist: ",
+        "t.toml:2:12: template.f.transfer: ",
+        "t.toml:3:15: template.f.allow-query: ",
+        "t.toml:4:15: template.f.also-notify: 192.0.2.1:0: ",
+        "t.toml:4:15: template.f.also-notify: ",
+        "t.toml:5:16: template.f.journal-size: ",
+        "t.toml:6:13: template.f.retry-min: ",
+        "t.toml:8:19: template.f.member-template: ",
+        "z.toml:7:12: zone.\"b.\".transfer: ",
     ];
     let found = problems(&folder, "include = [\"t.toml\", \"z.toml\"]\n");
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {
         assert!(found.starts_with(expected), "{found}\n{expected}");
     }
+    check_messages("faults of a template", &found);
 }

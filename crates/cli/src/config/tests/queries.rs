@@ -23,7 +23,9 @@ fn who_may_ask_is_said_for_all_zones_for_those_of_a_template_and_for_one() {
     // A missing key is reported once for all zones.
     let zones = "[zone.\"a.\"]\nfile = \"z\"\n[zone.\"b.\"]\nfile = \"z\"\n";
     let said = problem(&format!("allow-query = [\"key:none\"]\n{zones}"));
-    assert!(said.starts_with("c.toml:2:15: allow-query: the key none. does not exist"), "{said}");
+    assert!(said.starts_with("c.toml:2:15: allow-query: ") && said.contains(" none. "), "{said}");
+    check_messages("allow-query with an unknown key", &[said]);
     let said = problem(&format!("{zones}allow-query = [\"key:none\", \"tls\"]\n"));
-    assert!(said.starts_with("c.toml:6:15: zone.\"b.\".allow-query: the key none. does not exist"), "{said}");
+    assert!(said.starts_with("c.toml:6:15: zone.\"b.\".allow-query: ") && said.contains(" none. "), "{said}");
+    check_messages("allow-query of a zone with an unknown key", &[said]);
 }

@@ -24,5 +24,6 @@ fn the_socket_is_found_in_faulty_configurations() {
         assert_eq!(found(text), None, "{text}");
     }
     let missing = find_control_socket(&folder.path().join("none")).unwrap_err().to_string();
-    assert!(missing.contains("none: cannot be read") && missing.contains("--socket"), "{missing}");
+    assert!(missing.contains("/none: ") && missing.contains("--socket"), "{missing}");
+    crate::snapshot::check("ctl", "missing configuration without --socket", &missing);
 }

@@ -13,73 +13,58 @@ fn what_has_no_effect_is_warned_of_at_its_place() {
     let producer = "[zone.\"cat.\"]\ncatalog = \"producer\"\ntransfer = [\"any\"]\n";
     let online = "denial = \"compact\"\nkeys = \"k\"\n";
     let cases: &[(String, &str)] = &[
-        (
-            "version = 1\nlisten = [\"127.0.0.1\", \"::1:5310\"]".to_owned(),
-            "c.toml:2:24: listen: ::1:5310 is an IPv6 address without a port: write [::1]:5310 for port 5310, else [::1:5310]",
-        ),
-        (
-            "version = 1\nmetrics-listen = \"::1:9530\"".to_owned(),
-            "c.toml:2:18: metrics-listen: ::1:9530 is an IPv6 address without a port",
-        ),
+        ("version = 1\nlisten = [\"127.0.0.1\", \"::1:5310\"]".to_owned(), "c.toml:2:24: listen: ::1:5310 "),
+        ("version = 1\nmetrics-listen = \"::1:9530\"".to_owned(), "c.toml:2:18: metrics-listen: ::1:9530 "),
         (
             format!("{state}[zone.\"a.\"]\nprimaries = [\"2001:db8::1:5310 tls\"]"),
-            "c.toml:4:14: zone.\"a.\".primaries: 2001:db8::1:5310 is an IPv6 address without a port",
+            "c.toml:4:14: zone.\"a.\".primaries: 2001:db8::1:5310 ",
         ),
         (
             "version = 1\ntls-certificate = \"c\"\ntls-key = \"k\"".to_owned(),
-            "c.toml:2:19: tls-certificate: the server does not listen for TLS: add listen-tls",
+            "c.toml:2:19: tls-certificate: ",
         ),
         (
             format!(
                 "version = 1\n[key.\"k.\"]\nsecret = \"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\"\n{zone}"
             ),
-            "c.toml:2:6: key.\"k.\": no zone uses this key",
+            "c.toml:2:6: key.\"k.\": ",
         ),
         (
             format!("version = 1\n{zone}transfer = [\"any\", \"127.0.0.1\"]"),
-            "c.toml:4:20: zone.\"a.\".transfer: \"127.0.0.1\" has no effect: the earlier entry \"any\" covers it",
+            "c.toml:4:20: zone.\"a.\".transfer: \"127.0.0.1\" ",
         ),
         (
             format!("version = 1\n{zone}transfer = [\"!192.0.2.0/24\", \"192.0.2.7\", \"any\"]"),
-            "c.toml:4:30: zone.\"a.\".transfer: \"192.0.2.7\" has no effect: the earlier entry \"!192.0.2.0/24\" covers it",
+            "c.toml:4:30: zone.\"a.\".transfer: \"192.0.2.7\" ",
         ),
         (
             format!("version = 1\nallow-query = [\"127.0.0.1\", \"127.0.0.0/8\", \"127.0.0.1\"]\n{zone}"),
-            "c.toml:2:44: allow-query: \"127.0.0.1\" has no effect: the earlier entry \"127.0.0.1\" covers it",
+            "c.toml:2:44: allow-query: \"127.0.0.1\" ",
         ),
         (
             format!("version = 1\n{zone}allow-query = [\"tls\", \"192.0.2.1 tls\"]"),
-            "c.toml:4:23: zone.\"a.\".allow-query: \"192.0.2.1 tls\" has no effect: the earlier entry \"tls\" covers it",
+            "c.toml:4:23: zone.\"a.\".allow-query: \"192.0.2.1 tls\" ",
         ),
-        (
-            format!("version = 1\nallow-query = [\"!192.0.2.66\"]\n{zone}"),
-            "c.toml:2:15: allow-query: no client may query: every entry denies",
-        ),
+        (format!("version = 1\nallow-query = [\"!192.0.2.66\"]\n{zone}"), "c.toml:2:15: allow-query: "),
         (
             format!(
                 "version = 1\n[template.t]\nallow-query = [\"!192.0.2.66\", \"!::1\"]\n{zone}template = \"t\""
             ),
-            "c.toml:3:15: template.t.allow-query: no client may query: ",
+            "c.toml:3:15: template.t.allow-query: ",
         ),
-        (
-            format!("version = 1\n{zone}transfer = [\"!192.0.2.66\"]"),
-            "c.toml:4:12: zone.\"a.\".transfer: no client may transfer the zone: ",
-        ),
+        (format!("version = 1\n{zone}transfer = [\"!192.0.2.66\"]"), "c.toml:4:12: zone.\"a.\".transfer: "),
         (
             format!(
                 "{state}{producer}{zone}catalog-zone = \"cat.\"\n[zone.\"b.\"]\nfile = \"y\"\ncatalog-zone = \"cat.\""
             ),
-            "c.toml:8:16: zone.\"a.\".catalog-zone: no client may transfer this zone (transfer), and consumers of the catalog cat. \
-             would fail to transfer it: allow them, or leave catalog-zone out; other members",
+            "c.toml:8:16: zone.\"a.\".catalog-zone: ",
         ),
-        (
-            format!("{state}{producer}{zone}{online}catalog-zone = \"cat.\""),
-            "zone.\"a.\".catalog-zone: this zone is signed online, and cannot be transferred",
-        ),
+        (format!("{state}{producer}{zone}{online}catalog-zone = \"cat.\""), "zone.\"a.\".catalog-zone: "),
     ];
     for (text, expected) in cases {
         let found = warnings(text);
         assert!(found.len() == 1 && found[0].contains(expected), "{expected}\n{found:#?}");
+        check_messages(&format!("warning: {}", text.trim_start_matches("version = 1\n")), &found);
     }
     // Similar settings without a warning.
     for text in [

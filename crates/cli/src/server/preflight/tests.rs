@@ -6,6 +6,12 @@ use crate::config::{self, parse};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+/// Compares messages with the section `case` of the snapshot.
+#[track_caller]
+fn check_messages(case: &str, found: &str) {
+    crate::snapshot::check("serve configuration", case, found);
+}
+
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
@@ -19,20 +25,26 @@ fn what_keeps_a_server_from_starting_is_said_with_its_key() {
     fs::create_dir(folder.path().join("open")).unwrap();
     set_mode(&folder.path().join("open"), 0o777);
     let read = parse(&path, text).unwrap();
-    let found: Vec<String> =
+    let mut found: Vec<String> =
         check_start(&read.configuration, &read.sources).iter().map(ToString::to_string).collect();
     let place = path.display();
     for expected in [
-        format!("{place}:2:8: user: \"nobody-of-this-name\" does not exist"),
+        format!("{place}:2:8: user: \"nobody-of-this-name\" "),
         format!("{place}:3:18: control-socket: "),
-        format!("{place}:4:17: control-group: \"no-such-group\" does not exist"),
-        format!("{place}:5:8: cpus: cannot bind a thread to CPU 4095"),
+        format!("{place}:4:17: control-group: \"no-such-group\" "),
+        format!("{place}:5:8: cpus: "),
         format!("{place}:6:13: state-dir: "),
         format!("{place}:8:8: dnstap.file: "),
     ] {
         assert!(found.iter().any(|found| found.starts_with(&expected)), "{expected}\n{found:#?}");
     }
     assert_eq!(found.len(), 6, "{found:#?}");
+    assert!(found.iter().any(|found| found.contains(" cpus: ") && found.contains(" 4095")), "{found:#?}");
+    // The message about CPUs ends with the number of the last usable CPU of this machine.
+    let is_digit = |character: char| character.is_ascii_digit();
+    found.iter_mut().for_each(|found| found.truncate(found.trim_end_matches(is_digit).len()));
+    found.sort();
+    check_messages("configuration that does not start", &found.join("\n"));
 }
 
 #[test]
@@ -54,27 +66,22 @@ fn what_a_reload_would_not_read_is_said_of_the_user() {
     set_mode(&dir.join("s"), 0o600);
     let read = parse(&path, text).unwrap();
     let faults = check_reading(&read.configuration, &read.sources, &stranger());
-    let said: Vec<String> =
-        faults.iter().map(|fault| format!("{}; {}", fault.problem, fault.effect)).collect();
-    let zone = |name: &str| format!("zone {name}. would not be loaded");
+    let zone = |name: &str| Effect::Zone(name.parse().unwrap());
     let expected = [
-        (
-            "c.toml:3:15: key.k.secret-file: ",
-            "may not read it: chgrp strangers",
-            "a reload would be rejected".to_owned(),
-        ),
-        ("c.toml:5:8: zone.a.file: ", "cannot be read: No such file", zone("a")),
-        ("c.toml:7:8: zone.b.file: ", "is a directory: name a file", zone("b")),
-        ("c.toml:9:8: zone.b.keys: ", "may not read it: chgrp strangers", zone("b")),
-        ("c.toml:13:8: zone.d.file: ", "may not enter", zone("d")),
+        ("c.toml:3:15: key.k.secret-file: ", Effect::Reload),
+        ("c.toml:5:8: zone.a.file: ", zone("a.")),
+        ("c.toml:7:8: zone.b.file: ", zone("b.")),
+        ("c.toml:9:8: zone.b.keys: ", zone("b.")),
+        ("c.toml:13:8: zone.d.file: ", zone("d.")),
     ];
-    assert_eq!(said.len(), expected.len(), "{said:#?}");
-    for (said, (place, words, effect)) in said.iter().zip(&expected) {
-        assert!(
-            said.contains(place) && said.contains(words) && said.ends_with(effect.as_str()),
-            "{said}\n{place} {words} {effect}"
-        );
+    assert_eq!(faults.len(), expected.len(), "{faults:#?}");
+    let mut messages = String::new();
+    for (fault, (place, effect)) in faults.iter().zip(&expected) {
+        let said = fault.problem.to_string();
+        assert!(said.contains(place) && fault.effect == *effect, "{place} {fault:?}");
+        messages += &format!("{said}; {effect}\n");
     }
+    check_messages("files that the user may not read", &messages.replace(&dir.display().to_string(), "DIR"));
     // Every user may read all files.
     set_mode(&dir.join("s"), 0o644);
     assert!(read_by_reload(&read.sources, &stranger()).is_empty());
@@ -106,14 +113,16 @@ fn what_the_servers_user_cannot_read_of_included_files_is_said() {
     let found = said();
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
-        found[0].starts_with("c.toml:3:12: include: d/b.toml: the user stranger may not read it"),
+        found[0].starts_with("c.toml:3:12: include: d/b.toml: ") && found[0].contains("stranger"),
         "{found:?}"
     );
+    check_messages("included file that the user may not read", &found[0]);
     // A directory that cannot be listed, with files that can be read.
     set_mode(&folder.path().join("d/b.toml"), 0o644);
     assert!(said().is_empty());
     set_mode(&folder.path().join("d"), 0o751);
     let found = said();
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("c.toml:3:12: include: d: the user stranger may not read it"), "{found:?}");
+    assert!(found[0].starts_with("c.toml:3:12: include: d: ") && found[0].contains("stranger"), "{found:?}");
+    check_messages("included directory that the user may not read", &found[0]);
 }
