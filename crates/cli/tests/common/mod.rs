@@ -64,6 +64,14 @@ impl Ended {
     pub fn text(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
+
+    /// The error message of the command under test, without the log before it.
+    #[track_caller]
+    pub fn error(&self) -> &str {
+        let start = self.stderr.find("nonesuch: error: ");
+        let start = start.unwrap_or_else(|| panic!("no error message: {}", self.text()));
+        &self.stderr[start..]
+    }
 }
 
 /// A temporary directory. It is removed on drop.

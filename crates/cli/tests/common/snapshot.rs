@@ -39,6 +39,30 @@ pub fn check(command: &str, case: &str, text: &str) {
     fs::write(&path, sections.collect::<Vec<_>>().join("\n")).expect("a snapshot");
 }
 
+/// `text` with `TAG` in place of the key tag after each word `key`, and `DATE` in place of times such
+/// as `2026-11-21T21:47:04Z`.
+pub fn without_tags_and_dates(text: &str) -> String {
+    let replaced = |previous: &str, word: &str| {
+        let value = word.trim_end_matches([',', ';', ':', '.', ')']);
+        let end = &word[value.len()..];
+        if previous == "key" && value.parse::<u16>().is_ok() {
+            format!("TAG{end}")
+        } else if value.parse::<jiff::Timestamp>().is_ok() {
+            format!("DATE{end}")
+        } else {
+            word.to_owned()
+        }
+    };
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let previous = std::iter::once("").chain(words.iter().copied());
+        let words: Vec<String> =
+            previous.zip(words.iter().copied()).map(|(previous, word)| replaced(previous, word)).collect();
+        words.join(" ") + "\n"
+    };
+    text.lines().map(line).collect()
+}
+
 /// The sections of a snapshot. An empty line precedes each heading but the first.
 fn read(snapshot: &str) -> BTreeMap<String, String> {
     let (snapshot, heading) = (format!("\n{snapshot}"), format!("\n{HEADING}"));
