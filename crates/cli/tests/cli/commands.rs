@@ -1,7 +1,7 @@
 //! Commands of the program: exit status, messages and remaining files.
 
 use crate::common;
-use common::{Ended, done, folder, generate_key, listing, nonesuch, run, serve, text};
+use common::{Ended, done, events, folder, generate_key, listing, nonesuch, run, serve, snapshot, text};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -9,18 +9,26 @@ use std::process::Command;
 
 const SOUND: &str = "$ORIGIN e.\n$TTL 60\n@ SOA ns1 h 1 7200 3600 1209600 60\n@ NS ns1\nns1 A 192.0.2.1\n";
 
-/// Runs a command in `folder`. Expects status 2, one line on standard error that contains `says`,
+/// Runs a command in `folder`. Expects status 2, one line on standard error that contains `part`,
 /// and the same files as before.
 #[track_caller]
-fn refused(folder: &Path, arguments: &[&str], says: &str) -> Ended {
+fn refused(folder: &Path, arguments: &[&str], part: &str) -> Ended {
     let before = listing(folder);
     let ended = run(nonesuch(arguments).current_dir(folder));
     assert_eq!(ended.status, 2, "{arguments:?}: {}", ended.text());
     assert_eq!(ended.stdout, "", "{arguments:?}");
-    assert!(ended.stderr.contains(says), "{arguments:?}: wanted {says:?}, got {}", ended.stderr);
+    assert!(ended.stderr.contains(part), "{arguments:?}: wanted {part:?}, got {}", ended.stderr);
     assert_eq!(ended.stderr.lines().count(), 1, "{arguments:?}: {}", ended.stderr);
     assert_eq!(listing(folder), before, "{arguments:?}");
     ended
+}
+
+/// Like [`refused`], for a subcommand, and compares the line with the section `case` of its
+/// snapshot.
+#[track_caller]
+fn refused_as(case: &str, folder: &Path, arguments: &[&str], part: &str) {
+    let ended = refused(folder, arguments, part);
+    snapshot::check(&arguments[..2].join(" "), case, &ended.stderr);
 }
 
 /// A directory with a valid zone and a key.
@@ -35,40 +43,42 @@ fn prepared() -> tempfile::TempDir {
 fn malformed_zone_files_are_named_by_line_and_column() {
     let folder = prepared();
     let cases = [
-        ("x A 1.2.3\n", "bad:6:5: A: expected an IPv4 address"),
-        ("x A\n", "bad:6:3: A: a field is missing"),
-        ("x TXT \"abc\n", "bad:6:7: a double quote is not closed"),
-        ("x TXT ( \"a\"\n", "bad:6:7: a parenthesis is not closed"),
-        ("x NONSENSE 1\n", "bad:6:3: 'NONSENSE' is not a TTL, class or type"),
-        ("@ SOA ns1 h 1 7200 3600 1209600 61\n", "bad:6:1: a second SOA record"),
-        ("other. A 192.0.2.1\n", "bad:6:1: other. is not in the zone e."),
-        ("c CNAME ns1\nc A 192.0.2.1\n", "bad:7:1: c.e. has a CNAME record and A too"),
-        ("x CNAME y\nx CNAME z\n", "bad:7:1: x.e. has more than one CNAME record"),
-        ("a..b A 192.0.2.1\n", "bad:6:1: bad owner name"),
-        ("x DS 1 13 2 zz\n", "bad:6:13: DS: malformed hexadecimal digits"),
-        ("$NONSENSE 1\n", "bad:6:1: unknown directive $NONSENSE"),
-        ("$INCLUDE nofile\n", "nofile: cannot be read"),
+        ("x A 1.2.3\n", "bad:6:5: A: "),
+        ("x A\n", "bad:6:3: A: "),
+        ("x TXT \"abc\n", "bad:6:7: "),
+        ("x TXT ( \"a\"\n", "bad:6:7: "),
+        ("x NONSENSE 1\n", "bad:6:3: 'NONSENSE' "),
+        ("@ SOA ns1 h 1 7200 3600 1209600 61\n", "bad:6:1: "),
+        ("other. A 192.0.2.1\n", "bad:6:1: other. "),
+        ("c CNAME ns1\nc A 192.0.2.1\n", "bad:7:1: c.e. "),
+        ("x CNAME y\nx CNAME z\n", "bad:7:1: x.e. "),
+        ("a..b A 192.0.2.1\n", "bad:6:1: "),
+        ("x DS 1 13 2 zz\n", "bad:6:13: DS: "),
+        ("$NONSENSE 1\n", "bad:6:1: "),
+        ("$INCLUDE nofile\n", "nofile: "),
     ];
-    for (lines, says) in cases {
+    for (lines, place) in cases {
         fs::write(folder.path().join("bad"), format!("{SOUND}{lines}")).expect("written");
-        refused(folder.path(), &["zone", "sign", "bad", "-o", "e."], says);
-        refused(folder.path(), &["zone", "verify", "bad", "-o", "e."], says);
-        refused(folder.path(), &["serve", "bad", "-o", "e.", "--listen", "127.0.0.1:0"], says);
+        let message = refused(folder.path(), &["zone", "sign", "bad", "-o", "e."], place).stderr;
+        let case = format!("malformed zone file: {}", lines.trim_end().replace('\n', " / "));
+        snapshot::check("zone sign", &case, &message);
+        for arguments in [
+            &["zone", "verify", "bad", "-o", "e."][..],
+            &["serve", "bad", "-o", "e.", "--listen", "127.0.0.1:0"],
+        ] {
+            assert_eq!(refused(folder.path(), arguments, place).stderr, message, "{arguments:?}");
+        }
     }
 }
 
 #[test]
 fn unreadable_empty_and_binary_files_are_refused() {
     let folder = prepared();
-    refused(folder.path(), &["zone", "verify", "none"], "none: cannot be read");
-    refused(folder.path(), &["zone", "verify", "."], ".: cannot be read");
-    refused(
-        folder.path(),
-        &["zone", "sign", "zone", "-o", "f."],
-        "zone:3:1: the SOA record is at e., but the origin is f.",
-    );
+    refused_as("missing zone file none", folder.path(), &["zone", "verify", "none"], "none: ");
+    refused_as("directory instead of a zone file", folder.path(), &["zone", "verify", "."], ".: ");
+    refused_as("origin of another zone", folder.path(), &["zone", "sign", "zone", "-o", "f."], "zone:3:1: ");
     fs::write(folder.path().join("bad"), "").expect("written");
-    refused(folder.path(), &["zone", "verify", "bad"], "the file has no records");
+    refused_as("empty zone file", folder.path(), &["zone", "verify", "bad"], "bad:");
     fs::write(folder.path().join("bad"), [0, 1, 0xff, 0xfe]).expect("written");
     refused(folder.path(), &["zone", "verify", "bad"], "bad:1:1: ");
     refused(folder.path(), &["load", "--server", "127.0.0.1:1", "--queries", "none"], "none");
@@ -77,16 +87,20 @@ fn unreadable_empty_and_binary_files_are_refused() {
 #[test]
 fn bad_options_of_sign_are_refused() {
     let folder = prepared();
-    let sign = |more: &[&str], says: &str| {
-        refused(folder.path(), &[&["zone", "sign", "zone"], more].concat(), says);
+    let sign = |case: &str, more: &[&str], part: &str| {
+        refused_as(case, folder.path(), &[&["zone", "sign", "zone"], more].concat(), part);
     };
-    sign(&["--denial", "nsec3", "--nsec3-iterations", "501"], "at most 500");
-    sign(&["--denial", "nsec3", "--nsec3-salt", "xyz"], "not hexadecimal digits");
-    sign(&["--denial", "nsec3", "--nsec3-salt", &"00".repeat(256)], "at most 255");
-    sign(&["--inception", "20300101000000", "--expiration", "20200101000000"], "never be valid");
-    sign(&["--inception", "20990101000000"], "never be valid");
-    sign(&["--keys", "none"], "none: cannot be read");
-    sign(&["-f", "none/output"], "none/output: cannot be written");
+    sign("too many NSEC3 iterations", &["--denial", "nsec3", "--nsec3-iterations", "501"], "501");
+    sign("NSEC3 salt with other digits", &["--denial", "nsec3", "--nsec3-salt", "xyz"], "'xyz'");
+    sign("long NSEC3 salt", &["--denial", "nsec3", "--nsec3-salt", &"00".repeat(256)], "256");
+    sign(
+        "expiration before the inception",
+        &["--inception", "20300101000000", "--expiration", "20200101000000"],
+        "error: ",
+    );
+    sign("inception after the default expiration", &["--inception", "20990101000000"], "error: ");
+    sign("missing key directory none", &["--keys", "none"], "none: ");
+    sign("output in the missing directory none", &["-f", "none/output"], "none/output: ");
 }
 
 #[test]
@@ -94,17 +108,21 @@ fn keys_that_are_missing_or_do_not_match_are_refused() {
     let folder = prepared();
     let empty = folder.path().join("empty");
     fs::create_dir(&empty).expect("a folder");
-    refused(folder.path(), &["zone", "sign", "zone", "--keys", "empty"], "nonesuch key generate e.");
+    let sign = ["zone", "sign", "zone", "--keys", "empty"];
+    refused_as("key directory without keys of e.", folder.path(), &sign, "nonesuch key generate e.");
     // The private half of one key with the public half of another.
     let (first, second) =
         (generate_key(&empty, "e.", "ed25519", &[]), generate_key(&empty, "e.", "ed25519", &[]));
     fs::copy(empty.join(format!("{first}.private")), empty.join(format!("{second}.private")))
         .expect("copied");
-    refused(folder.path(), &["zone", "sign", "zone", "--keys", "empty"], &second);
+    refused(folder.path(), &sign, &second);
     fs::remove_file(empty.join(format!("{second}.private"))).expect("removed");
-    refused(folder.path(), &["zone", "sign", "zone", "--keys", "empty"], "no private key file");
-    refused(folder.path(), &["key", "generate", "e.", "--dir", "zone/keys"], "cannot be written");
-    refused(folder.path(), &["key", "generate", "e.", "-a", "rsasha256", "--bits", "512"], "not 512");
+    let ended = refused(folder.path(), &sign, &second);
+    snapshot::check("zone sign", "ZSK without a private key file", &ended.stderr.replace(&second, "KEY"));
+    let generate = ["key", "generate", "e.", "--dir", "zone/keys"];
+    refused_as("key directory below a file", folder.path(), &generate, "zone/keys: ");
+    let generate = ["key", "generate", "e.", "-a", "rsasha256", "--bits", "512"];
+    refused_as("RSA key of 512 bits", folder.path(), &generate, "512");
 }
 
 /// If signing fails, the previous signed zone stays unchanged, octet by octet.
@@ -123,7 +141,9 @@ fn no_output_takes_the_place_of_a_private_key() {
     ] {
         let ended = run(&mut nonesuch(&arguments));
         assert_eq!(ended.status, 2, "{arguments:?}");
-        assert!(ended.stderr.contains("is a private key; refusing to overwrite it"), "{}", ended.stderr);
+        assert!(ended.stderr.contains(text(&private)), "{}", ended.stderr);
+        let message = ended.stderr.replace(&base, "KEY");
+        snapshot::check(&arguments[..2].join(" "), "output at the path of a private key", &message);
         assert_eq!(fs::read(&private).unwrap(), before);
     }
 }
@@ -188,13 +208,16 @@ fn json_parses() {
 fn an_expired_zone_is_no_and_is_not_served() {
     let folder = prepared();
     run(nonesuch(["zone", "sign", "zone"]).current_dir(folder.path())).expect_done("zone sign");
-    let ended = run(nonesuch(["zone", "verify", "zone.signed", "--now", "2100-01-01T00:00:00Z"])
-        .current_dir(folder.path()));
+    let later = "2060-01-01T00:00:00Z";
+    let verify = ["zone", "verify", "zone.signed", "--now", later];
+    let ended = run(nonesuch(verify).current_dir(folder.path()));
     assert_eq!(ended.status, 1, "{}", ended.text());
     assert!(ended.stdout.contains("fault: e. SOA: "), "{}", ended.stdout);
-    let serve = ["serve", "zone.signed", "--listen", "127.0.0.1:0", "--now", "2100-01-01T00:00:00Z"];
+    let serve = ["serve", "zone.signed", "--listen", "127.0.0.1:0", "--now", later];
     let served = run(nonesuch(serve).current_dir(folder.path()));
-    assert!(served.status == 1 && served.stderr.contains("verification found "), "{}", served.text());
+    assert_eq!(served.status, 1, "{}", served.text());
+    let message = snapshot::without_tags_and_dates(served.error());
+    snapshot::check("serve", "expired signatures in zone.signed", &message);
 }
 
 #[test]
@@ -238,11 +261,8 @@ fn an_unsigned_zone_is_not_verified() {
     let folder = prepared();
     let ended = run(nonesuch(["zone", "verify", "zone"]).current_dir(folder.path()));
     assert_eq!(ended.status, 1, "{}", ended.text());
-    assert!(
-        ended.stdout.contains("fault: e. DNSKEY: there is no DNSKEY record at the apex"),
-        "{}",
-        ended.text()
-    );
+    assert!(ended.stdout.contains("fault: e. DNSKEY: "), "{}", ended.text());
+    snapshot::check("zone verify", "unsigned zone e.", &ended.text());
 }
 
 #[test]
@@ -279,7 +299,9 @@ fn different_ttls_and_an_apex_without_name_servers_are_faults() {
     let (mixed, signed) = (path("mixed"), path("signed"));
     let sign = ["zone", "sign", text(&mixed), "-o", "e.", "--keys", text(&keys), "-f", text(&signed)];
     let warned = run(&mut nonesuch(sign)).expect_done("signed");
-    assert!(warned.stderr.contains("the A records of x.e. have different TTLs"), "{}", warned.stderr);
+    let warnings = events(&warned.stderr, "zone-warning", &[]);
+    assert_eq!(warnings.len(), 1, "{}", warned.stderr);
+    snapshot::check("zone sign", "records with different TTLs", warnings[0]);
     let verify = |file: &str| run(&mut nonesuch(["zone", "verify", text(&path(file))]));
     assert_eq!(verify("signed").status, 0);
     let zone = fs::read_to_string(&signed).expect("a zone");
@@ -287,16 +309,19 @@ fn different_ttls_and_an_apex_without_name_servers_are_faults() {
     let is_server = |line: &&str| line.starts_with("e.\t") && line.split('\t').nth(3) == Some("NS");
     let without: String =
         zone.lines().filter(|line| !is_server(line)).map(|line| format!("{line}\n")).collect();
-    for (file, zone_text, fault) in [
-        ("raised", raised, "fault: x.e. A: the records have different TTLs"),
-        ("without", without, "fault: e. NS: there is no NS record at the apex"),
+    for (case, file, zone_text, place) in [
+        ("records with different TTLs", "raised", raised, "fault: x.e. A: "),
+        ("apex without NS records", "without", without, "fault: e. NS: "),
     ] {
         assert_ne!(zone_text, zone, "{file}");
         fs::write(path(file), zone_text).expect("written");
         for command in ["verify", "compile"] {
             let ended = run(&mut nonesuch(["zone", command, text(&path(file))]));
             assert_eq!(ended.status, 1, "{file} {command}: {}", ended.text());
-            assert!(ended.stdout.contains(fault), "{file} {command}: {}", ended.stdout);
+            let faults: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with(place)).collect();
+            assert!(!faults.is_empty(), "{file} {command}: {}", ended.stdout);
+            let faults = snapshot::without_tags_and_dates(&faults.join("\n"));
+            snapshot::check(&format!("zone {command}"), case, &faults);
         }
     }
 }
