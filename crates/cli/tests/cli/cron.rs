@@ -2,7 +2,7 @@
 //! that does not exist yet.
 
 use crate::common;
-use common::{Ended, KEYS_ORIGIN, nonesuch, prepared, run};
+use common::{Ended, KEYS_ORIGIN, nonesuch, prepared, run, snapshot};
 use std::fs;
 use std::path::Path;
 
@@ -78,8 +78,8 @@ fn the_daily_command_works_on_the_first_day_and_prints_nothing() {
     let command = format!("zone sign zone -o {KEYS_ORIGIN} --keys keys --previous mistyped -f zone.signed");
     let ended = nonesuch_in(dir, &command);
     assert_eq!(ended.status, 2);
-    assert!(ended.stderr.contains("mistyped: cannot be read: "), "{}", ended.stderr);
-    assert!(ended.stderr.contains("leave out --previous, or name the output file"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("mistyped: "), "{}", ended.stderr);
+    snapshot::check("zone sign", "missing previous zone that is not the output", &ended.stderr);
     // A change set cannot be applied without a previous zone.
     fs::write(dir.join("changes"), "").unwrap();
     let command = "zone sign --changes changes --previous new.signed -f new.signed --keys keys";
@@ -96,11 +96,10 @@ fn quiet_commands_print_faults_and_data_alone() {
     assert_eq!(verify(NOW).expect_done("verify").text(), "");
     let expired = verify(NOW + 60 * DAY);
     assert_eq!(expired.status, 1);
-    assert!(
-        expired.stdout.contains("fault: ") && expired.stdout.contains(" expired at 2026-12-"),
-        "{}",
-        expired.stdout
-    );
+    let fault = expired.stdout.lines().find(|line| line.starts_with("fault: ")).expect("a fault");
+    assert!(fault.contains(" 2026-12-"), "{}", expired.stdout);
+    let fault = snapshot::without_tags_and_dates(fault);
+    snapshot::check("zone verify", "expired signature, quiet", &fault);
     let ds = nonesuch_in(dir, &format!("-q key ds {KEYS_ORIGIN} --dir keys")).expect_done("ds");
     assert!(ds.stdout.contains(" DS "), "{}", ds.stdout);
     assert_eq!(nonesuch_in(dir, "-q -v key list --dir keys").status, 2);
