@@ -63,6 +63,17 @@ pub fn without_tags_and_dates(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
+/// `text` with `name` in place of the word `word`, for example of a key tag. Letters and digits form
+/// words, so the word is not replaced within a longer word or number.
+pub fn replace_word(text: &str, word: &str, name: &str) -> String {
+    let is_separator = |character: char| !character.is_ascii_alphanumeric();
+    let parts = text.split_inclusive(is_separator).map(|part| match part.strip_prefix(word) {
+        Some(end) if end.chars().all(is_separator) => format!("{name}{end}"),
+        _ => part.to_owned(),
+    });
+    parts.collect()
+}
+
 /// The sections of a snapshot. An empty line precedes each heading but the first.
 fn read(snapshot: &str) -> BTreeMap<String, String> {
     let (snapshot, heading) = (format!("\n{snapshot}"), format!("\n{HEADING}"));
