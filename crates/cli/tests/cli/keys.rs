@@ -2,11 +2,13 @@
 //! BIND, ldns, Knot DNS, PowerDNS and OpenSSL, for every algorithm and length that they support.
 
 use crate::common;
+use common::snapshot::{self, replace_word};
 use common::{
-    Ended, KEYS_ORIGIN as ORIGIN, PEER_ALGORITHMS, all_algorithms, done, folder, generate_key, generate_keys,
-    installed, made, nonesuch, prepared, run, sign, text,
+    Ended, KEYS_ORIGIN as ORIGIN, PEER_ALGORITHMS, all_algorithms, done, events, folder, generate_key,
+    generate_keys, installed, made, nonesuch, prepared, run, sign, text,
 };
-use nonesuch_crypto::{ALGORITHMS, Algorithm};
+use nonesuch_crypto::{ALGORITHMS, Algorithm, key_tag};
+use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_testing::require_peer;
 use serde_json::Value;
 use std::fs;
@@ -173,7 +175,11 @@ fn asks_for_the_algorithm(pem: &Path, into: &Path) {
     let arguments = ["key", "import", text(pem), "--dir", text(into), "--zone", ORIGIN, "--ksk"];
     let ended = run(&mut nonesuch(arguments));
     assert_eq!(ended.status, 2, "{}", ended.text());
-    assert!(ended.stderr.contains("RSASHA256 (8) or RSASHA512 (10): set --algorithm"), "{}", ended.stderr);
+    for part in ["RSASHA256 (8)", "RSASHA512 (10)", "--algorithm"] {
+        assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+    }
+    let error = ended.stderr.replace(text(pem), "KEY.pem");
+    snapshot::check("key import", "RSA key of Knot DNS without its algorithm", &error);
 }
 
 /// Several keys of each algorithm, because GnuTLS writes an ECDSA scalar with a leading zero if its
@@ -249,7 +255,7 @@ fn keys_of_openssl_are_imported() {
     // The error names encrypted keys and keys of other kinds.
     let folder = folder();
     let pem = folder.path().join("key.pem");
-    let refused = |arguments: &[&str], says: &str| {
+    let refused = |arguments: &[&str], case: &str| {
         let _ =
             run(Command::new("openssl").args(arguments).args(["-out", text(&pem)])).expect_done("openssl");
         let ended = run(&mut nonesuch([
@@ -263,15 +269,15 @@ fn keys_of_openssl_are_imported() {
             "--zsk",
         ]));
         assert_eq!(ended.status, 2, "{}", ended.text());
-        assert!(ended.stderr.contains(says), "{}", ended.stderr);
+        snapshot::check("key import", case, &ended.stderr);
     };
+    refused(&["genpkey", "-algorithm", "ED25519", "-aes256", "-pass", "pass:x"], "encrypted key of OpenSSL");
+    refused(&["genpkey", "-algorithm", "X25519"], "X25519 key of OpenSSL");
     refused(
-        &["genpkey", "-algorithm", "ED25519", "-aes256", "-pass", "pass:x"],
-        "openssl pkcs8 -topk8 -nocrypt",
+        &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"],
+        "RSA key of OpenSSL without its algorithm",
     );
-    refused(&["genpkey", "-algorithm", "X25519"], "has an unsupported type");
-    refused(&["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"], "set --algorithm");
-    refused(&["ecparam", "-name", "prime256v1", "-genkey", "-noout"], "openssl pkcs8 -topk8 -nocrypt");
+    refused(&["ecparam", "-name", "prime256v1", "-genkey", "-noout"], "EC key of OpenSSL not in PKCS#8");
 }
 
 /// PowerDNS prints `.private` text of format v1.2 (`pdnsutil export-zone-key`), and no `.key` file.
@@ -284,19 +290,19 @@ fn a_key_as_powerdns_prints_it_is_imported() {
                PrivateKey: GU6SnQ/Ou+xC5RumuIUIuJZteXT2z0O/ok1s38Et6mQ=\n\n";
     fs::write(&file, key).expect("written");
     let arguments = ["key", "import", text(&file), "--dir", text(&ours)];
-    let says = |more: &[&str], says: &str| {
+    let refused = |more: &[&str], case: &str| {
         let ended = run(&mut nonesuch([&arguments[..], more].concat()));
         assert_eq!(ended.status, 2, "{}", ended.text());
-        assert!(ended.stderr.contains(says), "{}", ended.stderr);
+        snapshot::check("key import", case, &ended.stderr);
         assert!(!ours.exists());
     };
-    says(&["--zsk"], "set --zone ZONE");
-    says(&["--zone", "example.net"], "set --ksk, --csk or --zsk");
-    says(
+    refused(&["--zsk"], "key of PowerDNS without its zone");
+    refused(&["--zone", "example.net"], "key of PowerDNS without its role");
+    refused(
         &["--zone", "example.net", "--ksk", "-a", "ed25519"],
-        "the key is of ECDSAP256SHA256, not of ED25519",
+        "key of PowerDNS with another algorithm than that in the file",
     );
-    says(&["--zone", "example.net", "--ksk", "--zsk"], "cannot be used with");
+    refused(&["--zone", "example.net", "--ksk", "--zsk"], "key of PowerDNS with two roles");
     let ended = done([&arguments[..], &["--zone", "example.net", "--ksk"]].concat());
     assert_eq!(ended.stdout, "Kexample.net.+013+55648\n");
     // The DS record in the RFC.
@@ -315,36 +321,47 @@ fn import_refuses_what_contradicts_and_overwrites_nothing() {
     let base = generate_key(&theirs, ORIGIN, "ed25519", &["--ksk", "--now", "20200101000000"]);
     let other = generate_key(&theirs, ORIGIN, "ed25519", &[]);
     let [private, key] = [".private", ".key"].map(|suffix| theirs.join(format!("{base}{suffix}")));
-    let refused = |more: &[&str], says: &str| {
+    let refused = |more: &[&str]| {
         let before = files(&ours, "").iter().map(|path| fs::read(path).expect("a file")).collect::<Vec<_>>();
         let ended = run(&mut nonesuch([&["key", "import", "--dir", text(&ours)], more].concat()));
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{}", ended.text());
-        assert!(ended.stderr.contains(says), "wanted {says}, got {}", ended.stderr);
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
         let after = files(&ours, "").iter().map(|path| fs::read(path).expect("a file")).collect::<Vec<_>>();
         assert_eq!(before, after);
+        ended.stderr.replace(&base, "KSK").replace(&other, "ZSK")
     };
+    let check = |case: &str, more: &[&str]| snapshot::check("key import", case, &refused(more));
     fs::create_dir(&ours).expect("a folder");
-    refused(&[text(&private), "--zone", "other."], "the key is of keys.example., not of other.");
-    refused(&[text(&private), "--zsk"], "the key is a KSK or CSK, not a ZSK");
-    refused(&[text(&private), text(&folder.path().join("none"))], "none: cannot be read");
+    check("key of another zone than --zone", &[text(&private), "--zone", "other."]);
+    check("KSK with --zsk", &[text(&private), "--zsk"]);
+    check("missing file after a key file", &[text(&private), text(&folder.path().join("none"))]);
     fs::write(folder.path().join("junk"), "junk").expect("written");
-    refused(&[text(&folder.path().join("junk"))], "this is not a private key file");
+    check("file with the text junk", &[text(&folder.path().join("junk"))]);
     // The private half of one key with the public half of another.
     let mixed = made(folder.path(), "mixed");
     fs::copy(&private, mixed.join("k.private")).expect("copied");
     fs::copy(theirs.join(format!("{other}.key")), mixed.join("k.key")).expect("copied");
-    refused(&[text(&mixed.join("k.private"))], "the files belong to different keys");
+    let error = refused(&[text(&mixed.join("k.private"))]);
+    let rdata = |base: &str| {
+        let file = fs::read_to_string(theirs.join(format!("{base}.key"))).expect("a file");
+        KeyRecord::parse(&file).expect("a key").rdata().to_vec()
+    };
+    // The error has the tag that the KSK would have as a ZSK.
+    let mut as_zsk = rdata(&base);
+    as_zsk[..2].copy_from_slice(&256_u16.to_be_bytes());
+    let tags = [key_tag(&rdata(&other)), key_tag(&as_zsk)];
+    let error = tags.iter().fold(error, |error, tag| replace_word(&error, &tag.to_string(), "TAG"));
+    snapshot::check("key import", ".private and .key files of different keys", &error);
     // A file of another key, or a damaged file, at the path of the key.
-    for (suffix, content) in [
-        (".key", fs::read(theirs.join(format!("{other}.key"))).expect("a file")),
-        (".private", fs::read(theirs.join(format!("{other}.private"))).expect("a file")),
-        (".key", b"junk".to_vec()),
-        (".private", b"junk".to_vec()),
+    for (kind, suffix, content) in [
+        ("another key", ".key", fs::read(theirs.join(format!("{other}.key"))).expect("a file")),
+        ("another key", ".private", fs::read(theirs.join(format!("{other}.private"))).expect("a file")),
+        ("other text", ".key", b"junk".to_vec()),
+        ("other text", ".private", b"junk".to_vec()),
     ] {
         let place = ours.join(format!("{base}{suffix}"));
         fs::write(&place, content).expect("written");
-        refused(&[text(&key)], "another key already has this file name");
+        check(&format!("existing {suffix} file with {kind}"), &[text(&key)]);
         fs::remove_file(place).expect("removed");
     }
     // By its .key file, with its times; a second import changes nothing.
@@ -405,19 +422,18 @@ fn ds_takes_entry_points_unless_all_are_wanted() {
     assert_eq!(tags(&["OTHER", ORIGIN]), [tag(&csk), tag(&ksk)]);
     let zsk_file = folder.path().join(format!("{zsk}.key"));
     assert_eq!(tags(&[text(&zsk_file), "--all"]), [tag(&zsk)]);
-    let refused = |more: &[&str], says: &str| {
+    let refused = |more: &[&str], case: &str| {
         let ended = run(&mut nonesuch([&["key", "ds", "--dir", dir], more].concat()));
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{}", ended.text());
-        assert!(ended.stderr.contains(says), "{}", ended.stderr);
+        snapshot::check("key ds", case, &ended.stderr.replace(&zsk, "ZSK"));
     };
-    refused(&[text(&zsk_file)], "--all includes zone-signing keys");
-    refused(&["none.example."], "no key files of none.example.");
-    refused(&["Knone.+013+00001.key"], "Knone.+013+00001.key: cannot be read");
-    refused(&["a..b"], "is not a domain name");
-    for sha1 in ["sha1", "SHA-1", "1"] {
-        refused(&[ORIGIN, "--digest", sha1], "read but not generated");
+    refused(&[text(&zsk_file)], "file of a zone-signing key");
+    refused(&["none.example."], "zone none.example. without key files");
+    refused(&["Knone.+013+00001.key"], "missing .key file");
+    refused(&["a..b"], "malformed zone name");
+    for digest in ["sha1", "SHA-1", "1", "3"] {
+        refused(&[ORIGIN, "--digest", digest], &format!("--digest {digest}"));
     }
-    refused(&[ORIGIN, "--digest", "3"], "expected sha256 (2) or sha384 (4)");
     let json = done(["key", "ds", "other.", "--dir", dir, "--json", "--digest", "sha256,sha384"]).stdout;
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((json[0]["digest_type"].as_u64(), json[1]["digest_type"].as_u64()), (Some(2), Some(4)));
@@ -472,20 +488,21 @@ fn nsec5_aliases_live_in_the_key_file() {
 #[test]
 fn every_algorithm_is_made_and_experimental_ones_with_a_warning() {
     let folder = folder();
+    let mut warnings = String::new();
     for algorithm in all_algorithms() {
         let ended = done(["key", "generate", ORIGIN, "-a", algorithm, "--dir", text(folder.path())]);
         let entry = algorithm.parse().ok().and_then(Algorithm::entry).expect("a row");
         match entry.scheme.experimental {
             Some(reason) => {
-                assert!(
-                    ended.stderr.contains(&format!("{algorithm} is experimental: {reason}")),
-                    "{}",
-                    ended.stderr
-                );
+                let lines = events(&ended.stderr, "algorithm-experimental", &[]);
+                assert_eq!(lines.len(), 1, "{}", ended.stderr);
+                assert!(lines[0].contains(algorithm) && lines[0].contains(reason), "{}", ended.stderr);
+                warnings.push_str(&ended.stderr);
             }
             None => assert_eq!(ended.stderr, "", "{algorithm}"),
         }
     }
+    snapshot::check("key generate", "experimental algorithms", &warnings);
     let ended = done(["key", "list", "--dir", text(folder.path())]);
     for entry in ALGORITHMS {
         let line = ended
@@ -510,9 +527,10 @@ fn weak_keys_are_made_when_forced_alone() {
     };
     let ended = generate(&["--bits", "1024"]);
     assert_eq!(ended.status, 2, "{}", ended.text());
-    assert!(ended.stderr.contains("is too weak"), "{}", ended.stderr);
+    snapshot::check("key generate", "RSA key of 1024 bits", &ended.stderr);
     let ended = generate(&["--bits", "1024", "--force", "--csk"]).expect_done("--force");
-    assert!(ended.stderr.contains("a key of 1024 bits is weak"), "{}", ended.stderr);
+    assert_eq!(events(&ended.stderr, "key-weak", &[]).len(), 1, "{}", ended.stderr);
+    snapshot::check("key generate", "RSA key of 1024 bits with --force", &ended.stderr);
     assert_eq!(listed(folder.path())[0]["bits"], 1024);
     let ended = generate(&["--bits", "512", "--force"]);
     assert_eq!(ended.status, 2, "{}", ended.text());
