@@ -2,8 +2,9 @@
 //! programs that load the zones.
 
 use crate::common;
+use common::snapshot::{self, replace_word};
 use common::{
-    Ended, KEYS_ORIGIN, done, generate_key, installed, listing, made, nonesuch, prepared, run, text,
+    Ended, KEYS_ORIGIN, done, events, generate_key, installed, listing, made, nonesuch, prepared, run, text,
 };
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -38,12 +39,12 @@ fn verify(folder: &Path, more: &[&str]) -> Ended {
     run(nonesuch(["zone", "verify", "signed"]).args(more).current_dir(folder))
 }
 
-/// Expects status 2 and one line that contains `says`.
+/// Expects status 2 and one line on standard error. Returns the line.
 #[track_caller]
-fn refused(ended: &Ended, says: &str) {
+fn refused(ended: &Ended) -> &str {
     assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{}", ended.text());
-    assert!(ended.stderr.contains(says), "wanted {says:?}, got {}", ended.stderr);
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    &ended.stderr
 }
 
 /// The VRF key of a directory.
@@ -80,9 +81,9 @@ fn every_vrf_signs_and_verifies() {
         fs::remove_file(folder.path().join("nsec5/keys.example.proofs")).expect("removed");
         assert!(!verify(folder.path(), &[]).expect_done("zone verify").stdout.contains("warning"));
         fs::rename(folder.path().join("nsec5"), folder.path().join("elsewhere")).expect("renamed");
-        assert!(
-            verify(folder.path(), &[]).expect_done("zone verify").stdout.contains("names were not matched")
-        );
+        let verified = verify(folder.path(), &[]).expect_done("zone verify").stdout;
+        let warning = verified.lines().find(|line| line.starts_with("warning: ")).expect("a warning");
+        snapshot::check("zone verify", "zone with NSEC5 without proofs and VRF key", warning);
         verify(folder.path(), &["--nsec5-keys", "elsewhere"]).expect_done("zone verify");
     }
 }
@@ -104,9 +105,12 @@ fn the_key_and_its_proofs_serve_again() {
     let mut octets = fs::read(&path).expect("read");
     octets[100] ^= 1;
     fs::write(&path, &octets).expect("written");
-    refused(&verify(folder.path(), &["--nsec5-keys", "secrets"]), "damaged");
+    let damaged = verify(folder.path(), &["--nsec5-keys", "secrets"]);
+    snapshot::check("zone verify", "file of proofs with an inverted bit", refused(&damaged));
     let ended = sign(folder.path(), "nsec5", &["--nsec5-keys", "secrets"]).expect_done("zone sign");
-    assert!(ended.stderr.contains("generating all proofs again"), "{}", ended.stderr);
+    let lines = events(&ended.stderr, "proofs-not-used", &[]);
+    assert_eq!(lines.len(), 1, "{}", ended.stderr);
+    snapshot::check("zone sign", "file of proofs with an inverted bit", lines[0]);
     verify(folder.path(), &["--nsec5-keys", "secrets"]).expect_done("zone verify");
 }
 
@@ -122,38 +126,47 @@ fn stale_proofs_are_faults() {
     fs::write(&path, old).expect("written");
     let ended = verify(folder.path(), &[]);
     assert_eq!(ended.status, 1);
-    assert!(
-        ended.stdout.contains("fault: new.keys.example. NSEC5PROOF: the name has no stored proof"),
-        "{}",
-        ended.stdout
-    );
+    let start = "fault: new.keys.example. NSEC5PROOF: ";
+    let fault = ended.stdout.lines().find(|line| line.starts_with(start)).expect("a fault");
+    snapshot::check("zone verify", "name without a stored proof", fault);
 }
 
 #[test]
 fn plain_keys_are_refused_before_anything_is_made() {
     let folder = prepared();
-    generate_key(&made(folder.path(), "keys"), KEYS_ORIGIN, "ed25519", &["--csk"]);
-    refused(&sign(folder.path(), "nsec5", &[]), "nonesuch key generate keys.example. --nsec5");
+    let base = generate_key(&made(folder.path(), "keys"), KEYS_ORIGIN, "ed25519", &["--csk"]);
+    let ended = sign(folder.path(), "nsec5", &[]);
+    let error = refused(&ended);
+    assert!(error.contains("nonesuch key generate keys.example. --nsec5"), "{error}");
+    let tag: u16 = base.rsplit('+').next().and_then(|tag| tag.parse().ok()).expect("a key tag");
+    let error = replace_word(error, &tag.to_string(), "TAG");
+    snapshot::check("zone sign", "NSEC5 with a key without an alias algorithm number", &error);
     assert_eq!(listing(folder.path()), ["keys", "zone"]);
 }
 
 #[test]
 fn folders_that_are_not_fit_are_refused() {
     let folder = with_keys();
-    refused(
-        &sign(folder.path(), "nsec5", &["--nsec5-keys", "keys"]),
-        "a signing key is in the directory of the VRF key",
-    );
+    let check = |case: &str, ended: &Ended, file: &str| {
+        snapshot::check("zone sign", case, &refused(ended).replace(file, "KEY.private"));
+    };
+    let own = listing(&folder.path().join("keys")).into_iter().find(|name| name.ends_with(".private"));
+    let ended = sign(folder.path(), "nsec5", &["--nsec5-keys", "keys"]);
+    check("signing key in the directory of --nsec5-keys", &ended, &own.expect("a signing key"));
     let unknown = sign(folder.path(), "nsec5", &["--vrf", "ed448"]);
-    assert!(unknown.status == 2 && unknown.stderr.contains("expected one of p256"), "{}", unknown.stderr);
+    assert!(unknown.status == 2 && unknown.stderr.contains("--vrf"), "{}", unknown.stderr);
+    snapshot::check("zone sign", "--vrf ed448", &unknown.stderr);
     signed(folder.path(), "nsec5", &[]);
-    refused(&sign(folder.path(), "nsec5", &["--vrf", "ed25519"]), "but --vrf requires");
+    let first = vrf_key(&folder.path().join("nsec5"));
+    let ended = sign(folder.path(), "nsec5", &["--vrf", "ed25519"]);
+    check("VRF key with another algorithm than --vrf", &ended, &first);
     // Two keys, neither of them published: the choice is ambiguous.
     signed(folder.path(), "nsec5", &["--nsec5-keys", "second"]);
     let second = vrf_key(&folder.path().join("second"));
     fs::copy(folder.path().join("second").join(&second), folder.path().join("nsec5").join(&second))
         .expect("copied");
-    refused(&sign(folder.path(), "nsec5", &[]), "2 VRF keys of keys.example.");
+    let ended = sign(folder.path(), "nsec5", &[]);
+    snapshot::check("zone sign", "two VRF keys", refused(&ended));
     // The zone that is signed again selects the key, because it contains the key of `second`.
     fs::rename(folder.path().join("signed"), folder.path().join("zone")).expect("renamed");
     let told = signed(folder.path(), "nsec5", &[]);
@@ -164,20 +177,20 @@ fn folders_that_are_not_fit_are_refused() {
         folder.path().join("second/Nkeys.example.+001+00000.private"),
     )
     .expect("renamed");
-    refused(
-        &sign(folder.path(), "nsec5", &["--nsec5-keys", "second"]),
-        "the file name does not match the key in the file",
-    );
+    let ended = sign(folder.path(), "nsec5", &["--nsec5-keys", "second"]);
+    check("VRF key file with the name of another key", &ended, &second);
     fs::write(folder.path().join("second/Nkeys.example.+001+00000.private"), "nothing").expect("written");
-    refused(&sign(folder.path(), "nsec5", &["--nsec5-keys", "second"]), "not a VRF private key file");
-    refused(&verify(folder.path(), &["--nsec5-keys", "keys"]), "neither proofs nor a VRF key");
+    let ended = sign(folder.path(), "nsec5", &["--nsec5-keys", "second"]);
+    snapshot::check("zone sign", "VRF key file with other text", refused(&ended));
+    let ended = verify(folder.path(), &["--nsec5-keys", "keys"]);
+    snapshot::check("zone verify", "--nsec5-keys with the directory of signing keys", refused(&ended));
 }
 
 #[test]
 fn such_zones_are_not_compared() {
     let folder = with_keys();
     let compare = run(nonesuch(["compare", "zone", "--denial", "nsec5"]).current_dir(folder.path()));
-    refused(&compare, "NSEC5 cannot be compared");
+    snapshot::check("compare", "zone file with --denial nsec5", refused(&compare));
 }
 
 /// A key for the next step of a rollover is kept on request.
@@ -285,7 +298,9 @@ fn what_verifying_refuses_is_warned_of() {
     fs::write(folder.path().join("zone"), format!("{zone}@ DS 1 13 2 {ds}\n")).expect("written");
     for mechanism in ["nsec", "nsec3", "nsec5"] {
         let ended = sign(folder.path(), mechanism, &[]).expect_done("zone sign");
-        assert!(ended.stderr.contains("RFC 4035 section 2.4"), "{}", ended.stderr);
+        let lines = events(&ended.stderr, "sign-warning", &[]);
+        let line = lines.iter().find(|line| line.contains(" keys.example. DS: ")).expect("a warning");
+        snapshot::check("zone sign", "DS record at the apex keys.example.", line);
         assert_eq!(verify(folder.path(), &[]).status, 1);
     }
 }
@@ -299,8 +314,17 @@ fn a_folder_of_proofs_that_cannot_be_written_is_told_before_the_zone_is_written(
     let before = fs::read(dir.join("signed")).expect("a zone");
     let proofs = dir.join("nsec5/keys.example.proofs");
     fs::set_permissions(&proofs, fs::Permissions::from_mode(0o400)).expect("set");
-    for more in [&[][..], &["--previous", "signed"], &["--previous", "signed", "--compiled"]] {
-        refused(&sign(dir, "nsec5", more), "keys.example.proofs: cannot be written");
+    for (case, more) in [
+        ("file of proofs that cannot be written", &[][..]),
+        ("file of proofs that cannot be written, --previous", &["--previous", "signed"]),
+        (
+            "file of proofs that cannot be written, --previous --compiled",
+            &["--previous", "signed", "--compiled"],
+        ),
+    ] {
+        let ended = sign(dir, "nsec5", more);
+        assert!(ended.stderr.contains("keys.example.proofs: "), "{}", ended.stderr);
+        snapshot::check("zone sign", case, refused(&ended));
         assert!(fs::read(dir.join("signed")).expect("a zone") == before);
     }
     fs::set_permissions(&proofs, fs::Permissions::from_mode(0o600)).expect("set");
@@ -314,15 +338,14 @@ fn a_wrong_folder_of_proofs_is_told_with_the_remedy() {
     let dir = folder.path();
     signed(dir, "nsec5", &[]);
     made(dir, "other");
-    for (wrong, says) in [
-        ("none", "none: not a directory with proofs or a VRF key: name the directory"),
-        ("zone", "zone: not a directory with proofs or a VRF key: name the directory"),
-        (
-            "other",
-            "other: contains neither proofs nor a VRF key of the zone keys.example.: name the directory",
-        ),
-    ] {
-        refused(&verify(dir, &["--nsec5-keys", wrong]), says);
+    for (wrong, kind) in
+        [("none", "missing directory"), ("zone", "file"), ("other", "directory without proofs and keys")]
+    {
+        let ended = verify(dir, &["--nsec5-keys", wrong]);
+        assert!(ended.stderr.contains(&format!("{wrong}: ")), "{}", ended.stderr);
+        snapshot::check("zone verify", &format!("{kind} as --nsec5-keys"), refused(&ended));
     }
-    refused(&sign(dir, "nsec5", &["--nsec5-keys", "zone"]), "zone: not a directory");
+    let ended = sign(dir, "nsec5", &["--nsec5-keys", "zone"]);
+    assert!(ended.stderr.contains("zone: "), "{}", ended.stderr);
+    snapshot::check("zone sign", "file as --nsec5-keys", refused(&ended));
 }
