@@ -4,7 +4,7 @@
 use crate::common;
 use common::{
     EVERY_TYPE, EVERY_TYPE_ORIGIN, KEYS_ORIGIN, MECHANISMS, done, folder, generate_keys, nonesuch, prepared,
-    run, text,
+    run, snapshot, text,
 };
 use nonesuch_testing::require_peer;
 use std::fs;
@@ -69,7 +69,8 @@ fn a_digest_in_the_zone_file_is_made_anew_and_none_removes_it() {
     assert!(digests(&sign(folder.path(), "nsec", &["--zonemd", "none"], "signed")).is_empty());
     let refused = run(&mut nonesuch(["zone", "sign", text(&path), "--zonemd", "sha1"]));
     assert_eq!(refused.status, 2);
-    assert!(refused.stderr.contains("supported: sha384, sha512"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("sha384, sha512"), "{}", refused.stderr);
+    snapshot::check("zone sign", "unknown algorithm of --zonemd", &refused.stderr);
 }
 
 #[test]
@@ -83,22 +84,23 @@ fn an_altered_digest_is_a_fault_of_a_signed_and_of_an_unsigned_zone() {
     fs::write(&altered, zone.replace("192.0.2.2", "192.0.2.3")).expect("written");
     let ended = run(&mut nonesuch(["zone", "verify", text(&altered)]));
     assert_eq!(ended.status, 1);
-    assert!(
-        ended.stdout.contains("ZONEMD: the sha384 digest of the ZONEMD record does not match"),
-        "{}",
-        ended.stdout
-    );
-    assert!(ended.stdout.contains(": 1 fault;"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("fault: keys.example. ZONEMD: "), "{}", ended.stdout);
+    snapshot::check("zone verify", "wrong digest of a signed zone", &ended.stdout);
 
     let unsigned = folder.path().join("unsigned");
     let zone = fs::read_to_string(folder.path().join("zone")).expect("a zone");
     fs::write(&unsigned, format!("{zone}@ ZONEMD 1 1 1 {}\n", "AB".repeat(48))).expect("written");
     let ended = run(&mut nonesuch(["zone", "verify", text(&unsigned), "-o", KEYS_ORIGIN]));
     assert_eq!(ended.status, 1);
-    assert!(ended.stdout.contains("does not match") && !ended.stdout.contains("DNSKEY"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("fault: keys.example. ZONEMD: "), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("DNSKEY"), "{}", ended.stdout);
+    snapshot::check("zone verify", "wrong digest of an unsigned zone", &ended.stdout);
     let served = run(&mut nonesuch(["serve", text(&unsigned), "-o", KEYS_ORIGIN, "--listen", "127.0.0.1:0"]));
     assert_eq!(served.status, 1);
-    assert!(served.stderr.contains("the zone digest does not verify"), "{}", served.stderr);
+    // Depending on the limits of the system, a warning precedes the error.
+    let error = served.stderr.lines().last().unwrap_or_default();
+    assert!(error.starts_with(&format!("nonesuch: error: {}: ", text(&unsigned))), "{}", served.stderr);
+    snapshot::check("serve", "zone file with a wrong digest", error);
 }
 
 /// The zone with every type, without the lines of types that a peer does not know by mnemonic.
