@@ -147,14 +147,15 @@ fn a_log_that_is_not_read_holds_nothing_up_and_tells_of_what_it_lost() {
     assert!(dropped > 0);
     // The log is read again.
     let mut lines = BufReader::new(server.log.take().expect("a pipe")).lines().map_while(Result::ok);
-    let report = lines.find(|line| line.contains("log: lines dropped")).expect("a report");
+    let is_report = |line: &String| !common::events(line, "log-lines-dropped", &[]).is_empty();
+    let report = lines.find(is_report).expect("a report");
     assert!(report.contains(" WARN "), "{report}");
     assert_eq!(
         (field(&report, "dropped"), field(&report, "total")),
         (Some(dropped), Some(dropped)),
         "{report}"
     );
-    let rest = std::thread::spawn(move || lines.filter(|line| line.contains("log: lines dropped")).count());
+    let rest = std::thread::spawn(move || lines.filter(is_report).count());
     assert_eq!(server.metric("nonesuch_log_lines_dropped_total"), dropped);
     server.terminate();
     assert_eq!(rest.join().expect("read"), 0, "it is said once");

@@ -3,7 +3,7 @@
 
 use crate::common;
 use common::configured::{Configured, plain_zone, write_beside};
-use common::{listing, nonesuch, run, run_on, text};
+use common::{listing, nonesuch, run, run_on, snapshot, text};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -30,8 +30,8 @@ fn a_hang_up_has_the_file_read_again_and_a_bad_one_refused() {
     server.wait_for(ZONE, 2);
     write_beside(&file, &plain_zone("other.", 3));
     server.signal("-HUP");
-    let refused = "zone example.: rejected, keeping the previous version: ";
-    server.wait_until("it is refused", || server.logged().contains(refused));
+    let line = server.wait_for_event("zone-rejected", &["zone=example."]);
+    snapshot::check("serve", "log: reload of a file with another zone", &line);
     assert_eq!(server.serial(ZONE), Some(2));
     write_beside(&file, &plain_zone(ZONE, 4));
     server.signal("-HUP");
@@ -53,11 +53,13 @@ fn a_reload_is_logged_as_that_of_a_configuration() {
     let file = folder.path().join("example");
     fs::write(&file, plain_zone(ZONE, 1)).expect("written");
     let server = serve(&file, &["-v"]);
-    let words = "zone example.: serial 1, unsigned; verified: nothing: unsigned";
-    assert!(server.logged().contains(words), "{}", server.logged());
+    let line = server.wait_for_event("zone-published", &["zone=example.", "serial=1"]);
+    snapshot::check("serve", "log: unsigned zone published", &line);
     server.signal("-HUP");
-    let words = "reload: 0 added, 0 removed, 0 updated, 0 rejected, 1 unchanged";
-    server.wait_until("the reload is told of", || server.logged().contains(words));
+    let line = server.wait_for_event("zones-reloaded", &[]);
+    // The fields contain the exact duration.
+    let message = line.split(" event=").next().unwrap_or_default();
+    snapshot::check("serve", "log: reload without a change", message);
 }
 
 #[test]
@@ -68,8 +70,8 @@ fn standard_input_cannot_be_read_again() {
     let input = Stdio::from(fs::File::open(&file).expect("a file"));
     let server = Configured::start_with(&["--listen", "127.0.0.1:0", "-"], &file, input);
     server.signal("-HUP");
-    let words = "standard input is a stream and cannot be read again";
-    server.wait_until("it is refused", || server.logged().contains(words));
+    let line = server.wait_for_event("zone-rejected", &["zone=example."]);
+    snapshot::check("serve", "log: reload of a zone from standard input", &line);
     assert_eq!(server.serial(ZONE), Some(1));
     // A file that is not a zone is reported with the same name.
     fs::write(&file, "nonsense\n").expect("written");
@@ -126,13 +128,18 @@ fn wait_until_taken(id: &str) {
 /// Options that exclude each other, independently of the content of the file.
 #[test]
 fn options_that_do_not_go_together_are_refused() {
-    for (options, says) in [
-        (&["--denial", "compact", "--keys", "k", "--nsec5-keys", "n"][..], "--nsec5-keys"),
-        (&["--keys", "k"], "leave --keys out"),
+    let rejected = |options: &[&str], named: &str| {
+        let ended = run(&mut nonesuch([&["serve", "zone"], options].concat()));
+        assert!(ended.status == 2 && ended.stderr.contains(named), "{options:?}: {}", ended.text());
+        ended.stderr
+    };
+    // An error of the argument parser.
+    rejected(&["--denial", "compact", "--keys", "k", "--nsec5-keys", "n"], "--nsec5-keys");
+    for (options, named) in [
+        (&["--keys", "k"][..], "--keys"),
         (&["--denial", "nsec3", "--keys", "k"], "zone sign --denial nsec3"),
         (&["--check"], "--config"),
     ] {
-        let ended = run(&mut nonesuch([&["serve", "zone"], options].concat()));
-        assert!(ended.status == 2 && ended.stderr.contains(says), "{options:?}: {}", ended.text());
+        snapshot::check("serve", &format!("options {}", options.join(" ")), &rejected(options, named));
     }
 }

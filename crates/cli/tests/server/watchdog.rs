@@ -5,6 +5,7 @@ use crate::common;
 use common::configured::{configure, plain_zone, write_beside};
 use common::{folder, nonesuch, text};
 use nonesuch_testing::require_peer;
+use serde_json::Value;
 use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -59,13 +60,19 @@ impl Notifying {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Whether the last log line about the watchdog names exactly these loops.
-    fn is_silent(&self, name: &str) -> bool {
+    /// The events of the watchdog in the log so far.
+    fn watchdog_events(&self) -> Vec<Value> {
         let log = self.logged();
-        let last = log.lines().rfind(|line| line.contains("\"watchdog: "));
-        last.is_some_and(|line| {
-            line.contains("not notified") && line.contains(&format!("\"loops\":\"{name}\""))
-        })
+        let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let is_of_watchdog =
+            |line: &Value| line["event"].as_str().is_some_and(|event| event.starts_with("watchdog-"));
+        events.filter(is_of_watchdog).collect()
+    }
+
+    /// Whether the last event of the watchdog names exactly these loops as late.
+    fn is_silent(&self, name: &str) -> bool {
+        let last = self.watchdog_events().pop();
+        last.is_some_and(|line| line["event"] == "watchdog-late" && line["loops"] == name)
     }
 
     /// Number of received notifications, without waiting.
@@ -146,7 +153,7 @@ fn the_watchdog_is_notified_while_no_worker_hangs() {
         hold.wait().expect("ended");
         server.expect("WATCHDOG=1");
         wait_until("its recovery", || {
-            server.logged().lines().any(|line| line.contains("all loops report again"))
+            server.watchdog_events().iter().any(|line| line["event"] == "watchdog-recovered")
         });
         fs::File::options().write(true).truncate(true).open(&server.log).expect("a log");
     }
