@@ -144,8 +144,8 @@ impl Zone {
         let warning = facts.expiry.look(period, now);
         drop(facts);
         if let Some(expiry) = warning {
-            let name = self.apex.to_string();
-            tracing::warn!(name: "signatures-expire", zone = name, "zone {name}: {expiry}");
+            let (name, expired) = (self.apex.to_string(), matches!(expiry, Expiry::Expired { .. }));
+            tracing::warn!(name: "signatures-expire", zone = name, expired, "zone {name}: {expiry}");
         }
         Some(Expiry::of(period, now).next_look())
     }

@@ -136,7 +136,7 @@ impl TransferRefusal {
         Self::TooManyOfClient,
     ];
 
-    /// Returns the name for metrics.
+    /// Returns the name for metrics and the log.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -203,13 +203,14 @@ pub fn begin(
 fn say(asked: &OutboundRequest<'_>, refusal: TransferRefusal, outgoing: &OutgoingTransfers) {
     let (zone, peer, kind) = (asked.query.name(), asked.client, asked.query.qtype);
     let key = asked.tsig.map(|verified| tracing::field::display(verified.name()));
+    let reason = refusal.name();
     match refusal {
         TransferRefusal::Datagram | TransferRefusal::NoSerial | TransferRefusal::NotAuthoritative => {
-            tracing::debug!(name: "transfer-refused", %zone, %peer, %kind, key, "transfer refused: {refusal}");
+            tracing::debug!(name: "transfer-refused", %zone, %peer, %kind, key, reason, "transfer refused: {refusal}");
         }
         _ => {
             if let Some(before) = outgoing.may_log() {
-                tracing::info!(name: "transfer-refused", %zone, %peer, %kind, key, before, "transfer refused: {refusal}");
+                tracing::info!(name: "transfer-refused", %zone, %peer, %kind, key, reason, before, "transfer refused: {refusal}");
             }
         }
     }
