@@ -1,6 +1,6 @@
 //! A server with a configuration, and access to its metrics, dnstap and log.
 
-use super::{nonesuch, text};
+use super::{events, nonesuch, text};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -59,6 +59,11 @@ impl Watched {
     /// The log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).expect("a log")
+    }
+
+    /// The lines of the event `name` in the log so far, with these fields, each as `name=value`.
+    pub fn events(&self, name: &str, fields: &[&str]) -> Vec<String> {
+        events(&self.log(), name, fields).into_iter().map(str::to_owned).collect()
     }
 
     /// Stops the server and waits for its end.

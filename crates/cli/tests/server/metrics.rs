@@ -14,8 +14,7 @@ use watched::{Watched, wait_until};
 /// The address of the metrics, from the log.
 fn metrics_address(server: &Watched) -> SocketAddr {
     wait_until("metrics in the log", || {
-        let log = server.log();
-        let line = log.lines().find(|line| line.contains("metrics: listening"))?;
+        let line = server.events("metrics-listening", &[]).into_iter().next()?;
         line.split_once("address=")?.1.split_whitespace().next()?.parse().ok()
     })
 }
@@ -138,11 +137,11 @@ fn without_an_address_nothing_is_listened_on_and_the_log_is_json_where_asked_for
     let folder = folder();
     let server = Watched::start(folder.path(), "", "[log]\nlevel = \"info\"\nformat = \"json\"");
     let log = server.log();
-    assert!(!log.contains("metrics: listening"), "{log}");
     let lines: Vec<serde_json::Value> = log
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();
+    assert!(lines.iter().all(|line| line["event"] != "metrics-listening"), "{log}");
     assert!(lines.iter().all(|line| line["time"].is_string() && line["level"].is_string()), "{log}");
     assert!(lines.iter().any(|line| line["zone"] == "watched.example."), "{log}");
     server.stop();

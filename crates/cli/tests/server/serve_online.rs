@@ -2,7 +2,7 @@
 //! offline keys, rejected inputs with reasons, and counters.
 
 use crate::common;
-use common::{Running, done, generate_key, made, nonesuch, prepared, run, serve, text};
+use common::{Running, done, generate_key, made, nonesuch, prepared, run, serve, snapshot, text};
 use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
 use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Section, push_query};
@@ -215,32 +215,52 @@ fn nsec5_is_served_with_the_vrf_key_alone() {
     assert_denies(&serve(&site.signed, &["--nsec5-keys", text(&site.nsec5)]));
 }
 
+/// The line with the error of the command, or the whole output on standard error if there is none.
+pub(super) fn error_line(stderr: &str) -> &str {
+    stderr.lines().find(|line| line.starts_with("nonesuch: error: ")).unwrap_or(stderr)
+}
+
+/// The text with `TAG` in place of key tags: the number after `key`, and the last number in the
+/// names of key files.
+pub(super) fn without_tags(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(|letter: char| letter.is_ascii_digit()) {
+        out.push_str(&rest[..at]);
+        let digits = rest[at..].bytes().take_while(u8::is_ascii_digit).count();
+        let is_tag = out.ends_with("key ") || (out.ends_with('+') && digits == 5);
+        out.push_str(if is_tag { "TAG" } else { &rest[at..at + digits] });
+        rest = &rest[at + digits..];
+    }
+    out + rest
+}
+
+/// The server does not start; its error is the section `case` of a snapshot.
 #[track_caller]
-fn refused(arguments: &[&str], words: &[&str]) {
+fn refused(case: &str, arguments: &[&str]) {
     let ended = run(&mut nonesuch([&["serve", "--listen", "127.0.0.1:0"], arguments].concat()));
     assert_ne!(ended.status, 0, "{arguments:?}: {}", ended.text());
-    for word in words {
-        assert!(ended.stderr.contains(word), "{word} in: {}", ended.stderr);
-    }
+    snapshot::check("serve", case, &without_tags(error_line(&ended.stderr)));
 }
 
 #[test]
 fn a_server_with_nsec5_refuses_signing_keys() {
     let site = nsec5_site();
     let signed = text(&site.signed);
-    refused(
-        &[signed, "--denial", "compact", "--keys", text(&site.keys)],
-        &["no signing key", "--nsec5-keys"],
-    );
-    refused(&[signed, "--nsec5-keys", text(&site.keys)], &["a signing key", "move the key"]);
-    refused(&[signed, "--nsec5-keys", text(site.folder.path())], &["no VRF key"]);
-    refused(&[signed, "--nsec5-keys", "nowhere"], &["nowhere", "--nsec5-keys"]);
+    let keys = text(&site.keys);
+    refused("NSEC5 zone with another mechanism", &[signed, "--denial", "compact", "--keys", keys]);
+    refused("NSEC5 zone, signing key in --nsec5-keys", &[signed, "--nsec5-keys", keys]);
+    let folder = text(site.folder.path());
+    refused("NSEC5 zone, no VRF key in --nsec5-keys", &[signed, "--nsec5-keys", folder]);
+    refused("NSEC5 zone, --nsec5-keys does not exist", &[signed, "--nsec5-keys", "nowhere"]);
     // Under any name, next to the zone file and in the directory of the VRF key.
     let key = fs::read_dir(&site.keys).expect("a folder").map(|entry| entry.expect("an entry").path());
     let key = key.into_iter().find(|path| text(path).ends_with(".private")).expect("a key");
-    for place in [site.signed.with_file_name("notes.txt"), site.nsec5.join("backup")] {
+    for (case, place) in [
+        ("NSEC5 zone, signing key next to the zone file", site.signed.with_file_name("notes.txt")),
+        ("NSEC5 zone, signing key next to the VRF key", site.nsec5.join("backup")),
+    ] {
         fs::copy(&key, &place).expect("copied");
-        refused(&[signed], &[text(&place), "a signing key"]);
+        refused(case, &[signed]);
         fs::remove_file(&place).expect("removed");
     }
     drop(serve(&site.signed, &[]));
@@ -253,29 +273,29 @@ fn what_cannot_be_served_is_refused_with_the_remedy() {
     fs::write(&zone, format!("$ORIGIN {ORIGIN}\n{}", common::KEYS_ZONE)).expect("written");
     let (zone, keys) = (text(&zone), folder.path().join("keys"));
     let empty = made(folder.path(), "empty");
-    refused(&[zone, "--denial", "compact"], &["--keys"]);
-    refused(&[zone, "--denial", "nsec", "--keys", text(&empty)], &["zone sign --denial nsec"]);
-    refused(&[zone, "--denial", "compact", "--keys", text(&empty)], &["nonesuch key generate"]);
-    refused(&[zone, "--keys", text(&empty)], &["--denial", "leave --keys out"]);
-    refused(&[zone, "--nsec5-keys", text(&empty)], &["leave --nsec5-keys out"]);
+    let no_keys = text(&empty);
+    refused("online denial without --keys", &[zone, "--denial", "compact"]);
+    refused("--denial with an offline mechanism", &[zone, "--denial", "nsec", "--keys", no_keys]);
+    refused("online denial, no key", &[zone, "--denial", "compact", "--keys", no_keys]);
+    refused("--keys without --denial", &[zone, "--keys", no_keys]);
+    refused("--nsec5-keys for an unsigned zone", &[zone, "--nsec5-keys", no_keys]);
     // A KSK without its private file, and a key set without a signature.
     let base = generate_key(&keys, ORIGIN, "ed25519", &["--ksk"]);
     generate_key(&keys, ORIGIN, "ed25519", &[]);
     fs::rename(keys.join(format!("{base}.private")), folder.path().join("away")).expect("moved");
-    refused(&[zone, "--denial", "compact", "--keys", text(&keys)], &["--only-keys"]);
+    let online = ["--denial", "compact", "--keys", text(&keys)];
+    refused("online denial, no private key-signing key", &[&[zone], &online[..]].concat());
     // A ZSK that the zone does not publish.
     let other = folder.path().join("other");
     generate_key(&other, ORIGIN, "ed25519", &["--csk"]);
     let signed = folder.path().join("signed");
     common::sign(Path::new(zone), ORIGIN, &other, "nsec", &signed);
-    refused(
-        &[text(&signed), "--denial", "compact", "--keys", text(&keys)],
-        &["not in the zone's DNSKEY RRset"],
-    );
+    refused("online denial, key that the zone does not publish", &[&[text(&signed)], &online[..]].concat());
     // A signed zone with a fault.
     let altered = fs::read_to_string(&signed).expect("a zone").replace("192.0.2.1", "192.0.2.9");
     fs::write(&signed, altered).expect("written");
-    refused(&[text(&signed), "--denial", "compact", "--keys", text(&other)], &["verification found "]);
+    let online = ["--denial", "compact", "--keys", text(&other)];
+    refused("online denial, zone with a fault", &[&[text(&signed)], &online[..]].concat());
 }
 
 /// The last line contains the counters of online work.

@@ -1,9 +1,13 @@
 //! Messages of `nonesuch serve` about its zone: how it is served, when its signatures expire, and
 //! unexpected zones and keys.
 
+use super::serve_online::{error_line, without_tags};
 use crate::common;
 use common::configured::{Configured, ask, configure, plain_zone, write_beside};
-use common::{KEYS_ORIGIN, KEYS_ZONE, Running, done, generate_key, made, nonesuch, prepared, run, text};
+use common::{
+    KEYS_ORIGIN, KEYS_ZONE, Running, done, events, generate_key, made, nonesuch, prepared, run, snapshot,
+    text,
+};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::flags;
 use std::fs::{self, File};
@@ -46,13 +50,24 @@ impl ServerOutput {
         fs::read_to_string(&self.log).expect("a log")
     }
 
-    /// Waits until the log contains the words.
-    fn expect(&self, words: &str) {
+    /// Waits until the log has the event `name` about the zone with these fields; returns its first
+    /// line.
+    fn wait_for_event(&self, name: &str, fields: &[&str]) -> String {
         let end = Instant::now() + LIMIT;
-        while !self.log().contains(words) {
-            assert!(Instant::now() < end, "wanted {words:?}, got {:?}", self.log());
+        let fields = [&["zone=keys.example."], fields].concat();
+        loop {
+            let log = self.log();
+            if let Some(line) = events(&log, name, &fields).first() {
+                return (*line).to_owned();
+            }
+            assert!(Instant::now() < end, "wanted {name} {fields:?}, got {log:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// The warnings about the zone, without key tags.
+    fn zone_warnings(&self) -> String {
+        without_tags(&events(&self.log(), "zone-warning", &["zone=keys.example."]).join("\n"))
     }
 }
 
@@ -90,15 +105,16 @@ fn the_ready_line_says_how_the_zone_is_served() {
     let ready = |file: &Path, more: &[&str]| {
         ServerOutput::serve(file, &[&["--now", &now], more].concat()).ready.clone()
     };
-    assert!(ready(&zone, &[]).contains("serial 1, unsigned, 1 worker"), "{}", ready(&zone, &[]));
-    assert!(ready(&sign(dir, &["--denial", "nsec"]), &[]).contains(", signed with NSEC, "));
+    snapshot::check("serve", "ready, unsigned zone", &ready(&zone, &[]));
+    let signed = sign(dir, &["--denial", "nsec"]);
+    snapshot::check("serve", "ready, zone signed with NSEC", &ready(&signed, &[]));
     let signed = sign(dir, &["--denial", "nsec3"]);
-    assert!(ready(&signed, &[]).contains(", signed with NSEC3, "));
+    snapshot::check("serve", "ready, zone signed with NSEC3", &ready(&signed, &[]));
     let image = dir.join("image");
     done(["zone", "compile", text(&signed), "--now", &now, "-f", text(&image)]);
-    assert!(ready(&image, &[]).contains(", signed with NSEC3, "));
+    snapshot::check("serve", "ready, compiled zone signed with NSEC3", &ready(&image, &[]));
     let online = ready(&zone, &["--denial", "white-lies", "--keys", text(&keys)]);
-    assert!(online.contains(", signed online (white-lies), "), "{online}");
+    snapshot::check("serve", "ready, zone signed online", &online);
     let json: serde_json::Value = serde_json::from_str(&ready(&signed, &["--json"])).expect("JSON");
     assert_eq!(json["ready"]["served"], "signed with NSEC3");
 }
@@ -117,7 +133,8 @@ fn one_file_is_served_with_cookies_and_by_root_on_loopback_alone() {
     assert!(cookie.contains("client 0011223344556677, server 01"), "{cookie}");
     if nix::unistd::Uid::effective().is_root() {
         let ended = run(&mut nonesuch(["serve", "--listen", "0.0.0.0:0", text(&zone)]));
-        assert!(ended.status == 2 && ended.stderr.contains("reachable from the network"), "{}", ended.text());
+        assert_eq!(ended.status, 2, "{}", ended.text());
+        snapshot::check("serve", "zone file served to the network by root", error_line(&ended.stderr));
     }
 }
 
@@ -128,17 +145,23 @@ fn signatures_that_come_to_their_end_are_warned_of() {
     let at = |now: u32, more: &[&str]| {
         ServerOutput::serve(&signed, &[&["--now", &now.to_string()], more].concat())
     };
-    at(END - 2 * 86_400 + 600, &[])
-        .expect("signatures expire at 2025-06-29T15:06:40Z, in 47 h; sign the zone again");
+    let near = at(END - 2 * 86_400 + 600, &[]).wait_for_event("signatures-expire", &["expired=false"]);
+    snapshot::check("serve", "signatures expire soon", &near);
     // They expire while the server runs, and the zone was not signed again.
-    at(END - 2, &[]).expect("have expired at 2025-06-29T15:06:40Z, ");
+    let expired = at(END - 2, &[]).wait_for_event("signatures-expire", &["expired=true"]);
+    let without_seconds =
+        |line: String, seconds: u64| line.replace(&format!(", {seconds} s ago"), ", N s ago");
+    let expired = (0..=LIMIT.as_secs()).fold(expired, without_seconds);
+    snapshot::check("serve", "signatures have expired", &expired);
     // From a mapped image, too. Long before the expiration, there is no warning.
     let image = folder.path().join("image");
     done(["zone", "compile", text(&signed), "--now", &NOW.to_string(), "-f", text(&image)]);
-    let (now, later) = ((END - 86_400).to_string(), (NOW + 86_400).to_string());
-    ServerOutput::serve(&image, &["--now", &now]).expect("signatures expire at 2025-06-29T15:06:40Z, in 2");
+    let (now, later) = ((END - 86_400 + 600).to_string(), (NOW + 86_400).to_string());
+    let near = ServerOutput::serve(&image, &["--now", &now]);
+    let near = near.wait_for_event("signatures-expire", &["expired=false"]);
+    snapshot::check("serve", "signatures of a compiled zone expire soon", &near);
     let quiet = ServerOutput::serve(&image, &["--now", &later, "-v"]);
-    assert!(!quiet.log().contains("expire"), "{}", quiet.log());
+    assert!(events(&quiet.log(), "signatures-expire", &[]).is_empty(), "{}", quiet.log());
 }
 
 /// The warning is logged when the zone is loaded, not only at the next check.
@@ -153,8 +176,7 @@ fn a_zone_of_a_configuration_whose_signatures_are_near_their_end_is_warned_of() 
     done([&files[..], &["--inception", &inception, "--expiration", &expiration]].concat());
     let table = format!("[zone.\"{KEYS_ORIGIN}\"]\nfile = \"signed\"\n");
     let server = Configured::start(&configure(folder.path(), &table));
-    let words = "zone keys.example.: signatures expire at ";
-    server.wait_until("it is warned of", || server.logged().contains(words));
+    server.wait_for_event("signatures-expire", &["zone=keys.example.", "expired=false"]);
 }
 
 #[test]
@@ -162,9 +184,11 @@ fn a_key_set_that_comes_to_its_end_is_warned_of() {
     let folder = with_keys(&[]);
     let key_set = sign(folder.path(), &["--only-keys"]);
     let keys = folder.path().join("keys");
-    let now = (END - 86_400).to_string();
+    let now = (END - 86_400 + 600).to_string();
     let online = ["--now", &now, "--denial", "compact", "--keys", text(&keys)];
-    ServerOutput::serve(&key_set, &online).expect("signatures expire at 2025-06-29T15:06:40Z");
+    let near = ServerOutput::serve(&key_set, &online);
+    let near = near.wait_for_event("signatures-expire", &["expired=false"]);
+    snapshot::check("serve", "signatures of a key set expire soon", &near);
 }
 
 #[test]
@@ -185,17 +209,26 @@ fn a_key_set_file_is_told_from_a_broken_zone() {
         let ended = run(&mut nonesuch([&arguments[..], more].concat()));
         assert!(ended.status == 2 && ended.stderr.contains("--only-keys"), "{more:?}: {}", ended.text());
     }
-    for command in [&["zone", "verify"][..], &["zone", "compile"], &["serve", "--listen", "127.0.0.1:0"]] {
-        let ended = run(&mut nonesuch([command, &[text(&key_set)]].concat()));
-        assert_eq!(ended.status, 1, "{command:?}: {}", ended.text());
-        assert!(ended.text().contains("only the key set is signed"), "{}", ended.text());
+    for (command, arguments, start) in [
+        ("zone verify", &["zone", "verify"][..], "note: "),
+        ("zone compile", &["zone", "compile"], "note: "),
+        ("serve", &["serve", "--listen", "127.0.0.1:0"], "nonesuch: error: "),
+    ] {
+        let ended = run(&mut nonesuch([arguments, &[text(&key_set)]].concat()));
+        assert_eq!(ended.status, 1, "{command}: {}", ended.text());
+        let said = ended.text();
+        let line = said.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{said}"));
+        snapshot::check(command, "file in which only the key set is signed", line);
     }
     // A zone of a configuration, too.
     let configuration = dir.join("c.toml");
     fs::write(&configuration, format!("version = 1\n[zone.\"{KEYS_ORIGIN}\"]\nfile = \"zone.keys\"\n"))
         .expect("written");
-    let checked = run(&mut nonesuch(["serve", "--config", text(&configuration), "--check=zones"])).stdout;
-    assert!(checked.contains("zone keys.example.: only the key set is signed"), "{checked}");
+    let checked = run(&mut nonesuch(["serve", "--config", text(&configuration), "--check=zones"]));
+    assert_ne!(checked.status, 0, "{}", checked.text());
+    let line = checked.stdout.lines().find(|line| line.contains("zone keys.example.: "));
+    let line = line.unwrap_or_else(|| panic!("{}", checked.text()));
+    snapshot::check("serve", "check, zone in which only the key set is signed", line);
     let json = run(&mut nonesuch(["zone", "verify", "--json", text(&key_set)])).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json["key_set"], &json["verified"]), (&true.into(), &false.into()));
@@ -209,19 +242,18 @@ fn an_unfit_zone_is_no_for_every_command_and_the_remedy_is_named() {
     fs::write(&signed, forged).expect("written");
     let now = NOW.to_string();
     let keys = folder.path().join("keys");
-    for (command, says) in [
-        (&["zone", "verify"][..], "1 fault;"),
-        (&["zone", "compile"], "not compiled: 1 fault;"),
-        (&["serve", "--listen", "127.0.0.1:0"], "verification found 1 fault, first: ns.keys.example. A"),
-        (&["serve", "--listen", "127.0.0.1:0"], "`nonesuch zone verify "),
-        (
-            &["serve", "--listen", "127.0.0.1:0", "--denial", "compact", "--keys", text(&keys)],
-            "`nonesuch zone verify FILE` lists all faults; correct the zone, or sign it again with `nonesuch zone sign`",
-        ),
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    let online = [&serve[..], &["--denial", "compact", "--keys", text(&keys)]].concat();
+    for (command, case, arguments) in [
+        ("zone verify", "zone with a bad signature", &["zone", "verify"][..]),
+        ("zone compile", "zone with a bad signature", &["zone", "compile"]),
+        ("serve", "zone with a bad signature", &serve),
+        ("serve", "zone with a bad signature, online denial", &online),
     ] {
-        let ended = run(&mut nonesuch([command, &["--now", &now, text(&signed)]].concat()));
-        assert_eq!(ended.status, 1, "{command:?}: {}", ended.text());
-        assert!(ended.text().contains(says), "{command:?}: wanted {says:?}: {}", ended.text());
+        let ended = run(&mut nonesuch([arguments, &["--now", &now, text(&signed)]].concat()));
+        assert_eq!(ended.status, 1, "{case}: {}", ended.text());
+        let output = if command == "serve" { error_line(&ended.stderr).to_owned() } else { ended.text() };
+        snapshot::check(command, case, &without_tags(&output));
     }
 }
 
@@ -232,23 +264,17 @@ fn keys_of_nsec5_without_nsec5_are_warned_of() {
     let signed = sign(folder.path(), &["--denial", "nsec3"]);
     let now = NOW.to_string();
     let verified = done(["zone", "verify", "--now", &now, text(&signed)]).stdout;
-    assert!(
-        verified.contains(
-            "has an algorithm number for zones with NSEC5, but the denial mechanism of this zone is nsec3"
-        ),
-        "{verified}"
-    );
+    let warnings: Vec<&str> = verified.lines().filter(|line| line.starts_with("warning: ")).collect();
+    let warnings = without_tags(&warnings.join("\n"));
+    snapshot::check("zone verify", "key for NSEC5 in a zone with NSEC3", &warnings);
     let served = ServerOutput::serve(&signed, &["--now", &now]);
-    assert_eq!(
-        served.log().matches("has an algorithm number for zones with NSEC5").count(),
-        1,
-        "{}",
-        served.log()
-    );
+    assert_eq!(served.zone_warnings().lines().count(), 1, "{}", served.log());
+    snapshot::check("serve", "key for NSEC5 in a zone with NSEC3", &served.zone_warnings());
     let keys = folder.path().join("keys");
     let online = ["--now", &now, "--denial", "compact", "--keys", text(&keys)];
-    ServerOutput::serve(&folder.path().join("zone"), &online)
-        .expect("has an algorithm number for zones with NSEC5");
+    let served = ServerOutput::serve(&folder.path().join("zone"), &online);
+    served.wait_for_event("zone-warning", &[]);
+    snapshot::check("serve", "key for NSEC5 in a zone that is signed online", &served.zone_warnings());
 }
 
 /// If a server would refuse to start, the signer warns.
@@ -260,24 +286,27 @@ fn signing_keys_beside_a_zone_with_nsec5_are_warned_of() {
         done(["zone", "sign", text(&zone), "--denial", "nsec5", "--keys", text(&keys), "-f", text(output)])
     };
     let warned = sign(&keys.join("signed")).stderr;
-    assert!(warned.contains("a signing key in the directory of the signed zone"), "{warned}");
+    let warning = events(&warned, "signing-key-exposed", &[]);
+    assert_eq!(warning.len(), 1, "{warned}");
+    snapshot::check("zone sign", "signing key next to a zone with NSEC5", &without_tags(warning[0]));
     let refused = run(&mut nonesuch(["serve", "--listen", "127.0.0.1:0", text(&keys.join("signed"))]));
-    assert!(refused.stderr.contains("a signing key in a directory that the server"), "{}", refused.text());
-    let apart = made(folder.path(), "public").join("signed");
-    assert!(!sign(&apart).stderr.contains("signing key"));
+    assert_eq!(refused.status, 2, "{}", refused.text());
+    let error = without_tags(error_line(&refused.stderr));
+    snapshot::check("serve", "signing key next to a zone with NSEC5", &error);
+    let apart = sign(&made(folder.path(), "public").join("signed")).stderr;
+    assert!(events(&apart, "signing-key-exposed", &[]).is_empty(), "{apart}");
 }
 
 #[test]
 fn addresses_are_told_with_their_form() {
-    for (arguments, option) in [
-        (&["serve", "zone", "--listen", "localhost"][..], "--listen"),
-        (&["serve", "zone", "--listen", "127.0.0.1"], "--listen"),
-        (&["load", "--queries", "list", "--server", "::1:53"], "--server"),
+    for (command, case, arguments) in [
+        ("serve", "--listen with a name", &["serve", "zone", "--listen", "localhost"][..]),
+        ("serve", "--listen without a port", &["serve", "zone", "--listen", "127.0.0.1"]),
+        ("load", "--server, IPv6 without brackets", &["load", "--queries", "list", "--server", "::1:53"]),
     ] {
         let ended = run(&mut nonesuch(arguments));
         assert_eq!(ended.status, 2, "{}", ended.text());
-        let says = "expected an address and a port, for example 127.0.0.1:5300 or [::1]:5300";
-        assert!(ended.stderr.contains(says) && ended.stderr.contains(option), "{}", ended.stderr);
+        snapshot::check(command, case, &ended.stderr);
     }
 }
 
@@ -354,14 +383,13 @@ fn max_udp_size_is_set_by_configuration_and_command_line() {
         assert_eq!(asked(server.address), expected);
     }
     settings("max-udp-size = 4097");
-    let refused = server.ctl(&["reload"]).text();
-    assert!(
-        refused.contains("max-udp-size: 4097 is not allowed: write a number from 512 to 4096"),
-        "{refused}"
-    );
+    let refused = server.ctl(&["reload"]);
+    assert_eq!(refused.status, 1, "{}", refused.text());
+    snapshot::check("ctl", "reload, max-udp-size is too large", &refused.text());
     let listen = ["--listen", "127.0.0.1:0", text(&zone), "--max-udp-size", "600"];
     let server = Configured::start_with(&listen, &folder.path().join("f"), Stdio::null());
     assert_eq!(asked(server.address), (true, 600));
     let refused = run(&mut nonesuch(["serve", text(&zone), "--max-udp-size", "511"]));
-    assert!(refused.status == 2 && refused.text().contains("511 is not in 512..=4096"), "{}", refused.text());
+    assert_eq!(refused.status, 2, "{}", refused.text());
+    snapshot::check("serve", "--max-udp-size 511", &refused.text());
 }
