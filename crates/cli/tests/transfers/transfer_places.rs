@@ -4,7 +4,7 @@
 
 use crate::common;
 use common::configured::{Configured, configure, plain_zone, write_beside};
-use common::{Ended, folder, nonesuch, run};
+use common::{Ended, folder, nonesuch, run, snapshot};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::push_query;
 use socket2::{Domain, Socket, Type};
@@ -99,8 +99,7 @@ fn transfer_from(source: &str, server: &Configured) -> Ended {
 
 /// The value of a metric.
 fn metric(server: &Configured, sample: &str) -> Option<u64> {
-    let log = server.logged();
-    let line = log.lines().find(|line| line.contains("metrics: listening"))?;
+    let line = server.events("metrics-listening", &[]).into_iter().next()?;
     let address: SocketAddr = line.split_once("address=")?.1.split_whitespace().next()?.parse().ok()?;
     let mut stream = TcpStream::connect(address).expect("connected");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
@@ -122,8 +121,11 @@ fn one_network_does_not_take_all_places() {
     let held = begin_transfer(server.address);
     let refused = transfer_from("127.0.0.9", &server).text();
     assert!(refused.contains("SERVFAIL") && refused.contains("EDE 0"), "{refused}");
-    let reason = "too many transfers to this network are in progress: increase limits.transfers-out-each";
-    server.wait_until("a line in the log", || server.logged().contains(reason));
+    let fields = ["zone=large.example.", "reason=too_many_of_client"];
+    let line = server.wait_for_event("transfer-refused", &fields);
+    let peer = line.split(" peer=").nth(1).and_then(|rest| rest.split(' ').next()).expect("a peer");
+    assert!(peer.starts_with("127.0.0.9:"), "{line}");
+    snapshot::check("serve", "too many transfers to a network", &line.replace(peer, "PEER"));
     server.wait_until("the metrics", || {
         metric(&server, "nonesuch_transfers_refused_total{reason=\"too_many\"}") == Some(0)
     });

@@ -8,7 +8,7 @@ use nonesuch_testing::require_peer;
 mod peers;
 
 use common::configured::{Configured, configure};
-use common::{Ended, done, folder, generate_keys, made, run, sign, text};
+use common::{Ended, done, folder, generate_keys, made, run, sign, snapshot, text};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::push_query;
 use nonesuch_server::tsig::{ResponseTsigError, TsigKey, sign_request};
@@ -96,10 +96,8 @@ fn is_followed_by(program: Program, mechanism: &str, algorithm: &str) {
         let zone = load(&dir.join("zone"), None).expect("a zone").contents;
         assert!(secondary.records(serial) == records_of(&zone), "{program:?}: version {serial}");
     }
-    let log = server.logged();
-    let sent =
-        |kind: &str| log.lines().filter(|line| line.contains("transfer sent") && line.contains(kind)).count();
-    assert_eq!((sent("kind=AXFR"), sent("kind=IXFR")), (1, CHANGES as usize), "{log}");
+    let sent = |kind: &str| server.events("transfer-ended", &["outcome=sent", kind]).len();
+    assert_eq!((sent("kind=AXFR"), sent("kind=IXFR")), (1, CHANGES as usize), "{}", server.logged());
 }
 
 #[test]
@@ -239,14 +237,16 @@ fn a_journal_survives_a_kill_and_is_made_anew_when_spoilt() {
     let journal = Path::new(found.trim());
     let whole = fs::read(journal).expect("a journal");
     // A damaged journal is replaced. A file that never was a journal stays, with a message.
-    for (octets, said) in
-        [(&whole[..20], "not a journal, or truncated"), (b"somebody's notes", "is not a journal; move it")]
-    {
+    for (octets, name, case) in [
+        (&whole[..20], "journal-replaced", "truncated journal"),
+        (b"somebody's notes", "journal-not-usable", "file with the name of a journal"),
+    ] {
         fs::write(journal, octets).expect("written");
         let server = Configured::start(&configuration);
         server.wait_for(ZONE, 2);
         assert!(!is_incremental(&server));
-        assert!(server.logged().contains(said), "{}", server.logged());
+        let line = server.wait_for_event(name, &["zone=example."]);
+        snapshot::check("serve", case, &line);
         server.kill();
     }
     assert_eq!(fs::read(journal).expect("a file"), b"somebody's notes");

@@ -7,8 +7,11 @@ use crate::common::certificates;
 use crate::common::transferring;
 use certificates::{Certificates, HOST};
 use common::configured::Configured;
-use common::{Running, folder, free_address, generate_keys, installed, made, run, start_peer, text};
+use common::{
+    Running, folder, free_address, generate_keys, installed, made, run, snapshot, start_peer, text,
+};
 use nonesuch_testing::require_peer;
+use serde_json::Value;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -56,12 +59,9 @@ fn publish_to(primary: &Configured, dir: &Path, secondary: SocketAddr, log: impl
         }
         wait_for_zone(secondary, ZONE, &dir.join("zone"), || format!("{}\n{}", log(), primary.logged()));
     }
-    let log = primary.logged();
-    let sent = |kind: &str| {
-        let is_one = |line: &&str| line.contains("transfer sent") && line.contains(kind);
-        log.lines().filter(is_one).count()
-    };
-    assert_eq!((sent("kind=AXFR"), sent("kind=IXFR")), (1, LAST as usize - 1), "{log}");
+    let sent = |kind: &str| primary.events("transfer-ended", &["outcome=sent", kind]).len();
+    let expected = (1, LAST as usize - 1);
+    assert_eq!((sent("kind=AXFR"), sent("kind=IXFR")), expected, "{}", primary.logged());
 }
 
 fn is_followed_by(program: &str, command: fn(&Path, u16, SocketAddr, &Certificates) -> Command) {
@@ -146,11 +146,12 @@ fn ours_follows_ours_over_tls() {
     publish_to(&primary, home.path(), secondary.address, || secondary.logged());
 }
 
-/// A secondary of this project that transfers the zone over TLS from `primary`.
+/// A secondary of this project that transfers the zone over TLS from `primary`. Its log is in JSON.
 fn start_secondary(dir: &Path, port: u16, primary: u16, host: &str, authority: &Path) -> Configured {
     let top = format!("tls-authorities = \"{}\"\n", text(authority));
     let zones = format!(
-        "[zone.\"{ZONE}\"]\nprimaries = [\"127.0.0.1:{primary} {host} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\nretry-min = \"1s\"\n"
+        "[log]\nformat = \"json\"\n\
+         [zone.\"{ZONE}\"]\nprimaries = [\"127.0.0.1:{primary} {host} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\nretry-min = \"1s\"\n"
     );
     start_with(dir, port, &top, &zones)
 }
@@ -183,27 +184,37 @@ fn follow(program: &str, command: fn(&Path, u16, [u16; 2], [&Path; 2]) -> Comman
 
 /// Another name and another authority: nothing is requested, and the log contains the reason.
 fn is_refused(primary: u16, files: &Certificates) {
+    is_refused_as(primary, "tls:other.example", &files.authority, "primary with another name");
     let named = format!("tls:{HOST}");
-    let cases: [(&str, &Path, &str); 2] = [
-        ("tls:other.example", &files.authority, "use the name in the server's certificate"),
-        (&named, &files.stranger, "not signed by an authority"),
-    ];
-    is_refused_as(primary, &cases);
+    is_refused_as(primary, &named, &files.stranger, "primary with a certificate of another authority");
 }
 
-/// Name and authority of a primary, and the expected error.
-fn is_refused_as(primary: u16, cases: &[(&str, &Path, &str)]) {
-    for &(host, authority, reason) in cases {
-        let home = folder();
-        let server = start_secondary(home.path(), free_port(), primary, host, authority);
-        server.wait_until("a refusal", || {
-            let log = server.logged();
-            log.lines().any(|line| line.contains("WARN") && line.contains(ZONE) && line.contains(reason))
-        });
-        assert_eq!(server.serial(ZONE), None);
-        let status = server.ctl_json(&["zone", "status", ZONE]).to_string();
-        assert!(status.contains(reason), "{status}");
-    }
+/// The transfer fails. The log and the status of the zone have the same error, which is the section
+/// `case` of a snapshot.
+fn is_refused_as(primary: u16, host: &str, authority: &Path, case: &str) {
+    let home = folder();
+    let server = start_secondary(home.path(), free_port(), primary, host, authority);
+    let failure = || {
+        let log = server.logged();
+        let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.find(|line| {
+            line["event"] == "transfer-failed" && line["level"] == "warn" && line["zone"] == ZONE
+        })
+    };
+    let transfer_error = || server.ctl_json(&["zone", "status", ZONE])[0]["transfer_error"].clone();
+    server.wait_until("a refusal", || failure().is_some() && transfer_error().is_string());
+    assert_eq!(server.serial(ZONE), None);
+    let (failure, error) = (failure().unwrap_or_default(), transfer_error());
+    let [logged, shown] =
+        [&failure["error"], &error].map(|error| without_days(error.as_str().unwrap_or_default()));
+    assert_eq!(logged, shown);
+    snapshot::check("serve", case, &logged);
+}
+
+/// The text with `N days` in place of the number of days since a time.
+fn without_days(text: &str) -> String {
+    let Some((before, after)) = text.split_once(" days ") else { return text.to_owned() };
+    format!("{}N days {after}", before.trim_end_matches(|letter: char| letter.is_ascii_digit()))
 }
 
 /// Nothing is transferred from a primary with an expired certificate; the log and the status of the
@@ -213,13 +224,12 @@ fn a_primary_whose_certificate_has_expired_is_refused() {
     let home = folder();
     let files = Certificates::make(home.path());
     let expired = Certificates { server: files.expired.clone(), ..files.clone() };
-    let reason = "the server's certificate expired";
+    let case = "primary with an expired certificate";
     let primary = start_primary(home.path(), &expired, "127.0.0.1:9");
     let named = format!("tls:{HOST}");
-    is_refused_as(
-        tls_address(&primary).port(),
-        &[(&named, &files.authority, reason), (&named, &files.expired, reason)],
-    );
+    let tls = tls_address(&primary).port();
+    is_refused_as(tls, &named, &files.authority, case);
+    is_refused_as(tls, &named, &files.expired, case);
     for (program, command) in
         [("named", bind_over_tls as fn(&Path, u16, [u16; 2], [&Path; 2]) -> Command), ("nsd", nsd_over_tls)]
     {
@@ -232,7 +242,7 @@ fn a_primary_whose_certificate_has_expired_is_refused() {
         let _peer = start_peer(&theirs.path().join("log"), |address| {
             command(theirs.path(), address.port(), [tls, 9], [&files.expired, &files.key])
         });
-        is_refused_as(tls, &[(&named, &files.authority, reason)]);
+        is_refused_as(tls, &named, &files.authority, case);
     }
 }
 
