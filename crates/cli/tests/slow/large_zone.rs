@@ -6,7 +6,7 @@ use crate::common;
 use crate::common::transferring;
 use crate::peers;
 use common::configured::{Configured, configure};
-use common::{done, folder, generate_keys, made, sign, start_peer, text};
+use common::{done, events, folder, generate_keys, made, sign, start_peer, text};
 use nonesuch_testing::require_peer;
 use nonesuch_zone::load;
 use peers::{KEY, Program, SECRET, Secondary, records_of};
@@ -63,11 +63,9 @@ fn sign_version(dir: &Path, origin: &str, serial: u32) {
     fs::rename(&next, &zone).expect("renamed");
 }
 
-/// Prints the log lines of transfers, with their kind, octets and seconds.
-fn tell(log: &str, what: &str) {
-    for line in log.lines().filter(|line| line.contains(what)) {
-        println!("{line}");
-    }
+/// Prints the log lines of the event `name`, with the kind, octets and seconds of transfers.
+fn tell(log: &str, name: &str) {
+    events(log, name, &[]).iter().for_each(|line| println!("{line}"));
 }
 
 /// A secondary transfers the zone from this server, and then its changes.
@@ -95,9 +93,9 @@ fn is_given_to(program: Program) {
         assert!(secondary.records(serial) == records_of(&zone), "{program:?}: version {serial}");
     }
     let log = server.logged();
-    tell(&log, "transfer sent");
-    let sent = ["kind=AXFR", "kind=IXFR"]
-        .map(|kind| log.lines().filter(|line| line.contains("transfer sent") && line.contains(kind)).count());
+    tell(&log, "transfer-ended");
+    let sent =
+        ["kind=AXFR", "kind=IXFR"].map(|kind| events(&log, "transfer-ended", &["outcome=sent", kind]).len());
     assert_eq!(sent, [1, 1], "{log}");
 }
 
@@ -129,10 +127,8 @@ fn is_had_from(program: &str, command: fn(&Path, u16, u16) -> Command) {
         assert!(zone_text(&transferred(server.address, ZONE)) == expected, "{program}: version {serial}");
     }
     let log = server.logged();
-    tell(&log, "zone transferred");
-    let had = ["kind=AXFR", "kind=IXFR"].map(|kind| {
-        log.lines().filter(|line| line.contains("zone transferred") && line.contains(kind)).count()
-    });
+    tell(&log, "zone-transferred");
+    let had = ["kind=AXFR", "kind=IXFR"].map(|kind| events(&log, "zone-transferred", &[kind]).len());
     // NSD 4.6 computes changes from two zone files that add records that already existed. For a
     // large zone it sends no changes. Then the complete zone is transferred.
     let is_odd = program == "nsd" && had == [2, 0];

@@ -2,12 +2,13 @@
 
 use super::common::configured::{Configured, write_beside};
 use super::common::transfer::{transferred, zone_text};
-use super::common::{free_address, installed, made, nonesuch, run, text};
+use super::common::{events, free_address, installed, made, nonesuch, run, text};
 use super::load::{Load, Stream};
 use super::peers::{KEY, Program, SECRET, Secondary, records_of};
 use super::zones::{Question, Way, Zone, lines};
 use nonesuch_net::tls::ClientTls;
 use nonesuch_zone::load as load_zone;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
@@ -215,8 +216,10 @@ impl Soak {
         let begun = Instant::now();
         self.primary.ctl(&["reload"]).expect_done("reload of the primary");
         // Incoming transfers are in progress at the same time.
-        let told = self.server.ctl(&["reload"]).expect_done("reload").stdout;
-        assert!(told.contains(&format!("{} updated, 0 rejected", self.own.len())), "{told}");
+        let told = self.server.ctl(&["reload", "--json"]).expect_done("reload").stdout;
+        let report: Value = serde_json::from_str(&told).expect("JSON");
+        let count = |key: &str| report[key].as_array().map(Vec::len);
+        assert_eq!((count("updated"), count("refused")), (Some(self.own.len()), Some(0)), "{told}");
         if serial.is_multiple_of(WHOLE_EACH) {
             self.server.ctl(&["zone", "retransfer", BY_STEPS]).expect_done("retransfer");
         }
@@ -306,7 +309,8 @@ impl Soak {
             [("primary", &self.primary), ("server", &self.server), ("secondary", &self.secondary)]
         {
             for line in server.logged().lines() {
-                assert!(!line.contains("panicked") && !line.contains(" ERROR "), "{name}: {line}");
+                let is_panic = !events(line, "panic", &[]).is_empty();
+                assert!(!is_panic && !line.contains(" ERROR "), "{name}: {line}");
                 if let Some((_, warning)) = line.split_once("  WARN ") {
                     *warnings.entry(format!("{name}: {warning}")).or_default() += 1;
                 }
@@ -324,10 +328,7 @@ impl Soak {
 
     /// Incoming transfers by kind.
     pub(crate) fn transfers(&self) -> (usize, usize) {
-        let log = self.server.logged();
-        let count = |kind: &str| {
-            log.lines().filter(|line| line.contains("zone transferred") && line.contains(kind)).count()
-        };
+        let count = |kind: &str| self.server.events("zone-transferred", &[kind]).len();
         (count("kind=IXFR"), count("kind=AXFR"))
     }
 }
