@@ -384,7 +384,7 @@ impl Builder<'_> {
 
 /// The primary may sign the zone with NSEC5 in a later version, or may have done so in an earlier
 /// one.
-const WITHOUT_NSEC5: &str =
+pub(super) const WITHOUT_NSEC5: &str =
     "nsec5-keys is configured, but this version is not signed with NSEC5: serving it without NSEC5";
 
 /// Description of the verification of a zone with `verify = "none"`.

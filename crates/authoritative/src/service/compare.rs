@@ -146,7 +146,7 @@ impl SerialChange {
     }
 
     /// Returns the warning about `serial`, the serial of the later version.
-    fn warning(self, serial: u32) -> Option<String> {
+    pub(super) fn warning(self, serial: u32) -> Option<String> {
         match self {
             Self::Reused { serial } => Some(format!(
                 "serial {serial} is unchanged, but records differ: secondaries will not transfer this version; increase the serial"
@@ -279,14 +279,15 @@ mod tests {
         let of = |is_signed| seen(&contents(7, ""), is_signed);
         let (unsigned, one) = (of(false), of(true));
         for (before, after, expected) in [
-            (&one, &unsigned, Some("was signed, and this version is not")),
-            (&one, &one, None),
-            (&unsigned, &one, None),
-            (&unsigned, &unsigned, None),
+            (&one, &unsigned, true),
+            (&one, &one, false),
+            (&unsigned, &one, false),
+            (&unsigned, &unsigned, false),
         ] {
             let said = warnings(Some(before), after, SerialChange::Unchanged);
-            assert_eq!(said.len(), usize::from(expected.is_some()), "{said:?}");
-            assert!(expected.is_none_or(|words| said[0].contains(words)), "{said:?}");
+            assert_eq!(said.len(), usize::from(expected), "{said:?}");
+            // The setting that rejects such versions.
+            assert!(said.iter().all(|warning| warning.contains("dnssec = \"required\"")), "{said:?}");
         }
         assert!(warnings(None, &unsigned, SerialChange::NoPrevious).is_empty());
     }
@@ -294,20 +295,23 @@ mod tests {
     #[test]
     fn a_serial_that_does_not_advance_is_warned_of() {
         let one = seen(&contents(7, ""), false);
-        let said = warnings(None, &one, SerialChange::Reused { serial: 7 });
-        assert!(said[0].contains("serial 7 is unchanged, but records differ"), "{said:?}");
-        let said = warnings(None, &one, SerialChange::Decreased { from: 9 });
-        assert!(said[0].contains("serial 7 is not higher than the previous serial 9"), "{said:?}");
+        let reused = SerialChange::Reused { serial: 7 };
+        let said = warnings(None, &one, reused);
+        assert_eq!(said[0], reused.warning(7).unwrap());
+        assert!(said[0].starts_with("serial 7 "), "{said:?}");
+        let decreased = SerialChange::Decreased { from: 9 };
+        let said = warnings(None, &one, decreased);
+        assert_eq!(said[0], decreased.warning(7).unwrap());
+        assert!(said[0].starts_with("serial 7 ") && said[0].contains(" serial 9:"), "{said:?}");
         // Without the records of the previous version, the images are compared.
         for (serial, rest, expected) in [
             (7, "", None),
-            (7, "a 60 A 192.0.2.1\n", Some("serial 7 is unchanged, but records differ")),
+            (7, "a 60 A 192.0.2.1\n", reused.warning(7)),
             (8, "a 60 A 192.0.2.1\n", None),
-            (6, "", Some("serial 6 is not higher than the previous serial 7")),
+            (6, "", SerialChange::Decreased { from: 7 }.warning(6)),
         ] {
             let said = warnings(Some(&one), &seen(&contents(serial, rest), false), SerialChange::NoPrevious);
-            assert_eq!(said.len(), usize::from(expected.is_some()), "{serial} {rest}: {said:?}");
-            assert!(expected.is_none_or(|words| said[0].contains(words)), "{said:?}");
+            assert_eq!(said, Vec::from_iter(expected), "{serial} {rest}");
         }
     }
 }

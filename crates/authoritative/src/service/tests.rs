@@ -94,6 +94,17 @@ fn serial(service: &Service) -> Option<u32> {
     state.serving().map(|zone| zone.serial())
 }
 
+/// Returns whether the served version is not stored, with an error of writing that satisfies `is`.
+/// The status of the zone then contains this error.
+fn is_unstored(service: &Service, is: impl Fn(&VersionError) -> bool) -> bool {
+    let zone = service.zone(&name("example.")).unwrap();
+    let facts = lock(&zone.runtime);
+    let error = facts.unstored.as_ref().map(|unstored| &unstored.error);
+    let (text, is_wanted) = (error.map(ToString::to_string), error.is_some_and(is));
+    drop(facts);
+    is_wanted && service.zone_status(Some(&name("example.")))[0].storage_error == text
+}
+
 fn journal(service: &Service) -> Option<(u32, u32)> {
     let state = service.zones().state(&name("example."))?;
     state.serving()?.journal()?.serials()
@@ -195,7 +206,7 @@ fn what_cannot_be_stored_is_served_from_memory() {
         "no journal that leads to another version"
     );
     let error = || service.zone_status(Some(&apex))[0].storage_error.clone();
-    assert!(error().is_some_and(|error| error.contains("cannot be written")), "{:?}", error());
+    assert!(is_unstored(&service, |error| matches!(error, VersionError::Store { .. })), "{:?}", error());
     assert_eq!(service.status().troubled, ["example."]);
     assert!(matches!(service.store(&apex), Err(VersionError::Store { .. })));
     // For all changes of the settings: the stored version is older.
@@ -234,31 +245,35 @@ fn what_is_refused_says_the_one_thing_to_do() {
     let (file, kept) = (dir.path().join("zone"), dir.path().join("state/zones/example.kept"));
     let service = started(of_file(dir.path()));
     let refused = service.reload_zone(&name("example.")).unwrap_err().to_string();
-    assert!(refused.ends_with("No such file or directory (os error 2): correct the path"), "{refused}");
+    let missing =
+        format!("{}: cannot be read: No such file or directory (os error 2): correct the path", file.display());
+    assert_eq!(refused, missing);
     end(service);
     write(&file, &zone_text(1));
     fs::write(&kept, "precious").unwrap();
     let service = started(of_file(dir.path()));
-    let refused = service.reload_zone(&name("example.")).unwrap_err().to_string();
-    assert!(refused.ends_with("does not overwrite it; move it to another directory"), "{refused}");
-    let kind = |kind: io::ErrorKind| {
-        let source = kind.into();
-        VersionError::Store { path: kept.clone(), source }.to_string()
-    };
-    assert!(kind(io::ErrorKind::StorageFull).ends_with(": free disk space"));
-    assert!(
-        kind(io::ErrorKind::PermissionDenied)
-            .ends_with(": make the directory writable for the server's user")
-    );
+    let refused = service.reload_zone(&name("example.")).unwrap_err();
+    assert!(refused.is_in_the_way(), "{refused:?}");
+    let existing = "the server did not write the existing file and does not overwrite it; move it to another directory";
+    assert_eq!(refused.to_string(), format!("{}: cannot be written: {existing}", kept.display()));
+    for (kind, remedy) in [
+        (io::ErrorKind::StorageFull, "free disk space"),
+        (io::ErrorKind::PermissionDenied, "make the directory writable for the server's user"),
+    ] {
+        let error = VersionError::Store { path: kept.clone(), source: kind.into() };
+        let expected = format!("{}: cannot be written: {}: {remedy}", kept.display(), io::Error::from(kind));
+        assert_eq!(error.to_string(), expected);
+    }
     // The expected directory of the VRF key of a zone with NSEC5.
     let mut settings = of_file(dir.path()).zones.remove(0);
     let refused = settings.nsec5_directory().unwrap_err().to_string();
-    let beside =
-        format!("the directory {} next to its file does not exist: set", dir.path().join("nsec5").display());
-    assert!(refused.contains(&beside), "{refused}");
+    let needed = |why: &str| format!("the zone has NSEC5, and {why}: set nsec5-keys to the directory of its VRF key");
+    let beside = dir.path().join("nsec5");
+    let beside = format!("the directory {} next to its file does not exist", beside.display());
+    assert_eq!(refused, needed(&beside));
     settings.source = ZoneSource::Primaries;
     let refused = settings.nsec5_directory().unwrap_err().to_string();
-    assert!(refused.contains("it has no file") && refused.contains("set nsec5-keys"), "{refused}");
+    assert_eq!(refused, needed("it has no file, so there is no default directory"));
 }
 
 /// Even if the operator created the directory, only the server and its group may read its files.

@@ -1,7 +1,9 @@
 //! Versions that validators with the keys of the previous version regard as bogus.
 
 use super::*;
+use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::keys::KeyRecord;
+use nonesuch_dnssec::transition::TransitionFault;
 use nonesuch_zone::Verification;
 use nonesuch_zone::write::write_zone;
 
@@ -18,16 +20,30 @@ fn write_version(dir: &Path, zone: &Contents) {
 }
 
 #[track_caller]
-fn is_refused(outcome: Result<bool, VersionError>, words: &str) {
+fn is_refused(outcome: Result<bool, VersionError>, expected: &TransitionFault) {
     match outcome {
-        Err(error @ VersionError::UnsafeTransition(_)) => {
-            assert!(error.to_string().contains(words), "{error}")
-        }
+        Err(VersionError::UnsafeTransition(faults)) => assert!(faults.contains(expected), "{faults:?}"),
         other => panic!("{other:?}"),
     }
 }
 
-const OTHER_KEY: &str = "no key that signed the previous DNSKEY RRset";
+/// Returns the warning about a version that is served although validators regard it as bogus.
+pub(super) fn unsafe_transition(fault: &TransitionFault) -> String {
+    format!("unsafe transition: {fault}")
+}
+
+/// Returns the fault of a version that a combined signing key with the secret `next` signs, after
+/// one with the secret `previous`.
+pub(super) fn other_key(previous: u8, next: u8) -> TransitionFault {
+    let tags = |secret| vec![key_pair(&name("example."), secret).tag()];
+    TransitionFault::KeySigners { previous: tags(previous), next: tags(next) }
+}
+
+/// Returns the fault of a version whose DNSKEY RRset lacks this key, the only signer of an RRset at
+/// the apex of the previous version.
+fn removed_signer(rtype: Rtype, key: &KeyPair) -> TransitionFault {
+    TransitionFault::RemovedSigners { owner: name("example."), rtype, tags: vec![key.tag()] }
+}
 
 #[test]
 fn a_zone_file_that_breaks_validators_is_refused_until_it_is_allowed() {
@@ -36,18 +52,20 @@ fn a_zone_file_that_breaks_validators_is_refused_until_it_is_allowed() {
     let mut settings = of_file(dir);
     write_version(dir, &signed(1, 1));
     let service = started(settings.clone());
-    is_refused(load(&service, dir, &signed(2, 2)), OTHER_KEY);
+    is_refused(load(&service, dir, &signed(2, 2)), &other_key(1, 2));
     let status = &service.zone_status(Some(&name("example.")))[0];
     assert_eq!(status.serial, Some(1), "the previous version stays");
     assert!(status.error.as_deref().is_some_and(|error| error.contains("allow-unsafe-transition")));
     // Other kinds: a changed chain with the same serial, and data signed only by a new key.
-    is_refused(load(&service, dir, &signed_with(1, &[1], Mechanism::Nsec3)), "from NSEC to NSEC3");
+    let other_chain =
+        TransitionFault::DenialKind { serial: 1, previous: Mapping::Itself, next: Mapping::Sha1 };
+    is_refused(load(&service, dir, &signed_with(1, &[1], Mechanism::Nsec3)), &other_chain);
     end(service);
     // After a restart, the stored version is the previous one too.
     write_version(dir, &signed(2, 2));
     let service = started(settings.clone());
     assert_eq!(serial(&service), Some(1));
-    is_refused(service.reload_zone(&name("example.")), OTHER_KEY);
+    is_refused(service.reload_zone(&name("example.")), &other_key(1, 2));
     // A stepwise change is safe: the old key is removed after its successor has signed.
     assert!(load(&service, dir, &signed_with(3, &[1, 2], Mechanism::Nsec)).unwrap());
     assert!(load(&service, dir, &signed(4, 2)).unwrap());
@@ -56,7 +74,7 @@ fn a_zone_file_that_breaks_validators_is_refused_until_it_is_allowed() {
     settings.zones[0].allows_unsafe_transition = true;
     service.reload(settings);
     assert!(load(&service, dir, &signed(6, 3)).unwrap());
-    assert!(service.warnings(&name("example."))[0].contains(OTHER_KEY));
+    assert_eq!(service.warnings(&name("example."))[0], unsafe_transition(&other_key(2, 3)));
 }
 
 /// A server that was not running for a long time must serve the newest version, not one that is
@@ -72,7 +90,7 @@ fn a_version_whose_signatures_have_expired_holds_no_other_up() {
     let service = started(settings.clone());
     assert!(load(&service, dir, &signed(2, 2)).unwrap());
     assert_eq!((serial(&service), service.warnings(&name("example."))), (Some(2), Vec::new()));
-    is_refused(load(&service, dir, &signed(3, 3)), OTHER_KEY);
+    is_refused(load(&service, dir, &signed(3, 3)), &other_key(2, 3));
     write_version(dir, &signed_until(&contents(4), &[2], Mechanism::Nsec, (now - 7200, now - 60)));
     assert!(service.reload_zone(&name("example.")).unwrap());
     end(service);
@@ -98,7 +116,7 @@ fn a_compiled_zone_that_breaks_validators_is_refused() {
         compiled(&signed(1, 1));
         let service = started(settings);
         compiled(&signed(2, 2));
-        is_refused(service.reload_zone(&name("example.")), OTHER_KEY);
+        is_refused(service.reload_zone(&name("example.")), &other_key(1, 2));
         assert_eq!(serial(&service), Some(1));
         compiled(&signed_with(2, &[1, 2], Mechanism::Nsec));
         assert!(service.reload_zone(&name("example.")).unwrap());
@@ -115,14 +133,16 @@ fn a_version_from_a_primary_that_breaks_validators_is_served_with_a_warning() {
     let zone = name("example.");
     service.publish(&zone, signed(1, 1), &[]).unwrap();
     service.publish(&zone, signed_with(2, &[3], Mechanism::Nsec3), &[]).unwrap();
-    let warnings = service.warnings(&zone);
-    assert_eq!(warnings.len(), 3, "{warnings:?}");
-    assert!(warnings[0].starts_with("unsafe transition: no key that signed"), "{warnings:?}");
-    assert!(warnings[1].contains("example. NS is signed only by key "), "{warnings:?}");
-    assert!(warnings[2].contains("NS of the previous version is signed only by key "), "{warnings:?}");
+    let [old, new] = [1, 3].map(|secret| key_pair(&zone, secret));
+    let foreign =
+        TransitionFault::DataSigners { owner: zone.clone(), rtype: Rtype::NS, tags: vec![new.tag()] };
+    let expected = [other_key(1, 3), foreign, removed_signer(Rtype::NS, &old)];
+    assert_eq!(service.warnings(&zone), expected.each_ref().map(unsafe_transition));
     service.publish(&zone, signed_with(2, &[3], Mechanism::Nsec), &[]).unwrap();
+    let other_chain =
+        TransitionFault::DenialKind { serial: 2, previous: Mapping::Sha1, next: Mapping::Itself };
     let warnings = service.warnings(&zone);
-    assert!(warnings.iter().any(|warning| warning.contains("from NSEC3 to NSEC under the same serial 2")));
+    assert!(warnings.contains(&unsafe_transition(&other_chain)), "{warnings:?}");
 }
 
 pub(super) fn zone_signer(zone: &Name, secret: u8) -> KeyPair {
@@ -152,13 +172,13 @@ fn a_key_that_alone_signed_the_previous_version_may_not_go() {
     let dir = dir.path();
     write_version(dir, &by_zone_signer(1, 2, Some(3)));
     let service = started(of_file(dir));
-    let words = "NS of the previous version is signed only by key";
-    is_refused(load(&service, dir, &by_zone_signer(2, 3, None)), words);
+    let removed = removed_signer(Rtype::NS, &zone_signer(&name("example."), 2));
+    is_refused(load(&service, dir, &by_zone_signer(2, 3, None)), &removed);
     end(service);
     // The stored version also has this information.
     let service = started(of_file(dir));
     assert_eq!(serial(&service), Some(1));
-    is_refused(service.reload_zone(&name("example.")), words);
+    is_refused(service.reload_zone(&name("example.")), &removed);
     assert!(load(&service, dir, &by_zone_signer(2, 3, Some(2))).unwrap());
     assert!(load(&service, dir, &by_zone_signer(3, 3, None)).unwrap());
     end(service);
@@ -166,8 +186,7 @@ fn a_key_that_alone_signed_the_previous_version_may_not_go() {
     let service = started(secondary(other.path()));
     service.publish(&name("example."), by_zone_signer(1, 2, Some(3)), &[]).unwrap();
     service.publish(&name("example."), by_zone_signer(2, 3, None), &[]).unwrap();
-    let warnings = service.warnings(&name("example."));
-    assert!(warnings.len() == 1 && warnings[0].contains(words), "{warnings:?}");
+    assert_eq!(service.warnings(&name("example.")), [unsafe_transition(&removed)]);
 }
 
 /// No version contains the keys of an online signer, but caches contain their signatures.
@@ -200,14 +219,17 @@ fn a_key_that_alone_signed_online_may_not_go() {
         let _ = service.wait();
         service
     };
-    let words = "SOA of the previous version is signed only by key";
+    let removed = removed_signer(Rtype::SOA, &zone_signer(&name("example."), 2));
     let service = open("old");
     service.reload(settings("new"));
-    is_refused(service.reload_zone(&name("example.")), words);
+    is_refused(service.reload_zone(&name("example.")), &removed);
     end(service);
     let service = open("new");
     let status = &service.zone_status(Some(&name("example.")))[0];
-    assert!(status.error.as_deref().is_some_and(|error| error.contains(words)), "{status:?}");
+    assert!(
+        status.error.as_deref().is_some_and(|error| error.contains(&removed.to_string())),
+        "{status:?}"
+    );
 }
 
 /// DNSKEY records alone do not make a zone signed, neither when the served nor when the stored

@@ -1,5 +1,6 @@
 //! Sequences of versions: the journal contains the changes, and warnings report unusual versions.
 
+use super::transitions::{other_key, unsafe_transition};
 use super::*;
 
 #[test]
@@ -117,7 +118,8 @@ fn a_serial_with_other_records_is_warned_of_and_nothing_leads_from_it() {
     write(&file, &zone_text(4).replace("192.0.2.1", "192.0.2.77"));
     let report = service.reload(settings());
     let [(zone, warning)] = &report.warnings[..] else { panic!("{report:?}") };
-    assert!(zone == "example." && warning.contains("serial 4 is unchanged, but records differ"));
+    assert_eq!(zone, "example.");
+    assert_eq!(*warning, compare::SerialChange::Reused { serial: 4 }.warning(4).unwrap());
     assert_eq!(journal(&service), None);
     end(service);
     // Secondaries have other records with this serial, also after a restart.
@@ -173,15 +175,17 @@ fn a_zone_that_is_signed_no_longer_or_by_other_keys_is_warned_of() {
     assert!(
         warned(contents(1)).is_empty() && warned(signed(2, 1)).is_empty() && warned(signed(3, 1)).is_empty()
     );
-    assert!(warned(signed(4, 2))[0].contains("no key that signed the previous DNSKEY RRset"));
-    assert!(warned(contents(5))[0].contains("was signed, and this version is not"));
+    assert_eq!(warned(signed(4, 2))[0], unsafe_transition(&other_key(1, 2)));
+    // The setting that rejects unsigned versions.
+    let required = "dnssec = \"required\"";
+    assert!(warned(contents(5))[0].contains(required));
     assert!(warned(signed(6, 2)).is_empty());
     end(service);
     // The stored version also has this information.
     write(&dir.path().join("zone"), &zone_text(7));
     let service = started(of_file(dir.path()));
     assert_eq!(serial(&service), Some(7));
-    assert!(service.warnings(&zone)[0].contains("was signed, and this version is not"));
+    assert!(service.warnings(&zone)[0].contains(required));
 }
 
 /// Converts a stored version into one of a program that verified it and did not record its tables
@@ -303,15 +307,22 @@ fn versions_with_more_records_or_types_than_configured_are_rejected() {
     assert_eq!(serial(&service), Some(1));
     let warnings = service.warnings(&name("example."));
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(warnings[0].contains("many.example. has 150 TXT records"), "{warnings:?}");
-    assert!(warnings[1].contains("wide.example. has 150 types"), "{warnings:?}");
+    for (warning, parts) in warnings.iter().zip([
+        ["many.example. ", " 150 TXT ", " max-records-per-type "],
+        ["wide.example. ", " 150 types", " max-types-per-name "],
+    ]) {
+        assert!(parts.iter().all(|part| warning.contains(part)), "{warning}");
+    }
     // With a limit configured, a new version is rejected, and the previous one remains.
     write(&file, &crowded(2));
     let report = service.reload(with(Some(149), None));
-    assert!(report.refused[0].1.contains("max-records-per-type allows 149"), "{:?}", report.refused);
+    let many =
+        VersionError::TooManyRecords { owner: name("many.example."), rtype: Rtype::TXT, count: 150, limit: 149 };
+    assert_eq!(report.refused, [("example.".to_owned(), many.to_string())]);
     assert_eq!(serial(&service), Some(1));
     let report = service.reload(with(None, Some(149)));
-    assert!(report.refused[0].1.contains("max-types-per-name allows 149"), "{:?}", report.refused);
+    let wide = VersionError::TooManyTypes { owner: name("wide.example."), count: 150, limit: 149 };
+    assert_eq!(report.refused, [("example.".to_owned(), wide.to_string())]);
     service.reload(with(Some(150), Some(0)));
     assert_eq!(serial(&service), Some(2));
     assert_eq!(service.warnings(&name("example.")), [""; 0]);

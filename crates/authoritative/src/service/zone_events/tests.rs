@@ -2,7 +2,7 @@
 
 use super::super::{ServiceZoneStore, Settings, ZoneTemplate};
 use super::*;
-use crate::catalog::ProducedMember;
+use crate::catalog::{CatalogError, ProducedMember};
 use crate::service::activity::lock;
 use crate::zones::Zones;
 use arc_swap::ArcSwap;
@@ -135,7 +135,9 @@ fn members_of_the_last_valid_version_stay_while_the_catalog_is_broken() {
     service.publish(&catalog, version(2, broken), &[]).unwrap();
     wait_for(|| error(&service).is_some());
     let said = error(&service).unwrap();
-    assert!(said.contains("a.example. at two member nodes, m.zones.catalog. and n.zones.catalog."), "{said}");
+    let nodes = [name("m.zones.catalog."), name("n.zones.catalog.")];
+    let fault = CatalogError::SeveralNodes { zone: name("a.example."), nodes };
+    assert!(said.contains(&fault.to_string()), "{said}");
     assert_eq!(service.status().troubled, ["catalog."]);
     assert_eq!(members(&service), expected);
     end(service);

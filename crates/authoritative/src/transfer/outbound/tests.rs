@@ -4,10 +4,12 @@ mod places;
 mod release;
 
 use super::compress::Compressor;
+use super::records::RecordsError;
 use super::*;
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{Message, Section};
 use nonesuch_server::tsig::{AnswerVerifier, TsigKey, TsigKeys, sign_request};
+use nonesuch_zone::journal::JournalError;
 use nonesuch_zone::read::read_text;
 use nonesuch_zone::{ChangeSet, Node, Rrset};
 use proptest::prelude::*;
@@ -577,8 +579,9 @@ fn a_journal_that_is_spoilt_under_way_breaks_the_transfer_off() {
     let mut octets = std::fs::read(&path).unwrap();
     *octets.last_mut().unwrap() ^= 1;
     std::fs::write(&path, octets).unwrap();
-    let error = sending.write_next(&mut Vec::new()).unwrap_err().to_string();
-    assert!(error.contains("the change from serial 3 was altered"), "{error}");
+    let error = sending.write_next(&mut Vec::new()).unwrap_err();
+    let RecordsError::Journal(JournalError::Altered { from: 3, path: at }) = &error else { panic!("{error:?}") };
+    assert_eq!(*at, path);
 }
 
 proptest! {
