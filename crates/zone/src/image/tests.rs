@@ -2,9 +2,9 @@
 //! file is rejected.
 
 use super::file::{self, PAGE, contents_range};
-use super::{Image, ImageFile, ImageFileError, Lookup, OwnerForm, Position};
+use super::{CompileError, Image, ImageFile, ImageFileError, Lookup, OwnerForm, Position};
 use crate::read::read_text;
-use crate::{CompiledError, Contents, NodesBuilder, Verification};
+use crate::{CompiledError, Contents, NodesBuilder, Verification, ZoneFault};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::path::Path;
 
@@ -177,7 +177,7 @@ fn what_other_tables_of_algorithms_verified_is_not_relied_on() {
 }
 
 #[test]
-fn another_version_or_byte_order_says_the_remedy() {
+fn another_version_or_byte_order_is_rejected() {
     let (_, octets) = written(&contents());
     let error = |place: std::ops::Range<usize>, number: u32| {
         let mut octets = octets.clone();
@@ -186,9 +186,6 @@ fn another_version_or_byte_order_says_the_remedy() {
     };
     assert_eq!(error(8..12, 9), ImageFileError::Version(9));
     assert_eq!(error(12..16, 0x0403_0201), ImageFileError::ByteOrder);
-    for error in [error(8..12, 9), error(12..16, 0x0403_0201)] {
-        assert!(error.to_string().contains("compile the zone"), "{error}");
-    }
 }
 
 /// The server can read the contents after an image of an older version, and compile the image
@@ -375,7 +372,12 @@ fn an_rrset_that_fits_no_message_is_in_no_image() {
     }
     let large = Contents::from_nodes(&apex, run);
     let error = Image::compile(&large).unwrap_err();
-    assert!(error.to_string().starts_with("example.: the TXT records take a message of"), "{error}");
+    let CompileError::Zone(ZoneFault::RrsetTooLarge { owner, rtype: Rtype::TXT, is_signed: false, .. }) =
+        &error
+    else {
+        panic!("{error:?}")
+    };
+    assert_eq!(*owner, apex);
     let image = Image::compile_any(&large).unwrap();
     let mut octets = Vec::new();
     file::write(&image, FULL, &small, FULL, &mut octets).unwrap();
