@@ -191,7 +191,6 @@ fn verifying_warns_where_no_key_with_the_sep_flag_signs_the_keys() {
     let report = report(&broken);
     assert!(report.is_sound());
     assert_eq!(report.warnings, [VerifyWarning::SepKeysNotSigning { tags: vec![ksk(1).tag()] }]);
-    assert!(report.warnings[0].to_string().contains("no key with the SEP flag signs the DNSKEY RRset"));
 }
 
 #[test]

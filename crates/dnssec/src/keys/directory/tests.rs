@@ -84,12 +84,29 @@ fn faults_name_the_file() {
     let (a, b) = (pair(257), pair(257));
     let swapped =
         KeyFiles { private: files(&b, &KeyTimes::default()).private, ..files(&a, &KeyTimes::default()) };
-    let error = directory(vec![swapped]).zone_keys(None).unwrap_err().to_string();
-    assert!(error.starts_with(&format!("keys/{}.private: ", a.base_name())), "{error}");
-    let unreadable = Some(Err(io::Error::from(io::ErrorKind::PermissionDenied)));
+    let error = directory(vec![swapped]).zone_keys(None).unwrap_err();
+    let path = Path::new("keys").join(format!("{}.private", a.base_name()));
+    assert!(
+        matches!(
+            &error,
+            KeyDirectoryError::File { path: found, source: KeyFileError::PublicKey { .. } } if *found == path
+        ),
+        "{error:?}"
+    );
+    assert!(error.to_string().starts_with(&format!("keys/{}.private: ", a.base_name())), "{error}");
+    let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+    let unreadable = Some(Err(denied()));
     let files = KeyFiles { public: unreadable, ..files(&a, &KeyTimes::default()) };
-    let error = directory(vec![files]).zone_keys(None).unwrap_err().to_string();
-    assert!(error.ends_with("give this user permission to read it"), "{error}");
+    let error = directory(vec![files]).zone_keys(None).unwrap_err();
+    assert!(matches!(error, KeyDirectoryError::Read { .. }), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "keys/{}.key: cannot be read: {}: give this user permission to read it",
+            a.base_name(),
+            denied()
+        )
+    );
 }
 
 /// RFC 5011 §2.1: a key is revoked by another DNSKEY record of the same key. The `.key` file may
