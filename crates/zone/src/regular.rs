@@ -75,12 +75,9 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
         std::fs::create_dir(at("directory")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
-        for (name, kind) in [
-            ("pipe", "a pipe"),
-            ("socket", "a socket"),
-            ("directory", "a directory"),
-            ("device", "a device"),
-        ] {
+        for (name, kind) in
+            [("pipe", "a pipe"), ("socket", "a socket"), ("directory", "a directory"), ("device", "a device")]
+        {
             assert_eq!(refused(&at(name)), (at(name), kind));
         }
         assert_eq!(open_regular(&at("none")).unwrap_err().kind(), io::ErrorKind::NotFound);

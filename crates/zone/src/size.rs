@@ -118,7 +118,8 @@ mod tests {
         assert!(read(&texts("t", 65_535 - AROUND)).is_ok());
         let error = read(&texts("t", 65_536 - AROUND)).expect_err("too large");
         assert_eq!((error.file.as_path(), error.line), (Path::new("big.zone"), 5));
-        let ReadFault::Zone(ZoneFault::RrsetTooLarge { owner, rtype, octets, is_signed: false }) = &error.fault
+        let ReadFault::Zone(ZoneFault::RrsetTooLarge { owner, rtype, octets, is_signed: false }) =
+            &error.fault
         else {
             panic!("{error}");
         };

@@ -64,7 +64,10 @@ mod tests {
         let said = warnings(&image(101, 102), none);
         let has_all = |warning: &str, parts: &[&str]| parts.iter().all(|part| warning.contains(part));
         let of_types = ["b.example. ", " 102 types", " 100:", " max-types-per-name "];
-        assert!(has_all(&said[0], &["a.example. ", " 101 TXT ", " 100:", " max-records-per-type "]), "{said:?}");
+        assert!(
+            has_all(&said[0], &["a.example. ", " 101 TXT ", " 100:", " max-records-per-type "]),
+            "{said:?}"
+        );
         assert!(has_all(&said[1], &of_types), "{said:?}");
         assert_eq!(said.len(), 2);
         for limit in [0, 777] {
@@ -87,8 +90,12 @@ mod tests {
         assert_eq!(of(Some(101), Some(102)).unwrap(), [""; 0]);
         let name = |text: &str| text.parse().unwrap();
         let error = of(Some(100), None).unwrap_err();
-        let expected =
-            VersionError::TooManyRecords { owner: name("a.example."), rtype: Rtype::TXT, count: 101, limit: 100 };
+        let expected = VersionError::TooManyRecords {
+            owner: name("a.example."),
+            rtype: Rtype::TXT,
+            count: 101,
+            limit: 100,
+        };
         assert_eq!(format!("{error:?}"), format!("{expected:?}"));
         let error = of(None, Some(101)).unwrap_err();
         let expected = VersionError::TooManyTypes { owner: name("b.example."), count: 102, limit: 101 };

@@ -245,8 +245,10 @@ fn what_is_refused_says_the_one_thing_to_do() {
     let (file, kept) = (dir.path().join("zone"), dir.path().join("state/zones/example.kept"));
     let service = started(of_file(dir.path()));
     let refused = service.reload_zone(&name("example.")).unwrap_err().to_string();
-    let missing =
-        format!("{}: cannot be read: No such file or directory (os error 2): correct the path", file.display());
+    let missing = format!(
+        "{}: cannot be read: No such file or directory (os error 2): correct the path",
+        file.display()
+    );
     assert_eq!(refused, missing);
     end(service);
     write(&file, &zone_text(1));
@@ -254,7 +256,8 @@ fn what_is_refused_says_the_one_thing_to_do() {
     let service = started(of_file(dir.path()));
     let refused = service.reload_zone(&name("example.")).unwrap_err();
     assert!(refused.is_in_the_way(), "{refused:?}");
-    let existing = "the server did not write the existing file and does not overwrite it; move it to another directory";
+    let existing =
+        "the server did not write the existing file and does not overwrite it; move it to another directory";
     assert_eq!(refused.to_string(), format!("{}: cannot be written: {existing}", kept.display()));
     for (kind, remedy) in [
         (io::ErrorKind::StorageFull, "free disk space"),
@@ -267,7 +270,8 @@ fn what_is_refused_says_the_one_thing_to_do() {
     // The expected directory of the VRF key of a zone with NSEC5.
     let mut settings = of_file(dir.path()).zones.remove(0);
     let refused = settings.nsec5_directory().unwrap_err().to_string();
-    let needed = |why: &str| format!("the zone has NSEC5, and {why}: set nsec5-keys to the directory of its VRF key");
+    let needed =
+        |why: &str| format!("the zone has NSEC5, and {why}: set nsec5-keys to the directory of its VRF key");
     let beside = dir.path().join("nsec5");
     let beside = format!("the directory {} next to its file does not exist", beside.display());
     assert_eq!(refused, needed(&beside));

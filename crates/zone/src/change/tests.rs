@@ -111,11 +111,7 @@ fn what_does_not_fit_is_named_with_its_line() {
         ("; \n+ c 60 A 192.0.2.7\n", 2, ChangeFault::Zone(alias)),
         ("+ c 60 CNAME b\n", 1, ChangeFault::Zone(several)),
         ("- @ 60 SOA ns h 1 2 3 4 5\n", 1, ChangeFault::Zone(ZoneFault::NoSoa(name("example.")))),
-        (
-            "- @ 60 SOA ns h 9 2 3 4 5\n",
-            1,
-            missing("example. 60 IN SOA ns.example. h.example. 9 2 3 4 5"),
-        ),
+        ("- @ 60 SOA ns h 9 2 3 4 5\n", 1, missing("example. 60 IN SOA ns.example. h.example. 9 2 3 4 5")),
         ("+ @ 60 SOA ns h 2 2 3 4 5\n", 1, second_soa("example.")),
         ("+ a 60 SOA ns h 2 2 3 4 5\n", 1, second_soa("a.example.")),
     ];

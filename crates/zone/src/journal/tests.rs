@@ -211,8 +211,7 @@ fn files_that_are_no_journal_of_the_zone_are_refused_and_can_be_replaced() {
         octets[place] ^= 1;
         octets
     };
-    let cases =
-        [Vec::new(), whole[..HEADER - 1].to_vec(), vec![b'x'; 5000], altered(8), altered(20)];
+    let cases = [Vec::new(), whole[..HEADER - 1].to_vec(), vec![b'x'; 5000], altered(8), altered(20)];
     let mut flaws = Vec::new();
     for octets in cases {
         fs::write(&path, octets).unwrap();

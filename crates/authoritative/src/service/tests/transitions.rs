@@ -226,10 +226,7 @@ fn a_key_that_alone_signed_online_may_not_go() {
     end(service);
     let service = open("new");
     let status = &service.zone_status(Some(&name("example.")))[0];
-    assert!(
-        status.error.as_deref().is_some_and(|error| error.contains(&removed.to_string())),
-        "{status:?}"
-    );
+    assert!(status.error.as_deref().is_some_and(|error| error.contains(&removed.to_string())), "{status:?}");
 }
 
 /// DNSKEY records alone do not make a zone signed, neither when the served nor when the stored

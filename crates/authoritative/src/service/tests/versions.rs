@@ -316,8 +316,12 @@ fn versions_with_more_records_or_types_than_configured_are_rejected() {
     // With a limit configured, a new version is rejected, and the previous one remains.
     write(&file, &crowded(2));
     let report = service.reload(with(Some(149), None));
-    let many =
-        VersionError::TooManyRecords { owner: name("many.example."), rtype: Rtype::TXT, count: 150, limit: 149 };
+    let many = VersionError::TooManyRecords {
+        owner: name("many.example."),
+        rtype: Rtype::TXT,
+        count: 150,
+        limit: 149,
+    };
     assert_eq!(report.refused, [("example.".to_owned(), many.to_string())]);
     assert_eq!(serial(&service), Some(1));
     let report = service.reload(with(None, Some(149)));

@@ -580,7 +580,9 @@ fn a_journal_that_is_spoilt_under_way_breaks_the_transfer_off() {
     *octets.last_mut().unwrap() ^= 1;
     std::fs::write(&path, octets).unwrap();
     let error = sending.write_next(&mut Vec::new()).unwrap_err();
-    let RecordsError::Journal(JournalError::Altered { from: 3, path: at }) = &error else { panic!("{error:?}") };
+    let RecordsError::Journal(JournalError::Altered { from: 3, path: at }) = &error else {
+        panic!("{error:?}")
+    };
     assert_eq!(*at, path);
 }
 
