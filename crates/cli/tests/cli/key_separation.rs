@@ -269,7 +269,7 @@ fn write_vrf_key(dir: &Path, key: &VrfPrivateKey) {
 fn without_tags(text: &str, start: &str, tags: [u16; 2]) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| line.starts_with(start)).collect();
     assert!(!lines.is_empty(), "{text}");
-    tags.iter().fold(lines.join("\n"), |text, tag| snapshot::replace_word(&text, &tag.to_string(), "TAG"))
+    tags.iter().fold(lines.join("\n"), |text, tag| common::replace_word(&text, &tag.to_string(), "TAG"))
 }
 
 /// A VRF key with the secret of a signing key can also sign, whatever the name of its file.

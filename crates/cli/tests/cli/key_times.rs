@@ -3,8 +3,8 @@
 
 use crate::common;
 use common::configured::{Configured, ask, configure};
-use common::snapshot::{self, replace_word};
 use common::{KEYS_ORIGIN as ORIGIN, KEYS_ZONE, done, generate_key, nonesuch, prepared, run, serve, text};
+use common::{replace_word, snapshot};
 use nonesuch_crypto::key_tag;
 use nonesuch_dnssec::rrsig::Rrsig;
 use nonesuch_proto::Rtype;

@@ -2,11 +2,11 @@
 //! BIND, ldns, Knot DNS, PowerDNS and OpenSSL, for every algorithm and length that they support.
 
 use crate::common;
-use common::snapshot::{self, replace_word};
 use common::{
     Ended, KEYS_ORIGIN as ORIGIN, PEER_ALGORITHMS, all_algorithms, done, events, folder, generate_key,
     generate_keys, installed, made, nonesuch, prepared, run, sign, text,
 };
+use common::{replace_word, snapshot};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, key_tag};
 use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_testing::require_peer;

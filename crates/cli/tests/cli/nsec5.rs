@@ -2,10 +2,10 @@
 //! programs that load the zones.
 
 use crate::common;
-use common::snapshot::{self, replace_word};
 use common::{
     Ended, KEYS_ORIGIN, done, events, generate_key, installed, listing, made, nonesuch, prepared, run, text,
 };
+use common::{replace_word, snapshot};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -172,6 +172,17 @@ pub fn events<'a>(log: &'a str, name: &str, fields: &[&str]) -> Vec<&'a str> {
     log.lines().filter(is_event).collect()
 }
 
+/// `text` with `name` in place of the word `word`, for example of a key tag. Letters and digits form
+/// words, so the word is not replaced within a longer word or number.
+pub fn replace_word(text: &str, word: &str, name: &str) -> String {
+    let is_separator = |character: char| !character.is_ascii_alphanumeric();
+    let parts = text.split_inclusive(is_separator).map(|part| match part.strip_prefix(word) {
+        Some(end) if end.chars().all(is_separator) => format!("{name}{end}"),
+        _ => part.to_owned(),
+    });
+    parts.collect()
+}
+
 /// A path as text.
 pub fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")

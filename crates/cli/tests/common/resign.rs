@@ -47,18 +47,6 @@ pub fn sign(dir: &Path, days: u32, mechanism: &str, more: &[&str]) -> Value {
     serde_json::from_str(&ended.stdout).expect("JSON")
 }
 
-/// The text with `TAG` in place of key tags. They follow the words `key` and `keys`.
-pub fn without_tags(text: &str) -> String {
-    let mut is_in_list = false;
-    let words = text.split(' ').map(|word| {
-        let rest = word.trim_start_matches(|character: char| character.is_ascii_digit());
-        let is_tag = is_in_list && rest.len() < word.len();
-        is_in_list = word.ends_with("key") || word.ends_with("keys") || (is_tag && rest == ",");
-        if is_tag { format!("TAG{rest}") } else { word.to_owned() }
-    });
-    words.collect::<Vec<_>>().join(" ")
-}
-
 /// The lines of a zone file.
 pub fn lines(dir: &Path, file: &str) -> Vec<String> {
     let zone = fs::read_to_string(dir.join(file)).expect("a zone file");

@@ -16,7 +16,7 @@ const HEADING: &str = "=== ";
 
 /// Compares `text` with the section `case` in the snapshot of `command`, for example `zone sign`.
 ///
-/// Temporary directories, ports of loopback, times of the log and durations are replaced. The caller
+/// Temporary directories, ports of loopback, times, durations and key tags are replaced. The caller
 /// replaces other values that differ between runs.
 #[track_caller]
 pub fn check(command: &str, case: &str, text: &str) {
@@ -39,41 +39,6 @@ pub fn check(command: &str, case: &str, text: &str) {
     fs::write(&path, sections.collect::<Vec<_>>().join("\n")).expect("a snapshot");
 }
 
-/// `text` with `TAG` in place of the key tag after each word `key`, and `DATE` in place of times such
-/// as `2026-11-21T21:47:04Z`.
-pub fn without_tags_and_dates(text: &str) -> String {
-    let replaced = |previous: &str, word: &str| {
-        let value = word.trim_end_matches([',', ';', ':', '.', ')']);
-        let end = &word[value.len()..];
-        if previous == "key" && value.parse::<u16>().is_ok() {
-            format!("TAG{end}")
-        } else if value.parse::<jiff::Timestamp>().is_ok() {
-            format!("DATE{end}")
-        } else {
-            word.to_owned()
-        }
-    };
-    let line = |line: &str| {
-        let words: Vec<&str> = line.split(' ').collect();
-        let previous = std::iter::once("").chain(words.iter().copied());
-        let words: Vec<String> =
-            previous.zip(words.iter().copied()).map(|(previous, word)| replaced(previous, word)).collect();
-        words.join(" ") + "\n"
-    };
-    text.lines().map(line).collect()
-}
-
-/// `text` with `name` in place of the word `word`, for example of a key tag. Letters and digits form
-/// words, so the word is not replaced within a longer word or number.
-pub fn replace_word(text: &str, word: &str, name: &str) -> String {
-    let is_separator = |character: char| !character.is_ascii_alphanumeric();
-    let parts = text.split_inclusive(is_separator).map(|part| match part.strip_prefix(word) {
-        Some(end) if end.chars().all(is_separator) => format!("{name}{end}"),
-        _ => part.to_owned(),
-    });
-    parts.collect()
-}
-
 /// The sections of a snapshot. An empty line precedes each heading but the first.
 fn read(snapshot: &str) -> BTreeMap<String, String> {
     let (snapshot, heading) = (format!("\n{snapshot}"), format!("\n{HEADING}"));
@@ -85,14 +50,14 @@ fn read(snapshot: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The text without values that differ between runs: lines end with one line end, temporary
-/// directories are `DIR`, ports are `PORT`, times of the log are `TIME`, durations are `N s`.
+/// The text without values that differ between runs. Temporary directories are `DIR`, ports are
+/// `PORT`, times of the log are `TIME`; the others are those of [`without_values`].
 fn stable(text: &str) -> String {
     let directory = std::env::temp_dir().join(".tmp").display().to_string();
     let text = replace(text.trim_end(), &directory, "", |rest| word(rest, 6), "DIR");
     let text = replace(&text, "127.0.0.1:", "127.0.0.1:", digits, "PORT");
-    let text = text.lines().map(|line| format!("{}\n", without_duration(&without_time(line))));
-    text.collect()
+    let line = |line: &str| format!("{}\n", without_values(&without_time(line)));
+    text.lines().map(line).collect()
 }
 
 /// Replaces `start` and the octets after it, of which `length` returns the number, by `kept` and
@@ -124,13 +89,35 @@ fn without_time(line: &str) -> String {
     }
 }
 
-/// A line with `N s` in place of durations such as `0.01 s`.
-fn without_duration(line: &str) -> String {
+/// A line with `N` in place of the number of durations such as `0.01 s`, `TAG` in place of key tags,
+/// and `DATE` in place of times such as `2026-11-21T21:47:04Z`.
+fn without_values(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
-    let is_duration = |at: usize| {
+    let mut is_tag_next = false;
+    let replaced = words.iter().enumerate().map(|(at, word)| {
+        let value = word.trim_end_matches([',', ';', ':', '.', ')']);
+        let end = &word[value.len()..];
+        let is_tag = is_tag_next && value.parse::<u16>().is_ok();
+        is_tag_next = value.ends_with("key") || value.ends_with("keys") || is_tag && end == ",";
         let unit = words.get(at + 1).map(|unit| unit.trim_end_matches([',', ';', ':', '.', ')']));
-        unit == Some("s") && words[at].contains('.') && words[at].parse::<f64>().is_ok()
-    };
-    let words = (0..words.len()).map(|at| if is_duration(at) { "N" } else { words[at] });
-    words.collect::<Vec<_>>().join(" ")
+        if is_tag {
+            format!("TAG{end}")
+        } else if unit == Some("s") && word.contains('.') && word.parse::<f64>().is_ok() {
+            "N".to_owned()
+        } else if value.parse::<jiff::Timestamp>().is_ok() {
+            format!("DATE{end}")
+        } else {
+            without_tag(word)
+        }
+    });
+    replaced.collect::<Vec<_>>().join(" ")
+}
+
+/// A word with `TAG` in place of the tag in the name of a key file, as in `Kexample.+013+12345.key`.
+fn without_tag(word: &str) -> String {
+    let Some((before, after)) = word.rsplit_once('+') else { return word.to_owned() };
+    match digits(after) {
+        5 => format!("{before}+TAG{}", &after[5..]),
+        _ => word.to_owned(),
+    }
 }
