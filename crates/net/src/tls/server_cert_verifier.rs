@@ -207,12 +207,12 @@ mod tests {
         let renew = "renew it on the server, or correct the clock of this machine";
         let sign =
             "is not signed by an authority in the given file: use the file of the authority that signed it";
-        let expired = |seconds| CertificateError::ExpiredContext {
+        let expired = |seconds: u64| CertificateError::ExpiredContext {
             time: at(1_000_000 + seconds),
             not_after: at(1_000_000),
         };
         let early =
-            |seconds| CertificateError::NotValidYetContext { time: at(5), not_before: at(5 + seconds) };
+            |seconds: u64| CertificateError::NotValidYetContext { time: at(5), not_before: at(5 + seconds) };
         for (fault, expected) in [
             (expired(1), format!("expired 1 second ago: {renew}")),
             (expired(119), format!("expired 119 seconds ago: {renew}")),
