@@ -56,7 +56,7 @@ struct Bench {
 }
 
 fn main() -> ExitCode {
-    let dir = tempfile::tempdir().expect("a temporary folder");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let names = argument("--names", 20_000);
     let (zone, _) = prepare(dir.path(), names);
     let bench = Bench {

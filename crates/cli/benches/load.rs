@@ -94,7 +94,7 @@ fn main() {
         println!("left out: taskset is not installed");
         return;
     }
-    let dir = tempfile::tempdir().expect("a temporary folder");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let (names, runs, seconds) = (argument("--names", 1000), argument("--runs", 5), argument("--seconds", 3));
     let (zone, _) = prepare(dir.path(), names);
     let (signed, queries) = (dir.path().join("signed"), dir.path().join("queries"));

@@ -35,7 +35,7 @@ struct Way {
 
 fn main() {
     let (names, runs) = (argument("--names", 100_000), argument("--runs", 5));
-    let dir = tempfile::tempdir().expect("a temporary folder");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let dir = dir.path();
     let (zone, _) = prepare(dir, names);
     println!("{}; {names} delegations, ECDSAP256SHA256, KSK and ZSK, {runs} rounds", peers::machine());

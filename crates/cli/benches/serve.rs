@@ -45,7 +45,7 @@ struct Bench {
 }
 
 fn main() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let names = argument("--names", 100_000);
     let (zone, keys) = prepare(dir.path(), names);
     let fresh = QueryList::parse(Path::new("fresh"), FRESH.as_bytes()).expect("a query");

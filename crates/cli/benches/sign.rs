@@ -42,7 +42,7 @@ fn main() {
     let (names, runs) = (argument("--names", 100_000), argument("--runs", 5));
     // `--alone 1` skips the peers, for zones that they would need hours for.
     let most = if argument("--alone", 0) == 1 { 1 } else { usize::MAX };
-    let dir = tempfile::tempdir().expect("a temporary folder");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let (zone, keys) = prepare(dir.path(), names);
     println!("{}; {names} delegations, ECDSAP256SHA256, KSK and ZSK, {runs} rounds", peers::machine());
     println!("ratio: ours / theirs, median (least-greatest) of the rounds\n");
@@ -223,7 +223,7 @@ fn signers(mode: Mode, zone: &Path, keys: &[String; 2], dir: &Path) -> Vec<Conte
 fn knot_config(mode: Mode, zone: &Path, dir: &Path) -> PathBuf {
     let folder = dir.join(format!("knot-{}", mode.name()));
     let config = folder.join("knot.conf");
-    fs::create_dir_all(config.with_extension("out")).expect("a folder for kzonesign");
+    fs::create_dir_all(config.with_extension("out")).expect("a directory for kzonesign");
     let (nsec3, opt_out) = match mode {
         Mode::Nsec => ("off", "off"),
         Mode::Nsec3 => ("on", "off"),

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+        let entries = fs::read_dir(folder).expect("a directory").map(|entry| entry.expect("an entry"));
         let mut names: Vec<String> =
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn abandoned_files_are_removed_and_locked_files_stay() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let folder = folder.path();
         let others = [".nonesuch-.part", ".nonesuch-a-b.part", ".nonesuch-notes", "nonesuch-ab12Cd.part"];
         for name in others.iter().chain(&[".nonesuch-ab12Cd.part", ".nonesuch-x.part"]) {

@@ -68,7 +68,7 @@ fn write_remedy(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             ": make it writable, or name another output file"
         }
-        io::ErrorKind::IsADirectory => ": is a directory, name a file",
+        io::ErrorKind::IsADirectory => ": name a file",
         _ => "",
     }
 }

@@ -53,7 +53,7 @@ const UNCOMPRESSED: u8 = 0x04;
 
 /// Maximum number of leading zero octets that may be missing in a private key file: older versions
 /// of BIND omit them. One key in 65,536 has two leading zero octets; a file in which more are
-/// missing was cut off.
+/// missing is truncated.
 const LEADING_ZEROS: usize = 2;
 
 /// Size of the stack area, in bytes, in which a batch may leave secrets.

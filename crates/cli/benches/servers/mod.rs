@@ -100,7 +100,7 @@ pub(crate) fn start_all(
             row.name.replace(' ', "-"),
             zone.file_name().unwrap_or_default().display()
         ));
-        fs::create_dir_all(&folder).expect("a folder for the server");
+        fs::create_dir_all(&folder).expect("a directory for the server");
         let site = Site { folder, zone, keys: keys.0, key_names: keys.1, cpus };
         match (row.start)(&site) {
             Ok(mut server) => {
@@ -206,7 +206,7 @@ fn start_nsec5(site: &Site<'_>, algorithm: &str, vrf: &str) -> io::Result<Server
 pub(crate) fn sign_nsec5(folder: &Path, plain: &Path, algorithm: &str, vrf: &str) -> (PathBuf, PathBuf) {
     let [keys, vrf_keys, served] = ["keys", "vrf", "served"].map(|name| folder.join(name));
     for folder in [&keys, &vrf_keys, &served] {
-        fs::create_dir_all(folder).expect("a folder");
+        fs::create_dir_all(folder).expect("a directory");
     }
     for flag in [&["--ksk"][..], &[]] {
         let mut command = Command::new(OURS);

@@ -107,7 +107,7 @@ fn bad_options_of_sign_are_refused() {
 fn keys_that_are_missing_or_do_not_match_are_refused() {
     let folder = prepared();
     let empty = folder.path().join("empty");
-    fs::create_dir(&empty).expect("a folder");
+    fs::create_dir(&empty).expect("a directory");
     let sign = ["zone", "sign", "zone", "--keys", "empty"];
     refused_as("key directory without keys of e.", folder.path(), &sign, "nonesuch key generate e.");
     // The private half of one key with the public half of another.

@@ -62,7 +62,7 @@ fn give_to_nobody(path: &Path) {
 
 /// A private key in a directory.
 fn private_file(dir: &Path) -> PathBuf {
-    let mut paths = fs::read_dir(dir).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut paths = fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").path());
     paths.find(|path| text(path).ends_with(".private")).expect("a key")
 }
 
@@ -217,7 +217,7 @@ fn programs_are_told_faults_and_warnings_with_their_places() {
     let path = configure(dir, zones);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("open");
     fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
-    fs::create_dir(dir.join("keys")).expect("a folder");
+    fs::create_dir(dir.join("keys")).expect("a directory");
     let told = check_json(&path, "--check", 1);
     assert_eq!((&told["sound"], &told["zones"]), (&false.into(), &1.into()), "{told}");
     let (fault, warnings) = (&told["faults"][0], told["warnings"].as_array().expect("a list"));
@@ -261,7 +261,7 @@ fn zones_are_verified_where_that_is_asked_for() {
     let fault = line_with(&ended.stdout, "fault: zone keys.example.: ");
     snapshot::check("serve", "check: zone with an altered record", fault);
     // The check stores nothing.
-    assert_eq!(fs::read_dir(dir.join("state")).expect("a folder").count(), 0);
+    assert_eq!(fs::read_dir(dir.join("state")).expect("a directory").count(), 0);
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn what_another_user_made_in_the_state_folder_is_found() {
     let rest = "user = \"nobody\"\n[dnstap]\nfile = \"tap\"\n[zone.\"example.\"]\nfile = \"z\"\n";
     write_beside(&path, &format!("{}{rest}", head(dir)));
     let (state, tap) = (dir.join("state"), dir.join("tap"));
-    fs::create_dir(state.join("zones")).expect("a folder");
+    fs::create_dir(state.join("zones")).expect("a directory");
     for file in [state.join("lock"), tap.clone()] {
         fs::write(file, "").expect("written");
     }

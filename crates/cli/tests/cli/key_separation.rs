@@ -85,7 +85,7 @@ fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
 /// (RFC 8032 §5.1.5).
 fn signing_secrets(keys: &Path) -> Vec<Vec<u8>> {
     let mut secrets = Vec::new();
-    for entry in fs::read_dir(keys).expect("a folder") {
+    for entry in fs::read_dir(keys).expect("a directory") {
         let path = entry.expect("an entry").path();
         if !text(&path).contains("Kexample.") || !text(&path).ends_with(".private") {
             continue;
@@ -133,8 +133,8 @@ fn memory(id: u32) -> Vec<(Vec<u8>, bool)> {
 /// The open files of the process and all files of the directories.
 fn files(site: &Site) -> Vec<Vec<u8>> {
     let mut paths: Vec<PathBuf> = Vec::new();
-    for folder in [site.zone.parent().expect("a folder"), &site.nsec5] {
-        let entries = fs::read_dir(folder).expect("a folder");
+    for folder in [site.zone.parent().expect("a directory"), &site.nsec5] {
+        let entries = fs::read_dir(folder).expect("a directory");
         paths.extend(entries.map(|entry| entry.expect("an entry").path()));
     }
     let open = fs::read_dir(format!("/proc/{}/fd", site.server.id())).expect("open files");
@@ -214,14 +214,15 @@ fn search(algorithm: &str, vrf: &str) {
     }
 
     // The search finds the VRF key, which shows that the search works.
-    let vrf_file = fs::read_dir(&site.nsec5).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let vrf_file =
+        fs::read_dir(&site.nsec5).expect("a directory").map(|entry| entry.expect("an entry").path());
     let vrf_file = vrf_file.into_iter().find(|path| text(path).ends_with(".private")).expect("a VRF key");
     let vrf_text = fs::read_to_string(vrf_file).expect("a VRF key");
     let vrf_line =
         vrf_text.lines().find_map(|line| line.strip_prefix("PrivateKey: ")).expect("a private key");
     let vrf_secret = BASE64.decode(vrf_line.trim().as_bytes()).expect("base64");
     let vrf_forms = forms(&vrf_secret);
-    assert!(files.iter().any(|octets| vrf_forms.iter().any(|form| holds(octets, form))), "in the folder");
+    assert!(files.iter().any(|octets| vrf_forms.iter().any(|form| holds(octets, form))), "in the directory");
     assert!(memory.iter().any(|(octets, _)| vrf_forms.iter().any(|form| holds(octets, form))), "in memory");
 
     // Each candidate is tried as a signing key, the VRF key first; none produces a valid signature.
@@ -261,7 +262,7 @@ fn no_signing_key_of_ed25519_is_within_the_reach_of_an_nsec5_server() {
 /// Writes the file of a VRF key of the zone to `dir`.
 fn write_vrf_key(dir: &Path, key: &VrfPrivateKey) {
     let base = Nsec5Key::of(key).base_name(&ORIGIN.parse().expect("a name"));
-    fs::create_dir_all(dir).expect("a folder");
+    fs::create_dir_all(dir).expect("a directory");
     fs::write(dir.join(format!("{base}.private")), key.to_text().as_bytes()).expect("written");
 }
 
@@ -301,7 +302,7 @@ fn a_vrf_key_that_is_a_signing_key_is_refused_by_signer_verifier_and_server() {
 
     // Signed with another key; then the zone publishes the VRF key as a signing key.
     sign(&nsec5).expect_done("signed");
-    let vrf_file = fs::read_dir(&nsec5).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let vrf_file = fs::read_dir(&nsec5).expect("a directory").map(|entry| entry.expect("an entry").path());
     let vrf_file = vrf_file.into_iter().find(|path| text(path).ends_with(".private")).expect("a VRF key");
     let vrf = VrfPrivateKey::from_text(&fs::read_to_string(vrf_file).expect("a key")).expect("a VRF key");
     let mut signed = fs::read_to_string(&zone).expect("a zone");

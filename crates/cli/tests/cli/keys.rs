@@ -33,7 +33,7 @@ const KINDS: [(&str, Option<&str>); 11] = [
 
 /// Files in `folder` with this suffix, sorted.
 fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let entries = fs::read_dir(folder).expect("a directory").map(|entry| entry.expect("an entry").path());
     let mut files: Vec<PathBuf> = entries.filter(|path| text(path).ends_with(suffix)).collect();
     files.sort();
     files
@@ -331,7 +331,7 @@ fn import_refuses_what_contradicts_and_overwrites_nothing() {
         ended.stderr.replace(&base, "KSK").replace(&other, "ZSK")
     };
     let check = |case: &str, more: &[&str]| snapshot::check("key import", case, &refused(more));
-    fs::create_dir(&ours).expect("a folder");
+    fs::create_dir(&ours).expect("a directory");
     check("key of another zone than --zone", &[text(&private), "--zone", "other."]);
     check("KSK with --zsk", &[text(&private), "--zsk"]);
     check("missing file after a key file", &[text(&private), text(&folder.path().join("none"))]);

@@ -49,7 +49,7 @@ fn a_run_leaves_all_files_and_its_report_can_be_made_again() {
     let shown = run_tiny(&out, &["--now", "2026-03-01T12:00:00Z", "--seed", "5"]).stdout;
     assert!(shown.contains("ECDSA P-256") && shown.contains("results.parquet"), "{shown}");
     let mut names: Vec<_> = fs::read_dir(&out)
-        .expect("a folder")
+        .expect("a directory")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
         .collect();
     names.sort();

@@ -75,7 +75,7 @@ impl Bench {
 
     /// All files of the directory except keys, with their contents.
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
-        let entries = fs::read_dir(self.path()).expect("a folder").map(|entry| entry.expect("an entry"));
+        let entries = fs::read_dir(self.path()).expect("a directory").map(|entry| entry.expect("an entry"));
         let files = entries.filter(|entry| entry.path().is_file());
         files
             .map(|entry| {
@@ -240,7 +240,7 @@ fn a_full_disk_leaves_the_old_output() {
         return;
     }
     let bench = Bench::new();
-    fs::create_dir(bench.path().join("small")).expect("a folder");
+    fs::create_dir(bench.path().join("small")).expect("a directory");
     let prepare = "mount -t tmpfs -o size=64k none small && printf old > small/output";
     // A second program in the same namespace lists the remaining files.
     let sign = bench.arguments().join(" ");
@@ -292,9 +292,9 @@ fn a_read_only_file_is_not_replaced() {
 #[test]
 fn a_folder_in_the_outputs_place_is_told() {
     let bench = Bench::new();
-    fs::create_dir(bench.path().join("place")).expect("a folder");
+    fs::create_dir(bench.path().join("place")).expect("a directory");
     bench.refused("directory as output file", &mut bench.sign("place"), "place");
-    assert_eq!(fs::read_dir(bench.path().join("place")).expect("a folder").count(), 0);
+    assert_eq!(fs::read_dir(bench.path().join("place")).expect("a directory").count(), 0);
 }
 
 #[test]

@@ -24,8 +24,8 @@ struct Rolled {
 impl Rolled {
     fn new(algorithm: &str) -> Self {
         let rolled = Self { folder: folder(), serial: 0 };
-        fs::create_dir(rolled.path("next")).expect("a folder");
-        fs::create_dir(rolled.path("old")).expect("a folder");
+        fs::create_dir(rolled.path("next")).expect("a directory");
+        fs::create_dir(rolled.path("old")).expect("a directory");
         rolled.make("keys", algorithm, true);
         rolled.make("keys", algorithm, false);
         rolled.publish(&[]);
@@ -232,7 +232,7 @@ fn with_offline_key() -> (Rolled, String) {
     let sign = ["zone", "sign", "-o", ORIGIN, "--only-keys", "--cds", "--keys", text(&keys), text(&zone)];
     done([&sign[..], &["-f", text(&key_set)]].concat());
     fs::copy(&key_set, &zone).expect("a key set");
-    fs::create_dir(rolled.path("offline")).expect("a folder");
+    fs::create_dir(rolled.path("offline")).expect("a directory");
     rolled.take(&ksk, "keys", "offline");
     rolled.serial = 0;
     (rolled, ksk)

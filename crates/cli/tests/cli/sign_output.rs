@@ -79,6 +79,6 @@ fn standard_output_and_a_file_get_the_same_zone_and_failures_leave_the_old_one()
     assert!(full.stderr.contains("/dev/full: "), "{}", full.stderr);
     snapshot::check("zone sign", "output to a full device", &full.stderr);
     let left =
-        fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+        fs::read_dir(folder.path()).expect("a directory").map(|entry| entry.expect("an entry").file_name());
     assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with(".nonesuch-")));
 }

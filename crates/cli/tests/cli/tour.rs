@@ -226,7 +226,7 @@ fn the_tour_of_the_readme_runs_as_one_script() {
     let after = "echo the tour has ended";
     fs::write(&script, format!("{before}\n{}{after}\n", tour())).expect("written");
     let program = nonesuch([""; 0]);
-    let programs = Path::new(program.get_program()).parent().expect("a folder");
+    let programs = Path::new(program.get_program()).parent().expect("a directory");
     let path = std::env::var("PATH").unwrap_or_default();
     let mut shell = Command::new("sh");
     shell.arg("-e").current_dir(folder.path()).env("PATH", format!("{}:{path}", programs.display()));

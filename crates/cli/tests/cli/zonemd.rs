@@ -142,7 +142,7 @@ fn digests_that_knot_makes_are_verified() {
     let at = folder.path().display();
     let (output, unsigned) = (folder.path().join("output"), folder.path().join("unsigned"));
     for made in [&output, &folder.path().join("keys")] {
-        fs::create_dir(made).expect("a folder");
+        fs::create_dir(made).expect("a directory");
     }
     fs::write(&unsigned, every_type_without(&["MB", "MG", "MR", "PX", "X25", "ISDN", "GPOS", "AVC"]))
         .expect("written");
@@ -159,7 +159,7 @@ fn digests_that_knot_makes_are_verified() {
         let mut command = Command::new("kzonesign");
         command.arg("-c").arg(&path).arg("-o").arg(&output).arg(EVERY_TYPE_ORIGIN);
         run(&mut command).expect_done("kzonesign");
-        let files = fs::read_dir(&output).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let files = fs::read_dir(&output).expect("a directory").map(|entry| entry.expect("an entry").path());
         let signed = files.last().expect("a signed zone");
         let said = done(["zone", "verify", text(&signed)]).stdout;
         assert!(said.contains(&format!("ZONEMD {name}")), "{said}");
@@ -173,8 +173,10 @@ fn digests_that_ldns_makes_are_verified() {
     let zone = fs::read_to_string(folder.path().join("zone")).expect("a zone");
     fs::write(folder.path().join("zone"), format!("$ORIGIN {KEYS_ORIGIN}\n{zone}")).expect("written");
     generate_keys(folder.path(), KEYS_ORIGIN, "ecdsap256sha256");
-    let mut keys: Vec<PathBuf> =
-        fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let mut keys: Vec<PathBuf> = fs::read_dir(folder.path())
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     keys.retain(|path| path.extension().is_some_and(|extension| extension == "private"));
     for mechanism in [&[][..], &["-n"], &["-n", "-p"]] {
         let signed = folder.path().join("by-ldns");

@@ -35,7 +35,7 @@ impl Drop for Configured {
 /// The first lines of each configuration: an unused port of loopback, the state directory and the
 /// control socket.
 pub fn head(folder: &Path) -> String {
-    fs::create_dir_all(folder.join("state")).expect("a folder");
+    fs::create_dir_all(folder.join("state")).expect("a directory");
     "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nstate-dir = \"state\"\ncontrol-socket = \"control\"\n".to_owned()
 }
 

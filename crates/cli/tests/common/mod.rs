@@ -76,7 +76,7 @@ impl Ended {
 
 /// A temporary directory. It is removed on drop.
 pub fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a temporary folder")
+    tempfile::tempdir().expect("a temporary directory")
 }
 
 /// A directory with [`KEYS_ZONE`] in the file `zone`.
@@ -88,7 +88,7 @@ pub fn prepared() -> tempfile::TempDir {
 
 /// The names in a directory, sorted.
 pub fn listing(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("a folder");
+    let entries = fs::read_dir(folder).expect("a directory");
     let mut names: Vec<String> =
         entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
     names.sort();
@@ -98,7 +98,7 @@ pub fn listing(folder: &Path) -> Vec<String> {
 /// Creates a directory in `folder`.
 pub fn made(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
-    fs::create_dir(&path).expect("a folder");
+    fs::create_dir(&path).expect("a directory");
     path
 }
 
@@ -191,7 +191,7 @@ pub fn text(path: &Path) -> &str {
 /// Generates a key pair in `keys` and returns its base name. It is active since 2000, unless `more`
 /// specifies another time, because tests sign at past times.
 pub fn generate_key(keys: &Path, origin: &str, algorithm: &str, more: &[&str]) -> String {
-    fs::create_dir_all(keys).expect("a folder");
+    fs::create_dir_all(keys).expect("a directory");
     let mut arguments = vec!["key", "generate", origin, "-a", algorithm, "--dir", text(keys)];
     arguments.extend(more);
     if !more.contains(&"--now") {

@@ -51,11 +51,13 @@ fn read(snapshot: &str) -> BTreeMap<String, String> {
 }
 
 /// The text without values that differ between runs. Temporary directories are `DIR`, ports are
-/// `PORT`, times of the log are `TIME`; the others are those of [`without_values`].
+/// `PORT`, times of the log are `TIME`, names of unfinished files end with `RANDOM`; the others are
+/// those of [`without_values`].
 fn stable(text: &str) -> String {
     let directory = std::env::temp_dir().join(".tmp").display().to_string();
     let text = replace(text.trim_end(), &directory, "", |rest| word(rest, 6), "DIR");
     let text = replace(&text, "127.0.0.1:", "127.0.0.1:", digits, "PORT");
+    let text = replace(&text, ".part-", ".part-", |rest| word(rest, 6), "RANDOM");
     let line = |line: &str| format!("{}\n", without_values(&without_time(line)));
     text.lines().map(line).collect()
 }

@@ -37,7 +37,7 @@ pub fn start_at(dir: &Path, port: u16, zones: &str) -> Configured {
 /// Like [`start_at`], with these lines at the top of the configuration.
 #[track_caller]
 pub fn start_with(dir: &Path, port: u16, top: &str, zones: &str) -> Configured {
-    fs::create_dir_all(dir.join("state")).expect("a folder");
+    fs::create_dir_all(dir.join("state")).expect("a directory");
     let head = format!(
         "version = 1\nlisten = [\"127.0.0.1:{port}\"]\nworkers = 1\nstate-dir = \"state\"\ncontrol-socket = \"control\"\n{top}\
          [key.\"transfer.key.\"]\nalgorithm = \"hmac-sha256\"\nsecret = \"{SECRET}\"\n"

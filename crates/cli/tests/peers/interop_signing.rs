@@ -218,7 +218,7 @@ fn peer_key(program: &str, folder: &Path, arguments: &[&str]) -> String {
 
 /// The key files in `keys`, without the suffix, as arguments for signers.
 fn bases(keys: &Path) -> Vec<String> {
-    let files = fs::read_dir(keys).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let files = fs::read_dir(keys).expect("a directory").map(|entry| entry.expect("an entry").path());
     let mut bases: Vec<String> =
         files.filter_map(|path| Some(text(&path).strip_suffix(".key")?.to_owned())).collect();
     bases.sort();
@@ -248,7 +248,7 @@ fn what_dnssec_signzone_signs_is_accepted() {
     for algorithm in PEER_ALGORITHMS {
         let folder = folder();
         let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
-        fs::create_dir(&theirs).expect("a folder");
+        fs::create_dir(&theirs).expect("a directory");
         generate_keys(&ours, EVERY_TYPE_ORIGIN, algorithm);
         for more in [&["-f", "KSK"][..], &[]] {
             peer_key(
@@ -334,7 +334,7 @@ fn what_ldns_signzone_signs_is_accepted() {
         let algorithm = algorithm.as_str();
         let folder = folder();
         let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
-        fs::create_dir(&theirs).expect("a folder");
+        fs::create_dir(&theirs).expect("a directory");
         generate_keys(&ours, EVERY_TYPE_ORIGIN, algorithm);
         for more in [&["-k"][..], &[]] {
             peer_key("ldns-keygen", &theirs, &[more, &["-a", algorithm, EVERY_TYPE_ORIGIN]].concat());
@@ -364,8 +364,8 @@ fn what_ldns_signzone_signs_is_accepted() {
 fn knot_signs(folder: &Path, zone: &str, algorithm: &str, denial: &str) -> PathBuf {
     let _ = fs::remove_dir_all(folder);
     let output = folder.join("output");
-    fs::create_dir_all(&output).expect("a folder");
-    fs::create_dir(folder.join("keys")).expect("a folder");
+    fs::create_dir_all(&output).expect("a directory");
+    fs::create_dir(folder.join("keys")).expect("a directory");
     let unsigned = write(folder.join("unsigned"), zone);
     let at = folder.display();
     let configuration = format!(
@@ -378,7 +378,7 @@ fn knot_signs(folder: &Path, zone: &str, algorithm: &str, denial: &str) -> PathB
     let mut command = Command::new("kzonesign");
     command.arg("-c").arg(configuration).arg("-o").arg(&output).arg(EVERY_TYPE_ORIGIN);
     run(&mut command).expect_done("kzonesign");
-    let files = fs::read_dir(&output).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let files = fs::read_dir(&output).expect("a directory").map(|entry| entry.expect("an entry").path());
     files.last().expect("a signed zone")
 }
 

@@ -50,7 +50,7 @@ fn prepare(mechanism: &str) -> Prepared {
     let unsigned = folder.path().join("zone");
     fs::write(&unsigned, kept).expect("written");
     let mut files =
-        fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
+        fs::read_dir(folder.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
     let key = files.find(|file| text(file).ends_with(".private")).expect("a key");
     Prepared { folder, zone, unsigned, key }
 }

@@ -187,7 +187,7 @@ fn a_socket_that_could_not_be_taken_away_is_in_nobodys_way() {
         server.ctl(&["status"]).expect_done("status");
         server.ctl(&["stop"]).expect_done("stop");
         assert_eq!(server.wait(), 0);
-        assert!(dir.join("control").exists(), "its folder is root's");
+        assert!(dir.join("control").exists(), "its directory belongs to root");
     }
 }
 
@@ -400,7 +400,7 @@ fn what_is_no_regular_file_is_no_zone_file_and_nothing_waits_for_it() {
     assert_eq!(ended.status, 1, "{}", ended.text());
     snapshot::check("ctl", "reload: zone file is a pipe", &ended.stdout);
     fs::remove_file(&zone).expect("removed");
-    fs::create_dir(&zone).expect("a folder");
+    fs::create_dir(&zone).expect("a directory");
     let ended = server.ctl(&["reload", "a.example."]);
     assert_eq!(ended.status, 1, "{}", ended.text());
     snapshot::check("ctl", "reload: zone file is a directory", &ended.stderr);

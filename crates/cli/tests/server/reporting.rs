@@ -36,7 +36,7 @@ fn events(server: &Configured, name: &str) -> Vec<Value> {
 
 /// Adds `top` at the beginning of a configuration from [`configure`], and `tables` at its end.
 fn write_with(server: &Configured, top: &str, tables: &str) {
-    let head = common::configured::head(server.configuration.parent().expect("a folder"));
+    let head = common::configured::head(server.configuration.parent().expect("a directory"));
     write_beside(&server.configuration, &format!("{head}{top}{tables}"));
 }
 

@@ -206,7 +206,7 @@ fn nsec5_is_served_with_the_vrf_key_alone() {
     };
     // The server finds the directory next to the zone file. Stored proofs may be missing.
     assert_denies(&serve(&site.signed, &[]));
-    for entry in fs::read_dir(&site.nsec5).expect("a folder") {
+    for entry in fs::read_dir(&site.nsec5).expect("a directory") {
         let path = entry.expect("an entry").path();
         if text(&path).ends_with(".proofs") {
             fs::remove_file(path).expect("removed");
@@ -239,7 +239,7 @@ fn a_server_with_nsec5_refuses_signing_keys() {
     refused("NSEC5 zone, no VRF key in --nsec5-keys", &[signed, "--nsec5-keys", folder]);
     refused("NSEC5 zone, --nsec5-keys does not exist", &[signed, "--nsec5-keys", "nowhere"]);
     // Under any name, next to the zone file and in the directory of the VRF key.
-    let key = fs::read_dir(&site.keys).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let key = fs::read_dir(&site.keys).expect("a directory").map(|entry| entry.expect("an entry").path());
     let key = key.into_iter().find(|path| text(path).ends_with(".private")).expect("a key");
     for (case, place) in [
         ("NSEC5 zone, signing key next to the zone file", site.signed.with_file_name("notes.txt")),

@@ -137,7 +137,7 @@ fn note(counts: &mut Counts, operation: &Operation, phase: Option<String>, seen:
 #[track_caller]
 fn assert_state_is_whole(state: &Path, kill: u32) {
     let mut seen = BTreeSet::new();
-    for entry in fs::read_dir(state).expect("a folder") {
+    for entry in fs::read_dir(state).expect("a directory") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         let Some((zone, suffix)) = name.rsplit_once('.').filter(|_| !name.starts_with('.')) else { continue };
@@ -219,7 +219,7 @@ fn assert_steps_fit(scene: &Scene, server: &Configured, zone: &str, (from, to): 
 #[track_caller]
 fn assert_nothing_is_left(state: &Path, server: &Configured) {
     let parts = || -> Vec<String> {
-        let names = fs::read_dir(state).expect("a folder").flatten();
+        let names = fs::read_dir(state).expect("a directory").flatten();
         let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.filter(|name| name.starts_with('.') || name.ends_with(".new")).collect()
     };

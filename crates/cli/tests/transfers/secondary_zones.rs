@@ -328,7 +328,7 @@ fn has_timers(state: &Path) -> bool {
 
 /// The stored files of zones, with their modification times.
 fn kept(dir: &Path) -> std::collections::BTreeMap<String, std::time::SystemTime> {
-    let entries = fs::read_dir(dir.join("state/zones")).expect("a folder").flatten();
+    let entries = fs::read_dir(dir.join("state/zones")).expect("a directory").flatten();
     // A temporary file may have been removed already.
     let written = |entry: &fs::DirEntry| entry.metadata().and_then(|metadata| metadata.modified()).ok();
     let named =

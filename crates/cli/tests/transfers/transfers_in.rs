@@ -380,8 +380,8 @@ fn ours_follows_ours() {
 }
 
 fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder").flatten() {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory").flatten() {
         fs::copy(entry.path(), to.join(entry.file_name())).expect("copied");
     }
 }

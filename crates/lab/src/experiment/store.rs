@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn saved() -> (tempfile::TempDir, Results) {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let results = sample();
         save(folder.path(), &results).expect("saved");
         (folder, results)
@@ -176,7 +176,7 @@ mod tests {
     fn all_files_hold_the_same_results() {
         let (folder, results) = saved();
         let mut names: Vec<String> = fs::read_dir(folder.path())
-            .expect("a folder")
+            .expect("a directory")
             .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
             .collect();
         names.sort();
@@ -261,19 +261,19 @@ mod tests {
         fs::remove_file(dir.join(JSON_FILE)).expect("removed");
         let what = occupant(name);
         assert!(what.contains(CSV_FILE), "{what}");
-        let empty = tempfile::tempdir().expect("a folder");
+        let empty = tempfile::tempdir().expect("a directory");
         assert!(check_free(empty.path(), name, false).is_ok());
         assert!(check_free(&empty.path().join("none"), name, false).is_ok());
     }
 
     #[test]
     fn a_failed_writing_leaves_nothing_beside() {
-        let folder = tempfile::tempdir().expect("a folder");
-        fs::create_dir(folder.path().join(CSV_FILE)).expect("a folder in the way");
+        let folder = tempfile::tempdir().expect("a directory");
+        fs::create_dir(folder.path().join(CSV_FILE)).expect("a directory with the name of the file");
         let error = save(folder.path(), &sample()).expect_err("refused");
         assert!(matches!(&error, StoreError::Write { path, .. } if path.ends_with(CSV_FILE)), "{error}");
         assert!(!folder.path().join(JSON_FILE).exists());
-        let left = fs::read_dir(folder.path()).expect("a folder").filter_map(Result::ok);
+        let left = fs::read_dir(folder.path()).expect("a directory").filter_map(Result::ok);
         assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().starts_with('.')));
     }
 }

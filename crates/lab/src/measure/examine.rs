@@ -186,7 +186,7 @@ ns.child 3600 A 192.0.2.2
 
     #[test]
     fn zones_are_counted_without_what_signing_made() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("zone"), ZONE).expect("written");
         let origin: Option<Name> = "example".parse().ok();

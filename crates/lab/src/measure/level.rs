@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn programs_are_found_by_variable_then_beside_ours() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let ours = folder.path().join("nonesuch");
         let row = Level::X86_64V2.row().expect("a row");
         let beside = folder.path().join("nonesuch-x86-64-v2");

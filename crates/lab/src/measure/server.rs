@@ -137,7 +137,7 @@ mod tests {
     }
 
     fn start(script: &str, limit: Duration) -> Result<Server, ServerError> {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         Server::start(shell(script), None, &folder.path().join("log"), limit)
     }
 
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let command = Command::new("/nonexistent/server");
         let error = Server::start(command, None, &folder.path().join("log"), LONG).expect_err("no program");
         let ServerError::Start { program, .. } = &error else { panic!("{error}") };
@@ -203,7 +203,7 @@ mod tests {
         let Some(places) = crate::machine::choose_cpus() else {
             return nonesuch_testing::skip("there is one CPU only");
         };
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let script = "echo ready 127.0.0.1:53; exec sleep 60";
         let server = Server::start(shell(script), Some(places.server), &folder.path().join("log"), LONG)
             .expect("ready");

@@ -348,13 +348,13 @@ fn an_entry_that_is_altered_under_way_is_refused() {
 
 /// Returns the number of open file descriptors of this process for `path`.
 fn open_files(path: &Path) -> usize {
-    let files = fs::read_dir("/proc/self/fd").expect("a folder").flatten();
+    let files = fs::read_dir("/proc/self/fd").expect("a directory").flatten();
     files.filter(|file| fs::read_link(file.path()).is_ok_and(|target| target == path)).count()
 }
 
 #[test]
 fn its_file_is_open_while_it_is_used() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let versions = versions(&[1, 2, 3]);
     let (path, _) = journal_of(folder.path(), &versions[..2]);
     let path = path.canonicalize().expect("a path");
@@ -371,7 +371,7 @@ fn its_file_is_open_while_it_is_used() {
 
 #[test]
 fn another_file_in_its_place_is_not_written_to() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let versions = versions(&[1, 2, 3]);
     let (path, _) = journal_of(folder.path(), &versions[..2]);
     let (journal, _) = Journal::open(&path, &apex(), 1 << 20).expect("a journal");

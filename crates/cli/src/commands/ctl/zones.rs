@@ -14,7 +14,7 @@ pub(super) fn print_zones(zones: &[ZoneReport], in_full: bool) -> Result<(), Fil
     let rows: Vec<[String; 6]> = zones.iter().map(row).collect();
     let mut head = ["zone", "state", "serial", "signatures expire", "served", ""].map(str::to_owned);
     if rows.iter().any(|row| !row[5].is_empty()) {
-        head[5].push_str("look at");
+        head[5].push_str("remarks");
     }
     let mut widths = [0; 6];
     for row in std::iter::once(&head).chain(&rows) {

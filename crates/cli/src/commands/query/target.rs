@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_systems_resolver_is_found_or_its_file_named() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("resolv.conf");
         let error = system_resolver(&path, 53).expect_err("no file");
         assert!(

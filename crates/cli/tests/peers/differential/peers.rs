@@ -73,7 +73,7 @@ pub(crate) fn start_bind(folder: &Path, file: &Path, origin: &str) -> Running {
 /// (paths of files `K….private`, and whether the key is a KSK), and denies with NSEC3 records that
 /// are generated online ("narrow").
 pub(crate) fn start_powerdns(folder: &Path, file: &Path, origin: &str, keys: &[(&Path, bool)]) -> Running {
-    fs::create_dir_all(folder).expect("a folder");
+    fs::create_dir_all(folder).expect("a directory");
     let zone = origin.trim_end_matches('.');
     let database = folder.join("dnssec.sqlite");
     let domains = format!("zone \"{zone}\" {{ type native; file \"{}\"; }};\n", file.display());
@@ -127,7 +127,7 @@ pub(crate) fn start_coredns(folder: &Path, file: &Path, origin: &str, keys: &[&P
 }
 
 fn start(folder: &Path, origin: &str, command: impl Fn(SocketAddr) -> Command) -> Running {
-    fs::create_dir_all(folder).expect("a folder");
+    fs::create_dir_all(folder).expect("a directory");
     let output = folder.join("output");
     let running = start_peer(&output, command);
     let question = Question::apex_soa(origin);

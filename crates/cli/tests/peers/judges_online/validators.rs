@@ -160,7 +160,7 @@ fn start_knot_resolver(folder: &Path, anchor: &Anchor, server: SocketAddr) -> Ru
         );
         let (file, at) = (folder.join("kresd.conf"), folder.join("kresd"));
         fs::write(&file, configuration).expect("written");
-        fs::create_dir_all(&at).expect("a folder");
+        fs::create_dir_all(&at).expect("a directory");
         let mut command = Command::new("kresd");
         command.args(["-n", "-q", "-c"]).arg(file).arg(at);
         command

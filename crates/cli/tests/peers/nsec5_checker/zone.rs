@@ -76,7 +76,7 @@ impl Zone {
         let plain = generate_key(&at("plain"), origin, kind.algorithm, &["--csk"]);
         fs::write(at("zone"), records).expect("written");
         let (zone, signed, keys, secrets) = (at("zone"), at("signed/zone"), at("keys"), at("nsec5"));
-        fs::create_dir(at("signed")).expect("a folder");
+        fs::create_dir(at("signed")).expect("a directory");
         let more = ["--denial", kind.mechanism, "--vrf", kind.vrf, "--nsec5-keys", text(&secrets)];
         let sign = ["zone", "sign", text(&zone), "-o", origin, "--keys", text(&keys), "-f", text(&signed)];
         done([&sign[..], &more].concat());
@@ -237,7 +237,7 @@ fn read_key(folder: &Path, base: &str) -> KeyPair {
 }
 
 fn read_vrf_key(folder: &Path) -> VrfPrivateKey {
-    let mut files = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut files = fs::read_dir(folder).expect("a directory").map(|entry| entry.expect("an entry").path());
     let file = files.find(|file| text(file).ends_with(".private")).expect("a VRF key");
     VrfPrivateKey::from_text(&fs::read_to_string(file).expect("read")).expect("a VRF key")
 }

@@ -49,7 +49,7 @@ pub(crate) struct Soak {
 
 /// A key, and the first lines of the configurations of all three servers.
 fn head(dir: &Path, listen: &str, more: &str) -> String {
-    fs::create_dir_all(dir.join("state")).expect("a folder");
+    fs::create_dir_all(dir.join("state")).expect("a directory");
     format!(
         "version = 1\nlisten = [\"{listen}\"]\nstate-dir = \"state\"\ncontrol-socket = \"control\"\n{more}\
          [key.\"{KEY}.\"]\nalgorithm = \"hmac-sha256\"\nsecret = \"{SECRET}\"\n"

@@ -81,10 +81,10 @@ fn cells_are_signed_verified_served_and_asked() {
         signed(Algorithm::ED25519, Mechanism::Nsec),
         signed(Algorithm::ECDSAP256SHA256, Mechanism::Nsec3OptOut),
     ];
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let (outcome, steps) = run("serve", &cells, folder.path());
     let comparison = outcome.expect("compared");
-    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "nothing is left behind");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a directory").count(), 0, "nothing is left behind");
     assert_eq!(comparison.date, "2026-03-01T12:00:00Z");
     assert_eq!((comparison.zone.counts.origin.as_str(), comparison.zone.counts.delegations), ("test.", 200));
     for (row, cell) in comparison.rows.iter().zip(&cells) {
@@ -117,13 +117,13 @@ fn cells_are_signed_verified_served_and_asked() {
 
 #[test]
 fn a_server_that_refuses_ends_the_comparison_and_leaves_nothing() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let (outcome, _) = run("refuse", &[Cell::Unsigned], folder.path());
     let error = outcome.expect_err("refused");
     let CompareError::Refused { cell, asked, rcode, .. } = &error else { panic!("{error}") };
     assert_eq!((*cell, *asked), (Cell::Unsigned, QueriedNames::Existing));
     assert_eq!(rcode.as_deref(), Some("REFUSED"));
-    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a directory").count(), 0);
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn the_report_has_every_line_and_the_notes() {
 
 #[test]
 fn results_are_kept_and_read_back() {
-    let (folder, results) = (tempfile::tempdir().expect("a folder"), sample());
+    let (folder, results) = (tempfile::tempdir().expect("a directory"), sample());
     store::save(folder.path(), &results).expect("saved");
     assert_eq!(store::load(folder.path()).expect("loaded"), results);
 }

@@ -206,7 +206,7 @@ fn what_was_left_out_is_told_and_data_alone_make_the_page() {
     let report = results.report().expect("a report");
     assert!(report.text.contains("! Not all was measured"), "{}", report.text);
     assert!(report.text.contains("Falcon-512*"), "{}", report.text);
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     store::save(folder.path(), &results).expect("saved");
     let loaded = store::load(folder.path()).expect("loaded");
     assert_eq!(loaded, results);

@@ -259,7 +259,7 @@ fn a_run_goes_over_all_in_turn_and_is_kept() {
     assert_eq!(steps, [&["generating keys"][..], &once, &once].concat());
     assert_eq!(results.data.rows().len(), 10);
     assert_eq!(results.record.date, "2026-03-01T12:00:00Z");
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     store::save(folder.path(), &results).expect("saved");
     assert_eq!(store::load(folder.path()).expect("loaded"), results);
 }
@@ -335,7 +335,7 @@ fn durations_count_all_that_is_done() {
 
 #[test]
 fn counts_of_foreign_processors_stand_in_the_report() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("foreign.json");
     std::fs::write(&path, foreign::tests::fixture()).expect("written");
     let mut results = sample();

@@ -41,7 +41,7 @@ fn what_an_earlier_start_made_as_another_user_is_found() {
     is(&dir, Effect::Start);
     fs::write(&lock, "").unwrap();
     set([0o755, 0o777, 0o666]);
-    assert_eq!(said(), None, "nothing is made in the folder itself");
+    assert_eq!(said(), None, "no file is created in the directory itself");
     set([0o777, 0o700, 0o666]);
     is(&zones, Effect::Start);
     set([0o777, 0o777, 0o644]);
