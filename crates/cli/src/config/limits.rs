@@ -72,61 +72,86 @@ pub(super) fn table() -> Table<Limits> {
     Table::new(vec![
         Row::Text("
 [limits]
-# Networks without limits for responses, online work and connections of each client. Packets from
-# other hosts cannot have source addresses in the default networks."),
+# Networks to which the limits for each client do not apply: response rate limiting, the shares of
+# online work, tcp-connections-each and transfers-out-each. The limits for all clients together do
+# apply. The default is loopback, because packets from other hosts cannot have such an address. For
+# connections and transfers, a change needs a restart."),
         key("exempt", list("prefixes", parsed), default(r#"["127.0.0.0/8", "::1"]"#), |l, v| l.exempt = v),
         Row::Text("
-# Maximum connections over TCP and TLS for each listen address: of all clients, and of each client
-# (an IPv4 address or an IPv6 /64). Maximum queries of one connection that are answered at the same
-# time. Memory for the buffers and TLS handshakes of all connections."),
+# Limits of connections over TCP and TLS (restart, all of them). Each listen address has its own
+# limits.
+#
+# Maximum number of connections of all clients: 1 to 1000000."),
         key("tcp-connections", count(), default(4096), |l, v| l.tcp_connections = v),
+        Row::Text("# Maximum number of connections of one client (an IPv4 address or an IPv6 /64): 1 to 1000000, at
+# most tcp-connections."),
         key("tcp-connections-each", count(), default(128), |l, v| l.tcp_connections_each = v),
+        Row::Text("# Maximum number of queries of one connection that are answered at the same time: 1 to 1000000."),
         key("tcp-queries-in-flight", count(), default(64), |l, v| l.tcp_queries_in_flight = v),
+        Row::Text("# Maximum memory for buffers and TLS handshakes, of all connections to one listen address together:
+# 1MiB to 1024GiB."),
         key("tcp-memory", bytes(1 << 20..=1 << 40), default("64MiB"), |l, v| l.tcp_memory = v),
-        Row::Text("# Time limits for an idle connection (shorter when there are many connections), for the first query,
-# for sending a response (transfer-out-idle applies to transfers), and for a TLS handshake."),
+        Row::Text("# Maximum time that a connection is idle: 1s to 1h. Shorter when there are many connections."),
         key("tcp-idle", seconds(HOUR), default("10s"), |l, v| l.tcp_idle = v),
+        Row::Text("# Maximum time until the first query of a connection is complete: 1s to 1h."),
         key("tcp-first-message", seconds(HOUR), default("5s"), |l, v| l.tcp_first_message = v),
+        Row::Text("# Maximum time until the client acknowledges 16 KiB of a response, or the rest of it: 1s to 1h. For
+# transfers, transfer-out-idle applies instead."),
         key("tcp-write", seconds(HOUR), default("5s"), |l, v| l.tcp_write = v),
+        Row::Text("# Maximum time of a TLS handshake: 1s to 1h."),
         key("tls-handshake", seconds(HOUR), default("5s"), |l, v| l.tls_handshake = v),
         Row::Text("
-# Response rate limiting (RRL) is off by default, because resolvers of large networks send more
-# queries than any limit that stops a flood. 200 enables strict limits: 200 responses per second
-# over UDP to each network (IPv4 /24, IPv6 /56) for the same name and response category, and 2000
-# for all categories together. Clients with a valid cookie are not limited."),
+# Response rate limiting (RRL) of responses over UDP. A client is a network (IPv4 /24, IPv6 /56).
+# Clients with a valid cookie are not limited. The default is off, because resolvers of a large
+# network can send more queries than a limit that stops a flood allows.
+#
+# Maximum number of responses per second to one client for one name and response category: 0 to
+# 1000000. Default: 0, no limit. 200 is a strict limit."),
         key("responses-per-second", number(RATES), example("200"), |l, v| l.responses_per_second = v),
-        Row::Text("# Limits for NXDOMAIN responses of a zone and for referrals (default of both: responses-per-second),
-# and for all categories together; 0 disables a limit."),
+        Row::Text("# The same for NXDOMAIN responses of one zone: 0 to 1000000; 0: no limit. Default:
+# responses-per-second."),
         key("nxdomain-responses-per-second", number(RATES), example("500"), |l, v| l.nxdomain_responses_per_second = v),
+        Row::Text("# The same for referrals to one zone cut: 0 to 1000000; 0: no limit. Default: responses-per-second."),
         key("referral-responses-per-second", number(RATES), example("500"), |l, v| l.referral_responses_per_second = v),
+        Row::Text("# Maximum number of responses per second to one client, of all categories and names together: 0 to
+# 1000000; 0: no limit. Default: 2000 if responses-per-second is above 0, else 0."),
         key("client-responses-per-second", number(RATES), example("2000"), |l, v| l.client_responses_per_second = v),
-        Row::Text("# Each slip-th response over a limit is sent empty with TC, so that clients with a real address
-# repeat the query over TCP; the others are dropped. 1: each response, 0: no response. Memory for
-# the counters of networks and names."),
+        Row::Text("# Of this number of responses over a limit, one is sent empty with TC, so that a client with a real
+# address repeats the query over TCP, and the others are dropped: 0 to 15. 1 drops none, 0 drops
+# all."),
         key("slip", number(SLIPS), default(rates.slip), |l, v| l.slip = v),
+        Row::Text("# Memory for the counters of clients and names: 4KiB to 1GiB."),
         key("response-table", bytes(TABLE_OCTETS), default(size_text(rates.table_octets as u64)), |l, v| l.response_table = v),
         Row::Text("
-# Percentage of each worker's time for signatures and proofs that are generated online, and the
-# percentage if other work takes the rest of the time. There is no limit until a worker has spent
-# its share; then each network (IPv4 /24, IPv6 /48) gets an equal part, and further responses are
-# empty with TC (truncate) or REFUSED (refuse)."),
+# Maximum percentage of each worker's time for signatures and proofs that are generated online: 1 to
+# 100. No client is limited until a worker has spent this share. Then each network (IPv4 /24, IPv6
+# /48) gets an equal part."),
         key("online-share", number(SHARES), default(online.share), |l, v| l.online_share = v),
+        Row::Text("# The same percentage for a worker without spare time: 1 to online-share."),
         key("online-busy-share", number(SHARES), default(online.busy_share), |l, v| l.online_busy_share = v),
+        Row::Text("# Response over UDP to a query that exceeds the share. truncate: empty with TC. refuse: REFUSED.
+# Over TCP and TLS it is REFUSED."),
         key("online-over", choice(OVER), default("truncate"), |l, v| l.online_over = v),
         Row::Text("
-# Maximum concurrent transfers: to secondaries, to one network (IPv4 /24, IPv6 /56) that is not
-# exempt, from primaries, from one primary."),
+# Limits of zone transfers (restart, all of them).
+#
+# Maximum number of concurrent transfers to secondaries: 1 to 1000000."),
         key("transfers-out", count(), default(outbound::DEFAULT_MOST), |l, v| l.transfers_out = v),
+        Row::Text("# Maximum number of concurrent transfers to one network (IPv4 /24, IPv6 /56) that is not exempt: 1
+# to transfers-out. Default: 5, or transfers-out if that is less."),
         key("transfers-out-each", count(), default(outbound::DEFAULT_EACH), |l, v| l.transfers_out_each = v),
+        Row::Text("# Maximum number of concurrent transfers from primaries: 1 to 1000000."),
         key("transfers-in", count(), default(incoming.transfers), |l, v| l.transfers_in = v),
+        Row::Text("# Maximum number of concurrent transfers from one primary: 1 to 1000000."),
         key("transfers-in-each", count(), default(incoming.transfers_each), |l, v| l.transfers_in_each = v),
-        Row::Text("# A transfer to a secondary ends if the secondary acknowledges less than 16 KiB in transfer-out-idle
-# (546 octets per second with the default), or if it takes longer than transfer-out-time."),
+        Row::Text("# Maximum time until a secondary acknowledges 16 KiB of a transfer, or the rest of it: 1s to 1h. The
+# default requires 546 octets per second."),
         key("transfer-out-idle", seconds(HOUR), default(of(tcp.stream_idle_timeout)), |l, v| l.transfer_out_idle = v),
+        Row::Text("# Maximum time of a whole transfer to a secondary: 1s to 1w."),
         key("transfer-out-time", seconds(WEEK), default(of(tcp.stream_time_max)), |l, v| l.transfer_out_time = v),
-        Row::Text("# Time limits for a transfer from a primary, without the verification that follows, and for a
-# primary that sends nothing during a transfer."),
+        Row::Text("# Maximum time of a transfer from a primary, without the verification that follows: 1s to 1w."),
         key("transfer-in-time", seconds(WEEK), default(of(incoming.time_limit)), |l, v| l.transfer_in_time = v),
+        Row::Text("# Maximum time in which a primary sends nothing during a transfer: 1s to 1h."),
         key("transfer-in-idle", seconds(HOUR), default(of(incoming.idle_limit)), |l, v| l.transfer_in_idle = v),
         Row::Removed("online-operations", EQUAL_SHARES),
         Row::Removed("online-proven-factor", EQUAL_SHARES),

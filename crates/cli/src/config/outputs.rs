@@ -44,7 +44,7 @@ pub(super) fn log_table() -> Table<Log> {
         Row::Text(
             "
 [log]
-# Level: error, warn, info, debug or trace.",
+# Log events of this level and above: error, warn, info, debug or trace.",
         ),
         key("level", choice(LEVELS), default("info"), |l, v| l.level = v),
         Row::Text(
@@ -93,19 +93,24 @@ pub(super) fn dnstap_table() -> Table<DnstapKeys> {
     Table::new(vec![
         Row::Text(
             "
-# dnstap to the socket of a collector, or to a file; set only one. Without this table, dnstap is
-# off.
-#[dnstap]  # example",
+# dnstap: copies of queries and responses. Without this table, dnstap is off. Every key needs a
+# restart.
+#[dnstap]  # example
+# Socket on which a collector listens. Set either socket or file.",
         ),
         key("socket", path, example("/run/dnstap/collector.sock"), |d, v| d.socket = Some(v)),
+        Row::Text("# Output file."),
         key("file", file(Role::Dnstap), example("/var/log/nonesuch/queries.dnstap"), |d, v| d.file = Some(v)),
+        Row::Text("# Name of this server in the copies. Default: the name of the host."),
         key("identity", text, example("ns1"), |d, v| d.identity = Some(v)),
+        Row::Text("# Messages to copy. Default: both."),
         key(
             "messages",
             list("\"queries\" and \"responses\"", choice(MESSAGES)),
             default(r#"["queries", "responses"]"#),
             |d, v| d.messages = v,
         ),
+        Row::Text("# Size of the queue of each thread: 64KiB to 1GiB. Default: 1MiB."),
         key("queue", bytes(64 << 10..=1 << 30), default("1MiB"), |d, v| d.queue = v),
     ])
 }

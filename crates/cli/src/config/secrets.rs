@@ -50,14 +50,18 @@ pub(super) fn cookie_table() -> Table<CookieKeys> {
         Row::Text(
             "
 [cookies]
-# DNS cookies (RFC 7873, RFC 9018). The file contains secrets of 32 hexadecimal digits, one on each
-# line, the current secret first. The servers of one anycast address share it. Default: a random
-# secret.",
+# Support DNS cookies (RFC 7873, RFC 9018).",
         ),
         key("enabled", boolean, default(true), |c, v| c.cookies.is_off = !v),
+        Row::Text(
+            "# File with secrets of 32 hexadecimal digits, one on each line, the current secret first. The
+# servers of one anycast address share it. Default: a random secret.",
+        ),
         key("secret-file", path, example("/etc/nonesuch/cookie-secrets"), |c, v| c.file = Some(v)),
         Row::Text(
-            "# When a client that uses cookies needs a valid cookie: never, or when-limited (by rate limiting).",
+            "# Action on a response over a rate limit that the server would truncate, if the client sent a
+# cookie but no valid one. when-limited: BADCOOKIE with a valid cookie. never: the truncated
+# response.",
         ),
         key("require", choice(DEMANDS), default("when-limited"), |c, v| c.cookies.demand = v),
     ])
@@ -107,13 +111,17 @@ pub(super) fn key_table() -> Table<TsigKeys> {
     Table::new(vec![
         Row::Text(
             r#"
-# TSIG keys (RFC 8945) with hmac-sha256, hmac-sha384 or hmac-sha512. The file contains the secret in
-# base64 (`openssl rand -base64 32` generates one), or a key in BIND format (key "NAME" { … };). If
-# only the server can read this configuration, secret = "…" can replace the file. `nonesuch key tsig
-# NAME` prints the whole table.
-#[key."transfer.example."]  # example"#,
+# TSIG keys (RFC 8945). `nonesuch key tsig NAME` generates a key and prints its table.
+#[key."transfer.example."]  # example
+# Algorithm: hmac-sha256, hmac-sha384 or hmac-sha512. Default: the algorithm in a file in BIND
+# format, else hmac-sha256."#,
         ),
         key("algorithm", algorithm, example("hmac-sha256"), |k, v| k.algorithm = Some(v)),
+        Row::Text(
+            r#"# File with the secret in base64 (`openssl rand -base64 32` generates one), or with the key in BIND
+# format (key "NAME" { … };). If only the server's user can read this configuration, secret = "…"
+# with the secret in base64 can replace the file."#,
+        ),
         key("secret-file", path, example("/etc/nonesuch/transfer.secret"), |k, v| k.file = Some(v)),
         key("secret", secret, hidden(), |k, v| k.secret = Some(v)),
     ])

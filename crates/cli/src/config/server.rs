@@ -90,10 +90,13 @@ pub(super) fn table() -> Table<Root> {
 # zones. A reload (`nonesuch ctl reload`, SIGHUP) reads the configuration again; if it has a fault,
 # the server rejects it and keeps the previous one.
 #
-# Lines that begin with `#` and a key show the default; lines that end with `# example` show a key
-# without a default. Relative paths are relative to the directory of this file. Durations: "10s",
-# "5m", "2h", "7d", "2w". Sizes: "512KiB", "64MiB", "1GiB". The order of keys does not matter, but
-# top-level keys come before the first table.
+# Lines that begin with `#` and a key show the default. Lines that end with `# example` show an
+# example; the comment has the default, if the key has one. Relative paths are relative to the
+# directory of this file. Durations: "10s", "5m", "2h", "7d", "2w". Sizes: "512KiB", "64MiB",
+# "1GiB". The order of keys does not matter, but top-level keys come before the first table.
+#
+# A change of a key takes effect at a reload. If the comment has "(restart)", it takes effect only
+# when the server starts again.
 
 # Version of the configuration format. Required.
 version = 1"#,
@@ -118,28 +121,31 @@ version = 1"#,
         }),
         Row::Text(
             r#"
-# Listen addresses for UDP and TCP. Default port: 53. Other ports: "192.0.2.1:5300",
+# Listen addresses for UDP and TCP (restart). Default port: 53. Other ports: "192.0.2.1:5300",
 # "[2001:db8::1]:5300". If no interface has an address, the server starts answering once an
-# interface has it. The default omits "::1" on a host without IPv6. A change needs a restart."#,
+# interface has it. The default omits "::1" on a host without IPv6."#,
         ),
         key("listen", list("addresses", socket_address(PORT)), default(r#"["127.0.0.1", "::1"]"#), |r, v| {
             r.server.listen = v
         }),
         Row::Text(
             "
-# Listen addresses for DNS over TLS (RFC 7858), with certificate and key in PEM. Default port: 853.
-# A reload reads both files again.",
+# Listen addresses for DNS over TLS (RFC 7858) (restart). Default port: 853. With addresses,
+# tls-certificate and tls-key are required.",
         ),
         key("listen-tls", list("addresses", socket_address(TLS_PORT)), default("[]"), |r, v| {
             r.server.listen_tls = v
         }),
+        Row::Text("# Certificate of this server, followed by its intermediate certificates, in PEM."),
         key("tls-certificate", file(Role::Tls), example("/etc/nonesuch/tls/certificate.pem"), |r, v| {
             r.certificate = Some(v)
         }),
+        Row::Text("# Private key of the certificate, in PEM. A reload reads certificate and key again."),
         key("tls-key", file(Role::Tls), example("/etc/nonesuch/tls/key.pem"), |r, v| r.key = Some(v)),
         Row::Text(
-            "# Certificates in PEM of the authorities for other servers: primaries and secondaries with
-# tls:HOSTNAME. The file may also contain the certificate of such a server.",
+            "# Certificates in PEM that verify the servers with tls:HOSTNAME in primaries and also-notify
+# (restart): those of certification authorities, or of such a server itself. Without it, the server
+# does not connect to servers with tls:HOSTNAME.",
         ),
         key(
             "tls-authorities",
@@ -149,43 +155,49 @@ version = 1"#,
         ),
         Row::Text(
             "
-# User that the server becomes after it has bound its sockets. Required if root starts a server that
-# is reachable from the network.",
+# User that the server becomes after it has bound its sockets (restart). Required if root starts a
+# server with an address other than loopback. Default: the user that starts the server.",
         ),
         key("user", text, example("nonesuch"), |r, v| r.server.user = Some(v)),
         Row::Text(
             "
-# Directory of the stored zones: transferred zones, and the last published version of each zone
-# file. The server serves them after a restart. Only the server's user may write to this directory.
-# The stored files of a zone that is removed from this configuration remain until `nonesuch ctl zone
-# purge ZONE` or `nonesuch ctl purge`.",
+# State directory (restart): the last published version of each zone, which the server serves after
+# a restart, and the journals. Required for zones with primaries and for producers of catalogs.
+# Without it, the server stores nothing and has no journals. Only the server's user may write to
+# this directory. The stored files of a zone that is removed from this configuration remain until
+# `nonesuch ctl zone purge ZONE` or `nonesuch ctl purge`.",
         ),
         key("state-dir", path, example("/var/lib/nonesuch"), |r, v| r.server.state_dir = Some(v)),
         Row::Text(
             "
-# Socket for `nonesuch ctl`, for the server's user and, if set, for a group. `ctl` reads this key in
-# /etc/nonesuch/nonesuch.toml, or in the file of --config.",
+# Control socket for `nonesuch ctl` (restart). `ctl` finds it in /etc/nonesuch/nonesuch.toml, or in
+# the file of --config. Without it, the server has no control socket.",
         ),
         key("control-socket", file(Role::Control), example("/run/nonesuch/control"), |r, v| {
             r.server.control_socket = Some(v)
         }),
+        Row::Text("# Group that may use the control socket (restart). Default: only the server's user."),
         key("control-group", text, example("nonesuch"), |r, v| r.server.control_group = Some(v)),
         Row::Text(
             "
-# Number of UDP threads for each address: 1 to 1024, default one for each core. CPUs that the
-# threads are bound to in turn; default: no binding.",
+# Number of UDP threads for each address in listen (restart): 1 to 1024. Default: one for each core.",
         ),
         key("workers", number(1..=1024), example("2"), |r, v| r.server.workers = Some(v)),
+        Row::Text(
+            "# CPUs that the UDP threads are bound to in turn (restart): numbers from 0 to 4095, for example
+# [0, 1]. The default binds no thread.",
+        ),
         key("cpus", list("numbers of CPUs", number(0..=4095)), default("[]"), |r, v| r.server.cpus = v),
         Row::Text(
             "
-# Number of zones that are loaded in parallel: 1 to 1024. Default: one for each core, at most 4.
-# Each needs memory for two versions of the zone.",
+# Number of zones that are loaded in parallel (restart): 1 to 1024. Default: one for each core, at
+# most 4. Each needs memory for two versions of the zone.",
         ),
         key("load-jobs", number(1..=1024), example("2"), |r, v| r.server.load_jobs = Some(v)),
         Row::Text(
             "
-# Size of the cache of signatures and proofs that are generated online, for all threads together.",
+# Size of the cache of signatures and proofs that are generated online, for all threads together
+# (restart): 1MiB to 1024GiB.",
         ),
         key(
             "signature-cache",
@@ -204,18 +216,22 @@ version = 1"#,
         }),
         Row::Text(
             r#"
-# Identifier of the server in responses with NSID (RFC 5001): text, or "0x" and hexadecimal digits."#,
+# Identifier of the server in responses with NSID (RFC 5001): text of 1 to 128 octets, or "0x" and
+# hexadecimal digits. Without it, responses have no NSID."#,
         ),
         key("nsid", identifier, example("ns1.example"), |r, v| r.server.nsid = Some(v)),
         Row::Text(
-            "# Answer to `id.server.` and `hostname.bind.`, class CH (RFC 4892); default: the NSID. Answer to
-# `version.server.` and `version.bind.`; default: REFUSED.",
+            "# Answer to `id.server.` and `hostname.bind.`, class CH (RFC 4892), in the form of nsid. Default:
+# the value of nsid, else REFUSED.",
         ),
         key("identity", identifier, example("ns1.example"), |r, v| r.server.identity = Some(v)),
+        Row::Text(
+            "# Answer to `version.server.` and `version.bind.`, class CH, in the form of nsid. Default: REFUSED.",
+        ),
         key("server-version", identifier, example("unnamed"), |r, v| r.server.server_version = Some(v)),
         Row::Text(
             "
-# Agent domain to which resolvers report errors (RFC 9567).",
+# Agent domain to which resolvers report errors (RFC 9567). Default: none.",
         ),
         key("report-channel", name, example("agent.example."), |r, v| r.server.report_channel = Some(v)),
         Row::Text(
@@ -236,12 +252,15 @@ version = 1"#,
         key("max-udp-size", number(UDP_SIZES), default(DEFAULT_UDP_SIZE), |r, v| r.server.max_udp_size = v),
         Row::Text(
             "
-# Address for metrics over HTTP (Prometheus), and the maximum number of zones with metrics for each
-# zone: 0 to 1000000.",
+# Address for metrics over HTTP (Prometheus) (restart). Default port: 9530. Default: no metrics.",
         ),
         key("metrics-listen", socket_address(METRICS_PORT), example("127.0.0.1:9530"), |r, v| {
             r.server.metrics_listen = Some(v)
         }),
+        Row::Text(
+            "# Maximum number of zones for which the server exports metrics of each zone: 0 to 1000000. With
+# more zones, it exports only metrics of all zones together.",
+        ),
         key("metrics-zones", number(0..=1_000_000), default(MOST_ZONES), |r, v| r.server.metrics_zones = v),
         Row::Text("# Count the queries for each zone. The cost is one atomic addition for each query."),
         key("metrics-zone-queries", boolean, default(false), |r, v| r.server.metrics_zone_queries = v),

@@ -82,10 +82,11 @@ pub(super) struct ZoneKeys {
 pub(super) fn table() -> Table<ZoneKeys> {
     Table::new(vec![
         Row::Text(r#"
-# Settings that several zones share: any key of a zone. A key in the zone overrides the template.
-# Members of catalogs use templates with primaries. In a path, the server replaces `{zone}` with the
-# zone name without its final dot, or with `@` for the root. A character other than a letter, digit,
-# `-`, `_` or `.` becomes `%` and two hexadecimal digits.
+# A template: settings that several zones share. It has any keys of a zone except template. A zone
+# names its template with template. A key in the zone overrides the template. Members of catalogs
+# use templates with primaries. In a path, the server replaces `{zone}` with the zone name without
+# its final dot, or with `@` for the root. A character other than a letter, digit, `-`, `_` or `.`
+# becomes `%` and two hexadecimal digits.
 #[template.signed]  # example
 #file = "/var/lib/zones/{zone}.signed"  # example
 #verify = "full"  # example
@@ -93,110 +94,130 @@ pub(super) fn table() -> Table<ZoneKeys> {
 #[template.member]  # example
 #primaries = ["192.0.2.1 key:transfer.example."]  # example
 
-# A zone from a zone file, or from a compiled zone of `nonesuch zone compile`. A reload reads the
-# file if it has changed. The file and the files that it includes must be regular files: the server
-# rejects pipes, devices and directories. The file must not be in state-dir/zones, the directory of
-# the server's stored versions.
-#[zone."example."]  # example"#),
+# A zone from a file. The keys below apply to zones from files and from primaries, unless the
+# comment names one of them.
+#[zone."example."]  # example
+# Template of the zone. Default: none."#),
         key("template", text, example("signed"), |z, v| z.template = Some(v)),
+        Row::Text("# Zone file, or compiled zone of `nonesuch zone compile`. A reload reads the file if it has changed.
+# The file and the files that it includes must be regular files: the server rejects pipes, devices
+# and directories. The file must not be in state-dir/zones, the directory of the server's stored
+# versions."),
         key("file", path, example("/var/lib/zones/example.signed"), |z, v| z.file = Some(v)),
         Row::Text("#
-# Extent of the verification before a version is published. full: everything. changed: chain, bit
-# maps and times of the whole zone, and signatures of records that differ from the previous version.
-# structural: everything except the signatures. none: nothing. auto: full up to 100,000 signatures,
-# changed above."),
+# Extent of the verification before a version of a signed zone is published. full: everything.
+# changed: denial chain, bit maps, times and keys of the whole zone, and signatures of records that
+# differ from the previous version. structural: everything except the signatures. none: nothing.
+# auto (default): full up to 100,000 signatures, changed above."),
         key("verify", choice(VERIFY), example("auto"), |z, v| z.verify = v),
         Row::Text("# Action on a version with faults. reject: keep the previous version. warn: serve the version and
-# log its faults; a version without SOA or NS records at the apex is always rejected. Default:
-# reject for zone files, warn for zones from primaries."),
+# log its faults; a version without SOA or NS records at the apex is always rejected. Default: warn
+# for zones from primaries, else reject."),
         key("on-fault", choice(ON_FAULT), example("reject"), |z, v| z.on_fault = Some(v)),
-        Row::Text("# required: reject a version that is not signed. Default: optional."),
+        Row::Text("# required: reject a version that is not signed. optional (default): accept it."),
         key("dnssec", choice(DNSSEC), example("required"), |z, v| z.requires_dnssec = v),
-        Row::Text("# Maximum number of records of one type, and of types, at a name: 0 to 65535; 0 means no limit. A
-# version with more is rejected; the previous version stays. Without a limit, a version with more
-# than 100 is served, and the server logs a warning. RRSIG records are counted by the type that they
-# cover, and RRSIG is not counted as a type."),
+        Row::Text("# Maximum number of records of one type at a name: 0 to 65535; 0 means no limit. RRSIG records are
+# counted by the type that they cover. A version with more is rejected; the previous version stays.
+# Default: no limit, and a warning in the log for a version with more than 100."),
         key("max-records-per-type", number(LIMITS), example("1000"), |z, v| z.limits.records_per_type = Some(v)),
+        Row::Text("# Maximum number of types at a name, without RRSIG: 0 to 65535; 0 means no limit. A version with
+# more is rejected; the previous version stays. Default: no limit, and a warning for more than 100."),
         key("max-types-per-name", number(LIMITS), example("200"), |z, v| z.limits.types_per_name = Some(v)),
-        Row::Text("# Serve a version that is bogus for validators with the keys of the previous version. A Double-DS
-# rollover needs this."),
+        Row::Text("# Serve a version from a file although validators that hold keys or signatures of the previous
+# version find it bogus. A Double-DS rollover needs this. Default: false. Versions from primaries
+# are always served, with a warning."),
         key("allow-unsafe-transition", boolean, example("false"), |z, v| z.allows_unsafe_transition = v),
         Row::Text(r#"#
 # Clients that may transfer the zone: prefixes, keys, both, or "any". "tls" requires TLS (RFC 9103).
-# A leading "!" denies. The first matching entry decides."#),
+# A leading "!" denies. The first matching entry decides. Default: none."#),
         key("transfer", access(Some("no client may transfer the zone")), example(r#"["!192.0.2.66", "192.0.2.0/24", "key:transfer.example.", "2001:db8::/32 key:transfer.example. tls"]"#), |z, v| z.transfers.transfer = v),
-        Row::Text("# Clients that may query this zone; overrides the list for all zones."),
+        Row::Text("# Clients that may query this zone. Default: allow-query at the top of this file."),
         key("allow-query", access(Some("no client may query")), example(r#"["192.0.2.0/24", "2001:db8::/32", "key:transfer.example."]"#), |z, v| z.query = Some(v)),
         Row::Text("# Servers that get NOTIFY for new versions (RFC 1996): addresses with optional port, key (key:NAME),
 # TLS (tls:HOSTNAME, or tls without verification of the certificate) and source address
-# (source:ADDRESS)."),
+# (source:ADDRESS). Default: none."),
         key("also-notify", servers, example(r#"["192.0.2.2", "[2001:db8::2]:53 key:transfer.example."]"#), |z, v| z.transfers.also_notify = v),
-        Row::Text(r#"# Maximum size of the journal for incremental transfers (RFC 1995); "0B" disables the journal."#),
+        Row::Text(r#"# Maximum size of the journal for incremental transfers (RFC 1995): 0B to 1024GiB; "0B" disables the
+# journal. Default: 64MiB. Needs state-dir."#),
         key("journal-size", bytes(0..=1 << 40), example("64MiB"), |z, v| z.transfers.journal_octets = v),
         Row::Text(r#"
-# A zone with online signing and online denial: minimal-nsec, compact or white-lies. keys is the
-# directory of the key files.
+# A zone with online signing and online denial.
 #[zone."online.example."]  # example
-#file = "/var/lib/zones/online.example"  # example"#),
+#file = "/var/lib/zones/online.example"  # example
+# Mechanism: minimal-nsec, compact or white-lies. Needs keys."#),
         key("denial", mechanism, example("compact"), |z, v| z.denial = Some(v)),
+        Row::Text("# Directory of the key files. Needs denial."),
         key("keys", path, example("/etc/nonesuch/keys/online.example"), |z, v| z.keys = Some(v)),
+        Row::Text("# Validity of a signature: 2h to 366d. Default: 7d."),
         key("signature-validity", seconds(MIN_VALIDITY..=MAX_VALIDITY), example("7d"), |z, v| z.signature_validity = Some(v)),
         Row::Text("# Ignore the times in the key files (Publish, Activate, Inactive and others): every key is published
-# and signs."),
+# and signs. Default: false."),
         key("ignore-key-times", boolean, example("false"), |z, v| z.ignore_key_times = v),
         Row::Text(r#"
-# A zone with NSEC5: nsec5-keys is the directory of the VRF key and stored proofs; default: nsec5 in
-# the directory of the zone file. Neither directory may contain a signing key.
+# A zone with NSEC5.
 #[zone."hidden.example."]  # example
-#file = "/var/lib/zones/hidden.example.signed"  # example"#),
+#file = "/var/lib/zones/hidden.example.signed"  # example
+# Directory of the VRF key and the stored proofs. Default: nsec5 in the directory of the zone file.
+# Neither that directory nor the directory of the zone file may contain a signing key."#),
         key("nsec5-keys", path, example("/etc/nonesuch/keys/hidden.example"), |z, v| z.nsec5_keys = Some(v)),
         Row::Text(r#"
-# A zone from primaries, the preferred primary first.
-#[zone."secondary.example."]  # example"#),
+# A zone from primaries. It needs state-dir.
+#[zone."secondary.example."]  # example
+# Primaries, the preferred one first, in the form of also-notify."#),
         key("primaries", servers, example(r#"["192.0.2.1 key:transfer.example.", "[2001:db8::1]:853 tls:ns1.example key:transfer.example."]"#), |z, v| z.transfers.primaries = v),
         Row::Text("# Other servers that may send NOTIFY for the zone, in addition to the primaries. A primary with a
-# key must sign its NOTIFY; list its address here if it does not."),
+# key must sign its NOTIFY; list its address here if it does not. Default: none."),
         key("notify-from", access(None), example(r#"["192.0.2.3"]"#), |z, v| z.transfers.notify_from = v),
-        Row::Text("# Limits for the times in the SOA record of the zone: 1 second to 1 year."),
+        Row::Text("# Minimum and maximum of the refresh time in the SOA record: 1s to 365d. Default: 1m and 4w."),
         key("refresh-min", seconds(TIMES), example("1m"), |z, v| z.bounds[0] = Some(v)),
         key("refresh-max", seconds(TIMES), example("4w"), |z, v| z.bounds[1] = Some(v)),
+        Row::Text("# Minimum and maximum of the retry time in the SOA record: 1s to 365d. Default: 10s and 2w."),
         key("retry-min", seconds(TIMES), example("10s"), |z, v| z.bounds[2] = Some(v)),
         key("retry-max", seconds(TIMES), example("2w"), |z, v| z.bounds[3] = Some(v)),
+        Row::Text("# Minimum and maximum of the expire time in the SOA record: 1s to 365d. Default: 10m and no maximum."),
         key("expire-min", seconds(TIMES), example("10m"), |z, v| z.bounds[4] = Some(v)),
         key("expire-max", seconds(TIMES), example("30d"), |z, v| z.bounds[5] = Some(v)),
-        Row::Text("# Request incremental transfers (IXFR) if a version is stored. Limits of one transfer: size, by
-# default a quarter of the memory of the machine or of the control group and at most 16 GiB; number
-# of records, by default unlimited. transfer-size-max counts the octets of the messages. For memory,
-# each record counts 64 octets more than its size, and each step of an incremental transfer 1 KiB."),
+        Row::Text("# Request incremental transfers (IXFR) if a version is stored. Default: true."),
         key("request-ixfr", boolean, example("true"), |z, v| z.transfers.request_ixfr = v),
+        Row::Text("# Limit of one transfer: 1KiB to 1048576GiB. It applies to the octets of the messages, and
+# separately to memory, where each record counts as its size plus 64 bytes, and each step of an
+# incremental transfer as 1 KiB. Default: a quarter of the memory of the machine or of the control
+# group, at most 16GiB."),
         key("transfer-size-max", bytes(1 << 10..=1 << 50), example("4GiB"), |z, v| z.transfers.bounds.octets = v),
+        Row::Text("# Maximum number of records of one transfer: 1 to 1099511627776. Default: no limit."),
         key("transfer-records-max", number(1..=1 << 40), example("50000000"), |z, v| z.transfers.bounds.records = v),
         Row::Text(r#"
-# A catalog (RFC 9432) of zones on this server: the zones with catalog-zone, optionally with a
-# group. The server generates it; secondaries transfer it like any other zone. state-dir stores the
+# A catalog zone (RFC 9432) that this server generates. It lists the zones that name it in
+# catalog-zone. Secondaries transfer it like any other zone. It needs state-dir, which stores the
 # labels of its members.
-#[zone."catalog.example."]  # example"#),
+#[zone."catalog.example."]  # example
+# producer: the server generates the catalog. consumer: see below."#),
         key("catalog", choice(ROLES), example("producer"), |z, v| z.catalog = Some(v)),
         Row::Text(r#"#transfer = ["key:transfer.example."]  # example
 
 #[zone."listed.example."]  # example
-#file = "/var/lib/zones/listed.example"  # example"#),
+#file = "/var/lib/zones/listed.example"  # example
+# Catalog of this server that lists the zone. Default: none."#),
         key("catalog-zone", name, example("catalog.example."), |z, v| z.catalog_zone = Some(v)),
+        Row::Text("# Group of the zone in the catalog. Default: none."),
         key("group", text, example("customers"), |z, v| z.group = Some(v)),
-        Row::Text("# To move a zone to another catalog, first set catalog-next to the new catalog. Then set
-# catalog-zone to the new catalog and catalog-former to the old one."),
+        Row::Text("# To move a zone to another catalog of this server: 1. Set catalog-next to the new catalog. 2. Set
+# catalog-zone to the new catalog and catalog-former to the old one, and delete catalog-next. 3.
+# Delete catalog-former. After each step, reload, and wait until all consumers have the new versions
+# of both catalogs."),
         key("catalog-next", name, example("later.catalog.example."), |z, v| z.catalog_next = Some(v)),
         key("catalog-former", name, example("earlier.catalog.example."), |z, v| z.catalog_former = Some(v)),
         Row::Text(r#"
 #[zone."earlier.catalog.example."]  # example
 #catalog = "producer"  # example
 
-# A catalog whose zones this server transfers. A zone uses the template of its group, else
-# member-template.
+# A catalog from primaries whose zones this server transfers and serves.
 #[zone."others.catalog.example."]  # example
 #primaries = ["192.0.2.1 key:transfer.example."]  # example
-#catalog = "consumer"  # example"#),
+#catalog = "consumer"  # example
+# Template of the zones of the catalog. Required."#),
         key("member-template", text, example("member"), |z, v| z.member_template = Some(v)),
+        Row::Text("# Templates of the zones in these groups, instead of member-template. Default: none."),
         key("group-templates", texts_by_name, example(r#"{ customers = "member" }"#), |z, v| z.group_templates = v),
     ])
 }
