@@ -145,7 +145,8 @@ pub struct SignedVersion<'v> {
 pub enum TransitionFault {
     /// No key that signed the previous DNSKEY RRset signs the next one.
     #[error(
-        "no key that signed the previous DNSKEY RRset ({}) signs the new one ({}): the zone is bogus while the parent has DS records for the previous keys only",
+        "no key that signed the previous DNSKEY RRset ({}) signs the new one ({}), and the DS records of the parent \
+        may refer only to the previous keys",
         describe_keys(previous),
         describe_keys(next)
     )]
@@ -157,7 +158,7 @@ pub enum TransitionFault {
     },
     /// An RRset is signed only by keys that are not in the previous DNSKEY RRset.
     #[error(
-        "{owner} {rtype} is signed only by {}, absent from the previous DNSKEY RRset: bogus for validators that have cached the previous DNSKEY RRset",
+        "{owner} {rtype} of the new version is signed only by {}, absent from the previous DNSKEY RRset",
         describe_keys(tags)
     )]
     DataSigners {
@@ -171,8 +172,7 @@ pub enum TransitionFault {
     /// An RRset of the previous version is signed only by keys that are not in the next DNSKEY
     /// RRset.
     #[error(
-        "{owner} {rtype} of the previous version is signed only by {}, absent from the new DNSKEY RRset: \
-        bogus for validators that have cached this {rtype} RRset",
+        "{owner} {rtype} of the previous version is signed only by {}, absent from the new DNSKEY RRset",
         describe_keys(tags)
     )]
     RemovedSigners {
@@ -185,7 +185,12 @@ pub enum TransitionFault {
     },
     /// The kind of the denial chain changes and the serial does not. Secondaries keep the previous
     /// chain, and validators receive proofs of both chains.
-    #[error("the denial chain changes from {} to {} under the same serial {serial}: raise the serial", kind(*previous), kind(*next))]
+    #[error(
+        "the denial chain changes from {} to {}, but the serial stays {serial}, so secondaries keep the previous \
+        version: sign with --serial increment",
+        kind(*previous),
+        kind(*next)
+    )]
     DenialKind {
         /// The serial of both versions.
         serial: u32,

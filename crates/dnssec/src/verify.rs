@@ -16,7 +16,7 @@ pub(crate) mod zonemd;
 
 pub use options::{Anchor, Mode, VerifyOptions};
 pub use predecessor::VerifiedPredecessor;
-pub use report::{Fault, FaultReason, Report, VerifyWarning, count_faults};
+pub use report::{Fault, FaultReason, Report, UnsignedData, VerifyWarning, count_faults};
 pub use watch::{ProgressFn, VerifyProgress};
 
 use crate::denial::nsec5::Nsec5Evidence;

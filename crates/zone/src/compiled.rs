@@ -202,9 +202,7 @@ pub enum CompiledError {
     #[error("{0}")]
     Zone(ZoneFault),
     /// The file holds another zone than the requested one.
-    #[error(
-        "compiled zone of {found}, but the origin is {origin}: set the zone name (on the command line the origin, -o) to {found}, or name the file of {origin}"
-    )]
+    #[error("compiled zone of {found}, not of {origin}: name the file of zone {origin}")]
     WrongOrigin {
         /// The zone of the file.
         found: Name,

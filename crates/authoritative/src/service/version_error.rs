@@ -119,8 +119,8 @@ pub enum VersionError {
     NotSigned,
     /// Validators with the keys of the previous version would regard the version as bogus.
     #[error(
-        "validating resolvers that have cached the previous version would treat the new version as bogus: {}; sign with the keys of \
-         the previous version, or permit this with allow-unsafe-transition",
+        "validating resolvers that have cached the previous version would treat the new version as bogus: {}; sign with \
+         the keys of the previous version too, or permit this with allow-unsafe-transition",
         list_faults(.0)
     )]
     UnsafeTransition(Vec<TransitionFault>),

@@ -214,7 +214,7 @@ fn read_record(text: &str, base: &str) -> Result<KeyRecord, KeyFileError> {
 }
 
 fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> KeyDirectoryError {
-    move |source| KeyDirectoryError::Read { path: path.to_path_buf(), source }
+    move |source| KeyDirectoryError::ReadFile { path: path.to_path_buf(), source }
 }
 
 fn in_file(path: &Path) -> impl FnOnce(KeyFileError) -> KeyDirectoryError {

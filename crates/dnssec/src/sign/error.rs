@@ -38,7 +38,7 @@ impl fmt::Display for AbsentSignature {
 #[non_exhaustive]
 pub enum SignWarning {
     /// The serial according to the policy would not increase.
-    #[error("serial {wanted} ({policy}) does not come after {old} (RFC 1982): using {used}")]
+    #[error("{}", describe_serial(*policy, *old, *wanted, *used))]
     SerialBehind {
         /// The policy.
         policy: SerialPolicy,
@@ -71,7 +71,10 @@ pub enum SignWarning {
     },
     /// The new version is bogus for validators with keys of the previous version, but the options
     /// allow the transition.
-    #[error("unsafe transition, which the options allow: {0}")]
+    #[error(
+        "validating resolvers that have cached the previous version may treat the new one as bogus, which the \
+        options permit: {0}"
+    )]
     UnsafeTransition(TransitionFault),
     /// A ZONEMD record of the zone has an unsupported scheme or hash algorithm, and its digest does
     /// not match the signed zone.
@@ -152,7 +155,8 @@ pub enum SignError {
     /// The new version would be bogus for validators with keys of the previous version.
     #[error(
         "validating resolvers that have cached the previous version would treat the new version as bogus: \
-        {}; sign with the keys of the previous version, or permit this with --allow-unsafe-transition",
+        {}; add the keys of the previous version to the directory of --keys, or permit this with \
+        --allow-unsafe-transition",
         list_faults(.0)
     )]
     UnsafeTransition(Vec<TransitionFault>),
@@ -219,7 +223,8 @@ pub enum SignError {
     Nsec5(#[from] Nsec5Error),
     /// The previous zone has another apex.
     #[error(
-        "the previous signed zone is {previous}, but the zone is {zone}: name the previous signed version of {zone}"
+        "the previous signed zone is {previous}, but the zone is {zone}: name the previous signed version of \
+        {zone} with --previous"
     )]
     PreviousOfOtherZone {
         /// The zone to be signed.
@@ -240,8 +245,9 @@ pub enum SignError {
     },
     /// A signature of the previous zone does not verify.
     #[error(
-        "fault in the previous signed zone: the signature of {owner} {rtype} by key {tag} does not verify; \
-        sign without the previous zone, or run `nonesuch zone verify` on it to list all faults"
+        "the previous signed zone is invalid (the first fault: {owner} {rtype}: the signature by key {tag} \
+        does not verify): name another version with --previous, or sign without --previous; `nonesuch zone \
+        verify` lists all faults"
     )]
     BadPrevious {
         /// Owner of the RRset.
@@ -252,10 +258,10 @@ pub enum SignError {
         tag: u16,
     },
     /// The caller passed changes without the previous zone.
-    #[error("a change set needs the zone that it changes: name the previous signed zone")]
+    #[error("a change set needs the zone that it changes: name the previous signed zone with --previous")]
     NoPrevious,
     /// A part of the previous zone cannot be loaded.
-    #[error("previous signed zone: {0}")]
+    #[error("the previous signed zone (--previous): {0}")]
     Previous(#[from] nonesuch_zone::CompiledError),
     /// A change does not match the zone that it changes.
     #[error(transparent)]
@@ -263,6 +269,22 @@ pub enum SignError {
     /// A signature could not be generated.
     #[error(transparent)]
     Crypto(#[from] nonesuch_crypto::SignError),
+}
+
+/// Describes a serial that the policy does not increase.
+fn describe_serial(policy: SerialPolicy, old: u32, wanted: u32, used: u32) -> String {
+    if policy == SerialPolicy::Keep {
+        format!(
+            "this version differs from the previous signed zone, but its serial {wanted} does not come after \
+            {old} (RFC 1982): using serial {used}; increase the serial in the zone file, or sign with \
+            --serial increment"
+        )
+    } else {
+        format!(
+            "the serial {wanted} of the policy {policy} does not come after the serial {old} of the zone (RFC \
+            1982): using serial {used}"
+        )
+    }
 }
 
 /// Shows the fault of an RRset of this type, with the rule.

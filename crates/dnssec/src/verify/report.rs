@@ -54,6 +54,27 @@ impl fmt::Display for Types<'_> {
     }
 }
 
+/// The data below a signature that the zone must not have (RFC 4035 §2.2, RFC 6672 §2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnsignedData {
+    /// The name has no records of the covered type.
+    #[error("there is a signature over records of this type, but the name has no such records")]
+    Missing,
+    /// The covered records are signatures.
+    #[error("there is a signature over RRSIG records, which are never signed")]
+    Signatures,
+    /// The name is a zone cut, where the parent has authority only over DS and denial records.
+    #[error("there is a signature at a delegation, where only DS and denial records are signed")]
+    Delegation,
+    /// The name is below a zone cut.
+    #[error("there is a signature below a zone cut, over glue or occluded data")]
+    BelowCut,
+    /// The name is below a DNAME record.
+    #[error("there is a signature below a DNAME record, over occluded data")]
+    BelowDname,
+}
+
 /// The reason of a fault of an RRset or a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -198,8 +219,8 @@ pub enum FaultReason {
     #[error("the record is malformed")]
     MalformedRecord,
     /// A signature covers data for which the zone is not authoritative, or no data at all.
-    #[error("signature where none is allowed: over glue, a delegation, occluded data or no data")]
-    UnexpectedSignature,
+    #[error("{0}")]
+    UnexpectedSignature(UnsignedData),
     /// A DNSSEC record is in the wrong place: a record of the chain at an occluded name;
     /// NSEC3PARAM, DNSKEY, CDS, CDNSKEY or NSEC5KEY away from the apex; DS at the apex; or
     /// NSEC5PROOF, which belongs only in responses.

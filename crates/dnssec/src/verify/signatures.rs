@@ -2,12 +2,12 @@
 
 use super::keys::ZoneKeys;
 use super::predecessor::{PreviousSignatures, SignatureReuse, VerifiedPredecessor};
-use super::{FaultReason, Findings, Mode, VerifyOptions, VerifyWarning, Zone};
+use super::{FaultReason, Findings, Mode, UnsignedData, VerifyOptions, VerifyWarning, Zone};
 use crate::denial::is_signed;
 use crate::rrsig::{Rrsig, push_signed_data};
 use nonesuch_crypto::{Algorithm, BadSignature, VerifyItem, verify_batch};
 use nonesuch_proto::{Rtype, serial};
-use nonesuch_zone::{Node, Rrset};
+use nonesuch_zone::{NameStatus, Node, Rrset};
 use rayon::prelude::*;
 use std::ops::{Range, RangeInclusive};
 
@@ -90,6 +90,23 @@ struct Checker<'c, 'z> {
     messages: Vec<u8>,
 }
 
+/// The reason why a signature over `covered` at a name of this status is not allowed. `exists`: the
+/// name has records of this type.
+fn unsigned_data(covered: Rtype, exists: bool, status: NameStatus) -> UnsignedData {
+    if covered == Rtype::RRSIG {
+        return UnsignedData::Signatures;
+    }
+    if !exists {
+        return UnsignedData::Missing;
+    }
+    match status {
+        NameStatus::Authoritative => UnsignedData::Missing,
+        NameStatus::Delegation => UnsignedData::Delegation,
+        NameStatus::BelowCut => UnsignedData::BelowCut,
+        NameStatus::BelowDname => UnsignedData::BelowDname,
+    }
+}
+
 impl<'c, 'z> Checker<'c, 'z> {
     fn new(
         zone: &'c Zone<'z>,
@@ -119,7 +136,9 @@ impl<'c, 'z> Checker<'c, 'z> {
                 // Signatures directly follow the RRset that they cover.
                 let covered = previous.filter(|covered| covered.rtype() == rrset.covered());
                 if !covered.is_some_and(|covered| is_signed(covered.rtype(), standing)) {
-                    self.findings.fault(node.name(), Some(rrset.covered()), FaultReason::UnexpectedSignature);
+                    let data = unsigned_data(rrset.covered(), covered.is_some(), standing);
+                    let reason = FaultReason::UnexpectedSignature(data);
+                    self.findings.fault(node.name(), Some(rrset.covered()), reason);
                 }
             } else if is_signed(rrset.rtype(), standing) {
                 self.collect_rrset(node, rrset);

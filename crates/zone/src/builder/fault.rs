@@ -23,10 +23,7 @@ pub enum ZoneFault {
     #[error("the zone has no SOA record at its apex {0}: add one")]
     NoSoa(Name),
     /// The owner of the SOA record is not the given origin.
-    #[error(
-        "the SOA record is at {found}, but the origin is {origin}: set the zone name (on the command line \
-        the origin, -o) to {found}, or name the file of {origin}"
-    )]
+    #[error("the SOA record is at {found}, not at {origin}: name the file of zone {origin}")]
     WrongOrigin {
         /// Owner of the SOA record.
         found: Name,

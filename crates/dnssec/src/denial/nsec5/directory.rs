@@ -40,7 +40,7 @@ pub enum Nsec5DirectoryError {
         expected: String,
     },
     /// The file of proofs is malformed.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}: sign the zone again, which rewrites the file", path.display())]
     Proofs {
         /// The file.
         path: PathBuf,

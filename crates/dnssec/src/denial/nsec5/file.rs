@@ -48,15 +48,13 @@ pub enum ProofsFileError {
     #[error("not a file of NSEC5 proofs")]
     NotProofs,
     /// The file has another version of the format.
-    #[error(
-        "the file of proofs has format {0}, but only format 1 is supported: sign the zone again, which rewrites the file"
-    )]
+    #[error("the file of proofs has format {0}, but only format 1 is supported")]
     Version(u16),
     /// The NSEC5 algorithm is unknown, or its proofs do not have the length in the file.
     #[error("the proofs have NSEC5 algorithm {0}, which is unknown or has proofs of another length")]
     Algorithm(VrfAlgorithm),
     /// The digest does not match, or the parts are inconsistent.
-    #[error("the file of proofs is damaged: sign the zone again, which rewrites the file")]
+    #[error("the file of proofs is damaged")]
     Damaged,
 }
 

@@ -11,10 +11,18 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyDirectoryError {
-    /// A file or the directory cannot be read.
+    /// The directory cannot be read.
     #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
     Read {
-        /// The file or the directory.
+        /// The directory.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// A file in the directory cannot be read.
+    #[error("{}: cannot be read: {source}{}", path.display(), listed_file_remedy(source))]
+    ReadFile {
+        /// The file.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -79,4 +87,15 @@ pub enum KeyDirectoryError {
     /// The keys cannot sign a zone together.
     #[error(transparent)]
     KeySet(#[from] KeySetError),
+}
+
+/// Returns advice for a file in the directory. A missing file was in the directory when its names
+/// were listed, so its path is correct.
+fn listed_file_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            ": the file was removed while the directory was read: restore it, or run the command again"
+        }
+        _ => read_remedy(error),
+    }
 }

@@ -98,7 +98,7 @@ fn faults_name_the_file() {
     let unreadable = Some(Err(denied()));
     let files = KeyFiles { public: unreadable, ..files(&a, &KeyTimes::default()) };
     let error = directory(vec![files]).zone_keys(None).unwrap_err();
-    assert!(matches!(error, KeyDirectoryError::Read { .. }), "{error:?}");
+    assert!(matches!(error, KeyDirectoryError::ReadFile { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
         format!(

@@ -1,6 +1,7 @@
 //! Faults of signatures (RFC 4034 §3, RFC 4035 §2.2 and §5.3).
 
 use super::*;
+use crate::verify::UnsignedData;
 use nonesuch_proto::NameRef;
 
 pub(super) const ROWS: &[Row] = &[
@@ -62,18 +63,20 @@ pub(super) const ROWS: &[Row] = &[
     row("wrong algorithm", "RFC 4035 §5.3.1", Scope::Every, wrong_algorithm),
     row("malformed signature", "RFC 4034 §3.1", Scope::Every, malformed),
     row("algorithm missing", "RFC 4035 §2.2", Scope::Every, algorithm_missing),
-    row("glue signed", "RFC 4035 §2.2", Scope::Every, |bench| unexpected(bench, "ns.d.example.", Rtype::A)),
+    row("glue signed", "RFC 4035 §2.2", Scope::Every, |bench| {
+        unexpected(bench, "ns.d.example.", Rtype::A, UnsignedData::BelowCut)
+    }),
     row("glue at the cut signed", "RFC 4035 §2.2", Scope::Every, |bench| {
-        unexpected(bench, "g.example.", Rtype::A)
+        unexpected(bench, "g.example.", Rtype::A, UnsignedData::Delegation)
     }),
     row("delegation signed", "RFC 4035 §2.2", Scope::Every, |bench| {
-        unexpected(bench, "d.example.", Rtype::NS)
+        unexpected(bench, "d.example.", Rtype::NS, UnsignedData::Delegation)
     }),
     row("secure delegation signed", "RFC 4035 §2.2", Scope::Every, |bench| {
-        unexpected(bench, "s.example.", Rtype::NS)
+        unexpected(bench, "s.example.", Rtype::NS, UnsignedData::Delegation)
     }),
     row("occluded data signed", "RFC 6672 §2.4", Scope::Every, |bench| {
-        unexpected(bench, "o.n.example.", Rtype::TXT)
+        unexpected(bench, "o.n.example.", Rtype::TXT, UnsignedData::BelowDname)
     }),
     row("signature over nothing", "RFC 4035 §2.2", Scope::Every, signature_over_nothing),
     row("signature signed", "RFC 4035 §2.2", Scope::Every, signature_signed),
@@ -310,21 +313,21 @@ fn algorithm_missing(bench: &mut Bench) -> Found {
     found(B, A, FaultReason::MissingAlgorithm { algorithm: second })
 }
 
-fn unexpected(bench: &mut Bench, owner: &str, rtype: Rtype) -> Found {
+fn unexpected(bench: &mut Bench, owner: &str, rtype: Rtype, data: UnsignedData) -> Found {
     bench.sign_more(owner, rtype, untouched);
-    found(owner, Some(rtype), FaultReason::UnexpectedSignature)
+    found(owner, Some(rtype), FaultReason::UnexpectedSignature(data))
 }
 
 fn signature_over_nothing(bench: &mut Bench) -> Found {
     let line = bench.lines.iter().find(|line| Bench::is_signature(line, B, "A")).unwrap();
     let line = line.replace("\tA ", "\tMX ");
     bench.lines.push(line);
-    found(B, Some(Rtype::MX), FaultReason::UnexpectedSignature)
+    found(B, Some(Rtype::MX), FaultReason::UnexpectedSignature(UnsignedData::Missing))
 }
 
 fn signature_signed(bench: &mut Bench) -> Found {
     bench.sign_more(B, Rtype::RRSIG, untouched);
-    found(B, Some(Rtype::RRSIG), FaultReason::UnexpectedSignature)
+    found(B, Some(Rtype::RRSIG), FaultReason::UnexpectedSignature(UnsignedData::Signatures))
 }
 
 /// An unsigned zone with different TTLs causes a warning and is served with the lowest TTL of each
