@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio_rustls::rustls::{self, pki_types::pem};
 
-use crate::tls::describe;
+use crate::tls::{certificate_names, describe};
 
 /// The transport of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -303,6 +303,16 @@ pub enum ClientError {
         /// The length of the message.
         octets: usize,
     },
+}
+
+impl ClientError {
+    /// The first host name in the certificate of the server, if the certificate is not valid for
+    /// the requested name. `None` for other errors, and if the name is a wildcard or unknown.
+    #[must_use]
+    pub fn certificate_name(&self) -> Option<&str> {
+        let Self::Tls { source: rustls::Error::InvalidCertificate(fault), .. } = self else { return None };
+        certificate_names(fault).find(|name| !name.starts_with('*'))
+    }
 }
 
 /// Returns advice for an error of the system.

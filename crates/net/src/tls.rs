@@ -32,7 +32,7 @@ use zeroize::Zeroizing;
 
 use crate::error::TlsError;
 use server_cert_verifier::AuthorityCertVerifier;
-pub(crate) use server_cert_verifier::describe;
+pub(crate) use server_cert_verifier::{certificate_names, describe};
 
 /// The ALPN protocol of DNS over TLS.
 const ALPN: &[u8] = b"dot";

@@ -145,7 +145,7 @@ fn validity(fault: &CertificateError) -> Option<String> {
             format!("expired {} ago", apart(*not_after, *time))
         }
         CertificateError::NotValidYetContext { time, not_before } => {
-            format!("is not valid before {} from now", apart(*time, *not_before))
+            format!("becomes valid in {}", apart(*time, *not_before))
         }
         _ => return None,
     })
@@ -160,6 +160,19 @@ fn in_words(seconds: u64) -> String {
         _ => (seconds / 86_400, "day"),
     };
     if count == 1 { format!("{count} {unit}") } else { format!("{count} {unit}s") }
+}
+
+/// Returns the names in a certificate that is not valid for the requested name; none for other
+/// faults. The library has them in the form `DnsName("ns.example")` or `IpAddress(192.0.2.1)`.
+pub(crate) fn certificate_names(fault: &CertificateError) -> impl Iterator<Item = &str> {
+    let presented = match fault {
+        CertificateError::NotValidForNameContext { presented, .. } => presented.as_slice(),
+        _ => &[],
+    };
+    presented.iter().map(|name| {
+        let value = name.split_once('(').and_then(|(_, value)| value.strip_suffix(')'));
+        value.map_or(name.as_str(), |value| value.trim_matches('"'))
+    })
 }
 
 /// Returns the error of the TLS library, with advice if there is any.
@@ -180,6 +193,14 @@ pub(crate) fn describe(error: &Error) -> String {
             "the server's certificate is not signed by an authority in the given file: use the file of the \
               authority that signed it"
                 .to_owned()
+        }
+        CertificateError::NotValidForNameContext { expected, presented } if !presented.is_empty() => {
+            let names: Vec<&str> = certificate_names(fault).collect();
+            format!(
+                "the server's certificate is for {}, not {}: use the name in the certificate",
+                names.join(", "),
+                expected.to_str()
+            )
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             format!("{error}: use the name in the server's certificate")
@@ -219,7 +240,7 @@ mod tests {
             (expired(7_199), format!("expired 119 minutes ago: {renew}")),
             (expired(7_200), format!("expired 2 hours ago: {renew}")),
             (expired(172_800), format!("expired 2 days ago: {renew}")),
-            (early(120), format!("is not valid before 2 minutes from now: {renew}")),
+            (early(120), format!("becomes valid in 2 minutes: {renew}")),
             (CertificateError::Expired, format!("has expired: {renew}")),
             (CertificateError::NotValidYet, format!("is not valid yet: {renew}")),
             (CertificateError::UnknownIssuer, sign.to_owned()),
@@ -232,6 +253,14 @@ mod tests {
             describe(&OutdatedAuthority::error(&expired(172_800))),
             "the certificate of the authority in the given file expired 2 days ago: use the file with its current \
              certificate"
+        );
+        let other_name = CertificateError::NotValidForNameContext {
+            expected: ServerName::try_from("other.example").expect("a name"),
+            presented: vec!["DnsName(\"ns.example\")".to_owned(), "IpAddress(192.0.2.1)".to_owned()],
+        };
+        assert_eq!(
+            describe(&Error::InvalidCertificate(other_name)),
+            "the server's certificate is for ns.example, 192.0.2.1, not other.example: use the name in the certificate"
         );
         // The text of the library comes first.
         let misnamed = Error::InvalidCertificate(CertificateError::NotValidForName);
