@@ -12,7 +12,7 @@ mod transfer;
 mod tsig;
 
 use crate::arguments::QueryArguments;
-use crate::files::print_line;
+use crate::files::{print_line, say};
 use crate::outcome::CommandOutcome;
 pub(crate) use error::QueryError;
 
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryErr
     }
     if arguments.short {
         // Standard output contains only the data, for programs.
-        said.complaints().iter().for_each(|complaint| eprintln!("nonesuch: {complaint}"));
+        said.complaints().iter().for_each(|complaint| say(&format!("nonesuch: error: {complaint}")));
     }
     Ok(said.outcome())
 }

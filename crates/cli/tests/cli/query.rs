@@ -377,6 +377,11 @@ fn incremental_transfers_say_what_was_removed_and_added() {
     assert!(ended.stdout.contains("NOTAUTH"), "{}", ended.stdout);
     snapshot::check("query", "transfer refused with NOTAUTH", &ended.stdout);
     serving.join().expect("ended");
+    let (address, serving) = scripted_connection(|query| vec![response(query, 9, &[], &[])]);
+    let ended = query(address, &["example.", "--axfr", "--short"]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (1, ""), "{}", ended.text());
+    assert!(ended.stderr.contains("NOTAUTH"), "{}", ended.stderr);
+    serving.join().expect("ended");
     // The connection ends before the transfer is complete.
     let (address, serving) = scripted_connection(|query| vec![response(query, 0, &[&soa(1)], &[])]);
     let ended = query(address, &["example.", "--axfr"]);
@@ -538,6 +543,9 @@ fn keys_are_taken_in_every_form_that_servers_take() {
         snapshot::check("query", case, &ended.stderr);
         assert!(!ended.stderr.contains(secret), "{}", ended.stderr);
     }
+    // A mistyped secret is not taken for a missing file, whose path would be in the message.
+    let mistyped = query(server.address, &[KEYS_ORIGIN, "SOA", "--tsig-key", &format!("k:/{secret}!")]);
+    assert!(mistyped.status == 2 && !mistyped.stderr.contains(secret), "{}", mistyped.stderr);
     let wrong = query(server.address, &[KEYS_ORIGIN, "SOA", "--short", "--tsig-key", "k:AAAA"]);
     assert!(wrong.status == 1 && wrong.stderr.contains("NOTAUTH"), "{}", wrong.text());
     assert!(wrong.stderr.contains(" key k.: "), "{}", wrong.text());

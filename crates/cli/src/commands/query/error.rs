@@ -1,6 +1,6 @@
 //! Errors of `nonesuch query`.
 
-use crate::files::FileError;
+use crate::files::{FileError, count_text};
 use nonesuch_net::{ClientError, TlsError};
 use nonesuch_proto::message::MessageError;
 use nonesuch_proto::{Name, NameError};
@@ -15,6 +15,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub(crate) enum QueryError {
     File(#[from] FileError),
+    #[error("{error}{option}", error = .0, option = hostname_option(.0))]
     Client(#[from] ClientError),
     Tls(#[from] TlsError),
     #[error("no name to query: give a name, for example `nonesuch query example.com SOA @192.0.2.1`")]
@@ -73,6 +74,12 @@ pub(crate) enum QueryError {
     Runtime(io::Error),
 }
 
+/// The option for the host name in the certificate, if the server has a certificate for another
+/// name than the requested one; otherwise empty.
+fn hostname_option(error: &ClientError) -> String {
+    error.certificate_name().map_or_else(String::new, |name| format!(" (--tls-hostname {name})"))
+}
+
 fn because(source: Option<&io::Error>) -> String {
     source.map_or_else(String::new, |source| format!(": {source}"))
 }
@@ -86,6 +93,11 @@ pub(crate) enum TransferFault {
     AfterEnd,
     #[error("a message contains no record")]
     EmptyMessage,
+    #[error(
+        "the server closed the connection after {}, before the final SOA record: repeat the transfer",
+        count_text(*messages, "message")
+    )]
+    Incomplete { messages: u64 },
 }
 
 /// Why a `--tsig-key` argument is invalid.
@@ -104,7 +116,7 @@ pub(crate) enum KeyArgumentFault {
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(crate) enum KeyFileFault {
-    #[error("cannot be read: {0}; give a key file, NAME:FILE or NAME:ALGORITHM:SECRET")]
+    #[error("cannot be read: {0}: --tsig-key takes a key file, NAME:FILE or NAME:ALGORITHM:SECRET")]
     Read(io::Error),
     #[error("contains a secret without the name of the key: give NAME:{file}, or NAME:ALGORITHM:{file}", file = path.display())]
     SecretAlone {
@@ -112,11 +124,15 @@ pub(crate) enum KeyFileFault {
     },
     #[error("contains no key: write key \"NAME\" {{ algorithm hmac-sha256; secret \"…\"; }};")]
     NoKey,
-    #[error("contains more than one key: give a file with only one key")]
-    SeveralKeys,
+    #[error("contains more than one key: select one of them with --tsig-key NAME:{file}", file = path.display())]
+    SeveralKeys {
+        path: PathBuf,
+    },
+    #[error("contains neither a secret in Base64 nor a key in BIND format: name another file")]
+    NoSecret,
     #[error("contains no key {0}: name a key in the file")]
     NotHeld(Name),
-    #[error("the key has the algorithm {0}: leave the algorithm out")]
+    #[error("the key has the algorithm {0}, not that of --tsig-key: leave the algorithm out")]
     OtherAlgorithm(TsigAlgorithm),
     Key(#[from] TsigKeyError),
     Text(#[from] KeyTextError),

@@ -6,12 +6,15 @@ use super::error::{QueryError, TransferFault};
 use super::message::read_message;
 use super::message::{Draft, Question};
 use super::show::{describe_tls, option_to_json};
+use super::tsig::Signing;
 use super::{rcode, record};
 use crate::arguments::QueryArguments;
-use crate::files::print_line;
+use crate::files::{print_line, say};
 use crate::outcome::CommandOutcome;
+use nonesuch_net::ClientError;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Record, Section, flags};
+use nonesuch_server::tsig::ResponseTsigError;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -39,11 +42,12 @@ pub(super) async fn run(
     let (mut totals, mut course) = (Totals::default(), TransferTracker::new(question.rtype));
     let (mut octets, mut options) = (Vec::new(), Vec::new());
     while !course.is_done() {
-        connection.receive(&mut octets).await?;
+        let received = connection.receive(&mut octets).await;
+        received.map_err(|error| receive_error(error, server, totals.messages))?;
         if let Some(verifier) = &mut verifier
             && let Err(fault) = verifier.verify(&octets)
         {
-            return refused(arguments, server, &format!("TSIG: {fault}"));
+            return refused(arguments, server, &tsig_reason(asker, &fault));
         }
         let message = read_message(&octets, server)?;
         if message.header.id.to_be_bytes()[..] != query[..2] || message.header.flags & flags::QR == 0 {
@@ -61,7 +65,7 @@ pub(super) async fn run(
         totals.records += print_records(arguments, server, &message, &mut course)?;
     }
     if let Some(Err(fault)) = verifier.map(super::tsig::Verifier::finish) {
-        return refused(arguments, server, &format!("TSIG: {fault}"));
+        return refused(arguments, server, &tsig_reason(asker, &fault));
     }
     let seconds = begun.elapsed().as_secs_f64();
     let Totals { messages, octets, records } = totals;
@@ -84,6 +88,22 @@ pub(super) async fn run(
         ))?;
     }
     Ok(CommandOutcome::Done)
+}
+
+/// Converts the error of receiving the next message, after `messages` messages of the transfer.
+fn receive_error(error: ClientError, server: SocketAddr, messages: u64) -> QueryError {
+    match error {
+        ClientError::Closed { .. } if messages > 0 => {
+            QueryError::Transfer { server, reason: TransferFault::Incomplete { messages } }
+        }
+        error => error.into(),
+    }
+}
+
+/// The reason of a refusal if the signature of a message is missing or invalid.
+fn tsig_reason(asker: &QueryClient<'_>, fault: &ResponseTsigError) -> String {
+    let key = asker.signing.as_ref().map(Signing::key_name).unwrap_or_default();
+    format!("TSIG key {key}: {fault}")
 }
 
 /// Prints the records of one message and returns their number.
@@ -142,6 +162,9 @@ fn refused(
 ) -> Result<CommandOutcome, QueryError> {
     if arguments.json {
         print_line(&json!({ "error": reason, "server": server.to_string() }).to_string())?;
+    } else if arguments.short {
+        // Standard output contains only the data, for programs.
+        say(&format!("nonesuch: error: {server}: no transfer: {reason}"));
     } else {
         print_line(&format!(";; no transfer: {reason} from {server}"))?;
     }

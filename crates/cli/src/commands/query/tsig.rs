@@ -3,7 +3,7 @@
 use super::error::{KeyArgumentFault, KeyFileFault, QueryError};
 use nonesuch_proto::Name;
 use nonesuch_server::clock::seconds_now;
-use nonesuch_server::tsig::{self, AnswerVerifier, ResponseTsigError, TsigAlgorithm, TsigKey};
+use nonesuch_server::tsig::{self, AnswerVerifier, ResponseTsigError, TsigAlgorithm, TsigKey, TsigKeyError};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Signing {
             if let Some((named, path)) = split_file(text) {
                 return read_named(named, path);
             }
-            let key = TsigKey::from_argument(text).map_err(KeyArgumentFault::Key).map_err(QueryError::Key)?;
+            let key = TsigKey::from_argument(text).map_err(|error| argument_error(text, error))?;
             return Ok(Self(Arc::new(key)));
         }
         let text = read_file(path)?;
@@ -36,16 +36,31 @@ impl Signing {
         match (keys.next(), keys.next()) {
             (Some(key), None) => Ok(Self(Arc::new(key))),
             (None, _) => Err(fault(KeyFileFault::NoKey)),
-            _ => Err(fault(KeyFileFault::SeveralKeys)),
+            _ => Err(fault(KeyFileFault::SeveralKeys { path: path.to_owned() })),
         }
+    }
+
+    pub(super) fn key_name(&self) -> String {
+        self.0.name().to_string()
     }
 
     /// Signs `query` and returns the verifier of its responses.
     pub(super) fn sign(&self, query: &mut Vec<u8>) -> Verifier {
-        Verifier {
-            answers: tsig::sign_request(&self.0, query, seconds_now()),
-            name: self.0.name().to_string(),
+        Verifier { answers: tsig::sign_request(&self.0, query, seconds_now()), name: self.key_name() }
+    }
+}
+
+/// Converts the error of a key in an argument. If the last part is no secret but a path in an
+/// existing directory, the file is missing. Other text may be a mistyped secret, which a message
+/// must not contain.
+fn argument_error(text: &str, error: TsigKeyError) -> QueryError {
+    let path = Path::new(text.rsplit(':').next().unwrap_or_default());
+    let is_in_directory = path.parent().is_some_and(|dir| dir.parent().is_some() && dir.is_dir());
+    match (error, fs::metadata(path)) {
+        (TsigKeyError::Secret(_), Err(error)) if is_in_directory => {
+            QueryError::KeyFile { path: path.to_owned(), reason: KeyFileFault::Read(error) }
         }
+        (error, _) => QueryError::Key(KeyArgumentFault::Key(error)),
     }
 }
 
@@ -69,7 +84,10 @@ fn read_named(named: &str, path: &Path) -> Result<Signing, QueryError> {
     let fault = |reason| QueryError::KeyFile { path: path.to_owned(), reason };
     if !text.contains('{') {
         let argument = Zeroizing::new(format!("{named}:{}", text.trim()));
-        let key = TsigKey::from_argument(&argument).map_err(|error| fault(error.into()))?;
+        let key = TsigKey::from_argument(&argument).map_err(|error| match error {
+            TsigKeyError::Secret(_) => fault(KeyFileFault::NoSecret),
+            error => fault(error.into()),
+        })?;
         return Ok(Signing(Arc::new(key)));
     }
     let (algorithms, names): (Vec<&str>, Vec<&str>) =
