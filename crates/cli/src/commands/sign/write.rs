@@ -3,7 +3,7 @@
 use super::error::Failure;
 use crate::files::{write_failure, write_output};
 use crate::progress::{Count, Rates};
-use nonesuch_dnssec::sign::{SerialPolicy, SignProgress, SignSummary, SignWarning, sign_streaming};
+use nonesuch_dnssec::sign::{SignProgress, SignSummary, SignWarning, sign_streaming};
 use nonesuch_dnssec::{KeySet, SignOptions};
 use nonesuch_zone::Contents;
 use nonesuch_zone::write::push_part;
@@ -15,17 +15,10 @@ pub(super) fn show_progress(bar: &Rates, at: SignProgress) {
     bar.show(at.rrsets, at.total_rrsets, &[signatures, Count { done: at.records, name: "records" }]);
 }
 
-/// Logs deviations from the arguments. If the policy is to keep the serial, the serial still
-/// advances whenever a zone is signed again, and the report contains it; therefore this is logged
-/// at level info.
+/// Logs deviations from the arguments.
 pub(super) fn log_warnings(warnings: &[SignWarning]) {
     for warning in warnings {
-        match warning {
-            SignWarning::SerialBehind { policy: SerialPolicy::Keep, .. } => {
-                tracing::info!(name: "sign-warning", "{warning}")
-            }
-            _ => tracing::warn!(name: "sign-warning", "{warning}"),
-        }
+        tracing::warn!(name: "sign-warning", "{warning}");
     }
 }
 
