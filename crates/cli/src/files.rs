@@ -59,16 +59,23 @@ impl FileError {
     }
 }
 
+/// The remedy for a file that exceeds the limit of the process or the file system.
+pub(crate) const FILE_SIZE_REMEDY: &str =
+    ": raise the limit on the size of files (ulimit -f), or use a file system that permits larger files";
+
 /// The remedy for a file that cannot be written.
 fn write_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             ": free disk space, or name another output file"
         }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            ": make it writable, or name another output file"
+        io::ErrorKind::FileTooLarge => FILE_SIZE_REMEDY,
+        io::ErrorKind::PermissionDenied => {
+            ": make the file and its directory writable, or name another output file"
         }
-        io::ErrorKind::IsADirectory => ": name a file",
+        io::ErrorKind::ReadOnlyFilesystem => ": name an output file on a writable file system",
+        io::ErrorKind::IsADirectory => ": name a file in it",
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ": correct the path",
         _ => "",
     }
 }
@@ -136,7 +143,7 @@ pub(crate) fn write_new<E: From<FileError>>(
     };
     check_new(path)?;
     let atomic =
-        atomic_file::create(parent_directory(path), mode).map_err(|error| failed(error.kind().into()))?;
+        atomic_file::create(parent_directory(path), mode).map_err(|error| failed(without_path(&error)))?;
     let mut file = atomic.as_file();
     write(&mut file)?;
     file.sync_all().map_err(failed)?;
@@ -158,9 +165,22 @@ fn create_atomic(path: &Path, mode: u32) -> Result<NamedTempFile, FileError> {
     let failed = |source| FileError::Write { path: path.to_path_buf(), source };
     check_folder(path)?;
     check_replaceable(path).map_err(failed)?;
-    // Only the kind of the error is kept, because the name of the temporary file is meaningless to
-    // the user.
-    atomic_file::create(parent_directory(path), mode).map_err(|error| failed(error.kind().into()))
+    atomic_file::create(parent_directory(path), mode).map_err(|error| failed(without_path(&error)))
+}
+
+/// The error of creating a temporary file without the name of this file, which is meaningless to
+/// the user. The text is that of the system, so that one cause always has the same text.
+fn without_path(error: &io::Error) -> io::Error {
+    let code = match error.kind() {
+        io::ErrorKind::PermissionDenied => libc::EACCES,
+        io::ErrorKind::ReadOnlyFilesystem => libc::EROFS,
+        io::ErrorKind::StorageFull => libc::ENOSPC,
+        io::ErrorKind::QuotaExceeded => libc::EDQUOT,
+        io::ErrorKind::NotFound => libc::ENOENT,
+        io::ErrorKind::NotADirectory => libc::ENOTDIR,
+        kind => return kind.into(),
+    };
+    io::Error::from_raw_os_error(code)
 }
 
 /// Checks, before any work is done, that an output can be written.
@@ -260,8 +280,8 @@ fn check_folder(path: &Path) -> Result<(), FileError> {
 /// read-only file should not.
 fn check_replaceable(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(metadata) if metadata.permissions().readonly() => Err(io::ErrorKind::PermissionDenied.into()),
+        Ok(metadata) if metadata.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
+        Ok(metadata) if metadata.permissions().readonly() => Err(io::Error::from_raw_os_error(libc::EACCES)),
         _ => Ok(()),
     }
 }

@@ -13,6 +13,7 @@ use nonesuch_dnssec::keys::directory::{
 use nonesuch_dnssec::keys::{KeyFileError, KeyRecord, KeyTimes};
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,19 @@ pub(crate) enum ReadKeyError {
     File(#[from] FileError),
     #[error("{}: {source}", path.display())]
     Key { path: PathBuf, source: KeyFileError },
+}
+
+/// Displays an error without the path, for messages that already contain it.
+pub(crate) struct ReasonOnly<'a>(pub(crate) &'a ReadKeyError);
+
+impl fmt::Display for ReasonOnly<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ReadKeyError::Key { source, .. } => fmt::Display::fmt(source, f),
+            ReadKeyError::File(FileError::Read { source, .. }) => write!(f, "cannot be read: {source}"),
+            other => fmt::Display::fmt(other, f),
+        }
+    }
 }
 
 /// Reads the key files of `zone` in `dir`.

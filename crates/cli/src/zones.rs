@@ -8,7 +8,10 @@ use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
 use nonesuch_dnssec::inspect::{DenialInfo, KeyInfo, VrfKeyInfo};
 use nonesuch_dnssec::verify::{Anchor, ProgressFn, Report, VerifyInputs, VerifyProgress, verify_with_inputs};
 use nonesuch_proto::{Name, Rtype};
-use nonesuch_zone::{Contents, LoadError, LoadedZone, ReadError, Warning, load, load_octets, read};
+use nonesuch_zone::{
+    CompiledError, Contents, LoadError, LoadedZone, ReadError, ReadFault, Warning, ZoneFault, load,
+    load_octets, read,
+};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::io;
@@ -26,7 +29,50 @@ pub(crate) const KEY_SET: &str = "only the key set is signed, as by `nonesuch zo
 #[non_exhaustive]
 pub(crate) enum ZoneError {
     File(#[from] FileError),
-    Load(#[from] LoadError),
+    Load(#[from] ReadZoneError),
+}
+
+/// Why the zone in a file from the command line is not read.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}{}", option_remedy(source, *option))]
+pub(crate) struct ReadZoneError {
+    source: LoadError,
+    option: ZoneOption,
+}
+
+/// The option that an operator corrects if the file has another zone.
+#[derive(Clone, Copy, Debug)]
+enum ZoneOption {
+    Origin,
+    Previous,
+}
+
+impl ReadZoneError {
+    /// The error of reading the file of `--previous`.
+    pub(crate) const fn previous(source: LoadError) -> Self {
+        Self { source, option: ZoneOption::Previous }
+    }
+}
+
+impl From<LoadError> for ReadZoneError {
+    fn from(source: LoadError) -> Self {
+        Self { source, option: ZoneOption::Origin }
+    }
+}
+
+/// The end of the message if the file has another zone than `--origin`; otherwise empty.
+fn option_remedy(error: &LoadError, option: ZoneOption) -> String {
+    let found = match error {
+        LoadError::Text(ReadError {
+            fault: ReadFault::Zone(ZoneFault::WrongOrigin { found, .. }), ..
+        })
+        | LoadError::Compiled { source: CompiledError::WrongOrigin { found, .. }, .. } => found,
+        _ => return String::new(),
+    };
+    match option {
+        ZoneOption::Origin => format!(", or set --origin to {found}"),
+        ZoneOption::Previous => " with --previous".to_owned(),
+    }
 }
 
 /// Why there are no trust anchors.
@@ -44,10 +90,15 @@ pub(crate) enum AnchorError {
 }
 
 /// Reads a zone file or a compiled zone; `-` is standard input. Logs warnings.
-pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, LoadError> {
+pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, ReadZoneError> {
     let loaded = load_zone(path, origin)?;
     log_warnings(path, &loaded.warnings);
     Ok(loaded.contents)
+}
+
+/// Like [`read_zone`], for the file of `--previous`.
+pub(crate) fn read_previous(path: &Path, origin: Option<&Name>) -> Result<Contents, ReadZoneError> {
+    read_zone(path, origin).map_err(|error| ReadZoneError::previous(error.source))
 }
 
 /// Default of the maximum number of listed faults, warnings and findings of one kind.
@@ -81,7 +132,7 @@ pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
 }
 
 /// Like [`read_zone`], but returns the warnings instead of logging them.
-pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, LoadError> {
+pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, ReadZoneError> {
     let name = input_name(path).display();
     let line = progress::spinner(&format!("reading {name}"));
     let begun = Instant::now();

@@ -7,14 +7,14 @@ use crate::files::{
 };
 use crate::nsec5::{self, EvidenceError};
 use crate::outcome::CommandOutcome;
-use crate::zones::{self, KEY_SET, OF_ONE_KIND, first_of_each_kind};
+use crate::zones::{self, KEY_SET, OF_ONE_KIND, ReadZoneError, first_of_each_kind};
 use nonesuch_authoritative::service::{SEMANTIC_KIND, SEMANTIC_LINES};
 use nonesuch_dnssec::VerifyOptions;
 use nonesuch_dnssec::inspect::is_key_set;
 use nonesuch_dnssec::verify::{Mode, Report, VerifyInputs, VerifyWarning, into_verified_with};
 use nonesuch_zone::image::CompileError;
 use nonesuch_zone::semantics;
-use nonesuch_zone::{Contents, Image, LoadError, Verification, image};
+use nonesuch_zone::{Contents, Image, Verification, image};
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub(crate) enum Failure {
     File(#[from] FileError),
-    Load(#[from] LoadError),
+    Load(#[from] ReadZoneError),
     Evidence(#[from] EvidenceError),
     Compile(#[from] CompileError),
 }

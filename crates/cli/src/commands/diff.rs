@@ -3,11 +3,11 @@
 use crate::arguments::{DiffArguments, DiffScope};
 use crate::files::{FileError, check_inputs};
 use crate::outcome::CommandOutcome;
-use crate::zones;
+use crate::zones::{self, ReadZoneError};
 use nonesuch_dnssec::difference::{Difference, data_changes, difference};
 use nonesuch_dnssec::inspect::{KeyInfo, is_of_signer, is_signed};
 use nonesuch_proto::{Name, rdata};
-use nonesuch_zone::{ChangeSet, Contents, LoadError, Node, Rrset};
+use nonesuch_zone::{ChangeSet, Contents, Node, Rrset};
 use serde_json::{Value, json};
 use std::io::{self, BufWriter, Write};
 
@@ -18,7 +18,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(#[from] ReadZoneError),
     #[error("the old file has the zone {old} and the new file {new}: name two versions of one zone")]
     DifferentZones { old: Name, new: Name },
 }

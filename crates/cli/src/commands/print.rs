@@ -4,7 +4,7 @@
 use crate::arguments::PrintArguments;
 use crate::files::{check_new, is_standard, write_failure, write_new, write_output};
 use crate::outcome::CommandOutcome;
-use crate::zones::{self, ZoneError};
+use crate::zones::{self, ReadZoneError, ZoneError};
 use nonesuch_zone::open_compiled;
 use nonesuch_zone::write::{write_stored, write_zone};
 use std::io::Write;
@@ -25,7 +25,8 @@ pub(crate) fn run(arguments: &PrintArguments) -> Result<CommandOutcome, ZoneErro
 fn print(arguments: &PrintArguments, output: &Path, mut out: &mut dyn Write) -> Result<(), ZoneError> {
     let (file, origin) = (arguments.file.as_path(), arguments.origin.as_ref());
     // A compiled zone is read in chunks, so that it need not fit into memory.
-    let stored = if is_standard(file) { None } else { open_compiled(file, origin)? };
+    let stored =
+        if is_standard(file) { None } else { open_compiled(file, origin).map_err(ReadZoneError::from)? };
     let written = match &stored {
         Some(zone) => write_stored(zone, &mut out),
         None => write_zone(&zones::read_zone(file, origin)?, &mut out),

@@ -5,12 +5,14 @@ use crate::files::{FileError, check_inputs, count_text, input_name};
 use crate::logging;
 use crate::nsec5::{self, EvidenceError};
 use crate::outcome::CommandOutcome;
-use crate::zones::{self, AnchorError, KEY_SET, OF_ONE_KIND, first_of_each_kind, verify_with_progress};
+use crate::zones::{
+    self, AnchorError, KEY_SET, OF_ONE_KIND, ReadZoneError, first_of_each_kind, verify_with_progress,
+};
 use nonesuch_dnssec::VerifyOptions;
 use nonesuch_dnssec::inspect::is_key_set;
 use nonesuch_dnssec::verify::{Fault, Mode, Report, VerifyWarning};
 use nonesuch_zone::semantics::{self, Finding, Findings};
-use nonesuch_zone::{Contents, LoadError, LoadedZone, Warning};
+use nonesuch_zone::{Contents, LoadedZone, Warning};
 use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
 use std::mem::discriminant;
@@ -22,7 +24,7 @@ use std::time::Instant;
 #[non_exhaustive]
 pub(crate) enum Failure {
     File(#[from] FileError),
-    Load(#[from] LoadError),
+    Load(#[from] ReadZoneError),
     Anchor(#[from] AnchorError),
     Evidence(#[from] EvidenceError),
 }
@@ -118,7 +120,10 @@ impl Verdict<'_> {
         };
         let semantic = match findings.total() {
             0 => String::new(),
-            count => format!(", {} of the semantic checks", count_text(count, "finding")),
+            count if self.is_strict => {
+                format!(", including {} of the semantic checks (--strict)", count_text(count, "finding"))
+            }
+            count => format!(", {} (findings of the semantic checks)", count_text(count, "warning")),
         };
         let denial = report.mechanism.map_or("not signed", |mechanism| mechanism.entry().title);
         let hashes: Vec<String> = report.zonemd.iter().map(ToString::to_string).collect();

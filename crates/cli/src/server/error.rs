@@ -8,6 +8,7 @@ use crate::server::control::socket::SocketError;
 use crate::server::privileges::PrivilegeError;
 use crate::server::settings::SettingsError;
 use crate::server::startup::error::ZoneFileError;
+use crate::zones::ReadZoneError;
 use nonesuch_authoritative::service::StateError;
 use nonesuch_net::NetError;
 use nonesuch_server::dnstap::DnstapError;
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 pub(crate) enum ServerError {
     File(#[from] FileError),
     Load(#[from] LoadError),
+    ReadZone(#[from] ReadZoneError),
     ZoneFile(#[from] ZoneFileError),
     #[error("the configuration is rejected:\n{0}")]
     Configuration(#[from] Problems),

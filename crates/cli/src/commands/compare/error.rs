@@ -1,8 +1,8 @@
 //! Errors of `nonesuch compare`.
 
 use crate::files::FileError;
+use crate::zones::ReadZoneError;
 use nonesuch_lab::experiment::compare::{CompareError, SubjectError};
-use nonesuch_zone::LoadError;
 
 /// Why a comparison fails.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +10,7 @@ use nonesuch_zone::LoadError;
 #[non_exhaustive]
 pub(crate) enum Failure {
     File(#[from] FileError),
-    Zone(#[from] LoadError),
+    Zone(#[from] ReadZoneError),
     #[error(
         "{mechanism} cannot be compared: it needs a key on the server, and the servers of a comparison \
             have none; leave it out"

@@ -1,7 +1,7 @@
 //! Errors of the `key` commands.
 
 use crate::files::FileError;
-use crate::keys::ReadKeyError;
+use crate::keys::{ReadKeyError, ReasonOnly};
 use nonesuch_crypto::{Algorithm, KeyError};
 use nonesuch_dnssec::keys::KeyFileError;
 use nonesuch_dnssec::keys::directory::KeyDirectoryError;
@@ -45,18 +45,22 @@ pub(crate) enum Failure {
         path: PathBuf,
         choices: String,
     },
-    #[error("{}: the key is {found}, not {wanted}: leave the option out, or name another file", path.display())]
+    #[error("{}: the key is {found}, not {wanted}: leave {} out, or name another file", path.display(), wanted.option())]
     Contradiction {
         path: PathBuf,
         found: Property,
         wanted: Property,
     },
-    #[error("{}: another key already has this file name, nothing was written: {obstacle}", path.display())]
+    #[error(
+        "{}: already exists, and nothing was written: {obstacle}; move the file, or name another directory \
+            with --dir",
+        path.display()
+    )]
     FileExists {
         path: PathBuf,
         obstacle: Obstacle,
     },
-    #[error("{place}: no key with the SEP flag: --all includes zone-signing keys")]
+    #[error("{place}: found no unrevoked key with the SEP flag: add --all to include keys without the flag")]
     NoEntryPoint {
         place: String,
     },
@@ -87,6 +91,18 @@ pub(crate) enum Property {
     },
 }
 
+impl Property {
+    /// The option that requires this property.
+    const fn option(&self) -> &'static str {
+        match self {
+            Self::Algorithm(_) => "--algorithm",
+            Self::Zone(_) => "--zone",
+            Self::Role { is_sep: true } => "--ksk or --csk",
+            Self::Role { is_sep: false } => "--zsk",
+        }
+    }
+}
+
 impl fmt::Display for Property {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -103,6 +119,8 @@ impl fmt::Display for Property {
 pub(crate) enum Obstacle {
     #[error("it has another key with the same key tag")]
     OtherKey,
+    #[error("{}", ReasonOnly(.0))]
+    Unusable(ReadKeyError),
     #[error(transparent)]
-    Unusable(Box<Failure>),
+    NotPrivate(KeyError),
 }

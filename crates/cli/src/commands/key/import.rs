@@ -8,9 +8,10 @@ use super::error::{Failure, Obstacle, Property};
 use super::print_key;
 use crate::arguments::KeyImportArguments;
 use crate::files::read_key_file;
+use crate::keys::ReadKeyError;
 use crate::outcome::CommandOutcome;
 use crate::{keys, zones};
-use nonesuch_crypto::{Algorithm, PrivateKey, decode_pem, pkcs8_algorithms};
+use nonesuch_crypto::{PrivateKey, decode_pem, pkcs8_algorithms};
 use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::directory::file_paths;
 use nonesuch_dnssec::keys::{KeyRecord, KeyTimes, SEP, ZONE_KEY};
@@ -118,34 +119,27 @@ fn contradiction(path: &Path, found: Property, wanted: Property) -> Failure {
 fn check_place(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
     let [key_path, private_path] = file_paths(dir, &key.base_name());
     if key_path.exists() {
-        let record = keys::load_record(&key_path).map_err(|error| unusable(&key_path, error.into()))?;
+        let record = keys::load_record(&key_path).map_err(|error| unusable(&key_path, error))?;
         if *record.owner() != key.owner || record.rdata() != key.dnskey_rdata() {
             return Err(in_the_way(&key_path, Obstacle::OtherKey));
         }
     }
     if private_path.exists() {
-        let found = read_key_file(&private_path)
-            .map_err(Failure::from)
-            .and_then(|text| read_bind(&private_path, &text))
-            .map_err(|error| unusable(&private_path, error))?;
-        if found != (key.algorithm(), key.private().public_key().to_vec()) {
+        let text = read_key_file(&private_path).map_err(|error| unusable(&private_path, error.into()))?;
+        let found = PrivateKey::from_bind(&text)
+            .map_err(|error| in_the_way(&private_path, Obstacle::NotPrivate(error)))?;
+        let public = key.private().public_key();
+        if found.algorithm() != key.algorithm() || found.public_key() != public {
             return Err(in_the_way(&private_path, Obstacle::OtherKey));
         }
     }
     Ok(())
 }
 
-/// Algorithm and public key of a `.private` file.
-fn read_bind(path: &Path, text: &str) -> Result<(Algorithm, Vec<u8>), Failure> {
-    let key = PrivateKey::from_bind(text)
-        .map_err(|source| Failure::PrivateKey { path: path.to_path_buf(), source })?;
-    Ok((key.algorithm(), key.public_key().to_vec()))
-}
-
 fn in_the_way(path: &Path, obstacle: Obstacle) -> Failure {
     Failure::FileExists { path: path.to_path_buf(), obstacle }
 }
 
-fn unusable(path: &Path, failure: Failure) -> Failure {
-    in_the_way(path, Obstacle::Unusable(Box::new(failure)))
+fn unusable(path: &Path, error: ReadKeyError) -> Failure {
+    in_the_way(path, Obstacle::Unusable(error))
 }

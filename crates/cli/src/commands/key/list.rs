@@ -3,7 +3,7 @@
 use super::error::Failure;
 use crate::arguments::KeyListArguments;
 use crate::files::{FileError, print_line};
-use crate::keys::{self, ReadKeyError, describe, experimental};
+use crate::keys::{self, ReasonOnly, describe, experimental};
 use crate::outcome::CommandOutcome;
 use crate::zones;
 use nonesuch_crypto::{Algorithm, KeyError};
@@ -122,7 +122,7 @@ fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -
         return None;
     }
     let mut record =
-        keys::parse_record(&key_path).inspect_err(|error| fault(&key_path, &Reason(error))).ok()?;
+        keys::parse_record(&key_path).inspect_err(|error| fault(&key_path, &ReasonOnly(error))).ok()?;
     let mut sound = true;
     let private = match record.check_public() {
         // An old key with an algorithm that is not supported is not a fault of the directory.
@@ -136,7 +136,7 @@ fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -
         Ok(()) => match keys::join_private(record.clone(), &private_path) {
             Ok(_) => Private::Fits,
             Err(failure) => {
-                fault(&private_path, &Reason(&failure));
+                fault(&private_path, &ReasonOnly(&failure));
                 sound = false;
                 Private::Damaged
             }
@@ -154,7 +154,7 @@ fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -
     let times = match read.map(|_| keys::load_times(&private_path)).transpose() {
         Ok(times) => times.flatten().unwrap_or_default(),
         Err(failure) => {
-            fault(&private_path, &Reason(&failure));
+            fault(&private_path, &ReasonOnly(&failure));
             KeyTimes::default()
         }
     };
@@ -164,19 +164,6 @@ fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -
         record.revoke();
     }
     Some(Listed { base, record, private, times, phase, next })
-}
-
-/// An error without the path, which the message already contains.
-struct Reason<'a>(&'a ReadKeyError);
-
-impl Display for Reason<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            ReadKeyError::Key { source, .. } => source.fmt(f),
-            ReadKeyError::File(FileError::Read { source, .. }) => write!(f, "cannot be read: {source}"),
-            other => other.fmt(f),
-        }
-    }
 }
 
 /// The role of each key among the keys of its zone.

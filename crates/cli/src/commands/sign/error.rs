@@ -2,6 +2,7 @@
 
 use super::proofs::ProofError;
 use crate::files::FileError;
+use crate::zones::ReadZoneError;
 use nonesuch_dnssec::keys::directory::KeyDirectoryError;
 use nonesuch_dnssec::online::KeySetSignError;
 use nonesuch_dnssec::sign::SignError;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 pub(crate) enum Failure {
     File(#[from] FileError),
     Load(#[from] LoadError),
+    Zone(#[from] ReadZoneError),
     Keys(#[from] KeyDirectoryError),
     Proofs(#[from] ProofError),
     Sign(#[from] SignError),
@@ -27,13 +29,18 @@ pub(crate) enum Failure {
     OddSalt(String),
     #[error(
         "{}: cannot be read: No such file or directory (os error 2): correct the path; for the first \
-            run, leave out --previous, or name the output file with it",
+            run, sign the zone file without --previous, or set --previous and --output to the same file",
         path.display()
     )]
     NoPreviousZone {
         path: PathBuf,
     },
-    #[error("{}: the previous zone is invalid ({}, the first: {first}): sign without it", path.display(), count_faults(*count))]
+    #[error(
+        "{}: the previous signed zone is invalid ({}, the first: {first}): name another version with \
+            --previous, or sign without --previous",
+        path.display(),
+        count_faults(*count)
+    )]
     PreviousNotSound {
         path: PathBuf,
         count: usize,

@@ -10,7 +10,7 @@ use crate::arguments::SignArguments;
 use crate::files::{check_inputs, check_output, check_two_outputs, input_name, read_input};
 use crate::outcome::CommandOutcome;
 use crate::progress::Rates;
-use crate::zones;
+use crate::zones::{self, ReadZoneError};
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::inspect::denial_by_directory;
 use nonesuch_dnssec::sign::{SignError, is_current, resign_changes, resign_compared, resign_stored, sign};
@@ -81,7 +81,8 @@ fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<Comma
     if arguments.file.is_some() || !again.compiled || again.verify_previous {
         return Ok(None);
     }
-    let Some(previous) = open_compiled(path, arguments.origin.as_ref())? else { return Ok(None) };
+    let previous = open_compiled(path, arguments.origin.as_ref()).map_err(ReadZoneError::previous)?;
+    let Some(previous) = previous else { return Ok(None) };
     let Some(facts) = denial_by_directory(&previous) else { return Ok(None) };
     let arguments = &with_denial_info(arguments, Some(facts), previous.head());
     if arguments.mechanism().mapping() == Mapping::Vrf {
@@ -108,7 +109,7 @@ fn run_whole(
 ) -> Result<CommandOutcome, Failure> {
     let origin = arguments.origin.as_ref();
     let previous =
-        arguments.again.previous.as_deref().map(|path| zones::read_zone(path, origin)).transpose()?;
+        arguments.again.previous.as_deref().map(|path| zones::read_previous(path, origin)).transpose()?;
     let arguments = &with_previous(arguments, previous.as_ref());
     let again = &arguments.again;
     if let (Some(path), Some(previous), true) = (&again.previous, &previous, again.verify_previous) {

@@ -54,8 +54,11 @@ pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> 
     {
         tracing::warn!(
             name: "serial-not-changed",
-            "the input has the denial chain {facts} and the serial does not change: increase it with \
-                --serial, or secondaries keep that chain"
+            "the denial chain changes from {} to {}, but the serial stays {}, so secondaries keep the \
+                previous version: increase the serial with --serial increment",
+            facts.mechanism.entry().title,
+            arguments.mechanism().entry().title,
+            contents.soa().map_or(0, |soa| soa.serial)
         );
     }
     arguments

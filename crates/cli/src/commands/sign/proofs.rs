@@ -3,7 +3,8 @@
 
 use crate::arguments::SignArguments;
 use crate::files::{
-    FileError, KEY_MODE, check_writable, is_standard, parent_directory, write_failure, write_output,
+    FILE_SIZE_REMEDY, FileError, KEY_MODE, check_writable, is_standard, parent_directory, write_failure,
+    write_output,
 };
 use crate::keys::find_signing_key;
 use crate::nsec5::{default_directory, is_in_zone, private_files, published, read_proofs, vrf_keys};
@@ -21,6 +22,7 @@ use nonesuch_proto::Name;
 use nonesuch_zone::Contents;
 use std::fmt;
 use std::fs::DirBuilder;
+use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -30,7 +32,12 @@ use std::time::Instant;
 #[error(transparent)]
 #[non_exhaustive]
 pub(crate) enum ProofError {
-    File(#[from] FileError),
+    File(FileError),
+    #[error("{}: cannot be written: {source}{}", path.display(), write_remedy(source))]
+    Write {
+        path: PathBuf,
+        source: io::Error,
+    },
     Directory(#[from] Nsec5DirectoryError),
     Nsec5(#[from] Nsec5Error),
     Seal(#[from] SignError),
@@ -48,8 +55,8 @@ pub(crate) enum ProofError {
         wanted: VrfAlgorithm,
     },
     #[error(
-        "{}: {count} VRF keys of {zone}, and the zone file does not have the NSEC5KEY record of exactly \
-            one of them: move the other keys to another directory",
+        "{}: this directory has {count} VRF keys of {zone}, and the NSEC5KEY records in the zone file do \
+            not select one of them: move the keys that are no longer used to another directory",
         dir.display()
     )]
     SeveralVrfKeys {
@@ -65,10 +72,33 @@ pub(crate) enum ProofError {
     SigningKey {
         path: PathBuf,
     },
-    #[error("{}: not a directory, which the VRF key and the proofs need: name another with --nsec5-keys", dir.display())]
+    #[error("{}: not a directory: name a directory for the VRF key and the proofs with --nsec5-keys", dir.display())]
     NotAFolder {
         dir: PathBuf,
     },
+}
+
+impl From<FileError> for ProofError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Write { path, source } => Self::Write { path, source },
+            error => Self::File(error),
+        }
+    }
+}
+
+/// The remedy for a file or the directory of `--nsec5-keys` that cannot be written.
+fn write_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ": free disk space, or name another directory with --nsec5-keys"
+        }
+        io::ErrorKind::FileTooLarge => FILE_SIZE_REMEDY,
+        io::ErrorKind::PermissionDenied => {
+            ": make the file and its directory writable, or name another directory with --nsec5-keys"
+        }
+        _ => ": name another directory with --nsec5-keys",
+    }
 }
 
 /// Maximum attempts to generate a key with a tag that no NSEC5KEY record of the zone has.
@@ -159,7 +189,13 @@ impl fmt::Display for ZoneProofs {
 /// read or is not sealed by one of `keys`.
 fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
     let proofs = read_proofs(path).unwrap_or_else(|error| {
-        tracing::warn!(name: "proofs-not-used", "{error}; generating all proofs again");
+        match error {
+            // This run does what the advice in the error says.
+            Nsec5DirectoryError::Proofs { path, source } => {
+                tracing::warn!(name: "proofs-not-used", "{}: {source}; generating all proofs again", path.display());
+            }
+            error => tracing::warn!(name: "proofs-not-used", "{error}; generating all proofs again"),
+        }
         None
     })?;
     if !proofs.is_signed_by(keys) {

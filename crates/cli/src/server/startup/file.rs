@@ -23,7 +23,7 @@ use crate::server::settings::{connections, server_options};
 use crate::server::signals::HarmlessSignals;
 use crate::server::startup::assemble::Parts;
 use crate::server::startup::error::ZoneFileError;
-use crate::zones;
+use crate::zones::{self, ReadZoneError};
 use nonesuch_authoritative::server::BoundSockets;
 use nonesuch_authoritative::service::{
     OnlineSigning, PreloadedZone, SigningMode, VerifyChoice, VersionError, ZoneSettings, ZoneSource,
@@ -170,7 +170,8 @@ fn check_origin(arguments: &ServeArguments, file: &ImageFile) -> Result<(), Serv
         None => Ok(()),
         Some(origin) => {
             let source = CompiledError::WrongOrigin { found: found.to_name(), origin: origin.clone() };
-            Err(LoadError::Compiled { path: arguments.file.clone(), source }.into())
+            let error = LoadError::Compiled { path: arguments.file.clone(), source };
+            Err(ReadZoneError::from(error).into())
         }
     }
 }
