@@ -26,8 +26,8 @@ pub(crate) enum EvidenceError {
     #[error("{}: not a directory with proofs or a VRF key: name the directory of the zone's proofs with \
         --nsec5-keys, or leave --nsec5-keys out", dir.display())]
     NoDirectory { dir: PathBuf },
-    #[error("{}: contains neither proofs nor a VRF key of the zone {zone}: name the directory that \
-        does, or leave --nsec5-keys out", dir.display())]
+    #[error("{}: contains neither proofs nor a VRF key of the zone {zone}: name the directory that contains \
+        them, or leave --nsec5-keys out", dir.display())]
     Nothing { dir: PathBuf, zone: Name },
 }
 

@@ -134,7 +134,7 @@ pub enum SignError {
     Period,
     /// The signatures would be expired at the time of signing.
     #[error(
-        "the signatures would already be expired: set a later expiration, or set the time of signing (now)"
+        "the signatures would already be expired: set a later --expiration, or correct the time of signing (--now or the clock)"
     )]
     Expired,
     /// The key set needs a signature by a key that was not given.

@@ -23,7 +23,7 @@ pub(crate) enum Failure {
     Proofs(#[from] ProofError),
     Sign(#[from] SignError),
     SignKeySet(#[from] KeySetSignError),
-    #[error("the salt '{0}' is not hexadecimal digits (write - for no salt)")]
+    #[error("the salt '{0}' has characters that are not hexadecimal digits (write - for no salt)")]
     Salt(String),
     #[error("the salt '{0}' has an odd number of digits; an octet has two: add or remove a digit")]
     OddSalt(String),
