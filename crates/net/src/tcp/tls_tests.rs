@@ -271,6 +271,14 @@ fn neither_a_certificate_nor_its_authority_may_be_outside_its_validity() {
     ] {
         assert_eq!(verdict(at, (&leaf(years), &keys[1]), trusted), expected, "{years:?}");
     }
+    // The error names the fault of the authority that signed the certificate, not of another one.
+    let mut other = parameters(&[], TO_COME);
+    other.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    other.distinguished_name.push(rcgen::DnType::CommonName, "other");
+    let other = other.self_signed(&keys[1]).expect("an authority");
+    for trusted in [[&other, &old], [&old, &other]] {
+        assert_eq!(verdict(at, (&leaf(VALID), &keys[1]), &trusted), Some(Fault::AuthorityExpired));
+    }
     // A certificate that is in the file itself, also together with an expired authority.
     let leaf = leaf(VALID);
     assert_eq!(verdict(at, (&leaf, &keys[1]), &[&leaf]), None);

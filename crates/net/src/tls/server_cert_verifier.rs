@@ -2,9 +2,9 @@
 //! an authority in the file has signed, or that is in the file itself. Both must be within their
 //! validity periods (RFC 5280 section 6.1.3).
 //!
-//! The path validation of the library does not check the validity period of the authority, and does
-//! not support trust in a single server certificate. GnuTLS and OpenSSL reject expired certificates
-//! in both cases, and so does this module.
+//! rustls does not check the validity period of the authority, and does not support trust in a
+//! single server certificate. GnuTLS and OpenSSL reject an expired authority and an expired trusted
+//! server certificate, and so does this module.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -21,23 +21,29 @@ use tokio_rustls::rustls::{CertificateError, Error, OtherError, RootCertStore};
 #[derive(Debug)]
 pub(super) struct AuthorityCertVerifier {
     trusted: Vec<CertificateDer<'static>>,
-    chain: Arc<WebPkiServerVerifier>,
+    chain_verifier: Arc<WebPkiServerVerifier>,
     provider: Arc<CryptoProvider>,
 }
 
 impl AuthorityCertVerifier {
-    /// Returns a verifier for at least one certificate.
+    /// Returns a verifier that trusts the certificates in `trusted`, which must not be empty.
     ///
     /// # Errors
-    /// The fault that the library finds in the certificates.
+    /// Returns the error of rustls if `trusted` is empty, or if a certificate in it is malformed.
     pub(super) fn new(
         trusted: Vec<CertificateDer<'static>>,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, Error> {
-        let chain = verifier(&trusted, provider)?;
-        Ok(Self { trusted, chain, provider: Arc::clone(provider) })
+        let chain_verifier = build_chain_verifier(&trusted, provider)?;
+        Ok(Self { trusted, chain_verifier, provider: Arc::clone(provider) })
     }
 
+    /// Verifies the certificate `end_entity` of a server. The parameters and the result are those of
+    /// `ServerCertVerifier::verify_server_cert` in rustls.
+    ///
+    /// # Errors
+    /// Returns the error of rustls, or [`OutdatedAuthority`] if only authorities outside their
+    /// validity periods have signed the certificate.
     pub(super) fn verify(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -46,14 +52,14 @@ impl AuthorityCertVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verify = |chain: &WebPkiServerVerifier| {
-            chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        let verify_with = |verifier: &WebPkiServerVerifier| {
+            verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
         };
-        match verify(&self.chain) {
-            // No authority has signed a self-signed certificate. It is accepted if the user's file
-            // contains it.
+        match verify_with(&self.chain_verifier) {
+            // A self-signed certificate, which no authority has signed, is accepted if the user's
+            // file contains it.
             Err(error) if self.trusted.contains(end_entity) => {
-                if is_of_time(&error) {
+                if is_validity_error(&error) {
                     return Err(error);
                 }
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)
@@ -61,41 +67,50 @@ impl AuthorityCertVerifier {
             }
             Err(error) => Err(error),
             Ok(verified) => {
-                // The library does not report the authority at the end of the chain, so check that
-                // the chain also leads to an authority within its validity period.
-                let time_of =
-                    |certificate: &CertificateDer<'static>| self.out_of_time(certificate, server_name, now);
-                let Some(fault) = self.trusted.iter().find_map(time_of) else { return Ok(verified) };
-                let valid: Vec<_> = self
-                    .trusted
-                    .iter()
-                    .filter(|certificate| time_of(certificate).is_none())
-                    .cloned()
-                    .collect();
-                let is_led_to = self.trusted.contains(end_entity)
-                    || (!valid.is_empty() && verify(&*verifier(&valid, &self.provider)?).is_ok());
-                if is_led_to { Ok(verified) } else { Err(OutdatedAuthority::error(&fault)) }
+                // rustls does not report the authority at the end of the chain, so check that the
+                // chain also leads to an authority within its validity period.
+                let (mut valid, mut outdated) = (Vec::new(), Vec::new());
+                for authority in &self.trusted {
+                    match self.validity_error(authority, server_name, now) {
+                        None => valid.push(authority.clone()),
+                        Some(fault) => outdated.push((authority, fault)),
+                    }
+                }
+                let leads_to = |authorities: &[CertificateDer<'static>]| {
+                    build_chain_verifier(authorities, &self.provider)
+                        .is_ok_and(|verifier| verify_with(&verifier).is_ok())
+                };
+                if outdated.is_empty() || self.trusted.contains(end_entity) || leads_to(&valid) {
+                    return Ok(verified);
+                }
+                let signer =
+                    outdated.iter().find(|(authority, _)| leads_to(std::slice::from_ref(*authority)));
+                Err(OutdatedAuthority::error(signer.map(|(_, fault)| fault)))
             }
         }
     }
 
-    /// Returns the error of the library if the certificate is outside its validity period.
-    fn out_of_time(
+    /// Returns the error of rustls if the certificate is outside its validity period, else `None`.
+    fn validity_error(
         &self,
         certificate: &CertificateDer<'_>,
         server_name: &ServerName<'_>,
         now: UnixTime,
     ) -> Option<CertificateError> {
-        // The library checks the validity period first, before the purpose of the certificate.
-        let verdict = self.chain.verify_server_cert(certificate, &[], server_name, &[], now);
+        // rustls checks the validity period first, before the purpose of the certificate.
+        let verdict = self.chain_verifier.verify_server_cert(certificate, &[], server_name, &[], now);
         match verdict {
-            Err(Error::InvalidCertificate(fault)) if validity(&fault).is_some() => Some(fault),
+            Err(Error::InvalidCertificate(fault)) if describe_validity(&fault).is_some() => Some(fault),
             _ => None,
         }
     }
 }
 
-fn verifier(
+/// Returns a verifier for chains to the authorities in `trusted`.
+///
+/// # Errors
+/// Fails if `trusted` is empty, or if a certificate in it is malformed.
+fn build_chain_verifier(
     trusted: &[CertificateDer<'static>],
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<WebPkiServerVerifier>, Error> {
@@ -108,51 +123,58 @@ fn verifier(
         .map_err(|error| Error::General(error.to_string()))
 }
 
-fn is_of_time(error: &Error) -> bool {
-    matches!(error, Error::InvalidCertificate(fault) if validity(fault).is_some())
+/// Whether a certificate was rejected because it is outside its validity period.
+fn is_validity_error(error: &Error) -> bool {
+    matches!(error, Error::InvalidCertificate(fault) if describe_validity(fault).is_some())
 }
 
 /// The authority is outside its validity period; the certificate that it signed is not.
 #[derive(Debug)]
-struct OutdatedAuthority(String);
+struct OutdatedAuthority {
+    /// The description from [`describe_validity`].
+    validity: String,
+}
 
 impl OutdatedAuthority {
-    fn error(fault: &CertificateError) -> Error {
-        let words = validity(fault).unwrap_or_default();
-        Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(Self(words)))))
+    /// Returns the error for an authority with the error `fault`. `None`: the authority is unknown.
+    fn error(fault: Option<&CertificateError>) -> Error {
+        let validity =
+            fault.and_then(describe_validity).unwrap_or_else(|| "is outside its validity period".to_owned());
+        Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(Self { validity }))))
     }
 }
 
 impl fmt::Display for OutdatedAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(words) = self;
+        let Self { validity } = self;
         write!(
             f,
-            "the certificate of the authority in the given file {words}: use the file with its current certificate"
+            "the certificate of the authority in the given file {validity}: use the file with its current certificate"
         )
     }
 }
 
 impl StdError for OutdatedAuthority {}
 
-/// Describes a fault in the validity period, as the end of a sentence.
-fn validity(fault: &CertificateError) -> Option<String> {
-    let apart = |from: UnixTime, to: UnixTime| in_words(to.as_secs().saturating_sub(from.as_secs()));
+/// Describes an error of the validity period as a predicate, for example `expired 2 days ago`.
+/// Returns `None` for other errors.
+fn describe_validity(fault: &CertificateError) -> Option<String> {
+    let between = |from: UnixTime, to: UnixTime| format_duration(to.as_secs().saturating_sub(from.as_secs()));
     Some(match fault {
         CertificateError::Expired => "has expired".to_owned(),
         CertificateError::NotValidYet => "is not valid yet".to_owned(),
         CertificateError::ExpiredContext { time, not_after } => {
-            format!("expired {} ago", apart(*not_after, *time))
+            format!("expired {} ago", between(*not_after, *time))
         }
         CertificateError::NotValidYetContext { time, not_before } => {
-            format!("becomes valid in {}", apart(*time, *not_before))
+            format!("becomes valid in {}", between(*time, *not_before))
         }
         _ => return None,
     })
 }
 
-/// Formats a duration in the largest unit of which it has at least two.
-fn in_words(seconds: u64) -> String {
+/// Formats a duration in the largest unit, up to days, of which it contains at least two.
+fn format_duration(seconds: u64) -> String {
     let (count, unit) = match seconds {
         0..120 => (seconds, "second"),
         120..7_200 => (seconds / 60, "minute"),
@@ -175,7 +197,7 @@ pub(crate) fn certificate_names(fault: &CertificateError) -> impl Iterator<Item 
     })
 }
 
-/// Returns the error of the TLS library, with advice if there is any.
+/// Describes an error of rustls, with advice if there is any.
 pub(crate) fn describe(error: &Error) -> String {
     let Error::InvalidCertificate(fault) = error else {
         return match error {
@@ -183,9 +205,9 @@ pub(crate) fn describe(error: &Error) -> String {
             _ => error.to_string(),
         };
     };
-    if let Some(words) = validity(fault) {
+    if let Some(validity) = describe_validity(fault) {
         return format!(
-            "the server's certificate {words}: renew it on the server, or correct the clock of this machine"
+            "the server's certificate {validity}: renew it on the server, or correct the clock of this machine"
         );
     }
     match fault {
@@ -250,7 +272,7 @@ mod tests {
             assert_eq!(describe(&error), format!("the server's certificate {expected}"));
         }
         assert_eq!(
-            describe(&OutdatedAuthority::error(&expired(172_800))),
+            describe(&OutdatedAuthority::error(Some(&expired(172_800)))),
             "the certificate of the authority in the given file expired 2 days ago: use the file with its current \
              certificate"
         );
@@ -262,7 +284,7 @@ mod tests {
             describe(&Error::InvalidCertificate(other_name)),
             "the server's certificate is for ns.example, 192.0.2.1, not other.example: use the name in the certificate"
         );
-        // The text of the library comes first.
+        // Other errors have the text of rustls, with advice after it.
         let misnamed = Error::InvalidCertificate(CertificateError::NotValidForName);
         assert_eq!(describe(&misnamed), format!("{misnamed}: use the name in the server's certificate"));
         let other = Error::InvalidMessage(InvalidMessage::InvalidContentType);
