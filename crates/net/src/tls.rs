@@ -1,7 +1,7 @@
-//! TLS for connections (RFC 7858, RFC 8310): the identity of a server, and the verification of
-//! servers by a client.
+//! TLS for connections (RFC 7858, RFC 8310): the identity of a server (its certificates and private
+//! key), and the verification of servers by a client.
 //!
-//! Supports TLS 1.3 and 1.2 with the ALPN protocol `dot`. Sessions are resumed with tickets that
+//! Supports TLS 1.3 and 1.2 with the ALPN protocol `dot`. Zone transfers require TLS 1.3. Sessions are resumed with tickets that
 //! only this process can decrypt. Early data (0-RTT) can be replayed, so it is neither sent nor
 //! accepted.
 
@@ -41,7 +41,7 @@ const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
 /// RFC 9103 §7.2: zones are transferred only over TLS 1.3.
 const TRANSFER_VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13];
 
-/// Maximum octets of a file with certificates or a private key.
+/// Maximum size of a file with certificates or a private key, in octets.
 pub const PEM_OCTETS: usize = 1 << 20;
 
 /// The certificates and the private key of a server.
@@ -57,12 +57,12 @@ impl fmt::Debug for ServerIdentity {
 }
 
 impl ServerIdentity {
-    /// Reads a certificate chain, with the certificate of the server first, and the private key,
-    /// from PEM files.
+    /// Reads PEM files: `certificates` has the certificate chain, with the certificate of the server
+    /// first; `key` has the private key.
     ///
     /// # Errors
-    /// [`TlsError`] contains the file and advice. It also reports a key that does not belong to the
-    /// first certificate.
+    /// Fails if a file cannot be read or is invalid, or if the key does not belong to the first
+    /// certificate. [`TlsError`] contains the file and advice.
     pub fn load(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = read_certificates(certificates)?;
         let octets = read_pem(key)?;
@@ -96,19 +96,20 @@ impl ServerIdentity {
     }
 }
 
-/// The identity for new connections, which can be replaced while a server runs. Clones share the
-/// same slot.
+/// A slot with the identity for new connections. The identity can be replaced while a server runs.
+/// Clones share the same slot.
 #[derive(Clone, Debug)]
 pub struct IdentitySlot(Arc<RwLock<ServerIdentity>>);
 
 impl IdentitySlot {
-    /// Returns a slot with a first identity.
+    /// Returns a slot with `identity`.
     #[must_use]
     pub fn new(identity: ServerIdentity) -> Self {
         Self(Arc::new(RwLock::new(identity)))
     }
 
-    /// Replaces the identity for new connections. Open connections keep theirs.
+    /// Replaces the identity for new connections. Open connections keep the identity with which they
+    /// began.
     pub fn replace(&self, identity: ServerIdentity) {
         // No code panics while the lock is held, and the value is always complete.
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = identity;
@@ -124,8 +125,10 @@ impl IdentitySlot {
 #[derive(Clone)]
 pub struct ClientTls {
     configuration: Arc<ClientConfig>,
-    /// The name that the certificate must be valid for. `None`: it must be valid for the address.
+    /// The name for which the certificate must be valid. `None`: it must be valid for the address of
+    /// the server.
     server_name: Option<ServerName<'static>>,
+    /// Whether the client verifies the certificate of the server.
     authenticated: bool,
 }
 
@@ -139,30 +142,32 @@ impl fmt::Debug for ClientTls {
 }
 
 impl ClientTls {
-    /// Accepts a server with a certificate for `hostname`, or for the server's address if
-    /// `hostname` is `None`. An authority in `authorities` (PEM) must have signed the certificate,
-    /// or that file must contain the certificate itself (the strict profile of RFC 8310 section 5).
-    /// The certificate and the authority must be within their validity periods.
+    /// Returns settings that accept a server with a certificate for `hostname`, or for the server's
+    /// address if `hostname` is `None`. `authorities` is a PEM file. An authority in it must have
+    /// signed the certificate, or the file must contain the certificate itself (the strict profile
+    /// of RFC 8310 section 5). The certificate and the authority must be within their validity
+    /// periods.
     ///
     /// # Errors
+    /// Fails if the file cannot be read or is invalid, or if `hostname` is not a valid host name.
     /// [`TlsError`] contains the file and advice.
     pub fn authenticated(authorities: &Path, hostname: Option<&str>) -> Result<Self, TlsError> {
         Self::new(Some(authorities), hostname, VERSIONS)
     }
 
-    /// Settings for zone transfers (RFC 9103): only TLS 1.3. With a file of `authorities`, the
-    /// server is verified as by [`authenticated`](Self::authenticated); without one, every server
-    /// is accepted as by [`opportunistic`](Self::opportunistic).
+    /// Returns settings for zone transfers (RFC 9103): only TLS 1.3. With a file of `authorities`,
+    /// the client verifies the server like [`authenticated`](Self::authenticated). Without one, it
+    /// accepts every server like [`opportunistic`](Self::opportunistic).
     ///
     /// # Errors
-    /// As for these functions.
+    /// The errors of these functions.
     pub fn for_transfers(authorities: Option<&Path>, hostname: Option<&str>) -> Result<Self, TlsError> {
         Self::new(authorities, hostname, TRANSFER_VERSIONS)
     }
 
-    /// Accepts every server. The connection protects only against passive observers (the
-    /// opportunistic profile of RFC 8310 section 5). `hostname` is the server name that the client
-    /// sends.
+    /// Returns settings that accept every server. TLS then protects only against passive observers
+    /// (the opportunistic profile of RFC 8310 section 5). `hostname` is the server name that the
+    /// client sends.
     ///
     /// # Errors
     /// Fails if `hostname` is not a valid host name.
@@ -182,13 +187,13 @@ impl ClientTls {
         versions: &[&'static SupportedProtocolVersion],
     ) -> Result<Self, TlsError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let believed = authorities.map(|path| read_authorities(path, &provider)).transpose()?;
-        let authenticated = believed.is_some();
-        let trust = ServerVerification { believed, provider: Arc::clone(&provider) };
+        let verifier = authorities.map(|path| read_authorities(path, &provider)).transpose()?;
+        let authenticated = verifier.is_some();
+        let verification = ServerVerification { verifier, provider: Arc::clone(&provider) };
         let mut configuration = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(trust))
+            .with_custom_certificate_verifier(Arc::new(verification))
             .with_no_client_auth();
         configuration.alpn_protocols = vec![ALPN.to_vec()];
         configuration.enable_early_data = false;
@@ -249,11 +254,11 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
     Ok(certificates)
 }
 
-/// Decides which certificates a client accepts: all certificates, or only the certificates that
-/// `believed` accepts. The signature in the handshake is verified in either case.
+/// Decides which certificates a client accepts. The signature in the handshake is always verified.
 #[derive(Debug)]
 struct ServerVerification {
-    believed: Option<AuthorityCertVerifier>,
+    /// Decides about the certificate. `None`: the client accepts every certificate.
+    verifier: Option<AuthorityCertVerifier>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -266,8 +271,8 @@ impl ServerCertVerifier for ServerVerification {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Some(believed) = &self.believed else { return Ok(ServerCertVerified::assertion()) };
-        believed.verify(end_entity, intermediates, server_name, ocsp_response, now)
+        let Some(verifier) = &self.verifier else { return Ok(ServerCertVerified::assertion()) };
+        verifier.verify(end_entity, intermediates, server_name, ocsp_response, now)
     }
 
     fn verify_tls12_signature(
