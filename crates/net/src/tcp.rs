@@ -3,9 +3,10 @@
 //!
 //! One thread serves all connections of a listener. Each state of a connection has a time limit. A
 //! connection holds buffers only while a message is in progress. The number of connections is
-//! limited, in total and for each client, and so are the octets of their buffers together. If the
-//! limit of connections is reached, the connection that has waited longest is closed for a new one
-//! (RFC 7766 section 6.2.3). Connections without a complete query so far are closed first.
+//! limited, in total and for each client. So is the total size of their buffers. If the limit of
+//! connections is reached, a waiting connection is closed for a new one (RFC 7766 section 6.2.3).
+//! Connections without a complete query so far are closed first, then those that have waited
+//! longest.
 //!
 //! The progress of a peer that reads responses is the number of octets that it has acknowledged.
 //! Streams have two separate limits: the time in which the peer acknowledges 16 KiB, and the total
@@ -13,9 +14,9 @@
 //!
 //! A waiting connection takes 1.2 KB of memory over TCP and 9 KB over TLS, not counting the
 //! system's socket. A TLS handshake takes 7 KB and the octets that the client has sent in it, at
-//! most 64 KiB. A connection to a peer that does not read takes 32 KiB, one response, and over TLS
-//! up to 64 KiB of records. All except waiting connections count towards the common limit. The
-//! example `idle_connections` measures these values.
+//! most 64 KiB. A connection to a peer that does not read takes 32 KiB plus one response, and over
+//! TLS additionally up to 64 KiB of records. Waiting connections do not count towards the limit of
+//! memory ([`TcpOptions::memory_max`]). The example `idle_connections` measures these values.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -45,14 +46,16 @@ mod table;
 pub use counters::{TcpCounters, TcpStatistics};
 pub use options::{ExemptClients, TcpOptions};
 
-/// Names of the server threads.
+/// Name of the thread of a TCP server.
 const TCP_THREAD: &str = "tcp";
+/// Name of the thread of a TLS server.
 const TLS_THREAD: &str = "tls";
-/// Maximum octets of a connection that wait in the system and are not sent yet. So a peer that does
-/// not read cannot fill the system's memory instead of the server's.
+/// Maximum octets of a connection that wait unsent in the system. Without this limit, a peer that
+/// does not read could fill the system's memory instead of the server's.
 const UNSENT_MAX: u32 = 1 << 15;
 /// Receive buffer of a connection in the system, in octets; queries are short.
 const RECEIVE_BUFFER: usize = 1 << 15;
+
 /// A running TCP or TLS server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct TcpServer {
@@ -79,12 +82,12 @@ impl TcpServer {
     /// timeout in total. Streams end immediately.
     ///
     /// # Errors
-    /// [`NetError::Panicked`] if the server ended by a panic.
+    /// [`NetError::Panicked`] if the thread of the server has panicked.
     pub fn stop(mut self) -> Result<(), NetError> {
-        self.end()
+        self.stop_and_join()
     }
 
-    fn end(&mut self) -> Result<(), NetError> {
+    fn stop_and_join(&mut self) -> Result<(), NetError> {
         self.begin_stop();
         let joined = self.thread.take().map_or(Ok(()), JoinHandle::join);
         joined.map_err(|_| NetError::Panicked { name: self.name.to_owned() })
@@ -94,20 +97,21 @@ impl TcpServer {
 impl Drop for TcpServer {
     fn drop(&mut self) {
         // Only `stop` reports a panic.
-        let _ = self.end();
+        let _ = self.stop_and_join();
     }
 }
 
 /// Serves the connections of `listener`, which comes from [`bind`](crate::bind()), in a new thread.
 ///
-/// This thread calls `make_handler` for the handler: a [`Handler`], or a closure. The closure gets
-/// a message without its length prefix, its sender and an empty buffer, and returns whether the
-/// buffer contains a response to send. This function adds the length prefix. A response longer than
-/// 65,535 octets closes the connection. The messages that one connection has sent so far form a
-/// batch. Deferred answers follow the other answers of the batch (RFC 7766 section 6.2.1.1).
+/// The thread calls `make_handler` once. This returns the handler: a [`Handler`], or a closure. The
+/// closure gets a message without its length prefix, its sender and an empty buffer, and returns
+/// whether the buffer contains a response to send. The server adds the length prefix. A response
+/// longer than 65,535 octets closes the connection. The messages that one connection has sent so far
+/// form a batch. Deferred answers follow the other answers of the batch (RFC 7766 section 6.2.1.1).
 ///
 /// # Errors
-/// Fails if the thread or its runtime cannot be started.
+/// [`NetError::Start`] if the thread or its runtime cannot be started, or an error of the socket if
+/// the options of `listener` cannot be set.
 pub fn serve<M, H>(
     listener: TcpListener,
     options: &TcpOptions,
@@ -148,10 +152,10 @@ where
     H: Handler + 'static,
 {
     let name = if identity.is_some() { TLS_THREAD } else { TCP_THREAD };
-    let started = |source| NetError::Start { name: name.to_owned(), source };
+    let start_error = |source| NetError::Start { name: name.to_owned(), source };
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
     let address = listener.local_addr().map_err(|source| NetError::open(unknown, Transport::Tcp, source))?;
-    let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(started)?;
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(start_error)?;
     let listener =
         register(&runtime, listener).map_err(|source| NetError::open(address, Transport::Tcp, source))?;
     let (stop, stopping) = watch::channel(false);
@@ -164,7 +168,7 @@ where
         let accepting = accept::accept_all(listener, identity, shared, &heartbeat, stopping);
         LocalSet::new().block_on(&runtime, accepting);
     };
-    let thread = thread::Builder::new().name(name.to_owned()).spawn(body).map_err(started)?;
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(body).map_err(start_error)?;
     Ok(TcpServer { stop, name, thread: Some(thread), statistics })
 }
 

@@ -32,21 +32,22 @@ use crate::tls::IdentitySlot;
 /// Pause after the system could not accept a connection for lack of resources. Without the pause,
 /// the loop would use a whole CPU.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Number of checks of all connections within the shortest time limit. The interval is at least
-/// [`SWEEP_MIN`] and at most [`SWEEP_MAX`].
-const SWEEPS: u32 = 8;
+/// Number of sweeps (checks of the time limits of all connections) within the shortest time limit.
+const SWEEPS_PER_LIMIT: u32 = 8;
+/// Maximum interval between sweeps.
 const SWEEP_MAX: Duration = Duration::from_millis(500);
+/// Minimum interval between sweeps.
 const SWEEP_MIN: Duration = Duration::from_millis(1);
 /// Maximum octets that wait unsent in the system for the peer of a stream. The limit for other
 /// peers is [`UNSENT_MAX`](super::UNSENT_MAX).
 const STREAM_UNSENT_MAX: u32 = 1 << 18;
 
-/// Octets of memory for a TLS handshake, without the octets that the client has sent: the state of
-/// the connection, keys, the messages of the server.
-const HANDSHAKE: usize = 1 << 14;
+/// Octets of memory that are charged for a TLS handshake, without the octets that the client has
+/// sent: the state of the connection, keys, the messages of the server.
+const HANDSHAKE_OCTETS: usize = 1 << 14;
 
 impl ConnectionIo for TcpStream {
-    fn widen(&self) {
+    fn permit_more_unsent(&self) {
         // If the system rejects the option, the stream is only slower.
         let _ = SockRef::from(self).set_tcp_notsent_lowat(STREAM_UNSENT_MAX);
     }
@@ -55,13 +56,13 @@ impl ConnectionIo for TcpStream {
         sys::acknowledged(self)
     }
 
-    fn say_end(&mut self, _: &mut Context<'_>) {}
+    fn signal_end(&mut self, _: &mut Context<'_>) {}
 }
 
 /// Boxed, because a connection in its handshake must not reserve memory for the later state.
 impl ConnectionIo for Box<TlsStream<CountingSocket>> {
-    fn widen(&self) {
-        self.get_ref().0.socket().widen();
+    fn permit_more_unsent(&self) {
+        self.get_ref().0.socket().permit_more_unsent();
     }
 
     fn acknowledged(&self) -> Option<u64> {
@@ -70,7 +71,7 @@ impl ConnectionIo for Box<TlsStream<CountingSocket>> {
 
     /// The incomplete record of the client, and the records that wait to be sent. The state of the
     /// session is not included, because the number of connections limits it.
-    fn held(&mut self) -> usize {
+    fn buffered(&mut self) -> usize {
         let (socket, session) = self.as_mut().get_mut();
         // There are no new packets; the call only returns the state.
         let unsent = session.process_new_packets().map_or(0, |state| state.tls_bytes_to_write());
@@ -90,13 +91,14 @@ impl ConnectionIo for Box<TlsStream<CountingSocket>> {
         })
     }
 
-    fn say_end(&mut self, cx: &mut Context<'_>) {
+    fn signal_end(&mut self, cx: &mut Context<'_>) {
         // The alert may be lost; the server does not wait for it.
         let _ = Pin::new(self).poll_shutdown(cx);
     }
 }
 
-/// Accepts connections until the server must stop, and then waits for the open ones.
+/// Accepts connections until the server must stop. Then waits until the open connections have sent
+/// their answers, at most for the finish timeout.
 pub(super) async fn accept_all<H>(
     listener: TcpListener,
     identity: Option<IdentitySlot>,
@@ -106,11 +108,11 @@ pub(super) async fn accept_all<H>(
 ) where
     H: Handler + 'static,
 {
-    let interval = (shared.options.shortest() / SWEEPS).clamp(SWEEP_MIN, SWEEP_MAX);
+    let interval = (shared.options.shortest_timeout() / SWEEPS_PER_LIMIT).clamp(SWEEP_MIN, SWEEP_MAX);
     let mut next_sweep = Instant::now() + interval;
     let mut next_report = Instant::now();
     let mut tasks = JoinSet::new();
-    shared.tell_idle_timeout(shared.options.idle_timeout);
+    shared.announce_idle_timeout(shared.options.idle_timeout);
     loop {
         let busy = !shared.table.borrow().is_empty();
         let accepted = tokio::select! {
@@ -133,14 +135,16 @@ pub(super) async fn accept_all<H>(
         };
         match accepted {
             Ok((stream, peer)) => {
-                if let Some(seat) = seat(&shared, peer, identity.is_some()) {
+                if let Some(slot) = assign_slot(&shared, peer, identity.is_some()) {
                     match &identity {
-                        None => tasks.spawn_local(serve_plain(stream, peer, seat)),
-                        Some(slot) => tasks.spawn_local(serve_tls(stream, peer, seat, slot.acceptor())),
+                        None => tasks.spawn_local(serve_plain(stream, peer, slot)),
+                        Some(identity) => {
+                            tasks.spawn_local(serve_tls(stream, peer, slot, identity.acceptor()))
+                        }
                     };
                 }
             }
-            Err(error) if passes(&error) => {}
+            Err(error) if is_only_connection_error(&error) => {}
             Err(error) => {
                 if is_out_of_files(&error) && shared.table.borrow_mut().evict(&shared.options) {
                     shared.counters.evicted.fetch_add(1, Relaxed);
@@ -167,18 +171,17 @@ pub(super) async fn accept_all<H>(
     }
 }
 
-/// Returns a table entry for a new connection, or `None` if the connection is refused and must be
-/// closed.
-fn seat<H>(shared: &Rc<ServerState<H>>, peer: SocketAddr, tls: bool) -> Option<ConnectionSlot<H>> {
+/// Returns a slot for a new connection, or `None` if the connection is refused and must be closed.
+fn assign_slot<H>(shared: &Rc<ServerState<H>>, peer: SocketAddr, tls: bool) -> Option<ConnectionSlot<H>> {
     let counters = &shared.counters;
     counters.accepted.fetch_add(1, Relaxed);
     let phase = if tls { Phase::Handshake } else { Phase::First };
-    let entered = shared.table.borrow_mut().enter(peer, phase, &shared.options);
-    match entered {
-        Ok((id, place, evicted)) => {
+    let inserted = shared.table.borrow_mut().insert(peer, phase, &shared.options);
+    match inserted {
+        Ok((id, entry, evicted)) => {
             counters.evicted.fetch_add(u64::from(evicted), Relaxed);
             counters.open.fetch_add(1, Relaxed);
-            Some(ConnectionSlot { id, place, shared: Rc::clone(shared) })
+            Some(ConnectionSlot { id, entry, shared: Rc::clone(shared) })
         }
         Err(refusal) => {
             let counter = match refusal {
@@ -191,47 +194,50 @@ fn seat<H>(shared: &Rc<ServerState<H>>, peer: SocketAddr, tls: bool) -> Option<C
     }
 }
 
-async fn serve_plain<H>(stream: TcpStream, peer: SocketAddr, seat: ConnectionSlot<H>)
+async fn serve_plain<H>(stream: TcpStream, peer: SocketAddr, slot: ConnectionSlot<H>)
 where
     H: Handler,
 {
-    let shared = Rc::clone(&seat.shared);
-    shared.count(Connection::new(stream, peer, seat).await);
+    let shared = Rc::clone(&slot.shared);
+    shared.count_end(Connection::new(stream, peer, slot).await);
 }
 
-async fn serve_tls<H>(stream: TcpStream, peer: SocketAddr, seat: ConnectionSlot<H>, acceptor: TlsAcceptor)
+async fn serve_tls<H>(stream: TcpStream, peer: SocketAddr, slot: ConnectionSlot<H>, acceptor: TlsAcceptor)
 where
     H: Handler,
 {
-    let shared = Rc::clone(&seat.shared);
-    match Box::pin(agree(stream, &seat, acceptor)).await {
+    let shared = Rc::clone(&slot.shared);
+    match Box::pin(perform_handshake(stream, &slot, acceptor)).await {
         Ok(stream) => {
-            seat.place.enter(Phase::First);
-            shared.count(Connection::new(stream, peer, seat).await);
+            slot.entry.begin_phase(Phase::First);
+            shared.count_end(Connection::new(stream, peer, slot).await);
         }
-        Err(end) => shared.count(end),
+        Err(end) => shared.count_end(end),
     }
 }
 
-/// Performs the TLS handshake, unless a command ends the connection before.
+/// Performs the TLS handshake. A command ends it early.
+///
+/// # Errors
+/// Returns the [`End`] of the command, or [`End::Orderly`] if the handshake fails.
 async fn agree<H>(
     stream: TcpStream,
-    seat: &ConnectionSlot<H>,
+    slot: &ConnectionSlot<H>,
     acceptor: TlsAcceptor,
 ) -> Result<Box<TlsStream<CountingSocket>>, End> {
-    seat.hold(HANDSHAKE);
+    slot.set_buffered(HANDSHAKE_OCTETS);
     let mut accept = pin!(acceptor.accept(CountingSocket::new(stream)));
-    let agreed = poll_fn(|cx| match seat.place.order(cx.waker()) {
+    let handshake = poll_fn(|cx| match slot.entry.poll_command(cx.waker()) {
         Some(ConnectionCommand::End(end)) => Poll::Ready(Err(end)),
         Some(ConnectionCommand::Finish) => Poll::Ready(Err(End::Orderly)),
         None => {
-            let agreed = accept.as_mut().poll(cx).map(Ok);
-            seat.hold(HANDSHAKE + accept.get_ref().map_or(0, CountingSocket::unread));
-            agreed
+            let handshake = accept.as_mut().poll(cx).map(Ok);
+            slot.set_buffered(HANDSHAKE_OCTETS + accept.get_ref().map_or(0, CountingSocket::unread));
+            handshake
         }
     });
-    let counters = &seat.shared.counters;
-    match agreed.await? {
+    let counters = &slot.shared.counters;
+    match handshake.await? {
         Ok(mut stream) => {
             stream.get_mut().0.forget_read();
             counters.handshakes.fetch_add(1, Relaxed);
@@ -246,8 +252,9 @@ async fn agree<H>(
     }
 }
 
-/// Whether an accept error concerns only one connection.
-fn passes(error: &io::Error) -> bool {
+/// Whether an accept error concerns only the new connection, so that the next one can be accepted
+/// immediately.
+fn is_only_connection_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted

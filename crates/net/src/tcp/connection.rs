@@ -28,75 +28,77 @@ const READ_SIZE: usize = 1 << 14;
 const PREFIX: usize = 2;
 /// Maximum octets of answers that wait for the peer. Above it, the server answers no further
 /// message. Otherwise, it would collect answers for a peer that does not read.
-const WAITING_MAX: usize = 1 << 15;
-/// Streams deliver more messages only while fewer octets than this wait. It is much less than
-/// [`WAITING_MAX`], which leaves room for other answers.
-const STREAM_MARK: usize = 1 << 13;
-/// Maximum unused octets of an answer buffer.
-const SPARE_MAX: usize = 1 << 13;
+const OUTPUT_MAX: usize = 1 << 15;
+/// Streams generate more messages only while fewer octets than this wait for the peer. It is much
+/// less than [`OUTPUT_MAX`], which leaves room for other answers.
+const STREAM_OUTPUT_MAX: usize = 1 << 13;
+/// Maximum unused octets of an answer buffer while the connection waits.
+const UNUSED_MAX: usize = 1 << 13;
 /// Octets that a peer must acknowledge within the write timeout, or within the idle timeout of a
 /// stream.
-const WRITE_SHARE: u64 = 1 << 14;
+const PROGRESS_OCTETS: u64 = 1 << 14;
 /// Maximum number of concurrent streams of one connection. When it is reached, no further message
 /// is read.
 const STREAMS_MAX: usize = 8;
-/// Number of steps of one connection before other connections continue.
-const STEPS: usize = 4;
+/// Maximum number of steps of one connection before other connections continue.
+const STEPS_MAX: usize = 4;
 
 /// The transport of a connection: a socket, or TLS over a socket.
 pub(super) trait ConnectionIo: AsyncRead + AsyncWrite + Unpin {
-    /// Permits more unsent octets in the system, for a stream to a distant peer.
-    fn widen(&self);
+    /// Permits more unsent octets in the system. Otherwise, a stream to a distant peer would be slow.
+    fn permit_more_unsent(&self);
 
     /// Octets that the peer has acknowledged so far; `None` if the system does not count them.
     fn acknowledged(&self) -> Option<u64>;
 
-    /// Octets in the buffers of the transport itself.
-    fn held(&mut self) -> usize {
+    /// Octets in the buffers of the transport itself; 0 if it has none.
+    fn buffered(&mut self) -> usize {
         0
     }
 
-    /// Records that all octets read so far were passed on. They do not count as held any more.
+    /// Records that all octets read so far were passed on. They no longer count as buffered.
     fn forget_read(&mut self) {}
 
-    /// The properties of the TLS session, if there is one.
+    /// The properties of the TLS session; `None` without TLS.
     fn session(&self) -> Option<TlsSession> {
         None
     }
 
     /// Signals an intended end to the peer, if the transport supports it. Does not wait.
-    fn say_end(&mut self, cx: &mut Context<'_>);
+    fn signal_end(&mut self, cx: &mut Context<'_>);
 }
 
 pub(super) struct Connection<C, H> {
-    carrier: C,
+    io: C,
     peer: SocketAddr,
-    seat: ConnectionSlot<H>,
+    slot: ConnectionSlot<H>,
     /// Octets that are received and not answered yet.
     input: Vec<u8>,
-    /// Answers with their length prefixes; those before `sent` are sent.
+    /// Answers with their length prefixes.
     output: Vec<u8>,
-    sent: usize,
+    /// Number of octets at the start of `output` that the transport has accepted.
+    written: usize,
     /// Whether the transport may hold accepted octets that are not written yet.
     unflushed: bool,
     /// Number of messages in `output`.
-    unsent: u64,
-    /// Octets that the transport has accepted so far, and the position in them at which the last
-    /// message of a stream ends.
-    taken: u64,
-    streamed: u64,
-    /// Value of [`progress`](Self::progress) when the time of the entry was set.
-    mark: u64,
+    unsent_messages: u64,
+    /// Octets that the transport has accepted since the start of the connection.
+    accepted: u64,
+    /// Value that `accepted` has when the transport has accepted the last message of a stream.
+    stream_end: u64,
+    /// Value of [`progress`](Self::progress) when the time of the table entry was last restarted.
+    last_progress: u64,
     /// Streams with their start times.
     streams: VecDeque<(Instant, Box<dyn ResponseStream>)>,
     /// The peer has closed its sending side.
-    ended: bool,
-    /// The result of the connection after the remaining output is sent. If it is set, nothing more
-    /// is read.
-    last: Option<End>,
-    /// Whether a complete message has arrived, ever and in this turn.
-    spoken: bool,
-    spoke: bool,
+    has_peer_closed: bool,
+    /// Why the connection ends after the remaining output is sent. If it is set, nothing more is
+    /// read.
+    pending_end: Option<End>,
+    /// Whether a complete message has arrived since the start of the connection.
+    has_message: bool,
+    /// Whether a complete message has arrived since the connection last waited.
+    has_new_message: bool,
 }
 
 impl<C, H> Connection<C, H>
@@ -104,134 +106,140 @@ where
     C: ConnectionIo,
     H: Handler,
 {
-    pub(super) const fn new(carrier: C, peer: SocketAddr, seat: ConnectionSlot<H>) -> Self {
+    pub(super) const fn new(io: C, peer: SocketAddr, slot: ConnectionSlot<H>) -> Self {
         Self {
-            carrier,
+            io,
             peer,
-            seat,
+            slot,
             input: Vec::new(),
             output: Vec::new(),
-            sent: 0,
+            written: 0,
             unflushed: false,
-            unsent: 0,
-            taken: 0,
-            streamed: 0,
-            mark: 0,
+            unsent_messages: 0,
+            accepted: 0,
+            stream_end: 0,
+            last_progress: 0,
             streams: VecDeque::new(),
-            ended: false,
-            last: None,
-            spoken: false,
-            spoke: false,
+            has_peer_closed: false,
+            pending_end: None,
+            has_message: false,
+            has_new_message: false,
         }
     }
 
-    /// Repeats steps until there is no progress, or until other connections must continue.
-    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        match self.seat.place.order(cx.waker()) {
+    /// Executes the command for the connection. Otherwise, repeats steps until there is no progress,
+    /// or until other connections must continue.
+    fn run_steps(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        match self.slot.entry.poll_command(cx.waker()) {
             Some(ConnectionCommand::End(end)) => return Poll::Ready(end),
             Some(ConnectionCommand::Finish) => {
-                self.last = self.last.or(Some(End::Orderly));
+                self.pending_end = self.pending_end.or(Some(End::Orderly));
                 self.streams.clear();
             }
             None => {}
         }
-        for _ in 0..STEPS {
+        for _ in 0..STEPS_MAX {
             match self.step(cx) {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.settle();
+                    self.update_entry();
                     return Poll::Pending;
                 }
                 Err(end) => return Poll::Ready(end),
             }
         }
-        self.settle();
+        self.update_entry();
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Writes, continues streams, reads and answers. Returns whether another step may make
+    /// Writes, reads and answers, and continues streams. Returns whether another step may make
     /// progress.
+    ///
+    /// # Errors
+    /// Returns why the connection ends. Nothing is left to write in this case, except after a
+    /// failure.
     fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         self.write(cx)?;
         let read = self.read(cx)?;
-        let drawn = self.draw()?;
-        if self.waiting() == 0 && !self.unflushed && self.streams.is_empty() {
-            if let Some(last) = self.last {
-                return Err(last);
+        let has_streamed = self.continue_streams()?;
+        if self.unwritten() == 0 && !self.unflushed && self.streams.is_empty() {
+            if let Some(end) = self.pending_end {
+                return Err(end);
             }
             // The rest of the input is then an incomplete message.
-            if self.ended && first_message(&self.input).is_none() {
+            if self.has_peer_closed && first_message(&self.input).is_none() {
                 return Err(if self.input.is_empty() { End::Orderly } else { End::Broken });
             }
         }
-        Ok(drawn || read)
+        Ok(has_streamed || read)
     }
 
     /// Octets that the transport has not accepted yet.
-    const fn waiting(&self) -> usize {
-        self.output.len() - self.sent
+    const fn unwritten(&self) -> usize {
+        self.output.len() - self.written
     }
 
+    /// Whether the connection may read and answer another message.
     fn has_room(&self) -> bool {
-        self.waiting() < WAITING_MAX && self.streams.len() < STREAMS_MAX && self.last.is_none()
+        self.unwritten() < OUTPUT_MAX && self.streams.len() < STREAMS_MAX && self.pending_end.is_none()
     }
 
     /// Writes as many octets as the transport accepts. Length prefixes and messages are written
     /// together (RFC 7766 section 8).
     fn write(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        while self.waiting() > 0 {
-            match Pin::new(&mut self.carrier).poll_write(cx, &self.output[self.sent..]) {
+        while self.unwritten() > 0 {
+            match Pin::new(&mut self.io).poll_write(cx, &self.output[self.written..]) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Err(_) | Ok(0)) => return Err(End::Broken),
                 Poll::Ready(Ok(octets)) => {
-                    self.sent += octets;
-                    self.taken += octets as u64;
+                    self.written += octets;
+                    self.accepted += octets as u64;
                     self.unflushed = true;
                 }
             }
         }
         if self.unflushed {
-            match Pin::new(&mut self.carrier).poll_flush(cx) {
+            match Pin::new(&mut self.io).poll_flush(cx) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Err(_)) => return Err(End::Broken),
                 Poll::Ready(Ok(())) => self.unflushed = false,
             }
-            let counters = &self.seat.shared.counters;
-            counters.messages_out.fetch_add(std::mem::take(&mut self.unsent), Relaxed);
+            let counters = &self.slot.shared.counters;
+            counters.messages_out.fetch_add(std::mem::take(&mut self.unsent_messages), Relaxed);
         }
-        self.sent = 0;
+        self.written = 0;
         self.output.clear();
         Ok(())
     }
 
-    /// Requests a message from each stream in turn while few octets wait. Returns whether there is
-    /// anything to write.
-    fn draw(&mut self) -> Result<bool, End> {
-        if self.streams.is_empty() || self.waiting() >= STREAM_MARK {
+    /// Requests a message from each stream in turn while fewer than [`STREAM_OUTPUT_MAX`] octets wait
+    /// for the peer. Returns whether it called any stream.
+    fn continue_streams(&mut self) -> Result<bool, End> {
+        if self.streams.is_empty() || self.unwritten() >= STREAM_OUTPUT_MAX {
             return Ok(false);
         }
-        self.output.drain(..std::mem::take(&mut self.sent));
-        let (_, message) = &mut *self.seat.shared.handler.borrow_mut();
-        while self.output.len() < STREAM_MARK
+        self.output.drain(..std::mem::take(&mut self.written));
+        let (_, message) = &mut *self.slot.shared.handler.borrow_mut();
+        while self.output.len() < STREAM_OUTPUT_MAX
             && let Some((since, mut stream)) = self.streams.pop_front()
         {
             message.clear();
             match stream.next(message) {
                 Ok(true) if message.is_empty() => return Err(End::Broken),
-                Ok(true) => add(message, &mut self.output, &mut self.unsent)?,
+                Ok(true) => append_message(message, &mut self.output, &mut self.unsent_messages)?,
                 Ok(false) => continue,
                 Err(_) => return Err(End::Broken),
             }
             self.streams.push_back((since, stream));
-            self.streamed = self.taken + self.output.len() as u64;
+            self.stream_end = self.accepted + self.output.len() as u64;
         }
         trim(message);
         Ok(true)
     }
 
-    /// Answers remaining messages for which there was no room before, or reads and answers. Returns
-    /// whether there was any input.
+    /// Answers messages that were read before and for which there was no room. If there are none,
+    /// reads and answers. Returns whether there was any input.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         if !self.has_room() {
             return Ok(false);
@@ -240,32 +248,34 @@ where
             self.answer_input(cx)?;
             return Ok(true);
         }
-        if self.ended {
+        if self.has_peer_closed {
             return Ok(false);
         }
-        // All connections share this buffer, so a waiting connection needs none. It is lost if a
-        // handler panics.
-        let mut buffer = std::mem::take(&mut *self.seat.shared.scratch.borrow_mut());
+        // All connections share this buffer, so a waiting connection needs none. If a handler
+        // panics, the buffer is lost, and the next read allocates another one.
+        let mut buffer = std::mem::take(&mut *self.slot.shared.read_buffer.borrow_mut());
         buffer.resize(READ_SIZE, 0);
         let answered = self.read_into(&mut buffer, cx);
-        *self.seat.shared.scratch.borrow_mut() = buffer;
+        *self.slot.shared.read_buffer.borrow_mut() = buffer;
         answered
     }
 
     fn read_into(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> Result<bool, End> {
         let mut room = ReadBuf::new(buffer);
-        match Pin::new(&mut self.carrier).poll_read(cx, &mut room) {
+        match Pin::new(&mut self.io).poll_read(cx, &mut room) {
             Poll::Pending => return Ok(false),
             // Many peers close TLS without a close_notify alert. Between messages, no data is lost.
-            Poll::Ready(Err(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => self.ended = true,
+            Poll::Ready(Err(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                self.has_peer_closed = true;
+            }
             Poll::Ready(Err(_)) => return Err(End::Broken),
             Poll::Ready(Ok(())) => {}
         }
         let octets = room.filled();
         if !octets.is_empty() {
-            self.carrier.forget_read();
+            self.io.forget_read();
         }
-        self.ended |= octets.is_empty();
+        self.has_peer_closed |= octets.is_empty();
         if !self.input.is_empty() {
             self.input.extend_from_slice(octets);
             self.answer_input(cx)?;
@@ -289,35 +299,35 @@ where
     /// Answers the complete messages of `input` in batches while there is room. Returns the number
     /// of octets consumed.
     fn answer(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<usize, End> {
-        let shared = Rc::clone(&self.seat.shared);
+        let shared = Rc::clone(&self.slot.shared);
         let (handler, response) = &mut *shared.handler.borrow_mut();
         let mut consumed = 0;
-        let mut put_off = Vec::new();
+        let mut deferred = Vec::new();
         while self.has_room() && first_message(&input[consumed..]).is_some() {
-            if let Some(session) = self.carrier.session() {
+            if let Some(session) = self.io.session() {
                 handler.set_session(session);
             }
             handler.begin();
-            consumed = self.answer_batch(input, consumed, &shared, handler, response, &mut put_off)?;
+            consumed = self.answer_batch(input, consumed, &shared, handler, response, &mut deferred)?;
             handler.end();
-            if put_off.is_empty() {
+            if deferred.is_empty() {
                 continue;
             }
             // Answers that are ready do not wait for deferred ones (RFC 7766 section 6.2.1.1).
             self.write(cx)?;
             handler.make();
-            for place in put_off.drain(..) {
+            for range in deferred.drain(..) {
                 response.clear();
-                if handler.answer_again(&input[place], self.peer, response) {
-                    add(response, &mut self.output, &mut self.unsent)?;
+                if handler.answer_again(&input[range], self.peer, response) {
+                    append_message(response, &mut self.output, &mut self.unsent_messages)?;
                 }
             }
             handler.end();
         }
         trim(response);
-        // The framing of the peer is wrong, or its message is longer than permitted.
-        if announced(&input[consumed..]).is_some_and(|length| length > shared.options.message_max) {
-            self.last = self.last.or(Some(End::Broken));
+        // Either the framing of the peer is wrong, or its message is longer than permitted.
+        if announced_length(&input[consumed..]).is_some_and(|length| length > shared.options.message_max) {
+            self.pending_end = self.pending_end.or(Some(End::Broken));
         }
         Ok(consumed)
     }
@@ -331,86 +341,86 @@ where
         shared: &ServerState<H>,
         handler: &mut H,
         response: &mut Vec<u8>,
-        put_off: &mut Vec<Range<usize>>,
+        deferred: &mut Vec<Range<usize>>,
     ) -> Result<usize, End> {
         while self.has_room()
-            && put_off.len() < shared.options.in_flight_max
+            && deferred.len() < shared.options.in_flight_max
             && let Some(message) = first_message(&input[consumed..])
         {
-            // A message has at least a header, so the framing of the peer is wrong.
+            // An empty message has not even a header, so the framing of the peer is wrong.
             if message.is_empty() || message.len() > shared.options.message_max {
-                self.last = Some(End::Broken);
+                self.pending_end = Some(End::Broken);
                 break;
             }
-            let place = consumed + PREFIX..consumed + PREFIX + message.len();
-            consumed = place.end;
+            let range = consumed + PREFIX..consumed + PREFIX + message.len();
+            consumed = range.end;
             shared.counters.messages_in.fetch_add(1, Relaxed);
-            (self.spoken, self.spoke) = (true, true);
+            (self.has_message, self.has_new_message) = (true, true);
             response.clear();
             match handler.answer(message, self.peer, response) {
-                Answer::Ready => add(response, &mut self.output, &mut self.unsent)?,
+                Answer::Ready => append_message(response, &mut self.output, &mut self.unsent_messages)?,
                 Answer::Nothing => {}
-                Answer::Deferred => put_off.push(place),
+                Answer::Deferred => deferred.push(range),
                 Answer::Stream => {
                     self.streams.push_back((Instant::now(), handler.stream().ok_or(End::Broken)?));
                     shared.counters.streams.fetch_add(1, Relaxed);
-                    self.carrier.widen();
+                    self.io.permit_more_unsent();
                 }
             }
         }
         Ok(consumed)
     }
 
-    /// Called before the connection waits: frees unused buffers, and records the phase of the
-    /// connection and its start time.
-    fn settle(&mut self) {
-        let spare = if self.waiting() == 0 { 0 } else { SPARE_MAX };
-        if self.streams.is_empty() && self.output.capacity() > self.waiting() + spare {
-            self.output.drain(..std::mem::take(&mut self.sent));
+    /// Called before the connection waits or yields to other connections. Frees unused buffers, and
+    /// records the phase of the connection and its start time.
+    fn update_entry(&mut self) {
+        let unused_max = if self.unwritten() == 0 { 0 } else { UNUSED_MAX };
+        if self.streams.is_empty() && self.output.capacity() > self.unwritten() + unused_max {
+            self.output.drain(..std::mem::take(&mut self.written));
             self.output.shrink_to_fit();
         }
         let phase = match () {
             () if self.is_streaming() => Phase::Streaming,
-            () if self.waiting() > 0 || self.unflushed => Phase::Writing,
-            () if !self.spoken => Phase::First,
+            () if self.unwritten() > 0 || self.unflushed => Phase::Writing,
+            () if !self.has_message => Phase::First,
             () if !self.input.is_empty() => Phase::Message,
             () => Phase::Idle,
         };
-        let place = &self.seat.place;
+        let entry = &self.slot.entry;
         let progress = if matches!(phase, Phase::Writing | Phase::Streaming) { self.progress() } else { 0 };
         // Only complete messages, or a fixed amount of acknowledged answers, extend the time limit.
         // Otherwise, a peer could prolong the connection octet by octet. If less than this amount
         // is left, the phase ends when the transport has accepted it.
-        let moves = match phase {
-            Phase::Writing | Phase::Streaming => progress >= self.mark + WRITE_SHARE,
-            _ => self.spoke,
+        let has_progressed = match phase {
+            Phase::Writing | Phase::Streaming => progress >= self.last_progress + PROGRESS_OCTETS,
+            _ => self.has_new_message,
         };
-        if moves || place.phase.get() != phase {
-            place.enter(phase);
-            self.mark = progress;
+        if has_progressed || entry.phase.get() != phase {
+            entry.begin_phase(phase);
+            self.last_progress = progress;
         }
         let oldest = self.streams.iter().map(|(since, _)| *since).min();
-        place.stream_since.set(if phase == Phase::Streaming {
-            oldest.or_else(|| place.stream_since.get())
+        entry.stream_since.set(if phase == Phase::Streaming {
+            oldest.or_else(|| entry.stream_since.get())
         } else {
             None
         });
-        self.spoke = false;
-        let held = self.input.capacity() + self.output.capacity() + self.carrier.held();
-        self.seat.hold(held);
+        self.has_new_message = false;
+        let buffered = self.input.capacity() + self.output.capacity() + self.io.buffered();
+        self.slot.set_buffered(buffered);
     }
 
     /// Whether messages of a stream are missing, or not accepted by the transport yet.
     fn is_streaming(&self) -> bool {
-        !self.streams.is_empty() || self.taken < self.streamed
+        !self.streams.is_empty() || self.accepted < self.stream_end
     }
 
-    /// Octets that the peer has acknowledged. The system accepts octets in portions of up to half
-    /// of its limit for unsent octets, and a slow peer may need longer for one portion than its
-    /// idle timeout. If the system does not count acknowledged octets, these portions are the only
-    /// measure.
+    /// Octets that the peer has acknowledged, or, if the system does not count them, octets that the
+    /// transport has accepted. The latter are less exact: the system accepts octets in portions of
+    /// up to half of its limit for unsent octets, and a slow peer may need longer for one portion
+    /// than its time limit.
     fn progress(&self) -> u64 {
-        self.carrier.acknowledged().unwrap_or(self.taken)
+        self.io.acknowledged().unwrap_or(self.accepted)
     }
 }
 
@@ -423,33 +433,34 @@ where
     type Output = End;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End> {
-        let turn = self.turn(cx);
-        if let Poll::Ready(end) = turn
+        let poll = self.run_steps(cx);
+        if let Poll::Ready(end) = poll
             && end != End::Broken
         {
-            self.carrier.say_end(cx);
+            self.io.signal_end(cx);
         }
-        turn
+        poll
     }
 }
 
-/// Appends an answer with its length prefix to `output`.
-fn add(response: &[u8], output: &mut Vec<u8>, unsent: &mut u64) -> Result<(), End> {
-    let length = u16::try_from(response.len()).map_err(|_| End::Broken)?;
-    output.reserve(PREFIX + response.len());
+/// Appends a message with its length prefix to `output`, and counts it in `unsent_messages`. Fails
+/// if the message is longer than 65,535 octets.
+fn append_message(message: &[u8], output: &mut Vec<u8>, unsent_messages: &mut u64) -> Result<(), End> {
+    let length = u16::try_from(message.len()).map_err(|_| End::Broken)?;
+    output.reserve(PREFIX + message.len());
     output.extend_from_slice(&length.to_be_bytes());
-    output.extend_from_slice(response);
-    *unsent += 1;
+    output.extend_from_slice(message);
+    *unsent_messages += 1;
     Ok(())
 }
 
 /// Returns the length in the prefix of the first message of `input`.
-fn announced(input: &[u8]) -> Option<usize> {
+fn announced_length(input: &[u8]) -> Option<usize> {
     let (prefix, _) = input.split_first_chunk::<PREFIX>()?;
     Some(usize::from(u16::from_be_bytes(*prefix)))
 }
 
 /// Returns the first message of `input` without its length prefix; `None` if it is incomplete.
 fn first_message(input: &[u8]) -> Option<&[u8]> {
-    input.get(PREFIX..PREFIX + announced(input)?)
+    input.get(PREFIX..PREFIX + announced_length(input)?)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The live counters. Only the thread of the server writes them.
+/// The live counters. Only the thread of the server writes them. [`TcpCounters`] describes them.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) accepted: AtomicU64,
@@ -24,9 +24,10 @@ pub(super) struct Counters {
 /// Counters of a server since its start.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct TcpCounters {
-    /// Number of connections accepted.
+    /// Number of connections accepted from the system, including those closed immediately.
     pub accepted: u64,
-    /// Number of connections closed immediately because all others were busy with answers.
+    /// Number of connections closed immediately because the limit of connections was reached
+    /// and no other connection could be closed.
     pub refused: u64,
     /// Number of connections closed immediately because their client had reached its limit.
     pub refused_client: u64,

@@ -16,9 +16,9 @@ pub struct TcpOptions {
     pub connections_per_client: usize,
     /// Clients that are exempt from the limit for each client. Default: the loopback addresses.
     pub exempt: ExemptClients,
-    /// Maximum wait of a connection for its next message. When more than half of the connections
-    /// are in use, it decreases, down to a tenth when all are in use (RFC 7766 section 6.2.3).
-    /// Default 10 s.
+    /// Maximum wait of a connection for its next message. It decreases when the number of open
+    /// connections exceeds half of `connections_max`, down to a tenth at `connections_max` (RFC 7766
+    /// section 6.2.3). Default 10 s.
     pub idle_timeout: Duration,
     /// Maximum time until the first complete message of a connection. Default 5 s.
     pub first_message_timeout: Duration,
@@ -42,8 +42,8 @@ pub struct TcpOptions {
     /// Maximum number of concurrent deferred answers of one connection. Default 64.
     pub in_flight_max: usize,
     /// Maximum octets in the buffers of all connections: incomplete messages, answers that peers
-    /// have not accepted yet, and TLS handshakes. Above it, the connections that made no progress
-    /// for the longest time are closed. Default 64 MiB.
+    /// have not accepted yet, and TLS handshakes. If it is exceeded, the connections that made no
+    /// progress for the longest time are closed. Default 64 MiB.
     pub memory_max: usize,
     /// Receives the heartbeat of the server's loop. The default discards it.
     pub heartbeats: Heartbeats,
@@ -74,14 +74,14 @@ impl Default for TcpOptions {
 impl TcpOptions {
     /// Returns the idle timeout for `open` open connections.
     pub(super) fn idle_timeout_at(&self, open: usize) -> Duration {
-        let most = u32::try_from(self.connections_max.max(1)).unwrap_or(u32::MAX >> 4).min(u32::MAX >> 4);
-        let open = u32::try_from(open).unwrap_or(most).min(most);
-        let above_half = (2 * open).saturating_sub(most);
-        self.idle_timeout.saturating_mul(10 * most - 9 * above_half) / (10 * most)
+        let max = u32::try_from(self.connections_max.max(1)).unwrap_or(u32::MAX >> 4).min(u32::MAX >> 4);
+        let open = u32::try_from(open).unwrap_or(max).min(max);
+        let above_half = (2 * open).saturating_sub(max);
+        self.idle_timeout.saturating_mul(10 * max - 9 * above_half) / (10 * max)
     }
 
-    /// Returns the shortest time limit.
-    pub(super) fn shortest(&self) -> Duration {
+    /// Returns the shortest time limit of a connection.
+    pub(super) fn shortest_timeout(&self) -> Duration {
         let times = [
             self.idle_timeout,
             self.first_message_timeout,
@@ -120,7 +120,7 @@ impl ExemptClients {
 
 impl fmt::Debug for ExemptClients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Exempt")
+        f.write_str("ExemptClients")
     }
 }
 

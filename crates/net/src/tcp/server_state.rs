@@ -18,12 +18,13 @@ pub(super) struct ServerState<H> {
     pub(super) options: TcpOptions,
     pub(super) counters: Arc<Counters>,
     pub(super) table: RefCell<ConnectionTable>,
-    /// The handler and its response buffer. Never borrowed across an await point.
+    /// The handler and the buffer for its response. Never borrowed across an await point.
     pub(super) handler: RefCell<(H, Vec<u8>)>,
-    /// The read buffer of all connections.
-    pub(super) scratch: RefCell<Vec<u8>>,
-    /// The idle timeout that the handler knows, in units of 100 ms.
-    pub(super) idle_steps: Cell<u128>,
+    /// The read buffer, which all connections share.
+    pub(super) read_buffer: RefCell<Vec<u8>>,
+    /// The idle timeout that was last passed to the handler, in units of 100 ms. Initially
+    /// `u128::MAX`: none was passed.
+    idle_steps: Cell<u128>,
 }
 
 impl<H> ServerState<H> {
@@ -33,14 +34,15 @@ impl<H> ServerState<H> {
             counters,
             table: RefCell::default(),
             handler: RefCell::new((handler, Vec::with_capacity(1 << 16))),
-            scratch: RefCell::default(),
+            read_buffer: RefCell::default(),
             idle_steps: Cell::new(u128::MAX),
         }
     }
 
-    pub(super) fn count(&self, end: End) {
+    /// Counts the end of a connection.
+    pub(super) fn count_end(&self, end: End) {
         match end {
-            // The code that closes a connection for another one counts it.
+            // The code that evicts a connection counts it.
             End::Orderly | End::Evicted => {}
             End::TimedOut => _ = self.counters.timed_out.fetch_add(1, Relaxed),
             End::Broken => _ = self.counters.broken.fetch_add(1, Relaxed),
@@ -57,10 +59,11 @@ where
         let mut table = self.table.borrow_mut();
         let idle = self.options.idle_timeout_at(table.len());
         table.sweep(&self.options, idle);
-        self.tell_idle_timeout(idle);
+        self.announce_idle_timeout(idle);
     }
 
-    pub(super) fn tell_idle_timeout(&self, idle: Duration) {
+    /// Passes the idle timeout to the handler if it differs from the last one in units of 100 ms.
+    pub(super) fn announce_idle_timeout(&self, idle: Duration) {
         let steps = idle.as_millis() / IDLE_STEP_MS;
         if self.idle_steps.replace(steps) != steps {
             self.handler.borrow_mut().0.set_idle_timeout(idle);
@@ -68,18 +71,19 @@ where
     }
 }
 
-/// The entry of a connection in the table. It is released when the connection ends in any way.
+/// The table entry of a connection, for the task that serves it. Dropping the slot removes the
+/// entry.
 pub(super) struct ConnectionSlot<H> {
     pub(super) id: u64,
-    pub(super) place: Rc<ConnectionEntry>,
+    pub(super) entry: Rc<ConnectionEntry>,
     pub(super) shared: Rc<ServerState<H>>,
 }
 
 impl<H> ConnectionSlot<H> {
     /// Updates the octets of the connection's buffers.
-    pub(super) fn hold(&self, octets: usize) {
-        if self.place.held.get() != octets {
-            let evicted = self.shared.table.borrow_mut().hold(self.id, octets, &self.shared.options);
+    pub(super) fn set_buffered(&self, octets: usize) {
+        if self.entry.buffered.get() != octets {
+            let evicted = self.shared.table.borrow_mut().set_buffered(self.id, octets, &self.shared.options);
             self.shared.counters.evicted.fetch_add(evicted as u64, Relaxed);
         }
     }
@@ -87,7 +91,7 @@ impl<H> ConnectionSlot<H> {
 
 impl<H> Drop for ConnectionSlot<H> {
     fn drop(&mut self) {
-        self.shared.table.borrow_mut().leave(self.id);
+        self.shared.table.borrow_mut().remove(self.id);
         self.shared.counters.open.fetch_sub(1, Relaxed);
     }
 }

@@ -16,9 +16,8 @@ use tokio::time::Instant;
 
 use super::options::TcpOptions;
 
-/// One in this many of the connections that may be closed is selected in one pass over all
-/// connections.
-const PICKED: usize = 16;
+/// A pass over all connections selects 1/16 of the connections that may be closed, rounded up.
+const CANDIDATE_DIVISOR: usize = 16;
 
 /// The activity of a connection. Each phase has a time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +44,8 @@ pub(super) enum End {
     /// It was closed to make room for another connection.
     Evicted,
     TimedOut,
+    /// An error ended it: a reset, an end within a message, invalid framing, or a stream that could
+    /// not continue.
     Broken,
 }
 
@@ -64,8 +65,10 @@ pub(super) struct ConnectionEntry {
     /// Start time of the oldest stream.
     pub(super) stream_since: Cell<Option<Instant>>,
     /// Octets in the buffers of the connection.
-    pub(super) held: Cell<usize>,
-    order: Cell<Option<ConnectionCommand>>,
+    pub(super) buffered: Cell<usize>,
+    /// The command for the connection, from the table.
+    command: Cell<Option<ConnectionCommand>>,
+    /// The waker of the task that serves the connection.
     waker: Cell<Option<Waker>>,
     client: Client,
 }
@@ -73,23 +76,23 @@ pub(super) struct ConnectionEntry {
 impl ConnectionEntry {
     /// Returns the command for the connection, if there is one. Otherwise registers `waker`, which
     /// is woken by the next command.
-    pub(super) fn order(&self, waker: &Waker) -> Option<ConnectionCommand> {
-        let order = self.order.get();
-        if order.is_none() {
+    pub(super) fn poll_command(&self, waker: &Waker) -> Option<ConnectionCommand> {
+        let command = self.command.get();
+        if command.is_none() {
             let known = self.waker.take().filter(|known| known.will_wake(waker));
             self.waker.set(Some(known.unwrap_or_else(|| waker.clone())));
         }
-        order
+        command
     }
 
-    /// Enters a phase, or restarts its time.
-    pub(super) fn enter(&self, phase: Phase) {
+    /// Sets the phase and restarts its time.
+    pub(super) fn begin_phase(&self, phase: Phase) {
         self.phase.set(phase);
         self.since.set(Instant::now());
     }
 
-    fn tell(&self, order: ConnectionCommand) {
-        self.order.set(Some(order));
+    fn send_command(&self, command: ConnectionCommand) {
+        self.command.set(Some(command));
         self.wake();
     }
 
@@ -99,7 +102,8 @@ impl ConnectionEntry {
         }
     }
 
-    fn limit(&self, options: &TcpOptions, idle: Duration) -> Duration {
+    /// Returns the time limit of the current phase. `idle` is the current idle timeout.
+    fn phase_limit(&self, options: &TcpOptions, idle: Duration) -> Duration {
         match self.phase.get() {
             Phase::Handshake => options.handshake_timeout,
             Phase::First => options.first_message_timeout,
@@ -110,20 +114,20 @@ impl ConnectionEntry {
         }
     }
 
-    /// Whether the connection has exceeded a time limit.
-    fn is_over(&self, options: &TcpOptions, idle: Duration, now: Instant) -> bool {
-        let streams_for = self.stream_since.get().map_or(Duration::ZERO, |since| now - since);
-        now - self.since.get() >= self.limit(options, idle) || streams_for >= options.stream_time_max
+    /// Whether the connection has exceeded the time limit of its phase or of its oldest stream.
+    fn has_timed_out(&self, options: &TcpOptions, idle: Duration, now: Instant) -> bool {
+        let stream_time = self.stream_since.get().map_or(Duration::ZERO, |since| now - since);
+        now - self.since.get() >= self.phase_limit(options, idle) || stream_time >= options.stream_time_max
     }
 
-    /// Returns the priority for closing the connection; lower values are closed first. Connections
-    /// without a complete message come first. Connections that are sending answers at an acceptable
-    /// pace return `None`.
-    fn rank(&self, options: &TcpOptions, now: Instant) -> Option<u8> {
+    /// Returns the rank of the connection if it may be closed for another one. Connections with a
+    /// lower rank are closed first. Connections without a complete message have the lowest rank.
+    /// `None`: the connection must not be closed, because its peer accepts answers fast enough.
+    fn eviction_rank(&self, options: &TcpOptions, now: Instant) -> Option<u8> {
         match self.phase.get() {
             Phase::Handshake | Phase::First => Some(0),
             Phase::Idle | Phase::Message => Some(1),
-            // The peer is slow. A stream stays open while its peer keeps the required pace.
+            // The peer has made no progress for a part of the time limit.
             Phase::Writing => (now - self.since.get() >= options.write_timeout / 4).then_some(1),
             Phase::Streaming => (now - self.since.get() >= options.stream_idle_timeout / 4 * 3).then_some(1),
         }
@@ -133,13 +137,17 @@ impl ConnectionEntry {
 /// The client that a connection is counted for: an IPv4 address, or an IPv6 prefix of 64 bits,
 /// because one client may control the whole prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Client(u64, bool);
+struct Client {
+    /// The IPv4 address, or the upper 64 bits of the IPv6 address.
+    prefix: u64,
+    is_ipv6: bool,
+}
 
 impl Client {
     fn of(address: IpAddr) -> Self {
         match address {
-            IpAddr::V4(address) => Self(u64::from(address.to_bits()), false),
-            IpAddr::V6(address) => Self((address.to_bits() >> 64) as u64, true),
+            IpAddr::V4(address) => Self { prefix: u64::from(address.to_bits()), is_ipv6: false },
+            IpAddr::V6(address) => Self { prefix: (address.to_bits() >> 64) as u64, is_ipv6: true },
         }
     }
 }
@@ -147,37 +155,41 @@ impl Client {
 /// Why a new connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Its client has reached its limit.
+    /// Its client has reached the limit of connections for each client.
     Client,
-    /// All connections are busy.
+    /// The server has reached its limit of connections, and none of them may be closed.
     Full,
 }
 
 /// The open connections.
 #[derive(Default)]
 pub(super) struct ConnectionTable {
-    next: u64,
-    places: HashMap<u64, Rc<ConnectionEntry>>,
+    /// The identifier of the next connection.
+    next_id: u64,
+    /// The open connections, by identifier.
+    entries: HashMap<u64, Rc<ConnectionEntry>>,
+    /// Number of open connections of each client.
     clients: HashMap<Client, usize>,
-    /// Connections that may be closed to make room, as of the last pass. The last element is closed
-    /// next.
-    picked: Vec<(Instant, u64)>,
-    /// Octets of all buffers.
-    held: usize,
+    /// Connections that were selected in the last pass, with the start of their phase at that time.
+    /// The last element is closed next.
+    candidates: Vec<(Instant, u64)>,
+    /// Octets in the buffers of all connections.
+    buffered: usize,
 }
 
 impl ConnectionTable {
     pub(super) fn len(&self) -> usize {
-        self.places.len()
+        self.entries.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.entries.is_empty()
     }
 
-    /// Adds an entry for a new connection of `peer`. If the limit is reached, closes another
-    /// connection for it. The last value is whether another connection was closed.
-    pub(super) fn enter(
+    /// Adds an entry for a new connection of `peer`. If the limit of connections is reached, closes
+    /// another connection. Returns the identifier, the entry, and whether another connection was
+    /// closed.
+    pub(super) fn insert(
         &mut self,
         peer: SocketAddr,
         phase: Phase,
@@ -188,129 +200,139 @@ impl ConnectionTable {
         if count >= options.connections_per_client && !options.exempt.contains(peer.ip()) {
             return Err(Refusal::Client);
         }
-        let full = self.places.len() >= options.connections_max;
+        let full = self.entries.len() >= options.connections_max;
         if full && !self.evict(options) {
             return Err(Refusal::Full);
         }
-        let place = Rc::new(ConnectionEntry {
+        let entry = Rc::new(ConnectionEntry {
             phase: Cell::new(phase),
             since: Cell::new(Instant::now()),
             stream_since: Cell::new(None),
-            held: Cell::new(0),
-            order: Cell::new(None),
+            buffered: Cell::new(0),
+            command: Cell::new(None),
             waker: Cell::new(None),
             client,
         });
-        let id = self.next;
-        self.next += 1;
-        self.places.insert(id, Rc::clone(&place));
+        let id = self.next_id;
+        self.next_id += 1;
+        self.entries.insert(id, Rc::clone(&entry));
         *self.clients.entry(client).or_insert(0) += 1;
-        Ok((id, place, full))
+        Ok((id, entry, full))
     }
 
-    /// Removes an entry. The entry of a connection that was closed to make room is already removed.
-    pub(super) fn leave(&mut self, id: u64) {
-        let Some(place) = self.places.remove(&id) else { return };
-        self.held -= place.held.take();
-        if let Some(count) = self.clients.get_mut(&place.client) {
+    /// Removes the entry of a connection that has ended. Does nothing if the table has closed the
+    /// connection and therefore removed the entry already.
+    pub(super) fn remove(&mut self, id: u64) {
+        let Some(entry) = self.entries.remove(&id) else { return };
+        self.buffered -= entry.buffered.take();
+        if let Some(count) = self.clients.get_mut(&entry.client) {
             *count -= 1;
             if *count == 0 {
-                self.clients.remove(&place.client);
+                self.clients.remove(&entry.client);
             }
         }
     }
 
-    fn end(&mut self, id: u64, end: End) {
-        if let Some(place) = self.places.get(&id) {
-            place.tell(ConnectionCommand::End(end));
+    /// Commands the connection to end, and removes its entry.
+    fn evict_id(&mut self, id: u64) {
+        if let Some(entry) = self.entries.get(&id) {
+            entry.send_command(ConnectionCommand::End(End::Evicted));
         }
-        self.leave(id);
+        self.remove(id);
     }
 
-    /// Closes the connection that has waited longest. Returns `false` if no connection is waiting.
+    /// Closes the connection that was first by [`eviction_rank`](ConnectionEntry::eviction_rank) and
+    /// then by waiting time in the last pass, and has made no progress since. If no candidate is
+    /// left, makes another pass. Returns `false` if no connection may be closed.
     pub(super) fn evict(&mut self, options: &TcpOptions) -> bool {
         loop {
-            while let Some((since, id)) = self.picked.pop() {
-                // The connection may have received a message since it was selected.
-                if self.places.get(&id).is_some_and(|place| place.since.get() == since) {
-                    self.end(id, End::Evicted);
+            while let Some((since, id)) = self.candidates.pop() {
+                // The connection may have made progress since it was selected.
+                if self.entries.get(&id).is_some_and(|entry| entry.since.get() == since) {
+                    self.evict_id(id);
                     return true;
                 }
             }
-            self.pick(options);
-            if self.picked.is_empty() {
+            self.select_candidates(options);
+            if self.candidates.is_empty() {
                 return false;
             }
         }
     }
 
-    /// Selects the connections to close next. It selects many in one pass. Otherwise, a flood of
-    /// connections would need a pass over all connections for each new connection.
-    fn pick(&mut self, options: &TcpOptions) {
+    /// Selects the connections to close next. It selects many of them in one pass. Otherwise, each
+    /// new connection of a flood would need a pass over all connections.
+    fn select_candidates(&mut self, options: &TcpOptions) {
         let now = Instant::now();
-        let waiting = self.places.iter();
-        let mut waiting: Vec<(u8, Instant, u64)> = waiting
-            .filter_map(|(&id, place)| Some((place.rank(options, now)?, place.since.get(), id)))
+        let mut waiting: Vec<(u8, Instant, u64)> = self
+            .entries
+            .iter()
+            .filter_map(|(&id, entry)| Some((entry.eviction_rank(options, now)?, entry.since.get(), id)))
             .collect();
-        let count = waiting.len().div_ceil(PICKED);
+        let count = waiting.len().div_ceil(CANDIDATE_DIVISOR);
         if count < waiting.len() {
             waiting.select_nth_unstable(count);
             waiting.truncate(count);
         }
         waiting.sort_unstable();
-        self.picked.extend(waiting.into_iter().rev().map(|(_, since, id)| (since, id)));
+        self.candidates.extend(waiting.into_iter().rev().map(|(_, since, id)| (since, id)));
     }
 
-    /// Records the octets in the buffers of a connection. If all buffers together exceed the limit,
-    /// closes the connections that made no progress for the longest time, and returns their number.
+    /// Records that the buffers of the connection `id` have `octets`. If the buffers of all
+    /// connections exceed the limit, closes the connections that made no progress for the longest
+    /// time, and returns their number. The connection `id` can be one of them; it receives the
+    /// command like the others.
+    ///
     /// If handshakes hold more than half of the octets, it closes handshakes, otherwise other
     /// connections. So a flood of handshakes does not displace connections that answer queries, and
     /// slow readers do not displace handshakes.
-    pub(super) fn hold(&mut self, id: u64, octets: usize, options: &TcpOptions) -> usize {
-        let Some(place) = self.places.get(&id) else { return 0 };
-        self.held = self.held - place.held.replace(octets) + octets;
-        if self.held <= options.memory_max {
+    pub(super) fn set_buffered(&mut self, id: u64, octets: usize, options: &TcpOptions) -> usize {
+        let Some(entry) = self.entries.get(&id) else { return 0 };
+        self.buffered = self.buffered - entry.buffered.replace(octets) + octets;
+        if self.buffered <= options.memory_max {
             return 0;
         }
-        let is_handshake = |place: &ConnectionEntry| place.phase.get() == Phase::Handshake;
-        let handshakes = self.places.values().filter(|place| is_handshake(place));
-        let handshakes_held: usize = handshakes.map(|place| place.held.get()).sum();
-        let of_handshakes = handshakes_held > self.held / 2;
-        let holders = self.places.iter();
-        let holders =
-            holders.filter(|(_, place)| place.held.get() > 0 && is_handshake(place) == of_handshakes);
-        let mut holders: Vec<(Instant, u64)> = holders.map(|(&id, place)| (place.since.get(), id)).collect();
-        holders.sort_unstable();
+        let is_handshake = |entry: &ConnectionEntry| entry.phase.get() == Phase::Handshake;
+        let handshakes = self.entries.values().filter(|entry| is_handshake(entry));
+        let handshake_octets: usize = handshakes.map(|entry| entry.buffered.get()).sum();
+        let evicts_handshakes = handshake_octets > self.buffered / 2;
+        let mut evictable: Vec<(Instant, u64)> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.buffered.get() > 0 && is_handshake(entry) == evicts_handshakes)
+            .map(|(&id, entry)| (entry.since.get(), id))
+            .collect();
+        evictable.sort_unstable();
         let mut evicted = 0;
-        for (_, id) in holders {
+        for (_, id) in evictable {
             // Close more than needed. Otherwise, the next allocation would cause another pass over
             // all connections.
-            if self.held <= options.memory_max / 8 * 7 {
+            if self.buffered <= options.memory_max / 8 * 7 {
                 break;
             }
-            self.end(id, End::Evicted);
+            self.evict_id(id);
             evicted += 1;
         }
         evicted
     }
 
-    /// Ends the connections that have exceeded a time limit. Wakes each connection that is writing,
-    /// because the connection must read the number of octets that its peer has acknowledged. The
-    /// system does not report this number by itself.
+    /// Ends the connections that have exceeded a time limit. `idle` is the current idle timeout.
+    /// Wakes each connection that is writing, so that it reads the number of octets that its peer
+    /// has acknowledged. The system does not report a change of this number.
     pub(super) fn sweep(&mut self, options: &TcpOptions, idle: Duration) {
         let now = Instant::now();
-        for place in self.places.values() {
-            if place.is_over(options, idle, now) {
-                place.tell(ConnectionCommand::End(End::TimedOut));
-            } else if matches!(place.phase.get(), Phase::Writing | Phase::Streaming) {
-                place.wake();
+        for entry in self.entries.values() {
+            if entry.has_timed_out(options, idle, now) {
+                entry.send_command(ConnectionCommand::End(End::TimedOut));
+            } else if matches!(entry.phase.get(), Phase::Writing | Phase::Streaming) {
+                entry.wake();
             }
         }
     }
 
     /// Ends all connections after they have sent their current answers.
     pub(super) fn finish_all(&self) {
-        self.places.values().for_each(|place| place.tell(ConnectionCommand::Finish));
+        self.entries.values().for_each(|entry| entry.send_command(ConnectionCommand::Finish));
     }
 }
 
@@ -336,110 +358,112 @@ mod tests {
     fn a_client_is_an_address_or_a_network_of_64_bits() {
         let options = options(100);
         let mut table = ConnectionTable::default();
-        let mut enter = |text| table.enter(peer(text), Phase::First, &options).map(|(id, ..)| id);
-        let first = enter("2001:db8::1").expect("a place");
-        assert!(enter("2001:db8::2:0:0:1").is_ok());
-        assert_eq!(enter("2001:db8::3").err(), Some(Refusal::Client));
-        assert!(enter("2001:db8:0:1::3").is_ok());
-        assert!(enter("192.0.2.1").is_ok() && enter("192.0.2.1").is_ok() && enter("192.0.2.2").is_ok());
-        assert_eq!(enter("192.0.2.1").err(), Some(Refusal::Client));
-        table.leave(first);
-        table.leave(first);
-        assert!(table.enter(peer("2001:db8::3"), Phase::First, &options).is_ok());
+        let mut insert = |text| table.insert(peer(text), Phase::First, &options).map(|(id, ..)| id);
+        let first = insert("2001:db8::1").expect("an entry");
+        assert!(insert("2001:db8::2:0:0:1").is_ok());
+        assert_eq!(insert("2001:db8::3").err(), Some(Refusal::Client));
+        assert!(insert("2001:db8:0:1::3").is_ok());
+        assert!(insert("192.0.2.1").is_ok() && insert("192.0.2.1").is_ok() && insert("192.0.2.2").is_ok());
+        assert_eq!(insert("192.0.2.1").err(), Some(Refusal::Client));
+        table.remove(first);
+        table.remove(first);
+        assert!(table.insert(peer("2001:db8::3"), Phase::First, &options).is_ok());
         assert_eq!(table.len(), 6);
     }
 
     #[test]
-    fn those_that_asked_nothing_go_first_and_busy_ones_stay() {
+    fn connections_without_a_message_are_closed_first_and_busy_ones_stay() {
         let options = options(4);
         let mut table = ConnectionTable::default();
-        let mut enter = |text| {
-            let (id, place, evicted) = table.enter(peer(text), Phase::First, &options)?;
-            Ok::<_, Refusal>((id, place, evicted))
+        let mut insert = |text| {
+            let (id, entry, evicted) = table.insert(peer(text), Phase::First, &options)?;
+            Ok::<_, Refusal>((id, entry, evicted))
         };
-        let (_, busy, _) = enter("192.0.2.1").expect("a place");
-        let (_, old, _) = enter("192.0.2.2").expect("a place");
-        let (_, silent, _) = enter("192.0.2.3").expect("a place");
-        let (_, recent, _) = enter("192.0.2.4").expect("a place");
-        busy.enter(Phase::Writing);
-        old.enter(Phase::Idle);
-        recent.enter(Phase::Idle);
-        let order = |place: &ConnectionEntry| place.order(Waker::noop());
+        let (_, busy, _) = insert("192.0.2.1").expect("an entry");
+        let (_, old, _) = insert("192.0.2.2").expect("an entry");
+        let (_, silent, _) = insert("192.0.2.3").expect("an entry");
+        let (_, recent, _) = insert("192.0.2.4").expect("an entry");
+        busy.begin_phase(Phase::Writing);
+        old.begin_phase(Phase::Idle);
+        recent.begin_phase(Phase::Idle);
+        let command = |entry: &ConnectionEntry| entry.poll_command(Waker::noop());
         let evicted = Some(ConnectionCommand::End(End::Evicted));
         let mut new = Vec::new();
-        for (text, goes) in [("192.0.2.5", &silent), ("192.0.2.6", &old), ("192.0.2.7", &recent)] {
-            let (_, place, made_room) = enter(text).expect("a place");
-            place.enter(Phase::Writing);
-            new.push(place);
-            assert!(made_room);
-            assert_eq!(order(goes), evicted, "{text}");
+        for (text, closed) in [("192.0.2.5", &silent), ("192.0.2.6", &old), ("192.0.2.7", &recent)] {
+            let (_, entry, has_evicted) = insert(text).expect("an entry");
+            entry.begin_phase(Phase::Writing);
+            new.push(entry);
+            assert!(has_evicted);
+            assert_eq!(command(closed), evicted, "{text}");
         }
-        assert_eq!(order(&busy), None);
-        assert_eq!(enter("192.0.2.8").err(), Some(Refusal::Full));
+        assert_eq!(command(&busy), None);
+        assert_eq!(insert("192.0.2.8").err(), Some(Refusal::Full));
         assert_eq!(table.len(), 4);
     }
 
     /// At 1 KiB per second, 16 KiB take 16 of the permitted 30 seconds.
     #[test]
-    fn a_slow_stream_stays_where_one_that_stands_still_goes() {
+    fn a_slow_stream_stays_and_one_without_progress_is_closed() {
         let options = options(2);
         let mut table = ConnectionTable::default();
-        let mut enter = |text, seconds| {
-            let (_, place, _) = table.enter(peer(text), Phase::First, &options)?;
-            place.enter(Phase::Streaming);
-            place.since.set(Instant::now() - Duration::from_secs(seconds));
-            Ok::<_, Refusal>(place)
+        let mut insert = |text, seconds| {
+            let (_, entry, _) = table.insert(peer(text), Phase::First, &options)?;
+            entry.begin_phase(Phase::Streaming);
+            entry.since.set(Instant::now() - Duration::from_secs(seconds));
+            Ok::<_, Refusal>(entry)
         };
-        let slow = enter("192.0.2.1", 16).expect("a place");
-        let stopped = enter("192.0.2.2", 25).expect("a place");
-        let _new = enter("192.0.2.3", 0).expect("a place");
-        let order = |place: &ConnectionEntry| place.order(Waker::noop());
-        assert_eq!((order(&slow), order(&stopped)), (None, Some(ConnectionCommand::End(End::Evicted))));
-        assert_eq!(enter("192.0.2.4", 0).err(), Some(Refusal::Full));
+        let slow = insert("192.0.2.1", 16).expect("an entry");
+        let stopped = insert("192.0.2.2", 25).expect("an entry");
+        let _new = insert("192.0.2.3", 0).expect("an entry");
+        let command = |entry: &ConnectionEntry| entry.poll_command(Waker::noop());
+        assert_eq!((command(&slow), command(&stopped)), (None, Some(ConnectionCommand::End(End::Evicted))));
+        assert_eq!(insert("192.0.2.4", 0).err(), Some(Refusal::Full));
     }
 
     #[test]
-    fn handshakes_make_room_where_they_hold_more_than_half() {
+    fn handshakes_are_closed_if_they_hold_more_than_half_of_the_memory() {
         let options = TcpOptions { memory_max: 1000, ..options(100) };
-        let order = |place: &ConnectionEntry| place.order(Waker::noop());
+        let command = |entry: &ConnectionEntry| entry.poll_command(Waker::noop());
         for (handshakes, others) in [(6, 4), (4, 6)] {
             let mut table = ConnectionTable::default();
-            let mut enter = |phase, count: usize| -> Vec<_> {
-                let enter = |number| {
+            let mut insert = |phase, count: usize| -> Vec<_> {
+                let insert = |number| {
                     let peer = peer(&format!("192.0.2.{}", 10 * count + number));
-                    let (id, place, _) = table.enter(peer, phase, &options).expect("a place");
-                    assert_eq!(table.hold(id, 100, &options), 0);
-                    place
+                    let (id, entry, _) = table.insert(peer, phase, &options).expect("an entry");
+                    assert_eq!(table.set_buffered(id, 100, &options), 0);
+                    entry
                 };
-                (0..count).map(enter).collect()
+                (0..count).map(insert).collect()
             };
-            let (agreeing, writing) = (enter(Phase::Handshake, handshakes), enter(Phase::Writing, others));
-            let (id, ..) = table.enter(peer("192.0.2.200"), Phase::First, &options).expect("a place");
-            assert_eq!(table.hold(id, 1, &options), 2);
-            let gone =
-                |places: &[Rc<ConnectionEntry>]| places.iter().filter(|place| order(place).is_some()).count();
+            let (agreeing, writing) = (insert(Phase::Handshake, handshakes), insert(Phase::Writing, others));
+            let (id, ..) = table.insert(peer("192.0.2.200"), Phase::First, &options).expect("an entry");
+            assert_eq!(table.set_buffered(id, 1, &options), 2);
+            let gone = |entries: &[Rc<ConnectionEntry>]| {
+                entries.iter().filter(|entry| command(entry).is_some()).count()
+            };
             let expected = if handshakes > others { (2, 0) } else { (0, 2) };
             assert_eq!((gone(&agreeing), gone(&writing)), expected);
         }
     }
 
     #[test]
-    fn buffers_of_all_are_bounded() {
+    fn the_buffers_of_all_connections_together_are_bounded() {
         let options = TcpOptions { memory_max: 1000, ..options(100) };
         let mut table = ConnectionTable::default();
-        let mut places = Vec::new();
+        let mut entries = Vec::new();
         for number in 0..10 {
-            let (id, place, _) =
-                table.enter(peer(&format!("192.0.2.{number}")), Phase::First, &options).expect("a place");
-            places.push(place);
-            assert_eq!(table.hold(id, 100, &options), 0);
+            let (id, entry, _) =
+                table.insert(peer(&format!("192.0.2.{number}")), Phase::First, &options).expect("an entry");
+            entries.push(entry);
+            assert_eq!(table.set_buffered(id, 100, &options), 0);
         }
         // One octet too many: the table closes the two oldest connections, until at most 7/8 of the
         // limit is in use.
-        let (id, ..) = table.enter(peer("192.0.2.100"), Phase::First, &options).expect("a place");
-        assert_eq!(table.hold(id, 1, &options), 2);
-        let gone: Vec<bool> = places.iter().map(|place| place.order(Waker::noop()).is_some()).collect();
+        let (id, ..) = table.insert(peer("192.0.2.100"), Phase::First, &options).expect("an entry");
+        assert_eq!(table.set_buffered(id, 1, &options), 2);
+        let gone: Vec<bool> =
+            entries.iter().map(|entry| entry.poll_command(Waker::noop()).is_some()).collect();
         assert_eq!(gone, [true, true, false, false, false, false, false, false, false, false]);
-        assert_eq!((table.held, table.len()), (801, 9));
+        assert_eq!((table.buffered, table.len()), (801, 9));
     }
 }
