@@ -21,7 +21,7 @@ use log_throttle::LogThrottle;
 use std::sync::{Arc, Mutex, PoisonError};
 use thread::Counters;
 
-/// The transport of messages.
+/// The transport of messages, for the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TransportKind {
     /// UDP.
@@ -52,7 +52,7 @@ impl TransportKind {
 pub struct Statistics {
     threads: Mutex<Vec<Arc<Counters>>>,
     transfers: TransferCounters,
-    told: Arc<LogThrottle>,
+    log_throttle: Arc<LogThrottle>,
 }
 
 impl Statistics {
@@ -69,13 +69,13 @@ impl Statistics {
         let counters = Arc::new(Counters::new(carrier));
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.push(Arc::clone(&counters));
-        ThreadStatistics::new(counters, Arc::clone(&self.told))
+        ThreadStatistics::new(counters, Arc::clone(&self.log_throttle))
     }
 
-    /// Logs one network whose rate limiting has ended, if there is one. The caller calls this every
-    /// second.
+    /// Logs the end of rate limiting for one network, if there is such a network. The caller calls
+    /// this every second.
     pub fn log_unlimited(&self) {
-        self.told.log_unlimited(crate::clock::seconds_now());
+        self.log_throttle.log_limiting_ended(crate::clock::seconds_now());
     }
 
     /// The counters of transfers and NOTIFY, which any thread may use.

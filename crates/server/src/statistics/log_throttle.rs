@@ -1,5 +1,9 @@
-//! The log throttle for messages that any client can send at will: at most one line per second.
-//! Each sender that the configuration contains has a separate limit of one line per second.
+//! The log throttle for events that any client can cause at will. Each of these limits permits one
+//! line per second:
+//!
+//! - for each TSIG error, one limit for all unknown senders together, and one limit for each sender
+//!   that the configuration contains;
+//! - one limit for the start and end of rate limiting.
 
 mod known_senders;
 mod limited_networks;
@@ -20,49 +24,46 @@ use std::net::{IpAddr, SocketAddr};
 /// The state of the log throttle, shared by all threads.
 #[derive(Debug, Default)]
 pub(super) struct LogThrottle {
-    /// Rejected signatures, by error: a flood with one error does not hide other errors.
-    signatures: [LogInterval; 5],
-    /// Rejected signatures of senders in the configuration: a flood from unknown senders does not
+    /// Rejected TSIG records, by [`error_index`]: a flood with one error does not hide other errors.
+    tsig: [LogInterval; 5],
+    /// Rejected TSIG records of senders in the configuration: a flood from unknown senders does not
     /// hide them.
-    known: KnownSenders,
-    limited: LimitedNetworks,
+    known_senders: KnownSenders,
+    limited_networks: LimitedNetworks,
 }
 
 impl LogThrottle {
-    /// Logs `message`, whose TSIG record was rejected at `now`, in seconds since 1970. `known`: the
-    /// sender, if the configuration contains it.
+    /// Logs the rejection of `message` because of its TSIG record, unless the throttle suppresses the
+    /// line. `peer` is the sender; `known` is its entry if the configuration contains it. `now` is in
+    /// seconds since 1970.
     pub(super) fn log_tsig_rejection(
         &self,
-        refused: &TsigRejection,
+        rejection: &TsigRejection,
         message: &[u8],
         (peer, known): (SocketAddr, Option<KnownSender>),
         now: u64,
     ) {
-        let error = refused.error();
-        let (place, words) = match error {
-            TsigError::BadKey => (0, "no key with this name and algorithm is configured"),
-            TsigError::BadSig => (1, "the secrets differ, or the message was altered in transit"),
-            TsigError::BadTime => (2, "the clocks differ by too much"),
-            TsigError::BadTrunc => (3, "its MAC is shorter than the minimum"),
-            TsigError::Form => (4, "its TSIG record is malformed"),
+        let error = rejection.error();
+        let index = error_index(error);
+        let may_log_any = || self.tsig[index].may_log(now);
+        let may_log = match known {
+            Some(sender) => self.known_senders.may_log((index, sender), now).unwrap_or_else(may_log_any),
+            None => may_log_any(),
         };
-        let shared = || self.signatures[place].may_log(now);
-        let may_say = match known {
-            Some(sender) => self.known.may_log((place, sender), now).unwrap_or_else(shared),
-            None => shared(),
-        };
-        let Some(before) = may_say else { return };
-        let key = refused.key().map(tracing::field::display);
-        let question = question_of(message);
-        tracing::warn!(name: "tsig-rejected", %peer, key, question, %error, before, "message with TSIG rejected: {words}");
+        let Some(before) = may_log else { return };
+        let key = rejection.key().map(tracing::field::display);
+        let question = describe_question(message);
+        let reason = describe_error(error);
+        tracing::warn!(name: "tsig-rejected", %peer, key, question, %error, before, "message with TSIG rejected: {reason}");
     }
 
-    /// Logs that rate limiting began for a network, if this response of category `class` at second
-    /// `now` is the first one that may be logged.
+    /// Records that a response of category `class` to `network` was rate limited at `now`, in seconds
+    /// since 1970. Logs the start of rate limiting for the network, unless it is logged already or
+    /// the throttle suppresses the line. In the latter case, the next response tries again.
     pub(super) fn log_limited(&self, network: (IpAddr, u8), class: ResponseCategory, now: u64) {
-        if let Some(others) = self.limited.begin(network, now) {
+        if let Some(others) = self.limited_networks.record(network, now) {
             let (address, bits) = network;
-            let what = match class {
+            let responses = match class {
                 ResponseCategory::Positive => "answers",
                 ResponseCategory::Nodata => "NODATA responses",
                 ResponseCategory::Nxdomain => "NXDOMAIN responses",
@@ -71,22 +72,45 @@ impl LogThrottle {
             };
             tracing::info!(
                 name: "rate-limiting-started",
-                client = %format_args!("{address}/{bits}"), others, "rate limiting of responses over UDP started: first for {what}"
+                client = %format_args!("{address}/{bits}"), others, "rate limiting of responses over UDP started: first for {responses}"
             );
         }
     }
 
-    /// Logs one network whose rate limiting has ended, if there is one.
-    pub(super) fn log_unlimited(&self, now: u64) {
-        if let Some(((address, bits), seconds)) = self.limited.end(now) {
+    /// Logs the end of rate limiting for one network, if there is such a network and the throttle
+    /// permits the line. The caller calls this every second.
+    pub(super) fn log_limiting_ended(&self, now: u64) {
+        if let Some(((address, bits), seconds)) = self.limited_networks.take_ended(now) {
             tracing::info!(name: "rate-limiting-ended", client = %format_args!("{address}/{bits}"), seconds, "rate limiting of responses over UDP ended");
         }
     }
 }
 
+/// Returns the number of an error in the log throttle: 0 to 4.
+const fn error_index(error: TsigError) -> usize {
+    match error {
+        TsigError::BadKey => 0,
+        TsigError::BadSig => 1,
+        TsigError::BadTime => 2,
+        TsigError::BadTrunc => 3,
+        TsigError::Form => 4,
+    }
+}
+
+/// Describes the reason of a rejection for the log.
+const fn describe_error(error: TsigError) -> &'static str {
+    match error {
+        TsigError::BadKey => "no key with this name and algorithm is configured",
+        TsigError::BadSig => "the secrets differ, or the message was altered in transit",
+        TsigError::BadTime => "the clocks differ by too much",
+        TsigError::BadTrunc => "its MAC is shorter than the minimum",
+        TsigError::Form => "its TSIG record is malformed",
+    }
+}
+
 /// Describes the question of a message for the log: the name, and the type or the opcode. Returns
-/// `None` if the message cannot be read.
-fn question_of(message: &[u8]) -> Option<String> {
+/// `None` if the message does not have exactly one question, or if the question is malformed.
+fn describe_question(message: &[u8]) -> Option<String> {
     let header = Header::read(message).filter(|header| header.counts[0] == 1)?;
     if let Ok(query) = Query::parse(message) {
         return Some(format!("{} {}", query.name(), query.qtype));
@@ -105,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_called_by_what_they_ask() {
+    fn the_description_of_a_question_has_the_name_and_the_type_or_opcode() {
         let message = |opcode: u16, rest: &[u8]| {
             let header = Header { id: 1, flags: opcode << 11, counts: [1, 0, 0, 0] };
             [&header.to_octets()[..], rest].concat()
@@ -118,8 +142,8 @@ mod tests {
             (0, &transfer[..5], None),
             (0, b"\x02e", None),
         ] {
-            assert_eq!(question_of(&message(opcode, rest)).as_deref(), expected);
+            assert_eq!(describe_question(&message(opcode, rest)).as_deref(), expected);
         }
-        assert_eq!(question_of(b""), None);
+        assert_eq!(describe_question(b""), None);
     }
 }

@@ -32,10 +32,11 @@ impl QueryFlags {
     pub const EDNS: Self = Self(2);
     /// The query had the DO flag.
     pub const DNSSEC_OK: Self = Self(4);
-    /// Returns these flags, with the flags of `other` added if `holds` is true.
+
+    /// Returns these flags, with the flags of `other` added if `is_set` is true.
     #[must_use]
-    pub const fn with(self, other: Self, holds: bool) -> Self {
-        Self(self.0 | if holds { other.0 } else { 0 })
+    pub const fn with(self, other: Self, is_set: bool) -> Self {
+        Self(self.0 | if is_set { other.0 } else { 0 })
     }
 
     /// Whether these flags contain all flags of `other`.
@@ -55,8 +56,8 @@ impl OutcomeIndex {
     const RCODE: u16 = 0x000f;
     const EDNS: u16 = 0x0010;
     const DNSSEC_OK: u16 = 0x0020;
-    /// The fifth bit of a response code. The header has only four bits; the upper bits are in OPT.
-    const RCODE_ABOVE: u16 = 0x0040;
+    /// Bit 4 of the response code. The header has only bits 0 to 3; the upper bits are in OPT.
+    const RCODE_BIT_4: u16 = 0x0040;
     /// Number of possible indexes.
     pub(super) const COUNT: usize = 0x0280;
 
@@ -71,9 +72,9 @@ impl OutcomeIndex {
         Self(word & (flags::TC | Self::RCODE) | edns)
     }
 
-    /// Returns the index for a response code below [`RCODES`].
-    const fn of_seen(rcode: u16, seen: QueryFlags) -> Self {
-        let mut index = rcode & Self::RCODE | if rcode > Self::RCODE { Self::RCODE_ABOVE } else { 0 };
+    /// Returns the index for a response code below [`RCODES`] and the properties `seen`.
+    const fn of_rcode(rcode: u16, seen: QueryFlags) -> Self {
+        let mut index = rcode & Self::RCODE | if rcode > Self::RCODE { Self::RCODE_BIT_4 } else { 0 };
         index |= if seen.has(QueryFlags::TRUNCATED) { flags::TC } else { 0 };
         index |= if seen.has(QueryFlags::EDNS) { Self::EDNS } else { 0 };
         index |= if seen.has(QueryFlags::DNSSEC_OK) { Self::DNSSEC_OK } else { 0 };
@@ -83,7 +84,7 @@ impl OutcomeIndex {
     /// Returns the response code and the properties for this index.
     pub(super) const fn read(index: usize) -> (Rcode, QueryFlags) {
         let index = index as u16;
-        let above = if index & Self::RCODE_ABOVE != 0 { Self::RCODE + 1 } else { 0 };
+        let above = if index & Self::RCODE_BIT_4 != 0 { Self::RCODE + 1 } else { 0 };
         let seen = QueryFlags(0)
             .with(QueryFlags::TRUNCATED, index & flags::TC != 0)
             .with(QueryFlags::EDNS, index & Self::EDNS != 0)
@@ -142,7 +143,7 @@ pub enum CookieResult {
     Valid,
     /// A server cookie that is not valid, or too old.
     Invalid,
-    /// A length that no cookie has.
+    /// The option has a length that RFC 7873 does not permit.
     Malformed,
 }
 
@@ -248,49 +249,54 @@ impl Counters {
 #[derive(Debug)]
 pub struct ThreadStatistics {
     counters: Arc<Counters>,
-    /// Time at which the batch was received.
-    begun: Option<Instant>,
-    /// Number of answers since then that are not sent yet.
+    /// Time at which the current batch was received; `None` before the first batch.
+    batch_start: Option<Instant>,
+    /// Number of answers of the current batch that are not sent yet.
     unsent: u64,
-    told: Arc<LogThrottle>,
-    /// The earliest millisecond at which the next rate-limited response is considered for the log.
-    look: u64,
+    log_throttle: Arc<LogThrottle>,
+    /// The earliest time at which the next rate-limited response is considered for the log, in
+    /// milliseconds since the thread began.
+    next_sample: u64,
 }
 
-/// Minimum time between two considered responses, in milliseconds. It bounds the cost during a
-/// flood, and the log still reports the flood.
-const LOOK: u64 = 10;
+/// Minimum time between two rate-limited responses that are considered for the log, in milliseconds.
+/// It bounds the cost during a flood, and the log still reports the flood.
+const SAMPLE_INTERVAL_MS: u64 = 10;
 
 impl ThreadStatistics {
-    pub(super) const fn new(counters: Arc<Counters>, told: Arc<LogThrottle>) -> Self {
-        Self { counters, begun: None, unsent: 0, told, look: 0 }
+    pub(super) const fn new(counters: Arc<Counters>, log_throttle: Arc<LogThrottle>) -> Self {
+        Self { counters, batch_start: None, unsent: 0, log_throttle, next_sample: 0 }
     }
 
-    /// Logs `message`, whose TSIG record was rejected at `now`, in seconds since 1970. `known`: the
-    /// sender, if the configuration contains it.
+    /// Logs the rejection of `message` because of its TSIG record, unless the log throttle suppresses
+    /// the line. `peer` is the sender; `known` is its entry if the configuration contains it. `now`
+    /// is in seconds since 1970.
     pub fn log_tsig_rejection(
         &self,
-        refused: &TsigRejection,
+        rejection: &TsigRejection,
         message: &[u8],
         (peer, known): (SocketAddr, Option<KnownSender>),
         now: u64,
     ) {
-        self.told.log_tsig_rejection(refused, message, (peer, known), now);
+        self.log_throttle.log_tsig_rejection(rejection, message, (peer, known), now);
     }
 
-    /// Whether a response that is rate limited at `milliseconds` since the thread began may be
-    /// logged.
+    /// Whether the caller must pass a response that is rate limited now to
+    /// [`ThreadStatistics::log_limited`]. `milliseconds` is the time since the thread began.
     pub const fn may_log_limited(&mut self, milliseconds: u64) -> bool {
-        let is_due = milliseconds >= self.look;
+        let is_due = milliseconds >= self.next_sample;
         if is_due {
-            self.look = milliseconds + LOOK;
+            self.next_sample = milliseconds + SAMPLE_INTERVAL_MS;
         }
         is_due
     }
 
-    /// Logs a response that was rate limited at `now`, in seconds since 1970.
+    /// Records that a response to `network` was rate limited at `now`, in seconds since 1970. Logs
+    /// the start of rate limiting for the network, unless it is logged already or the log throttle
+    /// suppresses the line. `network` is the first address of the client network and its prefix
+    /// length in bits.
     pub fn log_limited(&self, network: (IpAddr, u8), class: ResponseCategory, now: u64) {
-        self.told.log_limited(network, class, now);
+        self.log_throttle.log_limited(network, class, now);
     }
 
     /// Counts `message`, which is the readable `query`, and its `response`. This function does not
@@ -307,7 +313,7 @@ impl ThreadStatistics {
     /// Counts an answered query.
     pub fn record(&mut self, observation: &Observation) {
         let Observation { qtype, rcode, query_octets, response_octets, flags: seen } = *observation;
-        let outcome = OutcomeIndex::of_seen(rcode.0.min(RCODES as u16 - 1), seen);
+        let outcome = OutcomeIndex::of_rcode(rcode.0.min(RCODES as u16 - 1), seen);
         self.count(qtype, outcome, query_octets, response_octets);
     }
 
@@ -317,7 +323,7 @@ impl ThreadStatistics {
         let seen = QueryFlags::default()
             .with(QueryFlags::EDNS, query.opt.is_some())
             .with(QueryFlags::DNSSEC_OK, query.opt.is_some_and(|opt| opt.dnssec_ok()));
-        let outcome = OutcomeIndex::of_seen(0, seen);
+        let outcome = OutcomeIndex::of_rcode(0, seen);
         let counters = &*self.counters;
         add(counters.types.get(usize::from(query.qtype.0)).unwrap_or(&counters.other_types), 1);
         add(&counters.outcomes[usize::from(outcome.0)], 1);
@@ -379,7 +385,7 @@ impl ThreadStatistics {
     /// Begins a batch that was received at `now`.
     #[inline]
     pub const fn begin(&mut self, now: Instant) {
-        self.begun = Some(now);
+        self.batch_start = Some(now);
         self.unsent = 0;
     }
 
@@ -388,9 +394,9 @@ impl ThreadStatistics {
     #[inline]
     pub fn sent(&mut self, now: Instant) {
         let unsent = std::mem::take(&mut self.unsent);
-        let Some(begun) = self.begun else { return };
+        let Some(start) = self.batch_start else { return };
         if unsent > 0 {
-            let elapsed = now.saturating_duration_since(begun).as_nanos();
+            let elapsed = now.saturating_duration_since(start).as_nanos();
             self.counters.latencies.count(u64::try_from(elapsed).unwrap_or(u64::MAX), unsent);
         }
     }

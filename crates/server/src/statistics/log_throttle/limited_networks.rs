@@ -1,17 +1,18 @@
-//! The networks with rate-limited responses. The log reports the beginning and the end of rate
-//! limiting.
+//! The networks with rate-limited responses. The log reports when rate limiting of a network starts
+//! and ends.
 //!
-//! Only a sample of the rate-limited responses is examined, because a flood consists only of such
-//! responses. The number of tracked networks is bounded.
+//! The caller passes only a sample of the rate-limited responses
+//! ([`ThreadStatistics::may_log_limited`](crate::statistics::ThreadStatistics::may_log_limited)),
+//! because a flood consists only of such responses. The number of tracked networks is bounded.
 
 use crate::clock::{LogInterval, is_set_back};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// Maximum number of tracked networks.
-const MOST: usize = 256;
-/// Rate limiting has ended after this many seconds without a rate-limited response.
-const QUIET: u64 = 30;
+const NETWORKS_MAX: usize = 256;
+/// Rate limiting of a network has ended after this many seconds without a rate-limited response.
+const QUIET_SECONDS: u64 = 30;
 
 /// A network: its first address and its prefix length in bits.
 type Network = (IpAddr, u8);
@@ -20,22 +21,35 @@ type Network = (IpAddr, u8);
 #[derive(Debug, Default)]
 pub(in crate::statistics) struct LimitedNetworks {
     episodes: Mutex<Vec<Episode>>,
-    pace: LogInterval,
+    /// The common limit for lines about starts and ends.
+    interval: LogInterval,
 }
 
+/// A time of rate limiting for one network. Times are in seconds since 1970.
 #[derive(Debug)]
 struct Episode {
     network: Network,
-    began: u64,
+    start: u64,
+    /// Time of the last rate-limited response.
     last: u64,
-    /// Whether the beginning was logged. Only then the end is logged.
-    is_said: bool,
+    /// Whether the start was logged. The end is logged only in this case.
+    is_start_logged: bool,
+}
+
+impl Episode {
+    /// Whether rate limiting has ended, or the clock was set back.
+    const fn has_ended(&self, now: u64) -> bool {
+        now.saturating_sub(self.last) >= QUIET_SECONDS || is_set_back(now, self.last)
+    }
 }
 
 impl LimitedNetworks {
-    /// Records that a response to `network` was rate limited in the second `now`. If the beginning
-    /// should be logged, returns the number of other rate-limited networks.
-    pub(in crate::statistics) fn begin(&self, network: Network, now: u64) -> Option<usize> {
+    /// Records that a response to `network` was rate limited at `now`, in seconds since 1970. If the
+    /// caller must log the start, returns the number of other tracked networks.
+    ///
+    /// If the previous episode of the network has ended and its end is not logged yet, the response
+    /// continues this episode. So each logged start has one logged end.
+    pub(in crate::statistics) fn record(&self, network: Network, now: u64) -> Option<usize> {
         let mut episodes = match self.episodes.try_lock() {
             Ok(episodes) => episodes,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -45,31 +59,29 @@ impl LimitedNetworks {
         };
         let others = episodes.iter().filter(|episode| episode.network != network).count();
         if !episodes.iter().any(|episode| episode.network == network) {
-            if others >= MOST {
+            if others >= NETWORKS_MAX {
                 return None;
             }
-            episodes.push(Episode { network, began: now, last: now, is_said: false });
+            episodes.push(Episode { network, start: now, last: now, is_start_logged: false });
         }
         let episode = episodes.iter_mut().find(|episode| episode.network == network)?;
         episode.last = now;
-        if episode.is_said || self.pace.may_log(now).is_none() {
+        if episode.is_start_logged || self.interval.may_log(now).is_none() {
             return None;
         }
-        episode.is_said = true;
+        episode.is_start_logged = true;
         Some(others)
     }
 
-    /// Returns a network whose rate limiting has ended and should be logged, and the duration in
-    /// seconds. The caller calls this every second.
-    pub(in crate::statistics) fn end(&self, now: u64) -> Option<(Network, u64)> {
+    /// Returns a network whose rate limiting has ended, and the duration of the rate limiting in
+    /// seconds, if a line may be logged at `now`. The caller logs it, and calls this every second.
+    pub(in crate::statistics) fn take_ended(&self, now: u64) -> Option<(Network, u64)> {
         let mut episodes = self.episodes.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over =
-            |episode: &Episode| now.saturating_sub(episode.last) >= QUIET || is_set_back(now, episode.last);
-        episodes.retain(|episode| episode.is_said || !is_over(episode));
-        let place = episodes.iter().position(is_over)?;
-        self.pace.may_log(now)?;
-        let Episode { network, began, last, .. } = episodes.swap_remove(place);
-        Some((network, last.saturating_sub(began)))
+        episodes.retain(|episode| episode.is_start_logged || !episode.has_ended(now));
+        let index = episodes.iter().position(|episode| episode.has_ended(now))?;
+        self.interval.may_log(now)?;
+        let Episode { network, start, last, .. } = episodes.swap_remove(index);
+        Some((network, last.saturating_sub(start)))
     }
 }
 
@@ -83,38 +95,38 @@ mod tests {
     }
 
     #[test]
-    fn beginning_and_end_are_told_once() {
+    fn start_and_end_are_logged_once() {
         let limited = LimitedNetworks::default();
-        assert_eq!(limited.begin(network(1), 100), Some(0));
-        assert_eq!((100..110).filter_map(|now| limited.begin(network(1), now)).count(), 0);
-        assert_eq!(limited.end(109 + QUIET - 1), None);
-        assert_eq!(limited.end(109 + QUIET), Some((network(1), 9)));
-        assert_eq!(limited.end(109 + QUIET + 1), None);
-        assert_eq!(limited.begin(network(1), 200), Some(0), "another time");
+        assert_eq!(limited.record(network(1), 100), Some(0));
+        assert_eq!((100..110).filter_map(|now| limited.record(network(1), now)).count(), 0);
+        assert_eq!(limited.take_ended(109 + QUIET_SECONDS - 1), None);
+        assert_eq!(limited.take_ended(109 + QUIET_SECONDS), Some((network(1), 9)));
+        assert_eq!(limited.take_ended(109 + QUIET_SECONDS + 1), None);
+        assert_eq!(limited.record(network(1), 200), Some(0), "another time");
     }
 
     #[test]
-    fn a_clock_that_is_set_back_ends_what_it_has_not_seen() {
+    fn setting_the_clock_back_ends_later_episodes() {
         let limited = LimitedNetworks::default();
-        assert_eq!(limited.begin(network(1), 100_000), Some(0));
-        assert_eq!(limited.end(99_999), None, "threads differ by a second");
-        assert_eq!(limited.end(500), Some((network(1), 0)));
-        assert_eq!(limited.begin(network(1), 501), Some(0));
+        assert_eq!(limited.record(network(1), 100_000), Some(0));
+        assert_eq!(limited.take_ended(99_999), None, "threads differ by a second");
+        assert_eq!(limited.take_ended(500), Some((network(1), 0)));
+        assert_eq!(limited.record(network(1), 501), Some(0));
     }
 
     #[test]
-    fn many_networks_make_one_line_a_second_and_bounded_work() {
+    fn many_networks_cause_one_line_per_second_and_bounded_work() {
         let limited = LimitedNetworks::default();
         let mut lines = 0;
         for now in 0..10 {
-            lines += (0..1000).filter(|number| limited.begin(network(*number), now).is_some()).count();
-            lines += usize::from(limited.end(now).is_some());
+            lines += (0..1000).filter(|number| limited.record(network(*number), now).is_some()).count();
+            lines += usize::from(limited.take_ended(now).is_some());
         }
         assert_eq!(lines, 9, "second 0 counts as the previous second");
-        assert_eq!(limited.episodes.lock().unwrap().len(), MOST);
-        // Networks without a logged beginning end silently; the others are logged one by one.
-        let ends: Vec<bool> = (50..70).map(|now| limited.end(now).is_some()).collect();
-        assert_eq!(ends.iter().filter(|told| **told).count(), 9, "{ends:?}");
+        assert_eq!(limited.episodes.lock().unwrap().len(), NETWORKS_MAX);
+        // Networks without a logged start end silently; the others are logged one by one.
+        let ends: Vec<bool> = (50..70).map(|now| limited.take_ended(now).is_some()).collect();
+        assert_eq!(ends.iter().filter(|logged| **logged).count(), 9, "{ends:?}");
         assert!(limited.episodes.lock().unwrap().is_empty());
     }
 }
