@@ -33,8 +33,9 @@ pub const UDP_SIZES: RangeInclusive<u16> = 512..=RESPONSE_CAPACITY as u16;
 pub struct ReplySettings {
     /// The identifier for clients that request it (RFC 5001); empty: no identifier.
     pub nsid: Vec<u8>,
-    /// Idle time of a TCP or TLS connection in tenths of a second (RFC 7828). It equals the time
-    /// that the server waits.
+    /// Idle timeout of TCP and TLS connections for clients that request it, in units of 100 ms (RFC
+    /// 7828 §3.1). The caller sets it to the time that the server waits for the next query. 0: the
+    /// option is not sent.
     pub keepalive: u16,
     /// Responses over TLS to padded queries are padded to a multiple of this many octets (RFC 7830,
     /// RFC 8467); 0: no padding.
@@ -168,7 +169,8 @@ impl ReplyOptions {
                 edns::NSID => read.nsid = !settings.nsid.is_empty(),
                 edns::COOKIE => cookie = cookie.or(Some(data)),
                 // RFC 7828 §3.3.1: ignored over UDP. The value in a query is ignored too (§3.2.1).
-                edns::KEEPALIVE => read.keepalive = transport != Transport::Udp,
+                // A timeout of 0 would tell the client to close the connection (§3.2.2).
+                edns::KEEPALIVE => read.keepalive = transport != Transport::Udp && settings.keepalive > 0,
                 // RFC 7314 §2: the option is empty in a query. An option with data is ignored.
                 edns::EXPIRE => read.wants_expire |= data.is_empty(),
                 // RFC 7830 §6: padding without encryption hides nothing.

@@ -97,6 +97,15 @@ fn what_is_not_configured_is_not_given() {
     assert_eq!(options, Ok(ReplyOptions::NONE));
 }
 
+/// RFC 7828 §3.2.2: a client closes the connection after a timeout of 0.
+#[test]
+fn settings_without_options_send_no_keepalive_timeout() {
+    let rdata = query(&[(edns::KEEPALIVE, b"")]);
+    for transport in [Transport::Tcp, Transport::Tls] {
+        assert_eq!(read(&rdata, transport, &ReplySettings::NONE), Ok(ReplyOptions::NONE));
+    }
+}
+
 #[test]
 fn malformed_cookies_are_refused_where_cookies_are_looked_at() {
     let rdata = query(&[(edns::COOKIE, &[3; 9])]);
