@@ -1,9 +1,9 @@
 //! The EDNS options of a response: requested by the query, or configured.
 //!
 //! The server reads the options of the query once, before it builds the answer. Required options
-//! reduce the size that is available for the answer ([`ReplyOptions::room`]). Optional ones (an
-//! extended error, the reporting agent, padding) are added only if there is room, so they never
-//! cause truncation.
+//! (NSID, cookie, keepalive, EXPIRE) reduce the size that is available for the answer
+//! ([`ReplyOptions::room`]). Optional ones (an extended error, the reporting agent, padding) are
+//! added only if there is room, so they never cause truncation.
 
 use crate::cookies::{COOKIE_OCTETS, CookieStatus, Cookies};
 use crate::extended_errors::ExtendedError;
@@ -14,21 +14,23 @@ use nonesuch_proto::edns::{self, OPT_OCTETS, Opt};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-/// Octets of the code and the length of an option.
+/// Octets of the code and the length field of an option.
 const OPTION_HEADER: usize = 4;
-/// Maximum length of the server identifier in octets. A longer one would leave a UDP response too
-/// little room for the answer.
-const NSID_MOST: usize = 128;
+/// Maximum length of the server identifier in octets. A longer one would leave too little room for
+/// the answer in a UDP response.
+const NSID_MAX: usize = 128;
 /// Block size of padded responses over TLS, in octets (RFC 8467 §4.1).
 const PADDING_BLOCK: u16 = 468;
-/// Default of [`ReplySettings::max_udp_size`], in octets. This size passes every path without
-/// fragmentation (RFC 9715 §3, RFC 6891 §6.2.5).
+/// Default of [`ReplySettings::max_udp_size`], in octets. With headers, it is the minimum MTU of IPv6
+/// (1,280 octets), so practically no path fragments a response of this size (RFC 9715 §3, RFC 6891
+/// §6.2.5).
 pub const DEFAULT_UDP_SIZE: u16 = 1232;
 /// Valid values of [`ReplySettings::max_udp_size`]: from the size that every client accepts (RFC
 /// 1035 §4.2.1) to the size of the buffers of UDP workers.
 pub const UDP_SIZES: RangeInclusive<u16> = 512..=RESPONSE_CAPACITY as u16;
 
-/// The configured contents of OPT records in responses.
+/// The configured contents of OPT records in responses. The default has a keepalive timeout of 10 s
+/// and padding, and otherwise equals [`ReplySettings::NONE`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplySettings {
     /// The identifier for clients that request it (RFC 5001); empty: no identifier.
@@ -40,10 +42,10 @@ pub struct ReplySettings {
     /// Responses over TLS to padded queries are padded to a multiple of this many octets (RFC 7830,
     /// RFC 8467); 0: no padding.
     pub padding_block: u16,
-    /// The agent domain to which resolvers report errors (RFC 9567).
+    /// The agent domain to which resolvers report errors (RFC 9567); `None`: no agent domain.
     pub report_channel: Option<Name>,
-    /// Maximum size of a UDP response in octets, and the payload size in the OPT records of
-    /// responses (RFC 6891 §6.2.5).
+    /// Maximum size of a UDP response in octets, within [`UDP_SIZES`]. It is also the payload size in
+    /// the OPT records of responses (RFC 6891 §6.2.5).
     pub max_udp_size: u16,
 }
 
@@ -57,8 +59,9 @@ impl Default for ReplySettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplySettingsError {
-    /// The identifier is too long and would take the room of answers.
-    #[error("nsid has {found} octets: the maximum is {NSID_MOST}, which leaves room for the answer")]
+    /// The server identifier is longer than 128 octets, which would leave too little room for the
+    /// answer.
+    #[error("nsid has {found} octets: the maximum is {NSID_MAX}, which leaves room for the answer")]
     Nsid {
         /// The length in octets.
         found: usize,
@@ -75,7 +78,7 @@ pub enum ReplySettingsError {
 }
 
 impl ReplySettings {
-    /// Settings that add no options.
+    /// Settings that add no options to the OPT record.
     pub const NONE: Self = Self {
         nsid: Vec::new(),
         keepalive: 0,
@@ -84,12 +87,12 @@ impl ReplySettings {
         max_udp_size: DEFAULT_UDP_SIZE,
     };
 
-    /// Checks that the settings can be sent.
+    /// Checks the lengths and the agent domain.
     ///
     /// # Errors
-    /// Returns the first invalid setting.
+    /// Returns the first invalid setting. [`ReplySettingsError`] lists the rules.
     pub fn check(&self) -> Result<(), ReplySettingsError> {
-        if self.nsid.len() > NSID_MOST {
+        if self.nsid.len() > NSID_MAX {
             return Err(ReplySettingsError::Nsid { found: self.nsid.len() });
         }
         // Reports are queries for names below the agent domain (RFC 9567 §6.1.1). Names below the
@@ -104,7 +107,8 @@ impl ReplySettings {
     }
 }
 
-/// The cookie of the query is malformed: FORMERR (RFC 7873 §5.2.2).
+/// The cookie option of the query is malformed. The caller must answer with FORMERR (RFC 7873
+/// §5.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedOption;
 
@@ -112,13 +116,17 @@ pub struct MalformedOption;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyOptions {
     cookie_status: CookieStatus,
-    cookie: Option<[u8; COOKIE_OCTETS]>,
+    /// The cookie in the response.
+    response_cookie: Option<[u8; COOKIE_OCTETS]>,
+    /// Whether the response has this option.
     nsid: bool,
+    /// Whether the response has this option.
     keepalive: bool,
+    /// Whether the response has this option.
     padding: bool,
     /// Whether the query has the EXPIRE option.
     wants_expire: bool,
-    /// The EXPIRE value in the response, in seconds.
+    /// The EXPIRE value in the response, in seconds; `None`: the response has no EXPIRE option.
     expire: Option<u32>,
 }
 
@@ -126,7 +134,7 @@ impl ReplyOptions {
     /// The options for a query without options.
     pub const NONE: Self = Self {
         cookie_status: CookieStatus::Absent,
-        cookie: None,
+        response_cookie: None,
         nsid: false,
         keepalive: false,
         padding: false,
@@ -134,11 +142,13 @@ impl ReplyOptions {
         expire: None,
     };
 
-    /// Reads the options of a query. `now` is in seconds since 1970 modulo 2^32. If the query has
-    /// several cookie options, the first one counts.
+    /// Selects the options of the response from the options of the query, in `opt`. `client` is the
+    /// address of the client, and `now` the time in seconds since 1970 modulo 2^32. If `cookies` is
+    /// `None`, the server ignores cookies. If the query has several cookie options, the first one
+    /// counts.
     ///
     /// # Errors
-    /// Fails if the cookie is malformed.
+    /// Fails if `cookies` is given and the cookie option is malformed.
     #[inline]
     pub fn read(
         opt: &Opt<'_>,
@@ -151,10 +161,10 @@ impl ReplyOptions {
         if opt.options.is_empty() {
             return Ok(Self::NONE);
         }
-        Self::read_some(opt, transport, settings, cookies, client, now)
+        Self::read_nonempty(opt, transport, settings, cookies, client, now)
     }
 
-    fn read_some(
+    fn read_nonempty(
         opt: &Opt<'_>,
         transport: Transport,
         settings: &ReplySettings,
@@ -185,7 +195,7 @@ impl ReplyOptions {
             if checked.status == CookieStatus::Malformed {
                 return Err(MalformedOption);
             }
-            (read.cookie_status, read.cookie) = (checked.status, checked.reply);
+            (read.cookie_status, read.response_cookie) = (checked.status, checked.reply);
         }
         Ok(read)
     }
@@ -203,8 +213,8 @@ impl ReplyOptions {
         self.wants_expire
     }
 
-    /// Returns these options with the EXPIRE value, if the query requests it. `seconds`: the time
-    /// until the zone expires.
+    /// Returns these options with the EXPIRE value if the query requests it. `seconds` is the time
+    /// until the zone expires; `None`: the response has no EXPIRE option.
     #[must_use]
     pub const fn with_expire(self, seconds: Option<u32>) -> Self {
         Self { expire: if self.wants_expire { seconds } else { None }, ..self }
@@ -219,63 +229,71 @@ impl ReplyOptions {
     /// Whether the response has no options.
     #[inline]
     const fn is_none(&self) -> bool {
-        !(self.nsid | self.keepalive | self.padding | self.cookie.is_some() | self.expire.is_some())
+        !(self.nsid | self.keepalive | self.padding | self.response_cookie.is_some() | self.expire.is_some())
     }
 
-    /// Returns the octets of the required options.
+    /// Returns the octets that the records of the response must leave free for the required options.
     #[inline]
     #[must_use]
     pub fn room(&self, settings: &ReplySettings) -> usize {
         if self.is_none() {
             return 0;
         }
-        let mut room = 0;
+        let mut octets = 0;
         if self.nsid {
-            room += OPTION_HEADER + settings.nsid.len();
+            octets += OPTION_HEADER + settings.nsid.len();
         }
-        if self.cookie.is_some() {
-            room += OPTION_HEADER + COOKIE_OCTETS;
+        if self.response_cookie.is_some() {
+            octets += OPTION_HEADER + COOKIE_OCTETS;
         }
         if self.keepalive {
-            room += OPTION_HEADER + 2;
+            octets += OPTION_HEADER + 2;
         }
         if self.expire.is_some() {
-            room += OPTION_HEADER + 4;
+            octets += OPTION_HEADER + 4;
         }
-        room
+        octets
     }
 
     /// Appends the options to a message that ends in an OPT record without options, and updates the
-    /// length of this record. `limit` is the maximum size of the whole message, and `behind` the
-    /// size of the data after OPT (TSIG), both in octets.
+    /// length of this record. `error` is the extended error of the response, if it has one. `limit`
+    /// is the maximum size of the whole message, and `octets_after_opt` the size of the data after
+    /// OPT (TSIG), both in octets.
     #[inline]
     pub fn push(
         &self,
         settings: &ReplySettings,
         error: Option<ExtendedError>,
         limit: usize,
-        behind: usize,
+        octets_after_opt: usize,
         out: &mut Vec<u8>,
     ) {
         if error.is_some() || settings.report_channel.is_some() || !self.is_none() {
-            self.push_some(settings, error, limit.saturating_sub(behind), behind, out);
+            self.push_nonempty(
+                settings,
+                error,
+                limit.saturating_sub(octets_after_opt),
+                octets_after_opt,
+                out,
+            );
         }
     }
 
-    /// `limit` is the maximum size up to the end of OPT.
-    fn push_some(
+    /// Does the work of [`ReplyOptions::push`]. `limit` is the maximum size of the message up to the
+    /// end of OPT, in octets.
+    fn push_nonempty(
         &self,
         settings: &ReplySettings,
         error: Option<ExtendedError>,
         limit: usize,
-        behind: usize,
+        octets_after_opt: usize,
         out: &mut Vec<u8>,
     ) {
         let start = out.len().saturating_sub(OPT_OCTETS);
         if self.nsid {
             edns::push_option(edns::NSID, &[&settings.nsid], out);
         }
-        if let Some(cookie) = &self.cookie {
+        if let Some(cookie) = &self.response_cookie {
             edns::push_option(edns::COOKIE, &[cookie], out);
         }
         if self.keepalive {
@@ -293,13 +311,14 @@ impl ReplyOptions {
             edns::push_option(edns::REPORT_CHANNEL, &[agent.wire()], out);
         }
         if self.padding {
-            push_padding(settings.padding_block, limit, behind, out);
+            push_padding(settings.padding_block, limit, octets_after_opt, out);
         }
         edns::set_options_length(start, out);
     }
 }
 
-/// Appends the error with its text if there is room, else without text (RFC 8914 §3), else nothing.
+/// Appends an extended error: with its text if there is room, else without text (RFC 8914 §3), else
+/// not at all. `limit` is the maximum size up to the end of OPT.
 fn push_error(error: ExtendedError, limit: usize, out: &mut Vec<u8>) {
     let room = limit.saturating_sub(out.len());
     if room >= OPTION_HEADER + 2 + error.text.len() {
@@ -309,12 +328,12 @@ fn push_error(error: ExtendedError, limit: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Pads the message, including the `behind` octets after it, to a multiple of `block`, but at most
-/// to the limit.
-fn push_padding(block: u16, limit: usize, behind: usize, out: &mut Vec<u8>) {
-    let bare = out.len() + OPTION_HEADER;
-    let wanted = (bare + behind).next_multiple_of(usize::from(block)) - behind;
-    if let Some(octets) = wanted.min(limit).checked_sub(bare) {
+/// Appends a padding option, so that the size of the message including `octets_after_opt` is a
+/// multiple of `block`, unless this exceeds `limit` (the maximum size up to the end of OPT).
+fn push_padding(block: u16, limit: usize, octets_after_opt: usize, out: &mut Vec<u8>) {
+    let unpadded = out.len() + OPTION_HEADER;
+    let padded = (unpadded + octets_after_opt).next_multiple_of(usize::from(block)) - octets_after_opt;
+    if let Some(octets) = padded.min(limit).checked_sub(unpadded) {
         edns::push_padding(octets as u16, out);
     }
 }

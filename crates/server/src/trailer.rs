@@ -1,5 +1,5 @@
-//! The end of a response after its records: OPT (RFC 6891) and TSIG (RFC 8945). Also responses that
-//! consist only of a header.
+//! The trailer of a response: its OPT record (RFC 6891) and its TSIG record (RFC 8945), which follow
+//! all other records. Also responses that consist only of a header.
 
 use crate::extended_errors::ExtendedError;
 use crate::query::Query;
@@ -8,9 +8,9 @@ use nonesuch_proto::edns::{self, OPT_OCTETS};
 use nonesuch_proto::message::{Header, Rcode, flags};
 
 /// Largest message over TCP (RFC 1035 §4.2.2).
-const TCP_MESSAGE: usize = 65_535;
+const TCP_MESSAGE_OCTETS: usize = 65_535;
 /// Largest UDP message without EDNS (RFC 1035 §4.2.1).
-const PLAIN_UDP: usize = 512;
+const PLAIN_UDP_OCTETS: usize = 512;
 
 /// The transport of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,19 +23,19 @@ pub enum Transport {
     Tls,
 }
 
-/// The end of one response.
+/// The trailer of one response: the OPT record if the query has one, and the size of the TSIG record.
 #[derive(Clone, Copy, Debug)]
 pub struct Trailer<'s> {
-    /// Options that the query requests.
+    /// The options in the OPT record.
     pub reply: ReplyOptions,
     /// The contents of these options.
     pub settings: &'s ReplySettings,
-    /// Octets of the TSIG record that follows OPT.
+    /// Octets of the TSIG record that follows OPT; 0: the response has no TSIG record.
     pub tsig: usize,
 }
 
 impl Trailer<'static> {
-    /// OPT without options, if the query has OPT.
+    /// A trailer without options and without TSIG.
     pub const PLAIN: Self = Self { reply: ReplyOptions::NONE, settings: &ReplySettings::NONE, tsig: 0 };
 }
 
@@ -44,15 +44,15 @@ impl Trailer<'_> {
     #[inline]
     #[must_use]
     pub fn message_octets(&self, query: &Query<'_>, transport: Transport) -> usize {
-        if transport == Transport::Udp { self.datagram_octets(query) } else { TCP_MESSAGE }
+        if transport == Transport::Udp { self.datagram_octets(query) } else { TCP_MESSAGE_OCTETS }
     }
 
-    /// Maximum size of a response to `query` over UDP, in octets: the client's payload size, at
-    /// most `max_udp_size`.
+    /// Maximum size of a response to `query` over UDP, in octets: the client's payload size, at most
+    /// `max_udp_size`. It is 512 octets if the query has no OPT record.
     #[inline]
     #[must_use]
     pub fn datagram_octets(&self, query: &Query<'_>) -> usize {
-        query.opt.map_or(PLAIN_UDP, |opt| usize::from(opt.payload.min(self.settings.max_udp_size)))
+        query.opt.map_or(PLAIN_UDP_OCTETS, |opt| usize::from(opt.payload.min(self.settings.max_udp_size)))
     }
 
     /// Returns the octets that the records of the response must leave free for the trailer.
@@ -63,7 +63,8 @@ impl Trailer<'_> {
         opt + self.tsig
     }
 
-    /// Appends the OPT record with `flags`. `limit`: maximum size of the whole response, in octets.
+    /// Appends the OPT record with the upper bits of `rcode`, with `flags`, and with `error` if there
+    /// is room. `limit` is the maximum size of the whole response, in octets.
     #[inline]
     pub fn push_opt(
         &self,
@@ -78,8 +79,8 @@ impl Trailer<'_> {
     }
 }
 
-/// Appends a header without sections. Of a malformed query, only the ID, the opcode and the RD flag
-/// are copied.
+/// Appends the header of a response without sections. It copies the ID, the opcode and the RD flag of
+/// `header`, the header of the query. Only the lower four bits of `rcode` are written.
 pub fn push_bare(header: Header, rcode: Rcode, out: &mut Vec<u8>) {
     let copied = header.flags & (flags::OPCODE | flags::RD);
     // The upper bits of a response code are in OPT (RFC 6891 §6.1.3).
