@@ -30,8 +30,9 @@ pub struct Statistics {
     pub types: BTreeMap<Rtype, TypeCounts>,
     /// The RRset with the most octets, including its signatures.
     pub largest: Option<LargestRrset>,
-    /// DNSKEY records at the apex, each with the number of RRSIG records with its tag and
-    /// algorithm.
+    /// DNSKEY records at the apex, each with the number of RRSIG records with its tag and algorithm.
+    /// Two keys with the same tag and algorithm both have this number: only verification shows which
+    /// of them signed.
     pub keys: Vec<(KeyInfo, u64)>,
     /// Number of RRSIG records without a matching DNSKEY record at the apex, by key tag and
     /// algorithm.
@@ -190,7 +191,8 @@ struct Count<'z> {
     /// Whether the current zone cut is already counted as one with glue.
     cut_has_glue: bool,
     ns_sets: HashMap<u64, u64>,
-    signers: BTreeMap<(u16, Algorithm), u64>,
+    /// Number of RRSIG records by key tag and algorithm.
+    signatures: BTreeMap<(u16, Algorithm), u64>,
     now: u32,
     times: Option<Times>,
 }
@@ -226,7 +228,7 @@ impl<'z> Count<'z> {
             last: None,
             cut_has_glue: false,
             ns_sets: HashMap::new(),
-            signers: BTreeMap::new(),
+            signatures: BTreeMap::new(),
             now,
             times: None,
         }
@@ -351,7 +353,7 @@ impl<'z> Count<'z> {
     }
 
     fn add_signature(&mut self, rrsig: &Rrsig<'_>) {
-        *self.signers.entry((rrsig.tag, rrsig.algorithm)).or_default() += 1;
+        *self.signatures.entry((rrsig.tag, rrsig.algorithm)).or_default() += 1;
         // RFC 4034 §3.1.5: serial number arithmetic, with 2^31 seconds before and after now.
         let inception = rrsig.inception.wrapping_sub(self.now).cast_signed();
         let expiration = rrsig.expiration.wrapping_sub(self.now).cast_signed();
@@ -370,15 +372,18 @@ impl<'z> Count<'z> {
     }
 
     fn finish(self, contents: &Contents) -> Statistics {
-        let Self { mut statistics, ns_sets, mut signers, now, times, .. } = self;
+        let Self { mut statistics, ns_sets, mut signatures, now, times, .. } = self;
         statistics.delegations.ns_sets = ns_sets.len() as u64;
         statistics.delegations.most_shared = ns_sets.into_values().max().unwrap_or(0);
-        let signed_by = |key: KeyInfo| {
-            let count = signers.remove(&(key.tag, key.algorithm)).unwrap_or(0);
+        let keys = inspect::keys(contents).into_iter().map(|key| {
+            let count = signatures.get(&(key.tag, key.algorithm)).copied().unwrap_or(0);
             (key, count)
-        };
-        statistics.keys = inspect::keys(contents).into_iter().map(signed_by).collect();
-        statistics.foreign_signatures = signers;
+        });
+        statistics.keys = keys.collect();
+        for (key, _) in &statistics.keys {
+            signatures.remove(&(key.tag, key.algorithm));
+        }
+        statistics.foreign_signatures = signatures;
         let absolute = |range: [i32; 2]| range.map(|time| now.wrapping_add(time.cast_unsigned()));
         statistics.validity = times.map(|times| Validity {
             inception: absolute(times.inception),
