@@ -12,8 +12,8 @@ use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Octets of type, class, TTL and RDATA length in a message (RFC 1035 §3.2.1).
-const FIXED: u64 = 10;
+/// Octets of type, class, TTL and RDATA length of a record in a message (RFC 1035 §3.2.1).
+const FIXED_OCTETS: u64 = 10;
 
 /// The statistics of a zone.
 #[derive(Clone, Debug)]
@@ -56,14 +56,15 @@ pub struct NameCounts {
     pub authoritative: u64,
     /// Names that own only NSEC3 or NSEC5 records of the chain.
     pub hashed: u64,
-    /// Names below zone cuts with address records: glue.
+    /// Names below zone cuts with address records: glue, including orphan glue.
     pub glue: u64,
     /// Other names below zone cuts, and names below DNAME records: no response contains their
     /// records.
     pub occluded: u64,
-    /// Names without records that are between owner names and the apex (RFC 9499 §7).
+    /// Names without records between the apex and an authoritative owner name or a zone cut (RFC 9499
+    /// §7).
     pub empty_non_terminals: u64,
-    /// Names whose first label is `*` (RFC 4592 §2.1.1).
+    /// Authoritative owner names and zone cuts whose first label is `*` (RFC 4592 §2.1.1).
     pub wildcards: u64,
 }
 
@@ -74,12 +75,12 @@ pub struct DelegationCounts {
     pub all: u64,
     /// Delegations with a DS RRset.
     pub signed: u64,
-    /// Delegations with at least one address record at or below the zone cut, which belongs in the
-    /// referral.
+    /// Delegations with at least one address record at or below the zone cut. Orphan glue counts
+    /// too.
     pub with_glue: u64,
-    /// Address records at or below zone cuts.
+    /// Address records at or below zone cuts, including orphan glue.
     pub glue_records: u64,
-    /// Distinct NS RRsets.
+    /// Distinct NS RRsets of delegations, compared without TTL and letter case.
     pub ns_sets: u64,
     /// Delegations that have the most frequent NS RRset.
     pub most_shared: u64,
@@ -128,7 +129,8 @@ pub struct Validity {
     pub expired: u64,
     /// Number of signatures that are not valid yet.
     pub early: u64,
-    /// Numbers of signatures by days until expiration; negative days for expired signatures.
+    /// Numbers of signatures by days until expiration, rounded down: 0 stands for less than one day,
+    /// and -1 for signatures that expired within the last 24 hours.
     pub days_left: BTreeMap<i64, u64>,
 }
 
@@ -148,11 +150,11 @@ impl Statistics {
     /// which signatures are expired.
     #[must_use]
     pub fn count(contents: &Contents, now: u32) -> Self {
-        let mut count = Count::new(contents, now);
-        for (node, standing) in contents.nodes().zip(name_statuses(contents)) {
-            count.add_node(node, standing);
+        let mut counter = Counter::new(contents, now);
+        for (node, status) in contents.nodes().zip(name_statuses(contents)) {
+            counter.add_node(node, status);
         }
-        count.finish(contents)
+        counter.finish(contents)
     }
 
     /// Octets of all records in wire format.
@@ -181,32 +183,35 @@ impl Statistics {
     }
 }
 
-/// The state of the pass over the zone.
-struct Count<'z> {
+/// The counts so far, while the nodes of the zone are read in order.
+struct Counter<'z> {
     statistics: Statistics,
     apex: NameRef<'z>,
-    /// The last name with authoritative records of the zone or a zone cut; the empty non-terminals
-    /// between it and the next such name are counted.
+    /// The previous authoritative owner name or zone cut. The empty non-terminals above it are
+    /// already counted.
     last: Option<NameRef<'z>>,
     /// Whether the current zone cut is already counted as one with glue.
     cut_has_glue: bool,
-    ns_sets: HashMap<u64, u64>,
+    /// Number of delegations with each NS RRset, by the hash of its RDATA.
+    delegations_by_ns: HashMap<u64, u64>,
     /// Number of RRSIG records by key tag and algorithm.
     signatures: BTreeMap<(u16, Algorithm), u64>,
     now: u32,
     times: Option<Times>,
 }
 
-/// Times relative to `now`, as signed numbers in chronological order.
+/// Times relative to `now` in seconds; negative before `now`.
 struct Times {
+    /// First and last.
     inception: [i32; 2],
+    /// First and last.
     expiration: [i32; 2],
-    early: u64,
+    not_yet_valid: u64,
     expired: u64,
     days_left: BTreeMap<i64, u64>,
 }
 
-impl<'z> Count<'z> {
+impl<'z> Counter<'z> {
     fn new(contents: &'z Contents, now: u32) -> Self {
         let statistics = Statistics {
             apex: contents.apex().clone(),
@@ -227,16 +232,16 @@ impl<'z> Count<'z> {
             apex: contents.apex().view(),
             last: None,
             cut_has_glue: false,
-            ns_sets: HashMap::new(),
+            delegations_by_ns: HashMap::new(),
             signatures: BTreeMap::new(),
             now,
             times: None,
         }
     }
 
-    fn add_node(&mut self, node: Node<'z>, standing: NameStatus) {
-        self.add_name(node, standing);
-        if standing == NameStatus::Delegation {
+    fn add_node(&mut self, node: Node<'z>, status: NameStatus) {
+        self.add_name(node, status);
+        if status == NameStatus::Delegation {
             self.add_delegation(node);
         }
         let name_octets = node.name().len() as u64;
@@ -259,14 +264,14 @@ impl<'z> Count<'z> {
         }
     }
 
-    fn add_name(&mut self, node: Node<'z>, standing: NameStatus) {
+    fn add_name(&mut self, node: Node<'z>, status: NameStatus) {
         let is_address = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::A | Rtype::AAAA);
-        let is_nsec5 = nsec5::is_chain_owner(node.name(), self.apex);
+        let is_nsec5_owner = nsec5::is_chain_owner(node.name(), self.apex);
         let is_hash =
-            |rrset: Rrset<'_>| rrset.covered() == Rtype::NSEC3 || rrset.covered() == Rtype::NSEC5 && is_nsec5;
+            |rrset: Rrset<'_>| rrset.covered() == Rtype::NSEC3 || rrset.covered() == Rtype::NSEC5 && is_nsec5_owner;
         let names = &mut self.statistics.names;
         names.owners += 1;
-        match standing {
+        match status {
             // A DNAME record at the apex does not occlude hashed owner names.
             NameStatus::Authoritative | NameStatus::BelowDname if node.rrsets().all(is_hash) => {
                 names.hashed += 1;
@@ -287,7 +292,7 @@ impl<'z> Count<'z> {
             }
         }
         names.wildcards += u64::from(node.name().is_wildcard());
-        // Counts the empty ancestors of this name: ancestors of the last name are already counted.
+        // Counts the ancestors of this name without records that are not ancestors of the last name.
         if let Some(last) = self.last {
             let missing = node.name().label_count() - common_labels(last, node.name());
             names.empty_non_terminals += missing.saturating_sub(1) as u64;
@@ -310,7 +315,7 @@ impl<'z> Count<'z> {
             for rdata in ns.rdatas() {
                 rdata.to_ascii_lowercase().hash(&mut hasher);
             }
-            *self.ns_sets.entry(hasher.finish()).or_default() += 1;
+            *self.delegations_by_ns.entry(hasher.finish()).or_default() += 1;
         }
         if let Some(ds) = node.rrset(Rtype::DS) {
             delegations.signed += 1;
@@ -337,7 +342,7 @@ impl<'z> Count<'z> {
     fn add_rrset(&mut self, rrset: Rrset<'_>, name_octets: u64) -> u64 {
         let records = rrset.count() as u64;
         let rdata: u64 = rrset.rdatas().map(|rdata| rdata.len() as u64).sum();
-        let octets = rdata + records * (name_octets + FIXED);
+        let octets = rdata + records * (name_octets + FIXED_OCTETS);
         let ttl = rrset.ttl();
         let empty = TypeCounts { rrsets: 0, records: 0, octets: 0, least_ttl: ttl, greatest_ttl: ttl };
         let counts = self.statistics.types.entry(rrset.rtype()).or_insert(empty);
@@ -360,21 +365,21 @@ impl<'z> Count<'z> {
         let times = self.times.get_or_insert_with(|| Times {
             inception: [inception; 2],
             expiration: [expiration; 2],
-            early: 0,
+            not_yet_valid: 0,
             expired: 0,
             days_left: BTreeMap::new(),
         });
         times.inception = [times.inception[0].min(inception), times.inception[1].max(inception)];
         times.expiration = [times.expiration[0].min(expiration), times.expiration[1].max(expiration)];
-        times.early += u64::from(inception > 0);
+        times.not_yet_valid += u64::from(inception > 0);
         times.expired += u64::from(expiration < 0);
         *times.days_left.entry(i64::from(expiration).div_euclid(86_400)).or_default() += 1;
     }
 
     fn finish(self, contents: &Contents) -> Statistics {
-        let Self { mut statistics, ns_sets, mut signatures, now, times, .. } = self;
-        statistics.delegations.ns_sets = ns_sets.len() as u64;
-        statistics.delegations.most_shared = ns_sets.into_values().max().unwrap_or(0);
+        let Self { mut statistics, delegations_by_ns, mut signatures, now, times, .. } = self;
+        statistics.delegations.ns_sets = delegations_by_ns.len() as u64;
+        statistics.delegations.most_shared = delegations_by_ns.into_values().max().unwrap_or(0);
         let keys = inspect::keys(contents).into_iter().map(|key| {
             let count = signatures.get(&(key.tag, key.algorithm)).copied().unwrap_or(0);
             (key, count)
@@ -389,7 +394,7 @@ impl<'z> Count<'z> {
             inception: absolute(times.inception),
             expiration: absolute(times.expiration),
             expired: times.expired,
-            early: times.early,
+            early: times.not_yet_valid,
             days_left: times.days_left,
         });
         statistics.zonemd = zonemd::records(contents).map(ZonemdInfo::of).collect();

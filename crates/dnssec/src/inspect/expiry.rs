@@ -7,10 +7,12 @@ use nonesuch_zone::image::ValidityPeriod;
 use std::fmt;
 
 const DAY: u32 = 86_400;
-/// Maximum time before the expiration, in seconds, at which a warning begins: a weekend.
-const NEAR: u32 = 3 * DAY;
-/// For a validity period of less than 12 days, the warning begins in its last quarter.
-const QUARTERS: u32 = 4;
+/// Maximum time in seconds from the first warning to the expiration. Three days span a weekend: a
+/// warning is due on Friday if the signatures expire on Monday.
+const MAX_WARNING_TIME: u32 = 3 * DAY;
+/// The first warning is due when at most this part of the validity period is left (1/4), and at
+/// most [`MAX_WARNING_TIME`].
+const WARNING_DIVISOR: u32 = 4;
 
 /// The time until the signatures of a zone expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +27,14 @@ pub enum Expiry {
     Near {
         /// The earliest expiration, in seconds since 1970 modulo 2^32.
         expiration: u32,
-        /// Seconds until then.
+        /// Seconds until the earliest expiration.
         seconds: u32,
     },
-    /// Signatures have expired.
+    /// At least one signature has expired.
     Expired {
         /// The earliest expiration, in seconds since 1970 modulo 2^32.
         expiration: u32,
-        /// Seconds since then.
+        /// Seconds since the earliest expiration.
         seconds: u32,
     },
 }
@@ -48,16 +50,17 @@ impl Expiry {
             return Self::Expired { expiration, seconds: now.wrapping_sub(expiration) };
         }
         let left = expiration.wrapping_sub(now);
-        // If no time is common to all signatures, only the three days apply.
+        // If no time is common to all signatures, the warning begins three days before the
+        // expiration.
         let validity = if serial::is_before(inception, expiration) {
             expiration.wrapping_sub(inception)
         } else {
             u32::MAX
         };
-        let quarter = validity / QUARTERS;
-        let near = if quarter < NEAR { quarter } else { NEAR };
-        if left > near {
-            Self::Far { seconds: left - near }
+        let part = validity / WARNING_DIVISOR;
+        let warning_time = if part < MAX_WARNING_TIME { part } else { MAX_WARNING_TIME };
+        if left > warning_time {
+            Self::Far { seconds: left - warning_time }
         } else {
             Self::Near { expiration, seconds: left }
         }
@@ -69,7 +72,8 @@ impl Expiry {
         matches!(self, Self::Far { .. })
     }
 
-    /// Seconds until the state changes or is due again: at least 1, at most a day.
+    /// Seconds after which the caller must compute the state again: when the state changes, and at
+    /// the latest after a day, when a warning is repeated. At least 1.
     #[must_use]
     pub fn next_look(self) -> u32 {
         match self {
@@ -114,27 +118,28 @@ impl fmt::Display for Span {
     }
 }
 
-/// Warns about one zone when its signatures expire soon, when they have expired, and again each
-/// day.
+/// Selects the warnings for one zone: one when its signatures expire soon, one when they have
+/// expired, and a repetition each day.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExpiryWatch {
-    /// The last warning and its time.
-    said: Option<(Expiry, u32)>,
+    /// The last warning, and the time at which it was returned.
+    last_warning: Option<(Expiry, u32)>,
 }
 
 impl ExpiryWatch {
-    /// The warning that is due at `now`; `None` if no warning is due.
+    /// The warning that is due at `now`, in seconds since 1970 modulo 2^32; `None` if no warning is
+    /// due. The watch remembers the warning, so the caller must log it.
     pub fn look(&mut self, period: ValidityPeriod, now: u32) -> Option<Expiry> {
         let expiry = Expiry::of(period, now);
         if expiry.is_far() {
-            self.said = None;
+            self.last_warning = None;
             return None;
         }
-        let is_same = |said: Expiry| std::mem::discriminant(&said) == std::mem::discriminant(&expiry);
-        if self.said.is_some_and(|(said, at)| is_same(said) && now.wrapping_sub(at) < DAY) {
+        let is_same_state = |last: Expiry| std::mem::discriminant(&last) == std::mem::discriminant(&expiry);
+        if self.last_warning.is_some_and(|(last, at)| is_same_state(last) && now.wrapping_sub(at) < DAY) {
             return None;
         }
-        self.said = Some((expiry, now));
+        self.last_warning = Some((expiry, now));
         Some(expiry)
     }
 }
@@ -169,28 +174,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_said_once_and_each_day_again() {
+    fn a_warning_is_repeated_each_day() {
         let (mut watch, period) = (ExpiryWatch::default(), period(14));
         let end = NOON + 14 * DAY;
-        let mut said = Vec::new();
+        let mut warnings = Vec::new();
         let mut now = NOON;
         while now < end + 2 * DAY {
             let expiry = Expiry::of(period, now);
-            said.extend(watch.look(period, now).map(|expiry| (now, expiry.to_string())));
+            warnings.extend(watch.look(period, now).map(|expiry| (now, expiry.to_string())));
             assert!(watch.look(period, now).is_none());
             now += expiry.next_look();
         }
-        let (times, words): (Vec<u32>, Vec<String>) = said.into_iter().unzip();
+        let (times, texts): (Vec<u32>, Vec<String>) = warnings.into_iter().unzip();
         let day = |days: u32| end - 3 * DAY + days * DAY;
         assert_eq!(times, [day(0), day(1), day(2), end, end + 1, end + 1 + DAY]);
-        assert_eq!(words[0], "signatures expire at 2025-06-29T15:06:40Z, in 3 days; sign the zone again");
-        assert_eq!(words[2], "signatures expire at 2025-06-29T15:06:40Z, in 24 h; sign the zone again");
-        let over = "signatures have expired at 2025-06-29T15:06:40Z, 1 s ago: the zone is bogus for validators; sign the zone again";
-        assert_eq!(words[4], over);
+        assert_eq!(texts[0], "signatures expire at 2025-06-29T15:06:40Z, in 3 days; sign the zone again");
+        assert_eq!(texts[2], "signatures expire at 2025-06-29T15:06:40Z, in 24 h; sign the zone again");
+        let expired = "signatures have expired at 2025-06-29T15:06:40Z, 1 s ago: the zone is bogus for validators; sign the zone again";
+        assert_eq!(texts[4], expired);
     }
 
     #[test]
-    fn a_zone_that_was_signed_again_is_warned_of_again() {
+    fn after_a_zone_was_signed_again_its_next_warning_is_due_at_once() {
         let mut watch = ExpiryWatch::default();
         assert!(watch.look(period(14), NOON + 12 * DAY).is_some());
         assert!(watch.look(period(30), NOON + 12 * DAY).is_none());

@@ -20,10 +20,10 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// A signature over a record that this mechanism generated, or, for `None`, over an RRset of
-    /// the zone.
-    pub(super) fn signing(made_for: Option<Mechanism>, algorithm: Algorithm) -> Self {
-        made_for.map_or(Self::SignData(algorithm), |mechanism| Self::SignDenial(mechanism, algorithm))
+    /// The operation that signs a record that the mechanism `generated_for` generated. For `None`,
+    /// the operation that signs an RRset of the zone.
+    pub(super) fn signing(generated_for: Option<Mechanism>, algorithm: Algorithm) -> Self {
+        generated_for.map_or(Self::SignData(algorithm), |mechanism| Self::SignDenial(mechanism, algorithm))
     }
 }
 
@@ -37,53 +37,53 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Cache hits and misses for each kind of operation. The array has fixed indexes, because each
-/// response counts several times.
+/// Cache hits and misses, in this order, for each kind of operation. A response can need several
+/// lookups; atomic counters at fixed indexes need neither a lock nor a search.
 #[derive(Debug)]
 struct Lookups(Box<[[AtomicU64; 2]]>);
 
 impl Default for Lookups {
     fn default() -> Self {
-        let places = (1 + MECHANISMS.len()) * ALGORITHMS.len() + VRF_ALGORITHMS.len();
-        Self((0..places).map(|_| <[AtomicU64; 2]>::default()).collect())
+        let count = (1 + MECHANISMS.len()) * ALGORITHMS.len() + VRF_ALGORITHMS.len();
+        Self((0..count).map(|_| <[AtomicU64; 2]>::default()).collect())
     }
 }
 
 impl Lookups {
     /// The index for signatures by the algorithm in this row of [`ALGORITHMS`].
-    fn signature_place(made_for: Option<Mechanism>, row: usize) -> usize {
-        made_for.map_or(0, |mechanism| 1 + mechanism as usize) * ALGORITHMS.len() + row
+    fn signature_index(generated_for: Option<Mechanism>, row: usize) -> usize {
+        generated_for.map_or(0, |mechanism| 1 + mechanism as usize) * ALGORITHMS.len() + row
     }
 
     /// The index for proofs by the VRF in this row of [`VRF_ALGORITHMS`].
-    fn proof_place(row: usize) -> usize {
+    fn proof_index(row: usize) -> usize {
         (1 + MECHANISMS.len()) * ALGORITHMS.len() + row
     }
 
-    fn count(&self, place: usize, found: bool) {
-        if let Some(counters) = self.0.get(place) {
-            counters[usize::from(!found)].fetch_add(1, Relaxed);
+    fn count(&self, index: usize, is_hit: bool) {
+        if let Some(counters) = self.0.get(index) {
+            counters[usize::from(!is_hit)].fetch_add(1, Relaxed);
         }
     }
 
     /// All kinds of operations with their indexes.
-    fn places() -> impl Iterator<Item = (Operation, usize)> {
-        let made_for = std::iter::once(None).chain(MECHANISMS.iter().map(|entry| Some(entry.mechanism)));
-        let signatures = made_for.flat_map(|made_for| {
+    fn indexes() -> impl Iterator<Item = (Operation, usize)> {
+        let generated_for = std::iter::once(None).chain(MECHANISMS.iter().map(|entry| Some(entry.mechanism)));
+        let signatures = generated_for.flat_map(|generated_for| {
             ALGORITHMS.iter().enumerate().map(move |(row, entry)| {
-                let operation = Operation::signing(made_for, entry.algorithm);
-                (operation, Self::signature_place(made_for, row))
+                let operation = Operation::signing(generated_for, entry.algorithm);
+                (operation, Self::signature_index(generated_for, row))
             })
         });
         let proofs = VRF_ALGORITHMS.iter().enumerate();
         signatures
-            .chain(proofs.map(|(row, entry)| (Operation::Prove(entry.algorithm), Self::proof_place(row))))
+            .chain(proofs.map(|(row, entry)| (Operation::Prove(entry.algorithm), Self::proof_index(row))))
     }
 
     /// The numbers of hits, or of misses, above zero.
-    fn read(&self, found: bool) -> BTreeMap<Operation, u64> {
-        let times = |place: usize| self.0[place][usize::from(!found)].load(Relaxed);
-        let all = Self::places().map(|(operation, place)| (operation, times(place)));
+    fn read(&self, is_hit: bool) -> BTreeMap<Operation, u64> {
+        let times = |index: usize| self.0[index][usize::from(!is_hit)].load(Relaxed);
+        let all = Self::indexes().map(|(operation, index)| (operation, times(index)));
         all.filter(|(_, times)| *times > 0).collect()
     }
 }
@@ -106,27 +106,27 @@ pub struct SignerCounters {
 }
 
 impl SignerCounters {
-    /// Counts a lookup of signatures by the algorithm in this row of [`ALGORITHMS`].
-    pub(super) fn count_signature(&self, made_for: Option<Mechanism>, row: usize, found: bool) {
-        let counter = if found { &self.signature_hits } else { &self.signature_misses };
+    /// Counts a cache lookup of signatures by the algorithm in this row of [`ALGORITHMS`].
+    pub(super) fn count_signature(&self, generated_for: Option<Mechanism>, row: usize, is_hit: bool) {
+        let counter = if is_hit { &self.signature_hits } else { &self.signature_misses };
         counter.fetch_add(1, Relaxed);
-        self.lookups.count(Lookups::signature_place(made_for, row), found);
+        self.lookups.count(Lookups::signature_index(generated_for, row), is_hit);
     }
 
-    /// Counts a lookup of a proof by the VRF in this row of [`VRF_ALGORITHMS`].
-    pub(super) fn count_proof(&self, row: usize, found: bool) {
-        let counter = if found { &self.proof_hits } else { &self.proof_misses };
+    /// Counts a cache lookup of a proof by the VRF in this row of [`VRF_ALGORITHMS`].
+    pub(super) fn count_proof(&self, row: usize, is_hit: bool) {
+        let counter = if is_hit { &self.proof_hits } else { &self.proof_misses };
         counter.fetch_add(1, Relaxed);
-        self.lookups.count(Lookups::proof_place(row), found);
+        self.lookups.count(Lookups::proof_index(row), is_hit);
     }
 
-    /// Counts operations. Called a few times for each batch, so a lock is acceptable.
+    /// Adds `times` operations. Each batch needs only a few calls, so a lock is acceptable.
     pub(super) fn count(&self, operation: Operation, times: u64) {
         let mut operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
         *operations.entry(operation).or_default() += times;
     }
 
-    /// The present values.
+    /// The current values.
     #[must_use]
     pub fn read(&self) -> OnlineCounters {
         let operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -156,15 +156,17 @@ impl SignerCounters {
 /// The counts of one or more signers since their creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnlineCounters {
-    /// Signature lookups that found the signatures in the cache.
+    /// Signature lookups that found valid signatures in the cache.
     pub signature_hits: u64,
     /// Signature lookups that did not find valid signatures in the cache.
     pub signature_misses: u64,
-    /// NSEC5 proof lookups that found the proof in the cache.
+    /// Lookups of an NSEC5 proof that found it in the cache. Lookups that
+    /// [`proofs_stored`](Self::proofs_stored) counts are neither hits nor misses.
     pub proof_hits: u64,
-    /// NSEC5 proof lookups that did not find the proof in the cache.
+    /// Lookups of an NSEC5 proof that did not find it in the cache.
     pub proof_misses: u64,
-    /// NSEC5 proof lookups that found the proof among the proofs stored with the zone.
+    /// Lookups of an NSEC5 proof that found it among the proofs stored with the zone. The signer
+    /// searches these before the cache.
     pub proofs_stored: u64,
     /// Number of batches of online work.
     pub batches: u64,
@@ -176,8 +178,8 @@ pub struct OnlineCounters {
     pub cache_octets: u64,
     /// Number of private-key operations of each kind.
     pub operations: BTreeMap<Operation, u64>,
-    /// Cache hits for each kind of operation. With keys of several algorithms, a hit counts for the
-    /// algorithm of the first key that signs data.
+    /// Cache hits for each kind of operation, without proofs stored with the zone. With keys of
+    /// several algorithms, a hit counts for the algorithm of the first key that signs data.
     pub hits: BTreeMap<Operation, u64>,
     /// Cache misses for each kind of operation, counted in the same way.
     pub misses: BTreeMap<Operation, u64>,

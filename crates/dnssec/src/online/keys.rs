@@ -20,7 +20,8 @@ pub enum OnlineKeyError {
         /// The key's tag.
         tag: u16,
     },
-    /// The zone's DNSKEY RRset has no record of a private key: its signatures would not validate.
+    /// The DNSKEY record of a private key is not in the zone's DNSKEY RRset. Signatures by this key
+    /// would not validate.
     #[error(
         "key {tag} of {zone} is not in the zone's DNSKEY RRset: add its record and sign the RRset again \
         (`nonesuch zone sign --only-keys`), or move the key to another directory"
@@ -31,7 +32,7 @@ pub enum OnlineKeyError {
         /// The key's tag.
         tag: u16,
     },
-    /// No private key of an algorithm signs data.
+    /// The DNSKEY RRset has an algorithm of which no private key signs data (RFC 4035 §2.2).
     #[error(
         "no active private key of algorithm {algorithm} can sign the data of {zone}, whose DNSKEY RRset has \
         that algorithm: provide its zone-signing key (K*.private; `nonesuch key list` shows which keys are \
@@ -66,14 +67,14 @@ pub enum OnlineKeyError {
         /// The algorithm.
         algorithm: Algorithm,
     },
-    /// A key cannot sign.
+    /// The cryptographic library cannot sign with a key.
     #[error("key {tag} of {zone} cannot sign ({source}): generate another key")]
     CannotSign {
         /// The apex of the zone that the keys sign.
         zone: Name,
         /// Tag of the key.
         tag: u16,
-        /// The error of the signature.
+        /// The error of the library.
         source: SignError,
     },
     /// The zone and the key files have no DNSKEY record.
@@ -86,10 +87,12 @@ pub struct OnlineKeys {
     zone: Name,
     mechanism: Mechanism,
     pairs: Vec<KeyPair>,
-    /// Indexes of the keys that sign DNSKEY, CDS and CDNSKEY RRsets without signatures in the zone.
+    /// Indexes of the keys that sign the DNSKEY, CDS and CDNSKEY RRsets at the apex. The server signs
+    /// these RRsets online only if the zone has no signatures over them.
     for_keys: Vec<usize>,
-    /// Indexes of the keys that sign all other RRsets.
+    /// Indexes of the keys that sign all other RRsets. Not empty.
     for_data: Vec<usize>,
+    /// Validity of signatures, in seconds.
     validity: u32,
     /// The row of [`ALGORITHMS`] of the first key that signs data.
     algorithm_row: usize,
@@ -98,12 +101,12 @@ pub struct OnlineKeys {
 }
 
 impl OnlineKeys {
-    /// Assigns roles to `pairs` according to all DNSKEY records of the zone. `validity` is in
-    /// seconds.
+    /// Assigns roles to `pairs` according to `dnskeys`, the RDATA of all DNSKEY records of the zone.
+    /// `validity` is the validity of signatures in seconds.
     ///
     /// # Errors
-    /// If a key belongs to another zone or is not published, or if an algorithm has no key that
-    /// signs data (RFC 4035 §2.2).
+    /// [`OnlineKeyError::WrongZone`]; [`OnlineKeyError::NotPublished`];
+    /// [`OnlineKeyError::NoSigner`]; [`OnlineKeyError::NoKey`] if `dnskeys` has no key that can sign.
     pub(super) fn new(
         zone: &Name,
         pairs: Vec<KeyPair>,
@@ -182,12 +185,13 @@ impl OnlineKeys {
         entry.and_then(|entry| entry.scheme.signature_octets).unwrap_or_else(modulus)
     }
 
-    /// Whether a private key can sign the DNSKEY RRset.
+    /// Whether at least one private key signs the DNSKEY RRset.
     pub(super) const fn signs_keys(&self) -> bool {
         !self.for_keys.is_empty()
     }
 
-    /// An algorithm of `dnskeys` for which no private key can sign the DNSKEY RRset.
+    /// The first algorithm of `dnskeys` for which no private key signs the DNSKEY RRset; `None` if
+    /// every algorithm has such a key.
     pub(super) fn unsigned_algorithm(&self, dnskeys: &[Vec<u8>]) -> Option<Algorithm> {
         let mut algorithms = published_roles(dnskeys).into_iter().map(|key| key.algorithm);
         let signs = |algorithm| self.for_keys.iter().any(|index| self.pairs[*index].algorithm() == algorithm);
@@ -196,6 +200,9 @@ impl OnlineKeys {
 
     /// Generates a few signatures with each key. Some libraries initialise data at the first
     /// signature; this must not delay the first response.
+    ///
+    /// # Errors
+    /// [`OnlineKeyError::CannotSign`].
     pub(super) fn try_all(&self) -> Result<(), OnlineKeyError> {
         let mut signatures = Vec::new();
         for pair in &self.pairs {
@@ -212,8 +219,8 @@ impl OnlineKeys {
         only_keys.map(|index| self.pairs[*index].tag())
     }
 
-    /// DNSKEY RDATA of two lists of keys: the signers of a key set without signatures, and the
-    /// signers of all other RRsets.
+    /// Two lists of DNSKEY RDATA: the keys that sign the key set if the zone has no signatures over
+    /// it, and the keys that sign all other RRsets.
     #[must_use]
     pub fn signing_dnskeys(&self) -> [Vec<Vec<u8>>; 2] {
         [&self.for_keys, &self.for_data]
@@ -246,11 +253,11 @@ fn identify(zone: &Name, pairs: &[KeyPair], validity: u32) -> u64 {
     let mut all = validity.to_be_bytes().to_vec();
     all.extend_from_slice(zone.wire());
     pairs.iter().for_each(|pair| all.extend_from_slice(&pair.dnskey_rdata()));
-    first_octets(&all)
+    short_digest(&all)
 }
 
-/// The first eight octets of the SHA-256 digest of `octets`.
-pub(super) fn first_octets(octets: &[u8]) -> u64 {
+/// The first eight octets of the SHA-256 digest of `octets`, as a number (big-endian).
+pub(super) fn short_digest(octets: &[u8]) -> u64 {
     let digest = DigestType::SHA256.digest(&[octets]).unwrap_or_default();
     digest.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
 }

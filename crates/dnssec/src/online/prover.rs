@@ -1,7 +1,7 @@
 //! The VRF key of a zone with NSEC5 and its stored proofs. The server of the zone has no other
 //! secrets. Neither can sign.
 
-use super::keys::first_octets;
+use super::keys::short_digest;
 use super::stored_proofs::StoredProofs;
 use crate::denial::is_generated_by_signing;
 use crate::denial::nsec5::{Nsec5DirectoryError, Proofs, StoredVrfKey};
@@ -226,7 +226,7 @@ impl Nsec5Prover {
         // The table has the algorithm of every key.
         let algorithm_row =
             VRF_ALGORITHMS.iter().position(|entry| entry.algorithm == key.algorithm()).unwrap_or_default();
-        let prover = Self { key, tag, stored, algorithm_row, id: first_octets(public.rdata()) };
+        let prover = Self { key, tag, stored, algorithm_row, id: short_digest(public.rdata()) };
         if prover.has_wrong_proofs() {
             return Err(ProverError::WrongProofs { zone: apex.clone() });
         }

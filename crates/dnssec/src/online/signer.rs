@@ -153,12 +153,12 @@ impl OnlineSigner {
     /// The RRSIG records of an RRset, one for each key that signs it: for each record, the length
     /// of its RDATA in two octets and the RDATA. `None` if the cache lacks them; the RRset from
     /// `rrset` is then on the list, if the batch has capacity. `identity` identifies the RRset: its
-    /// octets or a substitute. `made_for` selects the counter and must equal
+    /// octets or a substitute. `generated_for` selects the counter and must equal
     /// [`RrsetToSign::generated_for`].
     pub fn signatures(
         &mut self,
         keys: &OnlineKeys,
-        made_for: Option<Mechanism>,
+        generated_for: Option<Mechanism>,
         identity: &[&[u8]],
         now: u32,
         rrset: impl FnOnce() -> RrsetToSign,
@@ -170,7 +170,7 @@ impl OnlineSigner {
         let hash = self.cache.hash(&self.key);
         let found = self.is_fresh(hash, now);
         if !self.is_second_pass {
-            self.counters.count_signature(made_for, keys.algorithm_row(), found);
+            self.counters.count_signature(generated_for, keys.algorithm_row(), found);
         }
         if found {
             return self.cache.peek(hash);

@@ -1,41 +1,52 @@
-//! Limits the work for one client query. The same budget applies to every path of a validation. It
-//! protects against KeyTrap (CVE-2023-50387) and expensive closest encloser proofs
-//! (CVE-2023-50868).
+//! Limits the work for one client query. One budget covers all responses that a resolver validates
+//! for the query, and all signatures, hashes, proofs and aliases in them. It protects against KeyTrap
+//! (CVE-2023-50387) and expensive closest encloser proofs (CVE-2023-50868).
 
 /// Limits of the work. The defaults are in the range of those of common resolvers.
+///
+/// Work beyond a limit that [`Limit`] names makes the answer Indeterminate. The effect of every other
+/// limit is stated at its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValidationLimits {
-    /// Maximum number of signature verifications for each client query.
+    /// Maximum number of signature verifications for each client query. Default 64.
     pub signatures: u32,
-    /// Maximum number of signature verifications that fail, for each client query.
+    /// Number of failed signature verifications for each client query after which the validator
+    /// verifies no further signature. Default 16.
     pub failures: u32,
-    /// Maximum number of keys to try for one RRSIG record if key tags collide.
+    /// Maximum number of keys to try for one RRSIG record if keys have the same tag and algorithm.
+    /// The validator ignores further keys; if none of the tried keys verifies the signature, the
+    /// signature is not valid. Default 2.
     pub keys_per_signature: usize,
-    /// Maximum number of RRSIG records to check for one RRset.
+    /// Maximum number of RRSIG records to check for one RRset, in the order of the message. The
+    /// validator ignores further ones; if none of the checked records is valid, the RRset is Bogus.
+    /// Default 8.
     pub signatures_per_rrset: usize,
-    /// Maximum number of DNSKEY records of a zone; with more, the zone is Bogus.
+    /// Maximum number of DNSKEY records of a zone; with more, the zone is Bogus. Default 32.
     pub dnskeys: usize,
-    /// Maximum number of NSEC5KEY records of a zone; with more, its denials are Bogus.
+    /// Maximum number of NSEC5KEY records of a zone; with more, its denials by NSEC5 are Bogus.
+    /// Default 4.
     pub nsec5_keys: usize,
     /// Maximum number of NSEC3 iterations to compute; with more, the answer is Insecure (RFC 9276
-    /// §3.2).
+    /// §3.2). Default 50.
     pub iterations: u16,
     /// Maximum number of NSEC3 iterations with which the answer is Insecure; with more, it is Bogus
-    /// (RFC 9276 §3.2).
+    /// (RFC 9276 §3.2). Default 500.
     pub tolerated_iterations: u16,
-    /// Maximum number of SHA-1 blocks for NSEC3 hashes, for each client query.
+    /// Maximum number of SHA-1 blocks for NSEC3 hashes, for each client query. Default 600.
     pub hash_blocks: u32,
-    /// Maximum number of NSEC3 records in one response; with more, the response is Bogus.
+    /// Maximum number of NSEC3 records in the authority section of one response; with more, a denial
+    /// in this response is Bogus. Default 8.
     pub nsec3_records: usize,
-    /// Maximum number of NSEC5 proofs to verify for each response.
+    /// Maximum number of NSEC5 proofs to verify for each response. Default 4.
     pub proofs_per_response: u32,
-    /// Maximum number of NSEC5 proofs to verify for each client query.
+    /// Maximum number of NSEC5 proofs to verify for each client query. Default 12.
     pub proofs: u32,
-    /// Maximum number of NSEC5 proofs in one response that are malformed, do not verify, or lead to
-    /// no record. If their number exceeds the limit, the validator ignores further proofs.
-    pub spare_proofs: u32,
-    /// Maximum number of CNAME and DNAME steps for each client query.
+    /// Maximum number of unusable NSEC5 proofs in one response: they are malformed, do not verify, or
+    /// have a hash that no NSEC5 record of the response matches or covers. If their number exceeds
+    /// the limit, the validator ignores further proofs. Default 2.
+    pub unusable_proofs: u32,
+    /// Maximum number of CNAME and DNAME steps for each client query. Default 16.
     pub aliases: u32,
 }
 
@@ -54,13 +65,14 @@ impl Default for ValidationLimits {
             nsec3_records: 8,
             proofs_per_response: 4,
             proofs: 12,
-            spare_proofs: 2,
+            unusable_proofs: 2,
             aliases: 16,
         }
     }
 }
 
-/// A limit that was reached.
+/// A limit that a validation would exceed. The answer is then Indeterminate. The limits of
+/// [`ValidationLimits`] that are missing here have another effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Limit {
@@ -119,7 +131,7 @@ impl Work {
 pub struct Budget {
     limits: ValidationLimits,
     spent: Work,
-    /// Number of proofs verified before the current response.
+    /// Value of `spent.proofs` at the start of the current response.
     proofs_before: u32,
 }
 
@@ -142,6 +154,7 @@ impl Budget {
         self.spent
     }
 
+    /// Begins a response, for the limit of proofs in one response.
     pub(super) const fn begin_response(&mut self) {
         self.proofs_before = self.spent.proofs;
     }
@@ -158,6 +171,7 @@ impl Budget {
         Ok(())
     }
 
+    /// Counts a signature that does not verify, after [`Budget::take_signature`].
     pub(super) const fn count_failure(&mut self) {
         self.spent.failures += 1;
     }
@@ -183,6 +197,7 @@ impl Budget {
         Ok(())
     }
 
+    /// Deducts one CNAME or DNAME step. The caller calls it before it follows the alias.
     pub(super) const fn take_alias(&mut self) -> Result<(), Limit> {
         if self.spent.aliases >= self.limits.aliases {
             return Err(Limit::Aliases);

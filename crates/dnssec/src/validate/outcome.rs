@@ -8,7 +8,7 @@ use nonesuch_proto::{Name, NameRef, Rtype};
 /// The question of a query; the class is IN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question<'q> {
-    /// The name, in any case.
+    /// The name. Upper and lower case are equal.
     pub name: NameRef<'q>,
     /// The type.
     pub rtype: Rtype,
@@ -42,8 +42,13 @@ impl SecurityStatus {
     }
 }
 
-/// The content of an answer for the last name of its chain of aliases, which is the question name
-/// if there are no aliases. An Insecure answer states this content and does not prove it.
+/// The content of an answer for the last name of its chain of aliases. Without aliases, this is the
+/// question name.
+///
+/// If the status is Insecure, the proof has a gap that depends on the reason. With
+/// [`InsecureReason::OptOut`], an unsigned delegation may exist at the name. With
+/// [`InsecureReason::Iterations`], the validator did not compute the NSEC3 hashes, so nothing proves
+/// that the records belong to the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProvedAnswer {
     /// The response has the queried records.
@@ -56,12 +61,12 @@ pub enum ProvedAnswer {
     WildcardNoData,
     /// Neither the name nor a wildcard that matches it exists.
     NxDomain,
-    /// The name is at or below a zone cut.
+    /// The name is at or below a zone cut, and the response refers to the child zone.
     Referral {
         /// The zone cut.
         child: Name,
-        /// Whether the zone cut has a DS RRset, which is then Secure. Otherwise the response proves
-        /// that it has none.
+        /// Whether the zone cut has a DS RRset. If `true`, this RRset is Secure. If `false`, the
+        /// response proves that the zone cut has no DS RRset, and the status is Insecure.
         signed: bool,
     },
     /// The answer ends with an alias. The resolver must query the target.
@@ -112,7 +117,7 @@ pub enum RrsetStatus {
     Proven,
     /// The NS RRset of a referral, which only the child zone can sign.
     Unsigned,
-    /// A trusted key should have signed it, and no signature is valid.
+    /// No signature over it by a trusted key is valid, or its content is not permitted here.
     Bogus(BogusReason),
     /// The validation did not need it and did not verify it. The resolver must drop it.
     Unused,
@@ -124,17 +129,17 @@ pub enum RrsetStatus {
 pub struct Validation {
     /// Status of the answer.
     pub status: SecurityStatus,
-    /// The proved content. `None` if the answer is Bogus or Indeterminate, or if the zone has no
-    /// supported keys.
+    /// The proved content. `Some` if the status is Secure, or Insecure for another reason than
+    /// [`InsecureReason::UnsupportedAlgorithms`]; otherwise `None`.
     pub proved: Option<ProvedAnswer>,
     /// The aliases from the question name, in order.
     pub aliases: Vec<Alias>,
-    /// The proved response code. It is NXDOMAIN also for compact denial, which may come with
-    /// NOERROR (RFC 9824 §4). If nothing is proved, the response code of the message; SERVFAIL if
-    /// the message is malformed.
+    /// The response code that follows from `proved`. It is NXDOMAIN if the name does not exist, even
+    /// if the message has compact denial with NOERROR (RFC 9824 §4). If `proved` is `None`, this is
+    /// the response code of the message, or SERVFAIL if the message is malformed.
     pub rcode: Rcode,
     /// Each RRset of the response, in order.
     pub rrsets: Vec<RrsetOutcome>,
-    /// Work for this response.
+    /// The work for this response alone.
     pub work: Work,
 }

@@ -61,7 +61,7 @@ pub(crate) struct Nsec5Records<'m> {
     /// The positions of the names with verified proofs.
     places: Vec<(Name, Result<ChainPosition<'m>, BogusReason>)>,
     /// Number of unusable proofs so far.
-    spare: u32,
+    unusable_proofs: u32,
 }
 
 impl<'m> Nsec5Records<'m> {
@@ -75,7 +75,7 @@ impl<'m> Nsec5Records<'m> {
         for (owner, rdata) in proofs {
             by_owner.entry(owner).or_default().push(rdata);
         }
-        Self { apex, list, proofs: by_owner, places: Vec::new(), spare: 0 }
+        Self { apex, list, proofs: by_owner, places: Vec::new(), unusable_proofs: 0 }
     }
 
     /// The names with a verified proof that leads to a record.
@@ -294,7 +294,7 @@ impl<'m> Nsec5Records<'m> {
     ) -> Result<Result<ChainPosition<'m>, BogusReason>, Refusal> {
         let mut first = None;
         for rdata in proofs {
-            if self.spare > budget.limits().spare_proofs {
+            if self.unusable_proofs > budget.limits().unusable_proofs {
                 break;
             }
             let reason = match self.verify_proof(name, rdata, keys, budget)? {
@@ -304,7 +304,7 @@ impl<'m> Nsec5Records<'m> {
                 },
                 Err(reason) => reason,
             };
-            self.spare += 1;
+            self.unusable_proofs += 1;
             first = first.or(Some(reason));
         }
         Ok(Err(first.unwrap_or_else(|| BogusReason::NoProof(name.to_name()))))
