@@ -175,14 +175,9 @@ impl OnlineKeys {
         &self.pairs[index]
     }
 
-    /// Length of a signature by this key in octets; for RSA the minimum.
+    /// Length of a signature by this key in octets.
     pub(super) fn signature_octets(&self, index: usize) -> usize {
-        let pair = self.pair(index);
-        // RFC 3110 §2: an RSA public key is one octet, an exponent of usually three octets, and the
-        // modulus, which is as long as the signature.
-        let modulus = || pair.dnskey_rdata().len().saturating_sub(4 + 4);
-        let entry = pair.algorithm().entry();
-        entry.and_then(|entry| entry.scheme.signature_octets).unwrap_or_else(modulus)
+        self.pair(index).private().signature_octets()
     }
 
     /// Whether at least one private key signs the DNSKEY RRset.
