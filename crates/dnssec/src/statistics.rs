@@ -267,8 +267,9 @@ impl<'z> Counter<'z> {
     fn add_name(&mut self, node: Node<'z>, status: NameStatus) {
         let is_address = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::A | Rtype::AAAA);
         let is_nsec5_owner = nsec5::is_chain_owner(node.name(), self.apex);
-        let is_hash =
-            |rrset: Rrset<'_>| rrset.covered() == Rtype::NSEC3 || rrset.covered() == Rtype::NSEC5 && is_nsec5_owner;
+        let is_hash = |rrset: Rrset<'_>| {
+            rrset.covered() == Rtype::NSEC3 || rrset.covered() == Rtype::NSEC5 && is_nsec5_owner
+        };
         let names = &mut self.statistics.names;
         names.owners += 1;
         match status {

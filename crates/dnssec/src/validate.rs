@@ -6,7 +6,7 @@
 //! [`Budget`] for all work of one client query.
 //!
 //! The validation follows the aliases from the question name to an answer, a referral or a denial
-//! (`walk`). It verifies only the RRsets that this needs (`signature`). Each denial mechanism
+//! (`walk`). It verifies only the RRsets that the walk needs (`signature`). Each denial mechanism
 //! evaluates its own records (`denial/*/validate.rs`).
 
 mod budget;
@@ -22,7 +22,7 @@ mod walk;
 pub use budget::{Budget, Limit, ValidationLimits, Work};
 pub use keys::TrustedKeys;
 pub use outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus, SecurityStatus, Validation};
-pub(crate) use reason::Refusal;
+pub(crate) use reason::ValidationError;
 pub use reason::{BogusReason, IndeterminateReason, InsecureReason};
 
 use keys::KeySetStatus;
@@ -45,9 +45,9 @@ pub fn validate(
     let mut walk = Walk::new(question, response, keys, now, budget);
     let outcome = match check_answer(question, response, keys) {
         Err(status) => Err(status),
-        Ok(()) => walk.run().map_err(|refusal| match refusal {
-            Refusal::Bogus(reason) => SecurityStatus::Bogus(reason),
-            Refusal::Undecided(undecided) => SecurityStatus::Indeterminate(undecided),
+        Ok(()) => walk.run().map_err(|error| match error {
+            ValidationError::Bogus(reason) => SecurityStatus::Bogus(reason),
+            ValidationError::Indeterminate(reason) => SecurityStatus::Indeterminate(reason),
         }),
     };
     let (aliases, weakness, rrsets) = walk.finish();
@@ -67,8 +67,8 @@ pub fn validate(
 
 impl TrustedKeys {
     /// Validates a response to the question for the NSEC5KEY RRset of the zone, and trusts its keys
-    /// if the RRset is Secure. Without such a call, denials by NSEC5 remain Bogus. `now` and
-    /// `budget` are as for [`validate`].
+    /// if the RRset is Secure. Denials by NSEC5 are Bogus until a call succeeds. `now` and `budget`
+    /// are as for [`validate`].
     pub fn learn_nsec5_keys(&mut self, response: &Message, now: u32, budget: &mut Budget) -> Validation {
         let apex = self.apex().to_name();
         let question = Question { name: apex.view(), rtype: Rtype::NSEC5KEY };
@@ -113,38 +113,38 @@ fn check_answer(
     response: &Message,
     keys: &TrustedKeys,
 ) -> Result<(), SecurityStatus> {
-    let undecided = |why| Err(SecurityStatus::Indeterminate(why));
+    let indeterminate = |reason| Err(SecurityStatus::Indeterminate(reason));
     let header = response.header;
     if header.flags & flags::QR == 0 || header.opcode() != 0 {
-        return undecided(IndeterminateReason::NotAResponse);
+        return indeterminate(IndeterminateReason::NotAResponse);
     }
     if header.flags & flags::TC != 0 {
-        return undecided(IndeterminateReason::Truncated);
+        return indeterminate(IndeterminateReason::Truncated);
     }
-    if !is_asked(question, response) {
-        return undecided(IndeterminateReason::OtherQuestion);
+    if !is_response_to(question, response) {
+        return indeterminate(IndeterminateReason::OtherQuestion);
     }
     if !matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN) {
-        return undecided(IndeterminateReason::Rcode(response.rcode()));
+        return indeterminate(IndeterminateReason::Rcode(response.rcode()));
     }
     if question.rtype != Rtype::ANY && question.rtype.is_meta() {
-        return undecided(IndeterminateReason::MetaType(question.rtype));
+        return indeterminate(IndeterminateReason::MetaType(question.rtype));
     }
     if !question.name.is_at_or_below(keys.apex()) {
-        return undecided(IndeterminateReason::OutsideZone);
+        return indeterminate(IndeterminateReason::OutsideZone);
     }
     match keys.key_set_status() {
         KeySetStatus::Usable => Ok(()),
-        KeySetStatus::Empty => undecided(IndeterminateReason::NoKeys),
+        KeySetStatus::Empty => indeterminate(IndeterminateReason::NoKeys),
         KeySetStatus::Unsupported => Err(SecurityStatus::Insecure(InsecureReason::UnsupportedAlgorithms)),
         KeySetStatus::Bogus(reason) => Err(SecurityStatus::Bogus(reason.clone())),
     }
 }
 
-/// Whether the response has the same question or no question.
-fn is_asked(question: Question<'_>, response: &Message) -> bool {
-    let is_same = |asked: &message::Question| {
-        asked.name.view() == question.name && asked.rtype == question.rtype && asked.class == Class::IN
+/// Whether the question section of the response is empty or has only this question.
+fn is_response_to(question: Question<'_>, response: &Message) -> bool {
+    let is_same = |other: &message::Question| {
+        other.name.view() == question.name && other.rtype == question.rtype && other.class == Class::IN
     };
     response.questions.len() <= 1 && response.questions.iter().all(is_same)
 }

@@ -7,8 +7,8 @@ use super::nsec::validate::{Nsec, NsecRecords};
 use super::nsec3::validate::{Nsec3Record, Nsec3Records};
 use super::proof_piece::{self, ProofPiece};
 use super::{Mechanism, compact, minimal_nsec, nsec, nsec3, nsec5, white_lies};
-use crate::validate::claim::{Claim, Denial};
-use crate::validate::{Budget, InsecureReason, Refusal, ValidationLimits};
+use crate::validate::claim::{Claim, ProvedClaim};
+use crate::validate::{Budget, InsecureReason, ValidationError, ValidationLimits};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, Template};
@@ -134,25 +134,25 @@ pub fn is_accepted(image: &Image, proof: &Proof<'_>, denied: DenialTarget<'_, '_
     } else {
         let list = denials.map(|record| Nsec::read(record.owner.view(), &record.rdata, apex).ok());
         let list: Option<Vec<_>> = list.collect();
-        list.is_some_and(|list| NsecRecords::new(list).deny(claim).is_ok())
+        list.is_some_and(|list| NsecRecords::new(list).check_claim(claim).is_ok())
     }
 }
 
 fn denies_by_hashes(records: &mut Nsec3Records<'_>, denied: DenialTarget<'_, '_>, claim: Claim<'_>) -> bool {
     // Iterations above the limit of validators are no fault of the chain.
     let limits = ValidationLimits { tolerated_iterations: u16::MAX, ..ValidationLimits::default() };
-    let mut deny = |claim| records.deny(claim, &mut Budget::new(limits));
-    let is_left_out = |denial: Denial| denial.weakness == Some(InsecureReason::OptOut);
-    match (deny(claim), denied) {
+    let mut check_claim = |claim| records.check_claim(claim, &mut Budget::new(limits));
+    let is_opt_out = |proved: ProvedClaim| proved.weakness == Some(InsecureReason::OptOut);
+    match (check_claim(claim), denied) {
         (Ok(_), _) => true,
         // An opt-out chain may omit an empty non-terminal (RFC 5155, erratum 3441). The denial of
         // names below it is insecure, even if a wildcard exists at the closest provable encloser.
-        (Err(Refusal::Bogus(_)), DenialTarget::Name { encloser, .. }) => {
-            deny(Claim::Type(encloser.name(), Rtype(0))).is_ok_and(is_left_out)
+        (Err(ValidationError::Bogus(_)), DenialTarget::Name { encloser, .. }) => {
+            check_claim(Claim::Type(encloser.name(), Rtype(0))).is_ok_and(is_opt_out)
         }
         // The proof reached a limit for the work of validators.
-        (Err(Refusal::Undecided(_)), _) => true,
-        (Err(Refusal::Bogus(_)), _) => false,
+        (Err(ValidationError::Indeterminate(_)), _) => true,
+        (Err(ValidationError::Bogus(_)), _) => false,
     }
 }
 

@@ -53,7 +53,8 @@ fn common_labels_are_counted_from_the_right() {
 fn keys_with_the_same_tag_and_algorithm_have_the_same_number_of_signatures() {
     // The keys differ in the order of two 16-bit words, so they have the same tag.
     let keys = "@ DNSKEY 256 3 13 AQACAA==\n@ DNSKEY 256 3 13 AgABAA==\n";
-    let signed = "a TXT x\na RRSIG TXT 13 2 60 4000 1 1805 x. AAAA\nb TXT x\nb RRSIG TXT 13 2 60 4000 1 7 x. AAAA\n";
+    let signed =
+        "a TXT x\na RRSIG TXT 13 2 60 4000 1 1805 x. AAAA\nb TXT x\nb RRSIG TXT 13 2 60 4000 1 7 x. AAAA\n";
     let statistics = Statistics::count(&zone(&format!("{keys}{signed}")), 2);
     let counts: Vec<(u16, u64)> = statistics.keys.iter().map(|(key, count)| (key.tag, *count)).collect();
     assert_eq!(counts, [(1805, 1), (1805, 1)]);

@@ -7,18 +7,19 @@ use nonesuch_proto::{NameRef, Rtype, bitmap};
 /// A claim that something does not exist. All names are in the zone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Claim<'q> {
-    /// The name does not exist, and neither does a wildcard that would match it (NXDOMAIN).
+    /// Neither the name nor a wildcard that would match it exists (NXDOMAIN).
     Name(NameRef<'q>),
     /// The type does not exist at the name, or at the wildcard that matches the name (NODATA).
     Type(NameRef<'q>, Rtype),
-    /// The response is from the wildcard below the ancestor of the name with this number of labels,
-    /// and no closer match exists.
+    /// No closer match for the name exists than the wildcard below its ancestor with this number of
+    /// labels (response from a wildcard).
     Closer(NameRef<'q>, usize),
     /// The zone cut has no DS RRset (referral to an unsigned zone).
     Cut(NameRef<'q>),
 }
 
-/// The claim that was proved.
+/// What a proved claim denies. This can differ from the claim: the records of a NODATA response can
+/// prove that the name does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The name and the wildcard do not exist.
@@ -35,26 +36,27 @@ pub(crate) enum Kind {
 
 /// A proved claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Denial {
+pub(crate) struct ProvedClaim {
     pub(crate) kind: Kind,
     /// Why the proof is only Insecure; `None` if it is Secure.
     pub(crate) weakness: Option<InsecureReason>,
 }
 
-impl Denial {
+impl ProvedClaim {
+    /// Creates a Secure claim.
     pub(crate) const fn secure(kind: Kind) -> Self {
         Self { kind, weakness: None }
     }
 
-    /// Creates the denial of a claim. If an opt-out record covers the next closer name, the denial
-    /// is Insecure (RFC 5155 §9.2).
+    /// Creates a claim whose proof has a record that covers the next closer name. `opt_out` states
+    /// whether this is an opt-out record; the claim is then only Insecure (RFC 5155 §9.2).
     pub(crate) fn covered(kind: Kind, opt_out: bool) -> Self {
         Self { kind, weakness: opt_out.then_some(InsecureReason::OptOut) }
     }
 }
 
 impl Claim<'_> {
-    /// Returns the kind of the claim, without a search for a wildcard.
+    /// Returns what the claim denies if no wildcard matches the name.
     pub(crate) const fn kind(&self) -> Kind {
         match self {
             Self::Name(_) => Kind::Name,

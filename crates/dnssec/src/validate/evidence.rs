@@ -1,11 +1,12 @@
-//! Selects the records of a response that deny existence, and determines their denial mechanism.
+//! Collects the verified denial records of a response, determines their denial mechanism, and checks
+//! with them what the response claims not to exist.
 
 use super::budget::Budget;
-use super::claim::{Claim, Denial};
+use super::claim::{Claim, ProvedClaim};
 use super::keys::TrustedKeys;
-use super::reason::{BogusReason, Refusal};
+use super::reason::{BogusReason, ValidationError};
 use super::rrsets::Rrset;
-use super::signature::Numbers;
+use super::signature::AllowedAlgorithms;
 use crate::denial::nsec::validate::{Nsec, NsecRecords};
 use crate::denial::nsec3::validate::{Nsec3Record, Nsec3Records};
 use crate::denial::nsec5::validate::{Nsec5Record, Nsec5Records};
@@ -15,29 +16,34 @@ use nonesuch_proto::{NameRef, Rtype};
 #[derive(Debug)]
 pub(super) struct Evidence<'m> {
     records: DenialRecords<'m>,
-    /// The reason of the first record that was ignored.
-    passed_over: Option<BogusReason>,
+    /// Why the first ignored record was ignored; `None` if no record was ignored.
+    first_ignored: Option<BogusReason>,
 }
 
+/// The records of the only mechanism in the response.
 #[derive(Debug)]
 enum DenialRecords<'m> {
+    /// The response has no usable denial record.
     None,
     Nsec(NsecRecords<'m>),
     Nsec3(Nsec3Records<'m>),
     Nsec5(Nsec5Records<'m>),
 }
 
-/// Denial records while they are collected.
+/// Collects the denial records of the authority section one by one.
 #[derive(Debug, Default)]
-pub(super) struct Collection<'m> {
+pub(super) struct DenialCollector<'m> {
     nsec: Vec<Nsec<'m>>,
     nsec3: Vec<Nsec3Record<'m>>,
     nsec5: Vec<Nsec5Record<'m>>,
+    /// Owner and RDATA of each NSEC5PROOF record. They have no signatures: [`Nsec5Records`] verifies
+    /// a proof with the VRF key when a claim needs it.
     proofs: Vec<(NameRef<'m>, &'m [u8])>,
-    passed_over: Option<BogusReason>,
+    /// As in [`Evidence`].
+    first_ignored: Option<BogusReason>,
 }
 
-/// A well-formed record with a signature that is not verified yet.
+/// A well-formed denial record whose signature is not verified yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Candidate<'m> {
     Nsec(Nsec<'m>),
@@ -46,8 +52,10 @@ pub(super) enum Candidate<'m> {
 }
 
 impl<'m> Candidate<'m> {
-    /// Reads an RRset of NSEC, NSEC3 or NSEC5. Returns an error if it is not one well-formed chain
-    /// record.
+    /// Reads an RRset of type NSEC, NSEC3 or NSEC5 of the zone at `apex`.
+    ///
+    /// # Errors
+    /// If the RRset has several records, or its record is malformed or unsuitable for a denial.
     pub(super) fn read(rrset: &Rrset<'m>, apex: NameRef<'_>) -> Result<Self, BogusReason> {
         let &[rdata] = rrset.rdatas.as_slice() else { return Err(BogusReason::SeveralDenials(rrset.rtype)) };
         match rrset.rtype {
@@ -58,15 +66,16 @@ impl<'m> Candidate<'m> {
     }
 
     /// Returns the algorithm numbers that the signature over the record may have.
-    pub(super) const fn numbers(&self) -> Numbers {
+    pub(super) const fn allowed_algorithms(&self) -> AllowedAlgorithms {
         match self {
-            Self::Nsec5(_) => Numbers::Aliases,
-            Self::Nsec(_) | Self::Nsec3(_) => Numbers::Any,
+            Self::Nsec5(_) => AllowedAlgorithms::AliasNumbers,
+            Self::Nsec(_) | Self::Nsec3(_) => AllowedAlgorithms::Any,
         }
     }
 }
 
-impl<'m> Collection<'m> {
+impl<'m> DenialCollector<'m> {
+    /// Adds a record. The caller has verified its signature.
     pub(super) fn add(&mut self, candidate: Candidate<'m>) {
         match candidate {
             Candidate::Nsec(record) => self.nsec.push(record),
@@ -75,19 +84,24 @@ impl<'m> Collection<'m> {
         }
     }
 
+    /// Adds the records of an NSEC5PROOF RRset, unverified.
     pub(super) fn add_proofs(&mut self, rrset: &Rrset<'m>) {
         self.proofs.extend(rrset.rdatas.iter().map(|rdata| (rrset.owner, *rdata)));
     }
 
-    pub(super) fn pass_over(&mut self, reason: BogusReason) {
-        if self.passed_over.is_none() {
-            self.passed_over = Some(reason);
+    /// Stores the reason if this is the first ignored record.
+    pub(super) fn note_ignored(&mut self, reason: BogusReason) {
+        if self.first_ignored.is_none() {
+            self.first_ignored = Some(reason);
         }
     }
 
-    /// Combines the records. They must have the same mechanism and, for NSEC3, the same parameters.
+    /// Combines the records of the zone at `apex`.
+    ///
+    /// # Errors
+    /// If the records have different mechanisms or, for NSEC3, different parameters.
     pub(super) fn finish(self, apex: NameRef<'m>) -> Result<Evidence<'m>, BogusReason> {
-        let Self { nsec, nsec3, nsec5, proofs, passed_over } = self;
+        let Self { nsec, nsec3, nsec5, proofs, first_ignored } = self;
         let records = match (nsec.is_empty(), nsec3.is_empty(), nsec5.is_empty()) {
             (true, true, true) => DenialRecords::None,
             (false, true, true) => DenialRecords::Nsec(NsecRecords::new(nsec)),
@@ -95,7 +109,7 @@ impl<'m> Collection<'m> {
             (true, true, false) => DenialRecords::Nsec5(Nsec5Records::new(apex, nsec5, proofs)),
             _ => return Err(BogusReason::MixedDenial),
         };
-        Ok(Evidence { records, passed_over })
+        Ok(Evidence { records, first_ignored })
     }
 }
 
@@ -108,25 +122,29 @@ impl Evidence<'_> {
         }
     }
 
-    /// Checks that the records prove `claim`. If the proof is incomplete and a record was ignored,
-    /// the error is the reason for which the record was ignored.
-    pub(super) fn deny(
+    /// Checks that the records prove `claim`.
+    ///
+    /// # Errors
+    /// [`ValidationError::Bogus`] if they do not prove it. If a record is missing and another one was
+    /// ignored, the reason is that of the ignored record, because it may be the missing one.
+    /// [`ValidationError::Indeterminate`] if the work exceeds `budget`.
+    pub(super) fn check_claim(
         &mut self,
         claim: Claim<'_>,
         keys: &TrustedKeys,
         budget: &mut Budget,
-    ) -> Result<Denial, Refusal> {
+    ) -> Result<ProvedClaim, ValidationError> {
         let outcome = match &mut self.records {
             DenialRecords::None => Err(BogusReason::NoDenial.into()),
-            DenialRecords::Nsec(records) => records.deny(claim).map_err(Refusal::from),
-            DenialRecords::Nsec3(records) => records.deny(claim, budget),
-            DenialRecords::Nsec5(records) => records.deny(claim, keys.nsec5_keys()?, budget),
+            DenialRecords::Nsec(records) => records.check_claim(claim).map_err(ValidationError::from),
+            DenialRecords::Nsec3(records) => records.check_claim(claim, budget),
+            DenialRecords::Nsec5(records) => records.check_claim(claim, keys.nsec5_keys()?, budget),
         };
-        outcome.map_err(|refusal| match (refusal, &self.passed_over) {
-            (Refusal::Bogus(reason), Some(passed_over)) if reason.is_missing() => {
-                Refusal::Bogus(passed_over.clone())
+        outcome.map_err(|error| match (error, &self.first_ignored) {
+            (ValidationError::Bogus(reason), Some(first_ignored)) if reason.is_missing() => {
+                ValidationError::Bogus(first_ignored.clone())
             }
-            (refusal, _) => refusal,
+            (error, _) => error,
         })
     }
 }

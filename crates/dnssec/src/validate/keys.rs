@@ -23,7 +23,7 @@ pub(super) enum KeySetStatus {
     Usable,
     /// The RRset has no key: nothing is trusted.
     Empty,
-    /// None of its algorithms is supported: the zone is Insecure.
+    /// None of its zone keys has a supported algorithm: the zone is Insecure.
     Unsupported,
     /// The zone is Bogus.
     Bogus(BogusReason),
@@ -34,8 +34,8 @@ pub(super) enum KeySetStatus {
 enum Nsec5Keys {
     /// The keys with their tags.
     Usable(Vec<(u16, VrfPublicKey)>),
-    /// The RRset is not usable. Denials by NSEC5 are Bogus for this reason.
-    Refused(BogusReason),
+    /// The RRset is missing or not usable. Denials by NSEC5 are Bogus for this reason.
+    Unusable(BogusReason),
 }
 
 /// The trusted keys of one zone.
@@ -76,15 +76,15 @@ impl TrustedKeys {
                 Err(_) => is_malformed = true,
             }
         }
-        let standing = match distinct.len() {
+        let status = match distinct.len() {
             0 => KeySetStatus::Empty,
             count if count > limits.dnskeys => KeySetStatus::Bogus(BogusReason::TooManyKeys(count)),
             _ if !keys.is_empty() => KeySetStatus::Usable,
             _ if is_unsupported && !is_malformed => KeySetStatus::Unsupported,
             _ => KeySetStatus::Bogus(BogusReason::NoUsableKey),
         };
-        let nsec5 = Nsec5Keys::Refused(BogusReason::NoNsec5Key);
-        Self { apex: apex.view().to_canonical(), keys, status: standing, nsec5 }
+        let nsec5 = Nsec5Keys::Unusable(BogusReason::NoNsec5Key);
+        Self { apex: apex.view().to_canonical(), keys, status, nsec5 }
     }
 
     /// Sets the NSEC5 keys from the RDATA of the NSEC5KEY RRset, which must be Secure. It validates
@@ -97,7 +97,7 @@ impl TrustedKeys {
         let distinct = distinct(nsec5_keys, limits.nsec5_keys);
         self.nsec5 = match read_nsec5_keys(&distinct, limits) {
             Ok(keys) => Nsec5Keys::Usable(keys),
-            Err(reason) => Nsec5Keys::Refused(reason),
+            Err(reason) => Nsec5Keys::Unusable(reason),
         };
     }
 
@@ -111,22 +111,25 @@ impl TrustedKeys {
         &self.status
     }
 
-    /// Returns the keys that may have made a signature, at most `most`. Several keys may have the
+    /// Returns the keys with this tag and algorithm, at most `max_keys`. Several keys may have the
     /// same tag.
     pub(super) fn candidates(
         &self,
         tag: u16,
         algorithm: Algorithm,
-        most: usize,
+        max_keys: usize,
     ) -> impl Iterator<Item = &ZoneKey> {
-        self.keys.iter().filter(move |key| key.tag == tag && key.algorithm == algorithm).take(most)
+        self.keys.iter().filter(move |key| key.tag == tag && key.algorithm == algorithm).take(max_keys)
     }
 
     /// Returns the keys that verify NSEC5 proofs, with their tags.
+    ///
+    /// # Errors
+    /// The reason for which the zone has no usable NSEC5KEY record.
     pub(crate) fn nsec5_keys(&self) -> Result<&[(u16, VrfPublicKey)], BogusReason> {
         match &self.nsec5 {
             Nsec5Keys::Usable(keys) => Ok(keys),
-            Nsec5Keys::Refused(reason) => Err(reason.clone()),
+            Nsec5Keys::Unusable(reason) => Err(reason.clone()),
         }
     }
 }

@@ -15,7 +15,8 @@ pub enum BogusReason {
     /// [`ValidationLimits::dnskeys`](super::ValidationLimits::dnskeys).
     #[error("the zone has {0} DNSKEY records, which is more than the limit")]
     TooManyKeys(usize),
-    /// No DNSKEY record is a usable zone key, and unsupported algorithms are not the only cause.
+    /// No DNSKEY record is a usable zone key. If all zone keys have unsupported algorithms, the zone
+    /// is Insecure instead.
     #[error("no DNSKEY record is a well-formed zone key of a supported algorithm")]
     NoUsableKey,
 
@@ -128,7 +129,7 @@ pub enum BogusReason {
     /// A chain record or NSEC5PROOF record is malformed.
     #[error("a {0} record is malformed")]
     MalformedDenial(Rtype),
-    /// One owner has more than one chain record.
+    /// An owner has more than one NSEC, NSEC3 or NSEC5 record.
     #[error("more than one {0} record has the same owner")]
     SeveralDenials(Rtype),
     /// The owner of an NSEC3 or NSEC5 record is not a hash directly below the apex.
@@ -164,7 +165,9 @@ pub enum BogusReason {
     /// [`ValidationLimits::nsec3_records`](super::ValidationLimits::nsec3_records).
     #[error("{0} NSEC3 records, which is more than the limit")]
     TooManyNsec3(usize),
-    /// The number of NSEC3 iterations is too high even for Insecure (RFC 9276 §3.2).
+    /// The number of NSEC3 iterations exceeds
+    /// [`ValidationLimits::tolerated_iterations`](super::ValidationLimits::tolerated_iterations) (RFC
+    /// 9276 §3.2).
     #[error("{0} NSEC3 iterations, which is above the limit for the status insecure")]
     Iterations(u16),
 
@@ -289,8 +292,8 @@ impl BogusReason {
     }
 }
 
-/// The reason for which an answer is Insecure: it is proved to be in an unsigned part of the tree,
-/// or the denial mechanism does not permit a full proof.
+/// The reason for which an answer is Insecure: no supported key can verify it, it is a referral to an
+/// unsigned zone, or its denial is not a full proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsecureReason {
@@ -327,7 +330,7 @@ impl InsecureReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndeterminateReason {
-    /// There is no trusted key.
+    /// The caller has given no DNSKEY record of the zone.
     #[error("no trusted key of the zone")]
     NoKeys,
     /// The question name is not in the zone.
@@ -359,27 +362,27 @@ pub enum IndeterminateReason {
     Limit(Limit),
 }
 
-/// An error that ends a validation early.
+/// An error that ends the validation of a response, with the resulting status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum ValidationError {
     Bogus(BogusReason),
-    Undecided(IndeterminateReason),
+    Indeterminate(IndeterminateReason),
 }
 
-impl From<BogusReason> for Refusal {
+impl From<BogusReason> for ValidationError {
     fn from(reason: BogusReason) -> Self {
         Self::Bogus(reason)
     }
 }
 
-impl From<IndeterminateReason> for Refusal {
-    fn from(undecided: IndeterminateReason) -> Self {
-        Self::Undecided(undecided)
+impl From<IndeterminateReason> for ValidationError {
+    fn from(reason: IndeterminateReason) -> Self {
+        Self::Indeterminate(reason)
     }
 }
 
-impl From<Limit> for Refusal {
+impl From<Limit> for ValidationError {
     fn from(limit: Limit) -> Self {
-        Self::Undecided(IndeterminateReason::Limit(limit))
+        Self::Indeterminate(IndeterminateReason::Limit(limit))
     }
 }

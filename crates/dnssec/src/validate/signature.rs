@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use super::keys::TrustedKeys;
-use super::reason::{BogusReason, Refusal};
+use super::reason::{BogusReason, ValidationError};
 use super::rrsets::Rrset;
 use crate::rrsig::{Rrsig, push_signed_data};
 use nonesuch_crypto::Algorithm;
@@ -20,25 +20,28 @@ pub(super) struct GoodSignature {
     pub(super) ttl: u32,
 }
 
-/// The algorithm numbers that a signature may have, in addition to the condition that a trusted key
-/// has the number.
+/// The algorithm numbers that a signature may have. A trusted key must have the number too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Numbers {
+pub(super) enum AllowedAlgorithms {
+    /// All numbers.
     Any,
-    /// Only numbers that resolvers without NSEC5 do not know. Signatures over NSEC5 records require
-    /// them.
+    /// Only alias algorithm numbers, which resolvers without NSEC5 do not know. Signatures over NSEC5
+    /// records must have them.
     Aliases,
 }
 
-/// Searches for one valid signature; any is sufficient (RFC 6840 §5.4, §5.11). If no signature
-/// is valid, the error is that of the first one.
+/// Searches for one valid signature over `rrset`; any is sufficient (RFC 6840 §5.4, §5.11).
+///
+/// # Errors
+/// [`ValidationError::Bogus`] with the reason of the first signature if none is valid.
+/// [`ValidationError::Indeterminate`] if the work exceeds `budget`.
 pub(super) fn verify(
     rrset: &Rrset<'_>,
-    numbers: Numbers,
+    allowed: AllowedAlgorithms,
     keys: &TrustedKeys,
     now: u32,
     budget: &mut Budget,
-) -> Result<GoodSignature, Refusal> {
+) -> Result<GoodSignature, ValidationError> {
     if !rrset.owner.is_at_or_below(keys.apex()) {
         return Err(BogusReason::OutsideZone(rrset.owner.to_name()).into());
     }
@@ -46,48 +49,48 @@ pub(super) fn verify(
     if rrset.rtype == Rtype::DS && rrset.owner == keys.apex() {
         return Err(BogusReason::ApexDs.into());
     }
-    let mut first = None;
+    let mut first_reason = None;
     for record in rrset.signatures.iter().take(budget.limits().signatures_per_rrset) {
-        match verify_one(rrset, record, numbers, keys, now, budget) {
+        match verify_one(rrset, record, allowed, keys, now, budget) {
             Ok(good) => return Ok(good),
-            Err(Refusal::Bogus(reason)) => first = first.or(Some(reason)),
-            Err(undecided) => return Err(undecided),
+            Err(ValidationError::Bogus(reason)) => first_reason = first_reason.or(Some(reason)),
+            Err(error) => return Err(error),
         }
     }
-    let none = || BogusReason::NoSignature { owner: rrset.owner.to_name(), rtype: rrset.rtype };
-    Err(first.unwrap_or_else(none).into())
+    let no_signature = || BogusReason::NoSignature { owner: rrset.owner.to_name(), rtype: rrset.rtype };
+    Err(first_reason.unwrap_or_else(no_signature).into())
 }
 
 fn verify_one(
     rrset: &Rrset<'_>,
     record: &Record,
-    numbers: Numbers,
+    allowed: AllowedAlgorithms,
     keys: &TrustedKeys,
     now: u32,
     budget: &mut Budget,
-) -> Result<GoodSignature, Refusal> {
+) -> Result<GoodSignature, ValidationError> {
     let covered = rrset.rtype;
     let fields = Rrsig::parse(&record.rdata).ok_or(BogusReason::MalformedSignature(covered))?;
-    check_fields(rrset, &fields, numbers, keys)?;
+    check_fields(rrset, &fields, allowed, keys)?;
     check_times(&fields, now)?;
-    let most = budget.limits().keys_per_signature;
+    let max_keys = budget.limits().keys_per_signature;
     let mut message = Vec::new();
-    let mut is_known = false;
-    for key in keys.candidates(fields.tag, fields.algorithm, most) {
-        is_known = true;
+    let mut has_key = false;
+    for key in keys.candidates(fields.tag, fields.algorithm, max_keys) {
+        has_key = true;
         budget.take_signature()?;
         if message.is_empty() {
             push_signed_data(&fields, rrset.owner, rrset.rdatas.iter().copied(), &mut message);
         }
         if key.public.verify(&message, fields.signature).is_ok() {
-            let left = fields.expiration.wrapping_sub(now);
-            let ttl = rrset.ttl.min(record.ttl).min(fields.original_ttl).min(left);
+            let remaining = fields.expiration.wrapping_sub(now);
+            let ttl = rrset.ttl.min(record.ttl).min(fields.original_ttl).min(remaining);
             return Ok(GoodSignature { labels: fields.labels, ttl });
         }
         budget.count_failure();
     }
     let (tag, algorithm) = (fields.tag, fields.algorithm);
-    Err(if is_known {
+    Err(if has_key {
         BogusReason::BadSignature { covered, tag }
     } else {
         BogusReason::UnknownKey { covered, tag, algorithm }
@@ -99,7 +102,7 @@ fn verify_one(
 fn check_fields(
     rrset: &Rrset<'_>,
     fields: &Rrsig<'_>,
-    numbers: Numbers,
+    allowed: AllowedAlgorithms,
     keys: &TrustedKeys,
 ) -> Result<(), BogusReason> {
     let covered = rrset.rtype;
@@ -111,13 +114,13 @@ fn check_fields(
     if !is_in_zone || fields.labels > rrset.owner.rrsig_labels() {
         return Err(BogusReason::WrongLabels { covered, labels: fields.labels });
     }
-    if numbers == Numbers::Aliases && !is_alias(fields.algorithm) {
+    if allowed == AllowedAlgorithms::AliasNumbers && !is_alias_number(fields.algorithm) {
         return Err(BogusReason::NotAnAlias(fields.algorithm));
     }
     Ok(())
 }
 
-fn is_alias(algorithm: Algorithm) -> bool {
+fn is_alias_number(algorithm: Algorithm) -> bool {
     algorithm.without_alias() != algorithm
 }
 

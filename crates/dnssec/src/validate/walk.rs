@@ -2,22 +2,25 @@
 //! §5.3.3, RFC 4035 §5, RFC 6672 §5.3).
 
 use super::budget::Budget;
-use super::claim::{Claim, Denial, Kind};
-use super::evidence::{Candidate, Collection, Evidence};
+use super::claim::{Claim, Kind, ProvedClaim};
+use super::evidence::{Candidate, DenialCollector, Evidence};
 use super::keys::TrustedKeys;
 use super::outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus};
-use super::reason::{BogusReason, IndeterminateReason, InsecureReason, Refusal};
+use super::reason::{BogusReason, IndeterminateReason, InsecureReason, ValidationError};
 use super::rrsets::Rrsets;
-use super::signature::{self, GoodSignature, Numbers};
+use super::signature::{self, AllowedAlgorithms, GoodSignature};
 use nonesuch_proto::message::{Message, Rcode, Section};
 use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
 
-/// The result of one step.
+/// The result for one name of the chain of aliases.
 enum Step {
+    /// The chain ends here.
     Done(ProvedAnswer),
+    /// The chain continues with the target of this alias.
     Alias(Alias),
 }
 
+/// The state of the validation of one response.
 pub(super) struct Walk<'v> {
     question: Question<'v>,
     rcode: Rcode,
@@ -26,12 +29,15 @@ pub(super) struct Walk<'v> {
     budget: &'v mut Budget,
     rrsets: Rrsets<'v>,
     /// The status of each RRset so far, by index.
-    known: Vec<RrsetStatus>,
-    /// The verified signature of each Secure RRset, by index. For a synthesised CNAME record and
-    /// for NSEC5PROOF records, that of the RRset that proves them, with the lower TTL.
+    statuses: Vec<RrsetStatus>,
+    /// The valid signature over each Secure RRset, by index. A synthesised CNAME record has the
+    /// signature over its DNAME record, and an NSEC5PROOF RRset that over an NSEC5 record; the TTL is
+    /// then the lower one of both RRsets.
     good: Vec<Option<GoodSignature>>,
+    /// The verified denial records; `None` until the first claim is checked.
     evidence: Option<Evidence<'v>>,
     aliases: Vec<Alias>,
+    /// The first reason for which the answer is only Insecure.
     weakness: Option<InsecureReason>,
 }
 
@@ -52,7 +58,7 @@ impl<'v> Walk<'v> {
             now,
             budget,
             rrsets,
-            known: vec![RrsetStatus::Unused; count],
+            statuses: vec![RrsetStatus::Unused; count],
             good: vec![None; count],
             evidence: None,
             aliases: Vec::new(),
@@ -61,7 +67,7 @@ impl<'v> Walk<'v> {
     }
 
     /// Follows aliases until an answer, a referral or a denial is proved.
-    pub(super) fn run(&mut self) -> Result<ProvedAnswer, Refusal> {
+    pub(super) fn run(&mut self) -> Result<ProvedAnswer, ValidationError> {
         let mut name = self.question.name.to_name();
         loop {
             match self.step(&name)? {
@@ -79,20 +85,22 @@ impl<'v> Walk<'v> {
     /// TTL is limited to the lowest TTL of the Secure NSEC5 records.
     fn mark_proofs(&mut self) {
         let proved = self.evidence.as_ref().map(Evidence::proved_names).unwrap_or_default();
-        let is_secure = |place: &usize| self.known[*place] == RrsetStatus::Secure;
-        let chain = (0..self.known.len()).filter(|place| self.rrsets.at(*place).rtype == Rtype::NSEC5);
-        let least = chain.filter(is_secure).filter_map(|place| self.good[place]).min_by_key(|good| good.ttl);
+        let is_secure = |place: &usize| self.statuses[*place] == RrsetStatus::Secure;
+        let chain = (0..self.statuses.len()).filter(|place| self.rrsets.at(*place).rtype == Rtype::NSEC5);
+        let lowest = chain.filter(is_secure).filter_map(|place| self.good[place]).min_by_key(|good| good.ttl);
         for name in proved {
             let Some(place) = self.rrsets.find(Section::Authority, name, Rtype::NSEC5PROOF) else { continue };
             let ttl = self.rrsets.at(place).ttl;
-            self.known[place] = RrsetStatus::Proven;
-            self.good[place] = least.map(|good| GoodSignature { ttl: good.ttl.min(ttl), ..good });
+            self.statuses[place] = RrsetStatus::Proven;
+            self.good[place] = lowest.map(|good| GoodSignature { ttl: good.ttl.min(ttl), ..good });
         }
     }
 
+    /// Returns the aliases, the reason for which the answer is only Insecure, and the result for each
+    /// RRset.
     pub(super) fn finish(mut self) -> (Vec<Alias>, Option<InsecureReason>, Vec<RrsetOutcome>) {
         self.mark_proofs();
-        let list = self.rrsets.list().iter().zip(self.known).zip(self.good);
+        let list = self.rrsets.list().iter().zip(self.statuses).zip(self.good);
         let outcomes = list.map(|((rrset, status), good)| RrsetOutcome {
             section: rrset.section,
             owner: rrset.owner.to_name(),
@@ -103,10 +111,10 @@ impl<'v> Walk<'v> {
         (self.aliases, self.weakness, outcomes.collect())
     }
 
-    /// Checks the response code, which is not signed. If the records prove more than a denial, it
-    /// must be NOERROR. After an alias to a name that the response does not resolve, it applies to
-    /// that name (RFC 6604 §2).
-    fn check_rcode(&self, proved: ProvedAnswer) -> Result<ProvedAnswer, Refusal> {
+    /// Checks the response code, which is not signed. It must be NOERROR, with these exceptions: the
+    /// records prove NXDOMAIN or YXDOMAIN, or the chain of aliases ends with a name for which the
+    /// response has no records. The response code then applies to that name (RFC 6604 §2).
+    fn check_rcode(&self, proved: ProvedAnswer) -> Result<ProvedAnswer, ValidationError> {
         let is_proved = match proved {
             ProvedAnswer::Alias { .. } | ProvedAnswer::NxDomain | ProvedAnswer::DnameTooLong => true,
             _ => self.rcode == Rcode::NOERROR,
@@ -114,14 +122,15 @@ impl<'v> Walk<'v> {
         if is_proved { Ok(proved) } else { Err(BogusReason::RcodeNotProved(self.rcode).into()) }
     }
 
-    fn step(&mut self, name: &Name) -> Result<Step, Refusal> {
+    /// Verifies the answer, the alias or the denial for `name`.
+    fn step(&mut self, name: &Name) -> Result<Step, ValidationError> {
         let is_repeated = self.aliases.iter().any(|alias| alias.name == *name);
         if is_repeated || !name.view().is_at_or_below(self.keys.apex()) {
             return Ok(Step::Done(ProvedAnswer::Alias { target: name.clone() }));
         }
         let answers = self.answers(name.view());
         if !answers.is_empty() {
-            return self.take_answers(&answers).map(Step::Done);
+            return self.verify_answers(&answers).map(Step::Done);
         }
         if self.question.rtype == Rtype::RRSIG
             && self.rrsets.has_lone_signatures(Section::Answer, name.view())
@@ -130,17 +139,17 @@ impl<'v> Walk<'v> {
         }
         let alias = self.rrsets.find(Section::Answer, name.view(), Rtype::CNAME);
         if let Some(place) = alias.filter(|place| !self.rrsets.at(*place).signatures.is_empty()) {
-            return self.take_cname(place).map(Step::Alias);
+            return self.follow_cname(place).map(Step::Alias);
         }
         if let Some(dname) = self.dname_above(name.view()) {
-            return self.substitute(name, dname, alias);
+            return self.follow_dname(name, dname, alias);
         }
         // An unsigned CNAME record without a DNAME record. This verification fails, because the
         // record is not signed.
         if let Some(place) = alias {
-            return self.take_cname(place).map(Step::Alias);
+            return self.follow_cname(place).map(Step::Alias);
         }
-        self.end(name)
+        self.check_end(name)
     }
 
     /// Returns the indices of the RRsets that answer for `name`. It omits a CNAME RRset without
@@ -159,31 +168,33 @@ impl<'v> Walk<'v> {
             let rrset = self.rrsets.at(*place);
             rrset.section == Section::Answer && rrset.owner == name
         };
-        (0..self.known.len()).filter(at_name).filter(is_answer).collect()
+        (0..self.statuses.len()).filter(at_name).filter(is_answer).collect()
     }
 
-    fn take_answers(&mut self, places: &[usize]) -> Result<ProvedAnswer, Refusal> {
+    /// Verifies the RRsets that answer the question.
+    fn verify_answers(&mut self, places: &[usize]) -> Result<ProvedAnswer, ValidationError> {
         let mut is_expanded = false;
         for place in places {
-            is_expanded |= self.take_expandable(*place)?;
+            is_expanded |= self.verify_expandable(*place)?;
         }
         Ok(if is_expanded { ProvedAnswer::WildcardAnswer } else { ProvedAnswer::Answer })
     }
 
     /// Verifies an RRset. If it was expanded from a wildcard, also verifies the proof that no
     /// closer match exists (RFC 4035 §5.3.4). Returns whether it was expanded.
-    fn take_expandable(&mut self, place: usize) -> Result<bool, Refusal> {
-        let good = self.verify(place, Numbers::Any)?;
+    fn verify_expandable(&mut self, place: usize) -> Result<bool, ValidationError> {
+        let good = self.verify(place, AllowedAlgorithms::Any)?;
         let owner = self.rrsets.at(place).owner;
         let is_expanded = good.labels < owner.rrsig_labels();
         if is_expanded {
-            self.deny(Claim::Closer(owner, usize::from(good.labels)))?;
+            self.check_claim(Claim::Closer(owner, usize::from(good.labels)))?;
         }
         Ok(is_expanded)
     }
 
-    fn take_cname(&mut self, place: usize) -> Result<Alias, Refusal> {
-        self.take_expandable(place)?;
+    /// Verifies a CNAME RRset and returns the alias.
+    fn follow_cname(&mut self, place: usize) -> Result<Alias, ValidationError> {
+        self.verify_expandable(place)?;
         let name = self.rrsets.at(place).owner.to_name();
         Ok(Alias { name, target: self.target(place)?.to_name(), by_dname: false })
     }
@@ -199,19 +210,25 @@ impl<'v> Walk<'v> {
 
     /// Returns the index of the nearest DNAME RRset above `name` in the answer section.
     fn dname_above(&self, name: NameRef<'_>) -> Option<usize> {
-        let mut above = name.parent();
-        while let Some(owner) = above.filter(|owner| owner.len() >= self.keys.apex().len()) {
+        let mut ancestor = name.parent();
+        while let Some(owner) = ancestor.filter(|owner| owner.len() >= self.keys.apex().len()) {
             if let Some(place) = self.rrsets.find(Section::Answer, owner, Rtype::DNAME) {
                 return Some(place);
             }
-            above = owner.parent();
+            ancestor = owner.parent();
         }
         None
     }
 
-    /// RFC 6672 §5.3.1: a CNAME record that is synthesised from a DNAME record is not signed. It
-    /// must equal the synthesised record exactly.
-    fn substitute(&mut self, name: &Name, dname: usize, cname: Option<usize>) -> Result<Step, Refusal> {
+    /// Follows the DNAME RRset at index `dname`. RFC 6672 §5.3.1: a CNAME record that is synthesised
+    /// from a DNAME record is not signed. The CNAME RRset at index `cname`, if any, must equal the
+    /// record that the validator synthesises.
+    fn follow_dname(
+        &mut self,
+        name: &Name,
+        dname: usize,
+        cname: Option<usize>,
+    ) -> Result<Step, ValidationError> {
         self.verify_unexpanded(dname)?;
         let owner = self.rrsets.at(dname).owner;
         let kept = &name.wire()[..name.wire().len() - owner.len()];
@@ -219,13 +236,13 @@ impl<'v> Walk<'v> {
         if kept.len() + target.len() > MAX_NAME {
             return Ok(Step::Done(ProvedAnswer::DnameTooLong));
         }
-        let made = [kept, target.wire()].concat();
-        let made = NameRef::from_checked(&made).to_name();
+        let synthesised = [kept, target.wire()].concat();
+        let synthesised = NameRef::from_checked(&synthesised).to_name();
         if let Some(place) = cname {
-            if self.target(place)? != made.view() {
-                return Err(self.refuse(place, BogusReason::ForgedAlias(name.clone())));
+            if self.target(place)? != synthesised.view() {
+                return Err(self.mark_bogus(place, BogusReason::ForgedAlias(name.clone())));
             }
-            self.known[place] = RrsetStatus::Synthesised;
+            self.statuses[place] = RrsetStatus::Synthesised;
             // The DNAME record proves the CNAME record and therefore limits the time for which it
             // may be cached.
             let ttl = self.rrsets.at(place).ttl;
@@ -234,23 +251,26 @@ impl<'v> Walk<'v> {
         if self.question.rtype == Rtype::CNAME {
             // The synthesised record is the answer. If the response does not have it, the resolver
             // can synthesise it.
-            let proved =
-                if cname.is_some() { ProvedAnswer::Answer } else { ProvedAnswer::Alias { target: made } };
+            let proved = if cname.is_some() {
+                ProvedAnswer::Answer
+            } else {
+                ProvedAnswer::Alias { target: synthesised }
+            };
             return Ok(Step::Done(proved));
         }
-        Ok(Step::Alias(Alias { name: name.clone(), target: made, by_dname: true }))
+        Ok(Step::Alias(Alias { name: name.clone(), target: synthesised, by_dname: true }))
     }
 
     /// Handles the end of the chain of aliases: the response has neither an answer nor an alias for
     /// `name`, which is in the zone.
-    fn end(&mut self, name: &Name) -> Result<Step, Refusal> {
+    fn check_end(&mut self, name: &Name) -> Result<Step, ValidationError> {
         let soa = self.rrsets.find(Section::Authority, self.keys.apex(), Rtype::SOA);
         match self.rcode {
             Rcode::YXDOMAIN => return Err(BogusReason::RcodeNotProved(Rcode::YXDOMAIN).into()),
             Rcode::NXDOMAIN => {}
             _ => {
                 if let Some(cut) = self.cut_above(name.view()).filter(|_| soa.is_none()) {
-                    return self.refer(cut).map(Step::Done);
+                    return self.check_referral(cut).map(Step::Done);
                 }
                 if !self.aliases.is_empty() && soa.is_none() {
                     return Ok(Step::Done(ProvedAnswer::Alias { target: name.clone() }));
@@ -264,30 +284,31 @@ impl<'v> Walk<'v> {
             Rcode::NXDOMAIN => Claim::Name(name.view()),
             _ => Claim::Type(name.view(), self.question.rtype),
         };
-        Ok(Step::Done(match self.deny(claim)?.kind {
+        Ok(Step::Done(match self.check_claim(claim)?.kind {
             Kind::Name => ProvedAnswer::NxDomain,
             Kind::WildcardType => ProvedAnswer::WildcardNoData,
             Kind::Type | Kind::Closer | Kind::Cut => ProvedAnswer::NoData,
         }))
     }
 
-    /// Returns the index of the NS RRset of a referral for `name`, which is below the apex and at
-    /// or above `name`. For DS, the zone cut must be above `name`, because the parent answers for
-    /// DS at the zone cut (RFC 4035 §3.1.4.1).
+    /// Returns the index of the NS RRset of a referral for `name`. Its owner, the zone cut, is below
+    /// the apex and at or above `name`. For DS, the zone cut must be above `name`, because the parent
+    /// answers for DS at the zone cut (RFC 4035 §3.1.4.1).
     fn cut_above(&self, name: NameRef<'_>) -> Option<usize> {
         let is_ds = self.question.rtype == Rtype::DS;
-        let mut above = if is_ds { name.parent() } else { Some(name) };
-        while let Some(owner) = above.filter(|owner| owner.len() > self.keys.apex().len()) {
+        let mut ancestor = if is_ds { name.parent() } else { Some(name) };
+        while let Some(owner) = ancestor.filter(|owner| owner.len() > self.keys.apex().len()) {
             if let Some(place) = self.rrsets.find(Section::Authority, owner, Rtype::NS) {
                 return Some(place);
             }
-            above = owner.parent();
+            ancestor = owner.parent();
         }
         None
     }
 
-    /// RFC 4035 §5.2: a referral has a DS RRset, or a proof that no DS RRset exists.
-    fn refer(&mut self, servers: usize) -> Result<ProvedAnswer, Refusal> {
+    /// Checks the referral with the NS RRset at index `servers`. RFC 4035 §5.2: a referral has a DS
+    /// RRset, or a proof that no DS RRset exists.
+    fn check_referral(&mut self, servers: usize) -> Result<ProvedAnswer, ValidationError> {
         let cut = self.rrsets.at(servers).owner;
         let signed = match self.rrsets.find(Section::Authority, cut, Rtype::DS) {
             Some(place) => {
@@ -295,34 +316,35 @@ impl<'v> Walk<'v> {
                 true
             }
             None => {
-                self.deny(Claim::Cut(cut))?;
+                self.check_claim(Claim::Cut(cut))?;
                 self.weakness.get_or_insert(InsecureReason::UnsignedDelegation);
                 false
             }
         };
-        self.known[servers] = RrsetStatus::Unsigned;
+        self.statuses[servers] = RrsetStatus::Unsigned;
         Ok(ProvedAnswer::Referral { child: cut.to_name(), signed })
     }
 
-    fn deny(&mut self, claim: Claim<'_>) -> Result<Denial, Refusal> {
+    /// Checks that the denial records of the response prove `claim`.
+    fn check_claim(&mut self, claim: Claim<'_>) -> Result<ProvedClaim, ValidationError> {
         if self.evidence.is_none() {
-            self.evidence = Some(self.collect()?);
+            self.evidence = Some(self.collect_evidence()?);
         }
         let Some(evidence) = &mut self.evidence else { return Err(BogusReason::NoDenial.into()) };
-        let denial = evidence.deny(claim, self.keys, self.budget)?;
-        if let Some(weakness) = denial.weakness {
+        let proved = evidence.check_claim(claim, self.keys, self.budget)?;
+        if let Some(weakness) = proved.weakness {
             self.weakness.get_or_insert(weakness);
         }
-        Ok(denial)
+        Ok(proved)
     }
 
-    /// Verifies all records of the authority section that deny existence. It ignores records that
-    /// are malformed or not Secure.
-    fn collect(&mut self) -> Result<Evidence<'v>, Refusal> {
+    /// Verifies all denial records of the authority section. It ignores records that are malformed
+    /// or not Secure.
+    fn collect_evidence(&mut self) -> Result<Evidence<'v>, ValidationError> {
         let apex = self.keys.apex();
-        let mut collection = Collection::default();
-        self.bound_nsec3()?;
-        for place in 0..self.known.len() {
+        let mut collector = DenialCollector::default();
+        self.check_nsec3_count()?;
+        for place in 0..self.statuses.len() {
             let rrset = self.rrsets.at(place);
             if rrset.section != Section::Authority {
                 continue;
@@ -330,25 +352,27 @@ impl<'v> Walk<'v> {
             let candidate = match rrset.rtype {
                 Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5 => Candidate::read(rrset, apex),
                 Rtype::NSEC5PROOF => {
-                    collection.add_proofs(rrset);
+                    collector.add_proofs(rrset);
                     continue;
                 }
                 _ => continue,
             };
             let verified = match candidate {
-                Ok(candidate) => self.verify_plain(place, candidate.numbers()).map(|_| candidate),
-                Err(reason) => Err(self.refuse(place, reason)),
+                Ok(candidate) => {
+                    self.verify_unexpanded_with(place, candidate.allowed_algorithms()).map(|_| candidate)
+                }
+                Err(reason) => Err(self.mark_bogus(place, reason)),
             };
             match verified {
-                Ok(candidate) => collection.add(candidate),
-                Err(Refusal::Bogus(reason)) => collection.pass_over(reason),
-                Err(undecided) => return Err(undecided),
+                Ok(candidate) => collector.add(candidate),
+                Err(ValidationError::Bogus(reason)) => collector.note_ignored(reason),
+                Err(error) => return Err(error),
             }
         }
-        Ok(collection.finish(apex)?)
+        Ok(collector.finish(apex)?)
     }
 
-    fn bound_nsec3(&self) -> Result<(), BogusReason> {
+    fn check_nsec3_count(&self) -> Result<(), BogusReason> {
         let is_nsec3 = |rtype, section| rtype == Rtype::NSEC3 && section == Section::Authority;
         let all = self.rrsets.list().iter().filter(|rrset| is_nsec3(rrset.rtype, rrset.section));
         let count = all.map(|rrset| rrset.rdatas.len()).sum();
@@ -359,41 +383,46 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// Verifies an RRset that must not be expanded from a wildcard.
-    fn verify_unexpanded(&mut self, place: usize) -> Result<(), Refusal> {
-        self.verify_plain(place, Numbers::Any)
+    /// Verifies an RRset that must not be expanded from a wildcard; its signature may have any
+    /// algorithm.
+    fn verify_unexpanded(&mut self, place: usize) -> Result<(), ValidationError> {
+        self.verify_unexpanded_with(place, AllowedAlgorithms::Any)
     }
 
-    fn verify_plain(&mut self, place: usize, numbers: Numbers) -> Result<(), Refusal> {
-        let good = self.verify(place, numbers)?;
+    fn verify_unexpanded_with(
+        &mut self,
+        place: usize,
+        allowed: AllowedAlgorithms,
+    ) -> Result<(), ValidationError> {
+        let good = self.verify(place, allowed)?;
         let rrset = self.rrsets.at(place);
         let (owner, rtype) = (rrset.owner, rrset.rtype);
         if good.labels == owner.rrsig_labels() {
             return Ok(());
         }
-        Err(self.refuse(place, BogusReason::Expanded { owner: owner.to_name(), rtype }))
+        Err(self.mark_bogus(place, BogusReason::Expanded { owner: owner.to_name(), rtype }))
     }
 
     /// Verifies an RRset, unless it is already verified.
-    fn verify(&mut self, place: usize, numbers: Numbers) -> Result<GoodSignature, Refusal> {
+    fn verify(&mut self, place: usize, allowed: AllowedAlgorithms) -> Result<GoodSignature, ValidationError> {
         if let Some(good) = self.good[place] {
             return Ok(good);
         }
-        let outcome = signature::verify(self.rrsets.at(place), numbers, self.keys, self.now, self.budget);
+        let outcome = signature::verify(self.rrsets.at(place), allowed, self.keys, self.now, self.budget);
         match outcome {
             Ok(good) => {
-                self.known[place] = RrsetStatus::Secure;
+                self.statuses[place] = RrsetStatus::Secure;
                 self.good[place] = Some(good);
                 Ok(good)
             }
-            Err(Refusal::Bogus(reason)) => Err(self.refuse(place, reason)),
-            Err(undecided) => Err(undecided),
+            Err(ValidationError::Bogus(reason)) => Err(self.mark_bogus(place, reason)),
+            Err(error) => Err(error),
         }
     }
 
-    /// Records the reason for which an RRset is Bogus.
-    fn refuse(&mut self, place: usize, reason: BogusReason) -> Refusal {
-        self.known[place] = RrsetStatus::Bogus(reason.clone());
-        Refusal::Bogus(reason)
+    /// Marks an RRset as Bogus, and returns the error for the caller.
+    fn mark_bogus(&mut self, place: usize, reason: BogusReason) -> ValidationError {
+        self.statuses[place] = RrsetStatus::Bogus(reason.clone());
+        ValidationError::Bogus(reason)
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::denial::names::{common_labels, next_closer, wildcard_below};
 use crate::validate::BogusReason;
-use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
+use crate::validate::claim::{Claim, Kind, ProvedClaim, check_cut, check_encloser, check_type};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 
 /// An NSEC record.
@@ -70,10 +70,10 @@ impl<'m> NsecRecords<'m> {
     }
 
     /// Verifies that the records prove the claim.
-    pub(crate) fn deny(&self, claim: Claim<'_>) -> Result<Denial, BogusReason> {
+    pub(crate) fn check_claim(&self, claim: Claim<'_>) -> Result<ProvedClaim, BogusReason> {
         let kind = match claim {
-            Claim::Name(name) => self.deny_name(name)?,
-            Claim::Type(name, rtype) => self.deny_type(name, rtype)?,
+            Claim::Name(name) => self.check_name_denial(name)?,
+            Claim::Type(name, rtype) => self.check_type_denial(name, rtype)?,
             Claim::Closer(name, labels) => {
                 // No name below the next closer name exists either: it would precede the next name
                 // of the record.
@@ -86,7 +86,7 @@ impl<'m> NsecRecords<'m> {
                 Kind::Cut
             }
         };
-        Ok(Denial::secure(kind))
+        Ok(ProvedClaim::secure(kind))
     }
 
     fn matching(&self, name: NameRef<'_>) -> Option<&Nsec<'m>> {
@@ -111,7 +111,7 @@ impl<'m> NsecRecords<'m> {
 
     /// RFC 4035 §5.4: one record covers the name, and one covers the wildcard at the closest
     /// encloser. In compact denial, one record matches the name (RFC 9824 §3.1).
-    fn deny_name(&self, name: NameRef<'_>) -> Result<Kind, BogusReason> {
+    fn check_name_denial(&self, name: NameRef<'_>) -> Result<Kind, BogusReason> {
         if let Some(record) = self.matching(name) {
             return match nxname(name, record)? {
                 true => Ok(Kind::Name),
@@ -133,7 +133,7 @@ impl<'m> NsecRecords<'m> {
         }
     }
 
-    fn deny_type(&self, name: NameRef<'_>, rtype: Rtype) -> Result<Kind, BogusReason> {
+    fn check_type_denial(&self, name: NameRef<'_>, rtype: Rtype) -> Result<Kind, BogusReason> {
         if let Some(record) = self.matching(name) {
             if nxname(name, record)? {
                 return Ok(Kind::Name);

@@ -3,8 +3,8 @@
 
 use super::{Hash, Nsec3, Nsec3Params, OPT_OUT, SHA1, chain};
 use crate::denial::names::{covers, next_closer, wildcard_below};
-use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
-use crate::validate::{BogusReason, Budget, InsecureReason, Refusal};
+use crate::validate::claim::{Claim, Kind, ProvedClaim, check_cut, check_encloser, check_type};
+use crate::validate::{BogusReason, Budget, InsecureReason, ValidationError};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 use std::collections::HashMap;
 
@@ -79,58 +79,76 @@ impl<'m> Nsec3Records<'m> {
     }
 
     /// Verifies that the records prove the claim.
-    pub(crate) fn deny(&mut self, claim: Claim<'_>, budget: &mut Budget) -> Result<Denial, Refusal> {
+    pub(crate) fn check_claim(
+        &mut self,
+        claim: Claim<'_>,
+        budget: &mut Budget,
+    ) -> Result<ProvedClaim, ValidationError> {
         let (iterations, limits) = (self.params.iterations, budget.limits());
         if iterations > limits.tolerated_iterations {
             return Err(BogusReason::Iterations(iterations).into());
         }
         if iterations > limits.iterations {
             // RFC 9276 §3.2: the validator hashes no names; the records themselves are secure.
-            return Ok(Denial { kind: claim.kind(), weakness: Some(InsecureReason::Iterations(iterations)) });
+            return Ok(ProvedClaim {
+                kind: claim.kind(),
+                weakness: Some(InsecureReason::Iterations(iterations)),
+            });
         }
         match claim {
-            Claim::Name(name) => self.deny_name(name, budget),
-            Claim::Type(name, rtype) => self.deny_type(name, rtype, budget),
+            Claim::Name(name) => self.check_name_denial(name, budget),
+            Claim::Type(name, rtype) => self.check_type_denial(name, rtype, budget),
             Claim::Closer(name, labels) => {
                 let opt_out = self.cover(next_closer(name, name.suffix(labels)), budget)?;
-                Ok(Denial::covered(Kind::Closer, opt_out))
+                Ok(ProvedClaim::covered(Kind::Closer, opt_out))
             }
-            Claim::Cut(cut) => self.deny_ds_of(cut, budget),
+            Claim::Cut(cut) => self.check_ds_denial(cut, budget),
         }
     }
 
     /// RFC 5155 §8.4.
-    fn deny_name(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<Denial, Refusal> {
+    fn check_name_denial(
+        &mut self,
+        name: NameRef<'_>,
+        budget: &mut Budget,
+    ) -> Result<ProvedClaim, ValidationError> {
         let encloser = self.prove_encloser(name, budget)?;
-        let denied = Denial::covered(Kind::Name, encloser.opt_out);
+        let denied = ProvedClaim::covered(Kind::Name, encloser.opt_out);
         let Some(wildcard) = wildcard_below(encloser.name) else { return Ok(denied) };
         if self.matching(wildcard.view(), budget)?.is_some() {
             return Err(BogusReason::WildcardExists(wildcard).into());
         }
         match self.cover(wildcard.view(), budget) {
             Ok(_) => Ok(denied),
-            Err(Refusal::Bogus(BogusReason::NotCovered(_))) => {
+            Err(ValidationError::Bogus(BogusReason::NotCovered(_))) => {
                 Err(BogusReason::WildcardNotDenied(wildcard).into())
             }
-            Err(refusal) => Err(refusal),
+            Err(error) => Err(error),
         }
     }
 
     /// RFC 5155 §8.5 to §8.7.
-    fn deny_type(&mut self, name: NameRef<'_>, rtype: Rtype, budget: &mut Budget) -> Result<Denial, Refusal> {
+    fn check_type_denial(
+        &mut self,
+        name: NameRef<'_>,
+        rtype: Rtype,
+        budget: &mut Budget,
+    ) -> Result<ProvedClaim, ValidationError> {
         if let Some(record) = self.matching(name, budget)? {
             check_type(name, rtype, record.fields.bitmap)?;
-            return Ok(Denial::secure(Kind::Type));
+            return Ok(ProvedClaim::secure(Kind::Type));
         }
         let encloser = self.prove_encloser(name, budget)?;
         match self.check_wildcard_type(encloser.name, rtype, budget) {
-            Ok(true) => Ok(Denial::covered(Kind::WildcardType, encloser.opt_out)),
+            Ok(true) => Ok(ProvedClaim::covered(Kind::WildcardType, encloser.opt_out)),
             // §8.6 for DS. An opt-out chain may also omit empty non-terminals that exist only
             // because of unsigned delegations (errata 3441). So the records may deny any type in
             // this way, with the status insecure. A wildcard does not match such names.
-            Ok(false) | Err(Refusal::Bogus(_)) if encloser.opt_out => Ok(Denial::covered(Kind::Type, true)),
+            Ok(false) | Err(ValidationError::Bogus(_)) if encloser.opt_out => {
+                Ok(ProvedClaim::covered(Kind::Type, true))
+            }
             Ok(false) => Err(BogusReason::NotMatched(name.to_name()).into()),
-            Err(refusal) => Err(refusal),
+            Err(error) => Err(error),
         }
     }
 
@@ -140,7 +158,7 @@ impl<'m> Nsec3Records<'m> {
         encloser: NameRef<'_>,
         rtype: Rtype,
         budget: &mut Budget,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, ValidationError> {
         let Some(wildcard) = wildcard_below(encloser) else { return Ok(false) };
         let Some(record) = self.matching(wildcard.view(), budget)? else { return Ok(false) };
         check_type(wildcard.view(), rtype, record.fields.bitmap)?;
@@ -148,14 +166,18 @@ impl<'m> Nsec3Records<'m> {
     }
 
     /// RFC 5155 §8.9.
-    fn deny_ds_of(&mut self, cut: NameRef<'_>, budget: &mut Budget) -> Result<Denial, Refusal> {
+    fn check_ds_denial(
+        &mut self,
+        cut: NameRef<'_>,
+        budget: &mut Budget,
+    ) -> Result<ProvedClaim, ValidationError> {
         if let Some(record) = self.matching(cut, budget)? {
             check_cut(cut, record.fields.bitmap)?;
-            return Ok(Denial::secure(Kind::Cut));
+            return Ok(ProvedClaim::secure(Kind::Cut));
         }
         let encloser = self.prove_encloser(cut, budget)?;
         if encloser.opt_out {
-            return Ok(Denial::covered(Kind::Cut, true));
+            return Ok(ProvedClaim::covered(Kind::Cut, true));
         }
         Err(BogusReason::NotOptOut(next_closer(cut, encloser.name).to_name()).into())
     }
@@ -166,7 +188,7 @@ impl<'m> Nsec3Records<'m> {
         &mut self,
         name: NameRef<'q>,
         budget: &mut Budget,
-    ) -> Result<Encloser<'q>, Refusal> {
+    ) -> Result<Encloser<'q>, ValidationError> {
         if self.matching(name, budget)?.is_some() {
             return Err(BogusReason::NameExists(name.to_name()).into());
         }
@@ -186,14 +208,14 @@ impl<'m> Nsec3Records<'m> {
         &mut self,
         name: NameRef<'_>,
         budget: &mut Budget,
-    ) -> Result<Option<Nsec3Record<'m>>, Refusal> {
+    ) -> Result<Option<Nsec3Record<'m>>, ValidationError> {
         let hash = self.hash(name, budget)?;
         Ok(self.list.iter().find(|record| record.hash == hash).copied())
     }
 
     /// Whether a record that covers `name` is opt-out. If several records cover the name, one with
     /// opt-out is sufficient: another record must not hide it.
-    fn cover(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<bool, Refusal> {
+    fn cover(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<bool, ValidationError> {
         let hash = self.hash(name, budget)?;
         let mut covering = self.list.iter().filter(|record| record.covers(&hash)).peekable();
         if covering.peek().is_none() {
@@ -203,7 +225,7 @@ impl<'m> Nsec3Records<'m> {
     }
 
     /// The hash of `name`. Deducts the work from the budget once for each name.
-    fn hash(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<Hash, Refusal> {
+    fn hash(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<Hash, ValidationError> {
         let mut canonical = Vec::with_capacity(name.len());
         name.push_canonical(&mut canonical);
         if let Some(hash) = self.hashes.get(&canonical) {

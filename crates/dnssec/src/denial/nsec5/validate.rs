@@ -3,8 +3,8 @@
 
 use super::{Hash, Nsec5, OPT_OUT, WILDCARD, hash_of};
 use crate::denial::names::{covers, next_closer, wildcard_below};
-use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
-use crate::validate::{BogusReason, Budget, Refusal};
+use crate::validate::claim::{Claim, Kind, ProvedClaim, check_cut, check_encloser, check_type};
+use crate::validate::{BogusReason, Budget, ValidationError};
 use nonesuch_crypto::vrf::VrfPublicKey;
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
 use std::collections::HashMap;
@@ -84,54 +84,54 @@ impl<'m> Nsec5Records<'m> {
     }
 
     /// Verifies that records and proofs prove the claim.
-    pub(crate) fn deny(
+    pub(crate) fn check_claim(
         &mut self,
         claim: Claim<'_>,
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Denial, Refusal> {
+    ) -> Result<ProvedClaim, ValidationError> {
         match claim {
-            Claim::Name(name) => self.deny_name(name, keys, budget),
-            Claim::Type(name, rtype) => self.deny_type(name, rtype, keys, budget),
+            Claim::Name(name) => self.check_name_denial(name, keys, budget),
+            Claim::Type(name, rtype) => self.check_type_denial(name, rtype, keys, budget),
             Claim::Closer(name, labels) => {
                 let covering = self.covering(next_closer(name, name.suffix(labels)), keys, budget)?;
-                Ok(Denial::covered(Kind::Closer, covering.has_flag(OPT_OUT)))
+                Ok(ProvedClaim::covered(Kind::Closer, covering.has_flag(OPT_OUT)))
             }
-            Claim::Cut(cut) => self.deny_ds_of(cut, keys, budget),
+            Claim::Cut(cut) => self.check_ds_denial(cut, keys, budget),
         }
     }
 
     /// A record matches the closest encloser and has no Wildcard flag; a record covers the next
     /// closer name.
-    fn deny_name(
+    fn check_name_denial(
         &mut self,
         name: NameRef<'_>,
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Denial, Refusal> {
-        self.refuse_matched(name, keys, budget)?;
+    ) -> Result<ProvedClaim, ValidationError> {
+        self.check_not_matched(name, keys, budget)?;
         let (encloser, record, opt_out) = self.prove_encloser(name, keys, budget)?;
         if record.has_flag(WILDCARD) {
             return Err(BogusReason::WildcardFlag(encloser.to_name()).into());
         }
-        Ok(Denial::covered(Kind::Name, opt_out))
+        Ok(ProvedClaim::covered(Kind::Name, opt_out))
     }
 
-    fn deny_type(
+    fn check_type_denial(
         &mut self,
         name: NameRef<'_>,
         rtype: Rtype,
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Denial, Refusal> {
+    ) -> Result<ProvedClaim, ValidationError> {
         if self.proofs.contains_key(&name)
             && let ChainPosition::Matched(record) = self.place(name, keys, budget)?
         {
             check_type(name, rtype, record.fields.bitmap)?;
-            return Ok(Denial::secure(Kind::Type));
+            return Ok(ProvedClaim::secure(Kind::Type));
         }
         if let Some(next) = self.next_closer_of_wildcard(name) {
-            return self.deny_wildcard_type(next, rtype, keys, budget);
+            return self.check_wildcard_type_denial(next, rtype, keys, budget);
         }
         if self.next_closer_of_encloser(name).is_none() {
             return Err(BogusReason::NoProof(name.to_name()).into());
@@ -145,52 +145,52 @@ impl<'m> Nsec5Records<'m> {
         if !opt_out {
             return Err(BogusReason::NotOptOut(next_closer(name, encloser).to_name()).into());
         }
-        Ok(Denial::covered(Kind::Type, true))
+        Ok(ProvedClaim::covered(Kind::Type, true))
     }
 
     /// A record matches the wildcard below the parent of the next closer name; a record covers the
     /// next closer name.
-    fn deny_wildcard_type(
+    fn check_wildcard_type_denial(
         &mut self,
         next: NameRef<'_>,
         rtype: Rtype,
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Denial, Refusal> {
+    ) -> Result<ProvedClaim, ValidationError> {
         let opt_out = self.covering(next, keys, budget)?.has_flag(OPT_OUT);
         let wildcard = next.parent().and_then(wildcard_below);
         let wildcard = wildcard.ok_or_else(|| BogusReason::NoProof(next.to_name()))?;
         let record = self.matching(wildcard.view(), keys, budget)?;
         check_type(wildcard.view(), rtype, record.fields.bitmap)?;
-        Ok(Denial::covered(Kind::WildcardType, opt_out))
+        Ok(ProvedClaim::covered(Kind::WildcardType, opt_out))
     }
 
-    fn deny_ds_of(
+    fn check_ds_denial(
         &mut self,
         cut: NameRef<'_>,
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Denial, Refusal> {
+    ) -> Result<ProvedClaim, ValidationError> {
         if self.proofs.contains_key(&cut)
             && let ChainPosition::Matched(record) = self.place(cut, keys, budget)?
         {
             check_cut(cut, record.fields.bitmap)?;
-            return Ok(Denial::secure(Kind::Cut));
+            return Ok(ProvedClaim::secure(Kind::Cut));
         }
         let (encloser, _, opt_out) = self.prove_encloser(cut, keys, budget)?;
         if !opt_out {
             return Err(BogusReason::NotOptOut(next_closer(cut, encloser).to_name()).into());
         }
-        Ok(Denial::covered(Kind::Cut, true))
+        Ok(ProvedClaim::covered(Kind::Cut, true))
     }
 
     /// Fails if the proof of `name` leads to a matching record: the name exists.
-    fn refuse_matched(
+    fn check_not_matched(
         &mut self,
         name: NameRef<'_>,
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ValidationError> {
         if self.proofs.contains_key(&name)
             && let ChainPosition::Matched(_) = self.place(name, keys, budget)?
         {
@@ -206,7 +206,7 @@ impl<'m> Nsec5Records<'m> {
         name: NameRef<'q>,
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<(NameRef<'q>, Nsec5Record<'m>, bool), Refusal> {
+    ) -> Result<(NameRef<'q>, Nsec5Record<'m>, bool), ValidationError> {
         let next = self.next_closer_of_encloser(name).ok_or_else(|| BogusReason::NoProof(name.to_name()))?;
         let encloser = next.parent().unwrap_or(next);
         let covering = self.covering(next, keys, budget)?;
@@ -247,7 +247,7 @@ impl<'m> Nsec5Records<'m> {
         name: NameRef<'_>,
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Nsec5Record<'m>, Refusal> {
+    ) -> Result<Nsec5Record<'m>, ValidationError> {
         match self.place(name, keys, budget)? {
             ChainPosition::Matched(record) => Ok(record),
             ChainPosition::Covered(_) => Err(BogusReason::NotMatched(name.to_name()).into()),
@@ -259,7 +259,7 @@ impl<'m> Nsec5Records<'m> {
         name: NameRef<'_>,
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Nsec5Record<'m>, Refusal> {
+    ) -> Result<Nsec5Record<'m>, ValidationError> {
         match self.place(name, keys, budget)? {
             ChainPosition::Covered(record) => Ok(record),
             ChainPosition::Matched(_) => Err(BogusReason::NameExists(name.to_name()).into()),
@@ -272,7 +272,7 @@ impl<'m> Nsec5Records<'m> {
         name: NameRef<'_>,
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<ChainPosition<'m>, Refusal> {
+    ) -> Result<ChainPosition<'m>, ValidationError> {
         if let Some((_, known)) = self.places.iter().find(|(known, _)| known.view() == name) {
             return Ok(known.clone()?);
         }
@@ -291,7 +291,7 @@ impl<'m> Nsec5Records<'m> {
         proofs: &[&[u8]],
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Result<ChainPosition<'m>, BogusReason>, Refusal> {
+    ) -> Result<Result<ChainPosition<'m>, BogusReason>, ValidationError> {
         let mut first = None;
         for rdata in proofs {
             if self.unusable_proofs > budget.limits().unusable_proofs {
@@ -317,7 +317,7 @@ impl<'m> Nsec5Records<'m> {
         rdata: &[u8],
         keys: Keys<'_>,
         budget: &mut Budget,
-    ) -> Result<Result<(u16, Hash), BogusReason>, Refusal> {
+    ) -> Result<Result<(u16, Hash), BogusReason>, ValidationError> {
         let Some((tag, proof)) = rdata.split_first_chunk() else {
             return Ok(Err(BogusReason::MalformedDenial(Rtype::NSEC5PROOF)));
         };
