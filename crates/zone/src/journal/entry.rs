@@ -4,19 +4,19 @@
 //! | --- | --- |
 //! | 4 | mark `NSCE` |
 //! | 4, 4 | serial before the change, serial after the change |
-//! | 4 | 0 |
-//! | 8 | octets of the two sides |
+//! | 4 | reserved, zeros |
+//! | 8 | number of octets of the two sides |
 //! | 32 | BLAKE3 digest of all fields above and of the two sides |
 //! | … | side with the removed records, side with the added records |
 //!
 //! A side has this format:
 //!
-//! - Number of names, number of RRsets, octets of the names (4 octets each), octets of the records
-//!   (8 octets).
+//! - Number of names, number of RRsets, total length of the names (4 octets each), total length of
+//!   the records (8 octets).
 //! - For each name, 4 octets: its length in the lowest octet, its number of RRsets in the upper
 //!   three.
-//! - For each RRset: type and covered type (2 octets each), TTL, number of records, octets of the
-//!   records (4 octets each).
+//! - For each RRset: type and covered type (2 octets each), TTL, number of records, total length of
+//!   the records (4 octets each).
 //! - The names.
 //! - The records, each preceded by its length in two octets (big-endian).
 //!
@@ -30,13 +30,15 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 const MARK: [u8; 4] = *b"NSCE";
-/// Octets of the head of an entry before the digest.
-pub(super) const SEALED: usize = 24;
+/// Offset of the digest in the head of an entry; the digest covers the head before it and the sides.
+pub(super) const DIGEST_OFFSET: usize = 24;
 /// Octets of the head of an entry.
-pub(super) const HEAD: usize = SEALED + 32;
+pub(super) const HEAD: usize = DIGEST_OFFSET + 32;
 /// Octets of the numbers at the start of a side.
 pub(super) const SIZES: usize = 20;
+/// Octets of the numbers of a name.
 pub(super) const NODE: usize = 4;
+/// Octets of the numbers of an RRset.
 pub(super) const RRSET: usize = 16;
 /// Number of octets that are read at once when a journal is opened.
 const WINDOW: usize = 1 << 20;
@@ -44,20 +46,24 @@ const WINDOW: usize = 1 << 20;
 /// Location of an entry in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
+    /// Serial before the change.
     pub(super) from: u32,
+    /// Serial after the change.
     pub(super) to: u32,
+    /// Offset of the entry in the file.
     pub(super) offset: u64,
     /// Size of the entry in octets, including the head.
     pub(super) octets: u64,
 }
 
 impl Entry {
+    /// Offset of the end of the entry in the file.
     pub(super) const fn end(&self) -> u64 {
         self.offset + self.octets
     }
 }
 
-/// Encodes a change as an entry.
+/// Encodes a change from serial `from` to serial `to` as an entry.
 pub(super) fn encode(change: &ChangeSet, from: u32, to: u32) -> Vec<u8> {
     let mut out = vec![0; HEAD];
     push_side(change.removed(), &mut out);
@@ -72,9 +78,9 @@ pub(super) fn encode(change: &ChangeSet, from: u32, to: u32) -> Vec<u8> {
 /// Writes the length and the digest of an entry into its head.
 pub(super) fn finish_entry(out: &mut [u8]) {
     let body = (out.len() - HEAD) as u64;
-    out[16..SEALED].copy_from_slice(&body.to_le_bytes());
-    let digest = blake3::Hasher::new().update(&out[..SEALED]).update(&out[HEAD..]).finalize();
-    out[SEALED..HEAD].copy_from_slice(digest.as_bytes());
+    out[16..DIGEST_OFFSET].copy_from_slice(&body.to_le_bytes());
+    let digest = blake3::Hasher::new().update(&out[..DIGEST_OFFSET]).update(&out[HEAD..]).finalize();
+    out[DIGEST_OFFSET..HEAD].copy_from_slice(digest.as_bytes());
 }
 
 fn push_side(side: &Contents, out: &mut Vec<u8>) {
@@ -98,8 +104,8 @@ fn push_side(side: &Contents, out: &mut Vec<u8>) {
     out.extend_from_slice(&side.rdata);
 }
 
-/// Returns the consecutive valid entries from `start` on, and the offset of their end. An entry is
-/// invalid if its digest is wrong or it does not continue from the serial of the previous entry.
+/// Returns the consecutive valid entries from `start` on, and the offset of their end. `octets` is
+/// the size of the file. An entry is invalid if its digest is wrong or it does not continue from the serial of the previous entry.
 pub(super) fn scan(file: &File, start: u64, octets: u64) -> io::Result<(Vec<Entry>, u64)> {
     let (mut entries, mut at) = (Vec::<Entry>::new(), start);
     let mut window = Vec::new();
@@ -113,6 +119,7 @@ pub(super) fn scan(file: &File, start: u64, octets: u64) -> io::Result<(Vec<Entr
     Ok((entries, at))
 }
 
+/// Reads the entry at `at`; `None` if it is invalid.
 fn scan_entry(file: &File, at: u64, octets: u64, window: &mut Vec<u8>) -> io::Result<Option<Entry>> {
     if octets - at < HEAD as u64 {
         return Ok(None);
@@ -123,7 +130,7 @@ fn scan_entry(file: &File, at: u64, octets: u64, window: &mut Vec<u8>) -> io::Re
         return Ok(None);
     };
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&head[..SEALED]);
+    hasher.update(&head[..DIGEST_OFFSET]);
     let (mut next, end) = (at + HEAD as u64, at + HEAD as u64 + body);
     while next < end {
         window.resize(WINDOW.min((end - next) as usize), 0);
@@ -131,16 +138,18 @@ fn scan_entry(file: &File, at: u64, octets: u64, window: &mut Vec<u8>) -> io::Re
         hasher.update(window);
         next += window.len() as u64;
     }
-    let is_whole = *hasher.finalize().as_bytes() == head[SEALED..];
+    let is_whole = *hasher.finalize().as_bytes() == head[DIGEST_OFFSET..];
     Ok(is_whole.then_some(Entry { from, to, offset: at, octets: HEAD as u64 + body }))
 }
 
-/// Returns the two serials, and the number of octets after the head.
+/// Returns the serials before and after the change, and the number of octets after the head; `None`
+/// without the mark of an entry.
 pub(super) fn read_head(head: &[u8; HEAD]) -> Option<(u32, u32, u64)> {
-    let body: [u8; 8] = head[16..SEALED].try_into().ok()?;
+    let body: [u8; 8] = head[16..DIGEST_OFFSET].try_into().ok()?;
     (head[..4] == MARK).then(|| (word(head, 4), word(head, 8), u64::from_le_bytes(body)))
 }
 
+/// The little-endian number of four octets at `at`; 0 beyond the end.
 pub(super) fn word(octets: &[u8], at: usize) -> u32 {
     octets.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_le_bytes(*word))
 }

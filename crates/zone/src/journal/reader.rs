@@ -1,11 +1,11 @@
 //! Reader for the records of a change. It uses bounded memory: a window of each part of the entry
 //! (heads of names, heads of RRsets, names, records).
 //!
-//! With each read of a part, the same number of octets is hashed, from the start of the entry on.
-//! So no step takes long, and the digest is complete with the last record. Only the end shows
-//! whether the entry is valid, so a caller must not rely on the records before that.
+//! Each read of a part also hashes the same number of octets of the entry, from its start on. So the
+//! work is distributed over all reads, and the digest is complete after the last record. Only then
+//! does the reader know whether the entry is valid. A caller must not use the records before that.
 
-use super::entry::{self, Entry, HEAD, NODE, RRSET, SEALED, SIZES, word};
+use super::entry::{self, DIGEST_OFFSET, Entry, HEAD, NODE, RRSET, SIZES, word};
 use super::{Changes, JournalError};
 use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype, rdata};
 use std::fs::File;
@@ -15,11 +15,11 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Number of octets of a part that are read at once. One record may need the same number of octets
-/// again.
+/// Number of octets of a part that are read at once. The window of a part can be twice as long if a
+/// record does not fit.
 const WINDOW: usize = 1 << 16;
 /// Maximum octets of a record, including its length.
-const RECORD_MOST: u32 = 2 + u16::MAX as u32;
+const MAX_RECORD_OCTETS: u32 = 2 + u16::MAX as u32;
 
 /// A record that a change removes or adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +34,8 @@ pub struct ChangeRecord<'r> {
     pub rdata: &'r [u8],
     /// Whether the record is added; otherwise it is removed.
     pub is_added: bool,
-    /// Whether it is the first record of its owner. The SOA record, which is the first record of
-    /// its side, and the first record after it both count as the first.
+    /// Whether it is the first record of its owner. The SOA record is the first record of its side;
+    /// the record after it counts as a first record too.
     pub begins_owner: bool,
 }
 
@@ -48,27 +48,30 @@ pub struct ChangeReader {
     entry: Entry,
     source: Source,
     side: Side,
+    /// Whether the side is that with the added records.
     is_added: bool,
-    is_over: bool,
+    is_finished: bool,
 }
 
 impl Changes {
     /// Starts to read the change at `index`. Returns `None` if there is no such change.
     ///
     /// # Errors
-    /// [`JournalError::Altered`]; errors of the system.
+    /// [`JournalError::Altered`]; [`JournalError::Io`].
     pub fn open(&self, index: usize) -> Option<Result<ChangeReader, JournalError>> {
         self.entries.get(index).map(|entry| ChangeReader::new(self, *entry))
     }
 }
 
-/// Reason why reading stops.
-enum Stop {
+/// The reason why an entry cannot be read.
+enum ReadError {
+    /// The entry is not in the format of a journal, or its digest is wrong.
     Altered,
+    /// The system reports an error.
     System(io::Error),
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         Self::System(error)
     }
@@ -82,23 +85,23 @@ impl ChangeReader {
             let side = Side::open(&mut source, start, entry.from, changes.apex.view())?;
             Ok((source, side))
         };
-        let (source, side) = begin().map_err(|stop| error_of(stop, &changes.path, entry))?;
+        let (source, side) = begin().map_err(|error| error_of(error, &changes.path, entry))?;
         let (path, apex) = (changes.path.clone(), changes.apex.clone());
-        Ok(Self { path, apex, entry, source, side, is_added: false, is_over: false })
+        Ok(Self { path, apex, entry, source, side, is_added: false, is_finished: false })
     }
 
     /// Moves to the next record; the first call moves to the first record. Returns `false` after
     /// the last record if the digest of the entry is correct.
     ///
     /// # Errors
-    /// [`JournalError::Altered`], at the latest after the last record; errors of the system.
+    /// [`JournalError::Altered`], at the latest after the last record; [`JournalError::Io`].
     pub fn advance(&mut self) -> Result<bool, JournalError> {
-        self.try_advance().map_err(|stop| error_of(stop, &self.path, self.entry))
+        self.try_advance().map_err(|error| error_of(error, &self.path, self.entry))
     }
 
-    fn try_advance(&mut self) -> Result<bool, Stop> {
+    fn try_advance(&mut self) -> Result<bool, ReadError> {
         loop {
-            if self.is_over {
+            if self.is_finished {
                 return Ok(false);
             }
             if self.side.advance(&mut self.source, self.apex.view())? {
@@ -106,11 +109,11 @@ impl ChangeReader {
             }
             let end = self.side.end;
             if self.is_added {
-                self.is_over = true;
+                self.is_finished = true;
                 return if end == self.entry.end() {
                     self.source.finish().map(|()| false)
                 } else {
-                    Err(Stop::Altered)
+                    Err(ReadError::Altered)
                 };
             }
             self.is_added = true;
@@ -118,7 +121,8 @@ impl ChangeReader {
         }
     }
 
-    /// Returns the current record.
+    /// Returns the current record. The caller has called [`advance`](Self::advance), and it has
+    /// returned `true`.
     #[must_use]
     pub fn record(&self) -> ChangeRecord<'_> {
         let side = &self.side;
@@ -137,115 +141,121 @@ impl ChangeReader {
     }
 }
 
-fn error_of(stop: Stop, path: &std::path::Path, entry: Entry) -> JournalError {
-    match stop {
-        Stop::Altered => JournalError::Altered { path: path.to_owned(), from: entry.from },
-        Stop::System(source) => JournalError::Io { path: path.to_owned(), action: "read", source },
+/// Adds the path and the serial to an error.
+fn error_of(error: ReadError, path: &std::path::Path, entry: Entry) -> JournalError {
+    match error {
+        ReadError::Altered => JournalError::Altered { path: path.to_owned(), from: entry.from },
+        ReadError::System(source) => JournalError::Io { path: path.to_owned(), action: "read", source },
     }
 }
 
-/// The file, and the range of the entry that is not hashed yet.
+/// The file, and the digest of the part of the entry that is hashed so far.
 #[derive(Debug)]
 struct Source {
     file: Arc<File>,
     hasher: blake3::Hasher,
+    /// The digest in the head of the entry.
     expected: [u8; 32],
-    hashed: Range<u64>,
+    /// Range of the entry in the file that is not hashed yet.
+    unhashed: Range<u64>,
     window: Vec<u8>,
 }
 
 impl Source {
-    fn open(file: Arc<File>, entry: Entry) -> Result<Self, Stop> {
+    fn open(file: Arc<File>, entry: Entry) -> Result<Self, ReadError> {
         let mut head = [0; HEAD];
         file.read_exact_at(&mut head, entry.offset)?;
         let body = entry.octets.saturating_sub(HEAD as u64);
         if entry::read_head(&head) != Some((entry.from, entry.to, body)) {
-            return Err(Stop::Altered);
+            return Err(ReadError::Altered);
         }
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&head[..SEALED]);
-        let expected = std::array::from_fn(|at| head[SEALED + at]);
-        let hashed = entry.offset + HEAD as u64..entry.end();
-        Ok(Self { file, hasher, expected, hashed, window: Vec::new() })
+        hasher.update(&head[..DIGEST_OFFSET]);
+        let expected = std::array::from_fn(|at| head[DIGEST_OFFSET + at]);
+        let unhashed = entry.offset + HEAD as u64..entry.end();
+        Ok(Self { file, hasher, expected, unhashed, window: Vec::new() })
     }
 
-    /// Fills `buffer` with the octets at `at`. Hashes the same number of octets from the end of the
-    /// hashed range.
-    fn read(&mut self, buffer: &mut [u8], at: u64) -> Result<(), Stop> {
+    /// Fills `buffer` with the octets of the file at `at`. Hashes the same number of octets from the
+    /// start of the unhashed range.
+    fn read(&mut self, buffer: &mut [u8], at: u64) -> Result<(), ReadError> {
         self.file.read_exact_at(buffer, at)?;
         self.hash(buffer.len() as u64)
     }
 
-    fn hash(&mut self, octets: u64) -> Result<(), Stop> {
-        let end = (self.hashed.start + octets).min(self.hashed.end);
-        while self.hashed.start < end {
-            self.window.resize((end - self.hashed.start).min(WINDOW as u64) as usize, 0);
-            self.file.read_exact_at(&mut self.window, self.hashed.start)?;
+    fn hash(&mut self, octets: u64) -> Result<(), ReadError> {
+        let end = (self.unhashed.start + octets).min(self.unhashed.end);
+        while self.unhashed.start < end {
+            self.window.resize((end - self.unhashed.start).min(WINDOW as u64) as usize, 0);
+            self.file.read_exact_at(&mut self.window, self.unhashed.start)?;
             self.hasher.update(&self.window);
-            self.hashed.start += self.window.len() as u64;
+            self.unhashed.start += self.window.len() as u64;
         }
         Ok(())
     }
 
-    /// Hashes the rest and compares the digest. If all parts were read, the rest is only a few
-    /// numbers.
-    fn finish(&mut self) -> Result<(), Stop> {
-        self.hash(self.hashed.end - self.hashed.start)?;
-        if *self.hasher.finalize().as_bytes() == self.expected { Ok(()) } else { Err(Stop::Altered) }
+    /// Hashes the rest of the entry and compares the digest. After all parts were read, the rest has
+    /// only the octets of the numbers at the start of each side.
+    fn finish(&mut self) -> Result<(), ReadError> {
+        self.hash(self.unhashed.end - self.unhashed.start)?;
+        if *self.hasher.finalize().as_bytes() == self.expected { Ok(()) } else { Err(ReadError::Altered) }
     }
 }
 
-/// A part of a side, with a window of it in memory.
+/// One of the four parts of a side: names, RRsets, octets of the names, or records. A window of it is
+/// in memory.
 #[derive(Debug)]
 struct Part {
     /// Range in the file that has not been read.
     unread: Range<u64>,
+    /// The window: octets that were read.
     buffer: Vec<u8>,
     /// Octets of the window that have been consumed.
-    taken: usize,
+    consumed: usize,
 }
 
 impl Part {
     const fn new(start: u64, octets: u64) -> Self {
-        Self { unread: start..start.saturating_add(octets), buffer: Vec::new(), taken: 0 }
+        Self { unread: start..start.saturating_add(octets), buffer: Vec::new(), consumed: 0 }
     }
 
     /// Consumes `octets` octets. Returns their range in the window, which is valid until the next
     /// call.
-    fn take(&mut self, octets: usize, source: &mut Source) -> Result<Range<usize>, Stop> {
-        if self.buffer.len() - self.taken < octets {
-            self.buffer.drain(..self.taken);
-            self.taken = 0;
+    fn take(&mut self, octets: usize, source: &mut Source) -> Result<Range<usize>, ReadError> {
+        if self.buffer.len() - self.consumed < octets {
+            self.buffer.drain(..self.consumed);
+            self.consumed = 0;
             let start = self.buffer.len();
-            let more = ((octets - start).max(WINDOW) as u64).min(self.unread.end - self.unread.start);
-            self.buffer.resize(start + more as usize, 0);
+            let read_octets = ((octets - start).max(WINDOW) as u64).min(self.unread.end - self.unread.start);
+            self.buffer.resize(start + read_octets as usize, 0);
             source.read(&mut self.buffer[start..], self.unread.start)?;
-            self.unread.start += more;
+            self.unread.start += read_octets;
             if self.buffer.len() < octets {
-                return Err(Stop::Altered);
+                return Err(ReadError::Altered);
             }
         }
-        self.taken += octets;
-        Ok(self.taken - octets..self.taken)
+        self.consumed += octets;
+        Ok(self.consumed - octets..self.consumed)
     }
 
     /// Whether the part is completely consumed.
-    fn is_over(&self) -> bool {
-        self.unread.is_empty() && self.taken == self.buffer.len()
+    fn is_consumed(&self) -> bool {
+        self.unread.is_empty() && self.consumed == self.buffer.len()
     }
 }
 
-/// The rest of the current RRset.
+/// The records of the current RRset that follow the current record.
 #[derive(Clone, Copy, Debug)]
-struct RrsetLeft {
+struct RemainingRrset {
     rtype: Rtype,
     ttl: u32,
-    /// Number of remaining records, and of their octets.
+    /// Number of remaining records.
     count: u32,
+    /// Octets of the remaining records, with the length before each record.
     octets: u32,
 }
 
-impl RrsetLeft {
+impl RemainingRrset {
     const NONE: Self = Self { rtype: Rtype(0), ttl: 0, count: 0, octets: 0 };
 
     fn read(head: &[u8]) -> Self {
@@ -265,21 +275,23 @@ struct Side {
     end: u64,
     /// RDATA of the SOA record; `None` after the reader has moved beyond this record.
     soa: Option<Vec<u8>>,
+    /// Whether the reader is at the SOA record or beyond it.
     is_begun: bool,
     owner: Vec<u8>,
     begins_owner: bool,
-    rrsets_left: u32,
-    rrset: RrsetLeft,
+    /// Number of RRsets of the owner after the current one.
+    remaining_rrsets: u32,
+    rrset: RemainingRrset,
     /// Range of the RDATA of the current record in the window.
     record: Range<usize>,
 }
 
 impl Side {
     /// Opens the side that begins at `start`. Its SOA record must have this serial.
-    fn open(source: &mut Source, start: u64, serial: u32, apex: NameRef<'_>) -> Result<Self, Stop> {
+    fn open(source: &mut Source, start: u64, serial: u32, apex: NameRef<'_>) -> Result<Self, ReadError> {
         let mut sizes = [0; SIZES];
-        if source.hashed.end.saturating_sub(start) < SIZES as u64 {
-            return Err(Stop::Altered);
+        if source.unhashed.end.saturating_sub(start) < SIZES as u64 {
+            return Err(ReadError::Altered);
         }
         source.file.read_exact_at(&mut sizes, start)?;
         let (low, high) = (u64::from(word(&sizes, 12)), u64::from(word(&sizes, 16)));
@@ -295,8 +307,8 @@ impl Side {
             at = part.unread.end;
             part
         });
-        if at > source.hashed.end {
-            return Err(Stop::Altered);
+        if at > source.unhashed.end {
+            return Err(ReadError::Altered);
         }
         let [nodes, rrsets, names, records] = parts;
         let (rrset, soa) = find_soa([&nodes, &rrsets, &records], serial, source)?;
@@ -310,31 +322,31 @@ impl Side {
             is_begun: false,
             owner: Vec::with_capacity(MAX_NAME),
             begins_owner: true,
-            rrsets_left: 0,
+            remaining_rrsets: 0,
             rrset,
             record: 0..0,
         };
         // The first name must be the apex, which owns the SOA record.
         side.next_owner(source, apex)?;
-        if NameRef::from_checked(&side.owner) == apex { Ok(side) } else { Err(Stop::Altered) }
+        if NameRef::from_checked(&side.owner) == apex { Ok(side) } else { Err(ReadError::Altered) }
     }
 
     /// Moves to the next record; the first call moves to the SOA record. Returns `false` after the
     /// last record.
-    fn advance(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<bool, Stop> {
+    fn advance(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<bool, ReadError> {
         if !self.is_begun {
             self.is_begun = true;
             return Ok(true);
         }
         if self.soa.take().is_some() {
-            self.rrset = RrsetLeft::NONE;
+            self.rrset = RemainingRrset::NONE;
             self.begins_owner = true;
         } else {
             self.begins_owner = false;
         }
         while self.rrset.count == 0 {
             if self.rrset.octets > 0 {
-                return Err(Stop::Altered);
+                return Err(ReadError::Altered);
             }
             if !self.next_rrset(source, apex)? {
                 return Ok(false);
@@ -345,52 +357,58 @@ impl Side {
     }
 
     /// Moves to the next RRset of the same owner or of the next one. Skips the SOA record.
-    fn next_rrset(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<bool, Stop> {
-        if self.rrsets_left == 0 {
-            if self.nodes.is_over() {
+    fn next_rrset(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<bool, ReadError> {
+        if self.remaining_rrsets == 0 {
+            if self.nodes.is_consumed() {
                 let parts = [&self.rrsets, &self.names, &self.records];
-                return if parts.iter().all(|part| part.is_over()) { Ok(false) } else { Err(Stop::Altered) };
+                return if parts.iter().all(|part| part.is_consumed()) {
+                    Ok(false)
+                } else {
+                    Err(ReadError::Altered)
+                };
             }
             self.next_owner(source, apex)?;
             self.begins_owner = true;
         }
-        self.rrsets_left -= 1;
+        self.remaining_rrsets -= 1;
         let head = self.rrsets.take(RRSET, source)?;
-        self.rrset = RrsetLeft::read(&self.rrsets.buffer[head]);
+        self.rrset = RemainingRrset::read(&self.rrsets.buffer[head]);
         if self.rrset.count == 0 {
-            return Err(Stop::Altered);
+            return Err(ReadError::Altered);
         }
         if self.rrset.rtype == Rtype::SOA {
-            if self.rrset.octets > RECORD_MOST {
-                return Err(Stop::Altered);
+            if self.rrset.octets > MAX_RECORD_OCTETS {
+                return Err(ReadError::Altered);
             }
             self.records.take(self.rrset.octets as usize, source)?;
-            self.rrset = RrsetLeft::NONE;
+            self.rrset = RemainingRrset::NONE;
         }
         Ok(true)
     }
 
-    fn next_owner(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<(), Stop> {
+    /// Moves to the next name, which must be in the zone and have RRsets.
+    fn next_owner(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<(), ReadError> {
         let head = self.nodes.take(NODE, source)?;
         let head = word(&self.nodes.buffer[head], 0);
         let name = self.names.take((head & 0xff) as usize, source)?;
         self.owner.clear();
         self.owner.extend_from_slice(&self.names.buffer[name]);
-        self.rrsets_left = head >> 8;
-        let is_right = NameRef::from_wire(&self.owner).is_ok_and(|name| name.is_at_or_below(apex));
-        if is_right && self.rrsets_left > 0 { Ok(()) } else { Err(Stop::Altered) }
+        self.remaining_rrsets = head >> 8;
+        let is_valid = NameRef::from_wire(&self.owner).is_ok_and(|name| name.is_at_or_below(apex));
+        if is_valid && self.remaining_rrsets > 0 { Ok(()) } else { Err(ReadError::Altered) }
     }
 
-    fn next_record(&mut self, source: &mut Source) -> Result<(), Stop> {
+    /// Moves to the next record of the current RRset.
+    fn next_record(&mut self, source: &mut Source) -> Result<(), ReadError> {
         let length = self.records.take(2, source)?;
         let length = &self.records.buffer[length];
         let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
         self.record = self.records.take(length, source)?;
         let rrset = &mut self.rrset;
         rrset.count -= 1;
-        rrset.octets = rrset.octets.checked_sub(2 + length as u32).ok_or(Stop::Altered)?;
-        let is_right = rdata::is_well_formed(rrset.rtype, &self.records.buffer[self.record.clone()]);
-        if is_right { Ok(()) } else { Err(Stop::Altered) }
+        rrset.octets = rrset.octets.checked_sub(2 + length as u32).ok_or(ReadError::Altered)?;
+        let is_valid = rdata::is_well_formed(rrset.rtype, &self.records.buffer[self.record.clone()]);
+        if is_valid { Ok(()) } else { Err(ReadError::Altered) }
     }
 }
 
@@ -399,30 +417,30 @@ fn find_soa(
     [nodes, rrsets, records]: [&Part; 3],
     serial: u32,
     source: &mut Source,
-) -> Result<(RrsetLeft, Vec<u8>), Stop> {
+) -> Result<(RemainingRrset, Vec<u8>), ReadError> {
     let part = |part: &Part| Part::new(part.unread.start, part.unread.end - part.unread.start);
     let (mut heads, mut at) = (part(rrsets), records.unread.start);
     let mut head = [0; NODE];
     if nodes.unread.end - nodes.unread.start < NODE as u64 {
-        return Err(Stop::Altered);
+        return Err(ReadError::Altered);
     }
     source.file.read_exact_at(&mut head, nodes.unread.start)?;
     for _ in 0..word(&head, 0) >> 8 {
         let head = heads.take(RRSET, source)?;
-        let rrset = RrsetLeft::read(&heads.buffer[head]);
+        let rrset = RemainingRrset::read(&heads.buffer[head]);
         if rrset.rtype == Rtype::SOA {
-            let mut octets = vec![0; rrset.octets.min(RECORD_MOST) as usize];
+            let mut octets = vec![0; rrset.octets.min(MAX_RECORD_OCTETS) as usize];
             let mut record = Part::new(at, records.unread.end.saturating_sub(at));
             let range = record.take(octets.len(), source)?;
             octets.copy_from_slice(&record.buffer[range]);
             let soa = octets.split_off(octets.len().min(2));
             let found = soa.len().checked_sub(20).and_then(|at| soa.get(at..at + 4)).unwrap_or_default();
-            let is_right = octets == (soa.len() as u16).to_be_bytes()
+            let is_valid = octets == (soa.len() as u16).to_be_bytes()
                 && rdata::is_well_formed(Rtype::SOA, &soa)
                 && found == serial.to_be_bytes();
-            return if is_right && rrset.count == 1 { Ok((rrset, soa)) } else { Err(Stop::Altered) };
+            return if is_valid && rrset.count == 1 { Ok((rrset, soa)) } else { Err(ReadError::Altered) };
         }
         at += u64::from(rrset.octets);
     }
-    Err(Stop::Altered)
+    Err(ReadError::Altered)
 }

@@ -33,8 +33,8 @@ fn versions(names: &[u64]) -> Vec<Contents> {
 
 /// Creates a journal with all changes from the first version on. Returns its path and the offset of
 /// the end of each change.
-fn journal_of(folder: &Path, versions: &[Contents]) -> (PathBuf, Vec<u64>) {
-    let path = folder.join("example.journal");
+fn journal_of(directory: &Path, versions: &[Contents]) -> (PathBuf, Vec<u64>) {
+    let path = directory.join("example.journal");
     let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
     assert_eq!(opened, OpenOutcome::New);
     let mut ends = vec![journal.octets()];
@@ -83,9 +83,9 @@ fn records_of(change: &ChangeSet) -> Vec<Plain> {
 
 #[test]
 fn changes_lead_from_every_version_to_every_later_one() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let versions = versions(&[0, 0xff, 0xf0f0, u64::MAX, 1]);
-    let (path, ends) = journal_of(folder.path(), &versions);
+    let (path, ends) = journal_of(directory.path(), &versions);
     let (journal, opened) = Journal::open(&path, &"eXample.".parse().unwrap(), ROOMY).unwrap();
     assert_eq!((opened, journal.len(), journal.octets()), (OpenOutcome::Whole, 4, ends[4]));
     assert_eq!(journal.serials(), Some((1, 5)));
@@ -108,7 +108,7 @@ fn changes_lead_from_every_version_to_every_later_one() {
 }
 
 #[test]
-fn many_changes_are_appended_as_one_after_the_other_is() {
+fn many_changes_are_appended_as_single_changes_are() {
     let (one, all) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let versions = versions(&[0, 0xff, 0xf0f0, u64::MAX, 1]);
     let (path, ends) = journal_of(one.path(), &versions);
@@ -129,9 +129,9 @@ fn many_changes_are_appended_as_one_after_the_other_is() {
 }
 
 #[test]
-fn serials_may_wrap_and_come_again() {
-    let folder = TempDir::new().unwrap();
-    let (journal, _) = Journal::open(&folder.path().join("j"), &apex(), ROOMY).unwrap();
+fn serials_may_wrap_and_repeat() {
+    let directory = TempDir::new().unwrap();
+    let (journal, _) = Journal::open(&directory.path().join("j"), &apex(), ROOMY).unwrap();
     let serials = [7, u32::MAX, 0, 7, 9];
     let zones: Vec<_> = serials.iter().enumerate().map(|(at, serial)| version(*serial, at as u64)).collect();
     for pair in zones.windows(2) {
@@ -143,10 +143,10 @@ fn serials_may_wrap_and_come_again() {
 }
 
 #[test]
-fn what_does_not_follow_begins_anew() {
-    let folder = TempDir::new().unwrap();
+fn a_change_that_does_not_follow_the_last_one_replaces_the_journal() {
+    let directory = TempDir::new().unwrap();
     let versions = versions(&[0, 1, 2, 3, 4]);
-    let (path, _) = journal_of(folder.path(), &versions[..3]);
+    let (path, _) = journal_of(directory.path(), &versions[..3]);
     let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
     assert_eq!(journal.append(&change(&versions[3], &versions[4])).unwrap(), AppendOutcome::Restarted);
     assert_eq!((journal.serials(), journal.len()), (Some((4, 5)), 1));
@@ -156,26 +156,33 @@ fn what_does_not_follow_begins_anew() {
 }
 
 #[test]
-fn a_change_without_both_soa_records_is_refused() {
-    let folder = TempDir::new().unwrap();
-    let (journal, _) = Journal::open(&folder.path().join("j"), &apex(), ROOMY).unwrap();
+fn a_change_without_two_serials_of_the_zone_is_rejected() {
+    let directory = TempDir::new().unwrap();
+    let (journal, _) = Journal::open(&directory.path().join("j"), &apex(), ROOMY).unwrap();
     let (old, new) = (version(1, 0), version(2, 1));
     let cases = [
         change(&old, &old),
         ChangeSet::between(&old, &new, |rrset| rrset.rtype() != nonesuch_proto::Rtype::SOA),
         change(&version(1, 0), &version(1, 1)),
-        ChangeSet::from_sides(&"other.".parse().unwrap(), NodesBuilder::default(), NodesBuilder::default()),
     ];
     for case in &cases {
         assert!(matches!(journal.append(case), Err(JournalError::NoSerials(_))));
     }
+    let text = "$TTL 60\n@ SOA ns h 1 9 3 4 5\n@ NS ns\nns A 192.0.2.1\n";
+    let other_refresh = read_text(text.as_bytes(), Path::new("zone"), Some(&apex())).unwrap().contents;
+    let error = journal.append(&change(&old, &other_refresh)).unwrap_err();
+    assert!(matches!(error, JournalError::SameSerial { serial: 1, .. }), "{error:?}");
+    let other: Name = "other.".parse().unwrap();
+    let foreign = ChangeSet::from_sides(&other, NodesBuilder::default(), NodesBuilder::default());
+    let error = journal.append(&foreign).unwrap_err();
+    assert!(matches!(error, JournalError::OtherZoneChange { .. }), "{error:?}");
     assert!(journal.serials().is_none());
 }
 
 #[test]
-fn it_keeps_to_its_size_and_keeps_the_newest() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("j");
+fn a_journal_at_its_maximum_size_has_the_newest_changes() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("j");
     let most = 4096;
     let (journal, _) = Journal::open(&path, &apex(), most).unwrap();
     let mut rewritten = 0;
@@ -202,9 +209,9 @@ fn it_keeps_to_its_size_and_keeps_the_newest() {
 }
 
 #[test]
-fn files_that_are_no_journal_of_the_zone_are_refused_and_can_be_replaced() {
-    let folder = TempDir::new().unwrap();
-    let (path, _) = journal_of(folder.path(), &versions(&[0, 1]));
+fn files_that_are_no_journal_of_the_zone_are_rejected_and_can_be_replaced() {
+    let directory = TempDir::new().unwrap();
+    let (path, _) = journal_of(directory.path(), &versions(&[0, 1]));
     let whole = fs::read(&path).unwrap();
     let altered = |place: usize| {
         let mut octets = whole.clone();
@@ -228,7 +235,7 @@ fn files_that_are_no_journal_of_the_zone_are_refused_and_can_be_replaced() {
     assert_eq!(flaws.iter().collect::<BTreeSet<_>>().len(), 4, "{flaws:?}");
     let error = Journal::open(&path, &"other.".parse().unwrap(), ROOMY).unwrap_err();
     assert!(matches!(error, JournalError::OtherZone { .. }), "{error}");
-    let error = Journal::open(&folder.path().join("none/j"), &apex(), ROOMY).unwrap_err();
+    let error = Journal::open(&directory.path().join("none/j"), &apex(), ROOMY).unwrap_err();
     assert!(matches!(error, JournalError::Io { action: "write", .. }), "{error:?}");
 }
 
@@ -269,9 +276,9 @@ fn read_through(reader: Result<ChangeReader, JournalError>) -> (Result<Vec<Plain
 
 #[test]
 fn a_change_is_read_record_by_record() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let versions = versions(&[0, 0xff, 0xf0f0, u64::MAX, 1]);
-    let (path, _) = journal_of(folder.path(), &versions);
+    let (path, _) = journal_of(directory.path(), &versions);
     let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
     let changes = journal.between(1, 5).unwrap();
     for (at, pair) in versions.windows(2).enumerate() {
@@ -298,8 +305,8 @@ fn a_large_change_is_read_in_bounded_memory() {
         }
         read_text(text.as_bytes(), Path::new("zone"), Some(&apex())).unwrap().contents
     };
-    let folder = TempDir::new().unwrap();
-    let (journal, _) = Journal::open(&folder.path().join("j"), &apex(), 64 << 20).unwrap();
+    let directory = TempDir::new().unwrap();
+    let (journal, _) = Journal::open(&directory.path().join("j"), &apex(), 64 << 20).unwrap();
     let change = change(&zone(1, 'a'), &zone(2, 'b'));
     journal.append(&change).unwrap();
     let changes = journal.between(1, 2).unwrap();
@@ -311,9 +318,9 @@ fn a_large_change_is_read_in_bounded_memory() {
 
 /// An alteration of any octet of an entry is reported, at the latest instead of the end.
 #[test]
-fn what_was_altered_is_never_read_to_its_end() {
-    let folder = TempDir::new().unwrap();
-    let (path, ends) = journal_of(folder.path(), &versions(&[0b111, 0b1010]));
+fn an_altered_entry_is_never_read_to_its_end() {
+    let directory = TempDir::new().unwrap();
+    let (path, ends) = journal_of(directory.path(), &versions(&[0b111, 0b1010]));
     let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
     let changes = journal.between(1, 2).unwrap();
     assert!(read_through(changes.open(0).unwrap()).0.is_ok());
@@ -335,9 +342,9 @@ fn what_was_altered_is_never_read_to_its_end() {
 }
 
 #[test]
-fn an_entry_that_is_altered_under_way_is_refused() {
-    let folder = TempDir::new().unwrap();
-    let (path, ends) = journal_of(folder.path(), &versions(&[0, 1, 2]));
+fn an_entry_that_is_altered_after_opening_is_rejected() {
+    let directory = TempDir::new().unwrap();
+    let (path, ends) = journal_of(directory.path(), &versions(&[0, 1, 2]));
     let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.write_all_at(&[0xff], ends[1] + 100).unwrap();
@@ -353,10 +360,10 @@ fn open_files(path: &Path) -> usize {
 }
 
 #[test]
-fn its_file_is_open_while_it_is_used() {
-    let folder = tempfile::tempdir().expect("a directory");
+fn the_file_is_open_only_while_it_is_used() {
+    let directory = tempfile::tempdir().expect("a directory");
     let versions = versions(&[1, 2, 3]);
-    let (path, _) = journal_of(folder.path(), &versions[..2]);
+    let (path, _) = journal_of(directory.path(), &versions[..2]);
     let path = path.canonicalize().expect("a path");
     let (journal, _) = Journal::open(&path, &apex(), 1 << 20).expect("a journal");
     journal.append(&change(&versions[1], &versions[2])).expect("a change");
@@ -370,20 +377,18 @@ fn its_file_is_open_while_it_is_used() {
 }
 
 #[test]
-fn another_file_in_its_place_is_not_written_to() {
-    let folder = tempfile::tempdir().expect("a directory");
+fn a_file_that_replaced_the_journal_is_not_written_to() {
+    let directory = tempfile::tempdir().expect("a directory");
     let versions = versions(&[1, 2, 3]);
-    let (path, _) = journal_of(folder.path(), &versions[..2]);
+    let (path, _) = journal_of(directory.path(), &versions[..2]);
     let (journal, _) = Journal::open(&path, &apex(), 1 << 20).expect("a journal");
-    let copy = folder.path().join("copy");
+    let copy = directory.path().join("copy");
     fs::copy(&path, &copy).expect("a copy");
     fs::rename(&copy, &path).expect("another file");
     let before = fs::read(&path).expect("a file");
     assert!(journal.between(1, 2).is_none());
     let error = journal.append(&change(&versions[1], &versions[2])).expect_err("another file");
-    // Not an error of the system.
-    let JournalError::Io { action: "write", source, .. } = &error else { panic!("{error:?}") };
-    assert!(source.kind() == io::ErrorKind::Other && source.raw_os_error().is_none(), "{source:?}");
+    assert!(matches!(&error, JournalError::Replaced { path: at } if *at == path), "{error:?}");
     assert_eq!(fs::read(&path).expect("a file"), before);
     journal.clear().expect("an empty journal");
     journal.append(&change(&versions[1], &versions[2])).expect("a change");
@@ -391,17 +396,17 @@ fn another_file_in_its_place_is_not_written_to() {
 }
 
 #[test]
-fn what_a_crash_leaves_beside_it_does_no_harm() {
-    let folder = TempDir::new().unwrap();
+fn the_temporary_file_of_a_crash_is_harmless() {
+    let directory = TempDir::new().unwrap();
     let versions = versions(&[0, 1, 2, 3]);
-    let (path, _) = journal_of(folder.path(), &versions[..3]);
-    let mut beside = path.clone().into_os_string();
-    beside.push(".new");
-    fs::write(&beside, b"half of a journal").unwrap();
+    let (path, _) = journal_of(directory.path(), &versions[..3]);
+    let mut temporary = path.clone().into_os_string();
+    temporary.push(".new");
+    fs::write(&temporary, b"half of a journal").unwrap();
     let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
     assert_eq!((opened, journal.len()), (OpenOutcome::Whole, 2));
     journal.clear().unwrap();
-    assert!(!Path::new(&beside).exists());
+    assert!(!Path::new(&temporary).exists());
 }
 
 proptest! {
@@ -410,15 +415,15 @@ proptest! {
     /// If the file is truncated at any position or its end is altered, the first changes remain
     /// when it is opened.
     #[test]
-    fn whatever_becomes_of_the_end_the_first_changes_are_left(
+    fn after_any_damage_to_the_end_the_first_changes_remain(
         names in proptest::collection::vec(any::<u64>(), 2..6),
         place: u64,
         garbage in proptest::collection::vec(any::<u8>(), 0..200),
         is_cut: bool,
     ) {
-        let folder = TempDir::new().unwrap();
+        let directory = TempDir::new().unwrap();
         let versions = versions(&names);
-        let (path, ends) = journal_of(folder.path(), &versions);
+        let (path, ends) = journal_of(directory.path(), &versions);
         let end = *ends.last().unwrap();
         let place = HEADER as u64 + place % (end - HEADER as u64 + 1);
         let file = OpenOptions::new().write(true).open(&path).unwrap();
@@ -453,8 +458,8 @@ proptest! {
         octets[at] = octet;
         octets.extend_from_slice(&tail);
         entry::finish_entry(&mut octets);
-        let folder = TempDir::new().unwrap();
-        let path = folder.path().join("j");
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("j");
         fs::write(&path, [&header_of(&apex())[..], &octets].concat()).unwrap();
         let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
         let _ = journal.between(1, 2).map(|changes| read_change(&changes, 0));
