@@ -4,9 +4,9 @@
 //! `docs/control-protocol.md` lists them with all their members; a test compares it with these
 //! types.
 //!
-//! Within one [`VERSION`], members may be added to responses, and a client ignores members that it
-//! does not know. The server rejects a request with an unknown member, because it could not do what
-//! the client requests.
+//! A server may add members to responses without a new [`VERSION`], and a client ignores members
+//! that it does not know. The server rejects a request with an unknown member, because the member
+//! may restrict the request.
 
 mod status;
 #[cfg(test)]
@@ -75,7 +75,7 @@ pub(crate) enum Line {
     Done(Value),
     /// Why the request failed.
     Error(String),
-    /// The [activities](Activity) of the server, sent each second during a request.
+    /// The [activities](Activity) of the server, possibly none; sent each second during a request.
     Working(Value),
     /// A part of a zone file.
     Text(String),
@@ -103,7 +103,7 @@ fn to_value(message: &impl Serialize) -> Value {
     serde_json::to_value(message).unwrap_or_default()
 }
 
-/// Reads a response; `None` if it has another type.
+/// Converts a response to `T`; `None` if the response has another type.
 pub(crate) fn read<T: DeserializeOwned>(response: &Value) -> Option<T> {
     T::deserialize(response).ok()
 }
@@ -129,14 +129,17 @@ pub(crate) enum ZoneReloaded {
         warnings: Vec<String>,
     },
     /// A zone with primaries.
-    Asked(ZoneAsked),
+    RefreshStarted(RefreshStarted),
 }
 
-/// A refresh of a zone was started: `zone-refresh`, `zone-retransfer`, `reload`.
+/// The server started to query the primaries of a zone: the result of `zone-refresh`,
+/// `zone-retransfer` and, for a zone with primaries, `reload`.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ZoneAsked {
+pub(crate) struct RefreshStarted {
     pub(crate) zone: String,
-    pub(crate) asked: bool,
+    /// Always true; distinguishes this result from the other results with a zone.
+    #[serde(rename = "asked")]
+    pub(crate) is_started: bool,
 }
 
 /// The result of `zone-notify`.
@@ -144,7 +147,7 @@ pub(crate) struct ZoneAsked {
 pub(crate) struct ZoneNotified {
     pub(crate) zone: String,
     pub(crate) serial: Option<u32>,
-    /// Addresses of the secondaries.
+    /// The addresses to which the server sends NOTIFY.
     pub(crate) servers: Vec<String>,
 }
 
@@ -154,7 +157,7 @@ pub(crate) struct ZoneAdded {
     pub(crate) zone: String,
     pub(crate) state: ServingState,
     pub(crate) serial: Option<u32>,
-    /// Why it is not served.
+    /// Why the zone is not served; `None` if it is served or waits for its first transfer.
     pub(crate) error: Option<String>,
     pub(crate) warnings: Vec<String>,
 }
@@ -165,20 +168,23 @@ pub(crate) struct ZoneRemoved {
     pub(crate) zone: String,
 }
 
-/// The zone that `zone-purge` removed the stored version of.
+/// The zone whose stored files `zone-purge` removed: its stored version, journal and timers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZonePurged {
     pub(crate) zone: String,
+    /// Always true. If the server removes nothing, the response is [`Line::Error`].
     pub(crate) purged: bool,
 }
 
-/// The zones that `purge` removed the stored versions of.
+/// The result of `purge`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PurgeResult {
+    /// The zones whose stored files were removed, as the names of the files spell them: without the
+    /// final dot, and `@` for the root.
     pub(crate) purged: Vec<String>,
 }
 
-/// The zone that `zone-export` sent.
+/// The result of `zone-export`; the lines [`Line::Text`] before it contain the zone.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ZoneExported {
     pub(crate) zone: String,

@@ -342,7 +342,7 @@ fn print_reload(ReloadResult { report, needs_restart }: &ReloadResult) -> Result
 
 fn print_zone_reload(zone: &Name, reloaded: &ZoneReloaded) -> Result<(), FileError> {
     let (words, warnings) = match reloaded {
-        ZoneReloaded::Asked(_) => ("contacting its primaries", &[][..]),
+        ZoneReloaded::RefreshStarted(_) => ("contacting its primaries", &[][..]),
         ZoneReloaded::Loaded { updated: true, warnings, .. } => ("loaded and served", &warnings[..]),
         ZoneReloaded::Loaded { warnings, .. } => ("unchanged", &warnings[..]),
     };

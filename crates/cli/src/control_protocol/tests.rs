@@ -156,7 +156,7 @@ fn zone_report() -> ZoneReport {
 /// A sample of each object of the protocol with all members, by its heading in the document.
 fn samples() -> Vec<(&'static str, Value)> {
     let (status, zone) = (to_value(&server_status()), to_value(&zone_report()));
-    let (asked, names) = (ZoneAsked { zone: text(), asked: true }, || vec![text()]);
+    let (refresh, names) = (RefreshStarted { zone: text(), is_started: true }, || vec![text()]);
     let loaded = ZoneReloaded::Loaded { zone: text(), updated: true, warnings: names() };
     let added = ZoneAdded {
         zone: text(),
@@ -181,7 +181,7 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("Zone status", zone),
         ("Reload report", to_value(&ReloadResult { report: report(), needs_restart: names() })),
         ("Zone reload", to_value(&loaded)),
-        ("Zone transfer", to_value(&ZoneReloaded::Asked(asked))),
+        ("Zone transfer", to_value(&ZoneReloaded::RefreshStarted(refresh))),
         ("Zone notify", to_value(&ZoneNotified { zone: text(), serial: Some(1), servers: names() })),
         ("Zone add", to_value(&added)),
         ("Zone remove", to_value(&ZoneRemoved { zone: text() })),

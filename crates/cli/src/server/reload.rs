@@ -23,7 +23,7 @@ impl Daemon {
     /// Reads the configuration again and applies it. A configuration with a fault is rejected as a
     /// whole. Waits while the server starts and while another reload runs.
     pub(crate) fn reload(&self) -> Result<ReloadResult, ReloadError> {
-        let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _reloading = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = self.service.wait();
         self.notifier.reloading();
         let outcome = self.reload_all();

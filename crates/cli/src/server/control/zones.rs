@@ -2,7 +2,7 @@
 
 use crate::config::added_zones::{self, AddedError, Change};
 use crate::control_protocol::{
-    PurgeResult, ZoneAdded, ZoneAsked, ZoneNotified, ZonePurged, ZoneReloaded, ZoneRemoved,
+    PurgeResult, RefreshStarted, ZoneAdded, ZoneNotified, ZonePurged, ZoneReloaded, ZoneRemoved,
 };
 use crate::files::count_text;
 use crate::server::control::error::ControlError;
@@ -15,15 +15,15 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 impl Daemon {
-    /// Adds a zone to the file of added zones and serves it. `keys` are the keys of its `zone`
-    /// table in a configuration.
-    pub(crate) fn add_zone(&self, apex: &Name, keys: toml::Table) -> Result<Option<ZoneAdded>, ControlError> {
+    /// Adds a zone to the file of added zones and serves it. `settings` are the keys and
+    /// values of its `zone` table in a configuration.
+    pub(crate) fn add_zone(&self, apex: &Name, settings: toml::Table) -> Result<Option<ZoneAdded>, ControlError> {
         self.change_zones(
-            |main| added_zones::add(main, apex, keys),
+            |main| added_zones::add(main, apex, settings),
             |change| {
-                let settings = change.zone(apex)?;
-                self.configuration().zones.push(settings.clone());
-                let status = self.service.add_configured(settings.clone());
+                let zone = change.zone(apex)?;
+                self.configuration().zones.push(zone.clone());
+                let status = self.service.add_configured(zone.clone());
                 tracing::info!(name: "zone-added", zone = apex.to_string(), state = status.state.as_str(), "zone {apex}: added");
                 let of_configuration = change.read.warnings.iter().map(ToString::to_string);
                 let warnings: Vec<String> = of_configuration.chain(status.warnings).collect();
@@ -56,7 +56,7 @@ impl Daemon {
         let Origin::File(main) = &self.origin else {
             return Err(ControlError::NoConfiguration);
         };
-        let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _reloading = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = self.service.wait();
         let change = change(main)?;
         change.write()?;
@@ -81,18 +81,19 @@ impl Daemon {
         Ok(ZoneNotified { zone: status.zone, serial: status.serial, servers })
     }
 
-    /// Starts a refresh of a zone or, with `is_whole`, a transfer of the complete zone.
-    pub(crate) fn refresh(&self, apex: &Name, is_whole: bool) -> Result<ZoneAsked, ControlError> {
+    /// Starts a refresh of a zone or, with `is_complete`, a transfer of the complete zone. Does not
+    /// wait for the primaries.
+    pub(crate) fn refresh(&self, apex: &Name, is_complete: bool) -> Result<RefreshStarted, ControlError> {
         let settings = self.service.settings_of(apex).ok_or_else(|| ControlError::NoZone(apex.clone()))?;
         if settings.source != ZoneSource::Primaries {
             return Err(ControlError::NoPrimaries(apex.clone()));
         }
-        if is_whole {
+        if is_complete {
             self.transfers.retransfer(apex);
         } else {
             self.transfers.refresh(apex);
         }
-        Ok(ZoneAsked { zone: apex.to_string(), asked: true })
+        Ok(RefreshStarted { zone: apex.to_string(), is_started: true })
     }
 
     /// The records of the last published version of a zone.
@@ -117,7 +118,8 @@ impl Daemon {
         Ok(ZonePurged { zone: apex.to_string(), purged: true })
     }
 
-    /// Removes the stored files of all zones that are not configured.
+    /// Removes the stored files of all zones that are neither configured nor members of a configured
+    /// catalog.
     pub(crate) fn purge_all(&self) -> Result<PurgeResult, ControlError> {
         let purged = self.service.purge_all()?;
         tracing::info!(
@@ -133,10 +135,10 @@ impl Daemon {
         let is_secondary =
             self.service.settings_of(apex).is_some_and(|settings| settings.source == ZoneSource::Primaries);
         if is_secondary {
-            return self.refresh(apex, false).map(ZoneReloaded::Asked);
+            return self.refresh(apex, false).map(ZoneReloaded::RefreshStarted);
         }
-        let refused = |source| ControlError::Refused { apex: apex.clone(), source };
-        let updated = self.service.reload_zone(apex).map_err(refused)?;
+        let rejected = |source| ControlError::Refused { apex: apex.clone(), source };
+        let updated = self.service.reload_zone(apex).map_err(rejected)?;
         // If the version did not change, its warnings were reported when it was loaded.
         let warnings = if updated { self.service.warnings(apex) } else { Vec::new() };
         Ok(ZoneReloaded::Loaded { zone: apex.to_string(), updated, warnings })
