@@ -5,8 +5,8 @@
 //! the socket may send all requests. The socket belongs to the server's user and, if the
 //! configuration names one, to a group.
 //!
-//! For a request that takes longer than a second, a line with the member `working` precedes the
-//! response each second. It lists the activities of the server.
+//! While the server works on a request, it sends a progress line each second. A progress line has the
+//! member `working`, which lists the activities of the server.
 
 mod error;
 mod export;
@@ -14,7 +14,7 @@ pub(crate) mod socket;
 mod status;
 mod zones;
 
-use crate::control_protocol::{Line, Request, ZoneReport};
+use crate::control_protocol::{Activity, Line, Request, ZoneReport};
 use crate::server::daemon::Daemon;
 use error::ControlError;
 use nonesuch_proto::Name;
@@ -25,32 +25,39 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum length of a request, in octets.
 const REQUEST_OCTETS: u64 = 4096;
 /// Maximum number of simultaneous connections.
 const CONNECTIONS: usize = 16;
-/// Timeout for the receipt of a request and for each write of a response.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum time from the start of a connection to the end of the request.
+const REQUEST_TIME: Duration = Duration::from_secs(10);
+/// Timeout for each write of a response.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for each write of an exported zone. It is long because a person may read the output page
 /// by page.
-const EXPORT_PATIENCE: Duration = Duration::from_secs(3600);
+const EXPORT_WRITE_TIMEOUT: Duration = Duration::from_secs(3600);
+/// Pause after the system could not accept a connection because of a lack of resources.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Time between two progress lines.
-const SIGN_OF_LIFE_INTERVAL: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Answers requests at `socket` in separate threads until the process ends.
-pub(crate) fn serve(socket: &ControlSocket, node: Arc<Daemon>) -> io::Result<()> {
+///
+/// # Errors
+/// The listener cannot be duplicated, or the thread that accepts connections cannot be started.
+pub(crate) fn serve(socket: &ControlSocket, daemon: Arc<Daemon>) -> io::Result<()> {
     let listener = socket.listener()?;
-    std::thread::Builder::new().name("control".to_owned()).spawn(move || accept(&listener, &node)).map(drop)
+    std::thread::Builder::new().name("control".to_owned()).spawn(move || accept(&listener, &daemon)).map(drop)
 }
 
-fn accept(listener: &UnixListener, node: &Arc<Daemon>) {
+fn accept(listener: &UnixListener, daemon: &Arc<Daemon>) {
     let open = Arc::new(AtomicUsize::new(0));
     loop {
         let Ok((stream, _)) = listener.accept() else {
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(ACCEPT_PAUSE);
             continue;
         };
         if open.fetch_add(1, Relaxed) >= CONNECTIONS {
@@ -58,14 +65,16 @@ fn accept(listener: &UnixListener, node: &Arc<Daemon>) {
             // The send buffer of a new socket has room for this line. If it does not, the client
             // sees only the end of the connection.
             let _ = stream.set_nonblocking(true);
-            let _ = write_line(&stream, &failed(&ControlError::TooManyConnections));
+            let _ = write_line(&stream, &error_line(&ControlError::TooManyConnections));
             continue;
         }
-        let (node, counted) = (Arc::clone(node), Arc::clone(&open));
+        let (daemon, open_connections) = (Arc::clone(daemon), Arc::clone(&open));
         let body = move || {
-            // A write error means that the client has disconnected, and needs no response.
-            let _ = answer(&stream, &node);
-            counted.fetch_sub(1, Relaxed);
+            // An error means that the client has disconnected or is too slow, and gets no response.
+            let _ = answer(&stream, &daemon);
+            // Without a drop guard, because a panic in `answer` ends the process
+            // (`abort_on_panic`).
+            open_connections.fetch_sub(1, Relaxed);
         };
         if std::thread::Builder::new().name("control".to_owned()).spawn(body).is_err() {
             open.fetch_sub(1, Relaxed);
@@ -73,100 +82,136 @@ fn accept(listener: &UnixListener, node: &Arc<Daemon>) {
     }
 }
 
-fn answer(mut stream: &UnixStream, node: &Daemon) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = Vec::new();
-    BufReader::new(stream.take(REQUEST_OCTETS)).read_until(b'\n', &mut line)?;
+fn answer(mut stream: &UnixStream, daemon: &Daemon) -> io::Result<()> {
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+    let line = read_request(stream, REQUEST_TIME)?;
     if line.len() as u64 == REQUEST_OCTETS && !line.ends_with(b"\n") {
-        return write_line(stream, &failed(&ControlError::RequestTooLong { most: REQUEST_OCTETS }));
+        return write_line(stream, &error_line(&ControlError::RequestTooLong { most: REQUEST_OCTETS }));
     }
     let request = serde_json::from_slice::<Request>(&line);
     if let Ok(Request::ZoneExport { zone }) = &request {
-        return export(stream, zone, node);
+        return export(stream, zone, daemon);
     }
-    let is_last = matches!(request, Ok(Request::Stop {}));
+    let stops_server = matches!(request, Ok(Request::Stop {}));
     let lines = match request {
-        Ok(request) => with_signs_of_life(stream, node, || carry_out(request, node)),
-        Err(error) => vec![failed(&ControlError::Request(error))],
+        Ok(request) => with_progress_lines(stream, || daemon.activities(), || execute(request, daemon)),
+        Err(error) => vec![error_line(&ControlError::Request(error))],
     };
     let mut text = Vec::new();
     let written = lines.iter().try_for_each(|line| write_line(&mut text, line));
     let written = written.and_then(|()| stream.write_all(&text));
-    if is_last {
+    if stops_server {
         // After the response, because all threads end with the process.
-        node.ask_to_stop();
+        daemon.ask_to_stop();
     }
     written
 }
 
+/// Reads a request line of at most [`REQUEST_OCTETS`] octets. A longer line has no line end.
+///
+/// # Errors
+/// Reading fails, or the line does not end within `time`.
+fn read_request(stream: &UnixStream, time: Duration) -> io::Result<Vec<u8>> {
+    let reader = DeadlineReader { stream, deadline: Instant::now() + time };
+    let mut line = Vec::new();
+    BufReader::new(reader.take(REQUEST_OCTETS)).read_until(b'\n', &mut line)?;
+    Ok(line)
+}
+
+/// Reads from a stream until `deadline`. A read timeout alone would start again with each octet, so
+/// slow clients could occupy all connections.
+struct DeadlineReader<'s> {
+    stream: &'s UnixStream,
+    deadline: Instant,
+}
+
+impl io::Read for DeadlineReader<'_> {
+    fn read(&mut self, octets: &mut [u8]) -> io::Result<usize> {
+        let remaining = self.deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(remaining))?;
+        self.stream.read(octets)
+    }
+}
+
 /// Sends a zone. If reading the zone fails, the response ends without the final line.
-fn export(stream: &UnixStream, zone: &str, node: &Daemon) -> io::Result<()> {
-    let found = parse(zone).and_then(|apex| Ok((node.export(&apex)?, apex)));
+fn export(stream: &UnixStream, zone: &str, daemon: &Daemon) -> io::Result<()> {
+    let found = parse_zone_name(zone).and_then(|apex| Ok((daemon.export(&apex)?, apex)));
     let (zone, apex) = match found {
         Ok(found) => found,
-        Err(error) => return write_line(stream, &failed(&error)),
+        Err(error) => return write_line(stream, &error_line(&error)),
     };
-    stream.set_write_timeout(Some(EXPORT_PATIENCE))?;
-    let sent = zone.send(&apex, io::BufWriter::with_capacity(128 << 10, stream));
-    if let Err(error) = &sent {
+    stream.set_write_timeout(Some(EXPORT_WRITE_TIMEOUT))?;
+    let outcome = zone.send(&apex, io::BufWriter::with_capacity(128 << 10, stream));
+    if let Err(error) = &outcome {
         let why = match error.kind() {
-            ErrorKind::WouldBlock => format!("the client read nothing for {} s", EXPORT_PATIENCE.as_secs()),
+            ErrorKind::WouldBlock => {
+                format!("the client read nothing for {} s", EXPORT_WRITE_TIMEOUT.as_secs())
+            }
             _ => error.to_string(),
         };
         tracing::warn!(name: "export-incomplete", zone = apex.to_string(), "zone {apex}: export incomplete: {why}");
     }
-    sent
+    outcome
 }
 
-/// Runs `act`. Each second until it returns, sends a line with the activities of the server, if
-/// there are any.
-fn with_signs_of_life<T: Send>(stream: &UnixStream, node: &Daemon, act: impl FnOnce() -> T + Send) -> T {
-    let (sender, done) = mpsc::channel::<()>();
+/// Runs `act` and returns its result. Each second until it returns, sends a line with the
+/// `activities` of the server. The line tells the client that the request is still executed, so it
+/// is also sent without activities.
+fn with_progress_lines<T: Send>(
+    stream: &UnixStream,
+    activities: impl Fn() -> Vec<Activity> + Send,
+    act: impl FnOnce() -> T + Send,
+) -> T {
+    let (sender, finished) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        let teller = std::thread::Builder::new().name("control".to_owned()).spawn_scoped(scope, move || {
-            while done.recv_timeout(SIGN_OF_LIFE_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                let activities = node.activities();
-                // If the client has disconnected, the lines end, but the request is still carried
-                // out.
-                if !activities.is_empty() && write_line(stream, &Line::working(&activities)).is_err() {
+        let body = move || {
+            while finished.recv_timeout(PROGRESS_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                // If the client has disconnected, the lines end, but the request is still executed.
+                if write_line(stream, &Line::working(&activities())).is_err() {
                     break;
                 }
             }
-        });
+        };
+        let progress = std::thread::Builder::new().name("control".to_owned()).spawn_scoped(scope, body);
         let outcome = act();
         drop(sender);
         // The response must follow the progress lines. If the thread could not be started, there
         // are no progress lines.
-        let _ = teller.map(std::thread::ScopedJoinHandle::join);
+        let _ = progress.map(std::thread::ScopedJoinHandle::join);
         outcome
     })
 }
 
-fn carry_out(request: Request, node: &Daemon) -> Vec<Line> {
+/// Executes a request and returns the lines of the response.
+fn execute(request: Request, daemon: &Daemon) -> Vec<Line> {
     let lines = match request {
-        Request::Status {} => Ok(vec![Line::done(&node.status())]),
+        Request::Status {} => Ok(vec![Line::done(&daemon.status())]),
         Request::Reload { zone: None } => {
-            node.reload().map(|done| vec![Line::done(&done)]).map_err(Into::into)
+            daemon.reload().map(|done| vec![Line::done(&done)]).map_err(Into::into)
         }
-        Request::Reload { zone: Some(zone) } => of_zone(&zone, |apex| node.reload_zone(apex)),
-        Request::ZoneStatus { zone: None } => Ok(zone_lines(&node.zone_status(None))),
-        Request::ZoneStatus { zone: Some(zone) } => status_of_zone(&zone, node),
-        Request::ZoneRefresh { zone } => of_zone(&zone, |apex| node.refresh(apex, false)),
-        Request::ZoneRetransfer { zone } => of_zone(&zone, |apex| node.refresh(apex, true)),
-        Request::ZoneNotify { zone } => of_zone(&zone, |apex| node.notify_zone(apex)),
-        Request::ZoneAdd { zone, settings } => of_zone(&zone, |apex| node.add_zone(apex, settings)),
-        Request::ZoneRemove { zone } => of_zone(&zone, |apex| node.remove_zone(apex)),
-        Request::ZonePurge { zone } => of_zone(&zone, |apex| node.purge_zone(apex)),
+        Request::Reload { zone: Some(zone) } => respond_for_zone(&zone, |apex| daemon.reload_zone(apex)),
+        Request::ZoneStatus { zone: None } => Ok(zone_lines(&daemon.zone_status(None))),
+        Request::ZoneStatus { zone: Some(zone) } => status_of_zone(&zone, daemon),
+        Request::ZoneRefresh { zone } => respond_for_zone(&zone, |apex| daemon.refresh(apex, false)),
+        Request::ZoneRetransfer { zone } => respond_for_zone(&zone, |apex| daemon.refresh(apex, true)),
+        Request::ZoneNotify { zone } => respond_for_zone(&zone, |apex| daemon.notify_zone(apex)),
+        Request::ZoneAdd { zone, settings } => {
+            respond_for_zone(&zone, |apex| daemon.add_zone(apex, settings))
+        }
+        Request::ZoneRemove { zone } => respond_for_zone(&zone, |apex| daemon.remove_zone(apex)),
+        Request::ZonePurge { zone } => respond_for_zone(&zone, |apex| daemon.purge_zone(apex)),
         // `answer` sends an export piece by piece.
         Request::ZoneExport { .. } => Ok(Vec::new()),
-        Request::Purge {} => node.purge_all().map(|done| vec![Line::done(&done)]),
+        Request::Purge {} => daemon.purge_all().map(|done| vec![Line::done(&done)]),
         Request::Stop {} => Ok(vec![Line::done(&"stopping")]),
     };
-    lines.unwrap_or_else(|error| vec![failed(&error)])
+    lines.unwrap_or_else(|error| vec![error_line(&error)])
 }
 
-fn failed(error: &ControlError) -> Line {
+fn error_line(error: &ControlError) -> Line {
     Line::Error(error.to_string())
 }
 
@@ -177,9 +222,9 @@ fn write_line(mut out: impl io::Write, line: &Line) -> io::Result<()> {
     out.write_all(text.as_bytes())
 }
 
-fn status_of_zone(zone: &str, node: &Daemon) -> Result<Vec<Line>, ControlError> {
-    let apex = parse(zone)?;
-    let found = node.zone_status(Some(&apex));
+fn status_of_zone(zone: &str, daemon: &Daemon) -> Result<Vec<Line>, ControlError> {
+    let apex = parse_zone_name(zone)?;
+    let found = daemon.zone_status(Some(&apex));
     if found.is_empty() { Err(ControlError::NoZone(apex)) } else { Ok(zone_lines(&found)) }
 }
 
@@ -189,16 +234,62 @@ fn zone_lines(reports: &[ZoneReport]) -> Vec<Line> {
     reports.iter().map(Line::zone).chain([end]).collect()
 }
 
-fn of_zone<T: Serialize>(
+fn respond_for_zone<T: Serialize>(
     zone: &str,
     act: impl FnOnce(&Name) -> Result<T, ControlError>,
 ) -> Result<Vec<Line>, ControlError> {
-    let done = parse(zone).and_then(|apex| act(&apex))?;
+    let done = parse_zone_name(zone).and_then(|apex| act(&apex))?;
     Ok(vec![Line::done(&done)])
 }
 
-fn parse(zone: &str) -> Result<Name, ControlError> {
+fn parse_zone_name(zone: &str) -> Result<Name, ControlError> {
     let name = zone.parse::<Name>();
     let name = name.map_err(|source| ControlError::Name { text: zone.to_owned(), source })?;
     Ok(name.view().to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octets_of_a_slow_client_do_not_extend_the_time_for_a_request() {
+        let (server, mut client) = UnixStream::pair().unwrap();
+        let (sender, received) = mpsc::channel::<()>();
+        let line = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // With one octet each millisecond, the maximum length takes seconds.
+                let pause = Duration::from_millis(1);
+                while received.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                    client.write_all(b" ").unwrap();
+                }
+            });
+            let line = read_request(&server, Duration::from_millis(100));
+            drop(sender);
+            line
+        });
+        let error = line.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock), "{error}");
+    }
+
+    #[test]
+    fn a_request_ends_with_its_line() {
+        let (server, mut client) = UnixStream::pair().unwrap();
+        client.write_all(b"{}\nmore").unwrap();
+        assert_eq!(read_request(&server, REQUEST_TIME).unwrap(), b"{}\n");
+    }
+
+    #[test]
+    fn progress_is_sent_without_activities() {
+        let (server, client) = UnixStream::pair().unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let receive_line = || {
+            let mut line = String::new();
+            BufReader::new(&client).read_line(&mut line).unwrap();
+            line
+        };
+        let line = with_progress_lines(&server, Vec::new, receive_line);
+        let line: Line = serde_json::from_str(&line).unwrap();
+        assert!(matches!(line, Line::Working(_)), "{line:?}");
+    }
 }

@@ -17,7 +17,11 @@ use std::sync::PoisonError;
 impl Daemon {
     /// Adds a zone to the file of added zones and serves it. `settings` are the keys and
     /// values of its `zone` table in a configuration.
-    pub(crate) fn add_zone(&self, apex: &Name, settings: toml::Table) -> Result<Option<ZoneAdded>, ControlError> {
+    pub(crate) fn add_zone(
+        &self,
+        apex: &Name,
+        settings: toml::Table,
+    ) -> Result<Option<ZoneAdded>, ControlError> {
         self.change_zones(
             |main| added_zones::add(main, apex, settings),
             |change| {
