@@ -49,9 +49,10 @@ use zones::ConfigContext;
 
 /// Maximum size of a configuration, in bytes; enough for several hundred thousand zones.
 const MAX_BYTES: u64 = 64 << 20;
-/// Size of the first read buffer, in bytes.
-const MIN_ROOM: usize = 4096;
-/// Keys that name other configuration files.
+/// Minimum size of the first read buffer, in bytes.
+const MIN_BUFFER: usize = 4096;
+/// Keys that name other configuration files. They are read first, because these files are read
+/// before the other keys.
 const FILE_KEYS: [&str; 2] = ["include", "added-zones-file"];
 
 /// The complete configuration.
@@ -104,11 +105,15 @@ pub(crate) struct LoadedConfiguration {
 }
 
 /// Reads the configuration at `path`.
+///
+/// # Errors
+/// All problems of the configuration that prevent its use; see [`LoadedConfiguration::warnings`]
+/// for the others.
 pub(crate) fn load(path: &Path) -> Result<LoadedConfiguration, Problems> {
     load_with(path, None)
 }
 
-/// Like [`load`], but with `added` as the text of the file of added zones.
+/// Like [`load`], but if `added` is `Some`, it replaces the text of the file of added zones.
 fn load_with(path: &Path, added: Option<String>) -> Result<LoadedConfiguration, Problems> {
     let text = File::open(path).and_then(|file| read_text(file, MAX_BYTES)).map_err(|error| {
         let remedy = match error.kind() {
@@ -121,7 +126,10 @@ fn load_with(path: &Path, added: Option<String>) -> Result<LoadedConfiguration, 
 }
 
 /// The path of the control socket in the configuration at `path`; `None` if the configuration names
-/// no socket. Faults elsewhere in the configuration and unreadable secret files are ignored.
+/// no socket. Other keys and the files that they name are not read, so their faults have no effect.
+///
+/// # Errors
+/// The file cannot be read.
 pub(crate) fn find_control_socket(path: &Path) -> Result<Option<PathBuf>, Problems> {
     let text = File::open(path).and_then(|file| read_text(file, MAX_BYTES)).map_err(|error| {
         let remedy = match error.kind() {
@@ -155,10 +163,9 @@ fn read_text(file: File, max: u64) -> io::Result<Zeroizing<String>> {
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    // With room for one more byte, the last read reaches the end of the file without a larger
-    // buffer.
-    let room = usize::try_from(metadata.len().min(max)).unwrap_or(usize::MAX).saturating_add(1);
-    let mut bytes = read_wiped(file.take(max + 1), room.max(MIN_ROOM))?;
+    // The additional byte lets the last read find the end of the file without a larger buffer.
+    let capacity = usize::try_from(metadata.len().min(max)).unwrap_or(usize::MAX).saturating_add(1);
+    let mut bytes = read_wiped(file.take(max + 1), capacity.max(MIN_BUFFER))?;
     if bytes.len() as u64 > max {
         return Err(too_long());
     }
@@ -200,21 +207,21 @@ fn parse_text(
 /// The combined content of all files.
 struct Parts {
     configuration: Configuration,
-    /// Locations of the keys outside tables.
+    /// Locations of the keys outside tables, by key.
     top: BTreeMap<String, ConfigLocation>,
     /// Locations of the zone declarations.
     zones: BTreeMap<Name, ConfigLocation>,
 }
 
-/// Reads the main file and the files that it includes. Returns `None` after a TOML syntax error,
-/// which is reported.
+/// Reads the main file and the files that it includes. `candidate` replaces the text of the file of
+/// added zones. Returns `None` after a TOML syntax error, which is reported.
 fn read_main(main: &Document, findings: &Findings, candidate: Option<String>) -> Option<Parts> {
     let table = parse_table(main, findings)?;
     let root = Section::root(main, findings, &table);
     let (keys, mut settings) = (server::table(), server::table().defaults());
     keys.read(&root, &mut settings, |key| FILE_KEYS.contains(&key));
     let added = settings.server.added_zones_file.clone();
-    let added = added.map(|path| Include { path, place: root.place("added-zones-file") });
+    let added = added.map(|path| Include { path, location: root.location("added-zones-file") });
     let documents = include::read(&root, &settings.includes, added, candidate);
     let tables: Vec<_> = documents.iter().map(|document| parse_table(document, findings)).collect();
     let tables = tables.into_iter().collect::<Option<Vec<_>>>()?;
@@ -230,11 +237,10 @@ fn read_main(main: &Document, findings: &Findings, candidate: Option<String>) ->
 fn parse_table<'t>(document: &'t Document, findings: &Findings) -> Option<Spanned<DeTable<'t>>> {
     let (table, errors) = DeTable::parse_recoverable(document.text());
     for error in &errors {
-        let place = document.place(error.span().unwrap_or(0..0).start, "");
-        findings.fault(&place, format!("invalid TOML: {}", error.message()));
+        let location = document.location(error.span().unwrap_or(0..0).start, "");
+        findings.fault(&location, format!("invalid TOML: {}", error.message()));
     }
-    // Other errors that the reader would find in such a file may only follow from the syntax
-    // errors.
+    // The file is not read further, because later errors could follow from the syntax errors.
     errors.is_empty().then_some(table)
 }
 
@@ -247,28 +253,29 @@ fn read_tables(roots: &[Section<'_>], settings: server::Root) -> Parts {
     }
     let (log, dnstap) = (Log::read(root), Dnstap::read(root));
     let (limits, cookies) = (Limits::read(root), Cookies::read(root));
-    let named =
-        |key: &str| -> Vec<NamedTable<'_>> { roots.iter().flat_map(|root| root.named(key)).collect() };
+    let named = |key: &str| -> Vec<NamedTable<'_>> {
+        roots.iter().flat_map(|root| root.named_subtables(key)).collect()
+    };
     let key_tables = named("key");
     let TsigList { keys, names } = TsigList::read(&key_tables);
     let query = settings.query.iter().flat_map(AccessList::keys).collect();
-    zones::check_named("allow-query", query, root, &names);
-    let around = ConfigContext {
+    zones::check_tsig_names("allow-query", query, root, &names);
+    let context = ConfigContext {
         findings: root.findings,
-        keys: &names,
+        tsig_names: &names,
         has_state: root.has("state-dir"),
         has_authorities: root.has("tls-authorities"),
         root: &settings,
     };
-    let read = zones::read(&named("template"), &named("zone"), &around);
+    let read = zones::read(&named("template"), &named("zone"), &context);
     secrets::warn_of_unused(&key_tables);
     overlap::check(root.findings, settings.server.state_dir.as_deref());
     // The names are unique, because each key was checked when it was read.
     let keys = TsigKeys::new(keys).unwrap_or_default();
     let (server, templates, zones) = (settings.server, read.templates, read.zones);
-    let top = root.table.keys().map(|key| (key.get_ref().to_string(), root.place(key.get_ref())));
+    let top = root.table.keys().map(|key| (key.get_ref().to_string(), root.location(key.get_ref())));
     let configuration = Configuration { server, log, dnstap, limits, cookies, keys, templates, zones };
-    Parts { configuration, top: top.collect(), zones: read.places }
+    Parts { configuration, top: top.collect(), zones: read.locations }
 }
 
 #[cfg(test)]

@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 use zeroize::Zeroizing;
 
-/// Mode of a new file. Other users get no access, because they may not have access to the
-/// configuration either.
-const MODE: u32 = 0o640;
+/// Mode of a new file. It gives other users no access, because they may lack access to the
+/// configuration, too.
+const NEW_FILE_MODE: u32 = 0o640;
 /// Maximum size of the file, in bytes; enough for several hundred thousand zones.
-const MOST_BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 32 << 20;
 /// First lines of the file.
-const HEAD: &str = "# Written by `nonesuch ctl zone add` and `nonesuch ctl zone remove`. The server \
+const HEADER: &str = "# Written by `nonesuch ctl zone add` and `nonesuch ctl zone remove`. The server \
     replaces the whole file; comments are lost.\n\n";
 
 /// Why a zone is not added or removed.
@@ -35,15 +35,15 @@ pub(crate) enum AddedError {
     #[error("no file for zones that are added while the server runs: set added-zones-file = \"PATH\" in \
         {} and reload", main.display())]
     NoFile { main: PathBuf },
-    #[error("zone {apex} is already configured at {place}: `nonesuch ctl zone remove {apex}` removes it")]
-    Added { apex: Name, place: ConfigLocation },
-    #[error("zone {apex} is configured at {place}: change it there, then run `nonesuch ctl reload`")]
-    Elsewhere { apex: Name, place: ConfigLocation },
+    #[error("zone {apex} is already configured at {location}: `nonesuch ctl zone remove {apex}` removes it")]
+    Added { apex: Name, location: ConfigLocation },
+    #[error("zone {apex} is configured at {location}: change it there, then run `nonesuch ctl reload`")]
+    Elsewhere { apex: Name, location: ConfigLocation },
     #[error("zone {apex} is not in the configuration: `nonesuch ctl zone status` lists the configured zones")]
     Unknown { apex: Name },
     #[error("zone {apex}: catalogs and zones with catalog-zone cannot be added: configure them in {}", main.display())]
     OfCatalog { apex: Name, main: PathBuf },
-    #[error("{} would have {found} bytes, more than the maximum of {MOST_BYTES}: configure zones in \
+    #[error("{} would have {found} bytes, more than the maximum of {MAX_BYTES}: configure zones in \
         included files of your own", path.display())]
     TooLong { path: PathBuf, found: usize },
     #[error("{}: cannot be read: {source}", path.display())]
@@ -78,21 +78,22 @@ impl Change {
     /// new text.
     ///
     /// # Errors
-    /// A write error, if the file still has the old text.
+    /// A write error. The file then has the old text.
     pub(crate) fn write(&self) -> Result<(), AddedError> {
         // The mode is preserved, because an operator may have restricted the access.
-        let mode = fs::metadata(&self.target).map_or(MODE, |found| found.permissions().mode() & 0o777);
-        let text = format!("{HEAD}{}", self.text);
+        let mode =
+            fs::metadata(&self.target).map_or(NEW_FILE_MODE, |found| found.permissions().mode() & 0o777);
+        let text = format!("{HEADER}{}", self.text);
         let write = |out: &mut dyn io::Write| {
             let written = out.write_all(text.as_bytes());
             written.map_err(|source| FileError::Write { path: self.target.clone(), source })
         };
-        self.settle(&text, write_output(&self.target, mode, write))
+        self.confirm_written(&text, write_output(&self.target, mode, write))
     }
 
     /// The result of writing `text`. If an error occurs after the rename, the file contains the
     /// change, and the result is `Ok`: otherwise the server would not match its configuration.
-    fn settle(&self, text: &str, written: Result<(), FileError>) -> Result<(), AddedError> {
+    fn confirm_written(&self, text: &str, written: Result<(), FileError>) -> Result<(), AddedError> {
         let Err(failure) = written else { return Ok(()) };
         if !fs::read(&self.target).is_ok_and(|found| found == text.as_bytes()) {
             return Err(failure.into());
@@ -108,7 +109,7 @@ impl Change {
 }
 
 /// The current file.
-struct File {
+struct AddedZonesFile {
     main: PathBuf,
     path: PathBuf,
     /// Path for writing: the target, if `path` is a symbolic link.
@@ -116,14 +117,14 @@ struct File {
     table: Table,
 }
 
-impl File {
+impl AddedZonesFile {
     /// Reads the configuration at `main`, which must have no fault, and its file of added zones.
     fn open(main: &Path) -> Result<(Self, LoadedConfiguration), AddedError> {
         let read = load(main).map_err(AddedError::Refused)?;
         let path = read.configuration.server.added_zones_file.clone();
         let path = path.ok_or_else(|| AddedError::NoFile { main: main.to_path_buf() })?;
         let target = resolve_link(&path).map_err(|source| AddedError::Link { path: path.clone(), source })?;
-        let text = match read_regular(&path, MOST_BYTES as u64) {
+        let text = match read_regular(&path, MAX_BYTES as u64) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Zeroizing::default(),
             found => found.map_err(|source| AddedError::Read { path: path.clone(), source })?,
         };
@@ -133,14 +134,14 @@ impl File {
         Ok((Self { main: main.to_path_buf(), path, target, table }, read))
     }
 
-    /// Why the zone that is declared at `place` is not changed.
-    fn complain(&self, apex: &Name, place: &ConfigLocation) -> AddedError {
-        let (apex, is_ours, place) = (apex.clone(), *place.path == *self.path, place.clone());
-        if is_ours { AddedError::Added { apex, place } } else { AddedError::Elsewhere { apex, place } }
+    /// The error for the zone `apex`, which is already declared at `location`.
+    fn declared_error(&self, apex: &Name, location: &ConfigLocation) -> AddedError {
+        let (apex, is_ours, location) = (apex.clone(), *location.path == *self.path, location.clone());
+        if is_ours { AddedError::Added { apex, location } } else { AddedError::Elsewhere { apex, location } }
     }
 
     /// The table `zone`.
-    fn zones(&mut self) -> Result<&mut Table, AddedError> {
+    fn zone_table(&mut self) -> Result<&mut Table, AddedError> {
         let path = self.path.clone();
         let zones = self.table.entry("zone").or_insert_with(|| Value::Table(Table::new()));
         zones
@@ -150,39 +151,40 @@ impl File {
 
     /// The change, if the complete configuration has no fault with it. Faults of the zone `apex`
     /// are reported without a location, because the text is not in a file yet.
-    fn change(self, apex: &Name) -> Result<Change, AddedError> {
+    fn into_change(self, apex: &Name) -> Result<Change, AddedError> {
         let text = self.table.to_string();
-        let found = HEAD.len() + text.len();
-        if found > MOST_BYTES {
+        let found = HEADER.len() + text.len();
+        if found > MAX_BYTES {
             return Err(AddedError::TooLong { path: self.path, found });
         }
         let read = load_with(&self.main, Some(text.clone()));
         let read = read.map_err(|Problems(problems)| {
             let prefix = format!("zone.{:?}", apex.to_string());
-            let place = |Problem { place, message }| {
-                let is_new = *place.path == *self.path && place.key.starts_with(&prefix);
+            let relocate = |Problem { location, message }| {
+                let is_new = *location.path == *self.path && location.key.starts_with(&prefix);
                 let mut new = ConfigLocation::of_file(Path::new("ctl zone add"));
-                new.key.clone_from(&place.key);
-                Problem { place: if is_new { new } else { place }, message }
+                new.key.clone_from(&location.key);
+                Problem { location: if is_new { new } else { location }, message }
             };
-            AddedError::Refused(Problems(problems.into_iter().map(place).collect()))
+            AddedError::Refused(Problems(problems.into_iter().map(relocate).collect()))
         })?;
         Ok(Change { target: self.target, text, read })
     }
 }
 
-/// Adds the zone `apex` to the file of added zones of the configuration at `main`. `keys` are the
-/// keys of its `[zone.…]` table. Nothing is written yet.
+/// Adds the zone `apex` to the file of added zones of the configuration at `main`. `settings` are
+/// the keys and values of its `[zone.…]` table. Nothing is written yet.
 ///
 /// # Errors
-/// The zone already exists, or the configuration reader reports problems.
-pub(crate) fn add(main: &Path, apex: &Name, keys: Table) -> Result<Change, AddedError> {
-    let (mut file, read) = File::open(main)?;
-    if let Some(place) = read.sources.zones.get(apex) {
-        return Err(file.complain(apex, place));
+/// The configuration has no file of added zones or the file cannot be read; the zone already exists
+/// or belongs to a catalog; or the configuration reader reports problems.
+pub(crate) fn add(main: &Path, apex: &Name, settings: Table) -> Result<Change, AddedError> {
+    let (mut file, read) = AddedZonesFile::open(main)?;
+    if let Some(location) = read.sources.zones.get(apex) {
+        return Err(file.declared_error(apex, location));
     }
-    file.zones()?.insert(apex.to_string(), Value::Table(keys));
-    let change = file.change(apex)?;
+    file.zone_table()?.insert(apex.to_string(), Value::Table(settings));
+    let change = file.into_change(apex)?;
     if is_of_catalog(&change.read.configuration, apex) {
         return Err(AddedError::OfCatalog { apex: apex.clone(), main: main.to_path_buf() });
     }
@@ -193,20 +195,22 @@ pub(crate) fn add(main: &Path, apex: &Name, keys: Table) -> Result<Change, Added
 /// written yet.
 ///
 /// # Errors
-/// The zone is declared in another file, or the configuration reader reports problems.
+/// The configuration has no file of added zones or the file cannot be read; the zone does not
+/// exist, is declared in another file or belongs to a catalog; or the configuration reader reports
+/// problems.
 pub(crate) fn remove(main: &Path, apex: &Name) -> Result<Change, AddedError> {
-    let (mut file, read) = File::open(main)?;
-    let place = read.sources.zones.get(apex);
-    let place = place.ok_or_else(|| AddedError::Unknown { apex: apex.clone() })?;
-    if *place.path != *file.path {
-        return Err(file.complain(apex, place));
+    let (mut file, read) = AddedZonesFile::open(main)?;
+    let location = read.sources.zones.get(apex);
+    let location = location.ok_or_else(|| AddedError::Unknown { apex: apex.clone() })?;
+    if *location.path != *file.path {
+        return Err(file.declared_error(apex, location));
     }
     if is_of_catalog(&read.configuration, apex) {
         return Err(AddedError::OfCatalog { apex: apex.clone(), main: main.to_path_buf() });
     }
     let is_named = |name: &str| name.parse::<Name>().is_ok_and(|name| name.view().to_canonical() == *apex);
-    file.zones()?.retain(|name, _| !is_named(name));
-    file.change(apex)
+    file.zone_table()?.retain(|name, _| !is_named(name));
+    file.into_change(apex)
 }
 
 /// Reports tables other than `zone` in the file of added zones. The server's user may write to this
@@ -216,7 +220,7 @@ pub(super) fn check_tables(root: &Section<'_>) {
     let others = root.table.keys().filter(|name| name.get_ref() != "zone");
     for name in others.filter(|_| root.document.has_added_zones) {
         let message = "added-zones-file may contain only zones: move this to another included file";
-        root.findings.fault(&root.document.place(name.span().start, name.get_ref().as_ref()), message);
+        root.findings.fault(&root.document.location(name.span().start, name.get_ref().as_ref()), message);
     }
 }
 

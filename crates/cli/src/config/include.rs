@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// Maximum number of files that a configuration may include, for example one for each zone.
-const MOST_FILES: usize = 100_000;
+const MAX_FILES: usize = 100_000;
 
 /// A path or pattern of included files, and the location where it is named.
 #[derive(Debug)]
 pub(super) struct Include {
     pub(super) path: PathBuf,
-    pub(super) place: ConfigLocation,
+    pub(super) location: ConfigLocation,
 }
 
 /// Reads the files that the main file with the keys `root` includes, and reports their problems.
@@ -37,14 +37,14 @@ pub(super) fn read(
 ) -> Vec<Document> {
     let main = fs::canonicalize(&root.document.path).ok();
     let seen = main.into_iter().map(|main| (main, None)).collect();
-    let mut reader = Reader { root, seen, documents: Vec::new(), left: MAX_BYTES };
+    let mut reader = Reader { root, seen, documents: Vec::new(), remaining_bytes: MAX_BYTES };
     for include in includes {
-        for file in reader.find(include) {
-            reader.take(&file, include, Role::Included, None);
+        for file in reader.matching_files(include) {
+            reader.read_file(&file, include, Role::Included, None);
         }
     }
     if let Some(added) = added {
-        reader.take(&added.path, &added, Role::AddedZones, candidate);
+        reader.read_file(&added.path, &added, Role::AddedZones, candidate);
     }
     reader.documents
 }
@@ -55,24 +55,24 @@ struct Reader<'r, 't> {
     /// Resolved paths with the locations that name them; `None` for the main file.
     seen: HashMap<PathBuf, Option<ConfigLocation>>,
     documents: Vec<Document>,
-    /// Remaining size for further files, in bytes.
-    left: u64,
+    /// Maximum total size of the further files, in bytes.
+    remaining_bytes: u64,
 }
 
 impl Reader<'_, '_> {
     fn fault(&self, include: &Include, message: String) {
-        self.root.findings.fault(&include.place, message);
+        self.root.findings.fault(&include.location, message);
     }
 
     /// The files that match `include`, in the order of their names.
-    fn find(&self, include: &Include) -> Vec<PathBuf> {
+    fn matching_files(&self, include: &Include) -> Vec<PathBuf> {
         let has_wildcard = |text: &str| text.contains(['*', '?']);
         let folder = include.path.parent().unwrap_or_else(|| Path::new(""));
         if folder.to_str().is_some_and(has_wildcard) {
-            let place = include.path.display();
+            let shown = include.path.display();
             self.fault(
                 include,
-                format!("{place}: * and ? are allowed only in the file name, not in the directory"),
+                format!("{shown}: * and ? are allowed only in the file name, not in the directory"),
             );
             return Vec::new();
         }
@@ -80,29 +80,31 @@ impl Reader<'_, '_> {
             include.path.file_name().and_then(|name| name.to_str()).filter(|name| has_wildcard(name));
         let Some(pattern) = pattern else { return vec![include.path.clone()] };
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        match list(folder, pattern) {
+        match list_matching(folder, pattern) {
             Ok(files) => {
-                self.root.findings.note_file(include.place.clone(), folder, Role::IncludedDirectory);
+                self.root.findings.note_file(include.location.clone(), folder, Role::IncludedDirectory);
                 files
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let message =
                     format!("{}: the directory does not exist; nothing is included", folder.display());
-                self.root.findings.warn(&include.place, message);
+                self.root.findings.warn(&include.location, message);
                 Vec::new()
             }
             Err(error) => {
-                let (place, remedy) = (folder.display(), read_remedy(&error));
-                self.fault(include, format!("{place}: cannot be read: {error}{remedy}"));
+                let (shown, remedy) = (folder.display(), read_remedy(&error));
+                self.fault(include, format!("{shown}: cannot be read: {error}{remedy}"));
                 Vec::new()
             }
         }
     }
 
-    fn take(&mut self, file: &Path, include: &Include, role: Role, candidate: Option<String>) {
-        let place = file.display();
-        if self.seen.len() > MOST_FILES {
-            return self.fault(include, format!("more than {MOST_FILES} included files: join some of them"));
+    /// Reads `file`, which `include` names, and adds it to the documents. Reports faults.
+    /// `candidate` replaces the content of the file.
+    fn read_file(&mut self, file: &Path, include: &Include, role: Role, candidate: Option<String>) {
+        let shown = file.display();
+        if self.seen.len() > MAX_FILES {
+            return self.fault(include, format!("more than {MAX_FILES} included files: join some of them"));
         }
         // If the file does not exist, reading reports it.
         let resolved = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
@@ -110,19 +112,22 @@ impl Reader<'_, '_> {
             None => {}
             Some(None) => {
                 let message = "the file includes itself: name other files, or a separate directory";
-                return self.fault(include, format!("{place}: {message}"));
+                return self.fault(include, format!("{shown}: {message}"));
             }
             Some(Some(earlier)) => {
                 return self
-                    .fault(include, format!("{place}: is already included ({earlier}): leave one out"));
+                    .fault(include, format!("{shown}: is already included ({earlier}): leave one out"));
             }
         }
-        self.seen.insert(resolved, Some(include.place.clone()));
+        self.seen.insert(resolved, Some(include.location.clone()));
         let has_added_zones = role == Role::AddedZones;
-        self.root.findings.note_file(include.place.clone(), file, role);
-        match candidate.map_or_else(|| read_regular(file, self.left), |text| bounded(text, self.left)) {
+        self.root.findings.note_file(include.location.clone(), file, role);
+        match candidate.map_or_else(
+            || read_regular(file, self.remaining_bytes),
+            |text| check_size(text, self.remaining_bytes),
+        ) {
             Ok(text) => {
-                self.left -= text.len() as u64;
+                self.remaining_bytes -= text.len() as u64;
                 let mut document = Document::new(self.documents.len() + 1, file, text);
                 document.has_added_zones = has_added_zones;
                 self.documents.push(document);
@@ -134,19 +139,19 @@ impl Reader<'_, '_> {
                     io::ErrorKind::NotFound => ": create the file, or remove it from include",
                     _ => read_remedy(&error),
                 };
-                self.fault(include, format!("{place}: cannot be read: {error}{remedy}"));
+                self.fault(include, format!("{shown}: cannot be read: {error}{remedy}"));
             }
         }
     }
 }
 
-/// Returns `text` if it has at most `most` octets.
-fn bounded(text: String, most: u64) -> io::Result<Zeroizing<String>> {
-    if text.len() as u64 > most { Err(too_long()) } else { Ok(text.into()) }
+/// Returns `text` if it has at most `max` octets.
+fn check_size(text: String, max: u64) -> io::Result<Zeroizing<String>> {
+    if text.len() as u64 > max { Err(too_long()) } else { Ok(text.into()) }
 }
 
-/// Reads a regular file. The server's user could place a pipe at a path that root reads, and a pipe
-/// would delay a reload.
+/// Reads a regular file. The server's user could create a pipe at a path that root reads, and a
+/// pipe would delay a reload.
 pub(super) fn read_regular(path: &Path, max: u64) -> io::Result<Zeroizing<String>> {
     match open_regular(path)? {
         Some(file) => read_text(file, max),
@@ -156,7 +161,7 @@ pub(super) fn read_regular(path: &Path, max: u64) -> io::Result<Zeroizing<String
 }
 
 /// The files in `folder` with names that match `pattern`, in the order of their names.
-fn list(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
+fn list_matching(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     let pattern: Vec<char> = pattern.chars().collect();
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -164,7 +169,9 @@ fn list(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
         let letters: Vec<char> = name.to_string_lossy().chars().collect();
         // As in a shell, hidden files (for example of editors) match only a pattern that begins
         // with a dot.
-        if (letters.first() != Some(&'.') || pattern.first() == Some(&'.')) && fits(&letters, &pattern) {
+        if (letters.first() != Some(&'.') || pattern.first() == Some(&'.'))
+            && matches_pattern(&letters, &pattern)
+        {
             names.push(name);
         }
     }
@@ -173,28 +180,28 @@ fn list(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Whether `name` matches `pattern`. `*` matches any number of characters, `?` matches one.
-fn fits(name: &[char], pattern: &[char]) -> bool {
-    let (mut at, mut of_pattern) = (0, 0);
+fn matches_pattern(name: &[char], pattern: &[char]) -> bool {
+    let (mut name_index, mut pattern_index) = (0, 0);
     // Position after the last `*` in the pattern, and the end of its current match in the name.
     let mut star: Option<(usize, usize)> = None;
-    while at < name.len() {
-        match (pattern.get(of_pattern), star) {
+    while name_index < name.len() {
+        match (pattern.get(pattern_index), star) {
             (Some('*'), _) => {
-                of_pattern += 1;
-                star = Some((of_pattern, at));
+                pattern_index += 1;
+                star = Some((pattern_index, name_index));
             }
-            (Some(letter), _) if *letter == '?' || *letter == name[at] => {
-                at += 1;
-                of_pattern += 1;
+            (Some(letter), _) if *letter == '?' || *letter == name[name_index] => {
+                name_index += 1;
+                pattern_index += 1;
             }
-            (_, Some((behind, up_to))) => {
-                (of_pattern, at) = (behind, up_to + 1);
-                star = Some((behind, up_to + 1));
+            (_, Some((after_star, match_end))) => {
+                (pattern_index, name_index) = (after_star, match_end + 1);
+                star = Some((after_star, match_end + 1));
             }
             (_, None) => return false,
         }
     }
-    pattern[of_pattern..].iter().all(|letter| *letter == '*')
+    pattern[pattern_index..].iter().all(|letter| *letter == '*')
 }
 
 #[cfg(test)]

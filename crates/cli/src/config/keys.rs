@@ -32,7 +32,7 @@ pub(super) enum Row<S> {
     /// Lines of `etc/nonesuch.toml`.
     Text(&'static str),
     Key(Key<S>),
-    /// A key of earlier versions, and the remedy.
+    /// A key of earlier versions, and the remedy for the message.
     Removed(&'static str, &'static str),
 }
 
@@ -51,17 +51,18 @@ pub(super) struct Shown {
     example: Option<String>,
 }
 
-/// A key with a default. A text may be given without quotation marks.
+/// For a key with the default `value`. A string may be given without quotation marks.
 pub(super) fn default(value: impl Display) -> Shown {
     Shown { default: Some(as_toml(&value.to_string())), example: None }
 }
 
-/// A key without a default. The example may be given without quotation marks, as in [`default`].
+/// For a key without a default. The reference shows `value` as an example. A string may be given
+/// without quotation marks.
 pub(super) fn example(value: impl Display) -> Shown {
     Shown { default: None, example: Some(as_toml(&value.to_string())) }
 }
 
-/// A key without a default that the reference does not show.
+/// For a key without a default that the reference does not show.
 pub(super) fn hidden() -> Shown {
     Shown::default()
 }
@@ -96,7 +97,7 @@ impl<S> Key<S> {
 /// The keys of one table.
 pub(super) struct Table<S> {
     pub(super) rows: Vec<Row<S>>,
-    /// Tables that may occur among the keys.
+    /// Names of the tables that the table may contain in addition to the keys.
     pub(super) tables: &'static [&'static str],
 }
 
@@ -177,8 +178,8 @@ impl<S> Table<S> {
     }
 }
 
-/// Reports the keys that are not in `known`. Each report contains the remedy or a suggestion of a
-/// similar key.
+/// Reports the keys that are not in `known`. `removed` returns the remedy for a key of earlier
+/// versions. For other keys, the report may suggest a similar key.
 pub(super) fn report_unknown(
     section: &Section<'_>,
     known: &BTreeSet<&'static str>,
@@ -186,20 +187,20 @@ pub(super) fn report_unknown(
 ) {
     for (key, value) in section.table.iter().filter(|(key, _)| !known.contains(key.get_ref().as_ref())) {
         let name = key.get_ref().as_ref();
-        let place = section.document.place(key.span().start, section.path_of(name));
-        let message = removed(name).map(str::to_owned).or_else(|| complain_of_included(section, name));
+        let location = section.document.location(key.span().start, section.path_of(name));
+        let message = removed(name).map(str::to_owned).or_else(|| explain_included(section, name));
         let message = message.unwrap_or_else(|| {
-            let meant = guess(section, name, value.get_ref().is_table(), known);
-            let meant = meant.map_or_else(|| ".".to_owned(), |meant| format!("; {meant}"));
+            let suggestion = suggest(section, name, value.get_ref().is_table(), known);
+            let suggestion = suggestion.map_or_else(|| ".".to_owned(), |text| format!("; {text}"));
             let known: Vec<&str> = known.iter().copied().collect();
-            format!("unknown key{meant} Allowed: {}", known.join(", "))
+            format!("unknown key{suggestion} Allowed: {}", known.join(", "))
         });
-        section.findings.fault(&place, message);
+        section.findings.fault(&location, message);
     }
 }
 
 /// Why an included file cannot contain a key that the main file may contain.
-fn complain_of_included(section: &Section<'_>, name: &str) -> Option<String> {
+fn explain_included(section: &Section<'_>, name: &str) -> Option<String> {
     let reason = match name {
         "include" => "an included file cannot include others",
         "version" => "the version applies to all files",
@@ -214,7 +215,7 @@ fn complain_of_included(section: &Section<'_>, name: &str) -> Option<String> {
 }
 
 /// A suggestion for an unknown key, as a sentence.
-fn guess(section: &Section<'_>, name: &str, is_table: bool, known: &BTreeSet<&str>) -> Option<String> {
+fn suggest(section: &Section<'_>, name: &str, is_table: bool, known: &BTreeSet<&str>) -> Option<String> {
     if let Some(near) = nearest(name, known) {
         return Some(format!("did you mean {near}?"));
     }
@@ -233,7 +234,8 @@ fn guess(section: &Section<'_>, name: &str, is_table: bool, known: &BTreeSet<&st
     is_top.then(|| "it belongs to the top level: move it above the first line with [ ].".to_owned())
 }
 
-/// The name in `names` that is most similar to `name`, if `name` is probably a typing error of it.
+/// The name in `names` that is most similar to `name`; `None` if the two differ too much for a
+/// typing error.
 fn nearest<'n>(name: &str, names: &BTreeSet<&'n str>) -> Option<&'n str> {
     let names = names.iter().filter(|_| name.len() <= MAX_COMPARED);
     let distances = names.map(|other| (strsim::levenshtein(name, other), *other));

@@ -14,11 +14,14 @@ use nonesuch_server::limits::{
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-const HOUR: RangeInclusive<u64> = 1..=3600;
-const WEEK: RangeInclusive<u64> = 1..=604_800;
-const OVER: [(&str, OverBudgetAction); 2] =
+/// Range of short time limits, in seconds: up to an hour.
+const UP_TO_HOUR: RangeInclusive<u64> = 1..=3600;
+/// Range of long time limits, in seconds: up to a week.
+const UP_TO_WEEK: RangeInclusive<u64> = 1..=604_800;
+/// Values of `online-over`.
+const ONLINE_OVER: [(&str, OverBudgetAction); 2] =
     [("truncate", OverBudgetAction::Truncate), ("refuse", OverBudgetAction::Refuse)];
-/// The remedy for removed keys of limits.
+/// The remedy for the removed limits of online work.
 const EQUAL_SHARES: &str = "this key was removed: each client gets an equal share of online-share once \
     a worker has spent it, and has no limit before that; delete this line";
 
@@ -47,13 +50,13 @@ pub(crate) struct Limits {
     pub(crate) response_table: u64,
     /// Percentage of each worker's time that online work may use.
     pub(crate) online_share: u8,
-    /// The same percentage while other work uses the rest of the worker's time.
+    /// The same percentage while other work takes the rest of the worker's time.
     pub(crate) online_busy_share: u8,
     pub(crate) online_over: OverBudgetAction,
     pub(crate) transfers_out: usize,
     /// Maximum simultaneous outgoing transfers to one network.
     pub(crate) transfers_out_each: usize,
-    /// Time limit for a transfer client to acknowledge 16 KiB.
+    /// Maximum time in which a secondary acknowledges 16 KiB of a transfer.
     pub(crate) transfer_out_idle: u64,
     /// Time limit for a complete outgoing transfer.
     pub(crate) transfer_out_time: u64,
@@ -61,7 +64,7 @@ pub(crate) struct Limits {
     pub(crate) transfers_in_each: usize,
     /// Time limit for an incoming transfer, without verification.
     pub(crate) transfer_in_time: u64,
-    /// Time limit for a primary to send nothing during a transfer.
+    /// Maximum time without data from the primary during a transfer.
     pub(crate) transfer_in_idle: u64,
 }
 
@@ -92,14 +95,14 @@ pub(super) fn table() -> Table<Limits> {
 # 1MiB to 1024GiB."),
         key("tcp-memory", bytes(1 << 20..=1 << 40), default("64MiB"), |l, v| l.tcp_memory = v),
         Row::Text("# Maximum time that a connection is idle: 1s to 1h. Shorter when there are many connections."),
-        key("tcp-idle", seconds(HOUR), default("10s"), |l, v| l.tcp_idle = v),
+        key("tcp-idle", seconds(UP_TO_HOUR), default("10s"), |l, v| l.tcp_idle = v),
         Row::Text("# Maximum time until the first query of a connection is complete: 1s to 1h."),
-        key("tcp-first-message", seconds(HOUR), default("5s"), |l, v| l.tcp_first_message = v),
+        key("tcp-first-message", seconds(UP_TO_HOUR), default("5s"), |l, v| l.tcp_first_message = v),
         Row::Text("# Maximum time until the client acknowledges 16 KiB of a response, or the rest of it: 1s to 1h. For
 # transfers, transfer-out-idle applies instead."),
-        key("tcp-write", seconds(HOUR), default("5s"), |l, v| l.tcp_write = v),
+        key("tcp-write", seconds(UP_TO_HOUR), default("5s"), |l, v| l.tcp_write = v),
         Row::Text("# Maximum time of a TLS handshake: 1s to 1h."),
-        key("tls-handshake", seconds(HOUR), default("5s"), |l, v| l.tls_handshake = v),
+        key("tls-handshake", seconds(UP_TO_HOUR), default("5s"), |l, v| l.tls_handshake = v),
         Row::Text("
 # Response rate limiting (RRL) of responses over UDP. A client is a network (IPv4 /24, IPv6 /56).
 # Clients with a valid cookie are not limited. The default is off, because resolvers of a large
@@ -131,7 +134,7 @@ pub(super) fn table() -> Table<Limits> {
         key("online-busy-share", number(SHARES), default(online.busy_share), |l, v| l.online_busy_share = v),
         Row::Text("# Response over UDP to a query that exceeds the share. truncate: empty with TC. refuse: REFUSED.
 # Over TCP and TLS it is REFUSED."),
-        key("online-over", choice(OVER), default("truncate"), |l, v| l.online_over = v),
+        key("online-over", choice(ONLINE_OVER), default("truncate"), |l, v| l.online_over = v),
         Row::Text("
 # Limits of zone transfers (restart, all of them).
 #
@@ -146,13 +149,13 @@ pub(super) fn table() -> Table<Limits> {
         key("transfers-in-each", count(), default(incoming.transfers_each), |l, v| l.transfers_in_each = v),
         Row::Text("# Maximum time until a secondary acknowledges 16 KiB of a transfer, or the rest of it: 1s to 1h. The
 # default requires 546 octets per second."),
-        key("transfer-out-idle", seconds(HOUR), default(of(tcp.stream_idle_timeout)), |l, v| l.transfer_out_idle = v),
+        key("transfer-out-idle", seconds(UP_TO_HOUR), default(of(tcp.stream_idle_timeout)), |l, v| l.transfer_out_idle = v),
         Row::Text("# Maximum time of a whole transfer to a secondary: 1s to 1w."),
-        key("transfer-out-time", seconds(WEEK), default(of(tcp.stream_time_max)), |l, v| l.transfer_out_time = v),
+        key("transfer-out-time", seconds(UP_TO_WEEK), default(of(tcp.stream_time_max)), |l, v| l.transfer_out_time = v),
         Row::Text("# Maximum time of a transfer from a primary, without the verification that follows: 1s to 1w."),
-        key("transfer-in-time", seconds(WEEK), default(of(incoming.time_limit)), |l, v| l.transfer_in_time = v),
+        key("transfer-in-time", seconds(UP_TO_WEEK), default(of(incoming.time_limit)), |l, v| l.transfer_in_time = v),
         Row::Text("# Maximum time in which a primary sends nothing during a transfer: 1s to 1h."),
-        key("transfer-in-idle", seconds(HOUR), default(of(incoming.idle_limit)), |l, v| l.transfer_in_idle = v),
+        key("transfer-in-idle", seconds(UP_TO_HOUR), default(of(incoming.idle_limit)), |l, v| l.transfer_in_idle = v),
         Row::Removed("online-operations", EQUAL_SHARES),
         Row::Removed("online-proven-factor", EQUAL_SHARES),
     ])
@@ -171,7 +174,7 @@ impl Limits {
 
     /// Reads `[limits]`. Computes defaults that depend on other limits, and reports contradictions.
     pub(super) fn read(root: &Section<'_>) -> Self {
-        let Some(section) = root.inner("limits") else { return Self::declared() };
+        let Some(section) = root.subtable("limits") else { return Self::declared() };
         let mut limits = table().read_all(&section);
         limits.complete_rates(&section);
         if !section.has("transfers-out-each") {
@@ -181,7 +184,7 @@ impl Limits {
         limits
     }
 
-    /// Rates that are not set follow from responses-per-second.
+    /// Derives the rates that are not set from `responses-per-second`.
     fn complete_rates(&mut self, section: &Section<'_>) {
         let rate = self.responses_per_second;
         if !section.has("nxdomain-responses-per-second") {

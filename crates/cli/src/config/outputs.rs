@@ -2,7 +2,7 @@
 
 use super::keys::{Row, Table, default, example, key};
 use super::section::Section;
-use super::server::report_path_length;
+use super::server::socket_path_error;
 use super::sources::Role;
 use super::values::{bytes, choice, file, list, path, text};
 use crate::logging::Format;
@@ -35,7 +35,7 @@ impl Default for Log {
 
 impl Log {
     pub(super) fn read(root: &Section<'_>) -> Self {
-        root.inner("log").map_or_else(|| log_table().defaults(), |section| log_table().read_all(&section))
+        root.subtable("log").map_or_else(|| log_table().defaults(), |section| log_table().read_all(&section))
     }
 }
 
@@ -81,7 +81,7 @@ enum Message {
 
 /// The fields that the keys of `[dnstap]` set.
 #[derive(Default)]
-pub(super) struct DnstapKeys {
+pub(super) struct DnstapFields {
     socket: Option<PathBuf>,
     file: Option<PathBuf>,
     identity: Option<String>,
@@ -89,7 +89,7 @@ pub(super) struct DnstapKeys {
     queue: u64,
 }
 
-pub(super) fn dnstap_table() -> Table<DnstapKeys> {
+pub(super) fn dnstap_table() -> Table<DnstapFields> {
     Table::new(vec![
         Row::Text(
             "
@@ -118,7 +118,7 @@ pub(super) fn dnstap_table() -> Table<DnstapKeys> {
 impl Dnstap {
     /// Reads `[dnstap]`, if it is present.
     pub(super) fn read(root: &Section<'_>) -> Option<Self> {
-        let section = root.inner("dnstap")?;
+        let section = root.subtable("dnstap")?;
         let keys = dnstap_table().read_all(&section);
         let (queries, responses) =
             (keys.messages.contains(&Message::Query), keys.messages.contains(&Message::Response));
@@ -130,7 +130,7 @@ impl Dnstap {
                 return None;
             }
             (Some(socket), None) => {
-                if let Some(message) = report_path_length(&socket) {
+                if let Some(message) = socket_path_error(&socket) {
                     section.fault("socket", message);
                 }
                 DnstapTo::Socket(socket)

@@ -13,24 +13,24 @@ use std::path::{Component, Path, PathBuf};
 /// zones, because the server would overwrite them, and another kind of file at the path of the
 /// control socket.
 pub(super) fn check(findings: &Findings, state_dir: Option<&Path>) {
-    let mut folders = ResolvedPaths::default();
-    let kept = state_dir.map(|dir| (dir, folders.resolve(&StateDirectory::zones_directory(dir))));
+    let mut paths = ResolvedPaths::default();
+    let stored_zones = state_dir.map(|dir| (dir, paths.resolve(&StateDirectory::zones_directory(dir))));
     for file in findings.files().iter() {
-        let fault = |message: String| findings.fault(&file.place, message);
-        let place = file.path.display();
-        if let Some((dir, kept)) = kept.as_ref().filter(|_| file.role.is_input())
-            && folders.resolve(&file.path).starts_with(kept)
+        let fault = |message: String| findings.fault(&file.location, message);
+        let shown = file.path.display();
+        if let Some((dir, stored_zones)) = stored_zones.as_ref().filter(|_| file.role.is_input())
+            && paths.resolve(&file.path).starts_with(stored_zones)
         {
             let dir = dir.display();
             fault(format!(
-                "{place}: is in the directory of the server's stored versions ({dir}/zones), where the \
+                "{shown}: is in the directory of the server's stored versions ({dir}/zones), where the \
                     server would overwrite or remove it: move it to another directory"
             ));
         }
         if file.role == Role::Control
             && fs::symlink_metadata(&file.path).is_ok_and(|found| !found.file_type().is_socket())
         {
-            fault(format!("{place}: exists and is not a socket: name another path, or move the file"));
+            fault(format!("{shown}: exists and is not a socket: name another path, or move the file"));
         }
     }
 }

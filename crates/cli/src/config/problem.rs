@@ -11,7 +11,7 @@ const MAX_LISTED: usize = 50;
 /// A location in a configuration, and the key at that location.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConfigLocation {
-    /// Number of the file; 0 is the main file.
+    /// Index of the file; 0 is the main file. Problems are sorted by it.
     file: usize,
     pub(crate) path: Arc<Path>,
     /// Counted from 1; 0 refers to the whole file.
@@ -30,11 +30,11 @@ impl ConfigLocation {
 
     /// A problem at this location.
     pub(crate) fn problem(&self, message: impl Into<String>) -> Problem {
-        Problem { place: self.clone(), message: message.into() }
+        Problem { location: self.clone(), message: message.into() }
     }
 
     /// The sort key of problems.
-    const fn order(&self) -> (usize, usize, usize) {
+    const fn sort_key(&self) -> (usize, usize, usize) {
         (self.file, self.line, self.column)
     }
 }
@@ -47,18 +47,18 @@ impl fmt::Display for ConfigLocation {
     }
 }
 
-/// One fault of a configuration: its location, the fault and the permitted values.
+/// One fault of, or warning about, a configuration. The message includes the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    pub(crate) place: ConfigLocation,
+    pub(crate) location: ConfigLocation,
     pub(crate) message: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.place)?;
-        if !self.place.key.is_empty() {
-            write!(f, " {}:", self.place.key)?;
+        write!(f, "{}:", self.location)?;
+        if !self.location.key.is_empty() {
+            write!(f, " {}:", self.location.key)?;
         }
         write!(f, " {}", self.message)
     }
@@ -94,11 +94,11 @@ impl std::error::Error for Problems {}
 
 /// Sorts problems by location and removes duplicates.
 pub(super) fn sort(problems: &mut Vec<Problem>) {
-    problems.sort_by_key(|problem| problem.place.order());
+    problems.sort_by_key(|problem| problem.location.sort_key());
     problems.dedup();
 }
 
-/// One of the files of a configuration.
+/// The text of one of the files of a configuration.
 pub(super) struct Document {
     file: usize,
     pub(super) path: Arc<Path>,
@@ -111,7 +111,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// The file with the number `file`; 0 is the main file.
+    /// The file with the index `file`; 0 is the main file.
     pub(super) fn new(file: usize, path: &Path, text: Zeroizing<String>) -> Self {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
         Self { file, path: path.into(), text, lines, has_added_zones: false }
@@ -121,8 +121,8 @@ impl Document {
         &self.text
     }
 
-    /// The directory that paths in the text are relative to.
-    pub(super) fn folder(&self) -> &Path {
+    /// The directory to which paths in the text are relative.
+    pub(super) fn directory(&self) -> &Path {
         self.path.parent().unwrap_or_else(|| Path::new(""))
     }
 
@@ -132,7 +132,7 @@ impl Document {
     }
 
     /// The location of the octet at `start`, with `key`.
-    pub(super) fn place(&self, start: usize, key: impl Into<String>) -> ConfigLocation {
+    pub(super) fn location(&self, start: usize, key: impl Into<String>) -> ConfigLocation {
         let line = self.lines.partition_point(|begin| *begin <= start);
         let before = self.text.get(self.lines[line - 1]..start).unwrap_or_default();
         let (file, path) = (self.file, self.path.clone());

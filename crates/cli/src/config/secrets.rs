@@ -1,9 +1,9 @@
-//! The tables `[cookies]` and `[key.…]` and their secrets. A secret is in a separate file or in the
-//! configuration; in the second case, other users must not be able to read the configuration.
+//! The tables `[cookies]` and `[key.…]` and their secrets. The secret of a TSIG key is in a
+//! separate file or in the configuration. Cookie secrets are always in a separate file.
 
 use super::keys::{Row, Table, default, example, hidden, key};
 use super::section::{Item, NamedTable, Section};
-use super::server::warn_of_open;
+use super::server::warn_if_world_readable;
 use super::sources::Role;
 use super::value_error::ValueError;
 use super::values::{boolean, choice, parse_name, path, text};
@@ -18,7 +18,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-const DEMANDS: [(&str, RequireCookie); 2] =
+/// Values of `require`.
+const REQUIRE: [(&str, RequireCookie); 2] =
     [("never", RequireCookie::Never), ("when-limited", RequireCookie::WhenLimited)];
 
 /// DNS cookies (RFC 7873, RFC 9018).
@@ -40,12 +41,12 @@ impl fmt::Debug for Cookies {
 
 /// The fields that the keys of `[cookies]` set.
 #[derive(Default)]
-pub(super) struct CookieKeys {
+pub(super) struct CookieFields {
     pub(super) cookies: Cookies,
     file: Option<PathBuf>,
 }
 
-pub(super) fn cookie_table() -> Table<CookieKeys> {
+pub(super) fn cookie_table() -> Table<CookieFields> {
     Table::new(vec![
         Row::Text(
             "
@@ -63,14 +64,14 @@ pub(super) fn cookie_table() -> Table<CookieKeys> {
 # cookie but no valid one. when-limited: BADCOOKIE with a valid cookie. never: the truncated
 # response.",
         ),
-        key("require", choice(DEMANDS), default("when-limited"), |c, v| c.cookies.demand = v),
+        key("require", choice(REQUIRE), default("when-limited"), |c, v| c.cookies.demand = v),
     ])
 }
 
 impl Cookies {
     pub(super) fn read(root: &Section<'_>) -> Self {
-        let Some(section) = root.inner("cookies") else { return cookie_table().defaults().cookies };
-        let CookieKeys { mut cookies, file } = cookie_table().read_all(&section);
+        let Some(section) = root.subtable("cookies") else { return cookie_table().defaults().cookies };
+        let CookieFields { mut cookies, file } = cookie_table().read_all(&section);
         cookies.secrets = file.map_or_else(Vec::new, |file| read_cookie_secrets(&section, &file));
         if cookies.is_off && section.has("secret-file") {
             let message = "cookies are off (enabled = false): enable them, or leave the secret out";
@@ -94,19 +95,19 @@ fn read_cookie_secrets(section: &Section<'_>, file: &Path) -> Vec<Secret> {
 fn read_secret_file(section: &Section<'_>, path: &Path) -> Option<Zeroizing<String>> {
     section.note_file("secret-file", path, Role::Secret);
     let text = read_key_file(path).map_err(|error| section.fault("secret-file", error.to_string())).ok()?;
-    warn_of_open(section, "secret-file", path);
+    warn_if_world_readable(section, "secret-file", path);
     Some(text)
 }
 
 /// The fields that the keys of a table `[key.…]` set.
 #[derive(Default)]
-pub(super) struct TsigKeys {
+pub(super) struct TsigKeyFields {
     algorithm: Option<TsigAlgorithm>,
     secret: Option<Zeroizing<String>>,
     file: Option<PathBuf>,
 }
 
-pub(super) fn key_table() -> Table<TsigKeys> {
+pub(super) fn key_table() -> Table<TsigKeyFields> {
     let secret = |item: Item<'_, '_>| text(item).map(Zeroizing::new);
     Table::new(vec![
         Row::Text(
@@ -144,14 +145,14 @@ pub(super) struct TsigList {
 
 impl TsigList {
     pub(super) fn read(tables: &[NamedTable<'_>]) -> Self {
-        let (mut list, mut places, table) = (Self::default(), BTreeMap::new(), key_table());
+        let (mut list, mut locations, table) = (Self::default(), BTreeMap::new(), key_table());
         for named in tables {
             let name = parse_name(&named.name).map_err(|error| named.fault("key", error.to_string())).ok();
             list.names.extend(name.clone());
-            let Some(key) = table.read_all(&named.section).settle(&named.section, name) else { continue };
-            match places.entry(key.name().to_canonical()) {
+            let Some(key) = table.read_all(&named.section).resolve(&named.section, name) else { continue };
+            match locations.entry(key.name().to_canonical()) {
                 Entry::Vacant(entry) => {
-                    entry.insert(named.place("key"));
+                    entry.insert(named.location("key"));
                     list.keys.push(key);
                 }
                 Entry::Occupied(earlier) => named.fault(
@@ -168,25 +169,26 @@ impl TsigList {
     }
 }
 
-/// Warns of keys that no access list and no server list names. Call it after all zones are read.
+/// Warns of TSIG keys that no access list and no server list names. Requires that all zones have
+/// been read.
 pub(super) fn warn_of_unused(tables: &[NamedTable<'_>]) {
     for named in tables {
         let Ok(name) = parse_name(&named.name) else { continue };
         let findings = named.section.findings;
-        if !findings.uses_key(&name) {
+        if !findings.uses_tsig_key(&name) {
             let message = format!(
                 "no zone uses this key: write key:{name} in transfer, allow-query, notify-from, \
                     primaries or also-notify, or leave the key out"
             );
-            findings.warn(&named.place(&named.section.name), message);
+            findings.warn(&named.location(&named.section.name), message);
         }
     }
 }
 
-impl TsigKeys {
-    /// Creates the key `name`, and reports faults.
-    fn settle(self, section: &Section<'_>, name: Option<Name>) -> Option<TsigKey> {
-        let (secret, place) = match (self.secret, self.file) {
+impl TsigKeyFields {
+    /// Creates the key `name`. Returns `None` after a fault, which is reported.
+    fn resolve(self, section: &Section<'_>, name: Option<Name>) -> Option<TsigKey> {
+        let (secret, source_key) = match (self.secret, self.file) {
             (Some(_), Some(_)) => {
                 section.fault("secret-file", "secret is set too: leave one of them out");
                 return None;
@@ -210,15 +212,15 @@ impl TsigKeys {
             }
         };
         if secret.contains('{') {
-            return take_bind_key(section, place, &name?, self.algorithm, &secret);
+            return take_bind_key(section, source_key, &name?, self.algorithm, &secret);
         }
         let default = || if section.has("algorithm") { None } else { "hmac-sha256".parse().ok() };
         let key = TsigKey::from_base64(&name?, self.algorithm.or_else(default)?, secret.trim());
-        let key = key.map_err(|error| section.fault(place, error.to_string())).ok()?;
+        let key = key.map_err(|error| section.fault(source_key, error.to_string())).ok()?;
         if key.is_short() {
             let message = "the secret is shorter than the hash (RFC 8945 section 8): generate a longer \
                 one";
-            section.warn(place, message);
+            section.warn(source_key, message);
         }
         Some(key)
     }
@@ -227,18 +229,18 @@ impl TsigKeys {
 /// Reads the key `name` from a text in BIND format: `key "NAME" { algorithm …; secret "…"; };`.
 fn take_bind_key(
     section: &Section<'_>,
-    place: &str,
+    source_key: &str,
     name: &Name,
     algorithm: Option<TsigAlgorithm>,
     text: &str,
 ) -> Option<TsigKey> {
-    let keys = read_keys(text).map_err(|error| section.fault(place, error.to_string())).ok()?;
+    let keys = read_keys(text).map_err(|error| section.fault(source_key, error.to_string())).ok()?;
     let Some(key) = keys.into_iter().find(|key| key.name() == name.view()) else {
         let message = format!(
             "the file has no key {name}: write only the secret in base64, or the name \
             of the key in the file"
         );
-        section.fault(place, message);
+        section.fault(source_key, message);
         return None;
     };
     if algorithm.is_some_and(|algorithm| algorithm != key.algorithm()) {

@@ -19,13 +19,13 @@ const MAX_SHOWN: usize = 60;
 pub(super) struct Findings {
     /// The main file.
     pub(super) main: PathBuf,
-    /// Keys and tables that the main file may contain.
+    /// Names of the keys outside tables and of the tables that the main file may contain.
     pub(super) top: BTreeSet<&'static str>,
     problems: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<Problem>>,
     files: RefCell<Vec<NamedFile>>,
-    /// TSIG keys that access lists and server lists name.
-    used_keys: RefCell<BTreeSet<Name>>,
+    /// Names of the TSIG keys in access lists and server lists.
+    used_tsig_names: RefCell<BTreeSet<Name>>,
 }
 
 impl Findings {
@@ -34,17 +34,17 @@ impl Findings {
         Self { main: path.to_path_buf(), top, ..Self::default() }
     }
 
-    pub(super) fn fault(&self, place: &ConfigLocation, message: impl Into<String>) {
-        self.problems.borrow_mut().push(place.problem(message));
+    pub(super) fn fault(&self, location: &ConfigLocation, message: impl Into<String>) {
+        self.problems.borrow_mut().push(location.problem(message));
     }
 
-    pub(super) fn warn(&self, place: &ConfigLocation, message: impl Into<String>) {
-        self.warnings.borrow_mut().push(place.problem(message));
+    pub(super) fn warn(&self, location: &ConfigLocation, message: impl Into<String>) {
+        self.warnings.borrow_mut().push(location.problem(message));
     }
 
-    /// Records a file or directory that is named at `place`.
-    pub(super) fn note_file(&self, place: ConfigLocation, path: &Path, role: Role) {
-        self.files.borrow_mut().push(NamedFile { path: path.to_path_buf(), role, place });
+    /// Records a file or directory that is named at `location`.
+    pub(super) fn note_file(&self, location: ConfigLocation, path: &Path, role: Role) {
+        self.files.borrow_mut().push(NamedFile { path: path.to_path_buf(), role, location });
     }
 
     /// The files recorded so far.
@@ -52,8 +52,9 @@ impl Findings {
         self.files.borrow()
     }
 
-    pub(super) fn uses_key(&self, name: &Name) -> bool {
-        self.used_keys.borrow().contains(name)
+    /// Whether an access list or a server list names this TSIG key.
+    pub(super) fn uses_tsig_key(&self, name: &Name) -> bool {
+        self.used_tsig_names.borrow().contains(name)
     }
 
     /// Returns warnings and named files, or the problems if there are any.
@@ -73,6 +74,7 @@ pub(super) struct Section<'t> {
     /// Names of the tables from the root to this table, separated by dots; empty for the root.
     pub(super) name: String,
     pub(super) table: &'t DeTable<'t>,
+    /// Offset of the table in the text of the file.
     start: usize,
     /// Whether all faults of the values have already been reported.
     pub(super) is_silent: bool,
@@ -81,19 +83,19 @@ pub(super) struct Section<'t> {
 /// A table with a name that the user chose.
 pub(super) struct NamedTable<'t> {
     pub(super) name: String,
-    /// Offset of the name.
+    /// Offset of the name in the text of the file.
     start: usize,
     pub(super) section: Section<'t>,
 }
 
 impl NamedTable<'_> {
     /// Location of the name, with `key` for messages.
-    pub(super) fn place(&self, key: impl Into<String>) -> ConfigLocation {
-        self.section.document.place(self.start, key)
+    pub(super) fn location(&self, key: impl Into<String>) -> ConfigLocation {
+        self.section.document.location(self.start, key)
     }
 
     pub(super) fn fault(&self, key: impl Into<String>, message: impl Into<String>) {
-        self.section.findings.fault(&self.place(key), message);
+        self.section.findings.fault(&self.location(key), message);
     }
 }
 
@@ -118,28 +120,28 @@ impl<'t> Section<'t> {
     }
 
     /// Location of the value of `key`, or of the table if the key is missing.
-    pub(super) fn place(&self, key: &str) -> ConfigLocation {
+    pub(super) fn location(&self, key: &str) -> ConfigLocation {
         let start = self.table.get(key).map_or(self.start, |value| value.span().start);
-        self.document.place(start, self.path_of(key))
+        self.document.location(start, self.path_of(key))
     }
 
     /// Reports a fault of the value of `key`, or of the table if the key is missing.
     pub(super) fn fault(&self, key: &str, message: impl Into<String>) {
         if !self.is_silent {
-            self.findings.fault(&self.place(key), message);
+            self.findings.fault(&self.location(key), message);
         }
     }
 
     /// Like [`fault`](Self::fault), for problems that do not prevent a server from running.
     pub(super) fn warn(&self, key: &str, message: impl Into<String>) {
         if !self.is_silent {
-            self.findings.warn(&self.place(key), message);
+            self.findings.warn(&self.location(key), message);
         }
     }
 
     /// Records a file or directory that the value of `key` names, or that is derived from it.
     pub(super) fn note_file(&self, key: &str, path: &Path, role: Role) {
-        self.findings.note_file(self.place(key), path, role);
+        self.findings.note_file(self.location(key), path, role);
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -168,18 +170,18 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// The table `key`.
-    pub(super) fn inner(&self, key: &str) -> Option<Self> {
+    /// The table that is the value of `key`. Reports a fault if the value is not a table.
+    pub(super) fn subtable(&self, key: &str) -> Option<Self> {
         let item = self.item(key)?;
         item.table().map_err(|error| item.fault(&error)).ok()
     }
 
     /// The subtables of the table `key`, which have names that the user chooses, in the order of
     /// the text.
-    pub(super) fn named(&self, key: &str) -> Vec<NamedTable<'t>> {
-        let Some(outer) = self.inner(key) else { return Vec::new() };
+    pub(super) fn named_subtables(&self, key: &str) -> Vec<NamedTable<'t>> {
+        let Some(outer) = self.subtable(key) else { return Vec::new() };
         let tables = outer.table.keys().filter_map(|name| {
-            let section = outer.inner(name.get_ref())?;
+            let section = outer.subtable(name.get_ref())?;
             Some(NamedTable { name: name.get_ref().clone().into_owned(), start: name.span().start, section })
         });
         let mut tables: Vec<_> = tables.collect();
@@ -215,13 +217,13 @@ impl<'t> Item<'_, 't> {
         }
     }
 
-    pub(super) fn place(&self) -> ConfigLocation {
-        self.section.document.place(self.value.span().start, self.section.path_of(self.key))
+    pub(super) fn location(&self) -> ConfigLocation {
+        self.section.document.location(self.value.span().start, self.section.path_of(self.key))
     }
 
     pub(super) fn fault(&self, error: &ValueError) {
         if !self.section.is_silent {
-            self.section.findings.fault(&self.place(), error.to_string());
+            self.section.findings.fault(&self.location(), error.to_string());
         }
     }
 
@@ -229,18 +231,18 @@ impl<'t> Item<'_, 't> {
         if !self.section.is_silent
             && let Some(message) = message()
         {
-            self.section.findings.warn(&self.place(), message);
+            self.section.findings.warn(&self.location(), message);
         }
     }
 
     /// Records the file or directory that this value names.
     pub(super) fn note_file(&self, path: &Path, role: Role) {
-        self.section.findings.note_file(self.place(), path, role);
+        self.section.findings.note_file(self.location(), path, role);
     }
 
     /// Records that this value names TSIG keys.
-    pub(super) fn note_keys<'k>(&self, names: impl Iterator<Item = &'k Name>) {
-        self.section.findings.used_keys.borrow_mut().extend(names.cloned());
+    pub(super) fn note_tsig_keys<'k>(&self, names: impl Iterator<Item = &'k Name>) {
+        self.section.findings.used_tsig_names.borrow_mut().extend(names.cloned());
     }
 
     /// The value as a table.
@@ -259,7 +261,7 @@ impl<'t> Item<'_, 't> {
     }
 }
 
-/// A key in TOML syntax.
+/// A key in TOML syntax: with quotation marks if it needs them.
 pub(super) fn quoted(key: &str) -> String {
     let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if !key.is_empty() && key.bytes().all(is_bare) { key.to_owned() } else { format!("{key:?}") }

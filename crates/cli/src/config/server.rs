@@ -20,13 +20,14 @@ use std::path::{Path, PathBuf};
 
 /// Version of the configuration format that this program reads.
 pub(super) const VERSION: u32 = 1;
+/// Default port of `metrics-listen`.
 const METRICS_PORT: u16 = 9530;
 /// Maximum length of the path of a socket, in bytes (unix(7)). `sun_path` has one more byte, for
 /// the terminating zero.
 const MAX_SOCKET_PATH: usize = 107;
 
-/// Settings of the server as a whole. [`Default`] leaves all fields empty; the defaults of the keys
-/// are applied separately.
+/// Settings of the server as a whole. [`Default`] leaves all fields empty or 0; [`Table::defaults`]
+/// returns the defaults of the keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Server {
     pub(crate) user: Option<String>,
@@ -277,7 +278,7 @@ fn version(item: Item<'_, '_>) -> Result<(), ValueError> {
 
 /// A path or pattern of included files.
 fn included(item: Item<'_, '_>) -> Result<Include, ValueError> {
-    Ok(Include { path: path(item)?, place: item.place() })
+    Ok(Include { path: path(item)?, location: item.location() })
 }
 
 impl Root {
@@ -291,7 +292,7 @@ impl Root {
             self.server.listen.retain(|address| address.is_ipv4() || has_address(address.ip()));
         }
         if !root.has("allow-query") {
-            // Without a list, the server does no lookup.
+            // `None` permits all clients like the default list, without a search in a list.
             self.query = None;
         }
         let files = self.certificate.take().zip(self.key.take());
@@ -332,7 +333,7 @@ impl Root {
             root.fault("listen-tls", message);
         }
         if let Some(TlsFiles { key, .. }) = &self.server.tls {
-            warn_of_open(root, "tls-key", key);
+            warn_if_world_readable(root, "tls-key", key);
         }
         if has_certificate && has_key && !root.has_items("listen-tls") {
             let message = "the server does not listen for TLS: add listen-tls, for example \
@@ -379,14 +380,14 @@ impl Root {
             let message = "no control-socket to give to a group: add control-socket, or leave this out";
             root.fault("control-group", message);
         }
-        if let Some(message) = control_socket.as_deref().and_then(report_path_length) {
+        if let Some(message) = control_socket.as_deref().and_then(socket_path_error) {
             root.fault("control-socket", message);
         }
     }
 }
 
-/// Returns a message if the path of a socket is too long for a process to connect to it.
-pub(super) fn report_path_length(path: &Path) -> Option<String> {
+/// The fault of a path that is too long for a socket; `None` if it is short enough.
+pub(super) fn socket_path_error(path: &Path) -> Option<String> {
     let length = path.as_os_str().len();
     (length > MAX_SOCKET_PATH).then(|| {
         format!(
@@ -398,7 +399,7 @@ pub(super) fn report_path_length(path: &Path) -> Option<String> {
 }
 
 /// Warns of a file with a secret that every user may read.
-pub(super) fn warn_of_open(section: &Section<'_>, key: &str, path: &Path) {
+pub(super) fn warn_if_world_readable(section: &Section<'_>, key: &str, path: &Path) {
     if is_world_readable(path) {
         section.warn(key, format!("{}: every user may read this secret: chmod o= it", path.display()));
     }

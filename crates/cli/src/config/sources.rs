@@ -48,7 +48,7 @@ impl Role {
 pub(crate) struct NamedFile {
     pub(crate) path: PathBuf,
     pub(crate) role: Role,
-    pub(crate) place: ConfigLocation,
+    pub(crate) location: ConfigLocation,
 }
 
 /// Locations for later checks, without the text, because the text may contain secrets.
@@ -67,7 +67,7 @@ impl Sources {
     /// A problem of a key outside tables, or of the whole file if the key is missing.
     pub(crate) fn problem_of(&self, key: &str, message: impl Into<String>) -> Problem {
         match self.top.get(key) {
-            Some(place) => place.problem(message),
+            Some(location) => location.problem(message),
             None => ConfigLocation::of_file(&self.path).problem(message),
         }
     }

@@ -211,9 +211,9 @@ fn one_fault_is_one_problem() {
 fn all_faults_are_said_at_once_in_their_order() {
     let text = "version = 1\nworkers = 0\nlistne = []\n[zone.\"b.\"]\nfile = 1\n[zone.\"a.\"]\n[zone.\"B\"]\nfile = \"z\"\n";
     let found = problems(text);
-    let places: Vec<&str> = found.iter().filter_map(|found| found.split(' ').next()).collect();
+    let locations: Vec<&str> = found.iter().filter_map(|found| found.split(' ').next()).collect();
     assert_eq!(
-        places,
+        locations,
         ["c.toml:2:11:", "c.toml:3:1:", "c.toml:5:8:", "c.toml:6:1:", "c.toml:7:7:"],
         "{found:#?}"
     );
@@ -301,8 +301,8 @@ fn what_is_no_toml_is_said_with_its_place() {
         let Problems(found) = parse(Path::new("c.toml"), text).unwrap_err();
         assert!(!found.is_empty(), "{text:?}");
         // A syntax error has a line and no key.
-        let is_placed = |found: &Problem| found.place.line > 0 && found.place.key.is_empty();
-        assert!(found.iter().all(is_placed), "{text:?}: {found:?}");
+        let is_located = |found: &Problem| found.location.line > 0 && found.location.key.is_empty();
+        assert!(found.iter().all(is_located), "{text:?}: {found:?}");
         assert!(found.iter().all(|found| found.to_string().starts_with("c.toml:")), "{text:?}: {found:?}");
     }
 }
@@ -540,7 +540,8 @@ fn the_example_holds_every_key_and_no_other() {
     let others: Vec<String> = problems
         .iter()
         .filter(|problem| {
-            !expected.iter().any(|key| problem.place.key.ends_with(key)) && !problem.message.contains("[key.")
+            !expected.iter().any(|key| problem.location.key.ends_with(key))
+                && !problem.message.contains("[key.")
         })
         .map(ToString::to_string)
         .collect();

@@ -22,10 +22,10 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Range of the times of a SOA record, in seconds: up to a year.
-const TIMES: RangeInclusive<u32> = 1..=31_536_000;
-/// Range of the limits on records of one type and on types. A message has fewer records, and a type
-/// has two octets.
-const LIMITS: RangeInclusive<u32> = 0..=65_535;
+const SOA_TIMES: RangeInclusive<u32> = 1..=31_536_000;
+/// Range of the limits on the records of one type and on the types of a name. A message cannot have
+/// more records, and there are not more types, because both numbers have 16 bits.
+const RECORD_LIMITS: RangeInclusive<u32> = 0..=65_535;
 const ROLES: [(&str, CatalogRole); 2] =
     [("producer", CatalogRole::Producer), ("consumer", CatalogRole::Consumer)];
 const VERIFY: [(&str, VerifyChoice); 5] = [
@@ -37,7 +37,7 @@ const VERIFY: [(&str, VerifyChoice); 5] = [
 ];
 const ON_FAULT: [(&str, OnFault); 2] = [("reject", OnFault::Reject), ("warn", OnFault::Warn)];
 const DNSSEC: [(&str, bool); 2] = [("required", true), ("optional", false)];
-/// Keys of [`ZoneKeys::bounds`].
+/// Keys of [`ZoneFields::bounds`].
 const BOUNDS: [&str; 6] =
     ["refresh-min", "refresh-max", "retry-min", "retry-max", "expire-min", "expire-max"];
 
@@ -50,12 +50,12 @@ pub(super) enum CatalogRole {
 
 /// The fields that the keys of a zone or template set.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ZoneKeys {
+pub(super) struct ZoneFields {
     /// Names of the keys that are present and valid.
-    pub(super) set: BTreeSet<&'static str>,
+    pub(super) present_keys: BTreeSet<&'static str>,
     pub(super) template: Option<String>,
     file: Option<PathBuf>,
-    keys: Option<PathBuf>,
+    signing_keys: Option<PathBuf>,
     denial: Option<Mechanism>,
     signature_validity: Option<u32>,
     ignore_key_times: bool,
@@ -68,7 +68,8 @@ pub(super) struct ZoneKeys {
     query: Option<AccessList>,
     /// Transfer settings, in which the ranges of the SOA times still have their defaults.
     transfers: TransferSettings,
-    /// Ranges of the SOA times: minimum and maximum of refresh, retry and expire.
+    /// Minimum and maximum of refresh, retry and expire, in seconds and in the order of [`BOUNDS`];
+    /// `None` for the default.
     bounds: [Option<u32>; 6],
     pub(super) catalog: Option<CatalogRole>,
     pub(super) member_template: Option<String>,
@@ -79,7 +80,7 @@ pub(super) struct ZoneKeys {
     pub(super) group: Option<String>,
 }
 
-pub(super) fn table() -> Table<ZoneKeys> {
+pub(super) fn table() -> Table<ZoneFields> {
     Table::new(vec![
         Row::Text(r#"
 # A template: settings that several zones share. It has any keys of a zone except template. A zone
@@ -119,10 +120,10 @@ pub(super) fn table() -> Table<ZoneKeys> {
         Row::Text("# Maximum number of records of one type at a name: 0 to 65535; 0 means no limit. RRSIG records are
 # counted by the type that they cover. A version with more is rejected; the previous version stays.
 # Default: no limit, and a warning in the log for a version with more than 100."),
-        key("max-records-per-type", number(LIMITS), example("1000"), |z, v| z.limits.records_per_type = Some(v)),
+        key("max-records-per-type", number(RECORD_LIMITS), example("1000"), |z, v| z.limits.records_per_type = Some(v)),
         Row::Text("# Maximum number of types at a name, without RRSIG: 0 to 65535; 0 means no limit. A version with
 # more is rejected; the previous version stays. Default: no limit, and a warning for more than 100."),
-        key("max-types-per-name", number(LIMITS), example("200"), |z, v| z.limits.types_per_name = Some(v)),
+        key("max-types-per-name", number(RECORD_LIMITS), example("200"), |z, v| z.limits.types_per_name = Some(v)),
         Row::Text("# Serve a version from a file although validators that hold keys or signatures of the previous
 # version find it bogus. A Double-DS rollover needs this. Default: false. Versions from primaries
 # are always served, with a warning."),
@@ -147,7 +148,7 @@ pub(super) fn table() -> Table<ZoneKeys> {
 # Mechanism: minimal-nsec, compact or white-lies. Needs keys."#),
         key("denial", mechanism, example("compact"), |z, v| z.denial = Some(v)),
         Row::Text("# Directory of the key files. Needs denial."),
-        key("keys", path, example("/etc/nonesuch/keys/online.example"), |z, v| z.keys = Some(v)),
+        key("signing_keys", path, example("/etc/nonesuch/signing_keys/online.example"), |z, v| z.signing_keys = Some(v)),
         Row::Text("# Validity of a signature: 2h to 366d. Default: 7d."),
         key("signature-validity", seconds(MIN_VALIDITY..=MAX_VALIDITY), example("7d"), |z, v| z.signature_validity = Some(v)),
         Row::Text("# Ignore the times in the key files (Publish, Activate, Inactive and others): every key is published
@@ -169,14 +170,14 @@ pub(super) fn table() -> Table<ZoneKeys> {
 # key must sign its NOTIFY; list its address here if it does not. Default: none."),
         key("notify-from", access(None), example(r#"["192.0.2.3"]"#), |z, v| z.transfers.notify_from = v),
         Row::Text("# Minimum and maximum of the refresh time in the SOA record: 1s to 365d. Default: 1m and 4w."),
-        key("refresh-min", seconds(TIMES), example("1m"), |z, v| z.bounds[0] = Some(v)),
-        key("refresh-max", seconds(TIMES), example("4w"), |z, v| z.bounds[1] = Some(v)),
+        key("refresh-min", seconds(SOA_TIMES), example("1m"), |z, v| z.bounds[0] = Some(v)),
+        key("refresh-max", seconds(SOA_TIMES), example("4w"), |z, v| z.bounds[1] = Some(v)),
         Row::Text("# Minimum and maximum of the retry time in the SOA record: 1s to 365d. Default: 10s and 2w."),
-        key("retry-min", seconds(TIMES), example("10s"), |z, v| z.bounds[2] = Some(v)),
-        key("retry-max", seconds(TIMES), example("2w"), |z, v| z.bounds[3] = Some(v)),
+        key("retry-min", seconds(SOA_TIMES), example("10s"), |z, v| z.bounds[2] = Some(v)),
+        key("retry-max", seconds(SOA_TIMES), example("2w"), |z, v| z.bounds[3] = Some(v)),
         Row::Text("# Minimum and maximum of the expire time in the SOA record: 1s to 365d. Default: 10m and no maximum."),
-        key("expire-min", seconds(TIMES), example("10m"), |z, v| z.bounds[4] = Some(v)),
-        key("expire-max", seconds(TIMES), example("30d"), |z, v| z.bounds[5] = Some(v)),
+        key("expire-min", seconds(SOA_TIMES), example("10m"), |z, v| z.bounds[4] = Some(v)),
+        key("expire-max", seconds(SOA_TIMES), example("30d"), |z, v| z.bounds[5] = Some(v)),
         Row::Text("# Request incremental transfers (IXFR) if a version is stored. Default: true."),
         key("request-ixfr", boolean, example("true"), |z, v| z.transfers.request_ixfr = v),
         Row::Text("# Limit of one transfer: 1KiB to 1048576GiB. It applies to the octets of the messages, and
@@ -244,15 +245,16 @@ enum Need {
     Member,
 }
 
-/// Keys that have an effect only on some zones, and the remedy.
+/// Keys that have an effect only on zones that meet the condition `need`, and the message about the
+/// keys in other zones.
 struct Rule {
     need: Need,
     keys: &'static [&'static str],
     message: &'static str,
 }
 
-/// The rules of keys. A zone does not inherit a key if it does not meet the condition of the rule,
-/// because it could not remove the key.
+/// The rules of keys. A zone that does not meet the condition of a rule does not inherit its keys,
+/// because a zone cannot unset an inherited key.
 const RULES: [Rule; 7] = [
     Rule {
         need: Need::Denial,
@@ -294,22 +296,22 @@ const RULES: [Rule; 7] = [
     },
 ];
 
-impl ZoneKeys {
+impl ZoneFields {
     /// Reads the keys that `wanted` selects.
     pub(super) fn read(&mut self, table: &Table<Self>, section: &Section<'_>, wanted: impl Fn(&str) -> bool) {
         let read = table.read(section, self, wanted);
-        self.set.extend(read);
+        self.present_keys.extend(read);
     }
 
-    /// Names of the keys of `base` that a zone with these keys inherits. A zone that sets the
+    /// Names of the keys of `template` that a zone with these keys inherits. A zone that sets the
     /// source of its records inherits neither `file` nor `primaries`. A zone that sets its signing
     /// mode inherits none of the keys for it.
-    pub(super) fn inherited(&self, base: &Self) -> BTreeSet<&'static str> {
-        let mut names = base.set.clone();
+    pub(super) fn inherited_keys(&self, template: &Self) -> BTreeSet<&'static str> {
+        let mut names = template.present_keys.clone();
         let mut leave_out = |keys: &[&str]| names.retain(|name| !keys.contains(name));
         // Contradictions are reported for the template.
-        base.contradictions().for_each(|first| leave_out(&BOUNDS[first..first + 2]));
-        let sets = |key: &str| self.set.contains(key);
+        template.contradictory_bounds().for_each(|first| leave_out(&BOUNDS[first..first + 2]));
+        let sets = |key: &str| self.present_keys.contains(key);
         if sets("file") || sets("primaries") || self.catalog == Some(CatalogRole::Producer) {
             leave_out(&["file", "primaries"]);
         }
@@ -319,10 +321,10 @@ impl ZoneKeys {
         if sets("nsec5-keys") {
             leave_out(&["keys"]);
         }
-        let both: BTreeSet<_> = names.union(&self.set).copied().collect();
-        let catalog = self.catalog.or(base.catalog);
-        // Keys of catalog members are inherited in any case; `check_rules` reports them if the zone
-        // is not a member.
+        let both: BTreeSet<_> = names.union(&self.present_keys).copied().collect();
+        let catalog = self.catalog.or(template.catalog);
+        // Keys of catalog members are also inherited by a zone that is not a member, and
+        // `check_rules` reports them.
         let is_unmet = |rule: &&Rule| rule.need != Need::Member && !rule.need.is_met(&both, catalog);
         for rule in RULES.iter().filter(is_unmet) {
             names.retain(|name| !rule.keys.contains(name));
@@ -330,27 +332,27 @@ impl ZoneKeys {
         names
     }
 
-    /// Indices of the minimum bounds that exceed their maximum.
-    fn contradictions(&self) -> impl Iterator<Item = usize> {
+    /// Indices in [`BOUNDS`] of the minimums that exceed their maximum.
+    fn contradictory_bounds(&self) -> impl Iterator<Item = usize> {
         let min = |first: usize| self.bounds[first].unwrap_or_else(|| self.default_min(first));
         [0, 2, 4].into_iter().filter(move |first| self.bounds[first + 1].is_some_and(|max| min(*first) > max))
     }
 
-    /// The default minimum of a time, in seconds.
+    /// The default of the minimum with the index `first` in [`BOUNDS`], in seconds.
     const fn default_min(&self, first: usize) -> u32 {
         let TransferSettings { refresh, retry, expire, .. } = &self.transfers;
         *[refresh, retry, expire][first / 2].start()
     }
 
-    /// The lists of other servers.
-    pub(super) fn servers(&self) -> [(&'static str, &[Remote]); 2] {
+    /// The lists of other servers, by key.
+    pub(super) fn server_lists(&self) -> [(&'static str, &[Remote]); 2] {
         [("primaries", &self.transfers.primaries), ("also-notify", &self.transfers.also_notify)]
     }
 
-    /// The TSIG keys that each of the lists names.
-    pub(super) fn named_keys(&self) -> [(&'static str, BTreeSet<&Name>); 5] {
+    /// The names of the TSIG keys in each list of servers or clients, by configuration key.
+    pub(super) fn tsig_names_by_list(&self) -> [(&'static str, BTreeSet<&Name>); 5] {
         let [primaries, also_notify] = self
-            .servers()
+            .server_lists()
             .map(|(key, servers)| (key, servers.iter().filter_map(|server| server.key.as_ref()).collect()));
         let TransferSettings { transfer, notify_from, .. } = &self.transfers;
         [
@@ -362,9 +364,9 @@ impl ZoneKeys {
         ]
     }
 
-    /// Whether catalog members can be created from this template.
-    pub(super) fn is_for_members(&self) -> bool {
-        self.set.contains("primaries")
+    /// Whether `primaries` is set. Catalog members can be created only from such a template.
+    pub(super) fn has_primaries(&self) -> bool {
+        self.present_keys.contains("primaries")
     }
 }
 

@@ -7,7 +7,7 @@ use super::section::{Findings, NamedTable, Section, quoted};
 use super::server::Root;
 use super::sources::Role;
 use super::values::parse_name;
-use super::zone::{self, ZoneKeys};
+use super::zone::{self, ZoneFields};
 use nonesuch_authoritative::catalog::ProducedMember;
 use nonesuch_authoritative::service::{CatalogSettings, SigningMode, ZoneSettings, ZoneTemplate};
 use nonesuch_proto::Name;
@@ -16,13 +16,15 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// The rest of the configuration.
+/// The parts of the configuration outside zones and templates that the zones depend on.
 pub(super) struct ConfigContext<'c> {
     pub(super) findings: &'c Findings,
     pub(super) root: &'c Root,
-    /// Names of the TSIG keys.
-    pub(super) keys: &'c BTreeSet<Name>,
+    /// Names of the TSIG keys, also of invalid ones.
+    pub(super) tsig_names: &'c BTreeSet<Name>,
+    /// Whether `state-dir` is set.
     pub(super) has_state: bool,
+    /// Whether `tls-authorities` is set.
     pub(super) has_authorities: bool,
 }
 
@@ -31,15 +33,15 @@ pub(super) struct ConfigContext<'c> {
 pub(super) struct AllZones {
     pub(super) templates: BTreeMap<String, ZoneTemplate>,
     pub(super) zones: Vec<ZoneSettings>,
-    /// Locations of the zone names; the keys contain the names as written.
-    pub(super) places: BTreeMap<Name, ConfigLocation>,
+    /// Locations of the zone names. The member `key` of a location is the name as written.
+    pub(super) locations: BTreeMap<Name, ConfigLocation>,
 }
 
 /// A template, and the location of its name.
-struct Base<'t> {
-    keys: ZoneKeys,
+struct Template<'t> {
+    fields: ZoneFields,
     section: Section<'t>,
-    place: ConfigLocation,
+    location: ConfigLocation,
 }
 
 /// A member of a catalog.
@@ -47,35 +49,35 @@ struct Member {
     catalog: Name,
     listed: ProducedMember,
     /// Location that names the catalog.
-    place: ConfigLocation,
+    location: ConfigLocation,
 }
 
 struct Reader<'c, 't> {
-    around: &'c ConfigContext<'c>,
-    table: Table<ZoneKeys>,
+    context: &'c ConfigContext<'c>,
+    table: Table<ZoneFields>,
     /// The settings before any key is read.
-    blank: ZoneKeys,
-    bases: BTreeMap<String, Base<'t>>,
+    defaults: ZoneFields,
+    templates: BTreeMap<String, Template<'t>>,
     members: Vec<Member>,
-    /// Catalogs for which a member without permitted transfers has been reported.
-    closed: BTreeSet<Name>,
-    read: AllZones,
+    /// Catalogs for which a member that consumers cannot transfer has been reported.
+    reported_catalogs: BTreeSet<Name>,
+    result: AllZones,
 }
 
 /// Reads all templates, then all zones.
 pub(super) fn read(
     templates: &[NamedTable<'_>],
     zones: &[NamedTable<'_>],
-    around: &ConfigContext<'_>,
+    context: &ConfigContext<'_>,
 ) -> AllZones {
     let mut reader = Reader {
-        around,
+        context,
         table: zone::table(),
-        blank: ZoneKeys::default(),
-        bases: BTreeMap::new(),
+        defaults: ZoneFields::default(),
+        templates: BTreeMap::new(),
         members: Vec::new(),
-        closed: BTreeSet::new(),
-        read: AllZones::default(),
+        reported_catalogs: BTreeSet::new(),
+        result: AllZones::default(),
     };
     let used = used_templates(templates.iter().chain(zones));
     let (zone_keys, mut template_keys) = (reader.table.names(), reader.table.names());
@@ -84,9 +86,9 @@ pub(super) fn read(
         reader.read_template(template, used.contains(template.name.as_str()));
         keys::report_unknown(&template.section, &template_keys, |_| None);
     }
-    for base in reader.bases.values() {
+    for template in reader.templates.values() {
         // A template may name a template that follows it.
-        reader.check_templates(&base.keys, &base.section);
+        reader.check_templates(&template.fields, &template.section);
     }
     for zone in zones {
         reader.read_zone(zone);
@@ -103,81 +105,84 @@ fn used_templates<'t: 'n, 'n>(tables: impl Iterator<Item = &'n NamedTable<'t>>) 
 
 impl<'t> Reader<'_, 't> {
     fn read_template(&mut self, named: &NamedTable<'t>, is_used: bool) {
-        let (section, around) = (&named.section, self.around);
-        let mut keys = self.blank.clone();
-        keys.read(&self.table, section, |key| key != "template");
-        // An unused template may exist for other servers and may name keys that only they have. A
-        // template for catalog members must be complete.
-        if is_used || keys.is_for_members() {
-            around.check(&keys, section);
+        let (section, context) = (&named.section, self.context);
+        let mut fields = self.defaults.clone();
+        fields.read(&self.table, section, |key| key != "template");
+        // An unused template may exist for other servers and may name TSIG keys that only they
+        // have. A template for catalog members must be complete.
+        if is_used || fields.has_primaries() {
+            context.check(&fields, section);
         }
-        let place = named.place(format!("template.{}", named.name));
-        match self.bases.entry(named.name.clone()) {
+        let location = named.location(format!("template.{}", named.name));
+        match self.templates.entry(named.name.clone()) {
             // Within one file, TOML permits each name only once.
             Entry::Occupied(earlier) => {
-                let message = format!("the template already exists ({}): leave one out", earlier.get().place);
-                section.findings.fault(&place, message);
+                let message =
+                    format!("the template already exists ({}): leave one out", earlier.get().location);
+                section.findings.fault(&location, message);
             }
             Entry::Vacant(entry) => {
-                if keys.is_for_members()
-                    && let Some(settings) = around.settle(&keys, Name::root(), section)
+                if fields.has_primaries()
+                    && let Some(settings) = context.resolve_zone(&fields, Name::root(), section)
                 {
                     // The paths are completed for each member.
                     zone::note_files(&settings, section, |_| Role::Template);
-                    self.read.templates.insert(named.name.clone(), ZoneTemplate::new(settings));
+                    self.result.templates.insert(named.name.clone(), ZoneTemplate::new(settings));
                 }
-                entry.insert(Base { keys, section: section.clone(), place });
+                entry.insert(Template { fields, section: section.clone(), location });
             }
         }
     }
 
     fn read_zone(&mut self, named: &NamedTable<'t>) {
         let section = &named.section;
-        let mut own = self.blank.clone();
+        let mut own = self.defaults.clone();
         own.read(&self.table, section, |_| true);
         let apex = match parse_name(&named.name) {
             Ok(apex) => apex,
             Err(error) => return named.fault("zone", error.to_string()),
         };
-        // The key contains the name as written.
-        let place = named.place(format!("{:?}", named.name));
-        if let Some(earlier) = self.read.places.get(&apex) {
+        // With the name as written, for messages.
+        let location = named.location(format!("{:?}", named.name));
+        if let Some(earlier) = self.result.locations.get(&apex) {
             let message = format!("the zone already exists, as {} ({earlier}): leave one out", earlier.key);
-            return named.fault(format!("zone.{}", place.key), message);
+            return named.fault(format!("zone.{}", location.key), message);
         }
-        self.read.places.insert(apex.clone(), place);
-        let base = own.template.as_deref().and_then(|template| self.base(template, "template", section));
-        let merged = base.map(|base| self.over(&own, section, base));
-        let keys = merged.as_ref().unwrap_or(&own);
+        self.result.locations.insert(apex.clone(), location);
+        let template = own.template.as_deref();
+        let template = template.and_then(|name| self.find_template(name, "template", section));
+        let merged = template.map(|template| self.merge_template(&own, section, template));
+        let fields = merged.as_ref().unwrap_or(&own);
         self.check_templates(&own, section);
-        self.around.check(&own, section);
-        let settings = self.around.settle(keys, apex.clone(), section).map(ZoneSettings::with_zone_name);
+        self.context.check(&own, section);
+        let settings =
+            self.context.resolve_zone(fields, apex.clone(), section).map(ZoneSettings::with_zone_name);
         if let Some(settings) = &settings {
             zone::note_files(settings, section, |role| role);
         }
-        if let Some(catalog) = &keys.catalog_zone {
+        if let Some(catalog) = &fields.catalog_zone {
             if let Some(settings) = &settings {
-                self.warn_of_closed(catalog, settings, section);
+                self.warn_of_denied_transfer(catalog, settings, section);
             }
-            self.note_member(catalog, keys, apex, section);
+            self.note_member(catalog, fields, apex, section);
         }
-        self.read.zones.extend(settings);
+        self.result.zones.extend(settings);
     }
 
-    /// The keys of a zone, including the keys that it inherits from its template.
-    fn over(&self, own: &ZoneKeys, section: &Section<'t>, base: &Base<'t>) -> ZoneKeys {
-        let inherited = own.inherited(&base.keys);
-        let mut keys = self.blank.clone();
-        keys.read(&self.table, &base.section.silent(), |key| inherited.contains(key));
-        keys.read(&self.table, &section.silent(), |_| true);
-        keys
+    /// The fields of a zone with the keys `own`, including those that it inherits from `template`.
+    fn merge_template(&self, own: &ZoneFields, section: &Section<'t>, template: &Template<'t>) -> ZoneFields {
+        let inherited = own.inherited_keys(&template.fields);
+        let mut fields = self.defaults.clone();
+        fields.read(&self.table, &template.section.silent(), |key| inherited.contains(key));
+        fields.read(&self.table, &section.silent(), |_| true);
+        fields
     }
 
-    /// The template `name`, which the value of `key` names.
-    fn base(&self, name: &str, key: &str, section: &Section<'_>) -> Option<&Base<'t>> {
-        let base = self.bases.get(name);
-        if base.is_none() {
-            let names: Vec<&str> = self.bases.keys().map(String::as_str).collect();
+    /// The template `name`, which the value of `key` names. Reports a fault if it does not exist.
+    fn find_template(&self, name: &str, key: &str, section: &Section<'_>) -> Option<&Template<'t>> {
+        let template = self.templates.get(name);
+        if template.is_none() {
+            let names: Vec<&str> = self.templates.keys().map(String::as_str).collect();
             let write = format!("write [template.{}]", quoted(name));
             let message = if names.is_empty() {
                 format!("the template {name:?} does not exist, nor does any other: {write}")
@@ -186,16 +191,16 @@ impl<'t> Reader<'_, 't> {
             };
             section.fault(key, message);
         }
-        base
+        template
     }
 
     /// Checks that the templates that a catalog names exist and set `primaries`, the source of the
     /// members.
-    fn check_templates(&self, keys: &ZoneKeys, section: &Section<'_>) {
-        let groups = keys.group_templates.values().map(|template| (template, "group-templates"));
-        let default = keys.member_template.iter().map(|template| (template, "member-template"));
+    fn check_templates(&self, fields: &ZoneFields, section: &Section<'_>) {
+        let groups = fields.group_templates.values().map(|template| (template, "group-templates"));
+        let default = fields.member_template.iter().map(|template| (template, "member-template"));
         for (template, key) in default.chain(groups) {
-            if self.base(template, key, section).is_some_and(|base| !base.keys.is_for_members()) {
+            if self.find_template(template, key, section).is_some_and(|found| !found.fields.has_primaries()) {
                 let message = format!(
                     "the template {template:?} has no primaries, from which members are transferred: \
                         add them there"
@@ -205,29 +210,30 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// Records a member of `catalog`. The former catalog of the zone still lists it.
-    fn note_member(&mut self, catalog: &Name, keys: &ZoneKeys, apex: Name, section: &Section<'_>) {
-        let listed = ProducedMember::new(apex, keys.group.clone());
-        if let Some(former) = &keys.catalog_former {
+    /// Records the zone `apex` as a member of `catalog`. If the zone moves to `catalog`, its former
+    /// catalog still lists it.
+    fn note_member(&mut self, catalog: &Name, fields: &ZoneFields, apex: Name, section: &Section<'_>) {
+        let listed = ProducedMember::new(apex, fields.group.clone());
+        if let Some(former) = &fields.catalog_former {
             // The former catalog names the new owner until the operator removes `catalog-former`.
-            let let_go = ProducedMember { new_owner: Some(catalog.clone()), ..listed.clone() };
+            let former_entry = ProducedMember { new_owner: Some(catalog.clone()), ..listed.clone() };
             self.members.push(Member {
                 catalog: former.clone(),
-                listed: let_go,
-                place: section.place("catalog-former"),
+                listed: former_entry,
+                location: section.location("catalog-former"),
             });
         }
-        let (new_owner, former_owner) = (keys.catalog_next.clone(), keys.catalog_former.clone());
+        let (new_owner, former_owner) = (fields.catalog_next.clone(), fields.catalog_former.clone());
         self.members.push(Member {
             catalog: catalog.clone(),
             listed: ProducedMember { new_owner, former_owner, ..listed },
-            place: section.place("catalog-zone"),
+            location: section.location("catalog-zone"),
         });
     }
 
-    /// Warns of the first member of each catalog that cannot be transferred. Other members usually
-    /// have the same cause, because they use the same template.
-    fn warn_of_closed(&mut self, catalog: &Name, settings: &ZoneSettings, section: &Section<'_>) {
+    /// Warns of the first member of each catalog that consumers cannot transfer. Other members are
+    /// not reported, because they usually use the same template and have the same cause.
+    fn warn_of_denied_transfer(&mut self, catalog: &Name, settings: &ZoneSettings, section: &Section<'_>) {
         let reason = if matches!(settings.signing_mode, SigningMode::Online(_)) {
             "this zone is signed online, and cannot be transferred"
         } else if settings.transfers.transfer.entries().iter().all(|entry| entry.is_denied) {
@@ -235,7 +241,7 @@ impl<'t> Reader<'_, 't> {
         } else {
             return;
         };
-        if self.closed.insert(catalog.clone()) {
+        if self.reported_catalogs.insert(catalog.clone()) {
             let message = format!(
                 "{reason}, and consumers of the catalog {catalog} would fail to transfer it: allow \
                     them, or leave catalog-zone out; other members of that catalog are not reported"
@@ -247,12 +253,12 @@ impl<'t> Reader<'_, 't> {
     /// Returns the zones; producers get their members.
     fn finish(mut self) -> AllZones {
         let mut producers: BTreeMap<Name, &mut Vec<ProducedMember>> = BTreeMap::new();
-        for zone in &mut self.read.zones {
+        for zone in &mut self.result.zones {
             if let Some(CatalogSettings::Producer { members }) = &mut zone.catalog {
                 producers.insert(zone.apex.clone(), members);
             }
         }
-        for Member { catalog, listed, place } in self.members {
+        for Member { catalog, listed, location } in self.members {
             match producers.get_mut(&catalog).filter(|_| listed.zone != catalog) {
                 Some(members) => members.push(listed),
                 None => {
@@ -260,26 +266,27 @@ impl<'t> Reader<'_, 't> {
                         "{catalog} is not a catalog that this server generates: set catalog = \
                             \"producer\" in its table"
                     );
-                    self.around.findings.fault(&place, message);
+                    self.context.findings.fault(&location, message);
                 }
             }
         }
-        self.read
+        self.result
     }
 }
 
 impl ConfigContext<'_> {
-    fn settle(&self, keys: &ZoneKeys, apex: Name, section: &Section<'_>) -> Option<ZoneSettings> {
-        keys.resolve(apex, section, self.has_state, self.root.query.as_ref())
+    /// The settings of the zone `apex`. Reports contradictions; returns `None` after some of them.
+    fn resolve_zone(&self, fields: &ZoneFields, apex: Name, section: &Section<'_>) -> Option<ZoneSettings> {
+        fields.resolve(apex, section, self.has_state, self.root.query.as_ref())
     }
 
-    /// Checks a zone or template alone. A fault in an inherited key is reported once, for the
-    /// template.
-    fn check(&self, keys: &ZoneKeys, section: &Section<'_>) {
-        for (key, names) in keys.named_keys() {
-            check_named(key, names, section, self.keys);
+    /// Checks the keys that a zone or template itself sets, so that a fault in an inherited key is
+    /// reported once, for the template.
+    fn check(&self, fields: &ZoneFields, section: &Section<'_>) {
+        for (key, names) in fields.tsig_names_by_list() {
+            check_tsig_names(key, names, section, self.tsig_names);
         }
-        for (key, servers) in keys.servers() {
+        for (key, servers) in fields.server_lists() {
             for server in servers {
                 self.check_server(key, server, section);
             }
@@ -295,8 +302,8 @@ impl ConfigContext<'_> {
                 section.fault(key, message);
             }
         }
-        keys.check_journal(section, self.has_state);
-        keys.check_bounds(section);
+        fields.check_journal(section, self.has_state);
+        fields.check_bounds(section);
     }
 
     /// Checks that another server is not this server and has a port.
@@ -304,7 +311,7 @@ impl ConfigContext<'_> {
         let address = server.address;
         if address.port() == 0 {
             section.fault(key, format!("{address}: 0 is not a port: write another, or none"));
-        } else if self.is_this(server) {
+        } else if self.is_own_address(server) {
             let reason = if key == "primaries" {
                 "would transfer the zone from itself"
             } else {
@@ -314,23 +321,28 @@ impl ConfigContext<'_> {
         }
     }
 
-    /// Whether messages to `remote` reach this server. Of a wildcard listen address, only the
-    /// loopback addresses are known to belong to this host.
-    fn is_this(&self, remote: &Remote) -> bool {
+    /// Whether messages to `remote` reach this server. If the server listens on a wildcard address,
+    /// only loopback addresses are recognised, because the other addresses of the host are unknown.
+    fn is_own_address(&self, remote: &Remote) -> bool {
         let server = &self.root.server;
         let listen = if remote.tls.is_some() { &server.listen_tls } else { &server.listen };
         let (ip, port) = (remote.address.ip().to_canonical(), remote.address.port());
         let reaches = |own: &SocketAddr| {
-            let all = own.ip().is_unspecified() && own.is_ipv4() == ip.is_ipv4() && ip.is_loopback();
-            own.port() == port && (own.ip() == ip || all)
+            let is_wildcard = own.ip().is_unspecified() && own.is_ipv4() == ip.is_ipv4() && ip.is_loopback();
+            own.port() == port && (own.ip() == ip || is_wildcard)
         };
         listen.iter().any(reaches)
     }
 }
 
-/// Reports TSIG keys that the value of `key` names and that do not exist. An existing key with a
-/// fault is reported separately.
-pub(super) fn check_named(key: &str, names: BTreeSet<&Name>, section: &Section<'_>, known: &BTreeSet<Name>) {
+/// Reports each of `names`, the TSIG keys in the value of `key`, that is not in `known`. `known`
+/// includes keys with a fault, which are reported separately.
+pub(super) fn check_tsig_names(
+    key: &str,
+    names: BTreeSet<&Name>,
+    section: &Section<'_>,
+    known: &BTreeSet<Name>,
+) {
     for name in names.into_iter().filter(|name| !known.contains(*name)) {
         section.fault(
             key,

@@ -38,7 +38,7 @@ struct Report {
     warnings: Vec<Value>,
     faults: Vec<ListedFault>,
     /// Locations of the faults.
-    places: HashSet<ConfigLocation>,
+    locations: HashSet<ConfigLocation>,
 }
 
 /// A fault as text and as JSON.
@@ -53,7 +53,7 @@ impl Report {
     /// there follow from the first.
     fn fault(&mut self, fault: PreflightFault) {
         let PreflightFault { problem, effect } = fault;
-        if problem.place.line > 0 && !self.places.insert(problem.place.clone()) {
+        if problem.location.line > 0 && !self.locations.insert(problem.location.clone()) {
             return;
         }
         let mut value = problem_value(&problem);
@@ -137,7 +137,7 @@ impl Report {
 }
 
 fn problem_value(problem: &Problem) -> Value {
-    let Problem { place: ConfigLocation { path, line, column, key, .. }, message } = problem;
+    let Problem { location: ConfigLocation { path, line, column, key, .. }, message } = problem;
     let mut value = json!({ "file": &**path, "message": message });
     if *line > 0 {
         value["line"] = json!(line);
@@ -259,7 +259,7 @@ fn warn_of_open_keys(sources: &Sources, scope: CheckScope, report: &mut Report) 
             }
             _ => continue,
         };
-        open.iter().for_each(|path| report.warn(&file.place.problem(readable_key_warning(path))));
+        open.iter().for_each(|path| report.warn(&file.location.problem(readable_key_warning(path))));
     }
 }
 
@@ -282,7 +282,7 @@ fn check_keys(sources: &Sources, report: &mut Report) {
         };
         let effect = Effect::Zone(apex.clone());
         if let Some(message) = problem.filter(|_| !report.has(&effect)) {
-            report.fault(PreflightFault { problem: file.place.problem(message), effect });
+            report.fault(PreflightFault { problem: file.location.problem(message), effect });
         }
     }
 }

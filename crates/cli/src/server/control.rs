@@ -5,8 +5,8 @@
 //! the socket may send all requests. The socket belongs to the server's user and, if the
 //! configuration names one, to a group.
 //!
-//! While the server works on a request, it sends a progress line each second. A progress line has the
-//! member `working`, which lists the activities of the server.
+//! While the server works on a request, it sends a progress line each second. A progress line has
+//! the member `working`, which lists the activities of the server.
 
 mod error;
 mod export;

@@ -82,7 +82,7 @@ pub(super) fn check_start(configuration: &Configuration, sources: &Sources) -> V
     if let Some(message) = server.state_dir.as_deref().and_then(output_paths::check_state) {
         fault("state-dir", message);
     }
-    problems.extend(output_paths::check_places(server, sources));
+    problems.extend(output_paths::check_output_directories(server, sources));
     problems
 }
 
@@ -107,7 +107,7 @@ pub(super) fn load_identity(
     for file in sources.files.iter().filter(|file| file.role == Role::Tls) {
         if let Err(error) = fs::metadata(&file.path) {
             let message = format!("{}: cannot be read: {error}{}", file.path.display(), read_remedy(&error));
-            problems.push(file.place.problem(message));
+            problems.push(file.location.problem(message));
         }
     }
     if !problems.is_empty() {
@@ -137,7 +137,7 @@ pub(super) fn read_by_reload(sources: &Sources, user: &FileUser) -> Vec<Problem>
     let others = sources.files.iter().filter(is_read).filter_map(|file| {
         let is_directory = file.role == Role::IncludedDirectory;
         let found = if is_directory { user.check_directory(&file.path) } else { user.check_file(&file.path) };
-        Some(file.place.problem(message(found)?))
+        Some(file.location.problem(message(found)?))
     });
     own.into_iter().chain(others).collect()
 }
@@ -147,13 +147,13 @@ pub(super) fn check_added_zones(sources: &Sources, user: &FileUser) -> Option<Pr
     let file = sources.files.iter().find(|file| file.role == Role::AddedZones)?;
     let closed = fs::metadata(&file.path).ok().and_then(|_| message(user.check_file(&file.path)));
     let message = closed.or_else(|| output_paths::check_replaced(&file.path, user))?;
-    Some(file.place.problem(message))
+    Some(file.location.problem(message))
 }
 
 /// Files for transfers that could not be read.
 pub(super) fn read_by_transfers(sources: &Sources, user: &FileUser) -> Vec<Problem> {
     let files = sources.files.iter().filter(|file| file.role == Role::Authorities);
-    files.filter_map(|file| Some(file.place.problem(message(user.check_file(&file.path))?))).collect()
+    files.filter_map(|file| Some(file.location.problem(message(user.check_file(&file.path))?))).collect()
 }
 
 /// Faults of the files and directories that the configuration names, for `user`. Changes nothing.
@@ -187,7 +187,9 @@ pub(super) fn check_reading(
             | Role::AddedZones
             | Role::IncludedDirectory => continue,
         };
-        faults.extend(message.map(|message| PreflightFault { problem: file.place.problem(message), effect }));
+        faults.extend(
+            message.map(|message| PreflightFault { problem: file.location.problem(message), effect }),
+        );
     }
     faults
 }

@@ -60,7 +60,7 @@ fn zones_are_written_and_read_again() {
     assert_eq!(zones(&load(&main).unwrap()), ["main.example.", ".", "a.example.", "b.example."]);
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.starts_with("# Written by `nonesuch ctl zone add`"), "{text}");
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, MODE);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, NEW_FILE_MODE);
     remove(&main, &apex("a.EXAMPLE.")).unwrap().write().unwrap();
     assert_eq!(zones(&load(&main).unwrap()), ["main.example.", ".", "b.example."]);
     for zone in [".", "b.example."] {
@@ -106,11 +106,11 @@ fn a_change_that_is_in_the_file_is_applied_whatever_failed_then() {
         let source = io::Error::from(io::ErrorKind::StorageFull);
         Err(FileError::Write { path: file.clone(), source })
     };
-    assert!(matches!(change.settle("new", failed()), Err(AddedError::Write(_))), "no file");
+    assert!(matches!(change.confirm_written("new", failed()), Err(AddedError::Write(_))), "no file");
     fs::write(&file, "old").unwrap();
-    assert!(matches!(change.settle("new", failed()), Err(AddedError::Write(_))));
+    assert!(matches!(change.confirm_written("new", failed()), Err(AddedError::Write(_))));
     fs::write(&file, "new").unwrap();
-    change.settle("new", failed()).unwrap();
+    change.confirm_written("new", failed()).unwrap();
 }
 
 /// The server's user may write to the file. Therefore nothing in it may cause root to read a
@@ -125,10 +125,10 @@ fn the_file_of_added_zones_has_zones_alone() {
     .unwrap();
     let Problems(found) = load(&main).unwrap_err();
     // The reader also reports faults of keys in these tables.
-    let tables: Vec<&Problem> = found.iter().filter(|problem| !problem.place.key.contains('.')).collect();
-    let places: Vec<(usize, &str)> =
-        tables.iter().map(|problem| (problem.place.line, problem.place.key.as_str())).collect();
-    assert_eq!(places, [(1, "template"), (2, "key")], "{found:?}");
+    let tables: Vec<&Problem> = found.iter().filter(|problem| !problem.location.key.contains('.')).collect();
+    let locations: Vec<(usize, &str)> =
+        tables.iter().map(|problem| (problem.location.line, problem.location.key.as_str())).collect();
+    assert_eq!(locations, [(1, "template"), (2, "key")], "{found:?}");
     let messages: Vec<String> = tables.iter().map(ToString::to_string).collect();
     check_message("added-zones-file with other tables", &messages.join("\n"));
     let error = refused(&main, "b.example.", "file = \"b\"");
@@ -159,8 +159,8 @@ fn the_reader_of_configurations_decides_what_is_added() {
     let is_elsewhere = |error: &AddedError| {
         matches!(
             error,
-            AddedError::Elsewhere { apex: found, place }
-                if *found == apex("main.example.") && *place.path == *main && (place.line, place.column) == (7, 7)
+            AddedError::Elsewhere { apex: found, location }
+                if *found == apex("main.example.") && *location.path == *main && (location.line, location.column) == (7, 7)
         )
     };
     let error = refused(&main, "main.EXAMPLE.", "file = \"a\"");
@@ -172,9 +172,9 @@ fn the_reader_of_configurations_decides_what_is_added() {
     );
     add(&main, &apex("a.example."), keys("file = \"a\"")).unwrap().write().unwrap();
     let error = refused(&main, "a.example.", "file = \"b\"");
-    let AddedError::Added { apex: found, place } = &error else { panic!("{error:?}") };
+    let AddedError::Added { apex: found, location } = &error else { panic!("{error:?}") };
     assert_eq!(*found, apex("a.example."));
-    assert_eq!((&*place.path, place.line, place.column), (&*folder.path().join("added.toml"), 3, 7));
+    assert_eq!((&*location.path, location.line, location.column), (&*folder.path().join("added.toml"), 3, 7));
     let error = remove(&main, &apex("main.example.")).unwrap_err();
     assert!(is_elsewhere(&error), "{error:?}");
     assert!(matches!(remove(&main, &apex("none.")), Err(AddedError::Unknown { .. })));
@@ -219,7 +219,7 @@ fn the_file_of_added_zones_is_included_once() {
 #[test]
 fn the_file_of_added_zones_is_bounded() {
     let (folder, main) = folder(MAIN);
-    let text = format!("file = \"{}\"", "x".repeat(MOST_BYTES));
+    let text = format!("file = \"{}\"", "x".repeat(MAX_BYTES));
     assert!(matches!(add(&main, &apex("a.example."), keys(&text)), Err(AddedError::TooLong { .. })));
     assert!(!folder.path().join("added.toml").exists());
 }

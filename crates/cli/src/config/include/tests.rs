@@ -60,10 +60,10 @@ fn wildcards_fit_as_in_a_shell() {
         ("**", "x", true),
         ("a?", "a", false),
     ] {
-        assert_eq!(fits(&letters(name), &letters(pattern)), expected, "{pattern} {name}");
+        assert_eq!(matches_pattern(&letters(name), &letters(pattern)), expected, "{pattern} {name}");
     }
     // The work is limited for every pattern.
-    assert!(!fits(&letters(&"a".repeat(255)), &letters(&("*a".repeat(100) + "b"))));
+    assert!(!matches_pattern(&letters(&"a".repeat(255)), &letters(&("*a".repeat(100) + "b"))));
 }
 
 #[test]

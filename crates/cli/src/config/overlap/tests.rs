@@ -44,8 +44,8 @@ fn own_files_have_no_place_in_the_folder_of_the_server() {
                 file = \"state/zones/a.zone\"\n[zone.b]\nfile = \"b\"\ndenial = \"compact\"\nkeys = \"state/../link/keys\"\n[zone.c]\n\
                 file = \"x\"\n[zone.d]\nfile = \"state/d.zone\"\n[zone.e]\nfile = \"zones/e.zone\"\n";
     let Problems(found) = parse(&path, text).unwrap_err();
-    let places: Vec<(usize, &str)> =
-        found.iter().map(|found| (found.place.line, found.place.key.as_str())).collect();
+    let locations: Vec<(usize, &str)> =
+        found.iter().map(|found| (found.location.line, found.location.key.as_str())).collect();
     let expected = [
         (3, "tls-certificate"),
         (6, "key.k.secret-file"),
@@ -54,7 +54,7 @@ fn own_files_have_no_place_in_the_folder_of_the_server() {
         (15, "zone.b.keys"),
         (17, "zone.c.file"),
     ];
-    assert_eq!(places, expected, "{found:#?}");
+    assert_eq!(locations, expected, "{found:#?}");
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
     crate::snapshot::check("serve configuration", "files in the directory of the server", &found.join("\n"));
 }

@@ -9,7 +9,7 @@ fn places_are_lines_and_columns_of_characters() {
     for start in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
         let before = &text[..start];
         let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
-        let place = document.place(start, "");
-        assert_eq!((place.line, place.column), (before.matches('\n').count() + 1, column), "{start}");
+        let location = document.location(start, "");
+        assert_eq!((location.line, location.column), (before.matches('\n').count() + 1, column), "{start}");
     }
 }

@@ -1,6 +1,6 @@
 //! Converts the keys of a zone to its settings, and reports contradictions.
 
-use super::{BOUNDS, CatalogRole, Need, RULES, ZoneKeys};
+use super::{BOUNDS, CatalogRole, Need, RULES, ZoneFields};
 use crate::config::section::Section;
 use crate::config::sources::Role;
 use nonesuch_authoritative::service::{
@@ -11,9 +11,10 @@ use nonesuch_proto::Name;
 use nonesuch_server::acl::AccessList;
 use std::ops::RangeInclusive;
 
-impl ZoneKeys {
-    /// The settings of the zone `apex`, with paths as written. `query` is the access list for
-    /// queries if the zone has none.
+impl ZoneFields {
+    /// The settings of the zone `apex`. Reports contradictions; returns `None` if the zone has no
+    /// valid source, signing mode or SOA times. `query` is the access list for queries if the zone
+    /// has none.
     pub(in crate::config) fn resolve(
         &self,
         apex: Name,
@@ -21,17 +22,18 @@ impl ZoneKeys {
         has_state: bool,
         query: Option<&AccessList>,
     ) -> Option<ZoneSettings> {
-        let (source, making) = (self.source(section, has_state), self.making(section));
+        let source = self.resolve_source(section, has_state);
+        let signing_mode = self.resolve_signing_mode(section);
         self.check_rules(section);
         self.check_catalogs(section);
         self.check_transfer(section);
-        let (is_sound, catalog) = (self.check_bounds(section), self.catalog_settings());
+        let (are_bounds_valid, catalog) = (self.check_bounds(section), self.catalog_settings());
         let (source, query) = (source?, self.query.as_ref().or(query).cloned());
         let on_fault = if source == ZoneSource::Primaries { OnFault::Warn } else { OnFault::Reject };
-        let making = making.filter(|_| is_sound)?;
+        let signing_mode = signing_mode.filter(|_| are_bounds_valid)?;
         Some(ZoneSettings {
             source,
-            signing_mode: making,
+            signing_mode,
             verify: self.verify,
             on_fault: self.on_fault.unwrap_or(on_fault),
             requires_dnssec: self.requires_dnssec,
@@ -44,11 +46,12 @@ impl ZoneKeys {
         })
     }
 
-    fn source(&self, section: &Section<'_>, has_state: bool) -> Option<ZoneSource> {
+    /// The source of the records; `None` after a fault.
+    fn resolve_source(&self, section: &Section<'_>, has_state: bool) -> Option<ZoneSource> {
         if self.catalog == Some(CatalogRole::Producer) {
-            return self.producer(section, has_state);
+            return self.resolve_producer(section, has_state);
         }
-        let primaries = self.set.contains("primaries").then_some(&self.transfers.primaries);
+        let primaries = self.present_keys.contains("primaries").then_some(&self.transfers.primaries);
         match (&self.file, primaries) {
             (Some(_), Some(_)) => {
                 let message = "file is set too: a zone comes from either a file or primaries, and \
@@ -77,8 +80,9 @@ impl ZoneKeys {
         None
     }
 
-    fn producer(&self, section: &Section<'_>, has_state: bool) -> Option<ZoneSource> {
-        if let Some(key) = ["file", "primaries"].into_iter().find(|key| self.set.contains(key)) {
+    /// The source of a catalog that the server generates; `None` after a fault.
+    fn resolve_producer(&self, section: &Section<'_>, has_state: bool) -> Option<ZoneSource> {
+        if let Some(key) = ["file", "primaries"].into_iter().find(|key| self.present_keys.contains(key)) {
             let message = "the server generates this catalog (catalog = \"producer\"): leave one of them out";
             section.fault(key, message);
             return None;
@@ -89,7 +93,7 @@ impl ZoneKeys {
             section.fault("catalog", message);
             return None;
         }
-        if !self.set.contains("transfer") {
+        if !self.present_keys.contains("transfer") {
             section.warn(
                 "catalog",
                 "no client may transfer this catalog, so no consumer can use it: \
@@ -99,8 +103,9 @@ impl ZoneKeys {
         Some(ZoneSource::Producer)
     }
 
-    fn making(&self, section: &Section<'_>) -> Option<SigningMode> {
-        if self.nsec5_keys.is_some() && (self.denial.is_some() || self.keys.is_some()) {
+    /// How the server signs the zone; `None` after a fault.
+    fn resolve_signing_mode(&self, section: &Section<'_>) -> Option<SigningMode> {
+        if self.nsec5_keys.is_some() && (self.denial.is_some() || self.signing_keys.is_some()) {
             let key = if self.denial.is_some() { "denial" } else { "keys" };
             let message = "the zone has NSEC5 (nsec5-keys): its server has no signing key, so that an \
                 attacker who breaks into it cannot forge records, and uses no other denial mechanism; \
@@ -108,7 +113,7 @@ impl ZoneKeys {
             section.fault(key, message);
             return None;
         }
-        match (self.denial, &self.keys, &self.nsec5_keys) {
+        match (self.denial, &self.signing_keys, &self.nsec5_keys) {
             (Some(mechanism), Some(keys), _) => {
                 let validity = self.signature_validity.unwrap_or(DEFAULT_VALIDITY);
                 let (keys, ignore_key_times) = (keys.clone(), self.ignore_key_times);
@@ -135,7 +140,7 @@ impl ZoneKeys {
 
     /// Reports a journal without a state directory, in which it would be stored.
     pub(in crate::config) fn check_journal(&self, section: &Section<'_>, has_state: bool) {
-        if self.set.contains("journal-size") && self.transfers.journal_octets > 0 && !has_state {
+        if self.present_keys.contains("journal-size") && self.transfers.journal_octets > 0 && !has_state {
             let message = "a journal needs state-dir: add state-dir at the top, or leave this out";
             section.fault("journal-size", message);
         }
@@ -143,7 +148,7 @@ impl ZoneKeys {
 
     /// Reports minimum bounds that exceed their maximum. Returns true if there are none.
     pub(in crate::config) fn check_bounds(&self, section: &Section<'_>) -> bool {
-        for first in self.contradictions() {
+        for first in self.contradictory_bounds() {
             let (min, max) = (BOUNDS[first], BOUNDS[first + 1]);
             if section.has(min) {
                 section.fault(min, format!("longer than {max}: lower it"));
@@ -153,13 +158,13 @@ impl ZoneKeys {
                 section.fault(max, message);
             }
         }
-        self.contradictions().next().is_none()
+        self.contradictory_bounds().next().is_none()
     }
 
     /// Reports keys that have no effect on this zone.
     fn check_rules(&self, section: &Section<'_>) {
-        for rule in RULES.iter().filter(|rule| !rule.need.is_met(&self.set, self.catalog)) {
-            for key in rule.keys.iter().filter(|key| self.set.contains(*key)) {
+        for rule in RULES.iter().filter(|rule| !rule.need.is_met(&self.present_keys, self.catalog)) {
+            for key in rule.keys.iter().filter(|key| self.present_keys.contains(*key)) {
                 let subject = if rule.need == Need::Member { format!("{key} ") } else { String::new() };
                 section.fault(key, format!("{subject}{}", rule.message));
             }

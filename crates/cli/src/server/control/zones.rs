@@ -122,8 +122,8 @@ impl Daemon {
         Ok(ZonePurged { zone: apex.to_string(), purged: true })
     }
 
-    /// Removes the stored files of all zones that are neither configured nor members of a configured
-    /// catalog.
+    /// Removes the stored files of all zones that are neither configured nor members of a
+    /// configured catalog.
     pub(crate) fn purge_all(&self) -> Result<PurgeResult, ControlError> {
         let purged = self.service.purge_all()?;
         tracing::info!(

@@ -18,13 +18,13 @@ const OPEN: u32 = 0o002;
 
 /// Faults that prevent the creation of the control socket, and missing parent directories of the
 /// control socket and of the dnstap output.
-pub(super) fn check_places(server: &Server, sources: &Sources) -> Vec<Problem> {
+pub(super) fn check_output_directories(server: &Server, sources: &Sources) -> Vec<Problem> {
     let starter = starter(server.user.as_deref());
     let group = server.control_group.as_deref().and_then(|group| check_group(group, starter.as_ref()));
     let group = group.map(|message| sources.problem_of("control-group", message));
     let problem = |file: &NamedFile| {
         let user = starter.as_ref().filter(|_| file.role == Role::Control);
-        Some(file.place.problem(check_folder(&file.path, user)?))
+        Some(file.location.problem(check_folder(&file.path, user)?))
     };
     let written = written_files(sources).filter(|file| !is_made_by_systemd(&file.path));
     group.into_iter().chain(written.filter_map(problem)).collect()
@@ -44,7 +44,7 @@ pub(in crate::server) fn check_runtime(sources: &Sources) -> Vec<Problem> {
             folder.display(),
             folder.file_name().unwrap_or_default().display()
         );
-        file.place.problem(message)
+        file.location.problem(message)
     };
     missing.map(problem).collect()
 }
@@ -73,13 +73,13 @@ fn starter(user: Option<&str>) -> Option<FileUser> {
 /// Checks that the parent directory of `path` exists and, if `user` is known, that `user` may write
 /// to it.
 fn check_folder(path: &Path, user: Option<&FileUser>) -> Option<String> {
-    let (place, folder) = (path.display(), parent_directory(path));
+    let (shown, folder) = (path.display(), parent_directory(path));
     match (fs::metadata(folder), user) {
-        (Err(error), _) => Some(format!("{place}: cannot use its directory: {error}: create it")),
+        (Err(error), _) => Some(format!("{shown}: cannot use its directory: {error}: create it")),
         (Ok(_), Some(user)) if !user.may(folder, WRITE | SEARCH) => {
             let (name, folder) = (&user.name, folder.display());
             Some(format!(
-                "{place}: the user {name} may not write to {folder}: chown {name} {folder}, or name another path"
+                "{shown}: the user {name} may not write to {folder}: chown {name} {folder}, or name another path"
             ))
         }
         _ => None,
@@ -107,12 +107,12 @@ fn check_group(group: &str, starter: Option<&FileUser>) -> Option<String> {
 /// Checks that not every user may write to the directory. A missing directory is not a fault: the
 /// server creates it.
 pub(super) fn check_state(folder: &Path) -> Option<String> {
-    let place = folder.display();
+    let shown = folder.display();
     match fs::metadata(folder) {
-        Ok(metadata) if !metadata.is_dir() => Some(format!("{place}: not a directory: name a directory")),
+        Ok(metadata) if !metadata.is_dir() => Some(format!("{shown}: not a directory: name a directory")),
         Ok(metadata) if metadata.permissions().mode() & OPEN != 0 => Some(format!(
-            "{place}: every user may write to this directory, and the server serves its content: chmod \
-                o-w {place}"
+            "{shown}: every user may write to this directory, and the server serves its content: chmod \
+                o-w {shown}"
         )),
         _ => None,
     }
@@ -140,9 +140,9 @@ pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String,
     let closed = inner.into_iter().find(|(path, wanted, _)| is_there(path) && !user.may(path, *wanted));
     let (name, dir) = (&user.name, dir.display());
     if let Some((path, _, effect)) = closed {
-        let place = path.display();
+        let shown = path.display();
         return Some((
-            format!("{place}: the user {name} may not write to it: chown -R {name} {dir}"),
+            format!("{shown}: the user {name} may not write to it: chown -R {name} {dir}"),
             effect,
         ));
     }
@@ -156,11 +156,11 @@ pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String,
 /// Checks the dnstap output file. A regular file that is not empty is renamed, and a new file is
 /// created. Another file is written directly.
 pub(super) fn check_dnstap(path: &Path, user: &FileUser) -> Option<String> {
-    let (name, place) = (&user.name, path.display());
+    let (name, shown) = (&user.name, path.display());
     match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Some(format!("{place}: is a directory: name a file")),
+        Ok(metadata) if metadata.is_dir() => Some(format!("{shown}: is a directory: name a file")),
         Ok(metadata) if !metadata.is_file() || metadata.len() == 0 => (!user.may(path, WRITE))
-            .then(|| format!("{place}: the user {name} may not write to it: chown {name} {place}")),
+            .then(|| format!("{shown}: the user {name} may not write to it: chown {name} {shown}")),
         _ => check_writable(parent_directory(path), user),
     }
 }
@@ -188,19 +188,19 @@ fn complain_of_way(path: &Path, user: &FileUser) -> Option<String> {
 /// Checks that `user` may write to the directory or, if it does not exist yet, to its parent
 /// directory.
 fn check_writable(folder: &Path, user: &FileUser) -> Option<String> {
-    let (name, place) = (&user.name, folder.display());
+    let (name, shown) = (&user.name, folder.display());
     if let Some(message) = complain_of_way(folder, user) {
         return Some(message);
     }
     match fs::metadata(folder) {
         Ok(_) => (!user.may(folder, WRITE | SEARCH))
-            .then(|| format!("{place}: the user {name} may not write to it: chown {name} {place}")),
+            .then(|| format!("{shown}: the user {name} may not write to it: chown {name} {shown}")),
         Err(error) if error.kind() == io::ErrorKind::NotFound && folder.parent().is_some() => {
             check_writable(parent_directory(folder), user).map(|_| {
-                format!("{place}: does not exist: create it (`install -d -o {name} -m 0750 {place}`)")
+                format!("{shown}: does not exist: create it (`install -d -o {name} -m 0750 {shown}`)")
             })
         }
-        Err(error) => Some(format!("{place}: cannot use it: {error}")),
+        Err(error) => Some(format!("{shown}: cannot use it: {error}")),
     }
 }
 
