@@ -9,9 +9,11 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Permission bits, in the position of the owner.
+/// Permission to read, as the mode bit of the owner.
 pub(crate) const READ: u32 = 0o400;
+/// Permission to write, as the mode bit of the owner.
 pub(crate) const WRITE: u32 = 0o200;
+/// Permission to enter a directory, as the mode bit of the owner.
 pub(crate) const SEARCH: u32 = 0o100;
 
 /// Why the user cannot be found.
@@ -78,6 +80,9 @@ impl FileUser {
     }
 
     /// The user `name`; without a name, the user of this process.
+    ///
+    /// # Errors
+    /// The user does not exist or cannot be looked up.
     pub(crate) fn find(name: Option<&str>) -> Result<Self, UserError> {
         let Some(name) = name else { return Ok(Self::current()) };
         let owned = || name.to_owned();
@@ -95,9 +100,9 @@ impl FileUser {
         self.other.is_some()
     }
 
-    /// Whether the user has all permissions in `wanted`, as owner bits, for the file or directory
-    /// at `path`.
-    pub(crate) fn may(&self, path: &Path, wanted: u32) -> bool {
+    /// Whether the user has all permissions in `wanted` for the file or directory at `path`.
+    /// `wanted` combines [`READ`], [`WRITE`] and [`SEARCH`].
+    pub(crate) fn has_access(&self, path: &Path, wanted: u32) -> bool {
         let Some(other) = &self.other else {
             let flags = [(READ, AccessFlags::R_OK), (WRITE, AccessFlags::W_OK), (SEARCH, AccessFlags::X_OK)];
             let flags = flags.into_iter().filter(|(bit, _)| wanted & bit != 0).map(|(_, flag)| flag);
@@ -122,14 +127,14 @@ impl FileUser {
         let is_closed = |directory: &&Path| {
             let found = fs::metadata(directory);
             let is_missing = found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-            !is_missing && !self.may(directory, SEARCH)
+            !is_missing && !self.has_access(directory, SEARCH)
         };
         directories.into_iter().find(is_closed).map(Path::to_path_buf)
     }
 
     /// Checks that the user may read the file at `path`.
     pub(crate) fn check_file(&self, path: &Path) -> Result<(), AccessError> {
-        if self.reach(path)?.is_dir() {
+        if self.reachable_metadata(path)?.is_dir() {
             return Err(AccessError::Directory { path: path.to_path_buf() });
         }
         self.check_bits(path, READ, "g+r")
@@ -137,13 +142,14 @@ impl FileUser {
 
     /// Checks that the user may list the directory at `path`.
     pub(crate) fn check_directory(&self, path: &Path) -> Result<(), AccessError> {
-        if !self.reach(path)?.is_dir() {
+        if !self.reachable_metadata(path)?.is_dir() {
             return Err(AccessError::NoDirectory { path: path.to_path_buf() });
         }
         self.check_bits(path, READ | SEARCH, "g+rx")
     }
 
-    fn reach(&self, path: &Path) -> Result<fs::Metadata, AccessError> {
+    /// The metadata of `path`, if the user may enter all directories on the path.
+    fn reachable_metadata(&self, path: &Path) -> Result<fs::Metadata, AccessError> {
         if let Some(directory) = self.closed_directory(path) {
             let (path, user, group) = (path.to_path_buf(), self.name.clone(), self.group.clone());
             return Err(AccessError::Closed { path, user, group, directory });
@@ -152,7 +158,7 @@ impl FileUser {
     }
 
     fn check_bits(&self, path: &Path, wanted: u32, bits: &'static str) -> Result<(), AccessError> {
-        if self.may(path, wanted) {
+        if self.has_access(path, wanted) {
             return Ok(());
         }
         let (path, user, group) = (path.to_path_buf(), self.name.clone(), self.group.clone());

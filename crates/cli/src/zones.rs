@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The message about a zone in which only the key set is signed.
-pub(crate) const KEY_SET: &str = "only the key set is signed, as by `nonesuch zone sign --only-keys`: \
+pub(crate) const ONLY_KEY_SET: &str = "only the key set is signed, as by `nonesuch zone sign --only-keys`: \
     serve it with `nonesuch serve FILE --denial MECHANISM --keys DIR`, or sign the whole zone";
 
 /// Why a zone is not read, or why the result is not written.
@@ -101,8 +101,8 @@ pub(crate) fn read_previous(path: &Path, origin: Option<&Name>) -> Result<Conten
     read_zone(path, origin).map_err(|error| ReadZoneError::previous(error.source))
 }
 
-/// Default of the maximum number of listed faults, warnings and findings of one kind.
-pub(crate) const OF_ONE_KIND: usize = 20;
+/// Default maximum number of listed faults, warnings and findings of one kind.
+pub(crate) const LISTED_OF_KIND: usize = 20;
 
 /// The first `limit` entries of each kind, in their order.
 pub(crate) fn first_of_each_kind<T, K: Eq + Hash>(
@@ -122,12 +122,12 @@ pub(crate) fn first_of_each_kind<T, K: Eq + Hash>(
 /// Logs warnings about the zone from `path`: the first 20 of each kind.
 pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
     let name = input_name(path).display();
-    let listed = first_of_each_kind(warnings, OF_ONE_KIND, discriminant);
+    let listed = first_of_each_kind(warnings, LISTED_OF_KIND, discriminant);
     for warning in &listed {
         tracing::warn!(name: "zone-warning", "{name}: {warning}");
     }
     if listed.len() < warnings.len() {
-        tracing::warn!(name: "zone-warnings-omitted", "{name}: listed the first {OF_ONE_KIND} of each kind of {} warnings", warnings.len());
+        tracing::warn!(name: "zone-warnings-omitted", "{name}: listed the first {LISTED_OF_KIND} of each kind of {} warnings", warnings.len());
     }
 }
 
@@ -158,11 +158,11 @@ pub(crate) fn verify_with_progress(
     evidence: &Nsec5Evidence<'_>,
 ) -> Report {
     let bar = Rates::new("verifying");
-    let tell = |at: VerifyProgress| {
+    let show = |at: VerifyProgress| {
         let signatures = Count { done: at.signatures, name: "signatures" };
         bar.show(at.names, at.total_names, &[signatures, Count { done: at.names, name: "names" }]);
     };
-    let progress = bar.is_seen().then_some(&tell as ProgressFn<'_>);
+    let progress = bar.is_seen().then_some(&show as ProgressFn<'_>);
     let report = verify_with_inputs(
         contents,
         options,

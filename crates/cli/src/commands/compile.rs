@@ -7,7 +7,7 @@ use crate::files::{
 };
 use crate::nsec5::{self, EvidenceError};
 use crate::outcome::CommandOutcome;
-use crate::zones::{self, KEY_SET, OF_ONE_KIND, ReadZoneError, first_of_each_kind};
+use crate::zones::{self, LISTED_OF_KIND, ONLY_KEY_SET, ReadZoneError, first_of_each_kind};
 use nonesuch_authoritative::service::{SEMANTIC_KIND, SEMANTIC_LINES};
 use nonesuch_dnssec::VerifyOptions;
 use nonesuch_dnssec::inspect::is_key_set;
@@ -114,7 +114,7 @@ fn record(report: &Report, mode: Mode, at: u32) -> Verification {
 }
 
 fn say_faults(arguments: &CompileArguments, contents: &Contents, report: &Report) -> Result<(), FileError> {
-    let faults = first_of_each_kind(&report.faults, OF_ONE_KIND, |fault| discriminant(&fault.reason));
+    let faults = first_of_each_kind(&report.faults, LISTED_OF_KIND, |fault| discriminant(&fault.reason));
     if arguments.json {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         let count = report.faults.len();
@@ -126,11 +126,11 @@ fn say_faults(arguments: &CompileArguments, contents: &Contents, report: &Report
         print_line(&format!("fault: {fault}"))?;
     }
     if is_key_set(contents) {
-        print_line(&format!("note: {KEY_SET}"))?;
+        print_line(&format!("note: {ONLY_KEY_SET}"))?;
     }
     if left_out > 0 {
         print_line(&format!(
-            "note: listed the first {OF_ONE_KIND} faults of each kind, {left_out} left out: `nonesuch \
+            "note: listed the first {LISTED_OF_KIND} faults of each kind, {left_out} left out: `nonesuch \
                 zone verify --all` lists all"
         ))?;
     }

@@ -6,7 +6,7 @@ use crate::logging;
 use crate::nsec5::{self, EvidenceError};
 use crate::outcome::CommandOutcome;
 use crate::zones::{
-    self, AnchorError, KEY_SET, OF_ONE_KIND, ReadZoneError, first_of_each_kind, verify_with_progress,
+    self, AnchorError, LISTED_OF_KIND, ONLY_KEY_SET, ReadZoneError, first_of_each_kind, verify_with_progress,
 };
 use nonesuch_dnssec::VerifyOptions;
 use nonesuch_dnssec::inspect::is_key_set;
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<CommandOutcome, Failure
     let evidence = nsec5::load_evidence(&arguments.file, arguments.nsec5_keys.as_deref(), &contents)?;
     let begun = Instant::now();
     let report = verify_with_progress(&contents, &options, &evidence.view());
-    let limit = if arguments.all { usize::MAX } else { OF_ONE_KIND };
+    let limit = if arguments.all { usize::MAX } else { LISTED_OF_KIND };
     let findings = semantics::check(&contents, limit);
     let outcome = Verdict {
         contents: &contents,
@@ -101,12 +101,12 @@ impl Verdict<'_> {
             writeln!(out, "fault: {fault}")?;
         }
         if !report.is_sound() && is_key_set(contents) {
-            writeln!(out, "note: {KEY_SET}")?;
+            writeln!(out, "note: {ONLY_KEY_SET}")?;
         }
         if self.left_out() > 0 {
             writeln!(
                 out,
-                "note: listed the first {OF_ONE_KIND} entries of each kind, {} left out: --all lists \
+                "note: listed the first {LISTED_OF_KIND} entries of each kind, {} left out: --all lists \
                     all",
                 self.left_out()
             )?;

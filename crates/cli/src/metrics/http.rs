@@ -24,7 +24,8 @@ use tokio::time::{Sleep, sleep};
 const CONNECTIONS: usize = 16;
 /// Maximum duration of a connection, which is for one request.
 const LIFETIME: Duration = Duration::from_secs(10);
-/// One request for each connection, so that idle clients do not occupy connections.
+/// Header that ends each connection after one request, so that idle clients do not occupy
+/// connections.
 const CLOSE: [(HeaderName, &str); 1] = [(header::CONNECTION, "close")];
 /// Pause after the system could not accept a connection because of a lack of resources.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -115,7 +116,7 @@ impl Drop for MetricsServer {
 
 async fn serve(listener: TcpListener, source: Source, stopped: oneshot::Receiver<()>) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let bounded = Bounded { listener, places: Arc::new(Semaphore::new(CONNECTIONS)) };
+    let bounded = Bounded { listener, permits: Arc::new(Semaphore::new(CONNECTIONS)) };
     let router = Router::new()
         .route("/metrics", get(move |headers| answer(headers, source)))
         .fallback(async || (StatusCode::NOT_FOUND, CLOSE))
@@ -129,16 +130,16 @@ async fn serve(listener: TcpListener, source: Source, stopped: oneshot::Receiver
 
 async fn answer(headers: HeaderMap, source: Source) -> impl IntoResponse {
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let is_open = accepts.into_iter().any(|value| value.contains("application/openmetrics-text"));
+    let wants_open_metrics = accepts.into_iter().any(|value| value.contains("application/openmetrics-text"));
     let (kind, text) =
-        if is_open { (OPEN_METRICS, open_metrics(source())) } else { (PLAIN, plain(source())) };
+        if wants_open_metrics { (OPEN_METRICS, open_metrics(source())) } else { (PLAIN, plain(source())) };
     (CLOSE, [(header::CONTENT_TYPE, kind)], text)
 }
 
 /// A listener with a limited number of connections.
 struct Bounded {
     listener: tokio::net::TcpListener,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Listener for Bounded {
@@ -148,11 +149,11 @@ impl Listener for Bounded {
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
             // Always succeeds, because the semaphore is never closed.
-            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { continue };
+            let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else { continue };
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
                     let end = Box::pin(sleep(LIFETIME));
-                    return (Connection { stream, end, _place: place }, peer);
+                    return (Connection { stream, end, _permit: permit }, peer);
                 }
                 Err(_) => sleep(ACCEPT_PAUSE).await,
             }
@@ -168,11 +169,12 @@ impl Listener for Bounded {
 struct Connection {
     stream: TcpStream,
     end: Pin<Box<Sleep>>,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Connection {
-    /// Returns an error when the time is over; otherwise registers the task to be woken then.
+    /// Returns an error after [`LIFETIME`]. Before that, registers the task to be woken at that
+    /// time.
     fn check_time(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.end.as_mut().poll(context) {
             Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),

@@ -102,7 +102,7 @@ fn answer(mut stream: &UnixStream, daemon: &Daemon) -> io::Result<()> {
     let written = written.and_then(|()| stream.write_all(&text));
     if stops_server {
         // After the response, because all threads end with the process.
-        daemon.ask_to_stop();
+        daemon.request_stop();
     }
     written
 }

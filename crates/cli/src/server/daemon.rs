@@ -73,7 +73,7 @@ impl Daemon {
     }
 
     /// Requests the main loop to stop the server.
-    pub(crate) fn ask_to_stop(&self) {
+    pub(crate) fn request_stop(&self) {
         self.stop.notify_one();
     }
 

@@ -13,13 +13,13 @@ use tokio::runtime::Runtime;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-/// Maximum time between two checks of signature expiration. The limit is needed because the clock
-/// may be set or the machine may sleep.
-const LOOK: Duration = Duration::from_secs(60);
+/// Maximum time between two checks of signature expiration. The next expiration alone does not
+/// determine the time, because the clock may be set or the machine may sleep.
+const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// Time between two checks of certificate expiration.
-const DAY: Duration = Duration::from_secs(86_400);
+const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(86_400);
 /// Time between two checks for the end of rate limiting and for key times that are due.
-const SECOND: Duration = Duration::from_secs(1);
+const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A server that has not loaded zones and does not answer yet.
 pub(crate) struct MainLoop {
@@ -37,104 +37,107 @@ impl MainLoop {
         self,
         announce: impl FnOnce() -> Result<(), ServerError> + Send + 'static,
     ) -> Result<(), ServerError> {
-        let Self { daemon: node, runtime, signals, watchdog } = self;
+        let Self { daemon, runtime, signals, watchdog } = self;
         let outcome = runtime.block_on(async {
-            let duties = MainLoopState {
-                node: Arc::clone(&node),
+            let state = MainLoopState {
+                daemon: Arc::clone(&daemon),
                 watchdog,
-                next_look: Instant::now(),
+                next_expiry_check: Instant::now(),
                 task: None,
-                is_reload_asked: false,
+                is_reload_requested: false,
             };
-            duties.attend(signals, announce).await
+            state.run(signals, announce).await
         });
         // Does not wait for a reload in progress: the versions that it has published are stored,
         // and nothing else is lost.
         runtime.shutdown_background();
-        node.notifier.stopping();
+        daemon.notifier.stopping();
         outcome
     }
 }
 
 /// State of the main loop.
 struct MainLoopState {
-    node: Arc<Daemon>,
+    daemon: Arc<Daemon>,
     watchdog: Watchdog,
     /// Time of the next check of signature expiration.
-    next_look: Instant,
+    next_expiry_check: Instant,
     /// The reload or key change in progress.
     task: Option<JoinHandle<()>>,
-    /// Any number of signals during a reload causes one more reload.
-    is_reload_asked: bool,
+    /// Whether a signal has requested a reload that is not started yet. Several signals during a
+    /// reload cause one more reload.
+    is_reload_requested: bool,
 }
 
 impl MainLoopState {
-    async fn attend(
+    async fn run(
         mut self,
         mut signals: Signals,
         announce: impl FnOnce() -> Result<(), ServerError> + Send + 'static,
     ) -> Result<(), ServerError> {
-        let mut day = interval(DAY);
-        let mut alive = interval(self.watchdog.interval().unwrap_or(LOOK));
+        let mut certificate_check = interval(CERTIFICATE_CHECK_INTERVAL);
+        let mut watchdog_check = interval(self.watchdog.interval().unwrap_or(EXPIRY_CHECK_INTERVAL));
         // Delayed checks must not follow each other directly: a thread needs the time between two
         // checks to report.
-        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut second = interval(SECOND);
+        watchdog_check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut tick = interval(TICK_INTERVAL);
         let mut announcing = spawn_blocking(announce);
         let mut is_announced = false;
         loop {
             tokio::select! {
-                asked = signals.next() => match asked {
+                action = signals.next() => match action {
                     SignalAction::Stop => return Ok(()),
-                    SignalAction::Reload => self.is_reload_asked = true,
+                    SignalAction::Reload => self.is_reload_requested = true,
                 },
-                () = self.node.stop.notified() => return Ok(()),
+                () = self.daemon.stop.notified() => return Ok(()),
                 outcome = &mut announcing, if !is_announced => {
                     is_announced = true;
                     outcome.unwrap_or_else(|error| Err(ServerError::Thread(error.into())))?;
-                    self.next_look = Instant::now();
+                    self.next_expiry_check = Instant::now();
                 }
-                () = sleep_until(self.next_look) => self.look_at_expiry(),
-                _ = day.tick() => self.node.warn_of_certificate(),
-                _ = alive.tick() => self.watchdog.check(&self.node.notifier),
-                _ = second.tick() => self.tick(),
-                () = end_of(&mut self.task) => {
+                () = sleep_until(self.next_expiry_check) => self.check_expiry(),
+                _ = certificate_check.tick() => self.daemon.warn_of_certificate(),
+                _ = watchdog_check.tick() => self.watchdog.check(&self.daemon.notifier),
+                _ = tick.tick() => self.tick(),
+                () = wait_for_end(&mut self.task) => {
                     self.task = None;
-                    self.next_look = Instant::now();
+                    self.next_expiry_check = Instant::now();
                 }
             }
-            self.reload_if_asked();
+            self.reload_if_requested();
         }
     }
 
     /// Warns of signatures that expire soon, and schedules the next check.
-    fn look_at_expiry(&mut self) {
-        let seconds = self.node.service.warn_of_expiry();
-        let next = seconds.map_or(LOOK, |seconds| Duration::from_secs(seconds.into()).min(LOOK));
-        self.next_look = Instant::now() + next;
+    fn check_expiry(&mut self) {
+        let seconds = self.daemon.service.warn_of_expiry();
+        let next = seconds.map_or(EXPIRY_CHECK_INTERVAL, |seconds| {
+            Duration::from_secs(seconds.into()).min(EXPIRY_CHECK_INTERVAL)
+        });
+        self.next_expiry_check = Instant::now() + next;
     }
 
     /// The work of each second: logs the end of rate limiting, and applies key times that are due.
     fn tick(&mut self) {
-        self.node.shared.statistics.log_unlimited();
-        if self.task.is_none() && self.node.service.is_key_event_due() {
-            let service = Arc::clone(&self.node.service);
+        self.daemon.shared.statistics.log_unlimited();
+        if self.task.is_none() && self.daemon.service.is_key_event_due() {
+            let service = Arc::clone(&self.daemon.service);
             self.task = Some(spawn_blocking(move || service.apply_key_times()));
         }
     }
 
-    fn reload_if_asked(&mut self) {
-        if self.is_reload_asked && self.task.is_none() {
-            self.is_reload_asked = false;
-            let node = Arc::clone(&self.node);
+    fn reload_if_requested(&mut self) {
+        if self.is_reload_requested && self.task.is_none() {
+            self.is_reload_requested = false;
+            let daemon = Arc::clone(&self.daemon);
             // The reload logs its outcome.
-            self.task = Some(spawn_blocking(move || drop(node.reload())));
+            self.task = Some(spawn_blocking(move || drop(daemon.reload())));
         }
     }
 }
 
 /// Waits for the end of the task. Without a task, it waits forever.
-async fn end_of(task: &mut Option<JoinHandle<()>>) {
+async fn wait_for_end(task: &mut Option<JoinHandle<()>>) {
     match task {
         // The task has logged its outcome.
         Some(task) => drop(task.await),
@@ -143,14 +146,14 @@ async fn end_of(task: &mut Option<JoinHandle<()>>) {
 }
 
 /// Stops a server, and reports its counters.
-pub(crate) fn stop(node: &Daemon, is_json: bool) -> Result<CommandOutcome, ServerError> {
-    node.service.stop();
-    let server = node.server.lock().unwrap_or_else(PoisonError::into_inner).take();
+pub(crate) fn stop(daemon: &Daemon, is_json: bool) -> Result<CommandOutcome, ServerError> {
+    daemon.service.stop();
+    let server = daemon.server.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(server) = server else { return Ok(CommandOutcome::Done) };
     let counters = server.udp_counters();
-    let online = node.service.is_online().then(|| server.online_counters());
+    let online = daemon.service.is_online().then(|| server.online_counters());
     server.stop()?;
-    if let Some(tap) = &node.shared.tap {
+    if let Some(tap) = &daemon.shared.tap {
         tap.finish();
     }
     if let Some(online) = &online {

@@ -4,17 +4,17 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// Number of open files that a server needs in addition to its connections: sockets, zone files,
 /// log.
-const FILES: u64 = 512;
-/// Number of open files that the server requests if the system allows it. It covers the temporary
-/// files of many zones, which no other number includes.
-const ROOM: u64 = 65_536;
+const OTHER_FILES: u64 = 512;
+/// Minimum limit on open files that the server requests. It covers the temporary files of many
+/// zones, which [`OTHER_FILES`] does not include.
+const DEFAULT_FILES: u64 = 65_536;
 
 /// Raises the limit on open files to the number that `connections` require, as far as the system
 /// allows.
 pub(crate) fn raise_open_files(connections: u64) {
-    let wanted = connections.saturating_add(FILES);
+    let wanted = connections.saturating_add(OTHER_FILES);
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
-    let raised = room_for(wanted, soft, hard);
+    let raised = new_soft_limit(wanted, soft, hard);
     if raised <= soft && soft >= wanted {
         return;
     }
@@ -28,8 +28,8 @@ pub(crate) fn raise_open_files(connections: u64) {
 }
 
 /// The new soft limit for a server that needs `wanted` open files, from the current limits.
-fn room_for(wanted: u64, soft: u64, hard: u64) -> u64 {
-    wanted.max(ROOM).min(hard).max(soft)
+fn new_soft_limit(wanted: u64, soft: u64, hard: u64) -> u64 {
+    wanted.max(DEFAULT_FILES).min(hard).max(soft)
 }
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod tests {
             (8_704, 200_000, 524_288, 200_000),
             (8_704, 524_288, 524_288, 524_288),
         ] {
-            assert_eq!(room_for(wanted, soft, hard), expected, "{wanted} {soft} {hard}");
+            assert_eq!(new_soft_limit(wanted, soft, hard), expected, "{wanted} {soft} {hard}");
         }
     }
 }

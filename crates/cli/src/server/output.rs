@@ -38,10 +38,10 @@ pub(crate) fn log_start(what: &'static str, path: &Path) {
 
 /// Reports the state of the configured zones, each loaded or rejected, and that the server is
 /// ready.
-pub(crate) fn print_ready(node: &Daemon, settled: StartupSummary, is_json: bool) {
-    let zones = node.service.zone_status(None);
-    let (status, workers) = (node.status(), node.workers());
-    let seconds = node.begun.elapsed().as_secs_f64();
+pub(crate) fn print_ready(daemon: &Daemon, settled: StartupSummary, is_json: bool) {
+    let zones = daemon.service.zone_status(None);
+    let (status, workers) = (daemon.status(), daemon.workers());
+    let seconds = daemon.begun.elapsed().as_secs_f64();
     if is_json {
         let StartupSummary { serving, waiting, failed } = settled;
         let ready = json!({
@@ -66,15 +66,15 @@ pub(crate) fn print_ready(node: &Daemon, settled: StartupSummary, is_json: bool)
     print(&format!(
         "ready: listening on {}; {}; {} in {seconds:.2} s",
         status.addresses_text(),
-        node.status_line(),
+        daemon.status_line(),
         count_text(workers, "worker"),
     ));
 }
 
 /// Reports how the zone of a single file is served, and that the server is ready.
-pub(crate) fn print_zone_ready(node: &Daemon, zone: &ZoneStatus, is_json: bool) {
-    let status = node.status();
-    let (address, workers) = (status.listen.first(), node.workers());
+pub(crate) fn print_zone_ready(daemon: &Daemon, zone: &ZoneStatus, is_json: bool) {
+    let status = daemon.status();
+    let (address, workers) = (status.listen.first(), daemon.workers());
     let (name, serial) = (&zone.zone, zone.serial.unwrap_or_default());
     let how = zone.served.as_deref().unwrap_or_default();
     if is_json {

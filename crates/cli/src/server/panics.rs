@@ -8,22 +8,22 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// The published versions are on disk.
 pub(crate) fn abort_on_panic() {
     std::panic::set_hook(Box::new(|info| {
-        static IS_TOLD: AtomicBool = AtomicBool::new(false);
-        if IS_TOLD.swap(true, Relaxed) {
+        static IS_LOGGED: AtomicBool = AtomicBool::new(false);
+        if IS_LOGGED.swap(true, Relaxed) {
             // The thread that panicked first logs the panic, and waits for the log reader up to the
             // same limit.
             std::thread::sleep(logging::END_LIMIT);
         } else {
             let thread = std::thread::current();
             let payload = info.payload();
-            let words = payload.downcast_ref::<&str>().copied();
-            let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-            let place = info.location().map_or_else(String::new, |place| format!(" at {place}"));
+            let message = payload.downcast_ref::<&str>().copied();
+            let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+            let location = info.location().map_or_else(String::new, |location| format!(" at {location}"));
             tracing::error!(
                 name: "panic",
                 thread = thread.name().unwrap_or("?"),
-                "nonesuch: aborting, a thread panicked{place}, which is a bug in nonesuch: {}",
-                words.unwrap_or("no panic message")
+                "nonesuch: aborting, a thread panicked{location}, which is a bug in nonesuch: {}",
+                message.unwrap_or("no panic message")
             );
             logging::flush();
         }

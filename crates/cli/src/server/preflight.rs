@@ -16,7 +16,7 @@ use nonesuch_proto::Name;
 use std::fmt;
 use std::fs;
 
-/// The effect of a fault.
+/// The effect of a fault on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// The server does not start.
@@ -24,7 +24,7 @@ pub(super) enum Effect {
     /// The server starts as root, and later rejects the configuration when it reads it as its own
     /// user.
     Reload,
-    /// Transfers fail if the peer must have a certificate for a name, because the trusted
+    /// Transfers fail if the certificate of the peer must be verified, because the trusted
     /// certificates are read for each transfer.
     Transfers,
     /// No version can be stored. Therefore only versions that are already stored are served.
@@ -127,7 +127,7 @@ pub(super) fn load_identity(
     })
 }
 
-/// Files that a reload could not read. Zone files are not included.
+/// Problems of files that `user` could not read at a reload. Zone files are not included.
 pub(super) fn read_by_reload(sources: &Sources, user: &FileUser) -> Vec<Problem> {
     let own = user.check_file(&sources.path).err();
     let own = own.map(|error| ConfigLocation::of_file(&sources.path).problem(error.to_string()));
@@ -137,7 +137,7 @@ pub(super) fn read_by_reload(sources: &Sources, user: &FileUser) -> Vec<Problem>
     let others = sources.files.iter().filter(is_read).filter_map(|file| {
         let is_directory = file.role == Role::IncludedDirectory;
         let found = if is_directory { user.check_directory(&file.path) } else { user.check_file(&file.path) };
-        Some(file.location.problem(message(found)?))
+        Some(file.location.problem(error_message(found)?))
     });
     own.into_iter().chain(others).collect()
 }
@@ -145,15 +145,17 @@ pub(super) fn read_by_reload(sources: &Sources, user: &FileUser) -> Vec<Problem>
 /// Reports if the file of added zones (`ctl zone add`) cannot be read or replaced.
 pub(super) fn check_added_zones(sources: &Sources, user: &FileUser) -> Option<Problem> {
     let file = sources.files.iter().find(|file| file.role == Role::AddedZones)?;
-    let closed = fs::metadata(&file.path).ok().and_then(|_| message(user.check_file(&file.path)));
+    let closed = fs::metadata(&file.path).ok().and_then(|_| error_message(user.check_file(&file.path)));
     let message = closed.or_else(|| output_paths::check_replaced(&file.path, user))?;
     Some(file.location.problem(message))
 }
 
-/// Files for transfers that could not be read.
+/// Problems of files for transfers that `user` could not read.
 pub(super) fn read_by_transfers(sources: &Sources, user: &FileUser) -> Vec<Problem> {
     let files = sources.files.iter().filter(|file| file.role == Role::Authorities);
-    files.filter_map(|file| Some(file.location.problem(message(user.check_file(&file.path))?))).collect()
+    files
+        .filter_map(|file| Some(file.location.problem(error_message(user.check_file(&file.path))?)))
+        .collect()
 }
 
 /// Faults of the files and directories that the configuration names, for `user`. Changes nothing.
@@ -172,9 +174,9 @@ pub(super) fn check_reading(
     faults.extend(check_added_zones(sources, user).into_iter().map(with(Effect::Start)));
     for file in &sources.files {
         let (effect, message) = match &file.role {
-            Role::Zone(apex) => (Effect::Zone(apex.clone()), message(user.check_file(&file.path))),
+            Role::Zone(apex) => (Effect::Zone(apex.clone()), error_message(user.check_file(&file.path))),
             Role::SigningKeys(apex, _) | Role::VrfKeys(apex, _) => {
-                (Effect::Zone(apex.clone()), message(user.check_directory(&file.path)))
+                (Effect::Zone(apex.clone()), error_message(user.check_directory(&file.path)))
             }
             Role::Dnstap if output_paths::is_made_by_systemd(&file.path) => continue,
             Role::Dnstap => (Effect::Start, output_paths::check_dnstap(&file.path, user)),
@@ -194,7 +196,7 @@ pub(super) fn check_reading(
     faults
 }
 
-fn message(found: Result<(), AccessError>) -> Option<String> {
+fn error_message(found: Result<(), AccessError>) -> Option<String> {
     found.err().map(|error| error.to_string())
 }
 

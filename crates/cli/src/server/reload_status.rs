@@ -8,8 +8,8 @@ use nonesuch_server::clock::seconds_now;
 use nonesuch_server::limits::OverBudgetAction;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Settings that change only when the server is restarted.
-struct Started {
+/// The settings at the start of the server that change only with a restart.
+struct StartedWith {
     pub(crate) server: Server,
     pub(crate) limits: Limits,
     pub(crate) dnstap: Option<Dnstap>,
@@ -17,7 +17,7 @@ struct Started {
 
 /// The reloads of a server.
 pub(crate) struct ReloadStatus {
-    started: Started,
+    started: StartedWith,
     known: Mutex<Known>,
 }
 
@@ -34,7 +34,7 @@ impl ReloadStatus {
         let now = seconds_now();
         let numbers = metrics::Reloads { last: now, in_force_since: now, ..metrics::Reloads::default() };
         let Configuration { server, limits, dnstap, .. } = started;
-        let started = Started { server: server.clone(), limits: limits.clone(), dnstap: dnstap.clone() };
+        let started = StartedWith { server: server.clone(), limits: limits.clone(), dnstap: dnstap.clone() };
         Self { started, known: Mutex::new(Known { numbers, problems: None }) }
     }
 
@@ -75,10 +75,11 @@ impl ReloadStatus {
     }
 }
 
-/// Names of the settings that differ and that a running server cannot change.
-fn needs_restart(old: &Started, new: &Configuration) -> Vec<&'static str> {
+/// Names of the settings that differ and that take effect only after a restart.
+fn needs_restart(old: &StartedWith, new: &Configuration) -> Vec<&'static str> {
     let (a, b) = (&old.server, &new.server);
-    let tcp = |limits: &Limits| Limits {
+    // The limits that need a restart; the others are set to fixed values.
+    let restart_limits = |limits: &Limits| Limits {
         responses_per_second: 0,
         nxdomain_responses_per_second: 0,
         referral_responses_per_second: 0,
@@ -104,7 +105,7 @@ fn needs_restart(old: &Started, new: &Configuration) -> Vec<&'static str> {
         ("signature-cache", a.signature_cache != b.signature_cache),
         ("load-jobs", a.load_jobs != b.load_jobs),
         ("dnstap", old.dnstap != new.dnstap),
-        ("limits of connections and transfers", tcp(&old.limits) != tcp(&new.limits)),
+        ("limits of connections and transfers", restart_limits(&old.limits) != restart_limits(&new.limits)),
     ];
-    changes.iter().filter(|(_, is_other)| *is_other).map(|(key, _)| *key).collect()
+    changes.iter().filter(|(_, is_changed)| *is_changed).map(|(key, _)| *key).collect()
 }

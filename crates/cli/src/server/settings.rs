@@ -42,8 +42,12 @@ pub(crate) struct InForce<'a> {
     pub(crate) settings: &'a AnswerSettings,
 }
 
-/// The settings for answers. Parts that do not differ from `previous` keep their state: the state
-/// of rate limits, and a random secret.
+/// The settings for answers. If the limits or the cookies do not differ from `previous`, they keep
+/// their state: the counters of rate limiting, or the random secret. `previous` is `None` at the
+/// start.
+///
+/// # Errors
+/// A setting is out of range, or the system provides no random secret.
 pub(crate) fn answer_settings(
     configuration: &Configuration,
     previous: Option<InForce<'_>>,
@@ -140,7 +144,7 @@ pub(crate) fn dnstap_options(configuration: &Configuration) -> Option<DnstapOpti
         DnstapTo::Socket(path) => Destination::Socket(path.clone()),
         DnstapTo::File(path) => Destination::File(path.clone()),
     };
-    // Not from /proc, because parts of it may be hidden from a service.
+    // gethostname(2), because /proc may be hidden from a service.
     let host = || nix::unistd::gethostname().map(OsString::into_encoded_bytes).unwrap_or_default();
     Some(DnstapOptions {
         identity: tap.identity.clone().map_or_else(host, String::into_bytes),
@@ -152,8 +156,8 @@ pub(crate) fn dnstap_options(configuration: &Configuration) -> Option<DnstapOpti
     })
 }
 
-/// Maximum number of open connections.
-pub(crate) fn connections(configuration: &Configuration) -> u64 {
+/// Maximum number of open connections over TCP and TLS at all listen addresses.
+pub(crate) fn max_connections(configuration: &Configuration) -> u64 {
     let server = &configuration.server;
     let addresses = server.listen.len() + server.listen_tls.len();
     configuration.limits.tcp_connections.saturating_mul(addresses) as u64

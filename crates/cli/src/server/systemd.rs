@@ -36,7 +36,7 @@ impl Notifier {
         Self { socket }
     }
 
-    fn tell(&self, state: &str) {
+    fn notify(&self, state: &str) {
         if let Some((socket, address)) = &self.socket
             && let Err(error) = socket.send_to_addr(state.as_bytes(), address)
         {
@@ -46,23 +46,23 @@ impl Notifier {
 
     /// Reports that the server answers.
     pub(crate) fn ready(&self, status: &str) {
-        self.tell(&format!("READY=1\nSTATUS={}", one_line(status)));
+        self.notify(&format!("READY=1\nSTATUS={}", one_line(status)));
     }
 
     /// Reports that the server reads its configuration again.
     pub(crate) fn reloading(&self) {
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
-        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()));
+        self.notify(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()));
     }
 
     /// Reports that the server stops.
     pub(crate) fn stopping(&self) {
-        self.tell("STOPPING=1");
+        self.notify("STOPPING=1");
     }
 
     /// Reports that the server is alive.
     pub(crate) fn alive(&self) {
-        self.tell("WATCHDOG=1");
+        self.notify("WATCHDOG=1");
     }
 }
 

@@ -14,17 +14,17 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Mode bit: every user may write.
-const OPEN: u32 = 0o002;
+const OTHERS_WRITE: u32 = 0o002;
 
-/// Faults that prevent the creation of the control socket, and missing parent directories of the
-/// control socket and of the dnstap output.
+/// Faults that prevent the creation of the control socket, and a missing parent directory of the
+/// dnstap output. [`check_runtime`] reports directories that systemd creates.
 pub(super) fn check_output_directories(server: &Server, sources: &Sources) -> Vec<Problem> {
     let starter = starter(server.user.as_deref());
     let group = server.control_group.as_deref().and_then(|group| check_group(group, starter.as_ref()));
     let group = group.map(|message| sources.problem_of("control-group", message));
     let problem = |file: &NamedFile| {
         let user = starter.as_ref().filter(|_| file.role == Role::Control);
-        Some(file.location.problem(check_folder(&file.path, user)?))
+        Some(file.location.problem(check_parent_directory(&file.path, user)?))
     };
     let written = written_files(sources).filter(|file| !is_made_by_systemd(&file.path));
     group.into_iter().chain(written.filter_map(problem)).collect()
@@ -62,21 +62,20 @@ pub(super) fn is_made_by_systemd(path: &Path) -> bool {
     is_runtime && fs::metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// The user that creates the control socket: the user that starts the server, before it becomes
-/// `user`. `None` if this user is not known.
+/// The user that starts the server and creates the control socket, before the server becomes
+/// `user`. `None` if this process cannot know it: with `user`, root may start the server later.
 fn starter(user: Option<&str>) -> Option<FileUser> {
-    // If the configuration names a user, root may start the server.
     let is_known = Uid::effective().is_root() || user.is_none();
     is_known.then(FileUser::current)
 }
 
 /// Checks that the parent directory of `path` exists and, if `user` is known, that `user` may write
 /// to it.
-fn check_folder(path: &Path, user: Option<&FileUser>) -> Option<String> {
+fn check_parent_directory(path: &Path, user: Option<&FileUser>) -> Option<String> {
     let (shown, folder) = (path.display(), parent_directory(path));
     match (fs::metadata(folder), user) {
         (Err(error), _) => Some(format!("{shown}: cannot use its directory: {error}: create it")),
-        (Ok(_), Some(user)) if !user.may(folder, WRITE | SEARCH) => {
+        (Ok(_), Some(user)) if !user.has_access(folder, WRITE | SEARCH) => {
             let (name, folder) = (&user.name, folder.display());
             Some(format!(
                 "{shown}: the user {name} may not write to {folder}: chown {name} {folder}, or name another path"
@@ -110,7 +109,7 @@ pub(super) fn check_state(folder: &Path) -> Option<String> {
     let shown = folder.display();
     match fs::metadata(folder) {
         Ok(metadata) if !metadata.is_dir() => Some(format!("{shown}: not a directory: name a directory")),
-        Ok(metadata) if metadata.permissions().mode() & OPEN != 0 => Some(format!(
+        Ok(metadata) if metadata.permissions().mode() & OTHERS_WRITE != 0 => Some(format!(
             "{shown}: every user may write to this directory, and the server serves its content: chmod \
                 o-w {shown}"
         )),
@@ -118,26 +117,26 @@ pub(super) fn check_state(folder: &Path) -> Option<String> {
     }
 }
 
-/// Checks the directory of stored versions, and the files that an earlier start, possibly as
-/// another user, created in it.
+/// Checks the directory of stored versions and the files in it, which an earlier start, possibly as
+/// another user, created. Returns the message and effect of the first fault.
 pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String, Effect)> {
     let (zones, lock) = (StateDirectory::zones_directory(dir), StateDirectory::lock_path(dir));
-    let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
+    let exists = |path: &Path| fs::symlink_metadata(path).is_ok();
     // The server creates missing entries.
-    let whole = if is_there(&zones) && is_there(&lock) {
-        complain_of_way(&zones, user)
+    let message_for_directory = if exists(&zones) && exists(&lock) {
+        closed_directory_message(&zones, user)
     } else {
         check_writable(dir, user)
     };
-    if let Some(message) = whole {
+    if let Some(message) = message_for_directory {
         return Some((message, Effect::Start));
     }
-    let inner = [
+    let checks = [
         (&zones, READ | SEARCH, Effect::Start),
         (&lock, WRITE, Effect::Start),
         (&zones, WRITE, Effect::Zones),
     ];
-    let closed = inner.into_iter().find(|(path, wanted, _)| is_there(path) && !user.may(path, *wanted));
+    let closed = checks.into_iter().find(|(path, wanted, _)| exists(path) && !user.has_access(path, *wanted));
     let (name, dir) = (&user.name, dir.display());
     if let Some((path, _, effect)) = closed {
         let shown = path.display();
@@ -147,8 +146,8 @@ pub(super) fn check_stored_zones(dir: &Path, user: &FileUser) -> Option<(String,
         ));
     }
     // A stored version that cannot be read can neither be served nor replaced.
-    let kept = fs::read_dir(&zones).into_iter().flatten().flatten().map(|entry| entry.path());
-    let path = kept.into_iter().find(|path| path.is_file() && !user.may(path, READ))?;
+    let versions = fs::read_dir(&zones).into_iter().flatten().flatten().map(|entry| entry.path());
+    let path = versions.into_iter().find(|path| path.is_file() && !user.has_access(path, READ))?;
     let message = format!("{}: the user {name} may not read it: chown -R {name} {dir}", path.display());
     Some((message, Effect::Zones))
 }
@@ -159,13 +158,13 @@ pub(super) fn check_dnstap(path: &Path, user: &FileUser) -> Option<String> {
     let (name, shown) = (&user.name, path.display());
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Some(format!("{shown}: is a directory: name a file")),
-        Ok(metadata) if !metadata.is_file() || metadata.len() == 0 => (!user.may(path, WRITE))
+        Ok(metadata) if !metadata.is_file() || metadata.len() == 0 => (!user.has_access(path, WRITE))
             .then(|| format!("{shown}: the user {name} may not write to it: chown {name} {shown}")),
         _ => check_writable(parent_directory(path), user),
     }
 }
 
-/// Checks a file that is replaced through a rename.
+/// Checks that `user` may replace the file of added zones through a rename.
 pub(super) fn check_replaced(path: &Path, user: &FileUser) -> Option<String> {
     let target = match resolve_link(path) {
         Ok(target) => target,
@@ -179,8 +178,8 @@ pub(super) fn check_replaced(path: &Path, user: &FileUser) -> Option<String> {
     ))
 }
 
-/// The directory on the path to `path` that `user` may not enter, as a message.
-fn complain_of_way(path: &Path, user: &FileUser) -> Option<String> {
+/// A message if `user` may not enter a directory on the path to `path`.
+fn closed_directory_message(path: &Path, user: &FileUser) -> Option<String> {
     let closed = user.closed_directory(path)?;
     Some(format!("{}: the user {} may not enter {}", path.display(), user.name, closed.display()))
 }
@@ -189,11 +188,11 @@ fn complain_of_way(path: &Path, user: &FileUser) -> Option<String> {
 /// directory.
 fn check_writable(folder: &Path, user: &FileUser) -> Option<String> {
     let (name, shown) = (&user.name, folder.display());
-    if let Some(message) = complain_of_way(folder, user) {
+    if let Some(message) = closed_directory_message(folder, user) {
         return Some(message);
     }
     match fs::metadata(folder) {
-        Ok(_) => (!user.may(folder, WRITE | SEARCH))
+        Ok(_) => (!user.has_access(folder, WRITE | SEARCH))
             .then(|| format!("{shown}: the user {name} may not write to it: chown {name} {shown}")),
         Err(error) if error.kind() == io::ErrorKind::NotFound && folder.parent().is_some() => {
             check_writable(parent_directory(folder), user).map(|_| {

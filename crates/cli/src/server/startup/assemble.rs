@@ -41,12 +41,13 @@ impl Parts {
         let Self { configuration, origin, identity, clock_shift, begun } = self;
         let zones = Arc::new(Zones::new());
         let watchdog = Watchdog::from_environment();
-        let mut shared = shared(&configuration, &zones, watchdog.heartbeats())?;
+        let mut shared = server_context(&configuration, &zones, watchdog.heartbeats())?;
         let service_settings = Settings { clock_shift, ..configuration.service_settings() };
         let service = Service::open(service_settings, KEY_FILES, zones)?;
-        let transfers = transfers(&configuration, &service, &mut shared).map_err(ServerError::Thread)?;
+        let transfers =
+            start_transfers(&configuration, &service, &mut shared).map_err(ServerError::Thread)?;
         let (runtime, signals) = Signals::install(harmless).map_err(ServerError::Thread)?;
-        let node = Arc::new(Daemon {
+        let daemon = Arc::new(Daemon {
             origin,
             reloads: ReloadStatus::new(&configuration),
             configuration: Mutex::new(configuration),
@@ -60,12 +61,12 @@ impl Parts {
             reloading: Mutex::new(()),
             begun,
         });
-        Ok(MainLoop { daemon: node, runtime, signals, watchdog })
+        Ok(MainLoop { daemon, runtime, signals, watchdog })
     }
 }
 
 /// Creates the context that the threads of the server share.
-fn shared(
+fn server_context(
     configuration: &Configuration,
     zones: &Arc<Zones>,
     heartbeats: Heartbeats,
@@ -84,7 +85,7 @@ fn shared(
 }
 
 /// Starts the transfers from primaries and registers them as receiver of NOTIFY messages.
-fn transfers(
+fn start_transfers(
     configuration: &Configuration,
     service: &Arc<Service>,
     shared: &mut ServerContext,
@@ -96,8 +97,8 @@ fn transfers(
         ..transfers_options(configuration, shared.heartbeats.clone())
     };
     let transfers = Arc::new(Transfers::start(options, Arc::new(link))?);
-    let taker = Arc::clone(&transfers);
-    shared.notify_sink = Some(Arc::new(move |notified| taker.notified(notified)));
+    let receiver = Arc::clone(&transfers);
+    shared.notify_sink = Some(Arc::new(move |notified| receiver.notified(notified)));
     handle_zone_events(service, events, Arc::clone(&transfers))?;
     Ok(transfers)
 }

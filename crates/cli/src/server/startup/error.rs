@@ -1,6 +1,6 @@
 //! Errors of `nonesuch serve FILE`.
 
-use crate::zones::KEY_SET;
+use crate::zones::ONLY_KEY_SET;
 use nonesuch_authoritative::service::VersionError;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::{DenialGeneration, MECHANISMS};
@@ -16,7 +16,7 @@ pub(crate) enum ZoneFileError {
     /// The message of the source already names the file.
     #[error(transparent)]
     Refused(VersionError),
-    #[error("{}: {KEY_SET}", path.display())]
+    #[error("{}: {ONLY_KEY_SET}", path.display())]
     OnlyKeySet { path: PathBuf },
     #[error(
         "{}: the zone is signed with NSEC5, whose server has no signing key and uses no other denial \
@@ -33,7 +33,7 @@ pub(crate) enum ZoneFileError {
     Nsec5KeysNeeded { path: PathBuf, dir: PathBuf },
     #[error(
         "{}: --keys requires online signing: choose a mechanism with --denial ({}), or leave --keys out",
-        path.display(), made_when_asked()
+        path.display(), online_mechanisms()
     )]
     KeysWithoutDenial { path: PathBuf },
     #[error("{}: the zone is not signed with NSEC5: leave --nsec5-keys out", path.display())]
@@ -63,7 +63,7 @@ impl ZoneFileError {
 }
 
 /// Names of the mechanisms whose records are generated online.
-fn made_when_asked() -> String {
-    let made = MECHANISMS.iter().filter(|entry| entry.generation == DenialGeneration::Online);
-    made.map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+fn online_mechanisms() -> String {
+    let online = MECHANISMS.iter().filter(|entry| entry.generation == DenialGeneration::Online);
+    online.map(|entry| entry.name).collect::<Vec<_>>().join(", ")
 }

@@ -19,7 +19,7 @@ use crate::server::open_files::raise_open_files;
 use crate::server::output::{log_start, print_zone_ready};
 use crate::server::panics::abort_on_panic;
 use crate::server::privileges::drop_privileges;
-use crate::server::settings::{connections, server_options};
+use crate::server::settings::{max_connections, server_options};
 use crate::server::signals::HarmlessSignals;
 use crate::server::startup::assemble::Parts;
 use crate::server::startup::error::ZoneFileError;
@@ -43,45 +43,45 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerEr
     let harmless = HarmlessSignals::install().map_err(ServerError::Thread)?;
     check_root(None, [arguments.listen])?;
     abort_on_panic();
-    let making = making(arguments)?;
+    let signing_mode = signing_mode(arguments)?;
     log_start("file", input_name(&arguments.file));
-    let opened = open(arguments)?;
-    let configuration = configuration(arguments, making, opened.apex());
-    raise_open_files(connections(&configuration));
+    let opened = open_zone(arguments)?;
+    let configuration = configuration(arguments, signing_mode, opened.apex());
+    raise_open_files(max_connections(&configuration));
     drop_privileges(None)?;
     logging::start_queue().map_err(ServerError::Thread)?;
     // With `--now`, signatures are verified and generated for that time.
     let clock_shift = arguments.now.map_or(0, |now| now.wrapping_sub(zones::now_or(None)));
     let parts = Parts { configuration, origin: Origin::Arguments, identity: None, clock_shift, begun };
-    let daemon = parts.assemble(harmless)?;
-    let (node, is_json) = (Arc::clone(&daemon.daemon), arguments.json);
-    let (starting, files) = (Arc::clone(&node), Files::of(arguments));
-    daemon.run(move || start(&starting, &files, opened, clock_shift, is_json))?;
-    stop(&node, is_json)
+    let main_loop = parts.assemble(harmless)?;
+    let (daemon, is_json) = (Arc::clone(&main_loop.daemon), arguments.json);
+    let (starting_daemon, files) = (Arc::clone(&daemon), Files::of(arguments));
+    main_loop.run(move || start(&starting_daemon, &files, opened, clock_shift, is_json))?;
+    stop(&daemon, is_json)
 }
 
 /// Serves the zone and reports it.
 fn start(
-    node: &Daemon,
+    daemon: &Daemon,
     files: &Files,
     opened: PreloadedZone,
     clock_shift: u32,
     is_json: bool,
 ) -> Result<(), ServerError> {
     let apex = opened.apex();
-    node.service.begin_preloaded(opened).map_err(|refused| files.failure(refused))?;
-    let options = server_options(&node.configuration(), None, clock_shift);
-    node.start(BoundSockets::bind(&options).map_err(ServerError::Bind)?)?;
-    for zone in node.service.zone_status(Some(&apex)) {
-        print_zone_ready(node, &zone, is_json);
+    daemon.service.begin_preloaded(opened).map_err(|refused| files.to_server_error(refused))?;
+    let options = server_options(&daemon.configuration(), None, clock_shift);
+    daemon.start(BoundSockets::bind(&options).map_err(ServerError::Bind)?)?;
+    for zone in daemon.service.zone_status(Some(&apex)) {
+        print_zone_ready(daemon, &zone, is_json);
     }
     report_ready()?;
-    node.notifier.ready(&node.status_line());
+    daemon.notifier.ready(&daemon.status_line());
     Ok(())
 }
 
 /// The signing mode, from the options alone.
-fn making(arguments: &ServeArguments) -> Result<SigningMode, ZoneFileError> {
+fn signing_mode(arguments: &ServeArguments) -> Result<SigningMode, ZoneFileError> {
     let online = &arguments.online;
     let path = || input_name(&arguments.file).to_path_buf();
     match (online.denial, &online.keys, &online.nsec5_keys) {
@@ -101,7 +101,7 @@ fn making(arguments: &ServeArguments) -> Result<SigningMode, ZoneFileError> {
 }
 
 /// The configuration that is equivalent to the arguments.
-fn configuration(arguments: &ServeArguments, making: SigningMode, apex: Name) -> Configuration {
+fn configuration(arguments: &ServeArguments, signing_mode: SigningMode, apex: Name) -> Configuration {
     let source = match input_name(&arguments.file).to_path_buf() {
         name if is_stream(&arguments.file) => ZoneSource::Stream(name),
         file => ZoneSource::File(file),
@@ -113,7 +113,7 @@ fn configuration(arguments: &ServeArguments, making: SigningMode, apex: Name) ->
     };
     let zone = ZoneSettings {
         source,
-        signing_mode: making,
+        signing_mode,
         verify,
         allows_unsafe_transition: arguments.allow_unsafe_transition,
         ..ZoneSettings::of_file(apex, arguments.file.clone())
@@ -134,7 +134,7 @@ fn is_stream(path: &Path) -> bool {
 }
 
 /// Opens the file: maps it if it is an image, otherwise reads the zone.
-fn open(arguments: &ServeArguments) -> Result<PreloadedZone, ServerError> {
+fn open_zone(arguments: &ServeArguments) -> Result<PreloadedZone, ServerError> {
     let path = &arguments.file;
     let read = || {
         let loaded = zones::load_zone(path, arguments.origin.as_ref())?;
@@ -146,11 +146,11 @@ fn open(arguments: &ServeArguments) -> Result<PreloadedZone, ServerError> {
     if is_stream(path) {
         return Ok(PreloadedZone::stream(read()?));
     }
-    PreloadedZone::file(path, || map(arguments), read)
+    PreloadedZone::file(path, || map_image(arguments), read)
 }
 
 /// The image at the beginning of the file; `None` if there is no image or it must not be used.
-fn map(arguments: &ServeArguments) -> Result<Option<ImageFile>, ServerError> {
+fn map_image(arguments: &ServeArguments) -> Result<Option<ImageFile>, ServerError> {
     // An image contains no records that are generated online. With full verification, the server
     // does not rely on the results that the file claims.
     if arguments.verify == VerifyMode::Full || arguments.online.denial.is_some() {
@@ -192,7 +192,7 @@ impl Files {
     }
 
     /// Converts the error to one that refers to command line options.
-    fn failure(&self, refused: VersionError) -> ServerError {
+    fn to_server_error(&self, refused: VersionError) -> ServerError {
         let (path, dir) = (self.zone.clone(), self.nsec5_keys.clone());
         let error = match refused {
             VersionError::Load(error) | VersionError::Image(OpenImageError::Load(error)) => {

@@ -19,7 +19,7 @@ use crate::server::output::{log_start, print_ready};
 use crate::server::panics::abort_on_panic;
 use crate::server::preflight::{self, Effect};
 use crate::server::privileges::{Account, drop_privileges};
-use crate::server::settings::{connections, server_options, set_log};
+use crate::server::settings::{max_connections, server_options, set_log};
 use crate::server::signals::HarmlessSignals;
 use crate::server::startup::assemble::Parts;
 use nonesuch_authoritative::server::BoundSockets;
@@ -58,7 +58,7 @@ fn serve(
     let server = configuration.server.clone();
     let account = Account::find(server.user.as_deref())?;
     let owner = Owner::new(account.as_ref(), server.control_group.as_deref())?;
-    raise_open_files(connections(&configuration));
+    raise_open_files(max_connections(&configuration));
     let identity = preflight::load_identity(&configuration, sources)?.map(IdentitySlot::new);
     let bound = BoundSockets::bind(&server_options(&configuration, identity.clone(), 0))
         .map_err(ServerError::Bind)?;
@@ -75,16 +75,16 @@ fn serve(
 
     let origin = Origin::File(path.to_path_buf());
     let parts = Parts { configuration, origin, identity, clock_shift: 0, begun };
-    let daemon = parts.assemble(harmless)?;
-    let node = Arc::clone(&daemon.daemon);
-    node.service.begin().map_err(ServerError::Thread)?;
-    node.start(bound)?;
+    let main_loop = parts.assemble(harmless)?;
+    let daemon = Arc::clone(&main_loop.daemon);
+    daemon.service.begin().map_err(ServerError::Thread)?;
+    daemon.start(bound)?;
     if let Some(control) = &control {
-        control::serve(control, Arc::clone(&node)).map_err(ServerError::Thread)?;
+        control::serve(control, Arc::clone(&daemon)).map_err(ServerError::Thread)?;
     }
-    let metrics = metrics.map(|listener| start_metrics(&node, listener)).transpose()?;
-    let ready = Arc::clone(&node);
-    daemon.run(move || {
+    let metrics = metrics.map(|listener| start_metrics(&daemon, listener)).transpose()?;
+    let ready = Arc::clone(&daemon);
+    main_loop.run(move || {
         let settled = ready.service.wait();
         print_ready(&ready, settled, is_json);
         report_ready()?;
@@ -92,7 +92,7 @@ fn serve(
         Ok(())
     })?;
     drop((metrics, control));
-    stop(&node, is_json)
+    stop(&daemon, is_json)
 }
 
 /// Warns of files that were read as root and that the server's user could not read again.
@@ -108,7 +108,7 @@ fn warn_of_later_reading(sources: &Sources) {
     }
 }
 
-fn start_metrics(node: &Arc<Daemon>, listener: TcpListener) -> Result<MetricsServer, ServerError> {
-    let source = Arc::clone(node);
+fn start_metrics(daemon: &Arc<Daemon>, listener: TcpListener) -> Result<MetricsServer, ServerError> {
+    let source = Arc::clone(daemon);
     Ok(metrics::start(listener, move || source.snapshot())?)
 }
