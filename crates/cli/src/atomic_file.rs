@@ -13,19 +13,22 @@ use std::path::Path;
 use tempfile::NamedTempFile;
 
 /// Prefix and suffix of the names of temporary files; random letters and digits are between them.
-const ENDS: [&str; 2] = [".nonesuch-", ".part"];
+const PREFIX_AND_SUFFIX: [&str; 2] = [".nonesuch-", ".part"];
 /// Maximum attempts to create a file that no other process removes as abandoned.
 const ATTEMPTS: usize = 100;
 
-/// Creates a temporary file of `mode` in `folder`, and removes abandoned ones there. The file is
-/// removed on drop unless it is persisted.
-pub(crate) fn create(folder: &Path, mode: u32) -> io::Result<NamedTempFile> {
-    remove_abandoned(folder);
-    let [prefix, suffix] = ENDS;
+/// Creates a temporary file with the permissions `mode` in `directory`, and removes abandoned ones
+/// there. The file is removed on drop unless it is persisted.
+///
+/// # Errors
+/// The file cannot be created, or other processes removed each of [`ATTEMPTS`] files.
+pub(crate) fn create(directory: &Path, mode: u32) -> io::Result<NamedTempFile> {
+    remove_abandoned(directory);
+    let [prefix, suffix] = PREFIX_AND_SUFFIX;
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix).suffix(suffix).permissions(Permissions::from_mode(mode));
     for _ in 0..ATTEMPTS {
-        let file = builder.tempfile_in(folder)?;
+        let file = builder.tempfile_in(directory)?;
         match file.as_file().try_lock() {
             // Another process may have removed the file between its creation and its lock.
             Ok(()) if file.as_file().metadata()?.nlink() == 0 => {}
@@ -38,17 +41,18 @@ pub(crate) fn create(folder: &Path, mode: u32) -> io::Result<NamedTempFile> {
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-/// Removes the files that killed processes left in `folder`. Ignores files that cannot be removed.
-fn remove_abandoned(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+/// Removes the files that killed processes left in `directory`. Ignores files that cannot be
+/// removed.
+fn remove_abandoned(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten().filter(|entry| is_atomic_name(&entry.file_name())) {
-        // The file belongs to another user, or another process has removed it.
+        // Fails if the file belongs to another user, or if another process has removed it.
         let _ = remove_unlocked(&entry.path());
     }
 }
 
 fn is_atomic_name(name: &OsStr) -> bool {
-    let [prefix, suffix] = ENDS;
+    let [prefix, suffix] = PREFIX_AND_SUFFIX;
     let middle = name.to_str().and_then(|name| name.strip_prefix(prefix)?.strip_suffix(suffix));
     middle
         .is_some_and(|middle| !middle.is_empty() && middle.bytes().all(|octet| octet.is_ascii_alphanumeric()))
@@ -70,8 +74,8 @@ fn remove_unlocked(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).expect("a directory").map(|entry| entry.expect("an entry"));
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry"));
         let mut names: Vec<String> =
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();
@@ -80,25 +84,25 @@ mod tests {
 
     #[test]
     fn abandoned_files_are_removed_and_locked_files_stay() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let folder = folder.path();
+        let directory = tempfile::tempdir().expect("a directory");
+        let directory = directory.path();
         let others = [".nonesuch-.part", ".nonesuch-a-b.part", ".nonesuch-notes", "nonesuch-ab12Cd.part"];
         for name in others.iter().chain(&[".nonesuch-ab12Cd.part", ".nonesuch-x.part"]) {
-            fs::write(folder.join(name), "left").expect("written");
+            fs::write(directory.join(name), "left").expect("written");
         }
-        std::os::unix::fs::symlink("nowhere", folder.join(".nonesuch-link.part")).expect("a link");
-        let first = create(folder, 0o600).expect("made");
-        let second = create(folder, 0o644).expect("made");
+        std::os::unix::fs::symlink("nowhere", directory.join(".nonesuch-link.part")).expect("a link");
+        let first = create(directory, 0o600).expect("made");
+        let second = create(directory, 0o644).expect("made");
         let mut expected: Vec<String> = others.iter().map(|name| (*name).to_owned()).collect();
         expected.push(".nonesuch-link.part".to_owned());
         for file in [&first, &second] {
             expected.push(file.path().file_name().expect("a name").to_string_lossy().into_owned());
         }
         expected.sort();
-        assert_eq!(names(folder), expected);
+        assert_eq!(names(directory), expected);
         assert_eq!(first.as_file().metadata().expect("metadata").permissions().mode() & 0o777, 0o600);
-        first.persist(folder.join("whole")).expect("persisted");
+        first.persist(directory.join("whole")).expect("persisted");
         drop(second);
-        assert_eq!(names(folder).len(), others.len() + 2);
+        assert_eq!(names(directory).len(), others.len() + 2);
     }
 }

@@ -94,8 +94,10 @@ enum NoKeyFile {
 /// Mode of private key files: only the owner has access.
 pub(crate) const KEY_MODE: u32 = 0o600;
 
-/// Writes the output of `write` to `path`; `-` is standard output. If anything fails, the old file
-/// stays unchanged.
+/// Writes the output of `write` to `path`; `-` is standard output. `mode` has the permissions of
+/// the file. If an error occurs before the rename, the old file stays unchanged. The last step,
+/// which makes the rename durable, can also fail: then the file has the new content. A device, pipe
+/// or socket is written directly.
 pub(crate) fn write_output<E: From<FileError>>(
     path: &Path,
     mode: u32,
@@ -131,7 +133,8 @@ pub(crate) fn write_output<E: From<FileError>>(
     Ok(sync_folder(parent_directory(path)).map_err(failed)?)
 }
 
-/// Writes a new file completely or not at all. Fails if the file exists.
+/// Writes a new file with the permissions `mode`, completely or not at all. Fails if the file
+/// exists.
 pub(crate) fn write_new<E: From<FileError>>(
     path: &Path,
     mode: u32,
@@ -247,11 +250,11 @@ pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// Whether both paths refer to the same location in the file system. The file need not exist.
-pub(crate) fn is_same_place(a: &Path, b: &Path) -> bool {
-    let place = |path: &Path| {
+pub(crate) fn is_same_path(a: &Path, b: &Path) -> bool {
+    let resolved = |path: &Path| {
         (fs::canonicalize(parent_directory(path)).ok(), path.file_name().map(ToOwned::to_owned))
     };
-    a == b || is_same_file(a, b) || !is_standard(a) && !is_standard(b) && place(a) == place(b)
+    a == b || is_same_file(a, b) || !is_standard(a) && !is_standard(b) && resolved(a) == resolved(b)
 }
 
 /// Whether no file exists at `path`.
@@ -260,9 +263,9 @@ pub(crate) fn is_missing(path: &Path) -> bool {
         && fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Fails if two outputs have the same path, because each would overwrite the other.
+/// Fails if two outputs have the same path, because one would overwrite the other.
 pub(crate) fn check_two_outputs(a: &Path, b: &Path) -> Result<(), FileError> {
-    if is_same_place(a, b) {
+    if is_same_path(a, b) {
         return Err(FileError::OneOutput { path: a.to_path_buf() });
     }
     Ok(())
@@ -325,7 +328,7 @@ pub(crate) fn read_key_text(path: &Path) -> io::Result<Zeroizing<String>> {
     open_key_file(path).and_then(read_bounded).and_then(into_text)
 }
 
-/// Whether every user may read a file, including users other than the owner and outside the group.
+/// Whether users other than the owner and outside the group may read a file.
 pub(crate) fn is_world_readable(path: &Path) -> bool {
     const OTHERS_READ: u32 = 0o004;
     fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & OTHERS_READ != 0)
@@ -370,10 +373,10 @@ fn read_bounded(file: File) -> io::Result<Zeroizing<Vec<u8>>> {
     if octets.len() > KEY_FILE_OCTETS { Err(io::Error::other(NoKeyFile::TooLong)) } else { Ok(octets) }
 }
 
-/// Reads all of `source`, with an initial buffer of `room` octets. The octets are wiped from memory
-/// on drop, and each smaller buffer is wiped when it is replaced.
-pub(crate) fn read_wiped(mut source: impl io::Read, room: usize) -> io::Result<Zeroizing<Vec<u8>>> {
-    let mut octets = Zeroizing::new(vec![0; room.max(1)]);
+/// Reads all of `source`, with an initial buffer of `capacity` octets. The octets are wiped from
+/// memory on drop, and each smaller buffer is wiped when it is replaced.
+pub(crate) fn read_wiped(mut source: impl io::Read, capacity: usize) -> io::Result<Zeroizing<Vec<u8>>> {
+    let mut octets = Zeroizing::new(vec![0; capacity.max(1)]);
     let mut length = 0;
     loop {
         if length == octets.len() {
@@ -392,11 +395,11 @@ pub(crate) fn read_wiped(mut source: impl io::Read, room: usize) -> io::Result<Z
     Ok(octets)
 }
 
-/// Reads a regular text file of at most `most` octets that contains no secret.
-pub(crate) fn read_public_text(path: &Path, most: usize) -> io::Result<String> {
+/// Reads a regular text file of at most `max` octets that contains no secret.
+pub(crate) fn read_public_text(path: &Path, max: usize) -> io::Result<String> {
     let mut text = String::new();
-    open_key_file(path)?.take(most as u64 + 1).read_to_string(&mut text)?;
-    if text.len() > most { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
+    open_key_file(path)?.take(max as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > max { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
 }
 
 fn into_text(mut octets: Zeroizing<Vec<u8>>) -> io::Result<Zeroizing<String>> {

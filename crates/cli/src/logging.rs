@@ -106,13 +106,14 @@ pub(crate) fn start_queue() -> std::io::Result<()> {
 
 /// Queues a line that is not an event. Returns `None` if the queue is not started.
 pub(crate) fn print_queued(stream: Stream, line: &str) -> Option<()> {
-    // Lines on standard error are reasons of failures.
+    // Lines on standard error are the reasons of failures, so they use the reserved part of the
+    // queue.
     let level = if stream == Stream::Error { Level::ERROR } else { Level::INFO };
     current_queue()?.push(stream, level, format!("{line}\n"));
     Some(())
 }
 
-/// Waits until all lines are written, but at most [`END_LIMIT`].
+/// Waits until all lines are written, at most for [`END_LIMIT`]. Without a queue, does nothing.
 pub(crate) fn flush() {
     if let Some(queue) = current_queue() {
         queue.flush(END_LIMIT);

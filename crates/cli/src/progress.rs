@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Minimum time before a rate is shown, in seconds, because a rate over a shorter time is
 /// inaccurate.
-const SETTLED: f64 = 0.2;
-/// Time between two updates of a line without steps.
+const MIN_RATE_SECONDS: f64 = 0.2;
+/// Time between two updates of the elapsed time of a [`spinner`].
 const TICK: Duration = Duration::from_millis(100);
 
 /// A progress bar with `total` steps and the name `what`. It is hidden if standard error is not a
@@ -77,7 +77,7 @@ impl Rates {
     }
 
     /// Whether the line is visible.
-    pub(crate) fn is_seen(&self) -> bool {
+    pub(crate) fn is_visible(&self) -> bool {
         !self.bar.is_hidden()
     }
 
@@ -91,7 +91,7 @@ impl Rates {
         self.bar.set_length(total);
         self.bar.set_position(done);
         let seconds = begun.elapsed().as_secs_f64();
-        if seconds > SETTLED {
+        if seconds > MIN_RATE_SECONDS {
             self.bar.set_message(format!("{}: {}", self.what, rates(counts, before, seconds)));
         }
     }

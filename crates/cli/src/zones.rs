@@ -162,7 +162,7 @@ pub(crate) fn verify_with_progress(
         let signatures = Count { done: at.signatures, name: "signatures" };
         bar.show(at.names, at.total_names, &[signatures, Count { done: at.names, name: "names" }]);
     };
-    let progress = bar.is_seen().then_some(&show as ProgressFn<'_>);
+    let progress = bar.is_visible().then_some(&show as ProgressFn<'_>);
     let report = verify_with_inputs(
         contents,
         options,

@@ -6,24 +6,25 @@ use nonesuch_proto::Name;
 use std::path::PathBuf;
 use toml::{Table, Value};
 
-/// Path at which `ctl` looks for the configuration of the server.
+/// The configuration in which `ctl` looks for the control socket without `--config`.
 pub(crate) const CONFIGURATION: &str = "/etc/nonesuch/nonesuch.toml";
-/// The control socket if no configuration names one.
+/// The control socket if [`CONFIGURATION`] cannot be read or names none.
 pub(crate) const SOCKET: &str = "/run/nonesuch/control";
-/// Default time limit without a message from the server, in seconds.
+/// Default of the maximum time without a message from the server, in seconds.
 const TIMEOUT: u64 = 60;
 
 #[derive(Debug, Args)]
 pub(crate) struct ControlArguments {
     /// Connect to this control socket.
     ///
-    /// Default: control-socket in the file of --config, else in /etc/nonesuch/nonesuch.toml, else
-    /// /run/nonesuch/control.
+    /// Default: with --config, control-socket in that file. Otherwise control-socket in
+    /// /etc/nonesuch/nonesuch.toml, or /run/nonesuch/control if that file cannot be read or does
+    /// not set it.
     #[arg(long, value_name = "PATH", global = true, conflicts_with = "config")]
     pub(crate) socket: Option<PathBuf>,
     /// Read the path of the control socket from this configuration of the server.
     ///
-    /// Only control-socket is read.
+    /// Only control-socket is read. The command fails if the file does not set it.
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
     /// Stop waiting if the server sends no message for this time.
@@ -91,9 +92,11 @@ pub(crate) enum ControlZoneCommand {
     /// Add a zone to the running server and to added-zones-file of its configuration.
     ///
     /// The keys are those of a zone table in the configuration, such as file, primaries or
-    /// template, except the keys of catalogs. A value is TOML; any other value is a string, so
-    /// file=/srv/example.zone needs no quotation marks. Relative paths are relative to the
-    /// directory of added-zones-file. Exit status: 1 if the zone is added but cannot be loaded.
+    /// template, except catalog, catalog-zone and the keys that need one of them: group,
+    /// catalog-next, catalog-former, member-template and group-templates. A value that is valid
+    /// TOML is read as TOML, any other value as a string, so file=/srv/example.zone needs no
+    /// quotation marks. Relative paths are relative to the directory of added-zones-file. Exit
+    /// status: 1 if the zone is added but cannot be loaded.
     Add {
         /// Name of the zone.
         zone: Name,
@@ -135,7 +138,7 @@ fn parse_setting(text: &str) -> Result<(String, Value), ArgumentError> {
     if key.is_empty() || !key.bytes().all(is_key) {
         return Err(ArgumentError::NoZoneKey(key.to_owned()));
     }
-    // A value of more than one line could contain more than one key.
+    // Only one line is read as TOML, because a value of several lines could set further keys.
     let read = (!value.contains('\n')).then(|| format!("value = {value}").parse::<Table>().ok()).flatten();
     let value = read.and_then(|mut table| table.remove("value")).unwrap_or_else(|| Value::from(value));
     Ok((key.to_owned(), value))

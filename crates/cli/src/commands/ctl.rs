@@ -28,15 +28,15 @@ use zones::print_zones;
 /// thousand zones.
 const ANSWER_OCTETS: u64 = 1 << 30;
 /// Maximum number of response lines that wait to be processed.
-const LINES_AHEAD: usize = 16;
+const QUEUED_LINES: usize = 16;
 
 pub(crate) fn run(arguments: &ControlArguments) -> Result<CommandOutcome, Failure> {
     let socket = find_socket(arguments)?;
     if let ControlCommand::Zone(ControlZoneCommand::Export { zone, file }) = &arguments.command {
         return export::run(arguments, &socket, zone, file.as_deref());
     }
-    let patience = Duration::from_secs(arguments.timeout);
-    let Answer { zones, end } = ask(&socket, &request(&arguments.command), patience)?;
+    let timeout = Duration::from_secs(arguments.timeout);
+    let Answer { zones, end } = request_all(&socket, &to_request(&arguments.command), timeout)?;
     let done = match end {
         Some(Line::Done(done)) => done,
         Some(Line::Error(error)) => return fail(arguments, &error),
@@ -129,7 +129,7 @@ fn find_socket(arguments: &ControlArguments) -> Result<PathBuf, Failure> {
     Ok(socket.unwrap_or_else(|| PathBuf::from(SOCKET)))
 }
 
-fn request(command: &ControlCommand) -> Request {
+fn to_request(command: &ControlCommand) -> Request {
     use ControlZoneCommand as OfZone;
     let name = |zone: &Name| zone.to_string();
     match command {
@@ -161,9 +161,9 @@ struct Answer {
 }
 
 /// Sends a request and returns the response.
-fn ask(socket: &Path, request: &Request, patience: Duration) -> Result<Answer, Failure> {
+fn request_all(socket: &Path, request: &Request, timeout: Duration) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
-    ask_each(socket, request, Bounds { patience, octets: ANSWER_OCTETS }, |line| {
+    request_each_line(socket, request, Bounds { timeout, octets: ANSWER_OCTETS }, |line| {
         match line {
             Line::Zone(zone) => answer.zones.push(zone),
             Line::Text(_) | Line::Working(_) => {}
@@ -178,39 +178,39 @@ fn ask(socket: &Path, request: &Request, patience: Duration) -> Result<Answer, F
 #[derive(Clone, Copy)]
 struct Bounds {
     /// Maximum time between two lines.
-    patience: Duration,
+    timeout: Duration,
     /// Maximum length of the response, in octets.
     octets: u64,
 }
 
 /// Sends a request and calls `take` for each line of the response except progress lines. A progress
 /// line restarts the timeout.
-fn ask_each(
+fn request_each_line(
     socket: &Path,
     request: &Request,
-    Bounds { patience, octets }: Bounds,
+    Bounds { timeout, octets }: Bounds,
     mut take: impl FnMut(Line) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let (sender, receiver) = mpsc::sync_channel(LINES_AHEAD);
+    let (sender, receiver) = mpsc::sync_channel(QUEUED_LINES);
     // A request contains only names and configuration values, so serialization does not fail.
     let text = serde_json::to_string(request).unwrap_or_default() + "\n";
     let path = socket.to_path_buf();
-    // A separate thread, because connecting blocks forever if the server does not accept the
-    // connection.
+    // A separate thread, because connect(2) could block longer than the timeout if the server does
+    // not accept the connection.
     let body = move || {
-        let outcome = converse(&path, &text, octets, &sender);
+        let outcome = exchange(&path, &text, octets, &sender);
         // Fails only if the receiver has timed out.
         let _ = sender.send(outcome.map_or_else(|failure| Err(Box::new(failure)), |()| Ok(None)));
     };
     std::thread::Builder::new().spawn(body).map_err(Failure::Thread)?;
     loop {
-        match receiver.recv_timeout(patience) {
+        match receiver.recv_timeout(timeout) {
             Ok(Ok(Some(Line::Working(_)))) => {}
             Ok(Ok(Some(line))) => take(line)?,
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(failure)) => return Err(*failure),
             Err(_) => {
-                let seconds = patience.as_secs();
+                let seconds = timeout.as_secs();
                 return Err(Failure::Silent { path: socket.to_path_buf(), seconds });
             }
         }
@@ -218,14 +218,22 @@ fn ask_each(
 }
 
 /// One line of a response; `None` at the end of the response.
-type Read = Result<Option<Line>, Box<Failure>>;
+type LineResult = Result<Option<Line>, Box<Failure>>;
 
-fn converse(socket: &Path, request: &str, most: u64, lines: &mpsc::SyncSender<Read>) -> Result<(), Failure> {
+/// Sends `request` and passes each line of the response to `lines`. The response has at most `max`
+/// octets.
+fn exchange(
+    socket: &Path,
+    request: &str,
+    max: u64,
+    lines: &mpsc::SyncSender<LineResult>,
+) -> Result<(), Failure> {
     let failed = |source| Failure::Unreachable { path: socket.to_path_buf(), source };
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
-    // The server may have sent the reason before it stopped reading the request.
+    // A write error is reported later, because the server may have sent the reason before it closed
+    // the connection.
     let written = stream.write_all(request.as_bytes());
-    let mut stream = BufReader::new(stream.take(most));
+    let mut stream = BufReader::new(stream.take(max));
     loop {
         let mut line = Vec::new();
         if let Err(source) = stream.read_until(b'\n', &mut line) {
@@ -247,12 +255,12 @@ fn converse(socket: &Path, request: &str, most: u64, lines: &mpsc::SyncSender<Re
 }
 
 /// Maximum number of list items in text output.
-const NAMED: usize = 20;
+const LISTED: usize = 20;
 
-/// The list as text. If it has more than [`NAMED`] items, the text has the first items and the
+/// The list as text. If it has more than [`LISTED`] items, the text has the first items and the
 /// number of the others.
 fn short_list(items: &[String]) -> String {
-    match items.split_at_checked(NAMED) {
+    match items.split_at_checked(LISTED) {
         Some((first, rest)) if !rest.is_empty() => format!("{} and {} more", first.join(", "), rest.len()),
         _ => items.join(", "),
     }
@@ -299,7 +307,7 @@ fn print_status(status: &ServerStatus) -> Result<(), FileError> {
         lines.push(transfer_line("transfer out", zone, client, *records, *octets));
     }
     if let Some(reload) = &service.last_reload {
-        lines.push(format!("last reload at {}: {}", time(reload.at), reload_words(reload)));
+        lines.push(format!("last reload at {}: {}", time(reload.at), reload_text(reload)));
     }
     lines.iter().try_for_each(|line| print_line(line))
 }
@@ -317,7 +325,7 @@ fn activity_line(activity: &Activity) -> String {
     format!("{kind}{zone}: {phase}{progress}, for {seconds:.1} s")
 }
 
-fn reload_words(reload: &ReloadReport) -> String {
+fn reload_text(reload: &ReloadReport) -> String {
     format!(
         "{} added, {} removed, {} updated, {} rejected, {} unchanged, in {:.2} s",
         reload.added.len(),
@@ -330,7 +338,7 @@ fn reload_words(reload: &ReloadReport) -> String {
 }
 
 fn print_reload(ReloadResult { report, needs_restart }: &ReloadResult) -> Result<(), FileError> {
-    print_summary(&format!("reload: {}", reload_words(report)))?;
+    print_summary(&format!("reload: {}", reload_text(report)))?;
     for (zone, reason) in &report.refused {
         print_line(&format!("rejected: zone {zone}: {reason}"))?;
     }
@@ -411,7 +419,7 @@ mod tests {
             |count: usize| -> Vec<String> { (0..count).map(|number| format!("z{number}.")).collect() };
         assert_eq!(short_list(&names(0)), "");
         assert_eq!(short_list(&names(2)), "z0., z1.");
-        assert!(short_list(&names(NAMED)).ends_with(", z19."));
-        assert!(short_list(&names(NAMED + 1000)).ends_with(", z19. and 1000 more"));
+        assert!(short_list(&names(LISTED)).ends_with(", z19."));
+        assert!(short_list(&names(LISTED + 1000)).ends_with(", z19. and 1000 more"));
     }
 }

@@ -29,26 +29,26 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryErr
     let (question, target) = target::read_words(arguments)?;
     let signing = arguments.message.tsig_key.as_deref().map(Signing::read).transpose()?;
     let tls = arguments.transport.tls.then(|| client_tls(arguments, &target)).transpose()?;
-    let asker = QueryClient { arguments: &arguments.transport, target: &target, tls: tls.as_ref(), signing };
+    let client = QueryClient { arguments: &arguments.transport, target: &target, tls: tls.as_ref(), signing };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(QueryError::Runtime)?;
     if matches!(question.rtype, Rtype::AXFR | Rtype::IXFR) {
-        return runtime.block_on(transfer::run(arguments, &question, &asker));
+        return runtime.block_on(transfer::run(arguments, &question, &client));
     }
-    let said = runtime.block_on(ask(arguments, &question, &asker))?;
+    let response = runtime.block_on(ask(arguments, &question, &client))?;
     if arguments.json {
-        print_line(&said.to_json().to_string())?;
+        print_line(&response.to_json().to_string())?;
     } else {
-        let text = said.to_text(arguments.short);
+        let text = response.to_text(arguments.short);
         if !text.is_empty() {
             print_line(text.trim_end_matches('\n'))?;
         }
     }
     if arguments.short {
         // Standard output contains only the data, for programs.
-        said.complaints().iter().for_each(|complaint| say(&format!("nonesuch: error: {complaint}")));
+        response.complaints().iter().for_each(|complaint| say(&format!("nonesuch: error: {complaint}")));
     }
-    Ok(said.outcome())
+    Ok(response.outcome())
 }
 
 /// Sends the query, and sends it again with the server's cookie if the server requires one (RFC
@@ -56,22 +56,22 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryErr
 async fn ask(
     arguments: &QueryArguments,
     question: &Question,
-    asker: &QueryClient<'_>,
+    client: &QueryClient<'_>,
 ) -> Result<ParsedResponse, QueryError> {
     let mut draft = Draft::new(&arguments.message, &arguments.transport)?;
-    let first = asker.ask(question, &draft).await?;
-    let said = ParsedResponse::read(first, &draft)?;
-    let cookie = said.options.iter().find(|option| option.code == nonesuch_proto::edns::COOKIE);
+    let first = client.ask(question, &draft).await?;
+    let response = ParsedResponse::read(first, &draft)?;
+    let cookie = response.options.iter().find(|option| option.code == nonesuch_proto::edns::COOKIE);
     match cookie {
         Some(cookie)
-            if said.message.rcode() == Rcode(rcode::BADCOOKIE) && draft.takes_cookie(&cookie.data) =>
+            if response.message.rcode() == Rcode(rcode::BADCOOKIE) && draft.takes_cookie(&cookie.data) =>
         {
-            let second = asker.ask(question, &draft).await?;
-            let mut said = ParsedResponse::read(second, &draft)?;
-            said.notes.insert(0, "repeated with the server's cookie (BADCOOKIE)".to_owned());
-            Ok(said)
+            let second = client.ask(question, &draft).await?;
+            let mut response = ParsedResponse::read(second, &draft)?;
+            response.notes.insert(0, "repeated with the server's cookie (BADCOOKIE)".to_owned());
+            Ok(response)
         }
-        _ => Ok(said),
+        _ => Ok(response),
     }
 }
 

@@ -14,7 +14,7 @@ mod write;
 pub(crate) use error::Failure;
 
 use crate::arguments::SignArguments;
-use crate::files::{is_missing, is_same_place};
+use crate::files::{is_missing, is_same_path};
 use crate::outcome::CommandOutcome;
 
 pub(crate) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> {
@@ -37,7 +37,7 @@ fn without_missing_previous(arguments: &SignArguments) -> Result<SignArguments, 
     let Some(path) = again.previous.as_ref().filter(|path| is_missing(path)) else { return Ok(arguments) };
     // Another missing file is a typing error or a lost file. If the zone were signed from scratch,
     // it could get a serial that was already published.
-    let is_first = arguments.output.as_ref().is_some_and(|output| is_same_place(path, output));
+    let is_first = arguments.output.as_ref().is_some_and(|output| is_same_path(path, output));
     if !is_first || again.changes.is_some() {
         return Err(Failure::NoPreviousZone { path: path.clone() });
     }

@@ -148,7 +148,7 @@ pub(super) fn table() -> Table<ZoneFields> {
 # Mechanism: minimal-nsec, compact or white-lies. Needs keys."#),
         key("denial", mechanism, example("compact"), |z, v| z.denial = Some(v)),
         Row::Text("# Directory of the key files. Needs denial."),
-        key("signing_keys", path, example("/etc/nonesuch/signing_keys/online.example"), |z, v| z.signing_keys = Some(v)),
+        key("keys", path, example("/etc/nonesuch/keys/online.example"), |z, v| z.signing_keys = Some(v)),
         Row::Text("# Validity of a signature: 2h to 366d. Default: 7d."),
         key("signature-validity", seconds(MIN_VALIDITY..=MAX_VALIDITY), example("7d"), |z, v| z.signature_validity = Some(v)),
         Row::Text("# Ignore the times in the key files (Publish, Activate, Inactive and others): every key is published

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use tracing::Level;
 
 /// Maximum number of queued lines.
-const LINES: usize = 8192;
+const MAX_LINES: usize = 8192;
 /// Maximum size of the queued lines, in bytes. A single line is always accepted.
-const BYTES: usize = 2 << 20;
-/// The fraction 1/`RESERVE` of both limits is reserved for warnings and errors.
-const RESERVE: usize = 4;
+const MAX_BYTES: usize = 2 << 20;
+/// One part in `RESERVED_DIVISOR` of both limits is reserved for warnings and errors.
+const RESERVED_DIVISOR: usize = 4;
 /// Minimum time between two reports of dropped lines.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause before a retry if another process has made the output non-blocking and the output is full.
@@ -43,7 +43,7 @@ pub(crate) struct LogCounters {
     pub(crate) suppressed: u64,
 }
 
-/// The output function of the writer.
+/// The function with which the writer writes octets to a stream.
 pub(super) type Outputs = Box<dyn FnMut(Stream, &[u8]) -> io::Result<()> + Send>;
 
 #[derive(Debug)]
@@ -57,8 +57,9 @@ struct State {
     is_failing: bool,
     /// Whether a caller of [`Queue::flush`] waits.
     is_ending: bool,
-    /// Dropped lines that are not reported yet, and the time of the next report.
+    /// Number of dropped lines that are not reported yet.
     unreported: u64,
+    /// Earliest time of the next report of dropped lines.
     report_at: Instant,
 }
 
@@ -94,8 +95,9 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// Notified when a line is added; `written` is notified when the writer has written a line.
+    /// Notified when the writer may have new work.
     changed: Condvar,
+    /// Notified when the writer has written a line.
     written: Condvar,
     dropped: AtomicU64,
     suppressed: AtomicU64,
@@ -152,9 +154,9 @@ impl Queue {
     /// Adds a line of this level, which includes its line end, or drops it. Never waits for the
     /// output.
     pub(super) fn push(&self, stream: Stream, level: Level, line: String) {
-        let part = |all: usize| if is_important(level) { all } else { all - all / RESERVE };
+        let limit = |all: usize| if is_important(level) { all } else { all - all / RESERVED_DIVISOR };
         let mut state = self.state();
-        let is_full = state.lines.len() >= part(LINES) || state.bytes + line.len() > part(BYTES);
+        let is_full = state.lines.len() >= limit(MAX_LINES) || state.bytes + line.len() > limit(MAX_BYTES);
         if is_full && !state.lines.is_empty() {
             state.unreported += 1;
             self.dropped.fetch_add(1, Relaxed);
@@ -203,11 +205,11 @@ impl Writer {
                         let report = self.render(Level::WARN, message, &fields);
                         let _ = self.write(Stream::Error, &report);
                     }
-                    self.settle(written.is_err(), u64::from(written.is_err()), 0);
+                    self.record_outcome(written.is_err(), u64::from(written.is_err()), 0);
                 }
                 Work::Report(lines, dropped) => {
                     let is_failing = lines.iter().any(|line| self.write(Stream::Error, line).is_err());
-                    self.settle(is_failing, 0, if is_failing { dropped } else { 0 });
+                    self.record_outcome(is_failing, 0, if is_failing { dropped } else { 0 });
                 }
             }
         }
@@ -245,8 +247,9 @@ impl Writer {
         }
     }
 
-    /// Records the result of writing: lines that were lost, and reports that must be repeated.
-    fn settle(&self, is_failing: bool, lost: u64, repeated: u64) {
+    /// Records the result of writing: the number of lines that were `lost`, and the number of
+    /// dropped lines in a report that must be `repeated`.
+    fn record_outcome(&self, is_failing: bool, lost: u64, repeated: u64) {
         self.queue.dropped.fetch_add(lost, Relaxed);
         let mut state = self.queue.state();
         (state.is_writing, state.is_failing) = (false, is_failing);

@@ -21,17 +21,17 @@ use tracing::{Level, Metadata};
 /// Burst of lines of one event for one peer or library.
 const PEER_BURST: u32 = 20;
 /// Maximum number of peers with separate buckets, for each event.
-const PEERS: usize = 4096;
+const MAX_PEERS: usize = 4096;
 /// Burst of lines of one event for one zone. A version of a zone may have many warnings.
 const ZONE_BURST: u32 = 100;
 /// Maximum number of zones with separate buckets, for each event.
-const ZONES: usize = 65_536;
+const MAX_ZONES: usize = 65_536;
 /// Time in which a bucket gains one line.
-const REFILL: Duration = Duration::from_secs(1);
+const REFILL_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two summaries.
 const SUMMARY_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of lines of one summary; one more line covers the rest.
-const SUMMARIES: usize = 20;
+const MAX_SUMMARIES: usize = 20;
 /// Prefix of the targets of this program's own events.
 const OWN: &str = "nonesuch";
 
@@ -119,15 +119,15 @@ pub(super) struct Suppressed {
 #[derive(Debug)]
 struct Bucket {
     /// Number of lines that may be written at the time `at`.
-    room: f64,
+    tokens: f64,
     at: Instant,
     suppressed: Option<Box<Suppressed>>,
 }
 
 impl Bucket {
     fn refill(&mut self, burst: u32, now: Instant) {
-        let gained = now.saturating_duration_since(self.at).as_secs_f64() / REFILL.as_secs_f64();
-        self.room = (self.room + gained).min(burst.into());
+        let gained = now.saturating_duration_since(self.at).as_secs_f64() / REFILL_INTERVAL.as_secs_f64();
+        self.tokens = (self.tokens + gained).min(burst.into());
         self.at = now;
     }
 }
@@ -136,41 +136,41 @@ impl Bucket {
 #[derive(Debug)]
 struct Table {
     burst: u32,
-    most: usize,
+    max_buckets: usize,
     buckets: HashMap<Key, Bucket>,
-    swept: Instant,
+    swept_at: Instant,
 }
 
 impl Table {
-    fn new(burst: u32, most: usize, now: Instant) -> Self {
-        Self { burst, most, buckets: HashMap::new(), swept: now }
+    fn new(burst: u32, max_buckets: usize, now: Instant) -> Self {
+        Self { burst, max_buckets, buckets: HashMap::new(), swept_at: now }
     }
 
     /// The bucket of `key`, or the shared bucket if the table is full. The second value is true for
     /// the shared bucket.
     fn bucket(&mut self, key: &Key, now: Instant) -> (&mut Bucket, bool) {
         let mut key = key.clone();
-        if !self.buckets.contains_key(&key) && self.buckets.len() >= self.most {
+        if !self.buckets.contains_key(&key) && self.buckets.len() >= self.max_buckets {
             self.sweep(now);
-            if self.buckets.len() >= self.most {
+            if self.buckets.len() >= self.max_buckets {
                 key.source = Source::Others;
             }
         }
         let is_shared = key.source == Source::Others;
         let bucket = self.buckets.entry(key);
-        (bucket.or_insert_with(|| Bucket { room: self.burst.into(), at: now, suppressed: None }), is_shared)
+        (bucket.or_insert_with(|| Bucket { tokens: self.burst.into(), at: now, suppressed: None }), is_shared)
     }
 
     /// Removes the buckets that are full again, at most once per second.
     fn sweep(&mut self, now: Instant) {
-        if now.saturating_duration_since(self.swept) < REFILL {
+        if now.saturating_duration_since(self.swept_at) < REFILL_INTERVAL {
             return;
         }
-        self.swept = now;
+        self.swept_at = now;
         let burst = self.burst;
         self.buckets.retain(|_, bucket| {
             bucket.refill(burst, now);
-            bucket.suppressed.is_some() || bucket.room < f64::from(burst)
+            bucket.suppressed.is_some() || bucket.tokens < f64::from(burst)
         });
     }
 }
@@ -205,8 +205,8 @@ pub(super) struct Throttle {
 impl Throttle {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            peers: Table::new(PEER_BURST, PEERS, now),
-            zones: Table::new(ZONE_BURST, ZONES, now),
+            peers: Table::new(PEER_BURST, MAX_PEERS, now),
+            zones: Table::new(ZONE_BURST, MAX_ZONES, now),
             pending: 0,
             summary_at: now,
         }
@@ -218,8 +218,8 @@ impl Throttle {
         let burst = table.burst;
         let (bucket, is_shared) = table.bucket(key, now);
         bucket.refill(burst, now);
-        if bucket.room >= 1.0 {
-            bucket.room -= 1.0;
+        if bucket.tokens >= 1.0 {
+            bucket.tokens -= 1.0;
             let suppressed = bucket.suppressed.take();
             self.pending -= usize::from(suppressed.is_some());
             return Verdict::Admitted { suppressed: suppressed.map_or(0, |suppressed| suppressed.lines) };
@@ -259,15 +259,15 @@ impl Throttle {
             let burst = table.burst;
             for bucket in table.buckets.values_mut().filter(|bucket| bucket.suppressed.is_some()) {
                 bucket.refill(burst, now);
-                if is_end || bucket.room >= 1.0 {
+                if is_end || bucket.tokens >= 1.0 {
                     found.extend(bucket.suppressed.take().map(|suppressed| *suppressed));
                 }
             }
         }
         self.pending -= found.len();
         found.sort_by_key(|suppressed| std::cmp::Reverse(suppressed.lines));
-        let rest: u64 = found.iter().skip(SUMMARIES).map(|suppressed| suppressed.lines).sum();
-        found.truncate(SUMMARIES);
+        let rest: u64 = found.iter().skip(MAX_SUMMARIES).map(|suppressed| suppressed.lines).sum();
+        found.truncate(MAX_SUMMARIES);
         if rest > 0 {
             found.push(Suppressed {
                 level: Level::WARN,

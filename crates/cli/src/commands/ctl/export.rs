@@ -2,7 +2,7 @@
 //! sends it.
 
 use super::error::Failure;
-use super::{Bounds, ask_each, fail, request};
+use super::{Bounds, fail, request_each_line, to_request};
 use crate::arguments::ControlArguments;
 use crate::control_protocol::{Line, ZoneExported, read};
 use crate::files::{print_line, print_summary, write_failure, write_new, write_output};
@@ -65,9 +65,9 @@ fn copy(
     out: &mut dyn Write,
 ) -> Result<End, Failure> {
     let mut end = None;
-    let patience = Duration::from_secs(arguments.timeout);
-    let bounds = Bounds { patience, octets: u64::MAX };
-    ask_each(socket, &request(&arguments.command), bounds, |line| {
+    let timeout = Duration::from_secs(arguments.timeout);
+    let bounds = Bounds { timeout, octets: u64::MAX };
+    request_each_line(socket, &to_request(&arguments.command), bounds, |line| {
         match line {
             Line::Text(text) => out.write_all(text.as_bytes()).map_err(write_failure(output))?,
             Line::Error(error) => end = Some(End::Refused(error)),

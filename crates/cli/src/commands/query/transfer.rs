@@ -31,17 +31,17 @@ struct Totals {
 pub(super) async fn run(
     arguments: &QueryArguments,
     question: &Question,
-    asker: &QueryClient<'_>,
+    client: &QueryClient<'_>,
 ) -> Result<CommandOutcome, QueryError> {
     let mut query = Draft::new(&arguments.message, &arguments.transport)?.write(question)?;
-    let mut verifier = asker.signing.as_ref().map(|signing| signing.sign(&mut query));
-    let mut connection = asker.connect_any().await?;
+    let mut verifier = client.signing.as_ref().map(|signing| signing.sign(&mut query));
+    let mut connection = client.connect_any().await?;
     let server = connection.peer_addr();
     let begun = Instant::now();
     connection.send(&query).await?;
-    let (mut totals, mut course) = (Totals::default(), TransferTracker::new(question.rtype));
+    let (mut totals, mut tracker) = (Totals::default(), TransferTracker::new(question.rtype));
     let (mut octets, mut options) = (Vec::new(), Vec::new());
-    while !course.is_done() {
+    while !tracker.is_done() {
         let received = connection.receive(&mut octets).await;
         received.map_err(|error| receive_error(error, server, totals.messages))?;
         if let Some(verifier) = &mut verifier
@@ -62,7 +62,7 @@ pub(super) async fn run(
         }
         totals.messages += 1;
         totals.octets += octets.len() as u64;
-        totals.records += print_records(arguments, server, &message, &mut course)?;
+        totals.records += print_records(arguments, server, &message, &mut tracker)?;
     }
     if let Some(Err(fault)) = verifier.map(super::tsig::Verifier::finish) {
         return refused(arguments, server, &tsig_reason(asker, &fault));
@@ -72,7 +72,7 @@ pub(super) async fn run(
     if arguments.json {
         let options: Vec<_> = options.iter().map(option_to_json).collect();
         let summary = json!({ "records": records, "options": options, "messages": messages, "octets": octets, "seconds": seconds,
-            "server": server.to_string(), "transport": asker.transport().to_string(), "kind": course.kind() });
+            "server": server.to_string(), "transport": client.transport().to_string(), "kind": tracker.kind() });
         print_line(&summary.to_string())?;
     } else if !arguments.short {
         if let Some(facts) = connection.tls() {
@@ -83,8 +83,8 @@ pub(super) async fn run(
         }
         print_line(&format!(
             ";; {}: {records} records in {messages} messages, {octets} octets from {server} over {} in {seconds:.3} s",
-            course.kind(),
-            asker.transport()
+            tracker.kind(),
+            client.transport()
         ))?;
     }
     Ok(CommandOutcome::Done)
@@ -111,15 +111,15 @@ fn print_records(
     arguments: &QueryArguments,
     server: SocketAddr,
     message: &Message,
-    course: &mut TransferTracker,
+    tracker: &mut TransferTracker,
 ) -> Result<u64, QueryError> {
     let wrong = |reason| QueryError::Transfer { server, reason };
     let (mut text, mut count) = (String::new(), 0);
     for entry in message.section(Section::Answer) {
-        if course.is_done() {
+        if tracker.is_done() {
             return Err(wrong(TransferFault::AfterEnd));
         }
-        let side = course.take(entry).map_err(wrong)?;
+        let side = tracker.process(entry).map_err(wrong)?;
         count += 1;
         if arguments.json {
             let mut value = record::to_json(entry);
@@ -142,7 +142,7 @@ fn print_records(
     if count == 0 {
         return Err(wrong(TransferFault::EmptyMessage));
     }
-    course.end_message();
+    tracker.end_message();
     print_line(text.trim_end_matches('\n'))?;
     Ok(count)
 }
@@ -176,20 +176,23 @@ fn refused(
 enum TransferPosition {
     /// Before the first SOA record.
     Start,
-    /// After the first SOA record of a response to IXFR, which may be a complete or an incremental
-    /// transfer.
+    /// After the first SOA record of a response to IXFR. The next record shows whether the transfer
+    /// is complete or incremental.
     Second,
     /// Among all records of the zone.
     Whole,
+    /// Among the records that a step of an incremental transfer removes.
     Removed,
+    /// Among the records that a step of an incremental transfer adds.
     Added,
+    /// After the last record.
     Done,
 }
 
 /// Tracks the position in a transfer up to its end.
 #[derive(Debug)]
 struct TransferTracker {
-    place: TransferPosition,
+    position: TransferPosition,
     is_incremental: bool,
     /// RDATA of the first SOA record, which contains the serial.
     first: Vec<u8>,
@@ -197,11 +200,15 @@ struct TransferTracker {
 
 impl TransferTracker {
     const fn new(rtype: Rtype) -> Self {
-        Self { place: TransferPosition::Start, is_incremental: rtype.0 == Rtype::IXFR.0, first: Vec::new() }
+        Self {
+            position: TransferPosition::Start,
+            is_incremental: rtype.0 == Rtype::IXFR.0,
+            first: Vec::new(),
+        }
     }
 
     fn is_done(&self) -> bool {
-        self.place == TransferPosition::Done
+        self.position == TransferPosition::Done
     }
 
     const fn kind(&self) -> &'static str {
@@ -210,10 +217,10 @@ impl TransferTracker {
 
     /// Processes the next record. In an incremental transfer, returns whether the record is removed
     /// or added.
-    fn take(&mut self, record: &Record) -> Result<Option<&'static str>, TransferFault> {
+    fn process(&mut self, record: &Record) -> Result<Option<&'static str>, TransferFault> {
         let is_soa = record.rtype == Rtype::SOA;
         let is_last = is_soa && serial(&record.rdata) == serial(&self.first);
-        let (place, side) = match self.place {
+        let (position, side) = match self.position {
             TransferPosition::Start if !is_soa => return Err(TransferFault::NoSoa),
             TransferPosition::Start => {
                 self.first.clone_from(&record.rdata);
@@ -231,15 +238,15 @@ impl TransferTracker {
             TransferPosition::Added => (TransferPosition::Added, Some("added")),
             TransferPosition::Done => return Err(TransferFault::AfterEnd),
         };
-        self.place = place;
+        self.position = position;
         Ok(side)
     }
 
     /// Processes the end of a message. A response to IXFR with a single SOA record means that there
     /// is no newer version (RFC 1995 section 4).
     fn end_message(&mut self) {
-        if self.place == TransferPosition::Second {
-            self.place = TransferPosition::Done;
+        if self.position == TransferPosition::Second {
+            self.position = TransferPosition::Done;
         }
     }
 }
@@ -266,13 +273,13 @@ mod tests {
     }
 
     fn follow(rtype: Rtype, records: &[Record]) -> (String, bool, &'static str) {
-        let mut course = TransferTracker::new(rtype);
+        let mut tracker = TransferTracker::new(rtype);
         let mut sides = String::new();
         for record in records {
-            assert!(!course.is_done());
-            sides += course.take(record).expect("right").map_or("=", |side| &side[..1]);
+            assert!(!tracker.is_done());
+            sides += tracker.process(record).expect("right").map_or("=", |side| &side[..1]);
         }
-        (sides, course.is_done(), course.kind())
+        (sides, tracker.is_done(), tracker.kind())
     }
 
     #[test]
@@ -285,7 +292,7 @@ mod tests {
         assert_eq!(follow(Rtype::IXFR, &steps), ("=rraaraa=".to_owned(), true, "IXFR"));
         // A zone with only a SOA record.
         assert_eq!(follow(Rtype::IXFR, &[soa(3), soa(3)]), ("==".to_owned(), true, "AXFR"));
-        assert!(matches!(TransferTracker::new(Rtype::AXFR).take(&a(1)), Err(TransferFault::NoSoa)));
+        assert!(matches!(TransferTracker::new(Rtype::AXFR).process(&a(1)), Err(TransferFault::NoSoa)));
     }
 
     #[test]
@@ -301,9 +308,9 @@ mod tests {
 
     #[test]
     fn one_soa_record_says_that_nothing_is_newer() {
-        let mut course = TransferTracker::new(Rtype::IXFR);
-        course.take(&soa(7)).expect("right");
-        course.end_message();
-        assert!(course.is_done());
+        let mut tracker = TransferTracker::new(Rtype::IXFR);
+        tracker.process(&soa(7)).expect("right");
+        tracker.end_message();
+        assert!(tracker.is_done());
     }
 }

@@ -140,7 +140,7 @@ fn run_whole(
     options.previous = previous.as_ref().map(|contents| previous_options(arguments, contents, &options));
     let bar = Rates::new("signing");
     let tell = |at| show_progress(&bar, at);
-    options.progress = bar.is_seen().then_some(&tell);
+    options.progress = bar.is_visible().then_some(&tell);
     let made = match (&contents, &previous) {
         (Some(contents), previous) => sign_contents(arguments, contents, previous.as_ref(), &keys, &options)?,
         (None, Some(previous)) => apply(arguments, previous, &keys, &options)?,

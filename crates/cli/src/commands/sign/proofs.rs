@@ -140,7 +140,7 @@ pub(super) fn prepare(
     let update = |done, total| bar.show(done, total, &[Count { done, name: "names" }]);
     let mut options = ProveOptions::new(arguments.mechanism());
     options.stored = stored.as_ref();
-    options.progress = bar.is_seen().then_some(&update);
+    options.progress = bar.is_visible().then_some(&update);
     let begun = Instant::now();
     let (proofs, statistics) = prove_chain(contents, &key, &options)?;
     bar.end();

@@ -54,7 +54,7 @@ impl Stalled {
 fn no_one_waits_for_an_output_that_takes_nothing_and_dropped_lines_are_counted_and_reported_once() {
     let stalled = Stalled::start();
     stalled.stall();
-    for number in 0..LINES + 500 {
+    for number in 0..MAX_LINES + 500 {
         stalled.push(number);
     }
     let dropped = stalled.queue.counters().dropped;
@@ -62,7 +62,7 @@ fn no_one_waits_for_an_output_that_takes_nothing_and_dropped_lines_are_counted_a
     let written = stalled.release();
     let (reports, written): (Vec<&String>, Vec<&String>) =
         written.iter().partition(|line| line.contains(" event=log-lines-dropped "));
-    let kept = (0..LINES).map(|number| format!("{number}\n"));
+    let kept = (0..MAX_LINES).map(|number| format!("{number}\n"));
     let kept: Vec<String> = std::iter::once("first\n".to_owned()).chain(kept).collect();
     assert_eq!(written, kept.iter().collect::<Vec<_>>());
     assert_eq!(reports.len(), 1, "{reports:?}");
@@ -73,14 +73,14 @@ fn no_one_waits_for_an_output_that_takes_nothing_and_dropped_lines_are_counted_a
 #[test]
 fn the_bytes_that_wait_are_bounded_and_a_long_line_alone_is_written() {
     let stalled = Stalled::start();
-    let long = "x".repeat(BYTES + 1);
+    let long = "x".repeat(MAX_BYTES + 1);
     for _ in 0..10 {
         stalled.push(&long);
     }
     let dropped = stalled.queue.counters().dropped;
     assert!((8..=9).contains(&dropped), "{dropped}");
     let written = stalled.release();
-    assert_eq!(written.iter().filter(|line| line.len() > BYTES).count() as u64, 10 - dropped);
+    assert_eq!(written.iter().filter(|line| line.len() > MAX_BYTES).count() as u64, 10 - dropped);
 }
 
 #[test]
@@ -129,13 +129,13 @@ fn suppressed_lines_are_reported_at_the_end() {
 
 #[test]
 fn a_quarter_of_the_queue_is_for_warnings_and_errors() {
-    for long in ["", &"x".repeat(BYTES / 100)] {
+    for long in ["", &"x".repeat(MAX_BYTES / 100)] {
         let stalled = Stalled::start();
-        for number in 0..LINES {
+        for number in 0..MAX_LINES {
             stalled.push_at(Level::INFO, format!("info {number} {long}"));
         }
         let dropped = stalled.queue.counters().dropped;
-        assert!(dropped >= LINES as u64 / 4 - 1, "{dropped}");
+        assert!(dropped >= MAX_LINES as u64 / 4 - 1, "{dropped}");
         for number in 0..20 {
             stalled.push_at(Level::WARN, format!("warning {number} {long}"));
             stalled.push_at(Level::INFO, "dropped");

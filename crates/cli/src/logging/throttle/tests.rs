@@ -99,20 +99,20 @@ fn the_number_of_buckets_and_of_summaries_is_bounded() {
         of_peers(&[&format!("10.{}.{}.{}", number >> 16, number >> 8 & 255, number & 255)]).remove(0)
     };
     let mut admitted = 0;
-    for number in 0..PEERS + 1000 {
+    for number in 0..MAX_PEERS + 1000 {
         let key = Key { event: of_number(0).event, ..of_number(number) };
         admitted += (0..PEER_BURST + 1).filter(|_| admit(&mut throttle, &key, now).is_some()).count();
     }
-    assert_eq!(admitted, (PEERS + 1) * PEER_BURST as usize);
-    assert_eq!(throttle.peers.buckets.len(), PEERS + 1);
+    assert_eq!(admitted, (MAX_PEERS + 1) * PEER_BURST as usize);
+    assert_eq!(throttle.peers.buckets.len(), MAX_PEERS + 1);
     let summaries = throttle.summaries(true, now);
-    assert_eq!(summaries.len(), SUMMARIES + 1);
+    assert_eq!(summaries.len(), MAX_SUMMARIES + 1);
     let suppressed: u64 = summaries.iter().map(|suppressed| suppressed.lines).sum();
-    let expected = (PEERS + 1000) as u64 * u64::from(PEER_BURST + 1) - admitted as u64;
+    let expected = (MAX_PEERS + 1000) as u64 * u64::from(PEER_BURST + 1) - admitted as u64;
     assert_eq!(suppressed, expected);
     // Buckets that are full again are removed to free disk space for others.
     let later = now + Duration::from_secs(u64::from(PEER_BURST) + 1);
-    let key = Key { event: of_number(0).event, ..of_number(PEERS + 2000) };
+    let key = Key { event: of_number(0).event, ..of_number(MAX_PEERS + 2000) };
     assert_eq!(admit(&mut throttle, &key, later), Some(0));
     assert!(throttle.peers.buckets.len() < 10, "{}", throttle.peers.buckets.len());
 }
@@ -158,7 +158,7 @@ fn lines_that_share_a_bucket_name_no_source() {
     let now = Instant::now();
     let mut throttle = Throttle::new(now);
     let peers: Vec<String> =
-        (0..=PEERS).map(|number| format!("10.{}.{}.1", number >> 8, number & 255)).collect();
+        (0..=MAX_PEERS).map(|number| format!("10.{}.{}.1", number >> 8, number & 255)).collect();
     let peers: Vec<&str> = peers.iter().map(String::as_str).collect();
     for key in of_peers(&peers) {
         for _ in 0..=PEER_BURST {
@@ -172,5 +172,5 @@ fn lines_that_share_a_bucket_name_no_source() {
         assert_eq!(suppressed.source.is_none(), key.source == Source::Others, "{key:?}: {suppressed:?}");
         summaries.push(suppressed);
     }
-    assert_eq!(summaries.len(), PEERS + 1);
+    assert_eq!(summaries.len(), MAX_PEERS + 1);
 }
