@@ -2,7 +2,7 @@
 
 mod exposed;
 
-pub(crate) use exposed::{find_signing_key, open_keys, warn_of_open};
+pub(crate) use exposed::{find_signing_key, warn_of_readable_keys, world_readable_keys};
 
 use crate::files::{FileError, KEY_MODE, read_key_file, read_key_text, write_failure, write_output};
 use nonesuch_crypto::{Algorithm, PrivateKey};

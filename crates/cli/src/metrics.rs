@@ -22,7 +22,7 @@ use nonesuch_server::statistics;
 use std::net::TcpListener;
 
 /// Default of the maximum number of zones with per-zone gauges.
-pub(crate) const MOST_ZONES: usize = 1000;
+pub(crate) const DEFAULT_MAX_ZONES: usize = 1000;
 
 /// The values of a server at one time.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ pub(crate) struct Snapshot {
     pub(crate) zones: Vec<ZoneRow>,
     /// Maximum number of zones with per-zone gauges. With more zones, no zone has gauges, because a
     /// monitoring system could not store them all.
-    pub(crate) most_zones: usize,
+    pub(crate) max_zones: usize,
     /// Reloads of the configuration.
     pub(crate) reloads: Reloads,
     /// Log lines that were not written.

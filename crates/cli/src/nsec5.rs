@@ -28,7 +28,7 @@ pub(crate) enum EvidenceError {
     NoDirectory { dir: PathBuf },
     #[error("{}: contains neither proofs nor a VRF key of the zone {zone}: name the directory that contains \
         them, or leave --nsec5-keys out", dir.display())]
-    Nothing { dir: PathBuf, zone: Name },
+    NoEvidence { dir: PathBuf, zone: Name },
 }
 
 /// Proofs and VRF key for the verification of a zone.
@@ -45,16 +45,16 @@ impl Evidence {
 }
 
 /// Loads the evidence for the verification of the NSEC5 zone in `file`: its stored proofs or,
-/// without them, its VRF key. The directory is `asked` or, if that is `None`, the default directory
-/// next to the file, if it exists.
+/// without them, its VRF key. The directory is `requested` or, if that is `None`, the default
+/// directory next to the file, if it exists.
 pub(crate) fn load_evidence(
     file: &Path,
-    asked: Option<&Path>,
+    requested: Option<&Path>,
     contents: &Contents,
 ) -> Result<Evidence, EvidenceError> {
-    let dir = asked.map_or_else(|| default_directory(file), Path::to_path_buf);
-    let asked = asked.is_some();
-    if contents.apex_rrset(Rtype::NSEC5KEY).is_none() || !asked && !dir.is_dir() {
+    let dir = requested.map_or_else(|| default_directory(file), Path::to_path_buf);
+    let is_requested = requested.is_some();
+    if contents.apex_rrset(Rtype::NSEC5KEY).is_none() || !is_requested && !dir.is_dir() {
         return Ok(Evidence::default());
     }
     if !dir.is_dir() {
@@ -68,8 +68,8 @@ pub(crate) fn load_evidence(
     let mut keys = vrf_keys(&dir, contents.apex())?;
     keys.retain(|stored| is_in_zone(contents, &stored.key));
     let key = keys.pop().map(|stored| stored.key);
-    if key.is_none() && asked {
-        return Err(EvidenceError::Nothing { dir, zone: contents.apex().clone() });
+    if key.is_none() && is_requested {
+        return Err(EvidenceError::NoEvidence { dir, zone: contents.apex().clone() });
     }
     Ok(Evidence { proofs: None, key })
 }
@@ -108,14 +108,15 @@ pub(crate) fn read_proofs(path: &Path) -> Result<Option<Proofs>, Nsec5DirectoryE
 }
 
 /// The NSEC5KEY records of the zone.
-pub(crate) fn published(contents: &Contents) -> impl Iterator<Item = Nsec5Key> {
+pub(crate) fn published_keys(contents: &Contents) -> impl Iterator<Item = Nsec5Key> {
     let rdatas = contents.apex_rrset(Rtype::NSEC5KEY).into_iter().flat_map(|rrset| rrset.rdatas());
     rdatas.filter_map(Nsec5Key::from_rdata)
 }
 
+/// Whether the zone has the NSEC5KEY record of `key`.
 pub(crate) fn is_in_zone(contents: &Contents, key: &VrfPrivateKey) -> bool {
     let public = Nsec5Key::of(key);
-    published(contents).any(|other| other == public)
+    published_keys(contents).any(|other| other == public)
 }
 
 /// The VRF keys of `zone` in `dir`, in the order of their file names.
@@ -137,7 +138,7 @@ fn key_paths(dir: &Path, zone: &Name) -> Result<Vec<PathBuf>, Nsec5DirectoryErro
 
 /// Files with VRF keys of `zone` in `dir` that every user may read. Such a key makes it possible to
 /// enumerate the zone.
-pub(crate) fn open_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
+pub(crate) fn world_readable_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
     // The code that reads the directory reports an error.
     let mut paths = key_paths(dir, zone).unwrap_or_default();
     paths.retain(|path| is_world_readable(path));

@@ -74,8 +74,8 @@ pub(crate) struct SignArguments {
     pub(crate) serial: SerialPolicy,
     /// Set the NSEC3 salt in hexadecimal digits, two for each octet; - for no salt.
     ///
-    /// RFC 9276 advises against a salt. Default: the salt of the previous zone, or of the input if it has
-    /// the same mechanism, else none.
+    /// RFC 9276 advises against a salt. Default: the salt of the previous zone, or of the input if
+    /// it has the same mechanism, else none.
     #[arg(long, value_name = "HEX")]
     pub(crate) nsec3_salt: Option<String>,
     /// Set the number of NSEC3 iterations: 0 to 500.
@@ -126,7 +126,7 @@ pub(crate) struct SignArguments {
     pub(crate) json: bool,
     // Must be the last field: options after it would appear under its help heading.
     #[command(flatten)]
-    pub(crate) again: ResignArguments,
+    pub(crate) resign: ResignArguments,
 }
 
 impl SignArguments {
@@ -135,7 +135,8 @@ impl SignArguments {
         self.denial.unwrap_or(Mechanism::Nsec)
     }
 
-    /// Sets the mechanism and, for NSEC3, the parameters to those of a signed zone, unless they are given.
+    /// Sets the mechanism and, for NSEC3, the parameters to those of a signed zone, unless they are
+    /// given.
     pub(crate) fn set_denial(&mut self, facts: Option<DenialInfo>) {
         let Some(facts) = facts else { return };
         let mechanism = *self.denial.get_or_insert(facts.mechanism);

@@ -64,7 +64,8 @@ async fn ask(
     let cookie = response.options.iter().find(|option| option.code == nonesuch_proto::edns::COOKIE);
     match cookie {
         Some(cookie)
-            if response.message.rcode() == Rcode(rcode::BADCOOKIE) && draft.takes_cookie(&cookie.data) =>
+            if response.message.rcode() == Rcode(rcode::BADCOOKIE)
+                && draft.add_server_cookie(&cookie.data) =>
         {
             let second = client.ask(question, &draft).await?;
             let mut response = ParsedResponse::read(second, &draft)?;

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Width of the labels.
-const LABEL: usize = 15;
+const LABEL_WIDTH: usize = 15;
 /// Maximum number of lines of the histogram.
-const BINS: usize = 14;
+const MAX_BINS: usize = 14;
 /// Length of its longest bar, in characters.
-const BAR: u64 = 40;
+const MAX_BAR: u64 = 40;
 
 pub(crate) fn run(arguments: &StatArguments) -> Result<CommandOutcome, ZoneError> {
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
@@ -75,7 +75,7 @@ impl Table {
     }
 
     fn add(&mut self, label: &str, text: &str) {
-        self.lines.push(format!("{label:LABEL$}{text}"));
+        self.lines.push(format!("{label:LABEL_WIDTH$}{text}"));
     }
 
     fn add_zone(&mut self, statistics: &Statistics) {
@@ -191,7 +191,7 @@ impl Table {
         let mut label = "days left";
         for (first, last, count) in bins {
             let days = if first == last { first.to_string() } else { format!("{first} to {last}") };
-            let bar = "#".repeat((count * BAR).div_ceil(most) as usize);
+            let bar = "#".repeat((count * MAX_BAR).div_ceil(most) as usize);
             self.add(label, &format!("{days:>9}  {:>12}  {bar}", grouped(count)));
             label = "";
         }
@@ -250,10 +250,10 @@ impl Table {
 /// would be too many lines.
 fn bins(days: &BTreeMap<i64, u64>) -> Vec<(i64, i64, u64)> {
     let (Some(first), Some(last)) = (days.keys().next(), days.keys().next_back()) else { return Vec::new() };
-    if days.len() <= BINS {
+    if days.len() <= MAX_BINS {
         return days.iter().map(|(day, count)| (*day, *day, *count)).collect();
     }
-    let width = (last - first + 1 + BINS as i64 - 1) / BINS as i64;
+    let width = (last - first + 1 + MAX_BINS as i64 - 1) / MAX_BINS as i64;
     let mut bins: Vec<(i64, i64, u64)> = Vec::new();
     for (day, count) in days {
         let start = first + (day - first) / width * width;
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(bins(&few), [(-1, -1, 2), (3, 3, 4)]);
         let many: BTreeMap<i64, u64> = (-5..25).map(|day| (day, 1)).collect();
         let bins = bins(&many);
-        assert!(bins.len() <= BINS, "{bins:?}");
+        assert!(bins.len() <= MAX_BINS, "{bins:?}");
         assert_eq!(bins[0], (-5, -3, 3));
         assert_eq!(bins.iter().map(|bin| bin.2).sum::<u64>(), 30);
     }

@@ -9,7 +9,7 @@ use super::values::{
     access, boolean, bytes, file, identifier, list, name, number, path, size_text, socket_address, text,
 };
 use crate::files::is_world_readable;
-use crate::metrics::MOST_ZONES;
+use crate::metrics::DEFAULT_MAX_ZONES;
 use nonesuch_authoritative::server::DEFAULT_SIGNATURE_CACHE;
 use nonesuch_net::has_address;
 use nonesuch_proto::Name;
@@ -262,7 +262,7 @@ version = 1"#,
             "# Maximum number of zones for which the server exports metrics of each zone: 0 to 1000000. With
 # more zones, it exports only metrics of all zones together.",
         ),
-        key("metrics-zones", number(0..=1_000_000), default(MOST_ZONES), |r, v| r.server.metrics_zones = v),
+        key("metrics-zones", number(0..=1_000_000), default(DEFAULT_MAX_ZONES), |r, v| r.server.metrics_zones = v),
         Row::Text("# Count the queries for each zone. The cost is one atomic addition for each query."),
         key("metrics-zone-queries", boolean, default(false), |r, v| r.server.metrics_zone_queries = v),
     ];

@@ -9,13 +9,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Warns of private keys that every user may read.
-pub(crate) fn warn_of_open(open: &[PathBuf]) {
-    open.iter()
+pub(crate) fn warn_of_readable_keys(paths: &[PathBuf]) {
+    paths
+        .iter()
         .for_each(|path| tracing::warn!(name: "private-key-readable", "{}", readable_key_warning(path)));
 }
 
 /// Files with private keys of `zone` in `dir` that every user may read.
-pub(crate) fn open_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
+pub(crate) fn world_readable_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
     // The code that reads the directory reports an error.
     let bases = key_names_of_zone(dir, zone).unwrap_or_default();
     let private = bases.iter().map(|base| {
@@ -25,7 +26,8 @@ pub(crate) fn open_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
     private.filter(|path| is_world_readable(path)).collect()
 }
 
-/// A file in `dir` that is a signing key by its name or its content.
+/// The first file in `dir` that is a signing key by its name or its content; `None` if there is
+/// none.
 pub(crate) fn find_signing_key(dir: &Path) -> io::Result<Option<PathBuf>> {
     let paths = fs::read_dir(dir)?.map(|entry| Ok(entry?.path()));
     let mut paths = paths.collect::<io::Result<Vec<_>>>()?;
@@ -38,7 +40,8 @@ fn is_named_as_key(path: &Path) -> bool {
     name.starts_with('K') && name.ends_with(".private")
 }
 
-/// Whether a file contains a private key. A file that cannot be read cannot be used either.
+/// Whether a file contains a private key. A file that this process cannot read counts as none,
+/// because the server could not use it either.
 fn holds_signing_key(path: &Path) -> bool {
     read_small_file(path).is_some_and(|octets| is_private_key(&octets))
 }

@@ -31,7 +31,7 @@ impl Process {
         Some(fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1))
     }
 
-    pub(super) fn most_files() -> Option<u64> {
+    pub(super) fn max_open_files() -> Option<u64> {
         getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(soft, _)| soft)
     }
 

@@ -95,22 +95,23 @@ const fn number(labels: Vec<Cow<'static, str>>, value: f64) -> Sample {
     Sample { labels, value: Value::Number(value) }
 }
 
-fn carriers(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>, &TransportTotals)> {
+/// The counters of each transport, with its label.
+fn by_transport(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>, &TransportTotals)> {
     TransportKind::ALL.into_iter().map(|carrier| (carrier.name().into(), snapshot.statistics.of(carrier)))
 }
 
 /// Adds one value for each transport.
-fn each(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&TransportTotals) -> u64) {
-    out.extend(carriers(snapshot).map(|(transport, sum)| count(vec![transport], value(sum))));
+fn add_by_transport(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&TransportTotals) -> u64) {
+    out.extend(by_transport(snapshot).map(|(transport, sum)| count(vec![transport], value(sum))));
 }
 
 /// Adds several named values for each transport.
-fn by_name(
+fn add_named_by_transport(
     snapshot: &Snapshot,
     out: &mut Vec<Sample>,
     values: impl Fn(&TransportTotals) -> Vec<(&'static str, u64)>,
 ) {
-    for (transport, sum) in carriers(snapshot) {
+    for (transport, sum) in by_transport(snapshot) {
         let named = values(sum).into_iter();
         out.extend(named.map(|(name, times)| count(vec![transport.clone(), name.into()], times)));
     }

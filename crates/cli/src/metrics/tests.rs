@@ -79,7 +79,7 @@ fn full() -> Snapshot {
             zone("a\\.b\\\"c.example.", "serving", Some(u32::MAX)),
             zone("other.", "failed", None),
         ],
-        most_zones: MOST_ZONES,
+        max_zones: DEFAULT_MAX_ZONES,
         reloads: Reloads {
             done: 3,
             refused: 2,
@@ -171,7 +171,7 @@ fn names_are_used_once() {
 #[test]
 fn many_zones_have_no_gauges_of_their_own() {
     let mut snapshot = full();
-    snapshot.most_zones = 2;
+    snapshot.max_zones = 2;
     let text = open_metrics(snapshot);
     assert!(!text.contains("{zone="), "{text}");
     assert_eq!(value(&text, "nonesuch_zones{state=\"failed\"}"), Some("1.0"));

@@ -6,7 +6,7 @@ use crate::arguments::CheckScope;
 use crate::certificate::warn_of_expiry;
 use crate::config::{self, ConfigLocation, Configuration, Problem, Role, Sources};
 use crate::files::{count_text, parent_directory, print_line, readable_key_warning};
-use crate::keys::{find_signing_key, open_keys, read_directory};
+use crate::keys::{find_signing_key, read_directory, world_readable_keys};
 use crate::nsec5;
 use crate::outcome::CommandOutcome;
 use crate::root::check_root;
@@ -252,10 +252,10 @@ fn warn_of_open_keys(sources: &Sources, scope: CheckScope, report: &mut Report) 
     let named: HashSet<&Name> = named.collect();
     for file in &sources.files {
         let open = match &file.role {
-            Role::SigningKeys(apex, _) => open_keys(&file.path, apex),
-            Role::VrfKeys(apex, _) => nsec5::open_keys(&file.path, apex),
+            Role::SigningKeys(apex, _) => world_readable_keys(&file.path, apex),
+            Role::VrfKeys(apex, _) => nsec5::world_readable_keys(&file.path, apex),
             Role::Zone(apex) if scope == CheckScope::Zones && !named.contains(apex) => {
-                nsec5::open_keys(&nsec5::default_directory(&file.path), apex)
+                nsec5::world_readable_keys(&nsec5::default_directory(&file.path), apex)
             }
             _ => continue,
         };

@@ -2,7 +2,7 @@
 //! key and stored proofs.
 
 use crate::files::parent_directory;
-use crate::keys::{find_signing_key, open_keys, read_directory, warn_of_open};
+use crate::keys::{find_signing_key, read_directory, warn_of_readable_keys, world_readable_keys};
 use crate::nsec5;
 use nonesuch_authoritative::service::KeyFiles;
 use nonesuch_dnssec::denial::nsec5::Nsec5DirectoryError;
@@ -12,11 +12,11 @@ use std::path::Path;
 /// Key file functions of a service. They warn of key files that every user may read.
 pub(crate) const KEY_FILES: KeyFiles = KeyFiles {
     signing: |dir, zone, at| {
-        warn_of_open(&open_keys(dir, zone));
+        warn_of_readable_keys(&world_readable_keys(dir, zone));
         (QUIET_KEY_FILES.signing)(dir, zone, at)
     },
     prover: |dir, file, zone| {
-        warn_of_open(&nsec5::open_keys(dir, zone.apex()));
+        warn_of_readable_keys(&nsec5::world_readable_keys(dir, zone.apex()));
         (QUIET_KEY_FILES.prover)(dir, file, zone)
     },
     ..QUIET_KEY_FILES

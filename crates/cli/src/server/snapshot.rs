@@ -16,13 +16,13 @@ impl Daemon {
     /// The values for the metrics.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let zones = self.service.zone_status(None);
-        let most_zones = self.configuration().server.metrics_zones;
+        let max_zones = self.configuration().server.metrics_zones;
         // With more zones, there are no gauges for each zone.
-        let secondaries = if zones.len() <= most_zones { self.transfers.status() } else { Vec::new() };
+        let secondaries = if zones.len() <= max_zones { self.transfers.status() } else { Vec::new() };
         let secondaries: HashMap<String, _> =
             secondaries.iter().map(|zone| (zone.apex.to_string(), zone)).collect();
         let configuration = self.configuration();
-        let is_counted = configuration.server.metrics_zone_queries && zones.len() <= most_zones;
+        let is_counted = configuration.server.metrics_zone_queries && zones.len() <= max_zones;
         drop(configuration);
         let table = self.service.zones().database();
         let queries = |zone: &str| {
@@ -58,7 +58,7 @@ impl Daemon {
             tls: server.and_then(Server::tls_counters),
             tap: self.shared.tap.as_ref().map(|tap| tap.counters()),
             zones: rows.collect(),
-            most_zones,
+            max_zones,
             reloads: self.reloads.numbers(),
             log: logging::counters(),
             now: u64::from(now_or(None)),

@@ -14,19 +14,19 @@ use std::path::{Path, PathBuf};
 pub(super) fn run(arguments: &KeyDsArguments) -> Result<CommandOutcome, Failure> {
     let mut records = Vec::new();
     for text in &arguments.keys {
-        records.extend(entry_points(arguments, text)?);
+        records.extend(records_for_ds(arguments, text)?);
     }
     let wanted =
         records.iter().flat_map(|record| arguments.digest.iter().map(move |digest| (record, *digest)));
     // The command line accepts only digest types that are implemented.
-    let made: Vec<_> =
+    let digests: Vec<_> =
         wanted.filter_map(|(record, digest)| Some((record, digest, record.ds_rdata(digest)?))).collect();
     if arguments.json {
-        let made: Vec<_> =
-            made.iter().map(|(record, digest, rdata)| to_json(record, *digest, rdata)).collect();
-        print_line(&serde_json::Value::from(made).to_string())?;
+        let digests: Vec<_> =
+            digests.iter().map(|(record, digest, rdata)| to_json(record, *digest, rdata)).collect();
+        print_line(&serde_json::Value::from(digests).to_string())?;
     } else {
-        for (record, _, rdata) in &made {
+        for (record, _, rdata) in &digests {
             print_line(&format!("{} IN DS {}", record.owner(), presentation(rdata)))?;
         }
     }
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &KeyDsArguments) -> Result<CommandOutcome, Failure>
 
 /// The keys of a zone or file to which a DS record may refer: keys with the SEP flag or, with
 /// `--all`, all keys; never revoked keys (RFC 5011 §2.1).
-fn entry_points(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecord>, Failure> {
+fn records_for_ds(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecord>, Failure> {
     let paths: Vec<PathBuf> = if is_file(text) {
         vec![text.into()]
     } else {
@@ -54,7 +54,7 @@ fn entry_points(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecord>
     }
     records.sort_by_key(|record| (record.algorithm(), !record.is_sep(), record.tag()));
     if records.is_empty() {
-        return Err(Failure::NoEntryPoint { place: text.to_owned() });
+        return Err(Failure::NoEntryPoint { input: text.to_owned() });
     }
     Ok(records)
 }

@@ -60,9 +60,9 @@ pub(crate) enum Failure {
         path: PathBuf,
         obstacle: Obstacle,
     },
-    #[error("{place}: found no unrevoked key with the SEP flag: add --all to include keys without the flag")]
+    #[error("{input}: found no unrevoked key with the SEP flag: add --all to include keys without the flag")]
     NoEntryPoint {
-        place: String,
+        input: String,
     },
     #[error("the zone '{text}' is not a domain name: {source}")]
     ZoneName {

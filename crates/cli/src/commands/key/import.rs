@@ -24,12 +24,12 @@ pub(super) fn run(arguments: &KeyImportArguments) -> Result<CommandOutcome, Fail
     // All files are read and checked before any file is written.
     let read = arguments.files.iter().map(|file| read(arguments, file)).collect::<Result<Vec<_>, _>>()?;
     for (key, _) in &read {
-        check_place(&arguments.dir, key)?;
+        check_existing_files(&arguments.dir, key)?;
     }
     for (key, times) in &read {
         keys::warn_about_key(key);
         // Two input files may contain different keys with the same tag.
-        check_place(&arguments.dir, key)?;
+        check_existing_files(&arguments.dir, key)?;
         keys::store(&arguments.dir, key, times)?;
         print_key(key, arguments.json)?;
     }
@@ -116,30 +116,30 @@ fn contradiction(path: &Path, found: Property, wanted: Property) -> Failure {
 
 /// Fails if the key files already exist and contain another key or cannot be read. Files with the
 /// same key are accepted.
-fn check_place(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
+fn check_existing_files(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
     let [key_path, private_path] = file_paths(dir, &key.base_name());
     if key_path.exists() {
         let record = keys::load_record(&key_path).map_err(|error| unusable(&key_path, error))?;
         if *record.owner() != key.owner || record.rdata() != key.dnskey_rdata() {
-            return Err(in_the_way(&key_path, Obstacle::OtherKey));
+            return Err(file_exists(&key_path, Obstacle::OtherKey));
         }
     }
     if private_path.exists() {
         let text = read_key_file(&private_path).map_err(|error| unusable(&private_path, error.into()))?;
         let found = PrivateKey::from_bind(&text)
-            .map_err(|error| in_the_way(&private_path, Obstacle::NotPrivate(error)))?;
+            .map_err(|error| file_exists(&private_path, Obstacle::NotPrivate(error)))?;
         let public = key.private().public_key();
         if found.algorithm() != key.algorithm() || found.public_key() != public {
-            return Err(in_the_way(&private_path, Obstacle::OtherKey));
+            return Err(file_exists(&private_path, Obstacle::OtherKey));
         }
     }
     Ok(())
 }
 
-fn in_the_way(path: &Path, obstacle: Obstacle) -> Failure {
+fn file_exists(path: &Path, obstacle: Obstacle) -> Failure {
     Failure::FileExists { path: path.to_path_buf(), obstacle }
 }
 
 fn unusable(path: &Path, error: ReadKeyError) -> Failure {
-    in_the_way(path, Obstacle::Unusable(error))
+    file_exists(path, Obstacle::Unusable(error))
 }

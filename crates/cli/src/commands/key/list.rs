@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Private {
     /// It matches the public half.
-    Fits,
+    Matches,
     /// The file does not exist.
     Missing,
     /// Its algorithm is not supported.
@@ -30,9 +30,9 @@ enum Private {
 }
 
 impl Private {
-    const fn word(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
-            Self::Fits => "fits",
+            Self::Matches => "fits",
             Self::Missing => "none",
             Self::Unsupported => "unsupported",
             Self::Damaged => "damaged",
@@ -42,7 +42,7 @@ impl Private {
 }
 
 /// A key that can be listed.
-struct Listed {
+struct ListedKey {
     base: String,
     record: KeyRecord,
     private: Private,
@@ -53,14 +53,14 @@ struct Listed {
     next: Option<(KeyEvent, u32)>,
 }
 
-impl Listed {
+impl ListedKey {
     /// The name of the role. `CSK` for a key with the SEP flag, a matching private half and the
     /// role CSK, because a CSK signs everything and no key signs without its private half.
     /// Otherwise `KSK` with the SEP flag and `ZSK` without it. `role` depends on the other keys of
     /// the zone.
     const fn role_word(&self, role: Role) -> &'static str {
         match (role, self.private, self.record.is_sep()) {
-            (Role::Csk, Private::Fits, true) => "CSK",
+            (Role::Csk, Private::Matches, true) => "CSK",
             (.., true) => "KSK",
             (.., false) => "ZSK",
         }
@@ -70,9 +70,9 @@ impl Listed {
     const fn signs(&self, role: Role) -> &'static str {
         match (self.private, role) {
             _ if !self.phase.signs() => "–",
-            (Private::Fits, Role::Csk) => "all",
-            (Private::Fits, Role::Ksk) => "keys",
-            (Private::Fits, Role::Zsk) => "data",
+            (Private::Matches, Role::Csk) => "all",
+            (Private::Matches, Role::Ksk) => "keys",
+            (Private::Matches, Role::Zsk) => "data",
             _ => "–",
         }
     }
@@ -96,7 +96,7 @@ pub(super) fn run(arguments: &KeyListArguments) -> Result<CommandOutcome, Failur
     }
     // By zone, then in the order of the signer.
     listed.sort_by(|a, b| {
-        let (zones, of) = ((a.record.owner(), b.record.owner()), |key: &Listed| {
+        let (zones, of) = ((a.record.owner(), b.record.owner()), |key: &ListedKey| {
             (key.record.algorithm(), !key.record.is_sep(), key.record.tag())
         });
         zones.0.view().cmp_canonical(zones.1.view()).then_with(|| of(a).cmp(&of(b)))
@@ -112,7 +112,7 @@ pub(super) fn run(arguments: &KeyListArguments) -> Result<CommandOutcome, Failur
 
 /// Reads both files of a key and adds their faults to `faults`. Returns `None` if there is no
 /// public half. The state is computed for the time `at`; `None` ignores the times of the key.
-fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -> Option<Listed> {
+fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -> Option<ListedKey> {
     let [key_path, private_path] = file_paths(dir, &base);
     let mut fault = |path: &Path, reason: &dyn Display| {
         faults.push(Fault { path: path.to_path_buf(), reason: reason.to_string() });
@@ -123,34 +123,34 @@ fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -
     }
     let mut record =
         keys::parse_record(&key_path).inspect_err(|error| fault(&key_path, &ReasonOnly(error))).ok()?;
-    let mut sound = true;
+    let mut is_sound = true;
     let private = match record.check_public() {
         // An old key with an algorithm that is not supported is not a fault of the directory.
         Err(KeyFileError::Public(KeyError::UnknownAlgorithm(_))) => Private::Unsupported,
         Err(error) => {
             fault(&key_path, &error);
-            sound = false;
+            is_sound = false;
             if private_path.exists() { Private::Unchecked } else { Private::Missing }
         }
         Ok(()) if !private_path.exists() => Private::Missing,
         Ok(()) => match keys::join_private(record.clone(), &private_path) {
-            Ok(_) => Private::Fits,
+            Ok(_) => Private::Matches,
             Err(failure) => {
                 fault(&private_path, &ReasonOnly(&failure));
-                sound = false;
+                is_sound = false;
                 Private::Damaged
             }
         },
     };
     if let Err(error) = record.check_base_name(&base) {
         // Only one fault for each key: if the key is damaged, its name always differs.
-        if sound {
+        if is_sound {
             fault(&key_path, &error);
         }
         return None;
     }
     let read =
-        at.filter(|_| matches!(private, Private::Fits | Private::Unsupported) && private_path.exists());
+        at.filter(|_| matches!(private, Private::Matches | Private::Unsupported) && private_path.exists());
     let times = match read.map(|_| keys::load_times(&private_path)).transpose() {
         Ok(times) => times.flatten().unwrap_or_default(),
         Err(failure) => {
@@ -163,14 +163,14 @@ fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -
     if phase == KeyPhase::Revoked {
         record.revoke();
     }
-    Some(Listed { base, record, private, times, phase, next })
+    Some(ListedKey { base, record, private, times, phase, next })
 }
 
 /// The role of each key among the keys of its zone.
-fn roles_of(listed: &[Listed]) -> Vec<Role> {
-    let of_zone = |zone: &[Listed]| {
+fn roles_of(listed: &[ListedKey]) -> Vec<Role> {
+    let of_zone = |zone: &[ListedKey]| {
         let keys: Vec<_> = zone.iter().map(|key| (key.record.algorithm(), key.record.flags())).collect();
-        let signs = |key: &Listed| key.phase.signs();
+        let signs = |key: &ListedKey| key.phase.signs();
         let signing: Vec<_> =
             zone.iter().zip(&keys).filter(|(key, _)| signs(key)).map(|(_, kind)| *kind).collect();
         // For a key that does not sign, the role that it would have if it signed.
@@ -183,7 +183,7 @@ fn roles_of(listed: &[Listed]) -> Vec<Role> {
 
 fn print_text(
     arguments: &KeyListArguments,
-    listed: &[Listed],
+    listed: &[ListedKey],
     roles: &[Role],
     faults: &[Fault],
 ) -> Result<(), FileError> {
@@ -198,7 +198,7 @@ fn print_text(
         .try_for_each(|fault| print_line(&format!("fault: {}: {}", fault.path.display(), fault.reason)))
 }
 
-fn table(listed: &[Listed], roles: &[Role]) -> Table {
+fn table(listed: &[ListedKey], roles: &[Role]) -> Table {
     let text = Column::text;
     let figures = |title| Column::figures("", title);
     let columns = vec![
@@ -242,7 +242,7 @@ fn table(listed: &[Listed], roles: &[Role]) -> Table {
             format!("{}{mark}", describe(record.algorithm())),
             record.bits().map_or_else(|| "–".to_owned(), |bits| bits.to_string()),
             record.tag().to_string(),
-            key.private.word().to_owned(),
+            key.private.name().to_owned(),
             key.base.clone(),
         ]
     });
@@ -259,14 +259,14 @@ fn times_json(times: &KeyTimes) -> serde_json::Map<String, serde_json::Value> {
     times.set().map(|(event, time)| (event.name().to_owned(), time.into())).collect()
 }
 
-fn print_json(listed: &[Listed], roles: &[Role], faults: &[Fault]) -> Result<(), FileError> {
+fn print_json(listed: &[ListedKey], roles: &[Role], faults: &[Fault]) -> Result<(), FileError> {
     let keys = listed.iter().zip(roles).map(|(key, role)| {
         let record = &key.record;
         serde_json::json!({
             "zone": record.owner().to_string(), "role": key.role_word(*role), "signs": key.signs(*role), "flags": record.flags(),
             "revoked": record.is_revoked(), "algorithm": record.algorithm().to_string(),
             "algorithm_number": record.algorithm().0, "experimental": experimental(record.algorithm()),
-            "bits": record.bits(), "tag": record.tag(), "private": key.private.word(), "base_name": key.base,
+            "bits": record.bits(), "tag": record.tag(), "private": key.private.name(), "base_name": key.base,
             "state": key.phase.to_string(), "times": times_json(&key.times),
             "next_event": key.next.map(|(event, time)| serde_json::json!({ "event": event.name(), "at": time })),
         })

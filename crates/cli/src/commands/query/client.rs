@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum number of messages that are ignored on a connection because they do not answer the
 /// query.
-const OTHERS_MAX: usize = 16;
+const MAX_OTHER_MESSAGES: usize = 16;
 
 /// The settings for sending a query.
 pub(super) struct QueryClient<'a> {
@@ -128,10 +128,10 @@ impl QueryClient<'_> {
         let mut query = draft.write(question)?;
         let verifier = self.signing.as_ref().map(|signing| signing.sign(&mut query));
         let mut connection = self.connect(server).await?;
-        let asked = Instant::now();
+        let begun = Instant::now();
         connection.send(&query).await?;
         let mut octets = Vec::new();
-        for _ in 0..OTHERS_MAX {
+        for _ in 0..MAX_OTHER_MESSAGES {
             connection.receive(&mut octets).await?;
             if octets.get(..2) == query.get(..2) && is_answer(&query, &octets) {
                 return Ok(Received {
@@ -140,7 +140,7 @@ impl QueryClient<'_> {
                     server,
                     transport: self.transport(),
                     tls: connection.tls().cloned(),
-                    elapsed: asked.elapsed(),
+                    elapsed: begun.elapsed(),
                     notes: Vec::new(),
                 });
             }

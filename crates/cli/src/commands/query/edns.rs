@@ -95,15 +95,15 @@ impl EdnsOption {
 
     fn describe_extended_error(&self) -> Option<String> {
         let (code, text) = self.extended_error()?;
-        let mut said = code.to_string();
+        let mut description = code.to_string();
         if let Some(meaning) = extended_error_meaning(code) {
             // Writing to a string does not fail.
-            let _ = write!(said, " ({meaning})");
+            let _ = write!(description, " ({meaning})");
         }
         if !text.is_empty() {
-            let _ = write!(said, ": \"{}\"", printable(text));
+            let _ = write!(description, ": \"{}\"", printable(text));
         }
-        Some(said)
+        Some(description)
     }
 
     /// Code and text of an extended error (RFC 8914 section 2).
@@ -166,8 +166,8 @@ pub(super) fn printable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.chars()
         .flat_map(|c| {
-            let kept = !c.is_control() && c != '"' && c != '\\';
-            let escaped = if kept { String::from(c) } else { c.escape_default().collect() };
+            let is_plain = !c.is_control() && c != '"' && c != '\\';
+            let escaped = if is_plain { String::from(c) } else { c.escape_default().collect() };
             escaped.chars().collect::<Vec<_>>()
         })
         .collect()

@@ -54,14 +54,14 @@ impl Draft {
 
     /// Adds the server cookie to the client cookie. Returns false if the cookie belongs to another
     /// client cookie.
-    pub(super) fn takes_cookie(&mut self, cookie: &[u8]) -> bool {
-        let fits =
+    pub(super) fn add_server_cookie(&mut self, cookie: &[u8]) -> bool {
+        let is_own =
             self.client_cookie().is_some_and(|own| cookie.starts_with(own) && cookie.len() > own.len());
         let options = self.edns.iter_mut().flat_map(|edns| &mut edns.options);
-        for (_, data) in options.filter(|(code, _)| fits && *code == edns::COOKIE) {
+        for (_, data) in options.filter(|(code, _)| is_own && *code == edns::COOKIE) {
             *data = cookie.to_vec();
         }
-        fits
+        is_own
     }
 
     /// The wire format of the query, with a random identifier.
@@ -163,12 +163,12 @@ pub(super) fn read_message(octets: &[u8], server: SocketAddr) -> Result<Message,
 /// Whether `message` is a response to `query`: it has the same opcode and the same question, or it
 /// is an error without a question. The receiver compares the identifier.
 pub(super) fn is_answer(query: &[u8], message: &[u8]) -> bool {
-    let (Some(asked), Some(said)) = (Header::read(query), Header::read(message)) else { return false };
-    if said.flags & flags::QR == 0 || said.opcode() != asked.opcode() {
+    let (Some(sent), Some(received)) = (Header::read(query), Header::read(message)) else { return false };
+    if received.flags & flags::QR == 0 || received.opcode() != sent.opcode() {
         return false;
     }
-    match said.counts[0] {
-        0 => said.rcode().0 != 0,
+    match received.counts[0] {
+        0 => received.rcode().0 != 0,
         1 => read_question(query).is_some_and(|question| read_question(message) == Some(question)),
         _ => false,
     }
@@ -217,9 +217,9 @@ mod tests {
     #[test]
     fn a_server_cookie_is_taken_beside_our_own_alone() {
         let mut draft = draft(vec![(10, vec![1; 8])], false);
-        assert!(!draft.takes_cookie(&[2; 16]));
-        assert!(!draft.takes_cookie(&[1; 8]));
-        assert!(draft.takes_cookie(&[1; 16]));
+        assert!(!draft.add_server_cookie(&[2; 16]));
+        assert!(!draft.add_server_cookie(&[1; 8]));
+        assert!(draft.add_server_cookie(&[1; 16]));
         assert_eq!(draft.edns.as_ref().expect("EDNS").options[0].1, [1; 16]);
         assert_eq!(draft.client_cookie(), Some(&[1; 8][..]));
     }

@@ -56,7 +56,7 @@ impl ParsedResponse {
             words.extend(errors.map(|option| format!("{} {}", option.name(), option.describe())));
             format!("{server}: {}", words.join(", "))
         });
-        let unsigned = self.received.signature.as_ref().filter(|verdict| !verdict.is_right);
+        let unsigned = self.received.signature.as_ref().filter(|verdict| !verdict.is_valid);
         let unsigned = unsigned.map(|verdict| format!("{server}: TSIG {}", verdict.text));
         refused.into_iter().chain(unsigned).collect()
     }
@@ -85,7 +85,7 @@ impl ParsedResponse {
             }
         }
         text.push('\n');
-        for note in self.ways() {
+        for note in self.transport_notes() {
             let _ = writeln!(text, ";; {note}");
         }
         text
@@ -114,19 +114,19 @@ impl ParsedResponse {
     }
 
     /// Notes about the transport of the response.
-    fn ways(&self) -> Vec<String> {
+    fn transport_notes(&self) -> Vec<String> {
         let received = &self.received;
-        let mut ways = self.notes.clone();
-        ways.extend(received.tls.as_ref().map(describe_tls));
-        ways.extend(received.signature.as_ref().map(|verdict| format!("TSIG {}", verdict.text)));
-        ways.push(format!(
+        let mut notes = self.notes.clone();
+        notes.extend(received.tls.as_ref().map(describe_tls));
+        notes.extend(received.signature.as_ref().map(|verdict| format!("TSIG {}", verdict.text)));
+        notes.push(format!(
             "{} octets from {} over {} in {:.3} ms",
             received.octets.len(),
             received.server,
             received.transport,
             received.elapsed.as_secs_f64() * 1e3
         ));
-        ways
+        notes
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -163,7 +163,7 @@ impl ParsedResponse {
                 "authenticated": facts.authenticated });
         }
         if let Some(verdict) = &self.received.signature {
-            value["tsig"] = json!({ "verified": verdict.is_right, "text": verdict.text });
+            value["tsig"] = json!({ "verified": verdict.is_valid, "text": verdict.text });
         }
         value
     }

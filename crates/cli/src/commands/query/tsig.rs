@@ -122,7 +122,7 @@ pub(super) struct Verifier {
 /// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
-    pub(super) is_right: bool,
+    pub(super) is_valid: bool,
     /// The result as text.
     pub(super) text: String,
 }
@@ -133,8 +133,8 @@ impl Verifier {
         let checked = self.answers.verify(message, seconds_now()).map(drop);
         let checked = checked.and_then(|()| self.answers.finish());
         match checked {
-            Ok(()) => Verdict { is_right: true, text: format!("signed with {}, verified", self.name) },
-            Err(fault) => Verdict { is_right: false, text: format!("key {}: {fault}", self.name) },
+            Ok(()) => Verdict { is_valid: true, text: format!("signed with {}, verified", self.name) },
+            Err(fault) => Verdict { is_valid: false, text: format!("key {}: {fault}", self.name) },
         }
     }
 

@@ -24,9 +24,9 @@ pub(super) fn run(arguments: &SignArguments, file: &Path) -> Result<CommandOutco
     let mut options = options(arguments)?;
     let mut proved = proofs::prepare(arguments, &output, &contents, &keys)?;
     let bar = Rates::new("signing");
-    let tell = |at| show_progress(&bar, at);
+    let show = |at| show_progress(&bar, at);
     options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
-    options.progress = bar.is_visible().then_some(&tell);
+    options.progress = bar.is_visible().then_some(&show);
     let signing = Instant::now();
     let summary = write_signed(&contents, &keys, &options, &output)?;
     let signing = signing.elapsed().as_secs_f64();

@@ -29,9 +29,9 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
         return Ok(outcome);
     }
     let new = match compare(arguments, begun)? {
-        Comparison::Done => return Ok(CommandOutcome::Done),
-        Comparison::Read(new) => Some(new),
-        Comparison::Nothing => None,
+        Comparison::Signed => return Ok(CommandOutcome::Done),
+        Comparison::NeedsWholeZone(new) => Some(new),
+        Comparison::NotCompared => None,
     };
     run_whole(arguments, new, begun)
 }
@@ -39,52 +39,58 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
 /// The result of a comparison of zone files.
 enum Comparison {
     /// The zone is signed and written.
-    Done,
-    /// The complete zone must be planned; contains the new zone.
-    Read(Contents),
-    /// The zones could not be compared.
-    Nothing,
+    Signed,
+    /// The complete zone must be planned. Contains the new version of the unsigned zone.
+    NeedsWholeZone(Contents),
+    /// The zones were not read, because the arguments permit no comparison.
+    NotCompared,
 }
 
 /// Signs a zone file incrementally if the previous zone is a zone file that this program wrote.
 /// Unchanged lines are copied from it. Zones with NSEC5 are not signed here.
 fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Failure> {
-    let again = &arguments.again;
-    let (Some(path), Some(file)) = (&again.previous, &arguments.file) else { return Ok(Comparison::Nothing) };
-    if again.compiled || again.verify_previous {
-        return Ok(Comparison::Nothing);
+    let resign = &arguments.resign;
+    let (Some(path), Some(file)) = (&resign.previous, &arguments.file) else {
+        return Ok(Comparison::NotCompared);
+    };
+    if resign.compiled || resign.verify_previous {
+        return Ok(Comparison::NotCompared);
     }
     let new = zones::read_zone(file, arguments.origin.as_ref())?;
     let Some(TextComparison { previous, changes }) = compare_signed(path, &new)? else {
-        return Ok(Comparison::Read(new));
+        return Ok(Comparison::NeedsWholeZone(new));
     };
-    let Some(facts) = denial_by_directory(&previous) else { return Ok(Comparison::Read(new)) };
-    let arguments = &with_denial_info(arguments, Some(facts), previous.head());
+    let Some(denial_info) = denial_by_directory(&previous) else {
+        return Ok(Comparison::NeedsWholeZone(new));
+    };
+    let arguments = &with_denial_info(arguments, Some(denial_info), previous.head());
     if arguments.mechanism().mapping() == Mapping::Vrf {
-        return Ok(Comparison::Read(new));
+        return Ok(Comparison::NeedsWholeZone(new));
     }
     let keys = load_keys(arguments, new.apex())?;
     let mut options = options(arguments)?;
     options.previous = Some(previous_options(arguments, previous.head(), &options));
-    let mended = resign_compared(&previous, &changes, &new, &keys, &options)?;
-    let Some(made) = NewVersion::of(mended, &previous) else { return Ok(Comparison::Read(new)) };
-    Run::new(arguments, new.apex(), &output(arguments), begun).finish(made)?;
-    Ok(Comparison::Done)
+    let result = resign_compared(&previous, &changes, &new, &keys, &options)?;
+    let Some(new_version) = NewVersion::of(result, &previous) else {
+        return Ok(Comparison::NeedsWholeZone(new));
+    };
+    Run::new(arguments, new.apex(), &output(arguments), begun).finish(new_version)?;
+    Ok(Comparison::Signed)
 }
 
 /// Signs changes to a compiled zone and writes a compiled zone. Loads only the parts of the
 /// previous zone that are needed. Returns `None` if the arguments request something else, if the
 /// zone uses NSEC5, or if the complete zone is needed.
 fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<CommandOutcome>, Failure> {
-    let again = &arguments.again;
-    let (Some(path), Some(changes)) = (&again.previous, &again.changes) else { return Ok(None) };
-    if arguments.file.is_some() || !again.compiled || again.verify_previous {
+    let resign = &arguments.resign;
+    let (Some(path), Some(changes)) = (&resign.previous, &resign.changes) else { return Ok(None) };
+    if arguments.file.is_some() || !resign.compiled || resign.verify_previous {
         return Ok(None);
     }
     let previous = open_compiled(path, arguments.origin.as_ref()).map_err(ReadZoneError::previous)?;
     let Some(previous) = previous else { return Ok(None) };
-    let Some(facts) = denial_by_directory(&previous) else { return Ok(None) };
-    let arguments = &with_denial_info(arguments, Some(facts), previous.head());
+    let Some(denial_info) = denial_by_directory(&previous) else { return Ok(None) };
+    let arguments = &with_denial_info(arguments, Some(denial_info), previous.head());
     if arguments.mechanism().mapping() == Mapping::Vrf {
         return Ok(None);
     }
@@ -93,10 +99,10 @@ fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<Comma
     let mut options = options(arguments)?;
     options.previous = Some(previous_options(arguments, previous.head(), &options));
     let changes_set = read_changes(changes, zone)?;
-    let mended = resign_stored(&previous, &changes_set, &keys, &options);
-    let mended = mended.map_err(|error| sign_failure(changes, error))?;
-    let Some(made) = NewVersion::of(mended, &previous) else { return Ok(None) };
-    Run::new(arguments, zone, &output(arguments), begun).finish(made)?;
+    let result = resign_stored(&previous, &changes_set, &keys, &options);
+    let result = result.map_err(|error| sign_failure(changes, error))?;
+    let Some(new_version) = NewVersion::of(result, &previous) else { return Ok(None) };
+    Run::new(arguments, zone, &output(arguments), begun).finish(new_version)?;
     Ok(Some(CommandOutcome::Done))
 }
 
@@ -109,10 +115,10 @@ fn run_whole(
 ) -> Result<CommandOutcome, Failure> {
     let origin = arguments.origin.as_ref();
     let previous =
-        arguments.again.previous.as_deref().map(|path| zones::read_previous(path, origin)).transpose()?;
+        arguments.resign.previous.as_deref().map(|path| zones::read_previous(path, origin)).transpose()?;
     let arguments = &with_previous(arguments, previous.as_ref());
-    let again = &arguments.again;
-    if let (Some(path), Some(previous), true) = (&again.previous, &previous, again.verify_previous) {
+    let resign = &arguments.resign;
+    if let (Some(path), Some(previous), true) = (&resign.previous, &previous, resign.verify_previous) {
         verify_previous(path, previous)?;
     }
     let read = || arguments.file.as_deref().map(|path| zones::read_zone(path, origin)).transpose();
@@ -126,7 +132,7 @@ fn run_whole(
     let output = output(arguments);
     let mut options = options(arguments)?;
     if let (Mapping::Vrf, Some(previous), Some(path)) =
-        (options.mechanism.mapping(), &previous, &again.changes)
+        (options.mechanism.mapping(), &previous, &resign.changes)
     {
         // Proofs require all names of the zone.
         let changed = read_changes(path, &zone)?.apply(previous, SerialRule::Any);
@@ -139,18 +145,18 @@ fn run_whole(
     options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
     options.previous = previous.as_ref().map(|contents| previous_options(arguments, contents, &options));
     let bar = Rates::new("signing");
-    let tell = |at| show_progress(&bar, at);
-    options.progress = bar.is_visible().then_some(&tell);
-    let made = match (&contents, &previous) {
+    let show = |at| show_progress(&bar, at);
+    options.progress = bar.is_visible().then_some(&show);
+    let new_version = match (&contents, &previous) {
         (Some(contents), previous) => sign_contents(arguments, contents, previous.as_ref(), &keys, &options)?,
         (None, Some(previous)) => apply(arguments, previous, &keys, &options)?,
         (None, None) => return Ok(CommandOutcome::Done),
     };
     bar.end();
-    let serial = made.statistics().serial;
+    let serial = new_version.statistics().serial;
     let mut run = Run::new(arguments, &zone, &output, begun);
     (run.previous, run.proved) = (previous.as_ref(), proved.as_ref());
-    run.finish(made)?;
+    run.finish(new_version)?;
     if let Some(proved) = &mut proved {
         proved.store(serial, &keys)?;
         proofs::warn_of_signing_keys(&output);
@@ -161,14 +167,14 @@ fn run_whole(
 /// Checks that no output overwrites an input. Only the previous zone may be replaced by the new
 /// zone.
 fn check_outputs(arguments: &SignArguments) -> Result<(), Failure> {
-    let again = &arguments.again;
+    let resign = &arguments.resign;
     let output = output(arguments);
-    check_inputs(arguments.file.iter().chain(&again.changes).chain(&again.previous))?;
-    for input in arguments.file.iter().chain(&again.changes) {
+    check_inputs(arguments.file.iter().chain(&resign.changes).chain(&resign.previous))?;
+    for input in arguments.file.iter().chain(&resign.changes) {
         check_output(&output, input)?;
     }
-    if let Some(changes_out) = &again.changes_out {
-        for input in arguments.file.iter().chain(&again.changes).chain(&again.previous) {
+    if let Some(changes_out) = &resign.changes_out {
+        for input in arguments.file.iter().chain(&resign.changes).chain(&resign.previous) {
             check_output(changes_out, input)?;
         }
         check_two_outputs(&output, changes_out)?;
@@ -185,13 +191,13 @@ fn sign_contents<'a>(
     keys: &KeySet,
     options: &SignOptions<'_>,
 ) -> Result<NewVersion<'a>, Failure> {
-    let again = &arguments.again;
+    let resign = &arguments.resign;
     if let Some(previous) = previous
         && is_current(contents, keys, options)?
     {
         return Ok(NewVersion::Unchanged(previous.into()));
     }
-    if again.compiled || again.changes_out.is_some() {
+    if resign.compiled || resign.changes_out.is_some() {
         return Ok(NewVersion::Whole(sign(contents, keys, options)?));
     }
     write_signed(contents, keys, options, &output(arguments)).map(NewVersion::Written)
@@ -204,7 +210,7 @@ fn apply<'a>(
     keys: &KeySet,
     options: &SignOptions<'a>,
 ) -> Result<NewVersion<'a>, Failure> {
-    let Some(path) = &arguments.again.changes else { return Ok(NewVersion::Unchanged(previous.into())) };
+    let Some(path) = &arguments.resign.changes else { return Ok(NewVersion::Unchanged(previous.into())) };
     let changes = read_changes(path, previous.apex())?;
     let resigned = resign_changes(&changes, keys, options).map_err(|error| sign_failure(path, error))?;
     Ok(resigned.map_or_else(|| NewVersion::Unchanged(previous.into()), NewVersion::Incremental))

@@ -6,7 +6,7 @@ use super::options::{key_time, options, output};
 use crate::arguments::SignArguments;
 use crate::files::{check_output, print_line, print_summary, write_failure, write_output};
 use crate::keys::read_directory;
-use crate::keys::{open_keys, warn_of_open};
+use crate::keys::{warn_of_readable_keys, world_readable_keys};
 use crate::outcome::CommandOutcome;
 use crate::zones;
 use nonesuch_dnssec::online::{KeySetOptions, sign_key_set};
@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
     let output = output(arguments);
     check_output(&output, file)?;
     let contents = zones::read_zone(file, arguments.origin.as_ref())?;
-    warn_of_open(&open_keys(&arguments.keys, contents.apex()));
+    warn_of_readable_keys(&world_readable_keys(&arguments.keys, contents.apex()));
     let keys = read_directory(&arguments.keys, contents.apex())?.zone_keys(key_time(arguments))?;
     if contents.apex_rrset(Rtype::ZONEMD).is_some() {
         tracing::warn!(name: "zonemd-omitted", "omitted the ZONEMD records: a zone that is signed online has no fixed digest");
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<CommandOutcome, Failure> 
         sync: keys.timing.sync,
     };
     let signed = sign_key_set(&contents, &options)?;
-    check_transition(&contents, &signed, arguments.again.allow_unsafe_transition)?;
+    check_transition(&contents, &signed, arguments.resign.allow_unsafe_transition)?;
     write_output(&output, 0o644, |mut out| write_zone(&signed, &mut out).map_err(write_failure(&output)))?;
     if output != Path::new("-") {
         let keys = signed.apex_rrset(Rtype::DNSKEY).map_or(0, |rrset| rrset.count());

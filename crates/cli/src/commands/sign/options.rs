@@ -14,10 +14,11 @@ use nonesuch_proto::Name;
 use nonesuch_zone::Contents;
 use std::path::{Path, PathBuf};
 
-/// Default time from the inception to now, in seconds, for validators with slow clocks.
-const BEFORE: i64 = 3600;
+/// Default time from the inception to now, in seconds, so that validators with slow clocks accept
+/// new signatures.
+const INCEPTION_AGE: i64 = 3600;
 /// Default validity from now, in seconds: 14 days.
-const VALIDITY: i64 = 14 * 86_400;
+const DEFAULT_VALIDITY: i64 = 14 * 86_400;
 
 /// The keys of the zone. The times in the key files apply at the time of signing, unless they are
 /// ignored.
@@ -42,21 +43,22 @@ pub(super) fn output(arguments: &SignArguments) -> PathBuf {
     arguments.output.clone().unwrap_or_else(default)
 }
 
-/// The arguments, completed with the mechanism and NSEC3 parameters of the zone if it is already
-/// signed and the arguments contain no mechanism.
+/// The arguments. If they contain no mechanism and the zone is already signed, they are completed
+/// with its mechanism and NSEC3 parameters. Warns if the zone gets another denial chain with the
+/// same serial.
 pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> SignArguments {
     let mut arguments = arguments.clone();
-    let Some(facts) = is_signed(contents).then(|| denial(contents)).flatten() else { return arguments };
+    let Some(denial_info) = is_signed(contents).then(|| denial(contents)).flatten() else { return arguments };
     if arguments.denial.is_none() {
-        arguments.set_denial(Some(facts));
-    } else if arguments.mechanism().mapping() != facts.mechanism.mapping()
-        && (arguments.serial, &arguments.again.previous) == (SerialPolicy::Keep, &None)
+        arguments.set_denial(Some(denial_info));
+    } else if arguments.mechanism().mapping() != denial_info.mechanism.mapping()
+        && (arguments.serial, &arguments.resign.previous) == (SerialPolicy::Keep, &None)
     {
         tracing::warn!(
             name: "serial-not-changed",
             "the denial chain changes from {} to {}, but the serial stays {}, so secondaries keep the \
                 previous version: increase the serial with --serial increment",
-            facts.mechanism.entry().title,
+            denial_info.mechanism.entry().title,
             arguments.mechanism().entry().title,
             contents.soa().map_or(0, |soa| soa.serial)
         );
@@ -67,7 +69,7 @@ pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> 
 /// The options of the signer.
 pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
     let now = zones::now_or(arguments.now);
-    let (before, validity) = (TimeArgument::FromNow(-BEFORE), TimeArgument::FromNow(VALIDITY));
+    let (before, validity) = (TimeArgument::FromNow(-INCEPTION_AGE), TimeArgument::FromNow(DEFAULT_VALIDITY));
     let inception = arguments.inception.unwrap_or(before).resolve(now, now);
     let expiration = arguments.expiration.unwrap_or(validity).resolve(now, inception);
     // Serial number arithmetic would interpret an inception far in the future as one in the
@@ -87,7 +89,7 @@ pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, 
     options.publish_cds = arguments.cds;
     options.dnskey_ttl = arguments.dnskey_ttl;
     options.drop_foreign_dnskeys = arguments.drop_foreign_dnskeys;
-    options.allow_unsafe_transition = arguments.again.allow_unsafe_transition;
+    options.allow_unsafe_transition = arguments.resign.allow_unsafe_transition;
     options.zonemd = arguments.zonemd.as_ref().map(|hashes| hashes.0.clone());
     Ok(options)
 }

@@ -98,22 +98,22 @@ impl<'r> Run<'r> {
     }
 
     /// Writes the new version, if it is not written yet, and reports it.
-    pub(super) fn finish(&self, made: NewVersion<'_>) -> Result<(), Failure> {
-        let again = &self.arguments.again;
-        log_warnings(made.warnings());
+    pub(super) fn finish(&self, new_version: NewVersion<'_>) -> Result<(), Failure> {
+        let resign = &self.arguments.resign;
+        log_warnings(new_version.warnings());
         let report = Report {
-            statistics: made.statistics(),
-            names_planned: made.names_planned(),
-            unchanged: matches!(made, NewVersion::Unchanged(_)),
+            statistics: new_version.statistics(),
+            names_planned: new_version.names_planned(),
+            unchanged: matches!(new_version, NewVersion::Unchanged(_)),
         };
         // Before the zone: if this fails, the same changes can be generated again.
-        if let Some(path) = &again.changes_out {
-            write_changes(path, made.changes(self.previous).as_ref())?;
+        if let Some(path) = &resign.changes_out {
+            write_changes(path, new_version.changes(self.previous).as_ref())?;
         }
         // The previous zone file stays unchanged, octet by octet.
         let is_in_place = |previous: &Path| is_same_file(previous, self.output);
-        if !(report.unchanged && again.previous.as_deref().is_some_and(is_in_place)) {
-            write(self.output, made, again.compiled)?;
+        if !(report.unchanged && resign.previous.as_deref().is_some_and(is_in_place)) {
+            write(self.output, new_version, resign.compiled)?;
         }
         if !is_standard(self.output) {
             self.report(&report)?;
@@ -168,12 +168,12 @@ fn write_changes(path: &Path, changes: Option<&ChangeSet>) -> Result<(), FileErr
     })
 }
 
-fn write(output: &Path, made: NewVersion<'_>, as_compiled: bool) -> Result<(), Failure> {
-    if matches!(made, NewVersion::Written(_)) {
+fn write(output: &Path, new_version: NewVersion<'_>, as_compiled: bool) -> Result<(), Failure> {
+    if matches!(new_version, NewVersion::Written(_)) {
         return Ok(());
     }
     write_output(output, 0o644, |mut out: &mut dyn Write| {
-        let outcome = match made {
+        let outcome = match new_version {
             NewVersion::Incremental(resigned) if as_compiled => {
                 // The new version has not been verified.
                 compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out)

@@ -17,9 +17,9 @@ pub(super) fn previous_options<'a>(
     contents: &'a Contents,
     options: &SignOptions<'_>,
 ) -> PreviousZone<'a> {
-    let again = &arguments.again;
-    let refresh = again.refresh.unwrap_or_else(|| PreviousZone::new(contents, period(options)).refresh);
-    PreviousZone { refresh, verify: again.verify_previous, contents }
+    let resign = &arguments.resign;
+    let refresh = resign.refresh.unwrap_or_else(|| PreviousZone::new(contents, period(options)).refresh);
+    PreviousZone { refresh, verify: resign.verify_previous, contents }
 }
 
 /// Seconds from the time of signing to the expiration.
@@ -40,11 +40,11 @@ pub(super) fn with_previous(arguments: &SignArguments, previous: Option<&Content
 /// ZONEMD records at `apex`.
 pub(super) fn with_denial_info(
     arguments: &SignArguments,
-    facts: Option<DenialInfo>,
+    denial_info: Option<DenialInfo>,
     apex: &Contents,
 ) -> SignArguments {
     let mut arguments = arguments.clone();
-    arguments.set_denial(facts);
+    arguments.set_denial(denial_info);
     let hashes = zonemd::hashes(apex);
     if arguments.zonemd.is_none() && !hashes.is_empty() {
         arguments.zonemd = Some(ZonemdHashes(hashes));

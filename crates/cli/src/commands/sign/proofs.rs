@@ -7,7 +7,7 @@ use crate::files::{
     write_output,
 };
 use crate::keys::find_signing_key;
-use crate::nsec5::{default_directory, is_in_zone, private_files, published, read_proofs, vrf_keys};
+use crate::nsec5::{default_directory, is_in_zone, private_files, published_keys, read_proofs, vrf_keys};
 use crate::progress::{Count, Rates};
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError, VrfPrivateKey};
 use nonesuch_dnssec::denial::Mapping;
@@ -73,7 +73,7 @@ pub(crate) enum ProofError {
         path: PathBuf,
     },
     #[error("{}: not a directory: name a directory for the VRF key and the proofs with --nsec5-keys", dir.display())]
-    NotAFolder {
+    NotADirectory {
         dir: PathBuf,
     },
 }
@@ -218,7 +218,7 @@ fn find_or_make_key(
 ) -> Result<VrfPrivateKey, ProofError> {
     let zone = contents.apex();
     if dir.exists() && !dir.is_dir() {
-        return Err(ProofError::NotAFolder { dir: dir.to_path_buf() });
+        return Err(ProofError::NotADirectory { dir: dir.to_path_buf() });
     }
     DirBuilder::new()
         .recursive(true)
@@ -250,7 +250,7 @@ fn make_key(dir: &Path, algorithm: VrfAlgorithm, contents: &Contents) -> Result<
     for _ in 0..ATTEMPTS {
         let key = VrfPrivateKey::generate(algorithm).map_err(ProofError::VrfGeneration)?;
         let public = Nsec5Key::of(&key);
-        if published(contents).any(|other| other.tag() == public.tag()) {
+        if published_keys(contents).any(|other| other.tag() == public.tag()) {
             continue;
         }
         let path = dir.join(format!("{}.private", public.base_name(contents.apex())));

@@ -1,6 +1,6 @@
 //! Metrics of online signing and online denial.
 
-use super::{Kind, Metric, Sample, count, each, number};
+use super::{Kind, Metric, Sample, add_by_transport, count, number};
 use crate::metrics::Snapshot;
 use nonesuch_dnssec::online::Operation;
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "",
         labels: &["mechanism", "algorithm"],
         help: "Signatures and proofs found in the cache",
-        collect: |snapshot, out| lookups(out, &snapshot.online.hits),
+        collect: |snapshot, out| add_operations(out, &snapshot.online.hits),
     },
     Metric {
         name: "nonesuch_online_cache_misses",
@@ -30,7 +30,7 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "",
         labels: &["mechanism", "algorithm"],
         help: "Signatures and proofs not found in the cache",
-        collect: |snapshot, out| lookups(out, &snapshot.online.misses),
+        collect: |snapshot, out| add_operations(out, &snapshot.online.misses),
     },
     Metric {
         name: "nonesuch_online_stored_proofs",
@@ -65,7 +65,7 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "",
         labels: &["transport"],
         help: "Queries without signatures or proofs because the online share was spent",
-        collect: |snapshot, out| each(snapshot, out, |sum| sum.over_budget),
+        collect: |snapshot, out| add_by_transport(snapshot, out, |sum| sum.over_budget),
     },
     Metric {
         name: "nonesuch_online_cache",
@@ -89,9 +89,9 @@ fn operation_labels(operation: Operation) -> Vec<Cow<'static, str>> {
 }
 
 fn online_operations(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    lookups(out, &snapshot.online.operations);
+    add_operations(out, &snapshot.online.operations);
 }
 
-fn lookups(out: &mut Vec<Sample>, times: &BTreeMap<Operation, u64>) {
+fn add_operations(out: &mut Vec<Sample>, times: &BTreeMap<Operation, u64>) {
     out.extend(times.iter().map(|(operation, times)| count(operation_labels(*operation), *times)));
 }

@@ -1,6 +1,6 @@
 //! Metrics of queries and other messages: received, answered and dropped.
 
-use super::{Kind, Metric, Sample, Value, by_name, carriers, count, each};
+use super::{Kind, Metric, Sample, Value, add_by_transport, add_named_by_transport, by_transport, count};
 use crate::metrics::Snapshot;
 use nonesuch_server::statistics::{
     CookieResult, DropReason, LATENCY_BOUNDS, Sizes, TransportTotals, TsigResult,
@@ -31,7 +31,7 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "",
         labels: &["transport"],
         help: "Responses with the TC flag, including those truncated by rate limiting",
-        collect: |snapshot, out| each(snapshot, out, |sum| sum.truncated),
+        collect: |snapshot, out| add_by_transport(snapshot, out, |sum| sum.truncated),
     },
     Metric {
         name: "nonesuch_edns_queries",
@@ -39,7 +39,7 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "",
         labels: &["transport"],
         help: "Queries with EDNS",
-        collect: |snapshot, out| each(snapshot, out, |sum| sum.edns),
+        collect: |snapshot, out| add_by_transport(snapshot, out, |sum| sum.edns),
     },
     Metric {
         name: "nonesuch_dnssec_ok_queries",
@@ -47,7 +47,7 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "",
         labels: &["transport"],
         help: "Queries with the DO flag",
-        collect: |snapshot, out| each(snapshot, out, |sum| sum.dnssec_ok),
+        collect: |snapshot, out| add_by_transport(snapshot, out, |sum| sum.dnssec_ok),
     },
     Metric {
         name: "nonesuch_query_size",
@@ -95,7 +95,7 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "",
         labels: &["transport"],
         help: "Responses that rate limiting replaced with truncated responses",
-        collect: |snapshot, out| each(snapshot, out, |sum| sum.slips),
+        collect: |snapshot, out| add_by_transport(snapshot, out, |sum| sum.slips),
     },
     Metric {
         name: "nonesuch_prohibited",
@@ -103,7 +103,7 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "",
         labels: &["transport"],
         help: "Queries answered with REFUSED because allow-query of the zone does not allow the client",
-        collect: |snapshot, out| each(snapshot, out, |sum| sum.prohibited),
+        collect: |snapshot, out| add_by_transport(snapshot, out, |sum| sum.prohibited),
     },
     Metric {
         name: "nonesuch_cookies",
@@ -112,7 +112,7 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &["transport", "outcome"],
         help: "Queries with a DNS cookie, by outcome",
         collect: |snapshot, out| {
-            by_name(snapshot, out, |sum| {
+            add_named_by_transport(snapshot, out, |sum| {
                 CookieResult::ALL.map(CookieResult::name).into_iter().zip(sum.cookies).collect()
             });
         },
@@ -124,7 +124,7 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &["transport", "outcome"],
         help: "Messages with a TSIG record, by outcome",
         collect: |snapshot, out| {
-            by_name(snapshot, out, |sum| {
+            add_named_by_transport(snapshot, out, |sum| {
                 TsigResult::ALL.map(TsigResult::name).into_iter().zip(sum.tsig).collect()
             });
         },
@@ -138,7 +138,7 @@ const RESPONSE_SIZES: [usize; 15] =
     [64, 128, 192, 256, 384, 512, 768, 1024, 1232, 2048, 4096, 8192, 16384, 32768, 65536];
 
 fn queries(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    for (transport, sum) in carriers(snapshot) {
+    for (transport, sum) in by_transport(snapshot) {
         for (rtype, times) in &sum.types {
             let name = rtype.map_or(Cow::Borrowed("OTHER"), |rtype| rtype.to_string().into());
             out.push(count(vec![transport.clone(), name], *times));
@@ -147,7 +147,7 @@ fn queries(snapshot: &Snapshot, out: &mut Vec<Sample>) {
 }
 
 fn responses(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    for (transport, sum) in carriers(snapshot) {
+    for (transport, sum) in by_transport(snapshot) {
         for (rcode, times) in &sum.rcodes {
             out.push(count(vec![transport.clone(), rcode.to_string().into()], *times));
         }
@@ -160,7 +160,7 @@ fn sizes(
     bounds: &[usize],
     of: impl Fn(&TransportTotals) -> &Sizes,
 ) {
-    for (transport, sum) in carriers(snapshot) {
+    for (transport, sum) in by_transport(snapshot) {
         let sizes = of(sum);
         let mut below = 0;
         let cells = bounds.iter().map(|bound| {
@@ -175,7 +175,7 @@ fn sizes(
 }
 
 fn durations(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    for (transport, sum) in carriers(snapshot) {
+    for (transport, sum) in by_transport(snapshot) {
         let bounds = LATENCY_BOUNDS.iter().map(|bound| *bound as f64 / 1e9).chain([f64::MAX]);
         let cells = bounds.zip(sum.latencies.cells).collect();
         let value = Value::Histogram { sum: sum.latencies.nanoseconds as f64 / 1e9, cells };
@@ -184,7 +184,7 @@ fn durations(snapshot: &Snapshot, out: &mut Vec<Sample>) {
 }
 
 fn other_requests(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    for (transport, sum) in carriers(snapshot) {
+    for (transport, sum) in by_transport(snapshot) {
         for ((opcode, rcode), times) in &sum.refused {
             let labels = vec![transport.clone(), opcode_name(*opcode), rcode.to_string().into()];
             out.push(count(labels, *times));
@@ -206,7 +206,9 @@ fn opcode_name(opcode: u8) -> Cow<'static, str> {
 }
 
 fn dropped(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    by_name(snapshot, out, |sum| DropReason::ALL.map(DropReason::name).into_iter().zip(sum.drops).collect());
+    add_named_by_transport(snapshot, out, |sum| {
+        DropReason::ALL.map(DropReason::name).into_iter().zip(sum.drops).collect()
+    });
     let udp = &snapshot.udp;
     for (reason, times) in
         [("too_long", udp.oversized), ("receive_error", udp.receive_errors), ("send_error", udp.send_errors)]

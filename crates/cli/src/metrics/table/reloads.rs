@@ -65,7 +65,7 @@ pub(super) const METRICS: &[Metric] = &[
 ];
 
 fn refused_zones(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    if snapshot.zones.len() <= snapshot.most_zones {
+    if snapshot.zones.len() <= snapshot.max_zones {
         let is_refused = |zone: &ZoneRow| f64::from(u8::from(zone.is_refused));
         out.extend(
             snapshot.zones.iter().map(|zone| number(vec![zone.zone.clone().into()], is_refused(zone))),

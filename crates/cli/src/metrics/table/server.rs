@@ -68,7 +68,7 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "",
         labels: &[],
         help: "Maximum number of open files and sockets of the process",
-        collect: |_, out| out.extend(Process::most_files().map(|files| number(vec![], files as f64))),
+        collect: |_, out| out.extend(Process::max_open_files().map(|files| number(vec![], files as f64))),
     },
     Metric {
         name: "process_start_time",

@@ -123,7 +123,7 @@ fn zones(snapshot: &Snapshot, out: &mut Vec<Sample>) {
 
 /// Adds one value for each zone that has it; adds none if there are too many zones.
 fn each_zone(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&ZoneRow) -> Option<f64>) {
-    if snapshot.zones.len() <= snapshot.most_zones {
+    if snapshot.zones.len() <= snapshot.max_zones {
         let known = snapshot.zones.iter().filter_map(|zone| Some((zone.zone.clone(), value(zone)?)));
         out.extend(known.map(|(zone, value)| number(vec![zone.into()], value)));
     }
