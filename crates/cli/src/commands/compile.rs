@@ -33,7 +33,8 @@ pub(crate) fn run(arguments: &CompileArguments) -> Result<CommandOutcome, Failur
     let output = output(arguments);
     check_output(&output, &arguments.file)?;
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
-    let Some(Checked { contents, verification, of_image }) = verify(arguments, contents)? else {
+    let Some(CheckedZone { contents, verification, image_verification }) = verify(arguments, contents)?
+    else {
         return Ok(CommandOutcome::Negative);
     };
     // A server that maps the image neither reads nor checks the records, so the checks run here.
@@ -44,7 +45,7 @@ pub(crate) fn run(arguments: &CompileArguments) -> Result<CommandOutcome, Failur
     let mut octets = 0;
     write_output(&output, 0o644, |out| {
         let mut out = Counting { out, octets: 0 };
-        let written = image::file::write(&image, of_image, &contents, verification, &mut out);
+        let written = image::file::write(&image, image_verification, &contents, verification, &mut out);
         written.map_err(write_failure(&output))?;
         octets = out.octets;
         Ok::<_, FileError>(())
@@ -61,21 +62,21 @@ fn output(arguments: &CompileArguments) -> PathBuf {
 }
 
 /// Contents that may be compiled.
-struct Checked {
+struct CheckedZone {
     contents: Contents,
     /// Scope of the verification of signatures; [`Verification::Nothing`] for an unsigned zone.
     verification: Verification,
-    /// Scope of the verification that a server relies on. Unlike `verification`, it also covers
-    /// unsigned zones.
-    of_image: Verification,
+    /// Scope of the verification that a server relies on. Unlike `verification`, it is also full
+    /// for an unsigned zone that was verified.
+    image_verification: Verification,
 }
 
 /// Verifies the contents. Returns `None` if they have faults, which are reported.
-fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Checked>, Failure> {
+fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<CheckedZone>, Failure> {
     let mode = match arguments.verify {
         CompileVerify::None => {
             let nothing = Verification::Nothing;
-            return Ok(Some(Checked { contents, verification: nothing, of_image: nothing }));
+            return Ok(Some(CheckedZone { contents, verification: nothing, image_verification: nothing }));
         }
         CompileVerify::Full => Mode::Full,
         CompileVerify::Structural => Mode::Structural,
@@ -83,28 +84,28 @@ fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Che
     let at = zones::now_or(arguments.now);
     let options = VerifyOptions { now: Some(at), mode, ..VerifyOptions::default() };
     let evidence = nsec5::load_evidence(&arguments.file, arguments.nsec5_keys.as_deref(), &contents)?;
-    let aids = VerifyInputs { evidence: evidence.view(), ..VerifyInputs::default() };
-    match into_verified_with(contents, &options, &aids) {
+    let inputs = VerifyInputs { evidence: evidence.view(), ..VerifyInputs::default() };
+    match into_verified_with(contents, &options, &inputs) {
         Ok(verified) => {
             for warning in &verified.report().warnings {
                 tracing::warn!(name: "zone-warning", "{}: {warning}", input_name(&arguments.file).display());
             }
-            let verification = record(verified.report(), mode, at);
+            let verification = recorded_verification(verified.report(), mode, at);
             let is_signed = verified.mechanism().is_some();
-            let of_image = if is_signed { verification } else { Verification::Full { at } };
-            Ok(Some(Checked { contents: verified.into_contents(), verification, of_image }))
+            let image_verification = if is_signed { verification } else { Verification::Full { at } };
+            Ok(Some(CheckedZone { contents: verified.into_contents(), verification, image_verification }))
         }
         Err(faulty) => {
-            say_faults(arguments, &faulty.contents, &faulty.report)?;
+            print_faults(arguments, &faulty.contents, &faulty.report)?;
             Ok(None)
         }
     }
 }
 
-/// The scope of the verification for the file. In an unsigned zone, there is nothing to verify.
-/// Without proofs, names are not matched to the records of their VRF hashes, and the verification
-/// is only structural.
-fn record(report: &Report, mode: Mode, at: u32) -> Verification {
+/// The scope of the verification that the file records. In an unsigned zone, there is nothing to
+/// verify. In a zone with NSEC5, names cannot be matched to NSEC5 records without the proofs or the
+/// VRF key; the verification is then only structural.
+fn recorded_verification(report: &Report, mode: Mode, at: u32) -> Verification {
     let is_matched = !report.warnings.contains(&VerifyWarning::NamesNotMatched);
     match (report.mechanism, mode) {
         (None, _) => Verification::Nothing,
@@ -113,13 +114,13 @@ fn record(report: &Report, mode: Mode, at: u32) -> Verification {
     }
 }
 
-fn say_faults(arguments: &CompileArguments, contents: &Contents, report: &Report) -> Result<(), FileError> {
+fn print_faults(arguments: &CompileArguments, contents: &Contents, report: &Report) -> Result<(), FileError> {
     let faults = first_of_each_kind(&report.faults, LISTED_OF_KIND, |fault| discriminant(&fault.reason));
     if arguments.json {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         let count = report.faults.len();
-        let told = serde_json::json!({ "compiled": false, "faults": faults, "fault_count": count });
-        return print_line(&told.to_string());
+        let report_json = serde_json::json!({ "compiled": false, "faults": faults, "fault_count": count });
+        return print_line(&report_json.to_string());
     }
     let left_out = report.faults.len() - faults.len();
     for fault in faults {

@@ -49,7 +49,7 @@ fn list(arguments: &LabListArguments) -> Result<CommandOutcome, Failure> {
         return Ok(CommandOutcome::Done);
     }
     for (short, full) in short.iter().zip(&full) {
-        let (usual, long) = (tell(short.method.duration()), tell(full.method.duration()));
+        let (usual, long) = (duration_text(short.method.duration()), duration_text(full.method.duration()));
         print_line(&format!(
             "{}\n    {}\n    about {usual}; {long} with --full",
             short.name, short.question
@@ -59,7 +59,7 @@ fn list(arguments: &LabListArguments) -> Result<CommandOutcome, Failure> {
 }
 
 /// Formats a duration in seconds, minutes or hours.
-fn tell(duration: Duration) -> String {
+fn duration_text(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ ..120 => format!("{seconds} s"),
         seconds @ 120..7200 => format!("{} min", seconds / 60),

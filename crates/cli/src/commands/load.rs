@@ -9,12 +9,13 @@ use nonesuch_lab::load::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Outstanding queries of a closed loop. All of them wait in the socket buffer of the server, which
-/// has room for about 200 with the default size of the system.
-const CLOSED: usize = 128;
-/// Outstanding queries per socket in an open loop. A stall of 20 ms at 200,000 queries per second
-/// fills it.
-const OPEN: usize = 4096;
+/// Default number of outstanding queries of a closed loop, for all sockets together. The socket
+/// buffer of the server has room for all of them: with the default size of the system, for about
+/// 200.
+const CLOSED_LOOP_QUERIES: usize = 128;
+/// Default maximum number of outstanding queries of each socket in an open loop. A stall of 20 ms
+/// at 200,000 queries per second reaches it.
+const OPEN_LOOP_QUERIES: usize = 4096;
 
 /// Why no load is generated.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +41,8 @@ pub(crate) fn run(arguments: &LoadArguments) -> Result<CommandOutcome, Failure> 
 fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
     let sockets = arguments.threads.saturating_mul(arguments.sockets);
     let outstanding = match arguments.rate {
-        Some(_) => sockets.saturating_mul(OPEN),
-        None => sockets.max(CLOSED),
+        Some(_) => sockets.saturating_mul(OPEN_LOOP_QUERIES),
+        None => sockets.max(CLOSED_LOOP_QUERIES),
     };
     LoadOptions {
         seconds: arguments.seconds,
