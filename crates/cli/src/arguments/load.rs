@@ -78,7 +78,7 @@ pub(crate) struct LoadArguments {
     /// late.
     #[arg(long, requires = "rate")]
     pub(crate) sleep: bool,
-    /// Count a query as lost after this time, in seconds.
+    /// Count a query as lost after this time: seconds, or a duration such as 2s.
     #[arg(long, default_value_t = 1.0, value_parser = parse_seconds)]
     pub(crate) timeout: f64,
     /// Report CPU time and memory of this process, the server on this machine.
