@@ -158,7 +158,9 @@ fn what_is_no_plain_figure_is_told_as_that() {
     }
     assert!(table.lines().all(|line| line.chars().count() <= 120), "{table}");
     let html = comparison.page().expect("a page");
-    assert!(html.contains("&lt;0.033") && html.contains("RSASHA256/2048 NSEC: less than the clock tells"));
+    assert!(html.contains("&lt;0.033"));
+    // The summary names this row for signing, and shows no zero for its CPU time.
+    assert!(html.contains("<dd>RSASHA256/2048 NSEC: ") && !html.contains("<dd>RSASHA256/2048 NSEC: 0"));
 }
 
 #[test]
@@ -216,7 +218,7 @@ fn the_page_escapes_and_refers_to_nothing_outside() {
     comparison.command = "nonesuch compare '<b>'".to_owned();
     let html = comparison.page().expect("a page");
     assert!(!html.contains("<script") && !html.contains("<img") && !html.contains("<b>"));
-    assert!(html.contains("What DNSSEC costs on &lt;script&gt;.&quot;x&quot;."));
+    assert!(html.contains("&lt;script&gt;.&quot;x&quot;."));
     for attribute in ["src=\"", "href=\""] {
         assert!(!html.contains(attribute), "{attribute}");
     }

@@ -7,6 +7,7 @@ use crate::experiment::{
     Definition, DefinitionError, ParameterOverrides, Results, RunError, RunOptions, run as run_any, store,
 };
 use crate::machine::Machine;
+use crate::report::Block;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -100,12 +101,16 @@ fn the_report_has_every_line_and_the_notes() {
     ] {
         assert!(report.text.contains(part), "{part} is not in\n{}", report.text);
     }
-    assert!(report.lead.contains("1.25 to 1.25 times"), "{}", report.lead);
+    assert!(report.lead.contains("1.25 to 1.25"), "{}", report.lead);
+    let charts = report.sections.iter().flat_map(|section| &section.blocks).find_map(|block| match block {
+        Block::Charts(charts) => Some(charts),
+        _ => None,
+    });
+    // Bars of `nonesuch serve` and of the echo server.
+    assert_eq!(charts.expect("charts")[0].series.len(), 2);
     assert_eq!(report.summary["lines"].as_array().map(Vec::len), Some(5));
     let page = results.page().expect("a page");
-    for part in
-        ["The echo floor", "echo of the same size", "NSEC, denied", "1,000 delegations", "Something was odd."]
-    {
+    for part in ["The echo floor", "NSEC, denied", "1,000 delegations", "Something was odd."] {
         assert!(page.contains(part), "{part}");
     }
 }

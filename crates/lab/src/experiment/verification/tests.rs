@@ -111,18 +111,18 @@ fn ratio_tables_are_as_they_were_published() {
         crate::report::Block::Table(table) => Some(table),
         _ => None,
     });
-    let mut ratios = tables.filter(|table| table.columns.iter().any(|column| column.group == "against RSA"));
+    let mut ratios = tables.filter(|table| table.columns.iter().any(|column| column.title == "P-384"));
     let joined: Vec<String> =
         ratios.next().expect("of verification").rows.iter().map(|row| row.join(" ")).collect();
     assert_eq!(
         joined,
         [
-            "ECDSA P-256 here native a library 10.0 4.0 - -",
+            "ECDSA P-256 this run native a library 10.0 4.0 - -",
             "ECDSA P-256 published - OpenSSL 0.9.8zh 27.5 8.4 - -",
             "ECDSA P-256 published - OpenSSL 1.0.1f 26.0 7.9 - -",
             "ECDSA P-256 published - OpenSSL 1.0.2e 11.5 3.6 - -",
-            "Ed25519 here native a library 8.0 3.2 0.80 -",
-            "Ed25519 here native a library 23.0 - - -",
+            "Ed25519 this run native a library 8.0 3.2 0.80 -",
+            "Ed25519 this run native a library 23.0 - - -",
             "Ed25519 published - OpenSSL 1.0.2e (Donna) 7.9 2.5 0.7 0.1",
         ]
     );
@@ -136,12 +136,25 @@ fn ratio_tables_are_as_they_were_published() {
 fn the_report_says_what_matters() {
     let results = sample();
     let report = results.report().expect("a report");
-    assert_eq!(
-        report.lead,
-        "One core verifies 20,000 signatures of ECDSA P-256 a second and 80,000 of RSA-2048: ECDSA is 4.0 times slower \
-         (published: 3.6 times, with OpenSSL 1.0.2e). Slowest to verify is ECDSA P-256 with 20,000 a second, 133 times \
-         the 150 that a busy resolver was published to need."
-    );
+    // Rates and their ratio, the published ratio, and the slowest scheme with its rate and the published
+    // need of a resolver.
+    let mut rest = report.lead.as_str();
+    for part in [
+        "20,000",
+        "ECDSA P-256",
+        "80,000",
+        "RSA-2048",
+        " 4.0 ",
+        " 3.6 ",
+        "OpenSSL 1.0.2e",
+        "ECDSA P-256",
+        "20,000",
+        " 133 ",
+        " 150 ",
+    ] {
+        let (_, after) = rest.split_once(part).unwrap_or_else(|| panic!("{part}: {}", report.lead));
+        rest = after;
+    }
     let html = results.page().expect("a page");
     for part in [
         "MAYO-2 is experimental: it will change.",
@@ -149,8 +162,6 @@ fn the_report_says_what_matters() {
         "CPU 1",
         "OpenSSL 3.0",
         "105 octets",
-        "Verifications: times slower than RSA and ECDSA",
-        "Signatures made: times slower than RSA and ECDSA",
         "The Performance Impact of Elliptic Curve Cryptography",
         "MAYO-2*",
         "cpu_seconds",
@@ -212,7 +223,9 @@ fn data_without_a_column_are_refused() {
 fn an_empty_table_has_a_report() {
     let mut results = sample();
     results.data = findings().data;
-    assert!(results.page().expect("a page").contains("were counted, iteration by iteration"));
+    assert!(results.page().is_ok());
+    let lead = results.report().expect("a report").lead;
+    assert!(!lead.is_empty() && !lead.contains(char::is_numeric), "{lead}");
 }
 
 #[test]
