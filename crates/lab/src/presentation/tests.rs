@@ -49,7 +49,7 @@ name = "'one'"
 value = "line.double.median|over(half)"
 [[report.sections]]
 title = "Empty"
-text = "Nothing stands below."
+text = "The blocks of this section are empty."
 [[report.sections.blocks]]
 notes = [{ each = ["line in lines", "if line.what == 'z'"], text = "{{ line.what }}" }]
 [[report.terminal]]
@@ -81,7 +81,7 @@ fn rows_become_lines_tables_and_charts() {
     assert_eq!((report.lead.as_str(), report.text.as_str()), ("a and b and c", "one\ntwo\n"));
     assert_eq!(report.facts, [("Names".to_owned(), "3".to_owned())]);
     let titles: Vec<&str> = report.sections.iter().map(|section| section.title.as_str()).collect();
-    assert_eq!(titles, ["Table", "Charts"], "what is empty is left out");
+    assert_eq!(titles, ["Table", "Charts"], "empty sections are omitted");
     let Block::Table(table) = &report.sections[0].blocks[1] else { panic!("no table") };
     assert_eq!(table.rows, [["a", "1.0", "1.00", "0.25", "–"], ["b", "4.0", "4.00", "1.00", "–"]]);
     let Block::Charts(charts) = &report.sections[1].blocks[0] else { panic!("no charts") };
@@ -93,7 +93,7 @@ fn rows_become_lines_tables_and_charts() {
     assert_eq!((charts[0].scale(), charts[1].title.as_str()), (charts[1].scale(), "Half 2"));
     let lines = report.summary["lines"].as_array().expect("lines");
     assert_eq!((&lines[1]["double"]["mean"], &lines[2]["double"]), (&8.0.into(), &serde_json::Value::Null));
-    assert!(lines[0].get("_base").is_none(), "names with an underline are for the report alone");
+    assert!(lines[0].get("_base").is_none(), "names with an underscore are only for the report");
 }
 
 #[test]
