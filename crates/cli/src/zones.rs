@@ -62,12 +62,10 @@ impl From<LoadError> for ReadZoneError {
 
 /// The end of the message if the file has another zone than `--origin`; otherwise empty.
 fn option_remedy(error: &LoadError, option: ZoneOption) -> String {
-    let found = match error {
-        LoadError::Text(ReadError {
-            fault: ReadFault::Zone(ZoneFault::WrongOrigin { found, .. }), ..
-        })
-        | LoadError::Compiled { source: CompiledError::WrongOrigin { found, .. }, .. } => found,
-        _ => return String::new(),
+    let (LoadError::Text(ReadError { fault: ReadFault::Zone(ZoneFault::WrongOrigin { found, .. }), .. })
+    | LoadError::Compiled { source: CompiledError::WrongOrigin { found, .. }, .. }) = error
+    else {
+        return String::new();
     };
     match option {
         ZoneOption::Origin => format!(", or set --origin to {found}"),

@@ -27,7 +27,7 @@ pub(super) enum AllowedAlgorithms {
     Any,
     /// Only alias algorithm numbers, which resolvers without NSEC5 do not know. Signatures over NSEC5
     /// records must have them.
-    Aliases,
+    AliasNumbers,
 }
 
 /// Searches for one valid signature over `rrset`; any is sufficient (RFC 6840 §5.4, §5.11).

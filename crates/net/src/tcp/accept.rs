@@ -220,7 +220,7 @@ where
 ///
 /// # Errors
 /// Returns the [`End`] of the command, or [`End::Orderly`] if the handshake fails.
-async fn agree<H>(
+async fn perform_handshake<H>(
     stream: TcpStream,
     slot: &ConnectionSlot<H>,
     acceptor: TlsAcceptor,

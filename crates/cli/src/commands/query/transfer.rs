@@ -47,7 +47,7 @@ pub(super) async fn run(
         if let Some(verifier) = &mut verifier
             && let Err(fault) = verifier.verify(&octets)
         {
-            return refused(arguments, server, &tsig_reason(asker, &fault));
+            return refused(arguments, server, &tsig_reason(client, &fault));
         }
         let message = read_message(&octets, server)?;
         if message.header.id.to_be_bytes()[..] != query[..2] || message.header.flags & flags::QR == 0 {
@@ -65,7 +65,7 @@ pub(super) async fn run(
         totals.records += print_records(arguments, server, &message, &mut tracker)?;
     }
     if let Some(Err(fault)) = verifier.map(super::tsig::Verifier::finish) {
-        return refused(arguments, server, &tsig_reason(asker, &fault));
+        return refused(arguments, server, &tsig_reason(client, &fault));
     }
     let seconds = begun.elapsed().as_secs_f64();
     let Totals { messages, octets, records } = totals;

@@ -8,13 +8,13 @@ fn durations_and_sizes_have_units() {
     for (text, seconds) in
         [("0s", 0), ("10s", 10), ("5m", 300), ("2 h", 7200), ("1d", 86_400), ("2w", 1_209_600)]
     {
-        assert_eq!(with_unit(text, &UNITS), Some(seconds), "{text}");
+        assert_eq!(parse_with_unit(text, &DURATION_UNITS), Some(seconds), "{text}");
     }
     for text in ["", "10", "s", "-1s", "1.5h", "10 sec", "99999999999999999999s", "18446744073709551615w"] {
-        assert_eq!(with_unit(text, &UNITS), None, "{text}");
+        assert_eq!(parse_with_unit(text, &DURATION_UNITS), None, "{text}");
     }
-    assert_eq!(with_unit("64MiB", &SIZES), Some(64 << 20));
-    assert_eq!(with_unit("64MB", &SIZES), None);
+    assert_eq!(parse_with_unit("64MiB", &SIZE_UNITS), Some(64 << 20));
+    assert_eq!(parse_with_unit("64MB", &SIZE_UNITS), None);
 }
 
 #[test]
@@ -56,11 +56,11 @@ fn ports_without_brackets_are_known_and_addresses_are_not_taken_for_them() {
 proptest! {
     #[test]
     fn durations_come_back(seconds in 0u64..1 << 40) {
-        prop_assert_eq!(with_unit(&duration_text(seconds), &UNITS), Some(seconds));
+        prop_assert_eq!(parse_with_unit(&duration_text(seconds), &DURATION_UNITS), Some(seconds));
     }
 
     #[test]
     fn sizes_come_back(octets in 0u64..1 << 60) {
-        prop_assert_eq!(with_unit(&size_text(octets), &SIZES), Some(octets));
+        prop_assert_eq!(parse_with_unit(&size_text(octets), &SIZE_UNITS), Some(octets));
     }
 }
