@@ -1,5 +1,5 @@
-//! The thread of all zones: waits for the next event, passes it to the zone's machine, and executes
-//! the actions of the machine.
+//! The driver runs in one thread for all secondary zones. It waits for the next event, passes it to
+//! the state machine of the zone, and executes the actions of the machine.
 
 mod jobs;
 mod outage;
@@ -38,22 +38,24 @@ struct Zone {
     /// The time of this zone in [`Driver::due`].
     due: Option<u64>,
     phase: Phase,
-    /// The primary and the kind of the queued or active job.
+    /// The index of the primary of the queued or active job.
     primary: usize,
-    by_steps: bool,
+    /// Whether the queued or active transfer requests IXFR.
+    is_ixfr: bool,
     task: Option<Task>,
     last_error: Option<String>,
-    /// The time of expiry that the server was given.
+    /// The time of expiry that was last passed to the server.
     expires: Option<u64>,
-    behind: OutdatedPrimaries,
+    outdated_primaries: OutdatedPrimaries,
     /// The contents of the stored list of rejected versions.
     rejected: RejectedSerials,
-    turns: StateWrites,
+    write_orders: StateWrites,
     outages: Outages,
 }
 
 impl Zone {
-    /// Returns the versions that were rejected as whole zones, for the stored list.
+    /// Returns the versions that were rejected as whole zones, with the addresses of their primaries,
+    /// for the stored list.
     fn rejected_serials(&self) -> RejectedSerials {
         let address = |primary: usize| self.settings.primaries.get(primary).map(|remote| remote.address);
         let rejected = self.machine.rejected_wholes();
@@ -62,20 +64,20 @@ impl Zone {
 
     /// Returns the time at which to log that half of the expire time has passed. Only set while
     /// refreshes fail.
-    fn half_due(&self) -> Option<u64> {
+    fn half_expired_due(&self) -> Option<u64> {
         let half = self.machine.half_expired_at().filter(|_| self.machine.failed_rounds() > 0);
-        self.outages.half_due(half)
+        self.outages.half_expired_due(half)
     }
 
     /// Logs that half of the expire time has passed, if that is due at `now`.
-    fn look_at_half(&mut self, now: u64) {
+    fn log_half_expired(&mut self, now: u64) {
         if self.machine.failed_rounds() == 0 {
-            return self.outages.note_half(false);
+            return self.outages.set_half_expired_logged(false);
         }
-        if self.half_due().is_none_or(|half| half > now) {
+        if self.half_expired_due().is_none_or(|half| half > now) {
             return;
         }
-        self.outages.note_half(true);
+        self.outages.set_half_expired_logged(true);
         let (zone, error) = (self.settings.apex.to_string(), self.last_error.as_deref());
         let seconds = self.machine.expires_at().map(|at| at.saturating_sub(now) / 1000);
         tracing::warn!(
@@ -97,96 +99,106 @@ impl Zone {
     }
 }
 
-/// The initial state of a zone.
-struct ZoneInfo {
+/// The state of a zone when it is added.
+struct InitialState {
     held: Option<LocalSoa>,
     refreshed: Option<LastRefresh>,
     rejected: RejectedSerials,
 }
 
-/// Maximum number of NOTIFY messages for zones that are not loaded yet.
-const EARLY: usize = 65_536;
+/// Maximum number of stored NOTIFY messages for zones that are not loaded yet.
+const EARLY_NOTIFY_MAX: usize = 65_536;
 
 /// An active SOA query or transfer.
 struct Task {
     number: u64,
-    /// The task uses a slot of this primary. The configured primaries of the zone may have changed.
+    /// The primary whose slot in the queue the task uses. The configured primaries of the zone may
+    /// have changed since the task began.
     primary: SocketAddr,
     abort: AbortHandle,
+    /// The progress of a transfer; `None` for an SOA query.
     transfer: Option<TransferSnapshot>,
 }
 
 pub(super) struct Driver {
     options: Arc<TransfersOptions>,
     host: Arc<dyn ZoneStore>,
-    shown: Arc<Mutex<StatusSnapshot>>,
+    /// The status that other threads read.
+    status: Arc<Mutex<StatusSnapshot>>,
+    /// The zones, by number.
     zones: HashMap<u64, Zone>,
     numbers: HashMap<Name, u64>,
+    /// The last number of a zone or task.
     last_number: u64,
+    /// The time of the next timeout and the number of each zone.
     due: BTreeSet<(u64, u64)>,
+    /// The queue of SOA queries.
     probes: Queue,
+    /// The queue of transfers.
     transfers: Queue,
-    outbox: NotifyQueue,
+    notify_queue: NotifyQueue,
     /// Numbers of NOTIFY messages without a response yet: first attempts, and repetitions.
-    announced: [usize; 2],
+    unanswered_notify: [usize; 2],
     /// NOTIFY messages for zones that are not loaded yet.
-    early: HashMap<Name, ReceivedNotify>,
-    done: mpsc::UnboundedSender<TaskResult>,
-    ended: mpsc::UnboundedReceiver<TaskResult>,
+    early_notify: HashMap<Name, ReceivedNotify>,
+    result_sender: mpsc::UnboundedSender<TaskResult>,
+    results: mpsc::UnboundedReceiver<TaskResult>,
     /// Active writes of timers and rejected serials.
-    stores: JoinSet<()>,
+    writes: JoinSet<()>,
     /// The write orders of removed zones, while any write is active. If such a zone is added again,
     /// its writes must come later.
-    removed: HashMap<Name, StateWrites>,
-    began: Instant,
+    removed_write_orders: HashMap<Name, StateWrites>,
+    /// Start of the driver.
+    start: Instant,
     /// Milliseconds since 1970 at the start.
-    offset: u64,
+    start_ms: u64,
 }
 
 impl Driver {
     pub(super) fn new(
         options: TransfersOptions,
         host: Arc<dyn ZoneStore>,
-        shown: Arc<Mutex<StatusSnapshot>>,
+        status: Arc<Mutex<StatusSnapshot>>,
     ) -> Self {
-        let (done, ended) = mpsc::unbounded_channel();
+        let (result_sender, results) = mpsc::unbounded_channel();
         Self {
             probes: Queue::new(options.probes, options.probes),
             transfers: Queue::new(options.transfers, options.transfers_each),
-            outbox: NotifyQueue::new(options.notify_rate),
-            announced: [0; 2],
-            early: HashMap::new(),
+            notify_queue: NotifyQueue::new(options.notify_rate),
+            unanswered_notify: [0; 2],
+            early_notify: HashMap::new(),
             options: Arc::new(options),
             host,
-            shown,
+            status,
             zones: HashMap::new(),
             numbers: HashMap::new(),
             last_number: 0,
             due: BTreeSet::new(),
-            done,
-            ended,
-            stores: JoinSet::new(),
-            removed: HashMap::new(),
-            began: Instant::now(),
-            offset: milliseconds_since_1970(),
+            result_sender,
+            results,
+            writes: JoinSet::new(),
+            removed_write_orders: HashMap::new(),
+            start: Instant::now(),
+            start_ms: milliseconds_since_1970(),
         }
     }
 
+    /// Returns the time in milliseconds since 1970, from a monotonic clock.
     fn now(&self) -> u64 {
-        self.offset + self.began.elapsed().as_millis() as u64
+        self.start_ms + self.start.elapsed().as_millis() as u64
     }
 
     /// Returns the milliseconds by which the system's clock is ahead of [`Driver::now`].
-    fn system_ahead(&self) -> i64 {
+    fn clock_ahead(&self) -> i64 {
         ahead(milliseconds_since_1970(), self.now())
     }
 
-    fn shown(&self) -> MutexGuard<'_, StatusSnapshot> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_status(&self) -> MutexGuard<'_, StatusSnapshot> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn count(&self, change: impl FnOnce(&mut Counts)) {
-        change(&mut self.shown().counts);
+        change(&mut self.lock_status().counts);
     }
 
     /// Runs until the command `Stop`.
@@ -200,33 +212,33 @@ impl Driver {
             heartbeat.report();
             self.handle_timeouts();
             self.start_jobs();
-            self.send_announcements();
-            while self.stores.try_join_next().is_some() {}
-            if self.stores.is_empty() {
-                self.removed.clear();
+            self.send_notify_messages();
+            while self.writes.try_join_next().is_some() {}
+            if self.writes.is_empty() {
+                self.removed_write_orders.clear();
             }
             let wait = self.next_timeout().min(heartbeat.pause());
             tokio::select! {
                 command = commands.recv() => match command {
                     None | Some(Command::Stop) => break,
-                    Some(command) => self.take_command(command),
+                    Some(command) => self.handle_command(command),
                 },
-                Some(notified) = notified.recv() => self.take_notified(&notified),
-                Some(done) = self.ended.recv() => self.take_done(done),
+                Some(notified) = notified.recv() => self.handle_notify(&notified),
+                Some(result) = self.results.recv() => self.handle_result(result),
                 () = tokio::time::sleep(wait) => {}
             }
         }
         for task in self.zones.values_mut().filter_map(|zone| zone.task.take()) {
             task.abort.abort();
         }
-        while self.stores.join_next().await.is_some() {}
+        while self.writes.join_next().await.is_some() {}
     }
 
     fn next_timeout(&self) -> Duration {
         let zones = self.due.first().map(|(at, _)| *at);
-        // If the limit is reached, the loop waits for a response instead.
-        let room = self.room_for_announcements();
-        let announcement = room.and_then(|may_repeat| self.outbox.poll_timeout(may_repeat));
+        // If no NOTIFY may be sent now, the loop waits for a response instead.
+        let announcement =
+            self.may_send_notify().and_then(|may_repeat| self.notify_queue.poll_timeout(may_repeat));
         let next = zones.into_iter().chain(announcement).min();
         let now = self.now();
         // Add one millisecond, because the time must have passed at the next check.
@@ -242,18 +254,18 @@ impl Driver {
             let Some(zone) = self.zones.get_mut(&number) else { continue };
             zone.due = None;
             zone.machine.handle_timeout(now);
-            self.settle(number);
+            self.update_zone(number);
         }
     }
 
-    fn take_command(&mut self, command: Command) {
+    fn handle_command(&mut self, command: Command) {
         let now = self.now();
         match command {
             Command::Set(settings) => self.set_zone(*settings, now),
             Command::Remove(apex) => self.remove_zone(&apex, false),
             Command::Retire(apex) => self.remove_zone(&apex, true),
-            Command::Refresh(apex) => self.tell(&apex, Event::Refresh, now),
-            Command::Retransfer(apex) => self.tell(&apex, Event::Retransfer, now),
+            Command::Refresh(apex) => self.pass_event(&apex, Event::Refresh, now),
+            Command::Retransfer(apex) => self.pass_event(&apex, Event::Retransfer, now),
             Command::Reconsider => {
                 let numbers: Vec<u64> = self.zones.keys().copied().collect();
                 for number in numbers {
@@ -261,34 +273,35 @@ impl Driver {
                         self.zones.get_mut(&number).filter(|zone| zone.machine.rejected().is_some())
                     {
                         zone.machine.handle_event(Event::Reconsider, now);
-                        self.settle(number);
+                        self.update_zone(number);
                     }
                 }
             }
             Command::Retain { apex, to } => {
                 let addresses: Vec<SocketAddr> = to.iter().map(|remote| remote.address).collect();
                 self.options.secondaries.retain(&apex, &addresses);
-                self.outbox.retain(&apex, &to);
+                self.notify_queue.retain(&apex, &to);
             }
             Command::Announce { apex, soa, to, occasion } => {
                 let addresses: Vec<SocketAddr> = to.iter().map(|remote| remote.address).collect();
                 let serial = LocalSoa::from_rdata(&soa.rdata).map(|held| held.serial);
                 self.options.secondaries.notify(&apex, &addresses, serial, seconds_now());
-                self.outbox.push(&apex, &soa, &to, occasion, now);
+                self.notify_queue.push(&apex, &soa, &to, occasion, now);
             }
             Command::Stop => {}
         }
     }
 
-    fn tell(&mut self, apex: &Name, event: Event, now: u64) {
+    /// Passes an event to the machine of the zone, if there is such a zone.
+    fn pass_event(&mut self, apex: &Name, event: Event, now: u64) {
         let Some(number) = self.numbers.get(apex).copied() else { return };
         if let Some(zone) = self.zones.get_mut(&number) {
             zone.machine.handle_event(event, now);
         }
-        self.settle(number);
+        self.update_zone(number);
     }
 
-    fn take_notified(&mut self, notified: &ReceivedNotify) {
+    fn handle_notify(&mut self, notified: &ReceivedNotify) {
         let Some(zone) = self.numbers.get(&notified.apex).and_then(|number| self.zones.get(number)) else {
             // The NOTIFY was acknowledged, so its sender does not repeat it. Keep it until the zone
             // is loaded. Only zones with this server as secondary get here.
@@ -296,8 +309,10 @@ impl Driver {
                 (Some(early), Some(serial)) => serial::is_before(early, serial),
                 (early, _) => early.is_some(),
             };
-            if self.early.get(&notified.apex).is_none_or(is_newer) && self.early.len() < EARLY {
-                self.early.insert(notified.apex.clone(), notified.clone());
+            if self.early_notify.get(&notified.apex).is_none_or(is_newer)
+                && self.early_notify.len() < EARLY_NOTIFY_MAX
+            {
+                self.early_notify.insert(notified.apex.clone(), notified.clone());
             }
             return;
         };
@@ -305,7 +320,7 @@ impl Driver {
         let primary = zone.settings.primaries.iter().position(is_sender);
         self.count(|counts| counts.notified += 1);
         let event = Event::Notified { serial: notified.serial, primary };
-        self.tell(&notified.apex, event, self.now());
+        self.pass_event(&notified.apex, event, self.now());
     }
 
     fn set_zone(&mut self, settings: SecondaryZone, now: u64) {
@@ -317,37 +332,37 @@ impl Driver {
                 zone.machine.reconfigure(settings.timing, settings.request_ixfr, primaries, now);
                 zone.settings = Arc::new(settings);
             }
-            return self.settle(number);
+            return self.update_zone(number);
         }
         let held = self.host.contents(&settings.apex).and_then(|contents| LocalSoa::of(&contents));
         let stored = self.host.load_state(&settings.apex);
         let timers = stored.timers.filter(|timers| held.is_some_and(|held| held.serial == timers.serial));
-        let ahead = self.system_ahead();
+        let ahead = self.clock_ahead();
         let refreshed = timers.map(|timers| LastRefresh::of(timers, ahead));
         let judged_by = settings.judged_by.as_ref();
         let rejected = stored.rejected.filter(|rejected| Some(&rejected.judged_by) == judged_by);
         let rejected = rejected.map(|rejected| rejected.serials).unwrap_or_default();
-        self.add_zone(settings, ZoneInfo { held, refreshed, rejected }, now);
+        self.add_zone(settings, InitialState { held, refreshed, rejected }, now);
     }
 
-    fn add_zone(&mut self, settings: SecondaryZone, known: ZoneInfo, now: u64) {
-        let ZoneInfo { held, refreshed, rejected } = known;
+    fn add_zone(&mut self, settings: SecondaryZone, known: InitialState, now: u64) {
+        let InitialState { held, refreshed, rejected } = known;
         self.last_number += 1;
         let number = self.last_number;
-        let noise = number ^ now << 20;
+        let seed = number ^ now << 20;
         let (timing, ixfr, primaries) = (settings.timing, settings.request_ixfr, settings.primaries.len());
-        let mut machine = Machine::new(timing, ixfr, primaries, held, refreshed, noise, now);
+        let mut machine = Machine::new(timing, ixfr, primaries, held, refreshed, seed, now);
         for (address, serial) in &rejected {
-            let place = settings.primaries.iter().position(|remote| remote.address == *address);
-            place.into_iter().for_each(|primary| machine.restore_rejected(primary, *serial));
+            let index = settings.primaries.iter().position(|remote| remote.address == *address);
+            index.into_iter().for_each(|primary| machine.restore_rejected(primary, *serial));
         }
         if held.is_some() && machine.expires_at().is_some_and(|at| at > now) {
-            // If the clock was set back since the server decided, the zone would otherwise stay
-            // expired.
+            // The server may have treated the stored version as expired. If the clock was set back
+            // since then, the zone would otherwise stay expired.
             self.host.restore(&settings.apex);
         }
-        let early = self.early.remove(&settings.apex);
-        let turns = self.removed.remove(&settings.apex).unwrap_or_default();
+        let early = self.early_notify.remove(&settings.apex);
+        let write_orders = self.removed_write_orders.remove(&settings.apex).unwrap_or_default();
         self.numbers.insert(settings.apex.clone(), number);
         let zone = Zone {
             settings: Arc::new(settings),
@@ -355,37 +370,39 @@ impl Driver {
             due: None,
             phase: Phase::Idle,
             primary: 0,
-            by_steps: false,
+            is_ixfr: false,
             task: None,
             last_error: None,
             expires: None,
-            behind: OutdatedPrimaries::default(),
+            outdated_primaries: OutdatedPrimaries::default(),
             rejected,
-            turns,
+            write_orders,
             outages: Outages::default(),
         };
         self.zones.insert(number, zone);
-        self.settle(number);
+        self.update_zone(number);
         if let Some(notified) = early {
-            self.take_notified(&notified);
+            self.handle_notify(&notified);
         }
     }
 
-    /// Removes a zone. `is_kept`: its stored state is kept, because the zone may be added again.
+    /// Removes a zone. `is_kept`: whether to keep its stored state, because the zone may be added
+    /// again.
     fn remove_zone(&mut self, apex: &Name, is_kept: bool) {
-        self.outbox.forget_zone(apex);
-        self.early.remove(apex);
+        self.notify_queue.forget_zone(apex);
+        self.early_notify.remove(apex);
         if let Some(zone) = self.take_zone(apex) {
             if !is_kept {
-                let StateWrites { timers, rejected } = &zone.turns;
+                let StateWrites { timers, rejected } = &zone.write_orders;
                 let forget = || self.host.forget(&zone.settings.apex);
                 WriteTicket::next(timers)
                     .write_if_newest(|| WriteTicket::next(rejected).write_if_newest(forget));
             }
-            self.shown().zones.remove(apex);
+            self.lock_status().zones.remove(apex);
         }
     }
 
+    /// Removes a zone from the driver, and aborts its job.
     fn take_zone(&mut self, apex: &Name) -> Option<Zone> {
         let number = self.numbers.remove(apex)?;
         let mut zone = self.zones.remove(&number)?;
@@ -393,32 +410,37 @@ impl Driver {
             self.due.remove(&(due, number));
         }
         let (probes, transfers) = (&mut self.probes, &mut self.transfers);
-        let _ = probes.withdraw(number) || transfers.withdraw(number);
+        let _ = probes.remove_waiting(number) || transfers.remove_waiting(number);
         if let Some(task) = zone.task.take() {
             task.abort.abort();
-            if task.transfer.is_some() { transfers.end(task.primary) } else { probes.end(task.primary) }
+            if task.transfer.is_some() {
+                transfers.release(task.primary)
+            } else {
+                probes.release(task.primary)
+            }
         }
-        if !self.stores.is_empty() {
-            self.removed.insert(apex.clone(), zone.turns.clone());
+        if !self.writes.is_empty() {
+            self.removed_write_orders.insert(apex.clone(), zone.write_orders.clone());
         }
         Some(zone)
     }
 
-    /// Executes the actions of a zone's machine, and schedules its next timeout.
-    fn settle(&mut self, number: u64) {
+    /// Executes the pending actions of a zone's machine, and schedules its next timeout. Called after
+    /// each event and timeout of the zone.
+    fn update_zone(&mut self, number: u64) {
         while let Some(action) = self.zones.get_mut(&number).and_then(|zone| zone.machine.poll_action()) {
-            self.act(number, action);
+            self.execute_action(number, action);
         }
         let now = self.now();
         let Some(zone) = self.zones.get_mut(&number) else { return };
-        store_rejected(zone, &self.host, &mut self.stores);
+        store_rejected(zone, &self.host, &mut self.writes);
         let held = zone.machine.local_soa().map(|held| held.serial);
         let primaries = &zone.settings.primaries;
         let is_primary = |address| primaries.iter().any(|remote| remote.address == address);
-        zone.behind.retain(held, is_primary);
+        zone.outdated_primaries.retain(held, is_primary);
         zone.outages.retain(is_primary);
-        zone.look_at_half(now);
-        let next = zone.machine.poll_timeout().into_iter().chain(zone.half_due()).min();
+        zone.log_half_expired(now);
+        let next = zone.machine.poll_timeout().into_iter().chain(zone.half_expired_due()).min();
         if next != zone.due {
             if let Some(due) = zone.due {
                 self.due.remove(&(due, number));
@@ -431,13 +453,13 @@ impl Driver {
         let expires = zone.machine.expires_at();
         if expires != zone.expires {
             zone.expires = expires;
-            let at = |at: u64| self.began + Duration::from_millis(at.saturating_sub(self.offset));
+            let at = |at: u64| self.start + Duration::from_millis(at.saturating_sub(self.start_ms));
             self.host.set_expiry(&zone.settings.apex, expires.map(at).map(Instant::into_std));
         }
-        self.show(number);
+        self.publish_status(number);
     }
 
-    fn act(&mut self, number: u64, action: Action) {
+    fn execute_action(&mut self, number: u64, action: Action) {
         let Some(zone) = self.zones.get_mut(&number) else { return };
         let apex = &zone.settings.apex;
         match action {
@@ -446,12 +468,12 @@ impl Driver {
                     let is_probe = matches!(action, Action::Probe { .. });
                     let failed = Event::Transferred { ended: InboundOutcome::Failed, expire: None };
                     let event = if is_probe { Event::ProbeFailed } else { failed };
-                    let now = self.offset + self.began.elapsed().as_millis() as u64;
+                    let now = self.start_ms + self.start.elapsed().as_millis() as u64;
                     return zone.machine.handle_event(event, now);
                 };
                 zone.primary = primary;
-                if let Action::Transfer { by_steps, .. } = action {
-                    zone.by_steps = by_steps;
+                if let Action::Transfer { is_ixfr, .. } = action {
+                    zone.is_ixfr = is_ixfr;
                     zone.phase = Phase::Waiting;
                     self.transfers.push(remote.address, number);
                 } else {
@@ -476,16 +498,17 @@ impl Driver {
                 self.host.restore(apex);
             }
             Action::Store => {
-                let now = self.offset + self.began.elapsed().as_millis() as u64;
-                store(zone, ahead(milliseconds_since_1970(), now), &self.host, &mut self.stores);
+                let now = self.start_ms + self.start.elapsed().as_millis() as u64;
+                store_timers(zone, ahead(milliseconds_since_1970(), now), &self.host, &mut self.writes);
             }
         }
     }
 
-    fn show(&self, number: u64) {
+    /// Publishes the status of the zone for other threads.
+    fn publish_status(&self, number: u64) {
         let Some(zone) = self.zones.get(&number) else { return };
         let machine = &zone.machine;
-        let ahead = self.system_ahead();
+        let ahead = self.clock_ahead();
         let seconds = |at: u64| at.saturating_add_signed(ahead) / 1000;
         let failing = |(address, since, error): (SocketAddr, u64, &str)| FailingPrimary {
             address,
@@ -507,11 +530,11 @@ impl Driver {
             failures: machine.failed_rounds(),
             last_error: zone.last_error.clone(),
             rejected: machine.rejected(),
-            outdated_primaries: zone.behind.warnings(&zone.settings.apex),
+            outdated_primaries: zone.outdated_primaries.warnings(&zone.settings.apex),
             transfer: None,
         };
         let transfer = zone.task.as_ref().and_then(|task| task.transfer.clone());
-        self.shown().zones.insert(status.apex.clone(), ZoneSnapshot { status, transfer });
+        self.lock_status().zones.insert(status.apex.clone(), ZoneSnapshot { status, transfer });
     }
 }
 
@@ -538,23 +561,23 @@ fn seconds_left(at: u64, left: u64) -> u32 {
 
 /// Stores the time of the last refresh. The timers belong to the stored version. If the served
 /// version cannot be stored, the timers are not changed.
-fn store(zone: &Zone, system_ahead: i64, host: &Arc<dyn ZoneStore>, stores: &mut JoinSet<()>) {
+fn store_timers(zone: &Zone, clock_ahead: i64, host: &Arc<dyn ZoneStore>, writes: &mut JoinSet<()>) {
     let (Some(held), Some(refreshed)) = (zone.machine.local_soa(), zone.machine.refreshed()) else { return };
-    let at = refreshed.at.saturating_add_signed(system_ahead);
+    let at = refreshed.at.saturating_add_signed(clock_ahead);
     let left = refreshed.left.map(|left| seconds_left(at, left));
     let timers = Timers { serial: held.serial, refreshed: at / 1000, left };
-    let (apex, host, turn) =
-        (zone.settings.apex.clone(), Arc::clone(host), WriteTicket::next(&zone.turns.timers));
+    let (apex, host, ticket) =
+        (zone.settings.apex.clone(), Arc::clone(host), WriteTicket::next(&zone.write_orders.timers));
     // The disk may be slow, and other zones must not wait for it.
-    stores.spawn_blocking(move || {
+    writes.spawn_blocking(move || {
         if host.store(&apex) {
-            turn.write_if_newest(|| host.store_timers(&apex, timers));
+            ticket.write_if_newest(|| host.store_timers(&apex, timers));
         }
     });
 }
 
 /// Stores the list of rejected versions if it has changed.
-fn store_rejected(zone: &mut Zone, host: &Arc<dyn ZoneStore>, stores: &mut JoinSet<()>) {
+fn store_rejected(zone: &mut Zone, host: &Arc<dyn ZoneStore>, writes: &mut JoinSet<()>) {
     let serials = zone.rejected_serials();
     if serials == zone.rejected {
         return;
@@ -562,9 +585,9 @@ fn store_rejected(zone: &mut Zone, host: &Arc<dyn ZoneStore>, stores: &mut JoinS
     zone.rejected.clone_from(&serials);
     let Some(judged_by) = zone.settings.judged_by.clone() else { return };
     let (apex, host) = (zone.settings.apex.clone(), Arc::clone(host));
-    let turn = WriteTicket::next(&zone.turns.rejected);
-    stores.spawn_blocking(move || {
-        turn.write_if_newest(|| host.store_rejected(&apex, RejectedVersions { judged_by, serials }));
+    let ticket = WriteTicket::next(&zone.write_orders.rejected);
+    writes.spawn_blocking(move || {
+        ticket.write_if_newest(|| host.store_rejected(&apex, RejectedVersions { judged_by, serials }));
     });
 }
 
@@ -573,7 +596,7 @@ mod tests {
     use super::{ahead, seconds_left};
 
     #[test]
-    fn clocks_that_go_alike_are_alike_and_others_are_told_apart() {
+    fn the_offset_of_the_clock_is_rounded_to_seconds() {
         // A machine that started in 1970 and got the time after an hour; a machine with a clock
         // that was set back.
         let (hour, today) = (3_600_000, 1_800_000_000_000);

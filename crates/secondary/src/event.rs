@@ -7,7 +7,7 @@ use super::timing::LocalSoa;
 pub enum Event {
     /// A NOTIFY arrived.
     Notified {
-        /// The serial in the NOTIFY.
+        /// The serial in the NOTIFY, if it has one.
         serial: Option<u32>,
         /// The index of the primary that sent it, if a primary did.
         primary: Option<usize>,
@@ -67,10 +67,10 @@ pub enum InboundOutcome {
     },
 }
 
-/// The period for which a version stays rejected.
+/// The period for which a version with the same serial stays rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectionPeriod {
-    /// Until the settings change: verification would give the same result.
+    /// Until the settings change. Before that, verification would give the same result.
     Final,
     /// The result depends on the clock: verification may give another result after this time.
     For {
@@ -93,7 +93,7 @@ pub enum Action {
         /// The index of the primary in the list.
         primary: usize,
         /// Whether to request IXFR from the local version instead of the whole zone.
-        by_steps: bool,
+        is_ixfr: bool,
     },
     /// Stop serving the zone.
     Expire,

@@ -44,10 +44,11 @@ use nonesuch_zone::{ChangeSet, Contents};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A version from a transfer, which the server verifies and publishes.
+/// A version from a transfer, which the server must verify and publish.
 #[derive(Debug)]
 pub struct ReceivedVersion {
-    /// The primary that sent the version. The configuration may have other primaries by now.
+    /// The primary that sent the version. The configuration may have changed since the transfer began,
+    /// and no longer contain this primary.
     pub primary: Remote,
     /// The whole zone.
     pub contents: Contents,
@@ -67,19 +68,20 @@ pub enum PublishError {
         /// The period of the rejection.
         verdict: RejectionPeriod,
     },
-    /// The server cannot publish any version: it lacks keys, or cannot write to the state
+    /// The server cannot publish any version, because it lacks keys or cannot write to the state
     /// directory.
     #[error("{0}")]
     Failed(String),
-    /// The version is not needed any more: the zone was removed, or has other primaries by now.
+    /// The version is not needed any more, because the zone was removed or its primaries were changed.
     #[error("{0}")]
     NoLongerWanted(String),
 }
 
-/// The operations that transfers need from the server. [`publish`](ZoneStore::publish),
-/// [`store`](ZoneStore::store) and the functions documented so are called on threads that may
-/// block. The others are called in the single thread of all transfers, and must return immediately
-/// even while the zone is in use.
+/// The operations that transfers need from the server. These functions are called on threads that
+/// may block: [`publish`](ZoneStore::publish), [`store`](ZoneStore::store),
+/// [`store_timers`](ZoneStore::store_timers) and [`store_rejected`](ZoneStore::store_rejected). The
+/// others are called in the single thread of all transfers, and must return immediately even while
+/// the zone is in use.
 pub trait ZoneStore: Send + Sync + 'static {
     /// Returns the local version of the zone, even if the zone has expired.
     fn contents(&self, apex: &Name) -> Option<Arc<Contents>>;
@@ -99,8 +101,8 @@ pub trait ZoneStore: Send + Sync + 'static {
     /// newest version.
     fn restore(&self, apex: &Name);
 
-    /// Stores the served version if that failed at publication. Returns whether the version is
-    /// stored. Called on threads that may block.
+    /// Stores the served version if storing it failed when it was published. Returns whether the
+    /// version is stored. Called on threads that may block.
     fn store(&self, _apex: &Name) -> bool {
         true
     }
@@ -121,7 +123,7 @@ pub trait ZoneStore: Send + Sync + 'static {
     fn forget(&self, _apex: &Name) {}
 
     /// Sets the time at which the zone expires, for secondaries that request it (RFC 7314 §3.2).
-    /// Called at the start and after each change.
+    /// `None`: the zone has no local version. Called at the start and after each change.
     fn set_expiry(&self, _apex: &Name, _expires: Option<Instant>) {}
 
     /// Returns the TSIG keys.
@@ -135,8 +137,8 @@ pub struct SecondaryZone {
     pub apex: Name,
     /// The primaries, in order of preference. At least one.
     pub primaries: Vec<Remote>,
-    /// A digest of the settings for the verification of versions. Without it, rejected versions are
-    /// not stored, and are transferred again after each start.
+    /// A digest of the settings for the verification of versions. `None`: rejected versions are not
+    /// stored, and are transferred again after each start.
     pub judged_by: Option<String>,
     /// Bounds for the times in the zone's SOA record.
     pub timing: Timing,

@@ -12,27 +12,29 @@ use super::timing::{LastRefresh, LocalSoa, Timing};
 use nonesuch_proto::serial;
 use std::collections::VecDeque;
 
-/// Milliseconds until the first repetition while there is no local version, and so no RETRY field.
-const FIRST_RETRY: u64 = 5_000;
-/// Maximum milliseconds between repetitions while there is no local version. Also the maximum time
-/// for which a failing primary is queried last.
-const LONGEST_RETRY: u64 = 3_600_000;
-/// Minimum milliseconds between rounds if a NOTIFY has no serial, or if the last NOTIFY with a
-/// serial was false: no primary had the version that it named. Otherwise, a permitted sender of
-/// NOTIFY could cause an unlimited number of queries.
-const NOTIFY_GAP: u64 = 200;
+/// Milliseconds until the next round after the first failed round, while there is no local version
+/// and so no RETRY field.
+const FIRST_RETRY_MS: u64 = 5_000;
+/// Maximum milliseconds between rounds while there is no local version. Also the maximum time for
+/// which a failing primary is queried after the others.
+const RETRY_MAX_MS: u64 = 3_600_000;
+/// Minimum milliseconds between rounds that a NOTIFY causes, if it has no serial, or if the last
+/// NOTIFY with a serial was false (no primary had the version that it named). Without this limit, a
+/// permitted sender of NOTIFY could cause an unlimited number of queries.
+const NOTIFY_INTERVAL_MS: u64 = 200;
 
 /// The current activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
     Probing { primary: usize },
-    Transferring { primary: usize, by_steps: bool },
+    Transferring { primary: usize, is_ixfr: bool },
 }
 
 /// The state of a primary.
 #[derive(Clone, Copy, Debug, Default)]
 struct Health {
+    /// Number of failures since the last success.
     failures: u32,
     /// Until this time, the primary is queried last.
     avoided_until: u64,
@@ -44,7 +46,9 @@ struct Health {
 /// A NOTIFY or request that needs a round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hint {
+    /// The serial in the NOTIFY.
     serial: Option<u32>,
+    /// The index of the primary that sent the NOTIFY.
     primary: Option<usize>,
     /// Whether to begin a round regardless of the serial.
     is_forced: bool,
@@ -57,8 +61,9 @@ struct Hint {
 #[derive(Clone, Copy, Debug)]
 struct Rejected {
     serial: u32,
-    /// Time at which the whole zone is transferred again. Set if the version came from an
+    /// Time from which the whole zone may be transferred again. Set if the version came from an
     /// incremental transfer, which may be the cause, or if the rejection depends on the clock.
+    /// `None`: the version was rejected as a whole zone, until its serial changes.
     whole_at: Option<u64>,
 }
 
@@ -66,24 +71,29 @@ struct Rejected {
 #[derive(Debug)]
 pub struct Machine {
     timing: Timing,
-    uses_steps: bool,
+    /// Whether to request IXFR if there is a local version.
+    uses_ixfr: bool,
+    /// The state of each primary.
     health: Vec<Health>,
+    /// The SOA record of the local version.
     held: Option<LocalSoa>,
     refreshed: Option<LastRefresh>,
     is_expired: bool,
     state: State,
-    /// The remaining primaries of this round.
-    order: VecDeque<usize>,
+    /// The primaries that are not queried yet in this round.
+    remaining: VecDeque<usize>,
     /// The cause of this round.
     hint: Hint,
-    /// Milliseconds until expiry, from the primaries with the local version. The maximum of the
-    /// values reported in this round.
-    current: Option<u64>,
-    /// Hints that arrived during this round.
-    again: Option<Hint>,
-    next: Option<u64>,
-    round_began: u64,
-    /// Until this time, no NOTIFY begins a round, because the last NOTIFY was false.
+    /// Milliseconds until expiry: the maximum of the values that the primaries with the local version
+    /// have reported in this round. `None`: no primary has confirmed the local version.
+    confirmed_left: Option<u64>,
+    /// The combination of the hints that arrived during this round.
+    pending_hint: Option<Hint>,
+    /// Time of the next round.
+    next_round_at: Option<u64>,
+    /// Start of the last round.
+    round_start: u64,
+    /// Until this time, no NOTIFY begins a round, because the last NOTIFY with a serial was false.
     quiet_until: u64,
     /// Whether a version was rejected in this round. If so, the NOTIFY that began the round named a
     /// version that a primary has.
@@ -91,54 +101,57 @@ pub struct Machine {
     failed_rounds: u32,
     /// Whether the next transfer requests the whole zone.
     wants_whole: bool,
+    /// The index of the primary that last answered.
     preferred: usize,
-    noise: u64,
+    /// State of the generator in [`add_jitter`](Self::add_jitter).
+    jitter_state: u64,
     actions: VecDeque<Action>,
 }
 
 impl Machine {
-    /// Returns the machine of a zone with the local version `held`, last refreshed at `refreshed`.
-    /// `primaries`: number of primaries (at least one). `noise`: any number that differs between
-    /// zones; it distributes the rounds of many zones over time.
+    /// Returns the machine of a zone. `held` describes the local version, and `refreshed` the last
+    /// refresh of this version; `uses_ixfr`: whether to request IXFR if there is a local version;
+    /// `primaries`: number of primaries (at least one); `seed`: any number that differs between
+    /// zones, so that their rounds are distributed over time.
     #[must_use]
     pub fn new(
         timing: Timing,
-        uses_steps: bool,
+        uses_ixfr: bool,
         primaries: usize,
         held: Option<LocalSoa>,
         refreshed: Option<LastRefresh>,
-        noise: u64,
+        seed: u64,
         now: u64,
     ) -> Self {
         let mut machine = Self {
             timing,
-            uses_steps,
+            uses_ixfr,
             health: vec![Health::default(); primaries.max(1)],
             held,
-            // A time in the future comes from a clock that was wrong.
+            // A time in the future was stored while the clock was wrong.
             refreshed: held.map(|_| {
                 let LastRefresh { at, left } = refreshed.unwrap_or(LastRefresh { at: now, left: None });
                 LastRefresh { at: at.min(now), left }
             }),
             is_expired: false,
             state: State::Idle,
-            order: VecDeque::new(),
+            remaining: VecDeque::new(),
             hint: Hint::default(),
-            current: None,
-            again: None,
-            next: Some(now),
-            round_began: 0,
+            confirmed_left: None,
+            pending_hint: None,
+            next_round_at: Some(now),
+            round_start: 0,
             quiet_until: 0,
             has_rejected: false,
             failed_rounds: 0,
             wants_whole: false,
             preferred: 0,
-            noise,
+            jitter_state: seed,
             actions: VecDeque::new(),
         };
         if let (Some(held), Some(LastRefresh { at, left })) = (held, refreshed) {
             let wait = machine.refresh_wait(held, left);
-            machine.next = Some((at.min(now) + machine.spread(wait)).max(now));
+            machine.next_round_at = Some((at.min(now) + machine.add_jitter(wait)).max(now));
         }
         machine
     }
@@ -148,22 +161,23 @@ impl Machine {
         self.actions.pop_front()
     }
 
-    /// Returns the time of the next call to [`Machine::handle_timeout`].
+    /// Returns the time at which the caller must call [`Machine::handle_timeout`] next; `None` if only
+    /// an event can cause an action.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
-        let round = self.next.filter(|_| self.state == State::Idle);
+        let round = self.next_round_at.filter(|_| self.state == State::Idle);
         let expiry = self.expires_at().filter(|_| !self.is_expired);
         round.into_iter().chain(expiry).min()
     }
 
-    /// The time at which the zone expires or expired.
+    /// The time at which the zone expires or expired; `None` if it has no local version.
     #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
         Some(self.refreshed?.expires_at(self.expire_limit()?))
     }
 
     /// The time in the middle between the last success and the expiry; `None` if the zone has
-    /// expired.
+    /// expired, or has no local version.
     #[must_use]
     pub fn half_expired_at(&self) -> Option<u64> {
         let (refreshed, expires) = (self.refreshed?.at, self.expires_at()?);
@@ -173,7 +187,7 @@ impl Machine {
     /// The time of the next round; `None` during a round.
     #[must_use]
     pub fn next_round(&self) -> Option<u64> {
-        self.next.filter(|_| self.state == State::Idle)
+        self.next_round_at.filter(|_| self.state == State::Idle)
     }
 
     /// The last time at which a primary confirmed the local version.
@@ -187,13 +201,14 @@ impl Machine {
         self.held.map(|held| self.timing.expire.milliseconds(held.expire))
     }
 
-    /// Returns the milliseconds until expiry, if a primary reports `expire` seconds.
-    fn left_by(&self, expire: Option<u32>) -> u64 {
+    /// Returns the milliseconds until expiry if a primary with the local version reports `expire`
+    /// seconds, or nothing (`None`).
+    fn time_until_expiry(&self, expire: Option<u32>) -> u64 {
         let (Some(held), Some(limit)) = (self.held, self.expire_limit()) else { return 0 };
         match expire {
             // The configured bounds apply to SOA records. They do not extend the reported time.
             Some(seconds) if seconds < held.expire => limit.min(u64::from(seconds) * 1000),
-            // RFC 7314 §4: at most the time in the SOA record.
+            // RFC 7314 §4: a value is used only if it is less than the time in the SOA record.
             _ => limit,
         }
     }
@@ -232,15 +247,15 @@ impl Machine {
     }
 
     /// Applies new settings, and begins a refresh. The current activity continues.
-    pub fn reconfigure(&mut self, timing: Timing, uses_steps: bool, primaries: usize, now: u64) {
-        (self.timing, self.uses_steps) = (timing, uses_steps);
+    pub fn reconfigure(&mut self, timing: Timing, uses_ixfr: bool, primaries: usize, now: u64) {
+        (self.timing, self.uses_ixfr) = (timing, uses_ixfr);
         self.health = vec![Health::default(); primaries.max(1)];
-        self.order.retain(|primary| *primary < primaries);
+        self.remaining.retain(|primary| *primary < primaries);
         self.preferred = 0;
         self.handle_event(Event::Refresh, now);
     }
 
-    /// Whether the active transfer may have any serial.
+    /// Whether the active transfer may replace the local version by a version with any serial.
     #[must_use]
     pub const fn takes_any_serial(&self) -> bool {
         self.held.is_none() || self.hint.is_whole
@@ -252,7 +267,7 @@ impl Machine {
             self.is_expired = true;
             self.actions.push_back(Action::Expire);
         }
-        if self.state == State::Idle && self.next.is_some_and(|at| at <= now) {
+        if self.state == State::Idle && self.next_round_at.is_some_and(|at| at <= now) {
             self.begin_round(now);
         }
     }
@@ -262,59 +277,63 @@ impl Machine {
     pub fn handle_event(&mut self, event: Event, now: u64) {
         match (event, self.state) {
             (Event::Notified { serial, primary }, _) => {
-                self.take_hint(Hint { serial, primary, ..Hint::default() }, now);
+                self.handle_hint(Hint { serial, primary, ..Hint::default() }, now);
             }
             (Event::Refresh | Event::Retransfer, _) => {
-                self.forget_rejected();
+                self.clear_rejected();
                 let is_whole = event == Event::Retransfer;
-                self.take_hint(Hint { is_forced: true, is_whole, ..Hint::default() }, now);
+                self.handle_hint(Hint { is_forced: true, is_whole, ..Hint::default() }, now);
             }
             (Event::Reconsider, _) => {
                 if self.rejected().is_some() {
-                    self.forget_rejected();
-                    self.take_hint(Hint { is_forced: true, ..Hint::default() }, now);
+                    self.clear_rejected();
+                    self.handle_hint(Hint { is_forced: true, ..Hint::default() }, now);
                 }
             }
             (Event::Serial { serial, expire }, State::Probing { primary }) => {
-                self.take_serial(primary, serial, expire, now);
+                self.handle_serial(primary, serial, expire, now);
             }
             (Event::ProbeFailed, State::Probing { primary }) => {
-                self.note_failure(primary, now);
-                self.ask_next(now);
+                self.record_failure(primary, now);
+                self.query_next_primary(now);
             }
-            (Event::Transferred { ended, expire }, State::Transferring { primary, by_steps }) => {
-                self.take_transfer(primary, by_steps, ended, expire, now);
+            (Event::Transferred { ended, expire }, State::Transferring { primary, is_ixfr }) => {
+                self.handle_transfer(primary, is_ixfr, ended, expire, now);
             }
             // The event belongs to an activity that has ended.
             (Event::Serial { .. } | Event::ProbeFailed | Event::Transferred { .. }, _) => {}
         }
     }
 
-    fn take_hint(&mut self, hint: Hint, now: u64) {
+    /// Handles a hint: combines it with other hints during a round. Otherwise, schedules a round if
+    /// the hint needs one.
+    fn handle_hint(&mut self, hint: Hint, now: u64) {
         if self.state != State::Idle {
-            let before = self.again.unwrap_or(hint);
-            let is_forced = before.is_forced || hint.is_forced;
+            let previous = self.pending_hint.unwrap_or(hint);
+            let is_forced = previous.is_forced || hint.is_forced;
             // A hint without a serial may refer to any version.
-            let serial = match (before.serial, hint.serial) {
+            let serial = match (previous.serial, hint.serial) {
                 (Some(a), Some(b)) => Some(if serial::is_before(a, b) { b } else { a }),
                 _ => None,
             };
-            let is_whole = before.is_whole || hint.is_whole;
-            self.again = Some(Hint { serial, primary: hint.primary.or(before.primary), is_forced, is_whole });
-        } else if self.is_worth_a_round(hint, now) {
+            let is_whole = previous.is_whole || hint.is_whole;
+            self.pending_hint =
+                Some(Hint { serial, primary: hint.primary.or(previous.primary), is_forced, is_whole });
+        } else if self.needs_round(hint, now) {
             self.hint = hint;
             let at = if hint.is_forced || hint.serial.is_some() {
                 if hint.is_forced { now } else { now.max(self.quiet_until) }
             } else {
-                now.max(self.round_began + NOTIFY_GAP)
+                now.max(self.round_start + NOTIFY_INTERVAL_MS)
             };
-            self.next = Some(self.next.map_or(at, |next| next.min(at)));
+            self.next_round_at = Some(self.next_round_at.map_or(at, |next| next.min(at)));
             self.handle_timeout(now);
         }
     }
 
-    /// Whether a NOTIFY contains new information (RFC 1996 §4.3).
-    fn is_worth_a_round(&self, hint: Hint, now: u64) -> bool {
+    /// Whether a hint needs a round. A NOTIFY needs none if its serial is known or rejected (RFC 1996
+    /// §4.3).
+    fn needs_round(&self, hint: Hint, now: u64) -> bool {
         if hint.is_forced || self.is_expired {
             return true;
         }
@@ -355,7 +374,7 @@ impl Machine {
         })
     }
 
-    fn forget_rejected(&mut self) {
+    fn clear_rejected(&mut self) {
         self.health.iter_mut().for_each(|health| health.rejected = None);
     }
 
@@ -368,11 +387,11 @@ impl Machine {
     }
 
     fn begin_round(&mut self, now: u64) {
-        self.round_began = now;
-        self.next = None;
-        (self.current, self.has_rejected) = (None, false);
-        self.order = self.order_of_primaries(now);
-        self.ask_next(now);
+        self.round_start = now;
+        self.next_round_at = None;
+        (self.confirmed_left, self.has_rejected) = (None, false);
+        self.remaining = self.order_of_primaries(now);
+        self.query_next_primary(now);
     }
 
     /// Orders the primaries: first the sender of the NOTIFY, then primaries without a recent
@@ -389,12 +408,13 @@ impl Machine {
         order.into()
     }
 
-    fn ask_next(&mut self, now: u64) {
-        let Some(primary) = self.order.pop_front() else {
+    /// Queries the next primary of this round, or ends the round if there is none.
+    fn query_next_primary(&mut self, now: u64) {
+        let Some(primary) = self.remaining.pop_front() else {
             if self.hint.serial.is_some() && !self.has_rejected {
-                self.quiet_until = now + NOTIFY_GAP;
+                self.quiet_until = now + NOTIFY_INTERVAL_MS;
             }
-            match self.current {
+            match self.confirmed_left {
                 Some(left) => self.end_refreshed(left, now),
                 None => self.end_failed(now),
             }
@@ -409,90 +429,90 @@ impl Machine {
         }
     }
 
-    fn transfer(&mut self, primary: usize, by_steps: bool) {
-        self.state = State::Transferring { primary, by_steps };
-        self.actions.push_back(Action::Transfer { primary, by_steps });
+    fn transfer(&mut self, primary: usize, is_ixfr: bool) {
+        self.state = State::Transferring { primary, is_ixfr };
+        self.actions.push_back(Action::Transfer { primary, is_ixfr });
     }
 
-    fn take_serial(&mut self, primary: usize, serial: u32, expire: Option<u32>, now: u64) {
-        self.note_success(primary);
+    fn handle_serial(&mut self, primary: usize, serial: u32, expire: Option<u32>, now: u64) {
+        self.record_success(primary);
         if self.held.is_some_and(|held| held.serial == serial) {
-            return self.take_current(expire, now);
+            return self.handle_current(expire, now);
         }
         let is_newer = self.held.is_none_or(|held| serial::is_before(held.serial, serial));
         if is_newer && !self.is_rejected(primary, serial, now) {
-            self.transfer(primary, self.held.is_some() && self.uses_steps && !self.wants_whole);
+            self.transfer(primary, self.held.is_some() && self.uses_ixfr && !self.wants_whole);
         } else {
-            self.ask_next(now);
+            self.query_next_primary(now);
         }
     }
 
-    /// Handles a primary with the local version. If a NOTIFY had a newer serial, another primary
-    /// may have that version.
-    fn take_current(&mut self, expire: Option<u32>, now: u64) {
-        // RFC 7314 §4: an earlier, higher value stays valid.
-        let before = self.expires_at().map_or(0, |at| at.saturating_sub(now));
-        let left = self.left_by(expire).max(before).max(self.current.unwrap_or(0));
-        self.current = Some(left);
+    /// Handles a primary that has the local version. If a NOTIFY named a newer version, queries the
+    /// next primary, which may have that version.
+    fn handle_current(&mut self, expire: Option<u32>, now: u64) {
+        // RFC 7314 §4: a previous, higher value stays valid.
+        let previous = self.expires_at().map_or(0, |at| at.saturating_sub(now));
+        let left = self.time_until_expiry(expire).max(previous).max(self.confirmed_left.unwrap_or(0));
+        self.confirmed_left = Some(left);
         let is_newer_known = self
             .hint
             .serial
             .zip(self.held)
             .is_some_and(|(serial, held)| serial::is_before(held.serial, serial));
         if is_newer_known {
-            self.ask_next(now);
+            self.query_next_primary(now);
         } else {
             self.end_refreshed(left, now);
         }
     }
 
-    fn take_transfer(
+    fn handle_transfer(
         &mut self,
         primary: usize,
-        by_steps: bool,
+        is_ixfr: bool,
         ended: InboundOutcome,
         expire: Option<u32>,
         now: u64,
     ) {
         match ended {
             InboundOutcome::Published(held) => {
-                self.note_success(primary);
+                self.record_success(primary);
                 self.held = Some(held);
                 self.wants_whole = false;
-                self.forget_rejected();
-                let left = self.left_by(expire);
+                self.clear_rejected();
+                let left = self.time_until_expiry(expire);
                 // A published version is served. If no time is left, the zone expires again.
                 self.is_expired &= left > 0;
                 self.end_refreshed(left, now);
             }
             InboundOutcome::UpToDate { serial } if self.held.is_some_and(|held| held.serial == serial) => {
-                self.note_success(primary);
-                self.take_current(expire, now);
+                self.record_success(primary);
+                self.handle_current(expire, now);
             }
-            InboundOutcome::UpToDate { .. } => self.ask_next(now),
-            InboundOutcome::IxfrFailed if by_steps => self.transfer(primary, false),
+            InboundOutcome::UpToDate { .. } => self.query_next_primary(now),
+            InboundOutcome::IxfrFailed if is_ixfr => self.transfer(primary, false),
             InboundOutcome::IxfrFailed | InboundOutcome::Failed => {
-                self.note_failure(primary, now);
-                self.ask_next(now);
+                self.record_failure(primary, now);
+                self.query_next_primary(now);
             }
             // The settings are being changed, or the zone was removed. Neither the version nor a
             // primary is the cause.
             InboundOutcome::NoLongerWanted => {
                 if self.hint.is_whole {
                     // The request for the whole zone stays valid, with the new primaries.
-                    let again = self.again.get_or_insert_with(Hint::default);
-                    (again.is_forced, again.is_whole) = (true, true);
+                    let pending = self.pending_hint.get_or_insert_with(Hint::default);
+                    (pending.is_forced, pending.is_whole) = (true, true);
                 }
                 let wait = self.retry_wait();
-                self.end(now + wait, now);
+                self.end_round(now + wait, now);
             }
             InboundOutcome::Rejected { serial, verdict } => {
                 let retry = self.retry_at(now);
                 let whole_at = match verdict {
-                    RejectionPeriod::Final => by_steps.then_some(retry),
+                    RejectionPeriod::Final => is_ixfr.then_some(retry),
                     RejectionPeriod::For { seconds } => {
                         // Limit the wait, because the clock may be wrong and be corrected.
-                        let wait = (u64::from(seconds) * 1000).min(LONGEST_RETRY);
+                        let wait = (u64::from(seconds) * 1000).min(RETRY_MAX_MS);
                         Some(retry.max(now + wait))
                     }
                 };
@@ -502,31 +522,32 @@ impl Machine {
                 // The incremental transfer may be the cause of the faulty version, so the next
                 // transfer requests the whole zone.
                 (self.wants_whole, self.has_rejected) = (true, true);
-                self.ask_next(now);
+                self.query_next_primary(now);
             }
             InboundOutcome::PublishFailed { serial } => {
-                // This applies to all primaries. A version that was rejected until its serial
-                // changes stays so.
+                // The failure applies to the versions of all primaries. Keep the entry of a version
+                // that stays rejected until its serial changes.
                 let rejected = Some(Rejected { serial, whole_at: Some(self.retry_at(now)) });
-                let is_open = |health: &&mut Health| health.rejected.is_none_or(|old| old.whole_at.is_some());
-                self.health.iter_mut().filter(is_open).for_each(|health| health.rejected = rejected);
+                let is_retryable =
+                    |health: &&mut Health| health.rejected.is_none_or(|old| old.whole_at.is_some());
+                self.health.iter_mut().filter(is_retryable).for_each(|health| health.rejected = rejected);
                 self.end_failed(now);
             }
         }
     }
 
-    fn note_success(&mut self, primary: usize) {
+    fn record_success(&mut self, primary: usize) {
         if let Some(health) = self.health.get_mut(primary) {
             *health = Health { rejected: health.rejected, ..Health::default() };
             self.preferred = primary;
         }
     }
 
-    fn note_failure(&mut self, primary: usize, now: u64) {
+    fn record_failure(&mut self, primary: usize, now: u64) {
         let wait = self.retry_wait();
         if let Some(health) = self.health.get_mut(primary) {
             let doubled = wait.saturating_mul(1 << health.failures.min(16));
-            health.avoided_until = now + doubled.min(LONGEST_RETRY.max(wait));
+            health.avoided_until = now + doubled.min(RETRY_MAX_MS.max(wait));
             health.failures = health.failures.saturating_add(1);
         }
     }
@@ -541,60 +562,63 @@ impl Machine {
             self.actions.push_back(Action::Restore);
         }
         self.actions.push_back(Action::Store);
-        let wait = self.held.map_or(FIRST_RETRY, |held| self.refresh_wait(held, left));
-        let wait = self.spread(wait);
-        self.end(now + wait, now);
+        let wait = self.held.map_or(FIRST_RETRY_MS, |held| self.refresh_wait(held, left));
+        let wait = self.add_jitter(wait);
+        self.end_round(now + wait, now);
     }
 
-    /// REFRESH, or less if little time is left until expiry: the primary may have been refreshed
-    /// meanwhile.
+    /// Returns the milliseconds until the next round after a success: REFRESH, or half of the time
+    /// until expiry if that is less. By then, the primary may have been refreshed itself.
     fn refresh_wait(&self, held: LocalSoa, left: Option<u64>) -> u64 {
         let refresh = self.timing.refresh.milliseconds(held.refresh);
-        let least = u64::from(self.timing.retry.min) * 1000;
-        left.map_or(refresh, |left| refresh.min((left / 2).max(least)))
+        let wait_min = u64::from(self.timing.retry.min) * 1000;
+        left.map_or(refresh, |left| refresh.min((left / 2).max(wait_min)))
     }
 
+    /// Ends a round in which no primary confirmed the local version or had a new one.
     fn end_failed(&mut self, now: u64) {
         self.failed_rounds = self.failed_rounds.saturating_add(1);
         let wait = self.retry_wait();
-        let wait = self.spread(wait);
-        self.end(now + wait, now);
+        let wait = self.add_jitter(wait);
+        self.end_round(now + wait, now);
     }
 
-    /// The time at which a failure at `now` is retried. The next round begins no earlier (see
-    /// `spread`).
+    /// The time at which a failure at `now` is retried. The next round begins no earlier, because
+    /// [`add_jitter`](Self::add_jitter) shortens the wait by at most a tenth.
     fn retry_at(&self, now: u64) -> u64 {
         let wait = self.retry_wait();
         now + wait - wait / 10
     }
 
-    /// RETRY if there is a local version. Otherwise the wait doubles after each failure.
+    /// Returns the milliseconds until the next round after a failure: RETRY if there is a local
+    /// version. Otherwise the wait doubles after each failed round.
     fn retry_wait(&self) -> u64 {
         match self.held {
             Some(held) => self.timing.retry.milliseconds(held.retry),
             None => {
                 let doublings = self.failed_rounds.saturating_sub(1).min(16);
-                (FIRST_RETRY << doublings).min(LONGEST_RETRY)
+                (FIRST_RETRY_MS << doublings).min(RETRY_MAX_MS)
             }
         }
     }
 
-    fn end(&mut self, next: u64, now: u64) {
+    /// Ends the round. The next one begins at `next`, or earlier if a hint has arrived meanwhile.
+    fn end_round(&mut self, next: u64, now: u64) {
         self.state = State::Idle;
-        self.order.clear();
+        self.remaining.clear();
         self.hint = Hint::default();
-        self.next = Some(next);
-        if let Some(hint) = self.again.take() {
-            self.take_hint(hint, now);
+        self.next_round_at = Some(next);
+        if let Some(hint) = self.pending_hint.take() {
+            self.handle_hint(hint, now);
         }
     }
 
-    /// Returns 90 to 100 percent of `wait`. Otherwise, zones that were loaded together would always
-    /// be refreshed at the same time.
-    fn spread(&mut self, wait: u64) -> u64 {
+    /// Returns 90 to 100 percent of `wait`, at random. Without this, zones that were loaded together
+    /// would always be refreshed at the same time.
+    fn add_jitter(&mut self, wait: u64) -> u64 {
         // SplitMix64; any uniform distribution is sufficient.
-        self.noise = self.noise.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.noise;
+        self.jitter_state = self.jitter_state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.jitter_state;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         let part = wait / 10;

@@ -6,8 +6,11 @@ use std::net::SocketAddr;
 /// Jobs of one kind, each for a primary. A number identifies a job.
 #[derive(Debug)]
 pub(super) struct Queue {
-    most: usize,
-    most_each: usize,
+    /// Maximum number of running jobs.
+    running_max: usize,
+    /// Maximum number of running jobs of one primary.
+    running_each_max: usize,
+    /// Number of running jobs.
     running: usize,
     primaries: BTreeMap<SocketAddr, Jobs>,
     /// The primary of the last job. The search for the next job begins after it.
@@ -21,10 +24,10 @@ struct Jobs {
 }
 
 impl Queue {
-    pub(super) fn new(most: usize, most_each: usize) -> Self {
+    pub(super) fn new(running_max: usize, running_each_max: usize) -> Self {
         Self {
-            most: most.max(1),
-            most_each: most_each.max(1),
+            running_max: running_max.max(1),
+            running_each_max: running_each_max.max(1),
             running: 0,
             primaries: BTreeMap::new(),
             last: None,
@@ -35,16 +38,17 @@ impl Queue {
         self.primaries.entry(primary).or_default().waiting.push_back(job);
     }
 
-    /// Returns the next job that the limits permit. [`Queue::end`] frees its slot.
+    /// Returns the next job that the limits permit. [`Queue::release`] frees its slot.
     pub(super) fn pop(&mut self) -> Option<(SocketAddr, u64)> {
-        if self.running >= self.most {
+        if self.running >= self.running_max {
             return None;
         }
-        let has_room = |jobs: &Jobs| !jobs.waiting.is_empty() && jobs.running < self.most_each;
-        let behind = |address: &SocketAddr| self.last.is_none_or(|last| *address > last);
-        let mut found = self.primaries.iter().filter(|(address, jobs)| has_room(jobs) && behind(address));
-        let mut from_the_front = self.primaries.iter().filter(|(_, jobs)| has_room(jobs));
-        let address = *found.next().or_else(|| from_the_front.next())?.0;
+        let can_start = |jobs: &Jobs| !jobs.waiting.is_empty() && jobs.running < self.running_each_max;
+        let is_after_last = |address: &SocketAddr| self.last.is_none_or(|last| *address > last);
+        let mut found =
+            self.primaries.iter().filter(|(address, jobs)| can_start(jobs) && is_after_last(address));
+        let mut from_start = self.primaries.iter().filter(|(_, jobs)| can_start(jobs));
+        let address = *found.next().or_else(|| from_start.next())?.0;
         let jobs = self.primaries.get_mut(&address)?;
         let job = jobs.waiting.pop_front()?;
         jobs.running += 1;
@@ -54,7 +58,7 @@ impl Queue {
     }
 
     /// Frees the slot of a job of this primary.
-    pub(super) fn end(&mut self, primary: SocketAddr) {
+    pub(super) fn release(&mut self, primary: SocketAddr) {
         let Some(jobs) = self.primaries.get_mut(&primary) else { return };
         jobs.running = jobs.running.saturating_sub(1);
         self.running = self.running.saturating_sub(1);
@@ -64,7 +68,7 @@ impl Queue {
     }
 
     /// Removes a waiting job. Returns whether the job was waiting.
-    pub(super) fn withdraw(&mut self, job: u64) -> bool {
+    pub(super) fn remove_waiting(&mut self, job: u64) -> bool {
         let mut is_found = false;
         self.primaries.retain(|_, jobs| {
             let before = jobs.waiting.len();
@@ -94,16 +98,16 @@ mod tests {
         queue.push(address(2), 11);
         let jobs: Vec<u64> = std::iter::from_fn(|| queue.pop()).map(|(_, job)| job).collect();
         assert_eq!(jobs, [0, 10, 1]);
-        queue.end(address(2));
+        queue.release(address(2));
         assert_eq!(queue.pop(), Some((address(2), 11)));
-        queue.end(address(2));
+        queue.release(address(2));
         // The first primary uses both of its slots.
         assert_eq!(queue.pop(), None);
-        queue.end(address(1));
+        queue.release(address(1));
         assert_eq!(queue.pop(), Some((address(1), 2)));
-        assert!(queue.withdraw(3) && !queue.withdraw(3));
+        assert!(queue.remove_waiting(3) && !queue.remove_waiting(3));
         for _ in 0..2 {
-            queue.end(address(1));
+            queue.release(address(1));
         }
         assert!(queue.primaries.is_empty() && queue.running == 0);
     }

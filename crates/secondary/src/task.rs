@@ -21,8 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Timeouts for the SOA queries in datagrams, one for each attempt.
-const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(3), Duration::from_secs(5)];
+/// Timeouts of the attempts to query for the SOA record with datagrams. The last one is also the
+/// timeout of the query over TCP.
+const PROBE_TIMEOUTS: [Duration; 3] =
+    [Duration::from_secs(2), Duration::from_secs(3), Duration::from_secs(5)];
 
 /// Returns an unpredictable message ID.
 pub(super) fn random_id() -> Result<u16, ExchangeError> {
@@ -40,21 +42,21 @@ pub(super) struct Version {
 
 /// Queries a primary for its version.
 pub(super) async fn probe(apex: &Name, primary: &Peer<'_>) -> Result<Version, ExchangeError> {
-    let mut answer = ask_for_soa(apex, true, primary).await?;
-    if Header::read(&answer).is_some_and(|header| knows_no_edns(header.rcode())) {
-        answer = ask_for_soa(apex, false, primary).await?;
+    let mut answer = query_soa(apex, true, primary).await?;
+    if Header::read(&answer).is_some_and(|header| is_edns_error(header.rcode())) {
+        answer = query_soa(apex, false, primary).await?;
     }
     Ok(Version { serial: read_serial(&answer, apex)?, expire: exchange::read_expire(&answer) })
 }
 
 /// RFC 6891 §7: response codes of servers that do not support EDNS.
-const fn knows_no_edns(rcode: Rcode) -> bool {
+const fn is_edns_error(rcode: Rcode) -> bool {
     matches!(rcode, Rcode::FORMERR | Rcode::NOTIMP)
 }
 
 /// Queries for the SOA record with datagrams, then over TCP if no attempt gives a complete
 /// response.
-async fn ask_for_soa(apex: &Name, has_edns: bool, primary: &Peer<'_>) -> Result<Vec<u8>, ExchangeError> {
+async fn query_soa(apex: &Name, has_edns: bool, primary: &Peer<'_>) -> Result<Vec<u8>, ExchangeError> {
     let question = || {
         let mut question = Vec::with_capacity(300);
         push_query(apex, Rtype::SOA, random_id()?, 0, &mut question);
@@ -63,16 +65,17 @@ async fn ask_for_soa(apex: &Name, has_edns: bool, primary: &Peer<'_>) -> Result<
         }
         Ok::<_, ExchangeError>(question)
     };
-    let is_whole = |answer: &Vec<u8>| answer.get(2).is_some_and(|octet| octet & (flags::TC >> 8) as u8 == 0);
-    for patience in PATIENCE {
-        match primary.ask(question()?, patience).await {
-            Ok(answer) if is_whole(&answer) => return Ok(answer),
+    let is_complete =
+        |answer: &Vec<u8>| answer.get(2).is_some_and(|octet| octet & (flags::TC >> 8) as u8 == 0);
+    for timeout in PROBE_TIMEOUTS {
+        match primary.ask(question()?, timeout).await {
+            Ok(answer) if is_complete(&answer) => return Ok(answer),
             Ok(_) => break,
             Err(error) if primary.remote.tls.is_some() => return Err(error),
             Err(_) => {}
         }
     }
-    primary.ask_by_stream(question()?, PATIENCE[2]).await
+    primary.ask_by_stream(question()?, PROBE_TIMEOUTS[2]).await
 }
 
 /// Returns the serial in the response to an SOA query.
@@ -107,7 +110,8 @@ pub(super) async fn announce(
 pub(super) struct Job {
     pub(super) settings: Arc<SecondaryZone>,
     pub(super) primary: usize,
-    pub(super) by_steps: bool,
+    /// Whether to request IXFR from the local version.
+    pub(super) is_ixfr: bool,
     /// The local version, if an older version must not replace it.
     pub(super) local_soa: Option<LocalSoa>,
     pub(super) host: Arc<dyn ZoneStore>,
@@ -133,17 +137,17 @@ pub(super) struct Report {
 
 impl Report {
     /// Returns the report for a transfer that ended by a panic.
-    pub(super) fn broken(by_steps: bool, key: Option<Name>) -> Self {
-        Self { error: Some(ExchangeError::BrokeOff), ..Self::begun(by_steps, key) }
+    pub(super) fn broken(is_ixfr: bool, key: Option<Name>) -> Self {
+        Self { error: Some(ExchangeError::BrokeOff), ..Self::begun(is_ixfr, key) }
     }
 
-    const fn begun(by_steps: bool, key: Option<Name>) -> Self {
+    const fn begun(is_ixfr: bool, key: Option<Name>) -> Self {
         Self {
             ended: InboundOutcome::Failed,
             error: None,
             expire: None,
             key,
-            kind: if by_steps { TransferKind::Ixfr } else { TransferKind::Axfr },
+            kind: if is_ixfr { TransferKind::Ixfr } else { TransferKind::Axfr },
             messages: 0,
             records: 0,
             octets: 0,
@@ -250,7 +254,7 @@ impl<E: Into<ExchangeError>> From<E> for Failure {
 pub(super) async fn transfer(job: Job) -> Report {
     let began = Instant::now();
     let key = job.settings.primaries.get(job.primary).and_then(|remote| remote.key.clone());
-    let mut report = Report::begun(job.by_steps, key);
+    let mut report = Report::begun(job.is_ixfr, key);
     let outcome = match receive_in_time(&job).await {
         Ok(ReceivedTransfer { inbound, old, expire }) => {
             report.expire = expire;
@@ -293,7 +297,7 @@ async fn receive_in_time(job: &Job) -> Result<ReceivedTransfer, Failure> {
 async fn receive(job: &Job, has_edns: bool) -> Result<ReceivedTransfer, Failure> {
     let remote = job.settings.primaries.get(job.primary).ok_or(ExchangeError::NoPrimary)?;
     let apex = &job.settings.apex;
-    let old = job.host.contents(apex).filter(|_| job.by_steps);
+    let old = job.host.contents(apex).filter(|_| job.is_ixfr);
     let soa = old.as_ref().and_then(|old| old.apex_rrset(Rtype::SOA)?.rdatas().next());
     let held = soa.and_then(LocalSoa::from_rdata);
     let asked = held.map_or(InboundRequest::Axfr, |held| InboundRequest::Ixfr { serial: held.serial });
@@ -326,7 +330,7 @@ async fn receive(job: &Job, has_edns: bool) -> Result<ReceivedTransfer, Failure>
         }
         let is_complete = match inbound.push(&message[..end]) {
             Ok(is_complete) => is_complete,
-            Err(InboundError::Rcode(rcode)) if has_edns && knows_no_edns(rcode) => {
+            Err(InboundError::Rcode(rcode)) if has_edns && is_edns_error(rcode) => {
                 return Box::pin(receive(job, false)).await;
             }
             Err(error) => return Err(blame(error, asked)),

@@ -63,11 +63,11 @@ const fn probe(primary: usize) -> Action {
 }
 
 const fn steps(primary: usize) -> Action {
-    Action::Transfer { primary, by_steps: true }
+    Action::Transfer { primary, is_ixfr: true }
 }
 
 const fn whole(primary: usize) -> Action {
-    Action::Transfer { primary, by_steps: false }
+    Action::Transfer { primary, is_ixfr: false }
 }
 
 const fn notified(serial: Option<u32>) -> Event {

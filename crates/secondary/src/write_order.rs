@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The writes of one piece of state.
 #[derive(Debug, Default)]
 pub(super) struct WriteOrder {
-    asked: AtomicU64,
+    /// Number of writes requested so far.
+    requested: AtomicU64,
     /// The number of the last finished write. Locked during a write.
     done: Mutex<u64>,
 }
@@ -14,19 +15,21 @@ pub(super) struct WriteOrder {
 /// A requested write.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WriteTicket {
-    turns: Arc<WriteOrder>,
+    order: Arc<WriteOrder>,
+    /// The position of the write in the order of requests.
     number: u64,
 }
 
 impl WriteTicket {
     /// Returns a ticket that follows all tickets issued so far.
-    pub(super) fn next(turns: &Arc<WriteOrder>) -> Self {
-        Self { turns: Arc::clone(turns), number: turns.asked.fetch_add(1, Relaxed) + 1 }
+    pub(super) fn next(order: &Arc<WriteOrder>) -> Self {
+        Self { order: Arc::clone(order), number: order.requested.fetch_add(1, Relaxed) + 1 }
     }
 
-    /// Calls `write`, unless a later write is already done.
+    /// Calls `write`, unless a write that was requested later is already done. Waits for an active
+    /// write.
     pub(super) fn write_if_newest(&self, write: impl FnOnce()) {
-        let mut done = self.turns.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = self.order.done.lock().unwrap_or_else(PoisonError::into_inner);
         if self.number >= *done {
             *done = self.number;
             write();
@@ -48,8 +51,8 @@ mod tests {
     /// The writing threads may run in any order.
     #[test]
     fn of_two_writes_the_one_that_was_requested_last_stays() {
-        let turns = Arc::default();
-        let [first, second, third] = [0; 3].map(|_| WriteTicket::next(&turns));
+        let order = Arc::default();
+        let [first, second, third] = [0; 3].map(|_| WriteTicket::next(&order));
         let mut stored = 0;
         second.write_if_newest(|| stored = 2);
         first.write_if_newest(|| stored = 1);

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// Milliseconds from the first failure to the second log line.
-const HOUR: u64 = 3_600_000;
+const HOUR_MS: u64 = 3_600_000;
 /// Milliseconds from the first failure to the third log line, and from there to each further one.
-const DAY: u64 = 24 * HOUR;
+const DAY_MS: u64 = 24 * HOUR_MS;
 
 /// The step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,9 @@ pub(super) enum FailedStep {
 struct Outage {
     /// Time of the first failure, in milliseconds since 1970.
     since: u64,
-    last: FailedStep,
+    /// The step that failed last.
+    last_step: FailedStep,
+    /// The last error.
     error: String,
     /// Number of log lines so far.
     lines: u64,
@@ -31,12 +33,12 @@ struct Outage {
 
 impl Outage {
     /// Time of the next line: at the first failure, after an hour, and after each day.
-    const fn next_line(&self) -> u64 {
+    const fn next_line_at(&self) -> u64 {
         self.since
             + match self.lines {
                 0 => 0,
-                1 => HOUR,
-                lines => (lines - 1) * DAY,
+                1 => HOUR_MS,
+                lines => (lines - 1) * DAY_MS,
             }
     }
 }
@@ -45,36 +47,37 @@ impl Outage {
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     failing: BTreeMap<SocketAddr, Outage>,
-    is_half_logged: bool,
+    /// Whether the log has the warning that half of the expire time has passed.
+    is_half_expired_logged: bool,
 }
 
 impl Outages {
     /// Records a failure at `now`. If a log line is due, returns the milliseconds since the first
     /// failure.
-    pub(super) fn begin(
+    pub(super) fn record_failure(
         &mut self,
         primary: SocketAddr,
-        last: FailedStep,
+        step: FailedStep,
         error: &str,
         now: u64,
     ) -> Option<u64> {
-        let new = || Outage { since: now, last, error: String::new(), lines: 0 };
+        let new = || Outage { since: now, last_step: step, error: String::new(), lines: 0 };
         let outage = self.failing.entry(primary).or_insert_with(new);
-        outage.last = last;
+        outage.last_step = step;
         error.clone_into(&mut outage.error);
-        if now < outage.next_line() {
+        if now < outage.next_line_at() {
             return None;
         }
-        while outage.next_line() <= now {
+        while outage.next_line_at() <= now {
             outage.lines += 1;
         }
         Some(now - outage.since)
     }
 
-    /// Records a success at `now`. If the primary was failing, returns the milliseconds since the
-    /// first failure. An SOA response does not end failures of transfers if another transfer is
-    /// due, because that transfer shows whether the failure continues.
-    pub(super) fn end(
+    /// Records at `now` that a step succeeded. If this ends the failures of the primary, returns the
+    /// milliseconds since the first failure. An SOA response does not end failures of transfers if a
+    /// transfer follows (`is_due`), because that transfer shows whether the failure continues.
+    pub(super) fn record_success(
         &mut self,
         primary: SocketAddr,
         succeeded: FailedStep,
@@ -82,7 +85,7 @@ impl Outages {
         now: u64,
     ) -> Option<u64> {
         let outage = self.failing.get(&primary)?;
-        if succeeded == FailedStep::Probe && outage.last == FailedStep::Transfer && is_due {
+        if succeeded == FailedStep::Probe && outage.last_step == FailedStep::Transfer && is_due {
             return None;
         }
         let since = outage.since;
@@ -97,17 +100,18 @@ impl Outages {
 
     /// Returns `half`, the time at which to log that half of the expire time has passed; `None` if
     /// that is already logged.
-    pub(super) fn half_due(&self, half: Option<u64>) -> Option<u64> {
-        half.filter(|_| !self.is_half_logged)
+    pub(super) fn half_expired_due(&self, half: Option<u64>) -> Option<u64> {
+        half.filter(|_| !self.is_half_expired_logged)
     }
 
-    /// Records that this was logged, or that the zone was refreshed since.
-    pub(super) const fn note_half(&mut self, is_logged: bool) {
-        self.is_half_logged = is_logged;
+    /// Records whether the log has the warning that half of the expire time has passed since the last
+    /// refresh.
+    pub(super) const fn set_half_expired_logged(&mut self, is_logged: bool) {
+        self.is_half_expired_logged = is_logged;
     }
 
     /// Returns the failing primaries: address, time of the first failure in milliseconds since
-    /// 1970, last error.
+    /// 1970, and last error.
     pub(super) fn list(&self) -> impl Iterator<Item = (SocketAddr, u64, &str)> {
         self.failing.iter().map(|(primary, outage)| (*primary, outage.since, outage.error.as_str()))
     }
@@ -128,19 +132,28 @@ mod tests {
     fn a_failure_that_lasts_is_logged_at_once_after_an_hour_and_each_day() {
         let mut outages = Outages::default();
         let minutes = (0..3 * 1440).step_by(10).filter(|minute| {
-            outages.begin(primary(), FailedStep::Probe, "timeout", NOW + minute * 60_000).is_some()
+            outages.record_failure(primary(), FailedStep::Probe, "timeout", NOW + minute * 60_000).is_some()
         });
         assert_eq!(minutes.collect::<Vec<u64>>(), [0, 60, 1440, 2880]);
-        assert_eq!(outages.end(primary(), FailedStep::Probe, false, NOW + 3 * DAY), Some(3 * DAY));
-        assert_eq!(outages.end(primary(), FailedStep::Probe, false, NOW + 3 * DAY), None);
         assert_eq!(
-            outages.begin(primary(), FailedStep::Probe, "timeout", NOW + 3 * DAY),
+            outages.record_success(primary(), FailedStep::Probe, false, NOW + 3 * DAY_MS),
+            Some(3 * DAY_MS)
+        );
+        assert_eq!(outages.record_success(primary(), FailedStep::Probe, false, NOW + 3 * DAY_MS), None);
+        assert_eq!(
+            outages.record_failure(primary(), FailedStep::Probe, "timeout", NOW + 3 * DAY_MS),
             Some(0),
             "another one"
         );
         // If a server is queried less often, each query logs one line.
-        assert_eq!(outages.begin(primary(), FailedStep::Probe, "timeout", NOW + 9 * DAY), Some(6 * DAY));
-        assert_eq!(outages.begin(primary(), FailedStep::Probe, "timeout", NOW + 10 * DAY - 1), None);
+        assert_eq!(
+            outages.record_failure(primary(), FailedStep::Probe, "timeout", NOW + 9 * DAY_MS),
+            Some(6 * DAY_MS)
+        );
+        assert_eq!(
+            outages.record_failure(primary(), FailedStep::Probe, "timeout", NOW + 10 * DAY_MS - 1),
+            None
+        );
     }
 
     #[test]
@@ -148,14 +161,14 @@ mod tests {
         let mut outages = Outages::default();
         for round in 0..6 {
             let now = NOW + round * 60_000;
-            assert_eq!(outages.end(primary(), FailedStep::Probe, true, now), None);
-            let line = outages.begin(primary(), FailedStep::Transfer, "connection reset", now);
+            assert_eq!(outages.record_success(primary(), FailedStep::Probe, true, now), None);
+            let line = outages.record_failure(primary(), FailedStep::Transfer, "connection reset", now);
             assert_eq!(line.is_some(), round == 0);
         }
         let listed: Vec<_> = outages.list().collect();
         assert_eq!(listed, [(primary(), NOW, "connection reset")]);
-        assert!(outages.end(primary(), FailedStep::Probe, false, NOW + DAY).is_some());
-        outages.begin(primary(), FailedStep::Transfer, "connection reset", NOW);
+        assert!(outages.record_success(primary(), FailedStep::Probe, false, NOW + DAY_MS).is_some());
+        outages.record_failure(primary(), FailedStep::Transfer, "connection reset", NOW);
         outages.retain(|_| false);
         assert_eq!(outages.list().count(), 0);
     }
