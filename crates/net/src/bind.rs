@@ -17,11 +17,11 @@ const TCP_BACKLOG: i32 = 4096;
 /// Maximum number of ports to try for port 0.
 const PORT_ATTEMPTS: usize = 32;
 
-/// The sockets of one address. They are bound and receive, so queries that arrive before the server
-/// starts wait.
+/// The sockets of one address. They are bound, so queries that arrive before the server starts wait in
+/// the kernel.
 #[derive(Debug)]
 pub struct Listeners {
-    /// One socket for each worker. The kernel distributes senders over the sockets of this group.
+    /// One socket for each worker. The kernel distributes the clients over these sockets.
     pub udp: Vec<UdpSocket>,
     /// The TCP listener on the same port.
     pub tcp: TcpListener,
@@ -36,8 +36,12 @@ pub struct Listeners {
 /// is bound too: queries arrive as soon as an interface has it ([`has_address`]).
 ///
 /// # Errors
-/// [`NetError::AddressInUse`] even if the other process permits sharing the address
-/// (`SO_REUSEPORT`): otherwise a second server would silently receive half of the queries.
+/// - [`NetError::NoWorkers`] if `workers` is 0.
+/// - [`NetError::AddressInUse`] if another process uses the address, even if that process permits
+///   sharing it (`SO_REUSEPORT`). Otherwise, a second server would silently receive half of the
+///   queries.
+/// - [`NetError::NoFreePort`] if no free port is found for port 0.
+/// - Another [`NetError`] if the system cannot open a socket.
 pub fn bind(address: SocketAddr, workers: usize) -> Result<Listeners, NetError> {
     if workers == 0 {
         return Err(NetError::NoWorkers);
@@ -70,9 +74,9 @@ pub fn has_address(address: IpAddr) -> bool {
     socket.is_ok_and(|socket| socket.bind(&SocketAddr::from((address, 0)).into()).is_ok())
 }
 
-/// Binds `socket`, even if no interface has the address yet. At the start of a machine, addresses
-/// may come up late, and some addresses move between machines.
-fn place(socket: &Socket, address: SocketAddr) -> io::Result<()> {
+/// Binds `socket`, even if no interface has the address yet. At the start of a machine, an interface
+/// may get its address late, and some addresses move between machines.
+fn bind_socket(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     match socket.bind(&address.into()) {
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
             // This option also applies to IPv6 sockets (ip(7)).
@@ -101,7 +105,7 @@ fn probe_udp(address: SocketAddr) -> io::Result<()> {
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    place(&socket, address)
+    bind_socket(&socket, address)
 }
 
 fn open_udp(address: SocketAddr) -> io::Result<UdpSocket> {
@@ -116,7 +120,7 @@ fn open_udp(address: SocketAddr) -> io::Result<UdpSocket> {
     if address.ip().is_unspecified() {
         sys::receive_local_address(&socket, address)?;
     }
-    place(&socket, address)?;
+    bind_socket(&socket, address)?;
     Ok(socket.into())
 }
 
@@ -128,7 +132,7 @@ fn open_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     // Connections of an earlier process in TIME_WAIT do not prevent a new listener, but an active
     // listener still does.
     socket.set_reuse_address(true)?;
-    place(&socket, address)?;
+    bind_socket(&socket, address)?;
     socket.listen(TCP_BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())

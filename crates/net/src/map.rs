@@ -32,9 +32,9 @@ impl Map {
     }
 }
 
-/// Configures the allocator to keep little freed memory in each of its arenas, and to map large
-/// allocations separately. This is for programs that run for a long time and sometimes allocate
-/// much, in threads that start and end.
+/// Configures glibc's allocator to keep little freed memory in each of its arenas, and to map large
+/// allocations separately. Without glibc, it does nothing. It is for programs that run for a long
+/// time and sometimes allocate much, in threads that start and end.
 ///
 /// By default, glibc raises both thresholds to the size of the last freed allocation, up to 32 and
 /// 64 MiB. Each of its arenas, eight for each CPU, keeps this much memory. So memory usage grows
@@ -48,21 +48,22 @@ impl Map {
 /// allocator. Answering from an image allocates nothing with either.
 pub fn keep_little_free_memory() {
     #[cfg(target_env = "gnu")]
-    bound_free_memory();
+    set_allocator_thresholds();
 }
 
 /// Free octets that are kept at the end of an arena.
 #[cfg(target_env = "gnu")]
-const KEPT: libc::c_int = 256 << 10;
+const TRIM_THRESHOLD: libc::c_int = 256 << 10;
 /// Minimum size in octets of allocations that are mapped separately. Their memory is returned
 /// completely when it is freed.
 #[cfg(target_env = "gnu")]
-const LARGE: libc::c_int = 512 << 10;
+const MMAP_THRESHOLD: libc::c_int = 512 << 10;
 
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
-fn bound_free_memory() {
-    for (name, octets) in [(libc::M_TRIM_THRESHOLD, KEPT), (libc::M_MMAP_THRESHOLD, LARGE)] {
+fn set_allocator_thresholds() {
+    for (name, octets) in [(libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD), (libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD)]
+    {
         // SAFETY: mallopt takes two numbers and locks the data that it changes. It rejects values
         // out of range, which leaves the default.
         unsafe { libc::mallopt(name, octets) };
@@ -73,12 +74,12 @@ fn bound_free_memory() {
 /// the memory used during startup is not needed any more.
 pub fn release_free_memory() {
     #[cfg(target_env = "gnu")]
-    trim();
+    trim_arenas();
 }
 
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
-fn trim() {
+fn trim_arenas() {
     // SAFETY: malloc_trim takes a number, locks the data that it works on, and accesses no memory
     // that is in use.
     unsafe { libc::malloc_trim(0) };

@@ -94,7 +94,8 @@ impl AccessEntry {
         addresses && (self.key.is_none() || self.key == other.key) && (other.over_tls || !self.over_tls)
     }
 
-    fn fits(&self, address: IpAddr, key: Option<NameRef<'_>>, over_tls: bool) -> bool {
+    /// Whether the entry matches a request from `address` with the TSIG key `key`.
+    fn matches(&self, address: IpAddr, key: Option<NameRef<'_>>, over_tls: bool) -> bool {
         let of_key = self.key.as_ref().is_none_or(|wanted| key == Some(wanted.view()));
         of_key && (over_tls || !self.over_tls) && self.prefix.is_none_or(|prefix| prefix.contains(address))
     }
@@ -104,25 +105,25 @@ impl FromStr for AccessEntry {
     type Err = AccessError;
 
     /// Reads a combination of `192.0.2.0/24`, `key:NAME` and `tls`, separated by spaces, or `any`.
-    /// With `!` in front, the entry denies access.
+    /// If the text begins with `!`, the entry denies access.
     fn from_str(text: &str) -> Result<Self, AccessError> {
         let (is_denied, rest) = text.trim().strip_prefix('!').map_or((false, text), |rest| (true, rest));
         let mut entry = Self { is_denied, ..Self::default() };
         let mut is_any = false;
         for word in rest.split_ascii_whitespace() {
-            let twice = || AccessError::Word(word.to_owned());
+            let repeated = || AccessError::Word(word.to_owned());
             if let Some(name) = word.strip_prefix("key:") {
                 let earlier = entry.key.replace(read_key_name(name)?);
-                earlier.map_or(Ok(()), |_| Err(twice()))?;
+                earlier.map_or(Ok(()), |_| Err(repeated()))?;
             } else if word == "tls" && !entry.over_tls {
                 entry.over_tls = true;
             } else if word == "any" && entry.prefix.is_none() && !is_any {
                 is_any = true;
             } else if word.starts_with(|first: char| first.is_ascii_hexdigit() || first == ':') && !is_any {
                 let earlier = entry.prefix.replace(word.parse()?);
-                earlier.map_or(Ok(()), |_| Err(twice()))?;
+                earlier.map_or(Ok(()), |_| Err(repeated()))?;
             } else {
-                return Err(twice());
+                return Err(repeated());
             }
         }
         if !is_any && entry.prefix.is_none() && entry.key.is_none() && !entry.over_tls {
@@ -185,7 +186,7 @@ impl AccessList {
     /// As [`allows`](Self::allows), for a request over TLS if `over_tls` is true.
     #[must_use]
     pub fn allows_over(&self, address: IpAddr, key: Option<NameRef<'_>>, over_tls: bool) -> bool {
-        let first = self.entries.iter().find(|entry| entry.fits(address, key, over_tls));
+        let first = self.entries.iter().find(|entry| entry.matches(address, key, over_tls));
         first.is_some_and(|entry| !entry.is_denied)
     }
 

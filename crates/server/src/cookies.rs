@@ -24,14 +24,14 @@ pub const COOKIE_OCTETS: usize = 24;
 /// The only version of server cookies (RFC 9018 §4.1).
 const VERSION: u8 = 1;
 /// Seconds for which a server cookie is valid (RFC 9018 §4.3).
-const LIFETIME: i32 = 3600;
-/// Seconds that the timestamp of a cookie may be ahead of the local clock (RFC 9018 §4.3).
-const AHEAD: i32 = 300;
+const LIFETIME_SECONDS: i32 = 3600;
+/// Maximum seconds that the timestamp of a cookie may be ahead of the local clock (RFC 9018 §4.3).
+const AHEAD_MAX_SECONDS: i32 = 300;
 /// Age in seconds after which the server sends a new cookie (RFC 9018 §4.3).
-const RENEWED: i32 = 1800;
+const RENEWAL_SECONDS: i32 = 1800;
 /// Seconds for which new cookies use the same derived secret. RFC 7873 §7.1 requires a change
 /// within about 26 hours.
-const DAY: u32 = 86_400;
+const DAY_SECONDS: u32 = 86_400;
 
 /// The result of checking the cookie of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,7 +127,8 @@ impl Cookies {
         (!secrets.is_empty()).then_some(Self { source: Source::Given(secrets) })
     }
 
-    /// As [`with_secrets`](Self::with_secrets), with secrets that are not wiped.
+    /// As [`with_secrets`](Self::with_secrets). The function copies the secrets, and does not wipe the
+    /// originals from memory.
     #[must_use]
     pub fn new(secrets: &[[u8; SECRET_OCTETS]]) -> Option<Self> {
         Self::with_secrets(secrets.iter().map(|secret| Zeroizing::new(*secret)).collect())
@@ -149,7 +150,8 @@ impl Cookies {
     }
 
     /// Checks the cookie option of a query from `client`, and generates the option for the
-    /// response. `now` is in seconds since 1970 modulo 2^32.
+    /// response. `data` is the data of the option; `None`: the query has no cookie. `now` is in seconds
+    /// since 1970 modulo 2^32.
     #[must_use]
     pub fn check(&self, data: Option<&[u8]>, client: IpAddr, now: u32) -> CookieCheck {
         let Some(data) = data else { return CookieCheck::without_reply(CookieStatus::Absent) };
@@ -160,19 +162,19 @@ impl Cookies {
         if cookie.server.is_empty() {
             return CookieCheck {
                 status: CookieStatus::ClientOnly,
-                reply: Some(self.make(cookie.client, client, now)),
+                reply: Some(self.generate(cookie.client, client, now)),
             };
         }
         let Some(age) = self.age(cookie, client, now) else {
             return CookieCheck {
                 status: CookieStatus::Invalid,
-                reply: Some(self.make(cookie.client, client, now)),
+                reply: Some(self.generate(cookie.client, client, now)),
             };
         };
-        // A cookie also stays unchanged until it is half an hour old if another accepted secret
-        // generated it, or if its reserved octets are not zero.
-        let kept = (age <= RENEWED).then(|| data.try_into().ok()).flatten();
-        let reply = kept.unwrap_or_else(|| self.make(cookie.client, client, now));
+        // The response has the same cookie until it is half an hour old. This includes cookies from
+        // another accepted secret, and cookies with reserved octets that are not zero.
+        let kept = (age <= RENEWAL_SECONDS).then(|| data.try_into().ok()).flatten();
+        let reply = kept.unwrap_or_else(|| self.generate(cookie.client, client, now));
         CookieCheck { status: CookieStatus::Valid, reply: Some(reply) }
     }
 
@@ -183,7 +185,7 @@ impl Cookies {
         let timestamp = u32::from_be_bytes([*t, *u, *v, *w]);
         // RFC 9018 §4.3: serial number arithmetic (RFC 1982).
         let age = now.wrapping_sub(timestamp).cast_signed();
-        if *version != VERSION || !(-AHEAD..=LIFETIME).contains(&age) {
+        if *version != VERSION || !(-AHEAD_MAX_SECONDS..=LIFETIME_SECONDS).contains(&age) {
             return None;
         }
         let input = Input::new(cookie.client, &server[..8], client);
@@ -198,7 +200,7 @@ impl Cookies {
         is_valid.then_some(age)
     }
 
-    fn make(&self, client_cookie: &[u8; 8], client: IpAddr, now: u32) -> [u8; COOKIE_OCTETS] {
+    fn generate(&self, client_cookie: &[u8; 8], client: IpAddr, now: u32) -> [u8; COOKIE_OCTETS] {
         let mut out = [0; COOKIE_OCTETS];
         out[..8].copy_from_slice(client_cookie);
         out[8] = VERSION;
@@ -245,7 +247,7 @@ impl Input {
 
 /// Returns the secret of the day that contains `timestamp`.
 fn secret_of_day(secret: &[u8; SECRET_OCTETS], timestamp: u32) -> Secret {
-    let hash = SipHasher24Wide::new_with_key(secret).hash(&(timestamp / DAY).to_be_bytes());
+    let hash = SipHasher24Wide::new_with_key(secret).hash(&(timestamp / DAY_SECONDS).to_be_bytes());
     Zeroizing::new(hash.as_bytes())
 }
 

@@ -85,7 +85,7 @@ impl ClientIo {
 /// A connection to a server.
 #[derive(Debug)]
 pub struct Connection {
-    carrier: ClientIo,
+    io: ClientIo,
     server: SocketAddr,
     options: ConnectOptions,
     tls: Option<TlsParameters>,
@@ -136,13 +136,8 @@ impl Connection {
         Ok(Self::new(ClientIo::Tls(Box::new(stream)), server, options, Some(facts)))
     }
 
-    fn new(
-        carrier: ClientIo,
-        server: SocketAddr,
-        options: &ConnectOptions,
-        tls: Option<TlsParameters>,
-    ) -> Self {
-        Self { carrier, server, options: options.clone(), tls, input: Vec::new(), start: 0 }
+    fn new(io: ClientIo, server: SocketAddr, options: &ConnectOptions, tls: Option<TlsParameters>) -> Self {
+        Self { io, server, options: options.clone(), tls, input: Vec::new(), start: 0 }
     }
 
     /// The server's address.
@@ -170,7 +165,7 @@ impl Connection {
             u16::try_from(message.len()).map_err(|_| ClientError::TooLong { octets: message.len() })?;
         let framed = [&length.to_be_bytes(), message].concat();
         let (server, transport, after) = (self.server, self.transport(), self.options.send_timeout);
-        match timeout(after, self.carrier.write_all(&framed)).await {
+        match timeout(after, self.io.write_all(&framed)).await {
             Err(_) => Err(ClientError::TimedOut { server, transport, phase: ClientPhase::Send, after }),
             Ok(sent) => sent.map_err(|error| failed(server, transport, ClientPhase::Send, error)),
         }
@@ -203,7 +198,7 @@ impl Connection {
                 }
             }
             self.input.drain(..std::mem::take(&mut self.start));
-            match self.carrier.read_buf(&mut self.input).await {
+            match self.io.read_buf(&mut self.input).await {
                 Ok(0) => return Err(ClientError::Closed { server, transport }),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {

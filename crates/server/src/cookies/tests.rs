@@ -85,7 +85,7 @@ fn addresses_of_ipv4_in_ipv6_are_those_of_ipv4() {
 fn the_random_secret_changes_at_midnight_and_cookies_outlive_it() {
     let cookies = Cookies::random().expect("random octets");
     let client = IpAddr::from([192, 0, 2, 1]);
-    let midnight = 20_000 * DAY;
+    let midnight = 20_000 * DAY_SECONDS;
     let made = |now| cookies.check(Some(&[1; 8]), client, now).reply.expect("a cookie");
     let late = made(midnight - 1);
     assert_eq!(cookies.check(Some(&late), client, midnight + 3000).status, CookieStatus::Valid);

@@ -15,13 +15,14 @@ use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Number of words in a cache line of the processor.
+/// Number of words, and so of buckets, in a line: a cache line of the processor.
 const WAYS: usize = 8;
 /// Bytes of a line.
 pub(super) const LINE_OCTETS: usize = 8 * WAYS;
 /// Bits of the time in microseconds: a range of 12 days.
 const TIME_BITS: u32 = 40;
-const TIME: u64 = (1 << TIME_BITS) - 1;
+/// Mask of the time in a word.
+const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 /// Bits of the count of refusals.
 const REFUSAL_BITS: u32 = 4;
 /// Position of the tag above time and count. The tag has 20 bits and distinguishes the keys of one
@@ -29,11 +30,11 @@ const REFUSAL_BITS: u32 = 4;
 const TAG_SHIFT: u32 = TIME_BITS + REFUSAL_BITS;
 /// Upper bound for the time that a bucket needs to fill, in microseconds. Buckets with a rate need
 /// at most two seconds. A word with a longer time was written days ago.
-const FULL_WITHIN: u64 = 1 << 22;
+const FULL_WITHIN_US: u64 = 1 << 22;
 /// The highest rate, in tokens per second.
-const RATE_MOST: u32 = 1_000_000;
+const RATE_MAX: u32 = 1_000_000;
 /// Number of attempts to change a word while other threads change it.
-const TRIES: usize = 16;
+const ATTEMPTS: usize = 16;
 
 /// The rate at which a bucket fills, and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,28 +43,29 @@ pub(super) struct Meter {
     period: u64,
     /// Microseconds in which an empty bucket becomes full.
     depth: u64,
+    /// The capacity in tokens.
     tokens: u32,
 }
 
 impl Meter {
-    /// `rate` tokens per second, with a capacity of `rate` tokens. Returns `None` for a rate of 0,
-    /// which sets no limit. The period is rounded up to a microsecond, so the real rate is lower:
+    /// Returns a meter of `rate` tokens per second, with a capacity of `rate` tokens. Returns `None`
+    /// for a rate of 0, which sets no limit. The period is rounded up to a microsecond, so the real rate is lower:
     /// by up to 1 % from 10,000 tokens per second on, and by up to half from 100,000 on. The
     /// maximum is one million.
     pub(super) const fn per_second(rate: u32) -> Option<Self> {
         if rate == 0 {
             return None;
         }
-        let rate = if rate > RATE_MOST { RATE_MOST } else { rate };
+        let rate = if rate > RATE_MAX { RATE_MAX } else { rate };
         let period = 1_000_000u64.div_ceil(rate as u64);
         Some(Self { period, depth: period * rate as u64, tokens: rate })
     }
 
-    /// One token per microsecond, with a capacity of `tokens`, which is limited to less than
-    /// [`FULL_WITHIN`].
+    /// Returns a meter of one token per microsecond, with a capacity of `tokens`, which is reduced to
+    /// less than [`FULL_WITHIN_US`].
     pub(super) const fn of_micros(tokens: u32) -> Self {
-        let most = FULL_WITHIN as u32 - 1;
-        let tokens = if tokens > most { most } else { tokens };
+        let max = FULL_WITHIN_US as u32 - 1;
+        let tokens = if tokens > max { max } else { tokens };
         Self { period: 1, depth: tokens as u64, tokens }
     }
 }
@@ -73,9 +75,9 @@ impl Meter {
 pub(super) enum TakeResult {
     /// The bucket had enough tokens.
     Yes,
-    /// The bucket had too few tokens. One of every `every` refusals is marked.
+    /// The bucket had too few tokens, and none was taken.
     No {
-        /// Whether this refusal is marked.
+        /// Whether this refusal is marked (see [`Buckets::take`]).
         is_marked: bool,
     },
 }
@@ -97,6 +99,9 @@ impl fmt::Debug for Buckets {
 
 impl Buckets {
     /// Returns a table of at most `octets` bytes, but at least one line.
+    ///
+    /// # Errors
+    /// Fails if the system provides no random octets.
     pub(super) fn new(octets: usize) -> Result<Self, getrandom::Error> {
         let mut key = [0; 16];
         getrandom::fill(&mut key)?;
@@ -105,9 +110,9 @@ impl Buckets {
 
     /// As [`Buckets::new`], with a given key for the hash of the bucket keys.
     pub(super) fn with_key(octets: usize, key: &[u8; 16]) -> Self {
-        let most = (octets / LINE_OCTETS).max(1);
+        let lines_max = (octets / LINE_OCTETS).max(1);
         // A power of two, because a mask selects the line.
-        let lines = 1 << most.ilog2();
+        let lines = 1 << lines_max.ilog2();
         Self { hasher: SipHasher13::new_with_key(key), lines: (0..lines).map(|_| Line::default()).collect() }
     }
 
@@ -117,17 +122,17 @@ impl Buckets {
         size_of_val(&*self.lines)
     }
 
-    /// Returns the number of buckets that are not full at `now`, and the microseconds until the
-    /// first of them is full.
-    pub(super) fn taken(&self, now: u64) -> (u64, u64) {
+    /// Returns the number of buckets that are not full at `now`, and the microseconds until the first
+    /// of them is full (`u64::MAX` if all are full).
+    pub(super) fn count_not_full(&self, now: u64) -> (u64, u64) {
         let words = self.lines.iter().flat_map(|line| &line.0);
         let debts = words.map(|word| debt(word.load(Relaxed), now)).filter(|debt| *debt > 0);
         debts.fold((0, u64::MAX), |(count, least), debt| (count + 1, least.min(debt)))
     }
 
     /// Takes `tokens` from the bucket of `key` at `now`, in microseconds from an arbitrary start. A
-    /// number above the capacity counts as the capacity. One of every `every` refusals is marked
-    /// (at most 15); 0 marks none.
+    /// number above the capacity counts as the capacity. Each `every`-th refusal of a bucket is marked;
+    /// `every` is at most 15, and 0 marks none.
     pub(super) fn take(&self, key: [u64; 2], now: u64, meter: Meter, tokens: u32, every: u8) -> TakeResult {
         let mut octets = [0; 16];
         octets[..8].copy_from_slice(&key[0].to_le_bytes());
@@ -136,26 +141,30 @@ impl Buckets {
         let line = &self.lines[hash as usize & (self.lines.len() - 1)];
         let tag = hash >> TAG_SHIFT;
         let cost = meter.period * u64::from(tokens.min(meter.tokens));
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let (word, found) = line.choose(tag, now);
             let (refusals, debt) = if found >> TAG_SHIFT == tag {
                 ((found >> TIME_BITS) as u8 & ((1 << REFUSAL_BITS) - 1), debt(found, now))
             } else {
                 (0, debt(found, now))
             };
-            let is_there = debt + cost <= meter.depth;
-            let (refusals, debt) = match (is_there, every) {
+            let has_tokens = debt + cost <= meter.depth;
+            let (refusals, debt) = match (has_tokens, every) {
                 (true, _) => (refusals, debt + cost),
                 (false, 0) => return TakeResult::No { is_marked: false },
                 (false, _) => ((refusals + 1) % every, debt),
             };
-            let full_at = now.wrapping_add(debt) & TIME;
-            let changed = tag << TAG_SHIFT | u64::from(refusals) << TIME_BITS | full_at;
-            if word.compare_exchange_weak(found, changed, Relaxed, Relaxed).is_ok() {
-                return if is_there { TakeResult::Yes } else { TakeResult::No { is_marked: refusals == 0 } };
+            let full_at = now.wrapping_add(debt) & TIME_MASK;
+            let new_word = tag << TAG_SHIFT | u64::from(refusals) << TIME_BITS | full_at;
+            if word.compare_exchange_weak(found, new_word, Relaxed, Relaxed).is_ok() {
+                return if has_tokens {
+                    TakeResult::Yes
+                } else {
+                    TakeResult::No { is_marked: refusals == 0 }
+                };
             }
         }
-        // Other threads change this word constantly, so the key is under heavy load: refuse the
+        // Other threads change this word constantly, because many queries use this key. So refuse the
         // tokens.
         TakeResult::No { is_marked: false }
     }
@@ -188,8 +197,8 @@ fn fullest(words: &[u64; WAYS], now: u64) -> usize {
 
 /// Microseconds until the bucket is full.
 const fn debt(word: u64, now: u64) -> u64 {
-    let debt = word.wrapping_sub(now) & TIME;
-    if debt > FULL_WITHIN { 0 } else { debt }
+    let debt = word.wrapping_sub(now) & TIME_MASK;
+    if debt > FULL_WITHIN_US { 0 } else { debt }
 }
 
 #[cfg(test)]
@@ -254,7 +263,7 @@ mod tests {
             let meter = meter(rate);
             assert!(meter.period * u64::from(rate) >= 1_000_000);
             assert!(rate > 10_000 || meter.period * u64::from(rate) < 1_010_000, "{rate}");
-            assert!(meter.depth < FULL_WITHIN);
+            assert!(meter.depth < FULL_WITHIN_US);
         }
     }
 
@@ -264,8 +273,8 @@ mod tests {
         for key in 0..40 {
             assert_eq!(table.take([key, 0], 0, Meter::of_micros(100), 1 + key as u32, 0), TakeResult::Yes);
         }
-        assert_eq!([0, 10, 39].map(|now| table.taken(now)), [(40, 1), (30, 1), (1, 1)]);
-        assert_eq!(table.taken(40).0, 0);
+        assert_eq!([0, 10, 39].map(|now| table.count_not_full(now)), [(40, 1), (30, 1), (1, 1)]);
+        assert_eq!(table.count_not_full(40).0, 0);
     }
 
     #[test]

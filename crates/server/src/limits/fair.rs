@@ -16,23 +16,24 @@ use super::ClientPrefixes;
 use super::buckets::{Buckets, Meter, TakeResult};
 use std::net::IpAddr;
 
-/// Length of a prefix in bits.
+/// Length of an IPv4 prefix in bits.
 const IPV4_PREFIX: u8 = 24;
+/// Length of an IPv6 prefix in bits.
 const IPV6_PREFIX: u8 = 48;
 /// Bytes of the table of one class of one worker: 1,024 prefixes. The whole table is read once in
-/// each [`PERIOD`].
+/// each [`PERIOD_NS`].
 const TABLE_BYTES: usize = 8 << 10;
 /// Burst of all prefixes of a class together, in nanoseconds of work. Beyond it, each prefix waits
 /// for its part of the share.
-const AT_ONCE: u64 = 5_000_000;
+const BURST_NS: u64 = 5_000_000;
 /// Interval in which time is divided among the prefixes, in nanoseconds.
-const PERIOD: u64 = 1_000_000;
+const PERIOD_NS: u64 = 1_000_000;
 /// Virtual time in nanoseconds at which the table is cleared: half of the range of a table word.
 /// Beyond it, words that were never written would count as debt.
-const RESTART_AT: u64 = (1 << 39) * 1000;
+const RESTART_AT_NS: u64 = (1 << 39) * 1000;
 /// Maximum number of rounds in one division of time. After each round in which a bucket became
 /// full, the active prefixes are counted again.
-const ROUNDS: u32 = 8;
+const ROUNDS_MAX: u32 = 8;
 
 /// The state of one worker.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ pub(super) struct FairShare {
     /// Nanoseconds of work that are not divided yet.
     pending: u64,
     /// Time of the last division, in nanoseconds.
-    divided: u64,
+    last_division: u64,
 }
 
 /// Prefixes that share a table and a virtual time.
@@ -64,21 +65,21 @@ impl FairShare {
     pub(super) fn new(key: [u8; 16]) -> Self {
         let networks = ClientPrefixes::new(IPV4_PREFIX, IPV6_PREFIX);
         let class = || Class { key, buckets: None, time: 0, active: 1 };
-        Self { networks, classes: [class(), class()], pending: 0, divided: 0 }
+        Self { networks, classes: [class(), class()], pending: 0, last_division: 0 }
     }
 
     /// Divides `credit` nanoseconds of work, plus the nanoseconds that are not divided yet, among
     /// the active prefixes. A prefix is active while virtual time has not paid for its work. The
-    /// division waits until at least `enough` nanoseconds are pending and [`PERIOD`] has passed.
+    /// division waits until at least `enough` nanoseconds are pending and [`PERIOD_NS`] has passed.
     #[inline]
     pub(super) fn divide(&mut self, now_ns: u64, credit: u64, enough: u64) {
         self.pending += credit;
-        if self.pending >= enough && now_ns.saturating_sub(self.divided) >= PERIOD {
-            self.divided = now_ns;
+        if self.pending >= enough && now_ns.saturating_sub(self.last_division) >= PERIOD_NS {
+            self.last_division = now_ns;
             let pending = std::mem::take(&mut self.pending);
-            let [claimed, proven] = &mut self.classes;
+            let [unproven, proven] = &mut self.classes;
             let left = proven.divide(pending - pending / 2);
-            let left = claimed.divide(pending / 2 + left);
+            let left = unproven.divide(pending / 2 + left);
             proven.divide(left);
         }
     }
@@ -94,18 +95,18 @@ impl Class {
     /// Divides `pending` nanoseconds among the active prefixes, and returns the nanoseconds that
     /// they do not need.
     fn divide(&mut self, mut pending: u64) -> u64 {
-        if self.time >= RESTART_AT {
+        if self.time >= RESTART_AT_NS {
             (self.time, self.active, self.buckets) = (0, 1, None);
         }
         let Some(buckets) = &self.buckets else { return pending };
-        for round in 1..=ROUNDS {
-            let (active, first_full) = buckets.taken(self.time / 1000);
+        for round in 1..=ROUNDS_MAX {
+            let (active, first_full) = buckets.count_not_full(self.time / 1000);
             self.active = active.max(1);
             if active == 0 {
                 break;
             }
             let each = pending / active;
-            let step = if round < ROUNDS { each.min(first_full * 1000) } else { each };
+            let step = if round < ROUNDS_MAX { each.min(first_full * 1000) } else { each };
             self.time += step;
             pending -= step * active;
             if step == each {
@@ -115,10 +116,11 @@ impl Class {
         pending
     }
 
+    /// Takes `cost` nanoseconds from the bucket of the prefix. Returns `false` if it has too little.
     fn take(&mut self, prefix: u64, cost: u64) -> bool {
         let micros = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX).max(1);
         let cost = micros(cost);
-        let meter = Meter::of_micros(cost.max(micros(AT_ONCE / self.active)));
+        let meter = Meter::of_micros(cost.max(micros(BURST_NS / self.active)));
         let buckets = self.buckets.get_or_insert_with(|| Buckets::with_key(TABLE_BYTES, &self.key));
         buckets.take([prefix, 0], self.time / 1000, meter, cost, 0) == TakeResult::Yes
     }

@@ -24,60 +24,65 @@ use std::net::IpAddr;
 
 /// Maximum burst of online work beyond its percentage, in nanoseconds. Answers from ready data wait
 /// no longer than this.
-const AT_ONCE: i64 = 10_000_000;
-/// Number of operations for which a worker without spare time saves, as far as [`AT_ONCE`] allows.
+const BURST_NS: i64 = 10_000_000;
+/// Number of operations for which a worker without spare time saves its balance, as far as
+/// [`BURST_NS`] allows.
 /// Operations of one batch share vector lanes and inversions, so each costs a fraction of a single
 /// operation. A higher number would delay other answers, which then looks like a lack of time.
-const WORTHWHILE: i64 = 8;
+const SAVED_OPERATIONS: i64 = 8;
 /// Interval in which the load of the worker is measured, in nanoseconds.
-const WINDOW: u64 = 10_000_000;
+const WINDOW_NS: u64 = 10_000_000;
 /// Number of past windows that count. The spare time is the minimum over these windows, because
 /// clients that wait for their answers pause now and then and still have queries to send.
 const WINDOWS: usize = 8;
 /// Percent of its time that a worker keeps free. With no time left, clients that wait for their
 /// answers would send fewer queries, which looks like spare time.
-const KEPT_FREE: i64 = 10;
+const FREE_PERCENT: i64 = 10;
 /// Estimated time of one operation before the first measurement, in nanoseconds.
-const FIRST_GUESS: i64 = 50_000;
+const INITIAL_OPERATION_NS: i64 = 50_000;
 
-/// While the balance is below half of [`AT_ONCE`], one part in `KEPT_BACK` of the credit is not
-/// divided among the prefixes. So a prefix that has not used up its part finds time whenever it
-/// sends a query.
-const KEPT_BACK: i64 = 4;
+/// While the balance is below half of [`BURST_NS`], a quarter of the credit is not divided among the
+/// prefixes. So a prefix that has not used up its part finds time whenever it sends a query.
+const HELD_BACK_DIVISOR: i64 = 4;
 
 /// The online share of one worker. Each thread has its own.
 #[derive(Debug)]
 pub struct WorkerShare {
+    /// Maximum percentage of the thread's time for online work.
     percent: i64,
+    /// Percentage of the thread's time for online work without spare time.
     busy_percent: i64,
     /// Percentage of each of the last windows that the thread spent on other work, or 100 if no
     /// time was left in the window. The oldest window is at index `oldest`.
-    others: [i64; WINDOWS],
+    other_percent: [i64; WINDOWS],
     oldest: usize,
     /// End of the last window, and the processor time of the thread at that moment, both in
-    /// nanoseconds.
-    window: Option<(u64, u64)>,
+    /// nanoseconds. `None`: no window has ended yet.
+    last_window_end: Option<(u64, u64)>,
     /// Nanoseconds of online work in the current window.
     spent: i64,
     /// Nanoseconds that online work may use. Below zero after a batch that took longer than
     /// expected.
     balance: i64,
-    /// The balance was spent, and there is not enough yet for [`WORTHWHILE`] operations.
+    /// Whether no online work is admitted: the balance was spent, and is not enough yet for
+    /// [`SAVED_OPERATIONS`] operations.
     is_saving: bool,
-    /// The balance was spent, and answers were refused in the last [`WINDOWS`] windows: each prefix
-    /// gets an equal part.
+    /// Whether each prefix gets an equal part: the balance was spent, and answers were refused in the
+    /// last [`WINDOWS`] windows.
     is_divided: bool,
-    /// Whether an answer was refused in this window, and the number of windows since the last
-    /// refusal.
+    /// Whether an answer was refused in this window.
     has_refused: bool,
-    calm: usize,
+    /// Number of windows since the last refusal.
+    windows_since_refusal: usize,
+    /// Divides the share among the prefixes.
     pub(super) fair: FairShare,
     /// Nanoseconds of `balance` reserved for the operations of this batch.
     reserved: i64,
     /// Number of operations of this batch that are charged to the balance.
     charged: usize,
-    /// Measured nanoseconds per operation.
-    each: i64,
+    /// Average nanoseconds per operation.
+    operation_ns: i64,
+    /// Time of the last credit to the balance, in nanoseconds.
     last: Option<u64>,
 }
 
@@ -89,19 +94,19 @@ impl WorkerShare {
         Self {
             percent: settings.share.into(),
             busy_percent: settings.busy_share.into(),
-            others: [0; WINDOWS],
+            other_percent: [0; WINDOWS],
             oldest: 0,
-            window: None,
+            last_window_end: None,
             spent: 0,
-            balance: AT_ONCE,
+            balance: BURST_NS,
             is_saving: false,
             is_divided: false,
             has_refused: false,
-            calm: 0,
+            windows_since_refusal: 0,
             fair: FairShare::new(key),
             reserved: 0,
             charged: 0,
-            each: FIRST_GUESS,
+            operation_ns: INITIAL_OPERATION_NS,
             last: None,
         }
     }
@@ -115,104 +120,113 @@ impl WorkerShare {
         self.begin_at(now_ns, is_behind, busy_ns);
     }
 
+    /// Whether the current window ends at `now_ns`.
     pub(super) const fn is_window_over(&self, now_ns: u64) -> bool {
-        match self.window {
+        match self.last_window_end {
             None => true,
-            Some((then, _)) => now_ns.saturating_sub(then) >= WINDOW,
+            Some((then, _)) => now_ns.saturating_sub(then) >= WINDOW_NS,
         }
     }
 
     /// Begins a batch. `busy_ns` is the processor time of the thread, if it was measured.
     pub(super) fn begin_at(&mut self, now_ns: u64, is_behind: bool, busy_ns: Option<u64>) {
-        self.settle(0);
+        self.replace_reserved(0);
         if let Some(busy_ns) = busy_ns {
-            self.look(now_ns, busy_ns);
+            self.end_window(now_ns, busy_ns);
         }
         let elapsed = self.last.map_or(0, |last| now_ns.saturating_sub(last));
         // The balance is full after much less than a second, so this limit only prevents an
         // overflow.
         let elapsed = i64::try_from(elapsed).unwrap_or(i64::MAX).min(1_000_000_000);
-        let percent = if is_behind { self.busy_percent } else { self.percent_at_present() };
+        let percent = if is_behind { self.busy_percent } else { self.current_percent() };
         let credit = elapsed * percent / 100;
-        self.balance = (self.balance + credit).min(AT_ONCE);
-        let enough = if percent > self.busy_percent { 1 } else { self.each.saturating_mul(WORTHWHILE) };
-        let enough = enough.min(AT_ONCE / 2);
+        self.balance = (self.balance + credit).min(BURST_NS);
+        let enough =
+            if percent > self.busy_percent { 1 } else { self.operation_ns.saturating_mul(SAVED_OPERATIONS) };
+        let enough = enough.min(BURST_NS / 2);
         self.is_saving &= self.balance < enough;
-        let kept_back = if self.balance < AT_ONCE / 2 { credit / KEPT_BACK } else { 0 };
+        let kept_back = if self.balance < BURST_NS / 2 { credit / HELD_BACK_DIVISOR } else { 0 };
         self.fair.divide(now_ns, (credit - kept_back).unsigned_abs(), enough.unsigned_abs());
         self.last = Some(now_ns);
     }
 
-    /// Percentage of the thread's time that other work leaves, within the two configured limits.
-    fn percent_at_present(&self) -> i64 {
-        let others = self.others.iter().copied().fold(0, i64::max);
-        (100 - KEPT_FREE - others).max(self.busy_percent).min(self.percent)
+    /// Returns the percentage of the thread's time that other work leaves, within the two configured
+    /// limits.
+    fn current_percent(&self) -> i64 {
+        let others = self.other_percent.iter().copied().fold(0, i64::max);
+        (100 - FREE_PERCENT - others).max(self.busy_percent).min(self.percent)
     }
 
-    /// Ends a window.
-    fn look(&mut self, now_ns: u64, busy_ns: u64) {
+    /// Ends a window, and records the percentage of other work in it.
+    fn end_window(&mut self, now_ns: u64, busy_ns: u64) {
         let spent = u64::try_from(std::mem::take(&mut self.spent)).unwrap_or(0);
-        self.calm = if std::mem::take(&mut self.has_refused) { 0 } else { self.calm + 1 };
-        self.is_divided &= self.calm < WINDOWS;
-        if let Some((then, busy_then)) = self.window.replace((now_ns, busy_ns)) {
+        self.windows_since_refusal =
+            if std::mem::take(&mut self.has_refused) { 0 } else { self.windows_since_refusal + 1 };
+        self.is_divided &= self.windows_since_refusal < WINDOWS;
+        if let Some((then, busy_then)) = self.last_window_end.replace((now_ns, busy_ns)) {
             let elapsed = now_ns.saturating_sub(then).max(1);
             let busy = busy_ns.saturating_sub(busy_then);
             let percent =
                 |ns: u64| i64::try_from(ns.min(elapsed).saturating_mul(100) / elapsed).unwrap_or(100);
             // If no time is left, the demand of other work is unknown.
-            let is_full = 100 - percent(busy) < KEPT_FREE / 2;
-            self.others[self.oldest] = if is_full { 100 } else { percent(busy.saturating_sub(spent)) };
+            let is_full = 100 - percent(busy) < FREE_PERCENT / 2;
+            self.other_percent[self.oldest] = if is_full { 100 } else { percent(busy.saturating_sub(spent)) };
             self.oldest = (self.oldest + 1) % WINDOWS;
         }
     }
 
-    /// Whether this batch may contain `operations` for the client. An answer that needs more than
-    /// the balance is admitted, and the following answers wait.
+    /// Whether this batch may contain `operations` for the client. If so, reserves time for them. An
+    /// answer that needs more than the balance is admitted; the balance is then below zero, and the
+    /// following answers are refused until it is paid back.
     pub(super) fn admit(&mut self, client: IpAddr, is_proven: bool, operations: usize) -> bool {
         if self.is_saving {
             self.has_refused = true;
             return false;
         }
-        let cost = self.each.saturating_mul(i64::try_from(operations).unwrap_or(i64::MAX)).min(1_000_000_000);
+        let cost = self
+            .operation_ns
+            .saturating_mul(i64::try_from(operations).unwrap_or(i64::MAX))
+            .min(1_000_000_000);
         let has_share = self.fair.take(client, is_proven, cost.unsigned_abs());
         if self.is_divided && !has_share {
             self.has_refused = true;
             return false;
         }
         self.balance -= cost;
-        self.note_spent();
+        self.check_balance();
         self.reserved += cost;
         self.charged += operations;
         true
     }
 
-    const fn note_spent(&mut self) {
+    /// Begins saving and dividing if the balance is spent.
+    const fn check_balance(&mut self) {
         if self.balance <= 0 {
             self.is_saving = true;
             self.is_divided = true;
         }
     }
 
-    /// Reports that all `operations` of the batch are finished and the answers are sent, after `ns`
-    /// nanoseconds. The operations of exempt clients are not charged.
+    /// Records that all `operations` of the batch took `ns` nanoseconds, including sending the answers.
+    /// The operations of exempt clients are not charged.
     pub fn spent(&mut self, ns: u64, operations: usize) {
         let ns = i64::try_from(ns).unwrap_or(i64::MAX).min(1_000_000_000_000);
         let Some(count) = i64::try_from(operations).ok().filter(|count| *count > 0) else { return };
         let charged = i64::try_from(self.charged).unwrap_or(i64::MAX).min(count);
         // An average over several batches, because the first operations of a batch cost more than
         // the others.
-        self.each = (self.each * 7 + ns / count) / 8;
+        self.operation_ns = (self.operation_ns * 7 + ns / count) / 8;
         let part = i128::from(ns) * i128::from(charged) / i128::from(count);
         let part = i64::try_from(part).unwrap_or(i64::MAX);
         self.spent = self.spent.saturating_add(part);
-        self.settle(part);
+        self.replace_reserved(part);
     }
 
     /// Replaces the reserved time by the time spent.
-    const fn settle(&mut self, spent: i64) {
+    const fn replace_reserved(&mut self, spent: i64) {
         self.balance = (self.balance + self.reserved).saturating_sub(spent);
         (self.reserved, self.charged) = (0, 0);
-        self.note_spent();
+        self.check_balance();
     }
 }
 
@@ -256,10 +270,10 @@ mod tests {
         for (others, expected) in [(100, 8), (90, 8), (80, 10), (60, 30), (40, 50), (0, 50)] {
             let mut share = share();
             share.begin_at(0, false, Some(0));
-            share.begin_at(WINDOW, false, Some(WINDOW * others / 100));
+            share.begin_at(WINDOW_NS, false, Some(WINDOW_NS * others / 100));
             for (is_behind, expected) in [(false, expected), (true, 8)] {
-                (share.balance, share.last) = (-100_000_000, Some(WINDOW));
-                share.begin_at(WINDOW + 100_000_000, is_behind, None);
+                (share.balance, share.last) = (-100_000_000, Some(WINDOW_NS));
+                share.begin_at(WINDOW_NS + 100_000_000, is_behind, None);
                 assert_eq!(share.balance, -100_000_000 + expected * 1_000_000, "{others} %, {is_behind}");
             }
         }
@@ -269,11 +283,11 @@ mod tests {
     fn a_window_counts_until_as_many_came_behind_it() {
         let mut share = share();
         share.begin_at(0, false, Some(0));
-        share.begin_at(WINDOW, false, Some(WINDOW));
+        share.begin_at(WINDOW_NS, false, Some(WINDOW_NS));
         for window in 2..12 {
             let expected = if window <= WINDOWS as u64 + 1 { 8 } else { 50 };
-            assert_eq!(share.percent_at_present(), expected, "{window}");
-            share.begin_at(window * WINDOW, false, Some(WINDOW));
+            assert_eq!(share.current_percent(), expected, "{window}");
+            share.begin_at(window * WINDOW_NS, false, Some(WINDOW_NS));
         }
     }
 
@@ -343,7 +357,7 @@ mod tests {
             now += 200_000 + cost;
         }
         let few = batches.iter().min();
-        assert!(batches.len() > 100 && few >= Some(&(WORTHWHILE as usize)), "{batches:?}");
+        assert!(batches.len() > 100 && few >= Some(&(SAVED_OPERATIONS as usize)), "{batches:?}");
     }
 
     #[test]

@@ -93,7 +93,7 @@ fn the_own_address_can_be_chosen() {
     let local = Some("127.0.0.9:0".parse().expect("an address"));
     let options = ConnectOptions { local, ..ConnectOptions::default() };
     let connection = block_on(Connection::open(address, &options)).expect("opened");
-    let ClientIo::Plain(stream) = &connection.carrier else { panic!("TCP") };
+    let ClientIo::Plain(stream) = &connection.io else { panic!("TCP") };
     assert_eq!(stream.local_addr().expect("open").ip().to_string(), "127.0.0.9");
     serving.join().expect("ended");
 }
