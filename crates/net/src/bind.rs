@@ -17,8 +17,8 @@ const TCP_BACKLOG: i32 = 4096;
 /// Maximum number of ports to try for port 0.
 const PORT_ATTEMPTS: usize = 32;
 
-/// The sockets of one address. They are bound, so queries that arrive before the server starts wait in
-/// the kernel.
+/// The sockets of one address. They are bound, so queries that arrive before the server starts wait
+/// in the kernel.
 #[derive(Debug)]
 pub struct Listeners {
     /// One socket for each worker. The kernel distributes the clients over these sockets.
@@ -74,8 +74,8 @@ pub fn has_address(address: IpAddr) -> bool {
     socket.is_ok_and(|socket| socket.bind(&SocketAddr::from((address, 0)).into()).is_ok())
 }
 
-/// Binds `socket`, even if no interface has the address yet. At the start of a machine, an interface
-/// may get its address late, and some addresses move between machines.
+/// Binds `socket`, even if no interface has the address yet. At the start of a machine, an
+/// interface may get its address late, and some addresses move between machines.
 fn bind_socket(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     match socket.bind(&address.into()) {
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {

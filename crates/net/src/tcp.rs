@@ -106,8 +106,9 @@ impl Drop for TcpServer {
 /// The thread calls `make_handler` once. This returns the handler: a [`Handler`], or a closure. The
 /// closure gets a message without its length prefix, its sender and an empty buffer, and returns
 /// whether the buffer contains a response to send. The server adds the length prefix. A response
-/// longer than 65,535 octets closes the connection. The messages that one connection has sent so far
-/// form a batch. Deferred answers follow the other answers of the batch (RFC 7766 section 6.2.1.1).
+/// longer than 65,535 octets closes the connection. The messages that one connection has sent so
+/// far form a batch. Deferred answers follow the other answers of the batch (RFC 7766 section
+/// 6.2.1.1).
 ///
 /// # Errors
 /// [`NetError::Start`] if the thread or its runtime cannot be started, or an error of the socket if

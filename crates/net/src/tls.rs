@@ -1,9 +1,9 @@
 //! TLS for connections (RFC 7858, RFC 8310): the identity of a server (its certificates and private
 //! key), and the verification of servers by a client.
 //!
-//! Supports TLS 1.3 and 1.2 with the ALPN protocol `dot`. Zone transfers require TLS 1.3. Sessions are resumed with tickets that
-//! only this process can decrypt. Early data (0-RTT) can be replayed, so it is neither sent nor
-//! accepted.
+//! Supports TLS 1.3 and 1.2 with the ALPN protocol `dot`. Zone transfers require TLS 1.3. Sessions
+//! are resumed with tickets that only this process can decrypt. Early data (0-RTT) can be replayed,
+//! so it is neither sent nor accepted.
 
 mod server_cert_verifier;
 
@@ -57,8 +57,8 @@ impl fmt::Debug for ServerIdentity {
 }
 
 impl ServerIdentity {
-    /// Reads PEM files: `certificates` has the certificate chain, with the certificate of the server
-    /// first; `key` has the private key.
+    /// Reads PEM files: `certificates` has the certificate chain, with the certificate of the
+    /// server first; `key` has the private key.
     ///
     /// # Errors
     /// Fails if a file cannot be read or is invalid, or if the key does not belong to the first
@@ -108,8 +108,8 @@ impl IdentitySlot {
         Self(Arc::new(RwLock::new(identity)))
     }
 
-    /// Replaces the identity for new connections. Open connections keep the identity with which they
-    /// began.
+    /// Replaces the identity for new connections. Open connections keep the identity with which
+    /// they began.
     pub fn replace(&self, identity: ServerIdentity) {
         // No code panics while the lock is held, and the value is always complete.
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = identity;
@@ -125,8 +125,8 @@ impl IdentitySlot {
 #[derive(Clone)]
 pub struct ClientTls {
     configuration: Arc<ClientConfig>,
-    /// The name for which the certificate must be valid. `None`: it must be valid for the address of
-    /// the server.
+    /// The name for which the certificate must be valid. `None`: it must be valid for the address
+    /// of the server.
     server_name: Option<ServerName<'static>>,
     /// Whether the client verifies the certificate of the server.
     authenticated: bool,

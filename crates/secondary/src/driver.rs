@@ -54,8 +54,8 @@ struct Zone {
 }
 
 impl Zone {
-    /// Returns the versions that were rejected as whole zones, with the addresses of their primaries,
-    /// for the stored list.
+    /// Returns the versions that were rejected as whole zones, with the addresses of their
+    /// primaries, for the stored list.
     fn rejected_serials(&self) -> RejectedSerials {
         let address = |primary: usize| self.settings.primaries.get(primary).map(|remote| remote.address);
         let rejected = self.machine.rejected_wholes();
@@ -425,8 +425,8 @@ impl Driver {
         Some(zone)
     }
 
-    /// Executes the pending actions of a zone's machine, and schedules its next timeout. Called after
-    /// each event and timeout of the zone.
+    /// Executes the pending actions of a zone's machine, and schedules its next timeout. Called
+    /// after each event and timeout of the zone.
     fn update_zone(&mut self, number: u64) {
         while let Some(action) = self.zones.get_mut(&number).and_then(|zone| zone.machine.poll_action()) {
             self.execute_action(number, action);

@@ -47,8 +47,8 @@ use std::time::Instant;
 /// A version from a transfer, which the server must verify and publish.
 #[derive(Debug)]
 pub struct ReceivedVersion {
-    /// The primary that sent the version. The configuration may have changed since the transfer began,
-    /// and no longer contain this primary.
+    /// The primary that sent the version. The configuration may have changed since the transfer
+    /// began, and no longer contain this primary.
     pub primary: Remote,
     /// The whole zone.
     pub contents: Contents,
@@ -72,7 +72,8 @@ pub enum PublishError {
     /// directory.
     #[error("{0}")]
     Failed(String),
-    /// The version is not needed any more, because the zone was removed or its primaries were changed.
+    /// The version is not needed any more, because the zone was removed or its primaries were
+    /// changed.
     #[error("{0}")]
     NoLongerWanted(String),
 }

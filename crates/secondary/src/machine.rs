@@ -84,8 +84,8 @@ pub struct Machine {
     remaining: VecDeque<usize>,
     /// The cause of this round.
     hint: Hint,
-    /// Milliseconds until expiry: the maximum of the values that the primaries with the local version
-    /// have reported in this round. `None`: no primary has confirmed the local version.
+    /// Milliseconds until expiry: the maximum of the values that the primaries with the local
+    /// version have reported in this round. `None`: no primary has confirmed the local version.
     confirmed_left: Option<u64>,
     /// The combination of the hints that arrived during this round.
     pending_hint: Option<Hint>,
@@ -161,8 +161,8 @@ impl Machine {
         self.actions.pop_front()
     }
 
-    /// Returns the time at which the caller must call [`Machine::handle_timeout`] next; `None` if only
-    /// an event can cause an action.
+    /// Returns the time at which the caller must call [`Machine::handle_timeout`] next; `None` if
+    /// only an event can cause an action.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         let round = self.next_round_at.filter(|_| self.state == State::Idle);
@@ -331,8 +331,8 @@ impl Machine {
         }
     }
 
-    /// Whether a hint needs a round. A NOTIFY needs none if its serial is known or rejected (RFC 1996
-    /// §4.3).
+    /// Whether a hint needs a round. A NOTIFY needs none if its serial is known or rejected (RFC
+    /// 1996 §4.3).
     fn needs_round(&self, hint: Hint, now: u64) -> bool {
         if hint.is_forced || self.is_expired {
             return true;
@@ -613,8 +613,8 @@ impl Machine {
         }
     }
 
-    /// Returns 90 to 100 percent of `wait`, at random. Without this, zones that were loaded together
-    /// would always be refreshed at the same time.
+    /// Returns 90 to 100 percent of `wait`, at random. Without this, zones that were loaded
+    /// together would always be refreshed at the same time.
     fn add_jitter(&mut self, wait: u64) -> u64 {
         // SplitMix64; any uniform distribution is sufficient.
         self.jitter_state = self.jitter_state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,5 +1,5 @@
-//! Reads the time of day, and limits log lines by time. No other module of this crate reads the time
-//! of day; pure functions take the time as a parameter.
+//! Reads the time of day, and limits log lines by time. No other module of this crate reads the
+//! time of day; pure functions take the time as a parameter.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -43,9 +43,9 @@ impl LogInterval {
         Self { last_logged: AtomicU64::new(0), suppressed: AtomicU64::new(0) }
     }
 
-    /// Returns the number of lines that were suppressed since the last line, if a line may be logged
-    /// at `now`, in seconds since 1970. `None`: the caller must not log this line, which counts as
-    /// suppressed.
+    /// Returns the number of lines that were suppressed since the last line, if a line may be
+    /// logged at `now`, in seconds since 1970. `None`: the caller must not log this line, which
+    /// counts as suppressed.
     pub fn may_log(&self, now: u64) -> Option<u64> {
         let last_logged = self.last_logged.load(Relaxed);
         let is_later = now > last_logged || is_set_back(now, last_logged);

@@ -127,8 +127,8 @@ impl Cookies {
         (!secrets.is_empty()).then_some(Self { source: Source::Given(secrets) })
     }
 
-    /// As [`with_secrets`](Self::with_secrets). The function copies the secrets, and does not wipe the
-    /// originals from memory.
+    /// As [`with_secrets`](Self::with_secrets). The function copies the secrets, and does not wipe
+    /// the originals from memory.
     #[must_use]
     pub fn new(secrets: &[[u8; SECRET_OCTETS]]) -> Option<Self> {
         Self::with_secrets(secrets.iter().map(|secret| Zeroizing::new(*secret)).collect())
@@ -150,8 +150,8 @@ impl Cookies {
     }
 
     /// Checks the cookie option of a query from `client`, and generates the option for the
-    /// response. `data` is the data of the option; `None`: the query has no cookie. `now` is in seconds
-    /// since 1970 modulo 2^32.
+    /// response. `data` is the data of the option; `None`: the query has no cookie. `now` is in
+    /// seconds since 1970 modulo 2^32.
     #[must_use]
     pub fn check(&self, data: Option<&[u8]>, client: IpAddr, now: u32) -> CookieCheck {
         let Some(data) = data else { return CookieCheck::without_reply(CookieStatus::Absent) };

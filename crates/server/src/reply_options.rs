@@ -21,9 +21,9 @@ const OPTION_HEADER: usize = 4;
 const NSID_MAX: usize = 128;
 /// Block size of padded responses over TLS, in octets (RFC 8467 §4.1).
 const PADDING_BLOCK: u16 = 468;
-/// Default of [`ReplySettings::max_udp_size`], in octets. With headers, it is the minimum MTU of IPv6
-/// (1,280 octets), so practically no path fragments a response of this size (RFC 9715 §3, RFC 6891
-/// §6.2.5).
+/// Default of [`ReplySettings::max_udp_size`], in octets. With headers, it is the minimum MTU of
+/// IPv6 (1,280 octets), so practically no path fragments a response of this size (RFC 9715 §3, RFC
+/// 6891 §6.2.5).
 pub const DEFAULT_UDP_SIZE: u16 = 1232;
 /// Valid values of [`ReplySettings::max_udp_size`]: from the size that every client accepts (RFC
 /// 1035 §4.2.1) to the size of the buffers of UDP workers.
@@ -44,8 +44,8 @@ pub struct ReplySettings {
     pub padding_block: u16,
     /// The agent domain to which resolvers report errors (RFC 9567); `None`: no agent domain.
     pub report_channel: Option<Name>,
-    /// Maximum size of a UDP response in octets, within [`UDP_SIZES`]. It is also the payload size in
-    /// the OPT records of responses (RFC 6891 §6.2.5).
+    /// Maximum size of a UDP response in octets, within [`UDP_SIZES`]. It is also the payload size
+    /// in the OPT records of responses (RFC 6891 §6.2.5).
     pub max_udp_size: u16,
 }
 
@@ -232,7 +232,8 @@ impl ReplyOptions {
         !(self.nsid | self.keepalive | self.padding | self.response_cookie.is_some() | self.expire.is_some())
     }
 
-    /// Returns the octets that the records of the response must leave free for the required options.
+    /// Returns the octets that the records of the response must leave free for the required
+    /// options.
     #[inline]
     #[must_use]
     pub fn room(&self, settings: &ReplySettings) -> usize {
@@ -279,8 +280,8 @@ impl ReplyOptions {
         }
     }
 
-    /// Does the work of [`ReplyOptions::push`]. `limit` is the maximum size of the message up to the
-    /// end of OPT, in octets.
+    /// Does the work of [`ReplyOptions::push`]. `limit` is the maximum size of the message up to
+    /// the end of OPT, in octets.
     fn push_nonempty(
         &self,
         settings: &ReplySettings,

@@ -1,5 +1,5 @@
-//! The trailer of a response: its OPT record (RFC 6891) and its TSIG record (RFC 8945), which follow
-//! all other records. Also responses that consist only of a header.
+//! The trailer of a response: its OPT record (RFC 6891) and its TSIG record (RFC 8945), which
+//! follow all other records. Also responses that consist only of a header.
 
 use crate::extended_errors::ExtendedError;
 use crate::query::Query;
@@ -23,7 +23,8 @@ pub enum Transport {
     Tls,
 }
 
-/// The trailer of one response: the OPT record if the query has one, and the size of the TSIG record.
+/// The trailer of one response: the OPT record if the query has one, and the size of the TSIG
+/// record.
 #[derive(Clone, Copy, Debug)]
 pub struct Trailer<'s> {
     /// The options in the OPT record.
@@ -47,8 +48,8 @@ impl Trailer<'_> {
         if transport == Transport::Udp { self.datagram_octets(query) } else { TCP_MESSAGE_OCTETS }
     }
 
-    /// Maximum size of a response to `query` over UDP, in octets: the client's payload size, at most
-    /// `max_udp_size`. It is 512 octets if the query has no OPT record.
+    /// Maximum size of a response to `query` over UDP, in octets: the client's payload size, at
+    /// most `max_udp_size`. It is 512 octets if the query has no OPT record.
     #[inline]
     #[must_use]
     pub fn datagram_octets(&self, query: &Query<'_>) -> usize {
@@ -63,8 +64,8 @@ impl Trailer<'_> {
         opt + self.tsig
     }
 
-    /// Appends the OPT record with the upper bits of `rcode`, with `flags`, and with `error` if there
-    /// is room. `limit` is the maximum size of the whole response, in octets.
+    /// Appends the OPT record with the upper bits of `rcode`, with `flags`, and with `error` if
+    /// there is room. `limit` is the maximum size of the whole response, in octets.
     #[inline]
     pub fn push_opt(
         &self,
@@ -79,8 +80,8 @@ impl Trailer<'_> {
     }
 }
 
-/// Appends the header of a response without sections. It copies the ID, the opcode and the RD flag of
-/// `header`, the header of the query. Only the lower four bits of `rcode` are written.
+/// Appends the header of a response without sections. It copies the ID, the opcode and the RD flag
+/// of `header`, the header of the query. Only the lower four bits of `rcode` are written.
 pub fn push_bare(header: Header, rcode: Rcode, out: &mut Vec<u8>) {
     let copied = header.flags & (flags::OPCODE | flags::RD);
     // The upper bits of a response code are in OPT (RFC 6891 §6.1.3).

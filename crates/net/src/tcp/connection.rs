@@ -45,7 +45,8 @@ const STEPS_MAX: usize = 4;
 
 /// The transport of a connection: a socket, or TLS over a socket.
 pub(super) trait ConnectionIo: AsyncRead + AsyncWrite + Unpin {
-    /// Permits more unsent octets in the system. Otherwise, a stream to a distant peer would be slow.
+    /// Permits more unsent octets in the system. Otherwise, a stream to a distant peer would be
+    /// slow.
     fn permit_more_unsent(&self);
 
     /// Octets that the peer has acknowledged so far; `None` if the system does not count them.
@@ -127,8 +128,8 @@ where
         }
     }
 
-    /// Executes the command for the connection. Otherwise, repeats steps until there is no progress,
-    /// or until other connections must continue.
+    /// Executes the command for the connection. Otherwise, repeats steps until there is no
+    /// progress, or until other connections must continue.
     fn run_steps(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         match self.slot.entry.poll_command(cx.waker()) {
             Some(ConnectionCommand::End(end)) => return Poll::Ready(end),
@@ -213,8 +214,8 @@ where
         Ok(())
     }
 
-    /// Requests a message from each stream in turn while fewer than [`STREAM_OUTPUT_MAX`] octets wait
-    /// for the peer. Returns whether it called any stream.
+    /// Requests a message from each stream in turn while fewer than [`STREAM_OUTPUT_MAX`] octets
+    /// wait for the peer. Returns whether it called any stream.
     fn continue_streams(&mut self) -> Result<bool, End> {
         if self.streams.is_empty() || self.unwritten() >= STREAM_OUTPUT_MAX {
             return Ok(false);
@@ -415,10 +416,10 @@ where
         !self.streams.is_empty() || self.accepted < self.stream_end
     }
 
-    /// Octets that the peer has acknowledged, or, if the system does not count them, octets that the
-    /// transport has accepted. The latter are less exact: the system accepts octets in portions of
-    /// up to half of its limit for unsent octets, and a slow peer may need longer for one portion
-    /// than its time limit.
+    /// Octets that the peer has acknowledged, or, if the system does not count them, octets that
+    /// the transport has accepted. The latter are less exact: the system accepts octets in portions
+    /// of up to half of its limit for unsent octets, and a slow peer may need longer for one
+    /// portion than its time limit.
     fn progress(&self) -> u64 {
         self.io.acknowledged().unwrap_or(self.accepted)
     }

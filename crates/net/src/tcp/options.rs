@@ -17,8 +17,8 @@ pub struct TcpOptions {
     /// Clients that are exempt from the limit for each client. Default: the loopback addresses.
     pub exempt: ExemptClients,
     /// Maximum wait of a connection for its next message. It decreases when the number of open
-    /// connections exceeds half of `connections_max`, down to a tenth at `connections_max` (RFC 7766
-    /// section 6.2.3). Default 10 s.
+    /// connections exceeds half of `connections_max`, down to a tenth at `connections_max` (RFC
+    /// 7766 section 6.2.3). Default 10 s.
     pub idle_timeout: Duration,
     /// Maximum time until the first complete message of a connection. Default 5 s.
     pub first_message_timeout: Duration,

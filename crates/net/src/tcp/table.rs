@@ -241,9 +241,9 @@ impl ConnectionTable {
         self.remove(id);
     }
 
-    /// Closes the connection that was first by [`eviction_rank`](ConnectionEntry::eviction_rank) and
-    /// then by waiting time in the last pass, and has made no progress since. If no candidate is
-    /// left, makes another pass. Returns `false` if no connection may be closed.
+    /// Closes the connection that was first by [`eviction_rank`](ConnectionEntry::eviction_rank)
+    /// and then by waiting time in the last pass, and has made no progress since. If no candidate
+    /// is left, makes another pass. Returns `false` if no connection may be closed.
     pub(super) fn evict(&mut self, options: &TcpOptions) -> bool {
         loop {
             while let Some((since, id)) = self.candidates.pop() {

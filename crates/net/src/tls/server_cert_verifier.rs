@@ -38,8 +38,8 @@ impl AuthorityCertVerifier {
         Ok(Self { trusted, chain_verifier, provider: Arc::clone(provider) })
     }
 
-    /// Verifies the certificate `end_entity` of a server. The parameters and the result are those of
-    /// `ServerCertVerifier::verify_server_cert` in rustls.
+    /// Verifies the certificate `end_entity` of a server. The parameters and the result are those
+    /// of `ServerCertVerifier::verify_server_cert` in rustls.
     ///
     /// # Errors
     /// Returns the error of rustls, or [`OutdatedAuthority`] if only authorities outside their

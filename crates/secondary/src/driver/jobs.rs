@@ -60,8 +60,8 @@ impl Drop for ResultGuard {
     }
 }
 
-/// Returns the error with the address of the primary before it. Connection errors already begin with
-/// the address.
+/// Returns the error with the address of the primary before it. Connection errors already begin
+/// with the address.
 fn prefix_primary(primary: SocketAddr, error: &str) -> String {
     let peer = primary.to_string();
     if error.starts_with(&peer) { error.to_owned() } else { format!("{peer}: {error}") }
@@ -82,8 +82,8 @@ fn attribute_outcome(ended: InboundOutcome, primary: SocketAddr, current: Option
 }
 
 impl Zone {
-    /// Records that `succeeded` succeeded, and logs it if the primary was failing. `is_due`: whether a
-    /// transfer from the primary follows.
+    /// Records that `succeeded` succeeded, and logs it if the primary was failing. `is_due`:
+    /// whether a transfer from the primary follows.
     fn record_success(&mut self, primary: SocketAddr, succeeded: FailedStep, is_due: bool, now: u64) {
         if let Some(failed) = self.outages.record_success(primary, succeeded, is_due, now) {
             let zone = self.settings.apex.to_string();
@@ -248,8 +248,8 @@ impl Driver {
         }
     }
 
-    /// Removes the task from its zone, and returns the zone. Returns `None` if the task was aborted.
-    /// Its slot in the queue is already free in this case.
+    /// Removes the task from its zone, and returns the zone. Returns `None` if the task was
+    /// aborted. Its slot in the queue is already free in this case.
     fn end_task(&mut self, number: u64, task: u64) -> Option<&mut Zone> {
         let zone = self.zones.get_mut(&number)?;
         zone.task.take_if(|running| running.number == task)?;
@@ -257,8 +257,8 @@ impl Driver {
         Some(zone)
     }
 
-    /// Returns whether a NOTIFY may be sent now: `None` if none may be sent, `Some(false)` if only a
-    /// first attempt may be sent, `Some(true)` if a repetition may be sent too.
+    /// Returns whether a NOTIFY may be sent now: `None` if none may be sent, `Some(false)` if only
+    /// a first attempt may be sent, `Some(true)` if a repetition may be sent too.
     pub(super) const fn may_send_notify(&self) -> Option<bool> {
         let [first, repeated] = self.unanswered_notify;
         if first + repeated < UNANSWERED_MAX { Some(repeated < UNANSWERED_REPEATED_MAX) } else { None }

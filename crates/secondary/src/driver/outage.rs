@@ -74,9 +74,9 @@ impl Outages {
         Some(now - outage.since)
     }
 
-    /// Records at `now` that a step succeeded. If this ends the failures of the primary, returns the
-    /// milliseconds since the first failure. An SOA response does not end failures of transfers if a
-    /// transfer follows (`is_due`), because that transfer shows whether the failure continues.
+    /// Records at `now` that a step succeeded. If this ends the failures of the primary, returns
+    /// the milliseconds since the first failure. An SOA response does not end failures of transfers
+    /// if a transfer follows (`is_due`), because that transfer shows whether the failure continues.
     pub(super) fn record_success(
         &mut self,
         primary: SocketAddr,
@@ -104,8 +104,8 @@ impl Outages {
         half.filter(|_| !self.is_half_expired_logged)
     }
 
-    /// Records whether the log has the warning that half of the expire time has passed since the last
-    /// refresh.
+    /// Records whether the log has the warning that half of the expire time has passed since the
+    /// last refresh.
     pub(super) const fn set_half_expired_logged(&mut self, is_logged: bool) {
         self.is_half_expired_logged = is_logged;
     }

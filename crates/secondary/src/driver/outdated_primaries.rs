@@ -1,6 +1,6 @@
 //! Outdated primaries: primaries with an older serial than the local one (RFC 1982). The server
-//! transfers nothing from them. A warning names them, because an operator who has decreased a serial
-//! needs to know why the zone is not transferred.
+//! transfers nothing from them. A warning names them, because an operator who has decreased a
+//! serial needs to know why the zone is not transferred.
 
 use nonesuch_proto::{Name, serial};
 use std::cmp::Ordering;
@@ -15,8 +15,8 @@ pub(super) struct OutdatedPrimaries {
 }
 
 impl OutdatedPrimaries {
-    /// Compares `theirs`, the serial of a primary, with the local serial `held`. Returns a warning if
-    /// the primary is outdated, once for each pair of serials.
+    /// Compares `theirs`, the serial of a primary, with the local serial `held`. Returns a warning
+    /// if the primary is outdated, once for each pair of serials.
     pub(super) fn check_serial(
         &mut self,
         apex: &Name,

@@ -48,10 +48,10 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Returns a meter of `rate` tokens per second, with a capacity of `rate` tokens. Returns `None`
-    /// for a rate of 0, which sets no limit. The period is rounded up to a microsecond, so the real rate is lower:
-    /// by up to 1 % from 10,000 tokens per second on, and by up to half from 100,000 on. The
-    /// maximum is one million.
+    /// Returns a meter of `rate` tokens per second, with a capacity of `rate` tokens. Returns
+    /// `None` for a rate of 0, which sets no limit. The period is rounded up to a microsecond, so
+    /// the real rate is lower: by up to 1 % from 10,000 tokens per second on, and by up to half
+    /// from 100,000 on. The maximum is one million.
     pub(super) const fn per_second(rate: u32) -> Option<Self> {
         if rate == 0 {
             return None;
@@ -61,8 +61,8 @@ impl Meter {
         Some(Self { period, depth: period * rate as u64, tokens: rate })
     }
 
-    /// Returns a meter of one token per microsecond, with a capacity of `tokens`, which is reduced to
-    /// less than [`FULL_WITHIN_US`].
+    /// Returns a meter of one token per microsecond, with a capacity of `tokens`, which is reduced
+    /// to less than [`FULL_WITHIN_US`].
     pub(super) const fn of_micros(tokens: u32) -> Self {
         let max = FULL_WITHIN_US as u32 - 1;
         let tokens = if tokens > max { max } else { tokens };
@@ -122,8 +122,8 @@ impl Buckets {
         size_of_val(&*self.lines)
     }
 
-    /// Returns the number of buckets that are not full at `now`, and the microseconds until the first
-    /// of them is full (`u64::MAX` if all are full).
+    /// Returns the number of buckets that are not full at `now`, and the microseconds until the
+    /// first of them is full (`u64::MAX` if all are full).
     pub(super) fn count_not_full(&self, now: u64) -> (u64, u64) {
         let words = self.lines.iter().flat_map(|line| &line.0);
         let debts = words.map(|word| debt(word.load(Relaxed), now)).filter(|debt| *debt > 0);
@@ -131,8 +131,8 @@ impl Buckets {
     }
 
     /// Takes `tokens` from the bucket of `key` at `now`, in microseconds from an arbitrary start. A
-    /// number above the capacity counts as the capacity. Each `every`-th refusal of a bucket is marked;
-    /// `every` is at most 15, and 0 marks none.
+    /// number above the capacity counts as the capacity. Each `every`-th refusal of a bucket is
+    /// marked; `every` is at most 15, and 0 marks none.
     pub(super) fn take(&self, key: [u64; 2], now: u64, meter: Meter, tokens: u32, every: u8) -> TakeResult {
         let mut octets = [0; 16];
         octets[..8].copy_from_slice(&key[0].to_le_bytes());
@@ -164,8 +164,8 @@ impl Buckets {
                 };
             }
         }
-        // Other threads change this word constantly, because many queries use this key. So refuse the
-        // tokens.
+        // Other threads change this word constantly, because many queries use this key. So refuse
+        // the tokens.
         TakeResult::No { is_marked: false }
     }
 }

@@ -116,7 +116,8 @@ impl Class {
         pending
     }
 
-    /// Takes `cost` nanoseconds from the bucket of the prefix. Returns `false` if it has too little.
+    /// Takes `cost` nanoseconds from the bucket of the prefix. Returns `false` if it has too
+    /// little.
     fn take(&mut self, prefix: u64, cost: u64) -> bool {
         let micros = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX).max(1);
         let cost = micros(cost);

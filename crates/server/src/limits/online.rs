@@ -41,8 +41,8 @@ const FREE_PERCENT: i64 = 10;
 /// Estimated time of one operation before the first measurement, in nanoseconds.
 const INITIAL_OPERATION_NS: i64 = 50_000;
 
-/// While the balance is below half of [`BURST_NS`], a quarter of the credit is not divided among the
-/// prefixes. So a prefix that has not used up its part finds time whenever it sends a query.
+/// While the balance is below half of [`BURST_NS`], a quarter of the credit is not divided among
+/// the prefixes. So a prefix that has not used up its part finds time whenever it sends a query.
 const HELD_BACK_DIVISOR: i64 = 4;
 
 /// The online share of one worker. Each thread has its own.
@@ -67,8 +67,8 @@ pub struct WorkerShare {
     /// Whether no online work is admitted: the balance was spent, and is not enough yet for
     /// [`SAVED_OPERATIONS`] operations.
     is_saving: bool,
-    /// Whether each prefix gets an equal part: the balance was spent, and answers were refused in the
-    /// last [`WINDOWS`] windows.
+    /// Whether each prefix gets an equal part: the balance was spent, and answers were refused in
+    /// the last [`WINDOWS`] windows.
     is_divided: bool,
     /// Whether an answer was refused in this window.
     has_refused: bool,
@@ -150,8 +150,8 @@ impl WorkerShare {
         self.last = Some(now_ns);
     }
 
-    /// Returns the percentage of the thread's time that other work leaves, within the two configured
-    /// limits.
+    /// Returns the percentage of the thread's time that other work leaves, within the two
+    /// configured limits.
     fn current_percent(&self) -> i64 {
         let others = self.other_percent.iter().copied().fold(0, i64::max);
         (100 - FREE_PERCENT - others).max(self.busy_percent).min(self.percent)
@@ -175,9 +175,9 @@ impl WorkerShare {
         }
     }
 
-    /// Whether this batch may contain `operations` for the client. If so, reserves time for them. An
-    /// answer that needs more than the balance is admitted; the balance is then below zero, and the
-    /// following answers are refused until it is paid back.
+    /// Whether this batch may contain `operations` for the client. If so, reserves time for them.
+    /// An answer that needs more than the balance is admitted; the balance is then below zero, and
+    /// the following answers are refused until it is paid back.
     pub(super) fn admit(&mut self, client: IpAddr, is_proven: bool, operations: usize) -> bool {
         if self.is_saving {
             self.has_refused = true;
@@ -207,8 +207,8 @@ impl WorkerShare {
         }
     }
 
-    /// Records that all `operations` of the batch took `ns` nanoseconds, including sending the answers.
-    /// The operations of exempt clients are not charged.
+    /// Records that all `operations` of the batch took `ns` nanoseconds, including sending the
+    /// answers. The operations of exempt clients are not charged.
     pub fn spent(&mut self, ns: u64, operations: usize) {
         let ns = i64::try_from(ns).unwrap_or(i64::MAX).min(1_000_000_000_000);
         let Some(count) = i64::try_from(operations).ok().filter(|count| *count > 0) else { return };

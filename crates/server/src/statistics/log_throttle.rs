@@ -24,7 +24,8 @@ use std::net::{IpAddr, SocketAddr};
 /// The state of the log throttle, shared by all threads.
 #[derive(Debug, Default)]
 pub(super) struct LogThrottle {
-    /// Rejected TSIG records, by [`error_index`]: a flood with one error does not hide other errors.
+    /// Rejected TSIG records, by [`error_index`]: a flood with one error does not hide other
+    /// errors.
     tsig: [LogInterval; 5],
     /// Rejected TSIG records of senders in the configuration: a flood from unknown senders does not
     /// hide them.
@@ -33,9 +34,9 @@ pub(super) struct LogThrottle {
 }
 
 impl LogThrottle {
-    /// Logs the rejection of `message` because of its TSIG record, unless the throttle suppresses the
-    /// line. `peer` is the sender; `known` is its entry if the configuration contains it. `now` is in
-    /// seconds since 1970.
+    /// Logs the rejection of `message` because of its TSIG record, unless the throttle suppresses
+    /// the line. `peer` is the sender; `known` is its entry if the configuration contains it. `now`
+    /// is in seconds since 1970.
     pub(super) fn log_tsig_rejection(
         &self,
         rejection: &TsigRejection,
@@ -57,9 +58,10 @@ impl LogThrottle {
         tracing::warn!(name: "tsig-rejected", %peer, key, question, %error, before, "message with TSIG rejected: {reason}");
     }
 
-    /// Records that a response of category `class` to `network` was rate limited at `now`, in seconds
-    /// since 1970. Logs the start of rate limiting for the network, unless it is logged already or
-    /// the throttle suppresses the line. In the latter case, the next response tries again.
+    /// Records that a response of category `class` to `network` was rate limited at `now`, in
+    /// seconds since 1970. Logs the start of rate limiting for the network, unless it is logged
+    /// already or the throttle suppresses the line. In the latter case, the next response tries
+    /// again.
     pub(super) fn log_limited(&self, network: (IpAddr, u8), class: ResponseCategory, now: u64) {
         if let Some(others) = self.limited_networks.record(network, now) {
             let (address, bits) = network;

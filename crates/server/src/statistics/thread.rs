@@ -259,8 +259,8 @@ pub struct ThreadStatistics {
     next_sample: u64,
 }
 
-/// Minimum time between two rate-limited responses that are considered for the log, in milliseconds.
-/// It bounds the cost during a flood, and the log still reports the flood.
+/// Minimum time between two rate-limited responses that are considered for the log, in
+/// milliseconds. It bounds the cost during a flood, and the log still reports the flood.
 const SAMPLE_INTERVAL_MS: u64 = 10;
 
 impl ThreadStatistics {
@@ -268,9 +268,9 @@ impl ThreadStatistics {
         Self { counters, batch_start: None, unsent: 0, log_throttle, next_sample: 0 }
     }
 
-    /// Logs the rejection of `message` because of its TSIG record, unless the log throttle suppresses
-    /// the line. `peer` is the sender; `known` is its entry if the configuration contains it. `now`
-    /// is in seconds since 1970.
+    /// Logs the rejection of `message` because of its TSIG record, unless the log throttle
+    /// suppresses the line. `peer` is the sender; `known` is its entry if the configuration
+    /// contains it. `now` is in seconds since 1970.
     pub fn log_tsig_rejection(
         &self,
         rejection: &TsigRejection,

@@ -39,8 +39,8 @@ struct LastLine {
 }
 
 impl KnownSenders {
-    /// Decides whether a line about `sender`, a pair of error and sender, may be logged at `now`, in
-    /// seconds since 1970:
+    /// Decides whether a line about `sender`, a pair of error and sender, may be logged at `now`,
+    /// in seconds since 1970:
     ///
     /// - `Some(Some(n))`: it may be logged, and `n` lines were suppressed since the last one.
     /// - `Some(None)`: it must not be logged.

@@ -44,8 +44,8 @@ impl Episode {
 }
 
 impl LimitedNetworks {
-    /// Records that a response to `network` was rate limited at `now`, in seconds since 1970. If the
-    /// caller must log the start, returns the number of other tracked networks.
+    /// Records that a response to `network` was rate limited at `now`, in seconds since 1970. If
+    /// the caller must log the start, returns the number of other tracked networks.
     ///
     /// If the previous episode of the network has ended and its end is not logged yet, the response
     /// continues this episode. So each logged start has one logged end.
