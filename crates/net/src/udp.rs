@@ -93,7 +93,7 @@ pub struct UdpCounters {
     /// Number of datagrams dropped because they were longer than [`QUERY_MAX`] or had no sender
     /// address.
     pub oversized: u64,
-    /// Number of failed receive calls, not counting those without data.
+    /// Number of failed receive calls. A timeout or a signal is not a failure.
     pub receive_errors: u64,
     /// Number of responses that the system did not send.
     pub send_errors: u64,
@@ -162,10 +162,10 @@ impl UdpServer {
     /// # Errors
     /// [`NetError::Panicked`] if a worker ended by a panic of its handler.
     pub fn stop(mut self) -> Result<(), NetError> {
-        self.end()
+        self.stop_and_join()
     }
 
-    fn end(&mut self) -> Result<(), NetError> {
+    fn stop_and_join(&mut self) -> Result<(), NetError> {
         self.stop.store(true, Relaxed);
         self.workers
             .iter()
@@ -185,18 +185,19 @@ impl UdpServer {
 impl Drop for UdpServer {
     fn drop(&mut self) {
         // Only `stop` reports the panic of a worker.
-        let _ = self.end();
+        let _ = self.stop_and_join();
     }
 }
 
 /// Starts one worker for each of `sockets`, which come from [`bind`](crate::bind()).
 ///
-/// Each worker calls `make_handler(worker)` for its handler: a [`Handler`], or a closure. The
-/// closure gets a datagram, its sender and an empty buffer, and returns whether the buffer contains
-/// a response to send.
+/// Each worker calls `make_handler` with its number, from 0. This returns its handler: a
+/// [`Handler`], or a closure. The closure gets a datagram, its sender and an empty buffer, and
+/// returns whether the buffer contains a response to send.
 ///
 /// # Errors
-/// Fails if a thread cannot be started or pinned. Workers that have already started are stopped.
+/// Fails if `sockets` is empty, if an option of a socket cannot be set, or if a thread cannot be
+/// started or pinned. Workers that have already started are stopped.
 pub fn serve<M, H>(
     sockets: Vec<UdpSocket>,
     options: &UdpOptions,
@@ -241,10 +242,10 @@ where
     let (started, wait_started) = std::sync::mpsc::sync_channel(1);
     let body = move || {
         let pinned = cpu.map_or(Ok(()), sys::pin_current_thread);
-        let go = pinned.is_ok();
+        let is_pinned = pinned.is_ok();
         // Sending cannot fail, because the starting thread waits for this message.
         let _ = started.send(pinned);
-        if go {
+        if is_pinned {
             let handler = make_handler(index);
             Worker::new(&socket, &workers[index], local_address).run(&stop, &heartbeat, handler);
         }
@@ -278,8 +279,11 @@ struct Worker<'a> {
     socket: &'a UdpSocket,
     counters: &'a WorkerCounters,
     received: ReceiveBatch,
+    /// The response to each datagram of the batch.
     responses: Vec<Vec<u8>>,
+    /// Indexes of the datagrams with a response to send.
     answered: Vec<usize>,
+    /// Indexes of the datagrams with a deferred answer.
     deferred: Vec<usize>,
     replies: Replies,
 }
