@@ -15,12 +15,12 @@
 //! records, which `nsec::validate` and `nsec3::validate` read. The types in the bit map for a name
 //! are the same for all mechanisms, and this module computes them.
 //!
-//! The server does not know the mechanism of a zone. It passes a [`prove::DenialTarget`] (a name, a
-//! type, a closer match than the wildcard, a type at a wildcard, or a DS RRset) and gets a
-//! [`prove::Proof`]. The proof has templates of the image, or pieces ([`proof_piece::ProofPiece`]:
-//! an RRset of the image, a record to be signed, or a name to be proved with NSEC5). `prove` is a
-//! pure function of the image, the target and, for NSEC5, the VRF hashes known so far: it does not
-//! sign, evaluate a VRF or read the time.
+//! The code that builds responses does not depend on the mechanism of the zone. It passes a
+//! [`prove::DenialTarget`] (a name, a type, a closer match than the wildcard, a type at a wildcard,
+//! or a DS RRset) and gets a [`prove::Proof`]. The proof has templates of the image, or pieces
+//! ([`proof_piece::ProofPiece`]: an RRset of the image, a record to be signed, or a name to be
+//! proved with NSEC5). `prove` is a pure function of the image, the target and, for NSEC5, the VRF
+//! hashes known so far: it does not sign, evaluate a VRF or read the time.
 //!
 //! To add a mechanism, add a variant of [`Mechanism`], a row to [`MECHANISMS`] and a directory. The
 //! command line, comparisons and reports read the table. The image indexes records by the owner
@@ -83,7 +83,7 @@ pub enum DenialGeneration {
 /// The value that represents a name in the records of a mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mapping {
-    /// The name itself.
+    /// The name itself, not hashed.
     Itself,
     /// The salted SHA-1 hash of the name (RFC 5155 §5).
     Sha1,
@@ -255,8 +255,8 @@ impl FromStr for Mechanism {
 /// RFC 4035 §2.2: at a delegation, the zone has authority only over the DS RRset and the records of
 /// the chain. Glue and the NS RRset of the child are not signed.
 #[must_use]
-pub const fn is_signed(rtype: Rtype, standing: NameStatus) -> bool {
-    match standing {
+pub const fn is_signed(rtype: Rtype, status: NameStatus) -> bool {
+    match status {
         NameStatus::Authoritative => rtype.0 != Rtype::RRSIG.0,
         NameStatus::Delegation => matches!(rtype, Rtype::DS | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5),
         // A DNAME record at the apex occludes all names below it except the hashed owner names,
@@ -276,24 +276,24 @@ pub fn is_generated_by_signing(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'
     rtype.is_signature_or_chain() || rtype == Rtype::NSEC5 && nsec5::is_chain_owner(owner, apex)
 }
 
-/// Appends the types of a name that its chain record lists, in ascending order. `rtypes` must be
-/// ascending.
+/// Appends the types of a name that the bit map of its chain record lists, in ascending order.
+/// `rtypes` are the types of all RRsets at the name and must be ascending.
 ///
 /// RFC 4035 §2.3: at a delegation, the bit map has NS and the types over which the parent has
 /// authority, and no others. RFC 5155 §7.1: the result omits RRSIG, NSEC and NSEC3; each mechanism
 /// adds the types of these that it needs. The caller omits the NSEC5 records of a chain
 /// ([`is_generated_by_signing`]).
-pub(crate) fn push_shown_types(
+pub(crate) fn push_bitmap_types(
     rtypes: impl Iterator<Item = Rtype>,
-    standing: NameStatus,
+    status: NameStatus,
     out: &mut Vec<Rtype>,
 ) {
-    let shown = |rtype: &Rtype| match *rtype {
+    let is_listed = |rtype: &Rtype| match *rtype {
         Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3 => false,
         Rtype::NS => true,
-        rtype => is_signed(rtype, standing),
+        rtype => is_signed(rtype, status),
     };
-    out.extend(rtypes.filter(shown));
+    out.extend(rtypes.filter(is_listed));
 }
 
 /// Adds `rtype` to `types`, which is and remains in ascending order.
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stand_in_the_order_of_the_variants_and_names_are_read_back() {
+    fn rows_are_in_the_order_of_the_variants_and_names_are_parsed() {
         for entry in MECHANISMS {
             assert_eq!(entry.mechanism.entry().name, entry.name);
             assert_eq!(entry.mechanism.to_string().parse(), Ok(entry.mechanism));
@@ -320,11 +320,11 @@ mod tests {
     }
 
     #[test]
-    fn at_a_delegation_only_ns_and_ds_are_shown() {
+    fn the_bit_map_of_a_delegation_has_only_ns_and_ds() {
         let all = [Rtype::A, Rtype::NS, Rtype::DS, Rtype::RRSIG, Rtype::NSEC, Rtype::NSEC3];
-        let shown = |standing| {
+        let shown = |status| {
             let mut types = Vec::new();
-            push_shown_types(all.into_iter(), standing, &mut types);
+            push_bitmap_types(all.into_iter(), status, &mut types);
             types
         };
         assert_eq!(shown(NameStatus::Delegation), [Rtype::NS, Rtype::DS]);

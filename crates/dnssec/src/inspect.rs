@@ -16,7 +16,7 @@ use nonesuch_zone::compiled::Uniformity;
 use nonesuch_zone::{Contents, Node, Rrset, StoredZone};
 use std::fmt;
 
-/// The types at the apex that a KSK signs.
+/// The types of the key set, which KSKs and CSKs sign at the apex.
 pub(crate) const KEY_SET: [Rtype; 3] = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
 /// The types that inform the parent about keys (RFC 7344).
 pub(crate) const SYNC: [Rtype; 2] = [Rtype::CDS, Rtype::CDNSKEY];
@@ -30,7 +30,7 @@ pub struct KeyInfo {
     pub algorithm: Algorithm,
     /// Flags.
     pub flags: u16,
-    /// Length in bits; `None` if the key cannot be used.
+    /// Length in bits; `None` if the key is malformed or its algorithm is not supported.
     pub bits: Option<u32>,
     /// RDATA.
     pub rdata: Vec<u8>,
@@ -121,7 +121,8 @@ impl DenialInfo {
         Self { mechanism, parameters: None, vrf_keys: Vec::new(), records, opt_out_records, wildcard_records }
     }
 
-    /// The key of the majority of the records of an NSEC5 chain.
+    /// The NSEC5 key to which most records of the chain belong; `None` without NSEC5 records of a
+    /// published key.
     #[must_use]
     pub fn vrf_key(&self) -> Option<&VrfKeyInfo> {
         self.vrf_keys.iter().filter(|key| key.records > 0).max_by_key(|key| key.records)
@@ -151,8 +152,9 @@ pub fn denial(contents: &Contents) -> Option<DenialInfo> {
     if has_key || other.is_none() { nsec5_denial(contents).or(other) } else { other }
 }
 
-/// The denial mechanism, NSEC or NSEC3, of a compiled zone. Reads only the directory of the file
-/// and the apex. `None` if they are not sufficient, or if the apex has an NSEC5 key.
+/// The denial mechanism of a compiled zone, if it is NSEC or NSEC3 with or without opt-out. Reads
+/// only the directory of the file and the apex. `None` if they do not determine the mechanism, if
+/// the zone has no denial records, or if the apex has an NSEC5 key.
 #[must_use]
 pub fn denial_by_directory(zone: &StoredZone) -> Option<DenialInfo> {
     let apex = zone.head();
@@ -175,15 +177,15 @@ pub fn denial_by_directory(zone: &StoredZone) -> Option<DenialInfo> {
             Uniformity::Mixed => return None,
         }
     }
-    let stated = apex.apex_rrset(Rtype::NSEC3PARAM).and_then(|rrset| rrset.rdatas().next());
-    let fields = stated.and_then(Nsec3::parse_param).map(|(fields, _)| fields);
+    let nsec3param = apex.apex_rrset(Rtype::NSEC3PARAM).and_then(|rrset| rrset.rdatas().next());
+    let fields = nsec3param.and_then(Nsec3::parse_param).map(|(fields, _)| fields);
     match (nsec, nsec3, fields) {
         (1.., 0, None) => Some(DenialInfo::new(Mechanism::Nsec, nsec)),
         (0, 1.., Some(fields)) => {
             let mechanism = if opt_out > 0 { Mechanism::Nsec3OptOut } else { Mechanism::Nsec3 };
             let parameters = Nsec3Params { salt: fields.salt.to_vec(), iterations: fields.iterations };
-            let facts = DenialInfo::new(mechanism, nsec3);
-            Some(DenialInfo { parameters: Some(parameters), opt_out_records: opt_out, ..facts })
+            let info = DenialInfo::new(mechanism, nsec3);
+            Some(DenialInfo { parameters: Some(parameters), opt_out_records: opt_out, ..info })
         }
         _ => None,
     }
@@ -192,9 +194,9 @@ pub fn denial_by_directory(zone: &StoredZone) -> Option<DenialInfo> {
 fn nsec5_denial(contents: &Contents) -> Option<DenialInfo> {
     let apex = contents.apex().view();
     let keys = contents.apex_rrset(Rtype::NSEC5KEY).into_iter().flat_map(Rrset::rdatas);
-    let facts = |key: Nsec5Key| VrfKeyInfo { tag: key.tag(), algorithm: key.algorithm(), records: 0 };
+    let info = |key: Nsec5Key| VrfKeyInfo { tag: key.tag(), algorithm: key.algorithm(), records: 0 };
     let mut found = DenialInfo::new(Mechanism::Nsec5, 0);
-    found.vrf_keys = keys.filter_map(Nsec5Key::from_rdata).map(facts).collect();
+    found.vrf_keys = keys.filter_map(Nsec5Key::from_rdata).map(info).collect();
     found.vrf_keys.sort_unstable();
     for node in contents.nodes() {
         let Some(rrset) = node.rrset(Rtype::NSEC5) else { continue };
@@ -231,11 +233,11 @@ fn denial_without_vrf(contents: &Contents) -> Option<DenialInfo> {
             _ => {}
         }
     }
-    let stated = contents.apex_rrset(Rtype::NSEC3PARAM).and_then(|rrset| rrset.rdatas().next());
-    if nsec3 == 0 || stated.is_none() && nsec > 0 {
+    let nsec3param = contents.apex_rrset(Rtype::NSEC3PARAM).and_then(|rrset| rrset.rdatas().next());
+    if nsec3 == 0 || nsec3param.is_none() && nsec > 0 {
         return Some(DenialInfo::new(Mechanism::Nsec, nsec)).filter(|nsec| nsec.records > 0);
     }
-    let fields = stated.or(first).and_then(Nsec3::parse_param).map(|(fields, _)| fields);
+    let fields = nsec3param.or(first).and_then(Nsec3::parse_param).map(|(fields, _)| fields);
     let parameters =
         fields.map(|fields| Nsec3Params { salt: fields.salt.to_vec(), iterations: fields.iterations });
     let mechanism = if opt_out > 0 { Mechanism::Nsec3OptOut } else { Mechanism::Nsec3 };
@@ -249,7 +251,7 @@ pub fn is_chain(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
     rtype != Rtype::RRSIG && is_generated_by_signing(rtype, owner, apex)
 }
 
-/// Whether the zone is signed, that is, has a signature of its SOA record.
+/// Whether the zone is signed: it has an RRSIG record over its SOA record.
 #[must_use]
 pub fn is_signed(contents: &Contents) -> bool {
     contents.nodes().next().is_some_and(|apex| apex.signatures(Rtype::SOA).is_some())
@@ -263,7 +265,8 @@ pub fn is_key_set(contents: &Contents) -> bool {
     is_signed && has_only_key_set(contents)
 }
 
-/// Whether the only DNSSEC records of the zone are keys at its apex and signatures of them.
+/// Whether the zone has no DNSSEC records other than keys at its apex and signatures over them.
+/// True also for an unsigned zone.
 pub(crate) fn has_only_key_set(contents: &Contents) -> bool {
     let apex = contents.apex().view();
     let is_other = |node: Node<'_>, rrset: Rrset<'_>| match rrset.rtype() {

@@ -6,7 +6,7 @@ use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Class, NameRef, Rtype, rdata};
 
 /// Octets of RRSIG RDATA before the signer's name.
-const FIXED: usize = 18;
+const FIXED_OCTETS: usize = 18;
 
 /// The fields of an RRSIG record (RFC 4034 §3.1).
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl<'a> Rrsig<'a> {
     /// Parses RRSIG RDATA; `None` if they are truncated or the signer's name is invalid.
     #[must_use]
     pub fn parse(rdata: &'a [u8]) -> Option<Self> {
-        let (fixed, rest) = rdata.split_first_chunk::<FIXED>()?;
+        let (fixed, rest) = rdata.split_first_chunk::<FIXED_OCTETS>()?;
         let (signer, signature) = NameRef::split_from(rest).ok()?;
         let short = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
         let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
@@ -56,7 +56,7 @@ impl<'a> Rrsig<'a> {
     /// Length in octets of the RDATA without the signature.
     #[must_use]
     pub const fn fields_len(&self) -> usize {
-        FIXED + self.signer.len()
+        FIXED_OCTETS + self.signer.len()
     }
 
     /// Appends the RDATA without the signature, with the signer's name in canonical form

@@ -30,9 +30,9 @@ pub struct Statistics {
     pub types: BTreeMap<Rtype, TypeCounts>,
     /// The RRset with the most octets, including its signatures.
     pub largest: Option<LargestRrset>,
-    /// DNSKEY records at the apex, each with the number of RRSIG records with its tag and algorithm.
-    /// Two keys with the same tag and algorithm both have this number: only verification shows which
-    /// of them signed.
+    /// DNSKEY records at the apex, each with the number of RRSIG records with its tag and
+    /// algorithm. Two keys with the same tag and algorithm both have this number: only verification
+    /// shows which of them signed.
     pub keys: Vec<(KeyInfo, u64)>,
     /// Number of RRSIG records without a matching DNSKEY record at the apex, by key tag and
     /// algorithm.
@@ -61,8 +61,8 @@ pub struct NameCounts {
     /// Other names below zone cuts, and names below DNAME records: no response contains their
     /// records.
     pub occluded: u64,
-    /// Names without records between the apex and an authoritative owner name or a zone cut (RFC 9499
-    /// §7).
+    /// Names without records between the apex and an authoritative owner name or a zone cut (RFC
+    /// 9499 §7).
     pub empty_non_terminals: u64,
     /// Authoritative owner names and zone cuts whose first label is `*` (RFC 4592 §2.1.1).
     pub wildcards: u64,
@@ -129,8 +129,8 @@ pub struct Validity {
     pub expired: u64,
     /// Number of signatures that are not valid yet.
     pub early: u64,
-    /// Numbers of signatures by days until expiration, rounded down: 0 stands for less than one day,
-    /// and -1 for signatures that expired within the last 24 hours.
+    /// Numbers of signatures by days until expiration, rounded down: 0 stands for less than one
+    /// day, and -1 for signatures that expired within the last 24 hours.
     pub days_left: BTreeMap<i64, u64>,
 }
 
@@ -293,7 +293,8 @@ impl<'z> Counter<'z> {
             }
         }
         names.wildcards += u64::from(node.name().is_wildcard());
-        // Counts the ancestors of this name without records that are not ancestors of the last name.
+        // Counts the ancestors of this name without records that are not ancestors of the last
+        // name.
         if let Some(last) = self.last {
             let missing = node.name().label_count() - common_labels(last, node.name());
             names.empty_non_terminals += missing.saturating_sub(1) as u64;

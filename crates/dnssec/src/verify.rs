@@ -111,11 +111,11 @@ pub fn into_verified(contents: Contents, options: &VerifyOptions) -> Result<Veri
 pub fn into_verified_with(
     contents: Contents,
     options: &VerifyOptions,
-    aids: &VerifyInputs<'_>,
+    inputs: &VerifyInputs<'_>,
 ) -> Result<Verified, Box<FaultyZone>> {
     let unsigned = contents.soa().filter(|_| !has_dnssec(&contents) && options.anchors.is_empty());
     let report = unsigned.map_or_else(
-        || verify_with_inputs(&contents, options, aids),
+        || verify_with_inputs(&contents, options, inputs),
         |soa| {
             let mut findings = Findings::default();
             zonemd::check(&contents, soa.serial, &mut findings);
@@ -145,9 +145,9 @@ pub fn verify_with(contents: &Contents, options: &VerifyOptions, evidence: &Nsec
 /// Like [`verify`], with additional inputs. All stored NSEC5 proofs are verified, even if a
 /// predecessor is given.
 #[must_use]
-pub fn verify_with_inputs(contents: &Contents, options: &VerifyOptions, aids: &VerifyInputs<'_>) -> Report {
+pub fn verify_with_inputs(contents: &Contents, options: &VerifyOptions, inputs: &VerifyInputs<'_>) -> Report {
     let whole;
-    let options = match aids.predecessor {
+    let options = match inputs.predecessor {
         None => options,
         Some(_) => {
             whole = VerifyOptions { mode: Mode::Full, ..options.clone() };
@@ -172,16 +172,16 @@ pub fn verify_with_inputs(contents: &Contents, options: &VerifyOptions, aids: &V
         findings.fault(apex.view(), Some(Rtype::DNSKEY), FaultReason::NoDnskey);
         return findings.into_report(None);
     }
-    let zone = Zone::new(contents, soa.negative_ttl(), aids.progress);
+    let zone = Zone::new(contents, soa.negative_ttl(), inputs.progress);
     let keys = ZoneKeys::read(contents, &mut findings);
-    let known = aids.predecessor.filter(|earlier| earlier.has_keys_of(contents));
-    findings.keys_changed = aids.predecessor.is_some() && known.is_none();
+    let known = inputs.predecessor.filter(|earlier| earlier.has_keys_of(contents));
+    findings.keys_changed = inputs.predecessor.is_some() && known.is_none();
     let mut of_chain = Findings::default();
     // The check of the chain uses one thread while the others verify signatures. Afterwards it uses
     // all threads.
     let (mut signing_keys, mechanism) = rayon::join(
         || signatures::check(&zone, &keys, options, known, &mut findings),
-        || check_denial(&zone, &aids.evidence, options.mode, &mut of_chain),
+        || check_denial(&zone, &inputs.evidence, options.mode, &mut of_chain),
     );
     signing_keys.sort_unstable();
     keys.check_anchors(contents, &signing_keys, &options.anchors, &mut findings);
@@ -329,16 +329,16 @@ fn report_mixed_nsec5(zone: &Zone<'_>, findings: &mut Findings) {
 /// Reports chain records below a zone cut or a DNAME (RFC 4035 §2.3) and NSEC3PARAM records away
 /// from the apex (RFC 5155 §4). [`cds::is_stray`] decides about other types.
 fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
-    for (node, standing) in zone.contents.nodes().zip(&zone.standings) {
+    for (node, status) in zone.contents.nodes().zip(&zone.statuses) {
         for rrset in node.rrsets() {
             let stray = match rrset.rtype() {
                 Rtype::NSEC3PARAM => node.index() > 0,
-                Rtype::NSEC => !standing.is_in_chain(),
+                Rtype::NSEC => !status.is_in_chain(),
                 // An NSEC3 record is valid below a DNAME at the apex. Below another DNAME its owner
                 // is not a hashed name, which another check reports.
-                Rtype::NSEC3 => *standing == NameStatus::BelowCut,
-                Rtype::NSEC5 => *standing == NameStatus::BelowCut && has_nsec5_record(zone, node),
-                _ => cds::is_stray(node, *standing, rrset),
+                Rtype::NSEC3 => *status == NameStatus::BelowCut,
+                Rtype::NSEC5 => *status == NameStatus::BelowCut && has_nsec5_record(zone, node),
+                _ => cds::is_stray(node, *status, rrset),
             };
             if stray {
                 findings.fault(node.name(), Some(rrset.rtype()), FaultReason::UnexpectedRecords);

@@ -22,7 +22,9 @@ pub struct Contents {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeEntry {
+    /// Offset of the name in `names`.
     pub(crate) name: u32,
+    /// Index in `rrsets`. The RRsets of the node end where those of the next node begin.
     pub(crate) first_rrset: u32,
 }
 
@@ -70,7 +72,8 @@ impl Contents {
         (self.names.len() + self.rdata.len() + self.rrsets.len() * 10) as u64
     }
 
-    /// Returns the node at `index` in canonical order.
+    /// Returns the node at `index` in canonical order. The index must be less than
+    /// [`Contents::node_count`].
     #[must_use]
     pub const fn node(&self, index: usize) -> Node<'_> {
         Node { contents: self, index }
@@ -93,14 +96,19 @@ impl Contents {
         self.rrsets.get(node.first_rrset as usize).map_or(self.rdata.len(), |rrset| rrset.start as usize)
     }
 
-    /// Finds the node of `name`. If it does not exist, returns the index at which it would be
-    /// inserted.
+    /// Finds the node of `name`.
+    ///
+    /// # Errors
+    /// The index at which the node would be inserted.
     pub fn find(&self, name: NameRef<'_>) -> Result<Node<'_>, usize> {
         self.find_within(0..self.nodes.len(), name)
     }
 
-    /// Same as [`Contents::find`], for a name that is not before the node at `from`. The search
-    /// uses doubling steps, so it is fast both for adjacent names and for names far apart.
+    /// Same as [`Contents::find`], for a name that is not before the node at `from`. The steps of
+    /// the search double, so it is fast both for adjacent names and for names far apart.
+    ///
+    /// # Errors
+    /// As [`Contents::find`].
     pub fn find_from(&self, from: usize, name: NameRef<'_>) -> Result<Node<'_>, usize> {
         let (mut low, mut high, mut step) = (from, from, 1);
         while high < self.nodes.len() {
@@ -138,7 +146,8 @@ impl Contents {
         self.nodes().next().and_then(|apex| apex.rrset(rtype))
     }
 
-    /// Returns the fields of the SOA record that signing and serving need.
+    /// Returns the fields of the SOA record at the apex; `None` if the zone has none or it is
+    /// malformed.
     #[must_use]
     pub fn soa(&self) -> Option<Soa> {
         let rrset = self.apex_rrset(Rtype::SOA)?;
@@ -327,13 +336,13 @@ pub struct NodesBuilder {
 }
 
 impl NodesBuilder {
-    /// Creates an empty builder with the capacity `room`.
-    pub(crate) fn with_capacity(room: Capacity) -> Self {
+    /// Creates an empty builder with the given capacity.
+    pub(crate) fn with_capacity(capacity: Capacity) -> Self {
         Self {
-            names: Vec::with_capacity(room.names),
-            rdata: Vec::with_capacity(room.rdata),
-            nodes: Vec::with_capacity(room.nodes),
-            rrsets: Vec::with_capacity(room.rrsets),
+            names: Vec::with_capacity(capacity.names),
+            rdata: Vec::with_capacity(capacity.rdata),
+            nodes: Vec::with_capacity(capacity.nodes),
+            rrsets: Vec::with_capacity(capacity.rrsets),
         }
     }
 
@@ -343,8 +352,9 @@ impl NodesBuilder {
         self.names.extend_from_slice(name.wire());
     }
 
-    /// Begins the next RRset of the current node. The RRsets of a node must be in the order of
-    /// their types, each followed by its signatures.
+    /// Begins the next RRset of the current node, with the TTL `ttl` in seconds. The RRsets of a
+    /// node must be in the order of their types, each followed by its signatures. `covered` is the
+    /// type that signatures cover, otherwise equal to `rtype`.
     pub fn begin_rrset(&mut self, rtype: Rtype, covered: Rtype, ttl: u32) {
         let start = self.rdata.len() as u64;
         self.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count: 0, mixed_ttls: false });
@@ -364,7 +374,8 @@ impl NodesBuilder {
         self.rrsets.iter_mut().for_each(|rrset| rrset.mixed_ttls = false);
     }
 
-    /// Adds a record to the current RRset. `write` appends its RDATA.
+    /// Adds a record to the current RRset. `write` appends its RDATA; its result is returned. The
+    /// records must be in canonical order without duplicates.
     pub fn push_record<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let start = self.rdata.len();
         self.rdata.extend_from_slice(&[0, 0]);
@@ -451,13 +462,13 @@ impl Contents {
             all
         } else {
             let sum = |size: fn(&NodesBuilder) -> usize| runs.iter().map(size).sum();
-            let room = Capacity {
+            let capacity = Capacity {
                 names: sum(|run| run.names.len()),
                 rdata: sum(|run| run.rdata.len()),
                 nodes: sum(|run| run.nodes.len()),
                 rrsets: sum(|run| run.rrsets.len()),
             };
-            Self::with_capacity(apex, room)
+            Self::with_capacity(apex, capacity)
         };
         for run in runs {
             all.append_nodes(&run);
@@ -466,9 +477,9 @@ impl Contents {
         all
     }
 
-    /// Creates contents without records, with the capacity `room`.
-    pub(crate) fn with_capacity(apex: &Name, room: Capacity) -> Self {
-        let NodesBuilder { names, rdata, nodes, rrsets } = NodesBuilder::with_capacity(room);
+    /// Creates contents without records, with the given capacity.
+    pub(crate) fn with_capacity(apex: &Name, capacity: Capacity) -> Self {
+        let NodesBuilder { names, rdata, nodes, rrsets } = NodesBuilder::with_capacity(capacity);
         Self { apex: apex.clone(), names, rdata, nodes, rrsets }
     }
 
@@ -512,18 +523,18 @@ impl Contents {
     }
 
     /// Overwrites the RDATA of RRsets at the apex with that of the same RRsets in `part`, whose
-    /// only node is the apex.
+    /// only node is the apex. Ignores RRsets of `part` that the apex does not have.
     ///
     /// # Panics
     /// If a new record does not have the length of the record that it overwrites. The caller must
     /// have reserved a record of this length.
     pub fn overwrite_apex(&mut self, part: &Self) {
-        for of_part in &part.rrsets {
-            let of_apex = self.nodes.get(1).map_or(self.rrsets.len(), |node| node.first_rrset as usize);
-            let same = |rrset: &&RrsetEntry| (rrset.rtype, rrset.covered) == (of_part.rtype, of_part.covered);
-            let Some(place) = self.rrsets[..of_apex].iter().find(same) else { continue };
-            let mut at = place.start as usize;
-            for rdata in (Rrset { contents: part, entry: of_part }).rdatas() {
+        for new in &part.rrsets {
+            let apex_rrsets = self.nodes.get(1).map_or(self.rrsets.len(), |node| node.first_rrset as usize);
+            let same = |rrset: &&RrsetEntry| (rrset.rtype, rrset.covered) == (new.rtype, new.covered);
+            let Some(old) = self.rrsets[..apex_rrsets].iter().find(same) else { continue };
+            let mut at = old.start as usize;
+            for rdata in (Rrset { contents: part, entry: new }).rdatas() {
                 let length = u16::from_be_bytes([self.rdata[at], self.rdata[at + 1]]);
                 assert_eq!(
                     usize::from(length),

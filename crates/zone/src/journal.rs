@@ -148,11 +148,11 @@ pub enum OpenOutcome {
 pub enum AppendOutcome {
     /// The change was appended. The oldest changes may have been removed.
     Appended,
-    /// The change does not begin at the serial where the last change in the journal ends. The journal
-    /// now has only the new change.
+    /// The change does not begin at the serial where the last change in the journal ends. The
+    /// journal now has only the new change.
     Restarted,
-    /// The change alone exceeds the maximum size of the journal. It was not appended, and the journal
-    /// is now empty.
+    /// The change alone exceeds the maximum size of the journal. It was not appended, and the
+    /// journal is now empty.
     TooLarge,
 }
 
@@ -237,8 +237,8 @@ impl Journal {
     /// exist. `max_octets` is the maximum size of the file in octets.
     ///
     /// # Errors
-    /// [`JournalError::Broken`] and [`JournalError::OtherZone`]; the caller can then discard the file
-    /// with [`Journal::replace`]. [`JournalError::Io`].
+    /// [`JournalError::Broken`] and [`JournalError::OtherZone`]; the caller can then discard the
+    /// file with [`Journal::replace`]. [`JournalError::Io`].
     pub fn open(path: &Path, apex: &Name, max_octets: u64) -> Result<(Self, OpenOutcome), JournalError> {
         let error = |action, source| JournalError::Io { path: path.to_owned(), action, source };
         let file = match OpenOptions::new().read(true).write(true).open(path) {
@@ -276,27 +276,27 @@ impl Journal {
     }
 
     /// Appends a change and synchronises it to disk. The change must remove the previous SOA record
-    /// and add the new one. If the journal would exceed its maximum size, it is rewritten without the
-    /// oldest changes.
+    /// and add the new one. If the journal would exceed its maximum size, it is rewritten without
+    /// the oldest changes.
     ///
     /// # Errors
-    /// [`JournalError::NoSerials`], [`JournalError::SameSerial`], [`JournalError::OtherZoneChange`],
-    /// [`JournalError::Replaced`]: the journal is unchanged.
+    /// [`JournalError::NoSerials`], [`JournalError::SameSerial`],
+    /// [`JournalError::OtherZoneChange`], [`JournalError::Replaced`]: the journal is unchanged.
     ///
     /// [`JournalError::Io`]: the journal is unchanged, unless it was rewritten and only the
-    /// synchronisation of its directory failed. It then has the change, but may be the previous file
-    /// again after a crash.
+    /// synchronisation of its directory failed. It then has the change, but may be the previous
+    /// file again after a crash.
     pub fn append(&self, change: &ChangeSet) -> Result<AppendOutcome, JournalError> {
         self.append_change(change, true)
     }
 
     /// Appends consecutive changes, each as [`append`](Self::append) does, and synchronises them to
-    /// disk. If no change requires a rewrite, it synchronises only after the last one. After a crash
-    /// before that, the journal can have only the first of the changes.
+    /// disk. If no change requires a rewrite, it synchronises only after the last one. After a
+    /// crash before that, the journal can have only the first of the changes.
     ///
     /// The outcome of each change is not returned. After [`AppendOutcome::TooLarge`] or
-    /// [`AppendOutcome::Restarted`], the journal lacks all earlier changes, and transfers from their
-    /// serials become full transfers.
+    /// [`AppendOutcome::Restarted`], the journal lacks all earlier changes, and transfers from
+    /// their serials become full transfers.
     ///
     /// # Errors
     /// As for [`append`](Self::append), for the first change that fails. The changes before it may
@@ -409,9 +409,9 @@ impl Journal {
         Ok(directory_sync?)
     }
 
-    /// Returns the changes that lead from serial `from` to serial `to`. Returns `None` if the journal
-    /// does not contain them, or if the file cannot be opened or was replaced; the caller then
-    /// transfers the whole zone.
+    /// Returns the changes that lead from serial `from` to serial `to`. Returns `None` if the
+    /// journal does not contain them, or if the file cannot be opened or was replaced; the caller
+    /// then transfers the whole zone.
     #[must_use]
     pub fn between(&self, from: u32, to: u32) -> Option<Changes> {
         let mut state = self.state();
@@ -425,8 +425,8 @@ impl Journal {
         })
     }
 
-    /// Returns the serial before the first change and the serial after the last change; `None` if the
-    /// journal is empty.
+    /// Returns the serial before the first change and the serial after the last change; `None` if
+    /// the journal is empty.
     #[must_use]
     pub fn serials(&self) -> Option<(u32, u32)> {
         let state = self.state();
@@ -436,8 +436,8 @@ impl Journal {
     /// Removes all changes. If the file was replaced, an empty journal replaces it again.
     ///
     /// # Errors
-    /// [`JournalError::Io`]. If only the synchronisation of the directory failed, the journal is empty,
-    /// but may be the previous file again after a crash.
+    /// [`JournalError::Io`]. If only the synchronisation of the directory failed, the journal is
+    /// empty, but may be the previous file again after a crash.
     pub fn clear(&self) -> Result<(), JournalError> {
         let mut state = self.state();
         let all = state.entries.len();

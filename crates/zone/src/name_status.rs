@@ -8,16 +8,18 @@ use nonesuch_proto::{NameRef, Rtype};
 pub enum NameStatus {
     /// The apex, or a name with authoritative records.
     Authoritative,
-    /// A zone cut: a name other than the apex with an NS RRset.
+    /// A zone cut: a name other than the apex with an NS RRset. Only its DS RRset and chain records
+    /// are signed.
     Delegation,
-    /// Below a zone cut: glue and occluded names.
+    /// Below a zone cut: glue and other occluded names.
     BelowCut,
     /// Below a DNAME record: occluded (RFC 6672 §2.3).
     BelowDname,
 }
 
 impl NameStatus {
-    /// Whether the name is in the NSEC chain and its RRsets are signed, at least in part.
+    /// Whether the name is in an NSEC chain. Its RRsets are then signed; of a zone cut, only some
+    /// ([`Self::Delegation`]).
     #[must_use]
     pub const fn is_in_chain(self) -> bool {
         matches!(self, Self::Authoritative | Self::Delegation)
@@ -27,28 +29,30 @@ impl NameStatus {
 /// Returns the status of each node, in the order of the nodes.
 #[must_use]
 pub fn name_statuses(contents: &Contents) -> Vec<NameStatus> {
-    let mut covering: Option<(NameRef<'_>, NameStatus)> = None;
+    // The last zone cut or owner of a DNAME record, and the status of the names below it.
+    let mut occluding: Option<(NameRef<'_>, NameStatus)> = None;
     contents
         .nodes()
         .map(|node| {
             // In canonical order, the names below a name directly follow it.
-            if let Some((above, standing)) = covering {
+            if let Some((above, status)) = occluding {
                 if node.name().is_below(above) {
-                    return standing;
+                    return status;
                 }
-                covering = None;
+                occluding = None;
             }
-            let standing = own_status(contents, node);
-            if standing == NameStatus::Delegation {
-                covering = Some((node.name(), NameStatus::BelowCut));
+            let status = own_status(contents, node);
+            if status == NameStatus::Delegation {
+                occluding = Some((node.name(), NameStatus::BelowCut));
             } else if node.has(Rtype::DNAME) {
-                covering = Some((node.name(), NameStatus::BelowDname));
+                occluding = Some((node.name(), NameStatus::BelowDname));
             }
-            standing
+            status
         })
         .collect()
 }
 
+/// The status of a node that is not below a zone cut or a DNAME record.
 fn own_status(contents: &Contents, node: Node<'_>) -> NameStatus {
     if node.has(Rtype::NS) && node.name() != contents.apex().view() {
         NameStatus::Delegation

@@ -35,5 +35,5 @@ pub(crate) fn check_node(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault>
     if let Some(other) = other.filter(|_| has_cname) {
         return Some(ZoneFault::CnameAndOther { owner: node.name().to_name(), other });
     }
-    size::oversized(node, apex)
+    size::find_oversized(node, apex)
 }

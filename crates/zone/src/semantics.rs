@@ -28,10 +28,10 @@ const PIECE: usize = 16_384;
 /// findings.
 #[must_use]
 pub fn check(contents: &Contents, limit: usize) -> Findings {
-    let standings = name_statuses(contents);
-    let is_glue = standings.iter().map(|_| AtomicBool::new(false)).collect();
+    let statuses = name_statuses(contents);
+    let is_glue = statuses.iter().map(|_| AtomicBool::new(false)).collect();
     let expire = contents.soa().map_or(u32::MAX, |soa| soa.expire);
-    let checker = Checker { contents, standings, is_glue, expire, limit };
+    let checker = Checker { contents, statuses, is_glue, expire, limit };
     let mut findings = Findings::new(limit);
     apex::check(contents, &mut findings);
     findings.append(checker.in_pieces(Checker::check_node));
@@ -88,7 +88,7 @@ impl<'z> Checker<'z> {
         findings: &mut Findings,
     ) {
         let (owner, rtype) = (node.name(), rrset.rtype());
-        match (self.standings[node.index()], rtype) {
+        match (self.statuses[node.index()], rtype) {
             (NameStatus::BelowDname, _) => {
                 findings.add(owner, rtype, Problem::BelowDname { dname: self.cover(node) });
             }
@@ -176,7 +176,7 @@ impl<'z> Checker<'z> {
     /// not glue and are in no response.
     fn check_glue(&self, node: Node<'z>, findings: &mut Findings) {
         let is_delegated =
-            matches!(self.standings[node.index()], NameStatus::Delegation | NameStatus::BelowCut);
+            matches!(self.statuses[node.index()], NameStatus::Delegation | NameStatus::BelowCut);
         if !is_delegated || self.is_glue[node.index()].load(Ordering::Relaxed) {
             return;
         }
@@ -190,8 +190,8 @@ impl<'z> Checker<'z> {
         let mut above = Some(node.name());
         while let Some(name) = above {
             if let Ok(found) = self.contents.find(name)
-                && (self.standings[found.index()] == NameStatus::Delegation
-                    || self.standings[found.index()] == NameStatus::Authoritative && found.has(Rtype::DNAME))
+                && (self.statuses[found.index()] == NameStatus::Delegation
+                    || self.statuses[found.index()] == NameStatus::Authoritative && found.has(Rtype::DNAME))
             {
                 return found.name().to_name();
             }

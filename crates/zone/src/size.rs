@@ -10,19 +10,20 @@ use nonesuch_proto::{NameRef, Rtype, rdata};
 /// Maximum size of a message in octets (RFC 1035 §4.2.2).
 pub const MAX_MESSAGE: usize = 65_535;
 /// Octets of a record without its RDATA, if the owner is a compression pointer.
-const RECORD: usize = 12;
+const RECORD_OCTETS: usize = 12;
 /// Octets of the type and the class in the question section.
-const QUESTION: usize = 4;
+const QUESTION_OCTETS: usize = 4;
 
 /// Returns the size in octets of the smallest message with an RRset and its signatures. It contains
 /// the question and, if there are signatures, the OPT record with the DO flag, and no other record.
 /// `octets` is the size of the records.
 const fn message_octets(owner: NameRef<'_>, octets: usize, is_signed: bool) -> usize {
-    HEADER + owner.len() + QUESTION + octets + if is_signed { OPT_OCTETS } else { 0 }
+    HEADER + owner.len() + QUESTION_OCTETS + octets + if is_signed { OPT_OCTETS } else { 0 }
 }
 
 /// Checks that an RRset fits in a message together with the signatures over it. `signatures` are
-/// the lengths of their RDATA. For RRsets that are not part of contents.
+/// the lengths of their RDATA in octets. For RRsets that are not part of [`Contents`], which
+/// [`Contents::check_sizes`] checks.
 ///
 /// # Errors
 /// [`ZoneFault::RrsetTooLarge`] if it does not fit.
@@ -35,10 +36,10 @@ pub fn check_rrset<'r>(
 ) -> Result<(), ZoneFault> {
     let (mut signed, mut is_signed) = (0, false);
     for octets in signatures {
-        signed += RECORD + octets;
+        signed += RECORD_OCTETS + octets;
         is_signed = true;
     }
-    let plain = records.clone().map(|record| RECORD + record.len()).sum::<usize>();
+    let plain = records.clone().map(|record| RECORD_OCTETS + record.len()).sum::<usize>();
     if message_octets(owner, plain + signed, is_signed) <= MAX_MESSAGE {
         return Ok(());
     }
@@ -55,9 +56,9 @@ pub fn check_rrset<'r>(
 
 /// Returns the fault for the first RRset of `node` that does not fit in a message with its
 /// signatures.
-pub(crate) fn oversized(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> {
+pub(crate) fn find_oversized(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> {
     // Fast path: most names have fewer records than fit in a message.
-    if node.rdata_octets() + node.record_count() * RECORD <= MAX_MESSAGE / 2 {
+    if node.rdata_octets() + node.record_count() * RECORD_OCTETS <= MAX_MESSAGE / 2 {
         return None;
     }
     let is_signature = |rrset: &Rrset<'_>| rrset.rtype() == Rtype::RRSIG;
@@ -78,7 +79,7 @@ impl Contents {
     /// # Errors
     /// [`ZoneFault::RrsetTooLarge`] for the first RRset that does not fit.
     pub fn check_sizes(&self) -> Result<(), ZoneFault> {
-        let fault = self.nodes().find_map(|node| oversized(node, self.apex().view()));
+        let fault = self.nodes().find_map(|node| find_oversized(node, self.apex().view()));
         fault.map_or(Ok(()), Err)
     }
 }

@@ -188,7 +188,7 @@ fn which_ttls_are_mixed_is_known_after_changes() {
 }
 
 #[test]
-fn standings_of_names() {
+fn statuses_of_names() {
     let zone = contents(
         "cut NS a.cut\ncut DS 1 13 2 00\na.cut A 192.0.2.3\nb.a.cut TXT x\nd DNAME x\ne.d TXT occluded\ncutter TXT x\n",
     );
@@ -205,10 +205,9 @@ fn standings_of_names() {
     let found: Vec<(String, NameStatus)> = zone
         .nodes()
         .zip(name_statuses(&zone))
-        .map(|(node, standing)| (node.name().to_string(), standing))
+        .map(|(node, status)| (node.name().to_string(), status))
         .collect();
-    let expected: Vec<(String, NameStatus)> =
-        expected.map(|(name, standing)| (name.to_owned(), standing)).into();
+    let expected: Vec<(String, NameStatus)> = expected.map(|(name, status)| (name.to_owned(), status)).into();
     assert_eq!(found, expected);
 }
 

@@ -6,7 +6,7 @@ use crate::contents::{Contents, Node, Soa};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::ops::Range;
 
-/// A zone that can be read; not all of it has to be in memory.
+/// Read access to a zone, which is completely or partly in memory.
 #[derive(Clone, Copy, Debug)]
 pub enum ZoneRef<'a> {
     /// The zone is in memory.
@@ -57,7 +57,7 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// Returns the fields of the SOA record that signing needs.
+    /// Returns the fields of the SOA record; `None` if the zone has none or it is malformed.
     #[must_use]
     pub fn soa(self) -> Option<Soa> {
         self.head().soa()
@@ -81,7 +81,8 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// Returns the node at index `place` in canonical order.
+    /// Returns the node at index `place` in canonical order; `None` if it does not exist or cannot
+    /// be loaded.
     #[must_use]
     pub fn node(self, place: usize) -> Option<Node<'a>> {
         match self {
@@ -96,8 +97,10 @@ impl<'a> ZoneRef<'a> {
         places.map_while(move |place| Some(FoundNode { place, node: self.node(place)? }))
     }
 
-    /// Finds the node of `name`. If it does not exist, returns the index at which it would be
-    /// inserted.
+    /// Finds the node of `name`.
+    ///
+    /// # Errors
+    /// The index at which the node would be inserted.
     pub fn find(self, name: NameRef<'_>) -> Result<FoundNode<'a>, usize> {
         match self {
             Self::Contents(contents) => {
@@ -107,15 +110,16 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// Returns the first index in `places` with an RRset of `rtype`, which must be NSEC or NSEC3.
+    /// Returns the first index in `places` of a node with an RRset of `rtype`, a record of the
+    /// denial chain. `rtype` must be NSEC or NSEC3.
     #[must_use]
     pub fn first_link(self, places: Range<usize>, rtype: Rtype) -> Option<usize> {
         let is_link = |place: &usize| self.node(*place).is_some_and(|node| node.has(rtype));
         let mut rest = places;
         while !rest.is_empty() {
-            let part = self.part_from(rest.start);
+            let part = self.part_of(rest.start);
             let part = rest.start..part.end.min(rest.end);
-            let found = if self.may_link(part.start) { part.clone().find(is_link) } else { None };
+            let found = if self.may_have_link(part.start) { part.clone().find(is_link) } else { None };
             if found.is_some() {
                 return found;
             }
@@ -124,15 +128,16 @@ impl<'a> ZoneRef<'a> {
         None
     }
 
-    /// Returns the last index in `places` with an RRset of `rtype`, which must be NSEC or NSEC3.
+    /// Returns the last index in `places` of a node with an RRset of `rtype`, as
+    /// [`ZoneRef::first_link`].
     #[must_use]
     pub fn last_link(self, places: Range<usize>, rtype: Rtype) -> Option<usize> {
         let is_link = |place: &usize| self.node(*place).is_some_and(|node| node.has(rtype));
         let mut rest = places;
         while !rest.is_empty() {
-            let part = self.part_from(rest.end - 1);
+            let part = self.part_of(rest.end - 1);
             let part = part.start.max(rest.start)..rest.end;
-            let found = if self.may_link(part.start) { part.clone().rev().find(is_link) } else { None };
+            let found = if self.may_have_link(part.start) { part.clone().rev().find(is_link) } else { None };
             if found.is_some() {
                 return found;
             }
@@ -142,7 +147,7 @@ impl<'a> ZoneRef<'a> {
     }
 
     /// Returns the range of nodes that are loaded together with `place`.
-    fn part_from(self, place: usize) -> Range<usize> {
+    fn part_of(self, place: usize) -> Range<usize> {
         match self {
             Self::Contents(contents) => 0..contents.node_count(),
             Self::Stored(zone) => zone.chunk_summary(zone.chunk_at(place)).places(),
@@ -150,7 +155,7 @@ impl<'a> ZoneRef<'a> {
     }
 
     /// Whether a node that is loaded together with `place` may have an NSEC or NSEC3 record.
-    fn may_link(self, place: usize) -> bool {
+    fn may_have_link(self, place: usize) -> bool {
         match self {
             Self::Contents(_) => true,
             Self::Stored(zone) => zone.chunk_summary(zone.chunk_at(place)).chain_records() > 0,

@@ -12,9 +12,8 @@ pub(crate) struct ChainName {
     pub(crate) node: u32,
     /// The number of labels of an empty non-terminal; 0 for a node.
     pub(crate) empty_labels: u8,
-    /// Whether an NSEC3 opt-out chain must contain the name too: the name is not an insecure
-    /// delegation, and not an empty non-terminal that exists only because of insecure delegations
-    /// (RFC 5155 §7.1).
+    /// Whether even a chain with opt-out must contain the name (RFC 5155 §7.1). Such a chain may
+    /// omit insecure delegations, and empty non-terminals that exist only because of them.
     pub(crate) required: bool,
     /// Whether a wildcard exists directly below the name; the wildcard may be an empty
     /// non-terminal.
@@ -27,6 +26,7 @@ impl ChainName {
         if self.is_empty() { name.suffix(usize::from(self.empty_labels)) } else { name }
     }
 
+    /// Whether the name is an empty non-terminal.
     pub(crate) const fn is_empty(&self) -> bool {
         self.empty_labels > 0
     }
@@ -34,8 +34,8 @@ impl ChainName {
 
 /// Whether the node has records that the signer does not generate. Always true for the apex.
 pub(crate) fn is_kept(contents: &Contents, node: Node<'_>) -> bool {
-    let made = |rtype| is_generated_by_signing(rtype, node.name(), contents.apex().view());
-    node.index() == 0 || node.rrsets().any(|rrset| !made(rrset.rtype()))
+    let is_generated = |rtype| is_generated_by_signing(rtype, node.name(), contents.apex().view());
+    node.index() == 0 || node.rrsets().any(|rrset| !is_generated(rrset.rtype()))
 }
 
 /// Whether `hash` is between the hashes `owner` and `next` of a record (RFC 5155 §1.3). The next
@@ -45,13 +45,13 @@ pub(crate) fn covers<H: Ord>(owner: &H, next: &H, hash: &H) -> bool {
 }
 
 /// Whether the node is a delegation without DS records (RFC 5155 §6).
-pub(crate) fn is_insecure_delegation(node: Node<'_>, standing: NameStatus) -> bool {
-    standing == NameStatus::Delegation && !node.has(Rtype::DS)
+pub(crate) fn is_insecure_delegation(node: Node<'_>, status: NameStatus) -> bool {
+    status == NameStatus::Delegation && !node.has(Rtype::DS)
 }
 
 /// The names of a chain over `nodes` and the empty non-terminals between them, in canonical order.
 /// `nodes` are indexes of nodes of the zone in canonical order and begin with the apex.
-pub(crate) fn chain_names(contents: &Contents, standings: &[NameStatus], nodes: &[u32]) -> Vec<ChainName> {
+pub(crate) fn chain_names(contents: &Contents, statuses: &[NameStatus], nodes: &[u32]) -> Vec<ChainName> {
     let mut names = Names { list: Vec::with_capacity(nodes.len()), above: Vec::new() };
     let apex_labels = contents.apex().view().label_count();
     let mut previous = contents.apex().view();
@@ -72,7 +72,7 @@ pub(crate) fn chain_names(contents: &Contents, standings: &[NameStatus], nodes: 
             let empty_labels = depth as u8;
             names.push(index, empty_labels, false, name.suffix(depth), depth);
         }
-        let required = !is_insecure_delegation(node, standings[index as usize]);
+        let required = !is_insecure_delegation(node, statuses[index as usize]);
         names.push(index, 0, required, name, labels);
         previous = name;
     }
@@ -117,8 +117,8 @@ pub(crate) fn common_labels(a: NameRef<'_>, b: NameRef<'_>) -> usize {
 
 /// Adds RRSIG to the `types` of a name if the name has signatures. An insecure delegation and an
 /// empty non-terminal have none (RFC 5155 §7.1).
-pub(crate) fn complete_types(types: &mut Vec<Rtype>, standing: NameStatus) {
-    let signed = match standing {
+pub(crate) fn complete_types(types: &mut Vec<Rtype>, status: NameStatus) {
+    let signed = match status {
         NameStatus::Delegation => types.contains(&Rtype::DS),
         _ => !types.is_empty(),
     };

@@ -1,7 +1,7 @@
 //! The pieces of a proof of denial that are not all in the zone: records generated online, and
 //! NSEC5 proofs.
 
-use super::{insert_type, nsec, push_shown_types};
+use super::{insert_type, nsec, push_bitmap_types};
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
 use nonesuch_zone::image::{ImageNode, NodeKind, Template};
 use nonesuch_zone::{Image, NameStatus};
@@ -39,7 +39,7 @@ pub struct GeneratedRecord {
 }
 
 impl ProofPiece<'_> {
-    /// Merges `other` into this piece if both are the same RRset; returns whether they are.
+    /// Returns whether `other` is the same RRset as this piece. Merges generated records.
     fn merge(&mut self, other: &ProofPiece<'_>) -> bool {
         match (self, other) {
             (Self::Stored(own), ProofPiece::Stored(other)) => own.is(*other),
@@ -50,7 +50,8 @@ impl ProofPiece<'_> {
     }
 }
 
-/// Adds a piece to the pieces of one response. A response contains each RRset once (RFC 2181 §5).
+/// Adds a piece to the pieces of one response, or merges it with a piece that is the same RRset. A
+/// response contains each RRset once (RFC 2181 §5).
 pub fn push<'i>(pieces: &mut Vec<ProofPiece<'i>>, piece: ProofPiece<'i>) {
     if !pieces.iter_mut().any(|present| present.merge(&piece)) {
         pieces.push(piece);
@@ -58,8 +59,8 @@ pub fn push<'i>(pieces: &mut Vec<ProofPiece<'i>>, piece: ProofPiece<'i>) {
 }
 
 impl GeneratedRecord {
-    /// Merges `other` into this record if both have the same owner and type; returns whether they
-    /// have.
+    /// Merges `other` into this record if the records are equal, or are NSEC records with the same
+    /// owner. Returns whether it has merged them.
     ///
     /// Of two NSEC records, the result has the later next name. Neither record covers an existing
     /// name, so the record with the later next name covers all denied names. The result has the
@@ -78,8 +79,8 @@ impl GeneratedRecord {
             return false;
         };
         // The next name of the last record of a zone is the apex.
-        let order = |next: NameRef<'_>| next <= self.owner.view();
-        let later = if (order(own), own) < (order(next), next) { next } else { own };
+        let wraps = |next: NameRef<'_>| next <= self.owner.view();
+        let later = if (wraps(own), own) < (wraps(next), next) { next } else { own };
         let mut types: Vec<Rtype> = bitmap::types(map).collect();
         bitmap::types(more).for_each(|rtype| insert_type(&mut types, rtype));
         let mut rdata = Vec::with_capacity(later.len() + 16);
@@ -113,7 +114,7 @@ pub(super) fn make_nsec(
 /// own types.
 pub(super) fn bitmap_types(node: ImageNode<'_>) -> Vec<Rtype> {
     let mut types = Vec::with_capacity(12);
-    push_shown_types(node.templates().map(Template::rtype), name_status(node), &mut types);
+    push_bitmap_types(node.templates().map(Template::rtype), name_status(node), &mut types);
     types
 }
 

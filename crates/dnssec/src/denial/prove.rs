@@ -15,18 +15,19 @@ use nonesuch_zone::image::{ImageNode, Template};
 
 /// Maximum number of RRsets in one proof: closest encloser, next closer name, wildcard
 /// (RFC 5155 §7.2.2).
-const MOST: usize = 3;
+const MAX_RRSETS: usize = 3;
 
-/// The RRsets that prove a denial, each once. They are RRsets of the image, or pieces some of which
-/// are generated online.
+/// The RRsets that prove a denial, each once. A proof has either templates, which are RRsets of the
+/// image, or pieces, some of which are generated online.
 #[derive(Clone, Debug, Default)]
 pub struct Proof<'i> {
-    templates: [Option<Template<'i>>; MOST],
+    templates: [Option<Template<'i>>; MAX_RRSETS],
     pieces: Vec<ProofPiece<'i>>,
 }
 
 impl<'i> Proof<'i> {
-    /// Adds an RRset if the proof does not have it yet: one record may prove several facts.
+    /// Adds an RRset if the proof does not have it yet: one record may prove several facts. `None`
+    /// adds nothing.
     pub(crate) fn add(&mut self, template: Option<Template<'i>>) {
         let Some(template) = template else { return };
         for slot in &mut self.templates {
@@ -51,14 +52,14 @@ impl<'i> Proof<'i> {
         self.templates.iter().filter_map(|template| *template)
     }
 
-    /// The pieces of a proof with records generated online.
+    /// The pieces; empty if the proof has templates.
     #[must_use]
     pub fn into_pieces(self) -> Vec<ProofPiece<'i>> {
         self.pieces
     }
 }
 
-/// The fact that a proof shows.
+/// The fact that a proof must show.
 #[derive(Clone, Copy, Debug)]
 pub enum DenialTarget<'i, 'q> {
     /// The name does not exist, and no wildcard matches it (NXDOMAIN).

@@ -87,8 +87,8 @@ pub struct OnlineKeys {
     zone: Name,
     mechanism: Mechanism,
     pairs: Vec<KeyPair>,
-    /// Indexes of the keys that sign the DNSKEY, CDS and CDNSKEY RRsets at the apex. The server signs
-    /// these RRsets online only if the zone has no signatures over them.
+    /// Indexes of the keys that sign the DNSKEY, CDS and CDNSKEY RRsets at the apex. The server
+    /// signs these RRsets online only if the zone has no signatures over them.
     for_keys: Vec<usize>,
     /// Indexes of the keys that sign all other RRsets. Not empty.
     for_data: Vec<usize>,
@@ -101,12 +101,13 @@ pub struct OnlineKeys {
 }
 
 impl OnlineKeys {
-    /// Assigns roles to `pairs` according to `dnskeys`, the RDATA of all DNSKEY records of the zone.
-    /// `validity` is the validity of signatures in seconds.
+    /// Assigns roles to `pairs` according to `dnskeys`, the RDATA of all DNSKEY records of the
+    /// zone. `validity` is the validity of signatures in seconds.
     ///
     /// # Errors
     /// [`OnlineKeyError::WrongZone`]; [`OnlineKeyError::NotPublished`];
-    /// [`OnlineKeyError::NoSigner`]; [`OnlineKeyError::NoKey`] if `dnskeys` has no key that can sign.
+    /// [`OnlineKeyError::NoSigner`]; [`OnlineKeyError::NoKey`] if `dnskeys` has no key that can
+    /// sign.
     pub(super) fn new(
         zone: &Name,
         pairs: Vec<KeyPair>,

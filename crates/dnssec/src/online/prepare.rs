@@ -216,10 +216,10 @@ fn check_mechanism(contents: &Contents, mechanism: Mechanism) -> Result<(), Prep
 pub fn verify_as_it_is(
     contents: Contents,
     options: &VerifyOptions,
-    aids: &VerifyInputs<'_>,
+    inputs: &VerifyInputs<'_>,
 ) -> Result<Contents, Box<FaultyZone>> {
     if is_signed(&contents) || !has_only_key_set(&contents) {
-        return into_verified_with(contents, options, aids).map(Verified::into_contents);
+        return into_verified_with(contents, options, inputs).map(Verified::into_contents);
     }
     let report = verify_key_set(&contents, &key_set(&contents), options);
     if report.is_sound() { Ok(contents) } else { Err(Box::new(FaultyZone { contents, report })) }

@@ -4,14 +4,15 @@ use crate::denial::nsec5::{ProofEntry, Proofs};
 use nonesuch_crypto::vrf::VRF_HASH_OCTETS;
 use nonesuch_proto::{MAX_NAME, NameRef};
 
-/// The index has the offset of one name in this number; a search for other names starts from there.
-const STEP: usize = 8;
+/// Number of names in a group. The index has the offset of the first name of each group; a search
+/// reads the names of one group.
+const GROUP: usize = 8;
 
 /// The proofs with an index of their names, which needs half a byte of memory for each name.
 #[derive(Debug)]
 pub(super) struct StoredProofs {
     proofs: Proofs,
-    /// Offset of the first of each group of eight names.
+    /// Offset of the first name of each group.
     offsets: Vec<u32>,
 }
 
@@ -19,10 +20,10 @@ impl StoredProofs {
     /// Indexes the proofs; `None` if the names exceed the 32-bit offsets of the index.
     pub(super) fn new(proofs: Proofs) -> Option<Self> {
         let names = proofs.names();
-        let mut offsets = Vec::with_capacity(proofs.len().div_ceil(STEP));
+        let mut offsets = Vec::with_capacity(proofs.len().div_ceil(GROUP));
         let mut rest = names;
         for place in 0..proofs.len() {
-            if place % STEP == 0 {
+            if place % GROUP == 0 {
                 offsets.push(u32::try_from(names.len() - rest.len()).ok()?);
             }
             (_, rest) = NameRef::split_from(rest).ok()?;
@@ -42,16 +43,17 @@ impl StoredProofs {
         self.proofs.len()
     }
 
-    /// Hash and proof of `name`, which must be in lower case and in the zone.
+    /// Hash and proof of `name`, which must be in lower case and in the zone; `None` if no proof of
+    /// this name is stored.
     pub(super) fn find(&self, name: NameRef<'_>) -> Option<(&[u8; VRF_HASH_OCTETS], &[u8])> {
-        let mut room = [0; MAX_NAME];
-        let wanted = self.relative(name, &mut room)?;
+        let mut buffer = [0; MAX_NAME];
+        let wanted = self.relative_name(name, &mut buffer)?;
         let after = self.offsets.partition_point(|offset| {
             self.name_at(*offset as usize).is_some_and(|(name, _)| name.cmp_canonical(wanted).is_le())
         });
-        let step = after.checked_sub(1)?;
-        let mut at = self.offsets[step] as usize;
-        for place in step * STEP..((step + 1) * STEP).min(self.proofs.len()) {
+        let group = after.checked_sub(1)?;
+        let mut at = self.offsets[group] as usize;
+        for place in group * GROUP..((group + 1) * GROUP).min(self.proofs.len()) {
             let (name, octets) = self.name_at(at)?;
             if name.wire() == wanted.wire() {
                 return self.proofs.at(place);
@@ -61,17 +63,18 @@ impl StoredProofs {
         None
     }
 
+    /// The name at `offset`, and its length in octets.
     fn name_at(&self, offset: usize) -> Option<(NameRef<'_>, usize)> {
         let (name, _) = NameRef::split_from(self.proofs.names().get(offset..)?).ok()?;
         Some((name, name.len()))
     }
 
     /// The part of `name` before the apex, with the root in place of the apex.
-    fn relative<'r>(&self, name: NameRef<'_>, room: &'r mut [u8; MAX_NAME]) -> Option<NameRef<'r>> {
+    fn relative_name<'r>(&self, name: NameRef<'_>, buffer: &'r mut [u8; MAX_NAME]) -> Option<NameRef<'r>> {
         let front = name.len().checked_sub(self.proofs.zone().wire().len())?;
-        room[..front].copy_from_slice(&name.wire()[..front]);
-        room[front] = 0;
-        Some(NameRef::from_checked(&room[..=front]))
+        buffer[..front].copy_from_slice(&name.wire()[..front]);
+        buffer[front] = 0;
+        Some(NameRef::from_checked(&buffer[..=front]))
     }
 
     /// All entries, for checks.

@@ -115,7 +115,7 @@ pub(super) struct Plan<'z> {
     contents: &'z Contents,
     /// The apex of the signed zone, which replaces that of `contents`.
     apex: &'z Contents,
-    standings: Vec<NameStatus>,
+    statuses: Vec<NameStatus>,
     chain: Chain,
     chain_ttl: u32,
     items: Vec<Item>,
@@ -128,24 +128,24 @@ impl<'z> Plan<'z> {
         options: &SignOptions<'_>,
     ) -> Result<Self, SignError> {
         let soa = contents.soa().ok_or_else(|| SignError::NoSoa(contents.apex().clone()))?;
-        let standings = name_statuses(contents);
+        let statuses = name_statuses(contents);
         let kept: Vec<u32> = contents
             .nodes()
             .filter(|node| is_kept(contents, *node))
             .map(|node| node.index() as u32)
             .collect();
-        let in_zone = |index: &&u32| standings[**index as usize].is_in_chain();
+        let in_zone = |index: &&u32| statuses[**index as usize].is_in_chain();
         let chained: Vec<u32> = kept.iter().filter(in_zone).copied().collect();
         let opt_out = options.mechanism.is_opt_out();
         let (chain, items) = match options.mechanism.mapping() {
-            Mapping::Itself => (Chain::Nsec(chained), link_nodes(&kept, &standings)),
+            Mapping::Itself => (Chain::Nsec(chained), link_nodes(&kept, &statuses)),
             Mapping::Sha1 => {
-                let names = hashed_names(contents, &standings, &chained, options)?;
+                let names = hashed_names(contents, &statuses, &chained, options)?;
                 let items = merge_hashed(contents, &kept, &names, |entry| chain::label(&entry.hash));
                 (Chain::Nsec3 { names, params: options.nsec3.clone(), opt_out }, items)
             }
             Mapping::Vrf => {
-                let (names, tag) = proved_names(contents, &standings, &chained, options)?;
+                let (names, tag) = proved_names(contents, &statuses, &chained, options)?;
                 let items = merge_hashed(contents, &kept, &names, |entry| nsec5::chain::label(&entry.hash));
                 (Chain::Nsec5 { names, tag, opt_out }, items)
             }
@@ -157,13 +157,13 @@ impl<'z> Plan<'z> {
             return Err(SignError::TooLarge);
         }
         // RFC 9077 §3: the minimum of the TTL of the SOA record and its MINIMUM field.
-        Ok(Self { contents, apex, standings, chain, chain_ttl: soa.negative_ttl(), items })
+        Ok(Self { contents, apex, statuses, chain, chain_ttl: soa.negative_ttl(), items })
     }
 
     /// A plan of `contents` unchanged, including its chain records.
-    pub(super) fn of_all(contents: &'z Contents, standings: Vec<NameStatus>) -> Self {
+    pub(super) fn of_all(contents: &'z Contents, statuses: Vec<NameStatus>) -> Self {
         let items = (0..contents.node_count() as u32).map(|node| Item { node, link: NONE }).collect();
-        Self { contents, apex: contents, standings, chain: Chain::Within, chain_ttl: 0, items }
+        Self { contents, apex: contents, statuses, chain: Chain::Within, chain_ttl: 0, items }
     }
 
     pub(super) fn items(&self) -> &[Item] {
@@ -179,7 +179,7 @@ impl<'z> Plan<'z> {
         let of_chain = self.items.iter().filter(|item| item.link != NONE).count() as u64;
         let of_node = |index: usize| {
             let Some(node) = self.node(index as u32) else { return 0 };
-            let signed = |rrset: &Rrset<'_>| denial::is_signed(rrset.rtype(), self.standings[index]);
+            let signed = |rrset: &Rrset<'_>| denial::is_signed(rrset.rtype(), self.statuses[index]);
             self.kept(node).filter(signed).count() as u64
         };
         (0..self.contents.node_count()).map(of_node).sum::<u64>() + of_chain
@@ -214,7 +214,7 @@ impl<'z> Plan<'z> {
         let made_rdata = kept.map_or(0..0, |made| made.rdata);
         let mut owner = std::mem::take(&mut room.owner);
         let name = self.owner(item, &mut owner);
-        let standing = self.standings.get(item.node as usize).copied().unwrap_or(NameStatus::Authoritative);
+        let status = self.statuses.get(item.node as usize).copied().unwrap_or(NameStatus::Authoritative);
         let records = PlannedRecords::Generated(&room.rdata[made_rdata]);
         let piece = |rtype| PlannedRrset { rtype, ttl: self.chain_ttl, records, signed: true };
         for rrset in self.node(item.node).into_iter().flat_map(|node| self.kept(node)) {
@@ -222,7 +222,7 @@ impl<'z> Plan<'z> {
                 visit(name, piece(rtype));
             }
             let (rtype, ttl) = (rrset.rtype(), rrset.ttl());
-            let signed = denial::is_signed(rtype, standing);
+            let signed = denial::is_signed(rtype, status);
             visit(name, PlannedRrset { rtype, ttl, records: PlannedRecords::Stored(rrset), signed });
         }
         if let Some(rtype) = made {
@@ -281,15 +281,15 @@ impl<'z> Plan<'z> {
         types.clear();
         if !name.is_empty() {
             self.collect_types(name.node, types);
-            complete_types(types, self.standings[name.node as usize]);
+            complete_types(types, self.statuses[name.node as usize]);
         }
     }
 
     fn collect_types(&self, index: u32, types: &mut Vec<Rtype>) {
         types.clear();
-        let standing = self.standings[index as usize];
+        let status = self.statuses[index as usize];
         if let Some(node) = self.node(index) {
-            denial::push_shown_types(self.kept(node).map(Rrset::rtype), standing, types);
+            denial::push_bitmap_types(self.kept(node).map(Rrset::rtype), status, types);
         }
     }
 
@@ -323,11 +323,11 @@ impl Chain {
 }
 
 /// Assigns NSEC records to the names of the zone (RFC 4035 §2.3).
-fn link_nodes(kept: &[u32], standings: &[NameStatus]) -> Vec<Item> {
+fn link_nodes(kept: &[u32], statuses: &[NameStatus]) -> Vec<Item> {
     let mut next = 0;
     kept.iter()
         .map(|&node| {
-            if !standings[node as usize].is_in_chain() {
+            if !statuses[node as usize].is_in_chain() {
                 return Item { node, link: NONE };
             }
             next += 1;
@@ -338,11 +338,11 @@ fn link_nodes(kept: &[u32], standings: &[NameStatus]) -> Vec<Item> {
 
 fn hashed_names(
     contents: &Contents,
-    standings: &[NameStatus],
+    statuses: &[NameStatus],
     chained: &[u32],
     options: &SignOptions<'_>,
 ) -> Result<Vec<HashedName>, SignError> {
-    let mut names: Vec<ChainName> = chain_names(contents, standings, chained);
+    let mut names: Vec<ChainName> = chain_names(contents, statuses, chained);
     if options.mechanism.is_opt_out() {
         names.retain(|name| name.required);
     }
@@ -358,13 +358,13 @@ fn hashed_names(
 /// The names of an NSEC5 chain with their hashes from the proofs, and the key tag.
 fn proved_names(
     contents: &Contents,
-    standings: &[NameStatus],
+    statuses: &[NameStatus],
     chained: &[u32],
     options: &SignOptions<'_>,
 ) -> Result<(Vec<nsec5::chain::HashedName>, u16), SignError> {
     let proofs = options.nsec5.ok_or(Nsec5Error::NoProofs)?.proofs;
     let names =
-        nsec5::names_of_chain(chain_names(contents, standings, chained), options.mechanism.is_opt_out());
+        nsec5::names_of_chain(chain_names(contents, statuses, chained), options.mechanism.is_opt_out());
     let hashed = nsec5::chain::link(contents, &names, proofs);
     let foreign = || Nsec5Error::ForeignProofs { zone: contents.apex().clone() };
     Ok((hashed.ok_or_else(foreign)?, proofs.key().tag()))

@@ -6,21 +6,22 @@ use nonesuch_proto::serial::is_before;
 /// Number of serials for one day in `YYYYMMDDnn`.
 const PER_DAY: u32 = 100;
 
-/// The serial of the signed zone; `unsigned` is the serial of the unsigned zone.
-pub(super) fn choose(options: &SignOptions<'_>, unsigned: u32) -> (u32, Option<SignWarning>) {
+/// The serial of the signed zone, and a warning if it is not the one that the policy selects.
+/// `unsigned` is the serial of the unsigned zone.
+pub(super) fn choose_serial(options: &SignOptions<'_>, unsigned: u32) -> (u32, Option<SignWarning>) {
     let previous = options.previous.and_then(|previous| previous.contents.soa());
     match previous {
-        Some(previous) => after(options.serial, unsigned, previous.serial, options.now),
-        None => next(options.serial, unsigned, options.now),
+        Some(previous) => serial_after(options.serial, unsigned, previous.serial, options.now),
+        None => next_serial(options.serial, unsigned, options.now),
     }
 }
 
 /// The serial according to `policy`. It always follows the serial of the previous signed zone,
 /// which secondaries have.
-fn after(policy: SerialPolicy, unsigned: u32, previous: u32, now: u32) -> (u32, Option<SignWarning>) {
+fn serial_after(policy: SerialPolicy, unsigned: u32, previous: u32, now: u32) -> (u32, Option<SignWarning>) {
     let is_later = is_before(previous, unsigned);
     if policy != SerialPolicy::Keep {
-        return next(policy, if is_later { unsigned } else { previous }, now);
+        return next_serial(policy, if is_later { unsigned } else { previous }, now);
     }
     if is_later {
         return (unsigned, None);
@@ -30,7 +31,7 @@ fn after(policy: SerialPolicy, unsigned: u32, previous: u32, now: u32) -> (u32, 
 }
 
 /// The serial that follows `old` according to `policy` at `now`.
-fn next(policy: SerialPolicy, old: u32, now: u32) -> (u32, Option<SignWarning>) {
+fn next_serial(policy: SerialPolicy, old: u32, now: u32) -> (u32, Option<SignWarning>) {
     let wanted = match policy {
         SerialPolicy::Keep => return (old, None),
         SerialPolicy::Increment => return (increment(old), None),
@@ -72,56 +73,56 @@ mod tests {
 
     #[test]
     fn keep_and_increment() {
-        assert_eq!(next(SerialPolicy::Keep, 7, NOW), (7, None));
-        assert_eq!(next(SerialPolicy::Increment, 7, NOW), (8, None));
-        assert_eq!(next(SerialPolicy::Increment, u32::MAX, NOW), (1, None));
+        assert_eq!(next_serial(SerialPolicy::Keep, 7, NOW), (7, None));
+        assert_eq!(next_serial(SerialPolicy::Increment, 7, NOW), (8, None));
+        assert_eq!(next_serial(SerialPolicy::Increment, u32::MAX, NOW), (1, None));
     }
 
     #[test]
-    fn unixtime_moves_forward_or_says_so() {
-        assert_eq!(next(SerialPolicy::Unixtime, 7, NOW), (NOW, None));
-        let (used, warning) = next(SerialPolicy::Unixtime, 2_017_082_100, NOW);
+    fn unixtime_increases_or_warns() {
+        assert_eq!(next_serial(SerialPolicy::Unixtime, 7, NOW), (NOW, None));
+        let (used, warning) = next_serial(SerialPolicy::Unixtime, 2_017_082_100, NOW);
         assert_eq!(used, 2_017_082_101);
         let policy = SerialPolicy::Unixtime;
         let expected = SignWarning::SerialBehind { policy, old: 2_017_082_100, wanted: NOW, used };
         assert_eq!(warning, Some(expected));
         // An equal serial does not follow either.
-        assert_eq!(next(SerialPolicy::Unixtime, NOW, NOW).0, NOW + 1);
+        assert_eq!(next_serial(SerialPolicy::Unixtime, NOW, NOW).0, NOW + 1);
     }
 
     #[test]
-    fn date_counts_within_a_day_and_says_when_it_leaves_it() {
-        assert_eq!(next(SerialPolicy::Date, 2_024_022_803, NOW), (2_024_022_900, None));
-        assert_eq!(next(SerialPolicy::Date, 2_024_022_900, NOW), (2_024_022_901, None));
-        assert_eq!(next(SerialPolicy::Date, 2_024_022_998, NOW), (2_024_022_999, None));
-        let (used, warning) = next(SerialPolicy::Date, 2_024_022_999, NOW);
+    fn date_counts_within_a_day_and_warns_beyond_it() {
+        assert_eq!(next_serial(SerialPolicy::Date, 2_024_022_803, NOW), (2_024_022_900, None));
+        assert_eq!(next_serial(SerialPolicy::Date, 2_024_022_900, NOW), (2_024_022_901, None));
+        assert_eq!(next_serial(SerialPolicy::Date, 2_024_022_998, NOW), (2_024_022_999, None));
+        let (used, warning) = next_serial(SerialPolicy::Date, 2_024_022_999, NOW);
         assert_eq!(used, 2_024_023_000);
         assert!(warning.is_some());
-        assert!(next(SerialPolicy::Date, 2_024_030_100, NOW).1.is_some());
+        assert!(next_serial(SerialPolicy::Date, 2_024_030_100, NOW).1.is_some());
     }
 
     #[test]
-    fn behind_a_previous_zone_it_moves_in_any_case() {
-        let kept = |unsigned, previous| after(SerialPolicy::Keep, unsigned, previous, NOW);
-        assert_eq!(kept(8, 7), (8, None));
+    fn the_serial_always_follows_that_of_a_previous_zone() {
+        let with_keep = |unsigned, previous| serial_after(SerialPolicy::Keep, unsigned, previous, NOW);
+        assert_eq!(with_keep(8, 7), (8, None));
         for unsigned in [7, 6] {
-            let (used, warning) = kept(unsigned, 7);
+            let (used, warning) = with_keep(unsigned, 7);
             assert_eq!(used, 8);
             let policy = SerialPolicy::Keep;
             assert_eq!(warning, Some(SignWarning::SerialBehind { policy, old: 7, wanted: unsigned, used }));
         }
-        assert_eq!(kept(5, u32::MAX).0, 5);
-        assert_eq!(kept(u32::MAX, u32::MAX).0, 1);
+        assert_eq!(with_keep(5, u32::MAX).0, 5);
+        assert_eq!(with_keep(u32::MAX, u32::MAX).0, 1);
         // Counts from the later of the two serials.
-        assert_eq!(after(SerialPolicy::Increment, 3, 7, NOW), (8, None));
-        assert_eq!(after(SerialPolicy::Increment, 9, 7, NOW), (10, None));
-        assert_eq!(after(SerialPolicy::Unixtime, 3, NOW, NOW).0, NOW + 1);
-        assert_eq!(after(SerialPolicy::Date, 3, 2_024_022_900, NOW), (2_024_022_901, None));
+        assert_eq!(serial_after(SerialPolicy::Increment, 3, 7, NOW), (8, None));
+        assert_eq!(serial_after(SerialPolicy::Increment, 9, 7, NOW), (10, None));
+        assert_eq!(serial_after(SerialPolicy::Unixtime, 3, NOW, NOW).0, NOW + 1);
+        assert_eq!(serial_after(SerialPolicy::Date, 3, 2_024_022_900, NOW), (2_024_022_901, None));
     }
 
     #[test]
-    fn forward_is_meant_in_serial_arithmetic() {
+    fn serials_are_compared_in_serial_number_arithmetic() {
         // 4_000_000_000 is more than 2^31 ahead of the time, so the time follows it.
-        assert_eq!(next(SerialPolicy::Unixtime, 4_000_000_000, NOW), (NOW, None));
+        assert_eq!(next_serial(SerialPolicy::Unixtime, 4_000_000_000, NOW), (NOW, None));
     }
 }

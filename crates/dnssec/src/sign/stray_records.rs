@@ -29,8 +29,8 @@ pub(super) fn check_below_apex(contents: &Contents, options: &SignOptions<'_>) -
     let mut findings = Findings::default();
     // The statuses of all names are computed only if the zone has such a record.
     if contents.nodes().skip(1).any(|node| node.rrsets().any(is_rare)) {
-        for (node, standing) in contents.nodes().zip(name_statuses(contents)).skip(1) {
-            check_node(node, standing, &mut findings);
+        for (node, status) in contents.nodes().zip(name_statuses(contents)).skip(1) {
+            check_node(node, status, &mut findings);
         }
     }
     if options.mechanism.mapping() == Mapping::Vrf {
@@ -40,16 +40,16 @@ pub(super) fn check_below_apex(contents: &Contents, options: &SignOptions<'_>) -
 }
 
 /// As [`check_below_apex`], for the names of a zone that are signed again; the apex is first.
-pub(super) fn check_changed(patch: &Contents, standings: &[NameStatus]) -> Vec<SignWarning> {
+pub(super) fn check_changed(patch: &Contents, statuses: &[NameStatus]) -> Vec<SignWarning> {
     let mut findings = Findings::default();
-    for (node, standing) in patch.nodes().zip(standings).skip(1) {
-        check_node(node, *standing, &mut findings);
+    for (node, status) in patch.nodes().zip(statuses).skip(1) {
+        check_node(node, *status, &mut findings);
     }
     warnings(findings)
 }
 
-fn check_node(node: Node<'_>, standing: NameStatus, findings: &mut Findings) {
-    for rrset in node.rrsets().filter(|rrset| cds::is_stray(node, standing, *rrset)) {
+fn check_node(node: Node<'_>, status: NameStatus, findings: &mut Findings) {
+    for rrset in node.rrsets().filter(|rrset| cds::is_stray(node, status, *rrset)) {
         findings.fault(node.name(), Some(rrset.rtype()), FaultReason::UnexpectedRecords);
     }
 }

@@ -103,7 +103,7 @@ impl<'z> Job<'z> {
         let signed: Vec<&Contents> =
             [contents].into_iter().chain(options.previous.map(|previous| previous.contents)).collect();
         let unsigned = contents.soa().ok_or_else(|| SignError::NoSoa(contents.apex().clone()))?.serial;
-        let (serial, warning) = serial::choose(options, unsigned);
+        let (serial, warning) = serial::choose_serial(options, unsigned);
         let prepared = apex::prepare(contents, serial, keys, options, &signed)?;
         let mut warnings: Vec<SignWarning> = warning.into_iter().collect();
         warnings.extend_from_slice(&prepared.warnings);
@@ -155,13 +155,13 @@ impl<'z> Job<'z> {
             |part| {
                 sealer.update(&part.canonical);
                 statistics.add(&part.statistics);
-                watch.tell(statistics);
+                watch.report(statistics);
                 take(&mut part.rendered)
             },
         )?;
         let last = sealer.finish(&signer)?.map(|(part, made)| {
             statistics.add(&made);
-            watch.tell(statistics);
+            watch.report(statistics);
             part
         });
         Ok((self.summary, last))
@@ -180,7 +180,7 @@ impl<'o> Watch<'o> {
         Self { progress, total_rrsets: progress.map_or(0, |_| plan.count_signed()) }
     }
 
-    fn tell(&mut self, done: &SignStatistics) {
+    fn report(&mut self, done: &SignStatistics) {
         let Some(progress) = self.progress else { return };
         let &SignStatistics { rrsets_signed: rrsets, signatures, records, .. } = done;
         progress(SignProgress { rrsets, total_rrsets: self.total_rrsets, signatures, records });

@@ -1,11 +1,11 @@
 //! Limits the work for one client query. One budget covers all responses that a resolver validates
-//! for the query, and all signatures, hashes, proofs and aliases in them. It protects against KeyTrap
-//! (CVE-2023-50387) and expensive closest encloser proofs (CVE-2023-50868).
+//! for the query, and all signatures, hashes, proofs and aliases in them. It protects against
+//! KeyTrap (CVE-2023-50387) and expensive closest encloser proofs (CVE-2023-50868).
 
 /// Limits of the work. The defaults are in the range of those of common resolvers.
 ///
-/// Work beyond a limit that [`Limit`] names makes the answer Indeterminate. The effect of every other
-/// limit is stated at its field.
+/// Work beyond a limit that [`Limit`] names makes the answer Indeterminate. The effect of every
+/// other limit is stated at its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValidationLimits {
@@ -35,16 +35,16 @@ pub struct ValidationLimits {
     pub tolerated_iterations: u16,
     /// Maximum number of SHA-1 blocks for NSEC3 hashes, for each client query. Default 600.
     pub hash_blocks: u32,
-    /// Maximum number of NSEC3 records in the authority section of one response; with more, a denial
-    /// in this response is Bogus. Default 8.
+    /// Maximum number of NSEC3 records in the authority section of one response; with more, a
+    /// denial in this response is Bogus. Default 8.
     pub nsec3_records: usize,
     /// Maximum number of NSEC5 proofs to verify for each response. Default 4.
     pub proofs_per_response: u32,
     /// Maximum number of NSEC5 proofs to verify for each client query. Default 12.
     pub proofs: u32,
-    /// Maximum number of unusable NSEC5 proofs in one response: they are malformed, do not verify, or
-    /// have a hash that no NSEC5 record of the response matches or covers. If their number exceeds
-    /// the limit, the validator ignores further proofs. Default 2.
+    /// Maximum number of unusable NSEC5 proofs in one response: they are malformed, do not verify,
+    /// or have a hash that no NSEC5 record of the response matches or covers. If their number
+    /// exceeds the limit, the validator ignores further proofs. Default 2.
     pub unusable_proofs: u32,
     /// Maximum number of CNAME and DNAME steps for each client query. Default 16.
     pub aliases: u32,

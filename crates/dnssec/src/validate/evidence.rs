@@ -1,5 +1,5 @@
-//! Collects the verified denial records of a response, determines their denial mechanism, and checks
-//! with them what the response claims not to exist.
+//! Collects the verified denial records of a response, determines their denial mechanism, and
+//! checks with them what the response claims not to exist.
 
 use super::budget::Budget;
 use super::claim::{Claim, ProvedClaim};
@@ -36,8 +36,8 @@ pub(super) struct DenialCollector<'m> {
     nsec: Vec<Nsec<'m>>,
     nsec3: Vec<Nsec3Record<'m>>,
     nsec5: Vec<Nsec5Record<'m>>,
-    /// Owner and RDATA of each NSEC5PROOF record. They have no signatures: [`Nsec5Records`] verifies
-    /// a proof with the VRF key when a claim needs it.
+    /// Owner and RDATA of each NSEC5PROOF record. They have no signatures: [`Nsec5Records`]
+    /// verifies a proof with the VRF key when a claim needs it.
     proofs: Vec<(NameRef<'m>, &'m [u8])>,
     /// As in [`Evidence`].
     first_ignored: Option<BogusReason>,
@@ -125,8 +125,8 @@ impl Evidence<'_> {
     /// Checks that the records prove `claim`.
     ///
     /// # Errors
-    /// [`ValidationError::Bogus`] if they do not prove it. If a record is missing and another one was
-    /// ignored, the reason is that of the ignored record, because it may be the missing one.
+    /// [`ValidationError::Bogus`] if they do not prove it. If a record is missing and another one
+    /// was ignored, the reason is that of the ignored record, because it may be the missing one.
     /// [`ValidationError::Indeterminate`] if the work exceeds `budget`.
     pub(super) fn check_claim(
         &mut self,

@@ -47,8 +47,8 @@ impl SecurityStatus {
 ///
 /// If the status is Insecure, the proof has a gap that depends on the reason. With
 /// [`InsecureReason::OptOut`], an unsigned delegation may exist at the name. With
-/// [`InsecureReason::Iterations`], the validator did not compute the NSEC3 hashes, so nothing proves
-/// that the records belong to the name.
+/// [`InsecureReason::Iterations`], the validator did not compute the NSEC3 hashes, so nothing
+/// proves that the records belong to the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProvedAnswer {
     /// The response has the queried records.
@@ -134,9 +134,9 @@ pub struct Validation {
     pub proved: Option<ProvedAnswer>,
     /// The aliases from the question name, in order.
     pub aliases: Vec<Alias>,
-    /// The response code that follows from `proved`. It is NXDOMAIN if the name does not exist, even
-    /// if the message has compact denial with NOERROR (RFC 9824 §4). If `proved` is `None`, this is
-    /// the response code of the message, or SERVFAIL if the message is malformed.
+    /// The response code that follows from `proved`. It is NXDOMAIN if the name does not exist,
+    /// even if the message has compact denial with NOERROR (RFC 9824 §4). If `proved` is `None`,
+    /// this is the response code of the message, or SERVFAIL if the message is malformed.
     pub rcode: Rcode,
     /// Each RRset of the response, in order.
     pub rrsets: Vec<RrsetOutcome>,

@@ -15,8 +15,8 @@ pub enum BogusReason {
     /// [`ValidationLimits::dnskeys`](super::ValidationLimits::dnskeys).
     #[error("the zone has {0} DNSKEY records, which is more than the limit")]
     TooManyKeys(usize),
-    /// No DNSKEY record is a usable zone key. If all zone keys have unsupported algorithms, the zone
-    /// is Insecure instead.
+    /// No DNSKEY record is a usable zone key. If all zone keys have unsupported algorithms, the
+    /// zone is Insecure instead.
     #[error("no DNSKEY record is a well-formed zone key of a supported algorithm")]
     NoUsableKey,
 
@@ -166,8 +166,8 @@ pub enum BogusReason {
     #[error("{0} NSEC3 records, which is more than the limit")]
     TooManyNsec3(usize),
     /// The number of NSEC3 iterations exceeds
-    /// [`ValidationLimits::tolerated_iterations`](super::ValidationLimits::tolerated_iterations) (RFC
-    /// 9276 §3.2).
+    /// [`ValidationLimits::tolerated_iterations`](super::ValidationLimits::tolerated_iterations)
+    /// (RFC 9276 §3.2).
     #[error("{0} NSEC3 iterations, which is above the limit for the status insecure")]
     Iterations(u16),
 
@@ -292,8 +292,8 @@ impl BogusReason {
     }
 }
 
-/// The reason for which an answer is Insecure: no supported key can verify it, it is a referral to an
-/// unsigned zone, or its denial is not a full proof.
+/// The reason for which an answer is Insecure: no supported key can verify it, it is a referral to
+/// an unsigned zone, or its denial is not a full proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsecureReason {

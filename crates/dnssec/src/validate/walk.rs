@@ -31,8 +31,8 @@ pub(super) struct Walk<'v> {
     /// The status of each RRset so far, by index.
     statuses: Vec<RrsetStatus>,
     /// The valid signature over each Secure RRset, by index. A synthesised CNAME record has the
-    /// signature over its DNAME record, and an NSEC5PROOF RRset that over an NSEC5 record; the TTL is
-    /// then the lower one of both RRsets.
+    /// signature over its DNAME record, and an NSEC5PROOF RRset that over an NSEC5 record; the TTL
+    /// is then the lower one of both RRsets.
     good: Vec<Option<GoodSignature>>,
     /// The verified denial records; `None` until the first claim is checked.
     evidence: Option<Evidence<'v>>,
@@ -96,8 +96,8 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// Returns the aliases, the reason for which the answer is only Insecure, and the result for each
-    /// RRset.
+    /// Returns the aliases, the reason for which the answer is only Insecure, and the result for
+    /// each RRset.
     pub(super) fn finish(mut self) -> (Vec<Alias>, Option<InsecureReason>, Vec<RrsetOutcome>) {
         self.mark_proofs();
         let list = self.rrsets.list().iter().zip(self.statuses).zip(self.good);
@@ -111,9 +111,9 @@ impl<'v> Walk<'v> {
         (self.aliases, self.weakness, outcomes.collect())
     }
 
-    /// Checks the response code, which is not signed. It must be NOERROR, with these exceptions: the
-    /// records prove NXDOMAIN or YXDOMAIN, or the chain of aliases ends with a name for which the
-    /// response has no records. The response code then applies to that name (RFC 6604 §2).
+    /// Checks the response code, which is not signed. It must be NOERROR, with these exceptions:
+    /// the records prove NXDOMAIN or YXDOMAIN, or the chain of aliases ends with a name for which
+    /// the response has no records. The response code then applies to that name (RFC 6604 §2).
     fn check_rcode(&self, proved: ProvedAnswer) -> Result<ProvedAnswer, ValidationError> {
         let is_proved = match proved {
             ProvedAnswer::Alias { .. } | ProvedAnswer::NxDomain | ProvedAnswer::DnameTooLong => true,
@@ -220,9 +220,9 @@ impl<'v> Walk<'v> {
         None
     }
 
-    /// Follows the DNAME RRset at index `dname`. RFC 6672 §5.3.1: a CNAME record that is synthesised
-    /// from a DNAME record is not signed. The CNAME RRset at index `cname`, if any, must equal the
-    /// record that the validator synthesises.
+    /// Follows the DNAME RRset at index `dname`. RFC 6672 §5.3.1: a CNAME record that is
+    /// synthesised from a DNAME record is not signed. The CNAME RRset at index `cname`, if any,
+    /// must equal the record that the validator synthesises.
     fn follow_dname(
         &mut self,
         name: &Name,
@@ -291,9 +291,9 @@ impl<'v> Walk<'v> {
         }))
     }
 
-    /// Returns the index of the NS RRset of a referral for `name`. Its owner, the zone cut, is below
-    /// the apex and at or above `name`. For DS, the zone cut must be above `name`, because the parent
-    /// answers for DS at the zone cut (RFC 4035 §3.1.4.1).
+    /// Returns the index of the NS RRset of a referral for `name`. Its owner, the zone cut, is
+    /// below the apex and at or above `name`. For DS, the zone cut must be above `name`, because
+    /// the parent answers for DS at the zone cut (RFC 4035 §3.1.4.1).
     fn cut_above(&self, name: NameRef<'_>) -> Option<usize> {
         let is_ds = self.question.rtype == Rtype::DS;
         let mut ancestor = if is_ds { name.parent() } else { Some(name) };

@@ -13,8 +13,8 @@ use nonesuch_zone::{Contents, NameStatus, Node, Rrset};
 /// - DS: never at the apex (RFC 4035 §2.4).
 /// - DNSKEY: a zone key is at the apex of a zone (RFC 4034 §2.1.1).
 /// - CDS and CDNSKEY: at the apex (RFC 7344 §4.1) or at a signalling name (RFC 9615 §2).
-pub(crate) fn is_stray(node: Node<'_>, standing: NameStatus, rrset: Rrset<'_>) -> bool {
-    let away = node.index() > 0 && standing == NameStatus::Authoritative;
+pub(crate) fn is_stray(node: Node<'_>, status: NameStatus, rrset: Rrset<'_>) -> bool {
+    let away = node.index() > 0 && status == NameStatus::Authoritative;
     match rrset.rtype() {
         Rtype::DS => node.index() == 0,
         Rtype::DNSKEY => away && rrset.rdatas().any(is_zone_key),

@@ -38,7 +38,8 @@ pub(super) fn check(
             let end = ((chunk + 1) * size).min(count);
             (chunk * size..end).for_each(|index| checker.collect(zone.contents.node(index)));
             let outcome = checker.finish();
-            zone.watch.tell(end - chunk * size, outcome.0.signatures_verified + outcome.0.signatures_kept);
+            zone.progress
+                .report(end - chunk * size, outcome.0.signatures_verified + outcome.0.signatures_kept);
             outcome
         })
         .collect();
@@ -128,19 +129,19 @@ impl<'c, 'z> Checker<'c, 'z> {
     }
 
     fn collect(&mut self, node: Node<'z>) {
-        let standing = self.zone.name_status(node);
+        let status = self.zone.name_status(node);
         self.recall.advance_to(node.name());
         let mut previous: Option<Rrset<'z>> = None;
         for rrset in node.rrsets() {
             if rrset.rtype() == Rtype::RRSIG {
                 // Signatures directly follow the RRset that they cover.
                 let covered = previous.filter(|covered| covered.rtype() == rrset.covered());
-                if !covered.is_some_and(|covered| is_signed(covered.rtype(), standing)) {
-                    let data = unsigned_data(rrset.covered(), covered.is_some(), standing);
+                if !covered.is_some_and(|covered| is_signed(covered.rtype(), status)) {
+                    let data = unsigned_data(rrset.covered(), covered.is_some(), status);
                     let reason = FaultReason::UnexpectedSignature(data);
                     self.findings.fault(node.name(), Some(rrset.covered()), reason);
                 }
-            } else if is_signed(rrset.rtype(), standing) {
+            } else if is_signed(rrset.rtype(), status) {
                 self.collect_rrset(node, rrset);
             }
             previous = Some(rrset);

@@ -17,21 +17,22 @@ pub struct VerifyProgress {
 /// Callback for the progress of a verification. Several threads may call it.
 pub type ProgressFn<'p> = &'p (dyn Fn(VerifyProgress) + Sync);
 
-pub(super) struct Watch<'w> {
+/// Counts verified names and valid signatures of all threads.
+pub(super) struct ProgressCounter<'w> {
     progress: Option<ProgressFn<'w>>,
     total_names: u64,
     names: AtomicU64,
     signatures: AtomicU64,
 }
 
-impl<'w> Watch<'w> {
+impl<'w> ProgressCounter<'w> {
     pub(super) fn new(contents: &Contents, progress: Option<ProgressFn<'w>>) -> Self {
         let total_names = contents.node_count() as u64;
         Self { progress, total_names, names: AtomicU64::new(0), signatures: AtomicU64::new(0) }
     }
 
     /// Adds to the number of names and valid signatures, and reports the progress.
-    pub(super) fn tell(&self, names: usize, signatures: u64) {
+    pub(super) fn report(&self, names: usize, signatures: u64) {
         let Some(progress) = self.progress else { return };
         let add = |to: &AtomicU64, more: u64| to.fetch_add(more, Ordering::Relaxed) + more;
         let (names, signatures) = (add(&self.names, names as u64), add(&self.signatures, signatures));

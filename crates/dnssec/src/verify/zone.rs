@@ -1,7 +1,7 @@
 //! Data and functions that the checks of signatures and of the chain share.
 
 use super::report::{FaultReason, Findings};
-use super::watch::{ProgressFn, Watch};
+use super::watch::{ProgressCounter, ProgressFn};
 use crate::denial::nsec5;
 use nonesuch_proto::{Rtype, bitmap};
 use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
@@ -9,32 +9,32 @@ use nonesuch_zone::{Contents, NameStatus, Node, Rrset, name_statuses};
 /// A zone with the data that the checks need.
 pub(crate) struct Zone<'z> {
     pub(crate) contents: &'z Contents,
-    pub(crate) standings: Vec<NameStatus>,
+    pub(crate) statuses: Vec<NameStatus>,
     /// TTL of chain records according to RFC 9077, in seconds.
     pub(crate) chain_ttl: u32,
-    pub(super) watch: Watch<'z>,
+    pub(super) progress: ProgressCounter<'z>,
 }
 
 impl<'z> Zone<'z> {
     pub(super) fn new(contents: &'z Contents, chain_ttl: u32, progress: Option<ProgressFn<'z>>) -> Self {
         Self {
             contents,
-            standings: name_statuses(contents),
+            statuses: name_statuses(contents),
             chain_ttl,
-            watch: Watch::new(contents, progress),
+            progress: ProgressCounter::new(contents, progress),
         }
     }
 
     /// Returns the indices of the nodes that must be in the chain of the zone: they are not
     /// occluded, and have records other than signatures and chain records.
     pub(crate) fn chain_nodes(&self) -> Vec<u32> {
-        let nodes = self.contents.nodes().zip(&self.standings);
-        let chained = nodes.filter(|(node, standing)| standing.is_in_chain() && self.owns_data(*node));
+        let nodes = self.contents.nodes().zip(&self.statuses);
+        let chained = nodes.filter(|(node, status)| status.is_in_chain() && self.owns_data(*node));
         chained.map(|(node, _)| node.index() as u32).collect()
     }
 
     pub(crate) fn name_status(&self, node: Node<'z>) -> NameStatus {
-        self.standings[node.index()]
+        self.statuses[node.index()]
     }
 
     /// Whether a node has records other than signatures and those of the chain.

@@ -226,19 +226,19 @@ fn places<'z>(zone: &Zone<'z>) -> Vec<ImageName<'z>> {
     let contents = zone.contents;
     let mut places: Vec<ImageName<'z>> = Vec::with_capacity(contents.node_count());
     let mut previous = contents.apex().view();
-    for (node, &standing) in contents.nodes().zip(&name_statuses(contents)) {
+    for (node, &status) in contents.nodes().zip(&name_statuses(contents)) {
         let name = node.name();
         // A DNAME record at the apex occludes all names except the owners in a hash chain, which
         // are not query names.
-        let is_chain = standing == NameStatus::BelowDname
+        let is_chain = status == NameStatus::BelowDname
             && name.parent().is_some_and(|parent| parent == contents.apex().view())
             && zone.is_hash(node);
-        if !standing.is_in_chain() && !is_chain {
+        if !status.is_in_chain() && !is_chain {
             continue;
         }
         push_missing(previous, name, &mut places);
-        let standing = if is_chain { NameStatus::Authoritative } else { standing };
-        places.push(ImageName { name, node: Some(node), standing });
+        let status = if is_chain { NameStatus::Authoritative } else { status };
+        places.push(ImageName { name, node: Some(node), status });
         previous = name;
     }
     places
@@ -250,7 +250,7 @@ fn push_missing<'z>(previous: NameRef<'z>, name: NameRef<'z>, places: &mut Vec<I
     let first = places.len();
     let mut ancestor = name.parent();
     while let Some(above) = ancestor.filter(|above| !previous.is_at_or_below(*above)) {
-        places.push(ImageName { name: above, node: None, standing: NameStatus::Authoritative });
+        places.push(ImageName { name: above, node: None, status: NameStatus::Authoritative });
         ancestor = above.parent();
     }
     places[first..].reverse();

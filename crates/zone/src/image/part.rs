@@ -21,7 +21,7 @@ const NSEC5_HASH: u8 = 32;
 pub(super) struct ImageName<'z> {
     pub(super) name: NameRef<'z>,
     pub(super) node: Option<Node<'z>>,
-    pub(super) standing: NameStatus,
+    pub(super) status: NameStatus,
 }
 
 /// The zone to render, and the parameters of its hash chains.
@@ -361,7 +361,7 @@ fn number_of(form: Vec<u8>, forms: &mut Vec<Vec<u8>>, numbers: &mut HashMap<Vec<
 }
 
 fn kind_of(zone: &Zone<'_>, place: &ImageName<'_>) -> NodeKind {
-    match (place.standing, place.node) {
+    match (place.status, place.node) {
         (NameStatus::Delegation, _) => NodeKind::Delegation,
         (_, Some(node)) if zone.is_hash(node) => NodeKind::Hash,
         _ => NodeKind::Authoritative,

@@ -30,7 +30,8 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 const MARK: [u8; 4] = *b"NSCE";
-/// Offset of the digest in the head of an entry; the digest covers the head before it and the sides.
+/// Offset of the digest in the head of an entry; the digest covers the head before it and the
+/// sides.
 pub(super) const DIGEST_OFFSET: usize = 24;
 /// Octets of the head of an entry.
 pub(super) const HEAD: usize = DIGEST_OFFSET + 32;
@@ -105,7 +106,8 @@ fn push_side(side: &Contents, out: &mut Vec<u8>) {
 }
 
 /// Returns the consecutive valid entries from `start` on, and the offset of their end. `octets` is
-/// the size of the file. An entry is invalid if its digest is wrong or it does not continue from the serial of the previous entry.
+/// the size of the file. An entry is invalid if its digest is wrong or it does not continue from
+/// the serial of the previous entry.
 pub(super) fn scan(file: &File, start: u64, octets: u64) -> io::Result<(Vec<Entry>, u64)> {
     let (mut entries, mut at) = (Vec::<Entry>::new(), start);
     let mut window = Vec::new();

@@ -1,9 +1,10 @@
 //! Reader for the records of a change. It uses bounded memory: a window of each part of the entry
 //! (heads of names, heads of RRsets, names, records).
 //!
-//! Each read of a part also hashes the same number of octets of the entry, from its start on. So the
-//! work is distributed over all reads, and the digest is complete after the last record. Only then
-//! does the reader know whether the entry is valid. A caller must not use the records before that.
+//! Each read of a part also hashes the same number of octets of the entry, from its start on. So
+//! the work is distributed over all reads, and the digest is complete after the last record. Only
+//! then does the reader know whether the entry is valid. A caller must not use the records before
+//! that.
 
 use super::entry::{self, DIGEST_OFFSET, Entry, HEAD, NODE, RRSET, SIZES, word};
 use super::{Changes, JournalError};
@@ -176,8 +177,8 @@ impl Source {
         Ok(Self { file, hasher, expected, unhashed, window: Vec::new() })
     }
 
-    /// Fills `buffer` with the octets of the file at `at`. Hashes the same number of octets from the
-    /// start of the unhashed range.
+    /// Fills `buffer` with the octets of the file at `at`. Hashes the same number of octets from
+    /// the start of the unhashed range.
     fn read(&mut self, buffer: &mut [u8], at: u64) -> Result<(), ReadError> {
         self.file.read_exact_at(buffer, at)?;
         self.hash(buffer.len() as u64)
@@ -194,16 +195,16 @@ impl Source {
         Ok(())
     }
 
-    /// Hashes the rest of the entry and compares the digest. After all parts were read, the rest has
-    /// only the octets of the numbers at the start of each side.
+    /// Hashes the rest of the entry and compares the digest. After all parts were read, the rest
+    /// has only the octets of the numbers at the start of each side.
     fn finish(&mut self) -> Result<(), ReadError> {
         self.hash(self.unhashed.end - self.unhashed.start)?;
         if *self.hasher.finalize().as_bytes() == self.expected { Ok(()) } else { Err(ReadError::Altered) }
     }
 }
 
-/// One of the four parts of a side: names, RRsets, octets of the names, or records. A window of it is
-/// in memory.
+/// One of the four parts of a side: names, RRsets, octets of the names, or records. A window of it
+/// is in memory.
 #[derive(Debug)]
 struct Part {
     /// Range in the file that has not been read.

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 /// State of the semantic checks of a zone.
 pub(super) struct Checker<'z> {
     pub(super) contents: &'z Contents,
-    pub(super) standings: Vec<NameStatus>,
+    pub(super) statuses: Vec<NameStatus>,
     /// For each node at or below a zone cut, whether an NS record refers to it.
     pub(super) is_glue: Vec<AtomicBool>,
     /// Expire field of the SOA record, in seconds.
@@ -99,7 +99,7 @@ impl<'z> Checker<'z> {
 
     fn resolve_node(&self, node: Node<'_>) -> Resolution {
         let has_address = node.has(Rtype::A) || node.has(Rtype::AAAA);
-        match self.standings[node.index()] {
+        match self.statuses[node.index()] {
             NameStatus::BelowDname => Resolution::BelowDname,
             NameStatus::Delegation | NameStatus::BelowCut if has_address => Resolution::Glue(node.index()),
             NameStatus::Delegation | NameStatus::BelowCut => Resolution::Delegated,
@@ -117,7 +117,7 @@ impl<'z> Checker<'z> {
         let mut encloser = apex;
         for count in apex.label_count()..target.label_count() {
             let name = target.suffix(count);
-            match self.contents.find(name).map(|node| (node, self.standings[node.index()])) {
+            match self.contents.find(name).map(|node| (node, self.statuses[node.index()])) {
                 Ok((_, NameStatus::Delegation | NameStatus::BelowCut)) => return Resolution::Delegated,
                 Ok((_, NameStatus::BelowDname)) => return Resolution::BelowDname,
                 Ok((node, NameStatus::Authoritative)) if node.has(Rtype::DNAME) => {

@@ -1,6 +1,6 @@
 //! Checks the NSEC chain of a signed zone (RFC 4035 §2.3).
 
-use crate::denial::{insert_type, push_shown_types};
+use crate::denial::{insert_type, push_bitmap_types};
 use crate::verify::{FaultReason, Findings, Zone, check_bitmap};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Node;
@@ -35,7 +35,7 @@ fn check_node(
         findings.fault(owner, Some(Rtype::NSEC), FaultReason::MultipleRecords);
     }
     types.clear();
-    push_shown_types(zone.rtypes(node), zone.standings[node.index()], types);
+    push_bitmap_types(zone.rtypes(node), zone.statuses[node.index()], types);
     insert_type(types, Rtype::RRSIG);
     insert_type(types, Rtype::NSEC);
     for rdata in rrset.rdatas() {
@@ -53,8 +53,8 @@ fn check_node(
 
 /// Reports NSEC records at names without other data; RFC 4035 §2.3 forbids them.
 fn check_extra(zone: &Zone<'_>, findings: &mut Findings) {
-    for (node, standing) in zone.contents.nodes().zip(&zone.standings) {
-        if standing.is_in_chain() && node.has(Rtype::NSEC) && !zone.owns_data(node) {
+    for (node, status) in zone.contents.nodes().zip(&zone.statuses) {
+        if status.is_in_chain() && node.has(Rtype::NSEC) && !zone.owns_data(node) {
             findings.fault(node.name(), Some(Rtype::NSEC), FaultReason::ChainExtra);
         }
     }

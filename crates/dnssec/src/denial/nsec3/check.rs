@@ -2,7 +2,7 @@
 
 use super::chain::{self, ChainName, HashedName};
 use super::{Hash, MAX_ITERATIONS, Nsec3, Nsec3Params, OPT_OUT, SHA1};
-use crate::denial::{Mechanism, push_shown_types};
+use crate::denial::{Mechanism, push_bitmap_types};
 use crate::verify::{FaultReason, Findings, VerifyWarning, Zone, check_bitmap};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::Node;
@@ -23,7 +23,7 @@ pub(crate) fn check(zone: &Zone<'_>, findings: &mut Findings) -> Mechanism {
     if chains.is_empty() {
         findings.fault(apex, Some(Rtype::NSEC3PARAM), FaultReason::NoNsec3Param);
     }
-    let names = chain::chain_names(zone.contents, &zone.standings, &zone.chain_nodes());
+    let names = chain::chain_names(zone.contents, &zone.statuses, &zone.chain_nodes());
     for params in &chains {
         if params.iterations > MAX_ITERATIONS {
             findings.fault(apex, Some(Rtype::NSEC3PARAM), FaultReason::TooManyIterations(params.iterations));
@@ -200,10 +200,10 @@ fn check_types(
 ) {
     types.clear();
     if !name.is_empty() {
-        let standing = zone.standings[name.node as usize];
+        let status = zone.statuses[name.node as usize];
         let node = zone.contents.node(name.node as usize);
-        push_shown_types(zone.rtypes(node), standing, types);
-        chain::complete_types(types, standing);
+        push_bitmap_types(zone.rtypes(node), status, types);
+        chain::complete_types(types, status);
     }
     check_bitmap(record.node, Rtype::NSEC3, types, record.fields.bitmap, findings);
 }

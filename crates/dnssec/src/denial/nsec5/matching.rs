@@ -5,7 +5,7 @@
 use super::proofs::find_stored;
 use super::{Hash, Nsec5, Nsec5Evidence, OPT_OUT, Proofs, WILDCARD, chain};
 use crate::denial::names::{ChainName, chain_names, complete_types};
-use crate::denial::push_shown_types;
+use crate::denial::push_bitmap_types;
 use crate::keys::Nsec5Key;
 use crate::verify::{FaultReason, Findings, Mode, VerifyWarning, Zone, check_bitmap};
 use nonesuch_crypto::vrf::{VrfPrivateKey, VrfPublicKey, proof_to_hash};
@@ -63,7 +63,7 @@ enum Known {
 /// exist.
 pub(super) fn check(chain: &Chain<'_, '_>, evidence: &Nsec5Evidence<'_>, findings: &mut Findings) {
     let zone = chain.zone;
-    let names = chain_names(zone.contents, &zone.standings, &zone.chain_nodes());
+    let names = chain_names(zone.contents, &zone.statuses, &zone.chain_nodes());
     let apex = zone.contents.apex().view();
     let key = chain.key.map(|key| &key.key);
     let stored = evidence.proofs.filter(|proofs| {
@@ -113,10 +113,10 @@ impl Chain<'_, '_> {
         if name.is_empty() {
             return;
         }
-        let (node, standing) =
-            (self.zone.contents.node(name.node as usize), self.zone.standings[name.node as usize]);
-        push_shown_types(self.zone.rtypes(node), standing, types);
-        complete_types(types, standing);
+        let (node, status) =
+            (self.zone.contents.node(name.node as usize), self.zone.statuses[name.node as usize]);
+        push_bitmap_types(self.zone.rtypes(node), status, types);
+        complete_types(types, status);
     }
 }
 

@@ -214,10 +214,10 @@ pub(crate) fn names_of_chain(mut names: Vec<ChainName>, opt_out: bool) -> Vec<Ch
 }
 
 fn names_to_prove(contents: &Contents, opt_out: bool) -> Vec<ChainName> {
-    let standings = name_statuses(contents);
-    let chained = |index: &usize| standings[*index].is_in_chain() && is_kept(contents, contents.node(*index));
+    let statuses = name_statuses(contents);
+    let chained = |index: &usize| statuses[*index].is_in_chain() && is_kept(contents, contents.node(*index));
     let nodes: Vec<u32> = (0..contents.node_count()).filter(chained).map(|index| index as u32).collect();
-    names_of_chain(chain_names(contents, &standings, &nodes), opt_out)
+    names_of_chain(chain_names(contents, &statuses, &nodes), opt_out)
 }
 
 /// For each name the index of its stored proof ([`NONE`] if it has none), and the stored names that

@@ -130,11 +130,11 @@ struct Shown<'v, 'z> {
 impl<'z> Shown<'_, 'z> {
     fn by_nsec(&mut self, name: NameRef<'_>) -> Option<Vec<u8>> {
         let node = self.view.data(name)?;
-        let standing = self.view.standing(name, node);
-        if !standing.is_in_chain() {
+        let status = self.view.status(name, node);
+        if !status.is_in_chain() {
             return None;
         }
-        shown_types(node, name == self.view.old.apex().view(), standing, &mut self.types);
+        shown_types(node, name == self.view.old.apex().view(), status, &mut self.types);
         let mut rdata = Vec::new();
         nsec::chain::push_rdata(NameRef::ROOT, &mut self.types, &mut rdata);
         Some(rdata.split_off(NameRef::ROOT.len()))
@@ -148,12 +148,12 @@ impl<'z> Shown<'_, 'z> {
             let is_empty_non_terminal = self.view.cover(name).is_none() && self.owns_below(name, opt_out);
             return is_empty_non_terminal.then_some(out);
         };
-        let standing = self.view.standing(name, node);
-        if !standing.is_in_chain() || opt_out && is_insecure_delegation(node, standing) {
+        let status = self.view.status(name, node);
+        if !status.is_in_chain() || opt_out && is_insecure_delegation(node, status) {
             return None;
         }
-        shown_types(node, is_apex, standing, &mut self.types);
-        chain::complete_types(&mut self.types, standing);
+        shown_types(node, is_apex, status, &mut self.types);
+        chain::complete_types(&mut self.types, status);
         bitmap::push(&self.types, &mut out);
         Some(out)
     }

@@ -22,7 +22,7 @@ pub(super) struct Entry<'z> {
     pub(super) found: bool,
     /// Its data in the new zone; `None` if it has none.
     pub(super) data: Option<Node<'z>>,
-    pub(super) standing: NameStatus,
+    pub(super) status: NameStatus,
     /// Bit map of its chain record in the new zone; `None` if it has no record.
     pub(super) link: Option<Cow<'z, [u8]>>,
     /// Whether the previous zone has a chain record here.
@@ -88,9 +88,9 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
         let link = old.and_then(|node| node.rrset(self.rtype)).and_then(|rrset| rrset.rdatas().next());
         let link = link.map(|rdata| Cow::Borrowed(bitmap_of(self.rtype, rdata)));
         let data = self.view.data_over(name, || old);
-        let standing = data.map_or(NameStatus::Authoritative, |node| self.view.standing(name, node));
+        let status = data.map_or(NameStatus::Authoritative, |node| self.view.status(name, node));
         let was_linked = link.is_some();
-        Entry { name, place, found: old.is_some(), data, standing, link, was_linked }
+        Entry { name, place, found: old.is_some(), data, status, link, was_linked }
     }
 
     /// Sorts the entries and joins those with the same name. The chain record is that in `links`,

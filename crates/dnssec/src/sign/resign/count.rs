@@ -14,17 +14,17 @@ pub(super) fn is_complete(
     resigned: &ResignedZone<'_>,
     options: &SignOptions<'_>,
 ) -> bool {
-    let standings = name_statuses(contents);
+    let statuses = name_statuses(contents);
     let (mut chained, mut signed) = (Vec::new(), 0);
-    for (node, standing) in contents.nodes().zip(&standings) {
+    for (node, status) in contents.nodes().zip(&statuses) {
         if !is_kept(contents, node) {
             continue;
         }
-        if standing.is_in_chain() {
+        if status.is_in_chain() {
             chained.push(node.index() as u32);
         }
         let counts = |rrset: &Rrset<'_>| {
-            !rrset.rtype().is_signature_or_chain() && denial::is_signed(rrset.rtype(), *standing)
+            !rrset.rtype().is_signature_or_chain() && denial::is_signed(rrset.rtype(), *status)
         };
         if node.index() > 0 {
             signed += node.rrsets().filter(counts).count() as u64;
@@ -34,7 +34,7 @@ pub(super) fn is_complete(
         Mapping::Itself => chained.len(),
         Mapping::Sha1 | Mapping::Vrf => {
             let opt_out = options.mechanism.is_opt_out();
-            let names = chain_names(contents, &standings, &chained);
+            let names = chain_names(contents, &statuses, &chained);
             names.iter().filter(|name| !opt_out || name.required).count()
         }
     } as u64;

@@ -11,7 +11,7 @@ use crate::keys::KeySet;
 use crate::sign::chunk::{Scratch, Signer, ZonemdPlacement};
 use crate::sign::plan::Plan;
 use crate::sign::reuse::ReusableSignatures;
-use crate::sign::serial::choose;
+use crate::sign::serial::choose_serial;
 use crate::sign::signers::Signers;
 use crate::sign::{
     PreviousZone, SignError, SignOptions, SignStatistics, SignWarning, Signed, apex, stray_records,
@@ -43,7 +43,7 @@ pub(super) fn sign_incrementally(
     if edits.touched.len() == 1 && scan.stale.is_empty() && !is_later && is_current(edits, &prepared.apex) {
         return Ok(Some(None));
     }
-    let (serial, warning) = choose(options, unsigned.serial);
+    let (serial, warning) = choose_serial(options, unsigned.serial);
     prepared.set_serial(serial);
     let mut warnings: Vec<SignWarning> = warning.into_iter().collect();
     warnings.extend_from_slice(&prepared.warnings);
@@ -56,13 +56,13 @@ pub(super) fn sign_incrementally(
     let Some(rdatas) = mending.rdatas(options.mechanism, &options.nsec3) else { return Ok(None) };
     // Names that could not be loaded seem to be missing. The result must not depend on them.
     edits.previous.check_loaded()?;
-    let (patch, standings) = unsigned_patch(&mending, &rdatas);
-    warnings.extend(stray_records::check_changed(&patch, &standings));
+    let (patch, statuses) = unsigned_patch(&mending, &rdatas);
+    warnings.extend(stray_records::check_changed(&patch, &statuses));
     let replaced = replaced(edits.previous, &mending.entries);
     let previous = options.previous.zip(replaced.as_ref());
     let previous = previous.map(|(previous, contents)| PreviousZone { contents, ..previous });
     let options = &SignOptions { previous: previous.or(options.previous), ..options.clone() };
-    let (patch, mut statistics) = sign_patch(&patch, standings, &signers, options)?;
+    let (patch, mut statistics) = sign_patch(&patch, statuses, &signers, options)?;
     add_kept(edits.previous, &mending.entries, &scan, &mut statistics);
     statistics.serial = serial;
     let places = places(&mending.entries, &patch);
@@ -110,14 +110,14 @@ fn is_current(edits: &Edits<'_>, apex: &Contents) -> bool {
 /// The entries that remain in the new zone, unsigned, with their chain records; and the status of
 /// each.
 fn unsigned_patch(mending: &ChainUpdate<'_, '_>, rdatas: &[Vec<u8>]) -> (Contents, Vec<NameStatus>) {
-    let (mut run, mut standings) = (NodesBuilder::default(), Vec::new());
+    let (mut run, mut statuses) = (NodesBuilder::default(), Vec::new());
     let chain_ttl = mending.view.chain_ttl();
     for (entry, rdata) in mending.entries.iter().zip(rdatas) {
         if entry.data.is_none() && rdata.is_empty() {
             continue;
         }
         run.begin_node(entry.data.map_or(entry.name, Node::name));
-        standings.push(entry.standing);
+        statuses.push(entry.status);
         let mut link = (!rdata.is_empty()).then_some(rdata);
         let mut push_link = |run: &mut NodesBuilder, before: Rtype| {
             if let Some(rdata) = link.take_if(|_| mending.rtype < before) {
@@ -135,7 +135,7 @@ fn unsigned_patch(mending: &ChainUpdate<'_, '_>, rdatas: &[Vec<u8>]) -> (Content
         }
         push_link(&mut run, Rtype(u16::MAX));
     }
-    (Contents::from_nodes(mending.view.old.apex(), run), standings)
+    (Contents::from_nodes(mending.view.old.apex(), run), statuses)
 }
 
 /// The nodes of a compiled zone that are planned again. The head of the zone alone does not have
@@ -150,11 +150,11 @@ fn replaced(previous: ZoneRef<'_>, entries: &[Entry<'_>]) -> Option<Contents> {
 
 fn sign_patch(
     patch: &Contents,
-    standings: Vec<NameStatus>,
+    statuses: Vec<NameStatus>,
     signers: &Signers<'_>,
     options: &SignOptions<'_>,
 ) -> Result<(Contents, SignStatistics), SignError> {
-    let plan = Plan::of_all(patch, standings);
+    let plan = Plan::of_all(patch, statuses);
     let signer = Signer::new(&plan, signers, options, ZonemdPlacement::Apex);
     // For few names, all chunks have the same size: large enough for batches, and small enough to
     // use all threads.

@@ -146,7 +146,7 @@ impl<'z> View<'z> {
     }
 
     /// The status of a name with the data of `node`.
-    pub(super) fn standing(&self, name: NameRef<'_>, node: Node<'_>) -> NameStatus {
+    pub(super) fn status(&self, name: NameRef<'_>, node: Node<'_>) -> NameStatus {
         if name == self.old.apex().view() {
             return NameStatus::Authoritative;
         }
@@ -156,8 +156,8 @@ impl<'z> View<'z> {
 
     /// Whether an opt-out chain requires the name (RFC 5155 §7.1).
     pub(super) fn is_required(&self, name: NameRef<'_>, node: Node<'_>) -> bool {
-        let standing = self.standing(name, node);
-        standing.is_in_chain() && !is_insecure_delegation(node, standing)
+        let status = self.status(name, node);
+        status.is_in_chain() && !is_insecure_delegation(node, status)
     }
 }
 
@@ -174,8 +174,8 @@ pub(super) fn covers(node: Node<'_>) -> Option<NameStatus> {
 
 /// The types of a node in its chain record, without the types that the mechanism adds. At the apex,
 /// includes the types that the signer generates.
-pub(super) fn shown_types(node: Node<'_>, is_apex: bool, standing: NameStatus, types: &mut Vec<Rtype>) {
+pub(super) fn shown_types(node: Node<'_>, is_apex: bool, status: NameStatus, types: &mut Vec<Rtype>) {
     types.clear();
     let rtypes = node.rrsets().map(Rrset::rtype).filter(|rtype| is_apex || !rtype.is_signature_or_chain());
-    denial::push_shown_types(rtypes, standing, types);
+    denial::push_bitmap_types(rtypes, status, types);
 }
