@@ -67,7 +67,8 @@ impl Signed {
 /// Signs `contents` with all of `keys`.
 ///
 /// Replaces RRSIG, NSEC, NSEC3, NSEC3PARAM, NSEC5 and NSEC5KEY records of the input. Keeps DNSKEY
-/// records that are not in the key set, as multi-signer configurations and rollovers require.
+/// records that are not in the key set, as multi-signer configurations and rollovers require,
+/// unless [`SignOptions::drop_foreign_dnskeys`] is set.
 ///
 /// # Errors
 /// If keys, options or contents do not permit a valid zone. Nothing is signed in this case.

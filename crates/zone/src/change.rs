@@ -3,8 +3,8 @@
 //! A change set holds two sides, removed and added, each in the form of [`Contents`], so that code
 //! for zones also works for change sets. If the TTL of an RRset changes, all its records are
 //! removed and added, because an RRset has one TTL (RFC 2181 §5.2). Records are compared octet by
-//! octet, so that applying the change set produces the new version with its letter case. A name
-//! whose letter case changes is removed and added.
+//! octet, so that the change set also contains changes of letter case. A name whose letter case
+//! changes is removed and added with all its records.
 
 mod apply;
 mod text;
@@ -22,9 +22,10 @@ use std::cmp::Ordering;
 pub struct ChangeSet {
     removed: Contents,
     added: Contents,
-    /// Line of the text for each record of the side, in the order of the side; empty if the change
-    /// set was not read from text.
+    /// Line number in the text for each removed record; empty if the change set was not read from
+    /// text.
     removed_lines: Vec<u32>,
+    /// The same for the added records.
     added_lines: Vec<u32>,
 }
 
@@ -133,7 +134,7 @@ fn cmp_nodes(a: Node<'_>, b: Node<'_>) -> Ordering {
     if a.wire() == b.wire() { Ordering::Equal } else { a.cmp_canonical(b) }
 }
 
-/// Sort key of an RRset within its node.
+/// Sort key of an RRset within its node: signatures follow the RRset that they cover.
 fn rank(rrset: Rrset<'_>) -> (Rtype, bool) {
     (rrset.covered(), rrset.rtype() == Rtype::RRSIG)
 }
@@ -142,7 +143,9 @@ fn rank(rrset: Rrset<'_>) -> (Rtype, bool) {
 #[derive(Default)]
 struct Side {
     run: NodesBuilder,
+    /// Index of the node that was begun last.
     node: Option<usize>,
+    /// Type and covered type of the RRset that was begun last.
     rrset: Option<(Rtype, Rtype)>,
 }
 
@@ -192,9 +195,12 @@ fn compare_nodes(
         let x = if order.is_le() { left.next() } else { None };
         let y = if order.is_ge() { right.next() } else { None };
         match (x, y) {
-            (Some(x), Some(y)) if x.ttl() == y.ttl() => {
-                compare_rrsets(Placed { node: a, rrset: x }, Placed { node: b, rrset: y }, removed, added)
-            }
+            (Some(x), Some(y)) if x.ttl() == y.ttl() => compare_rrsets(
+                NodeRrset { node: a, rrset: x },
+                NodeRrset { node: b, rrset: y },
+                removed,
+                added,
+            ),
             (x, y) => {
                 x.into_iter().for_each(|rrset| removed.push_rrset(a, rrset));
                 y.into_iter().for_each(|rrset| added.push_rrset(b, rrset));
@@ -205,12 +211,12 @@ fn compare_nodes(
 
 /// An RRset with its node.
 #[derive(Clone, Copy)]
-struct Placed<'z> {
+struct NodeRrset<'z> {
     node: Node<'z>,
     rrset: Rrset<'z>,
 }
 
-fn compare_rrsets(before: Placed<'_>, after: Placed<'_>, removed: &mut Side, added: &mut Side) {
+fn compare_rrsets(before: NodeRrset<'_>, after: NodeRrset<'_>, removed: &mut Side, added: &mut Side) {
     let (mut left, mut right) = (before.rrset.rdatas().peekable(), after.rrset.rdatas().peekable());
     loop {
         let order = match (left.peek(), right.peek()) {

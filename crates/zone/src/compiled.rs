@@ -1,19 +1,20 @@
 //! Compiled zones: the contents of a zone, signed or unsigned, in a binary file that is loaded
 //! without parsing text.
 //!
-//! All numbers are little-endian. The file has this format:
+//! Numbers are little-endian, except in names and records, which are in wire format. The file has
+//! this format:
 //!
 //! | octets | content |
 //! | --- | --- |
 //! | 8 | magic `89 4e 53 43 5a 0d 0a 1a`: no text begins with it, and a transfer in text mode alters it |
 //! | 4 | version of the format, 2 |
-//! | 4 | byte order mark, 0x01020304 |
+//! | 4 | byte order mark 0x01020304: the octets `04 03 02 01`; a file with other octets is rejected |
 //! | 4 | flags: 1 the zone has a DNSKEY RRset at its apex, 2 it has RRsets with records of different TTLs |
 //! | 4 | verification before the file was written: 0 none, 1 structural, 2 full |
 //! | 4 | time for which the verification is valid, in seconds since 1970 modulo 2^32 |
 //! | 4 | serial of the zone |
-//! | 4 | octets at which a chunk ends |
-//! | 12 | 0 |
+//! | 4 | size in octets at which a chunk ends |
+//! | 12 | reserved, zeros |
 //! | 256 | apex in wire format, padded with zeros |
 //! | 16 | digest of the algorithm tables used for the verification ([`nonesuch_crypto::tables_digest`]); 0 in older files |
 //! | … | chunks, consecutive |
@@ -94,8 +95,9 @@ const TRAILER: usize = 64;
 const TRAILER_NUMBERS: usize = 24;
 /// Octets of a digest.
 const DIGEST: usize = 32;
-/// Octets of the entry of a name and of an RRset in a chunk.
+/// Octets of the entry of a name in a chunk.
 const NODE: usize = 4;
+/// Octets of the entry of an RRset in a chunk.
 const RRSET: usize = 16;
 /// Bit in the number of records of an RRset: its records had different TTLs (RFC 2181 §5.2). No
 /// number needs this bit, because each record takes at least two octets, and the records of an

@@ -10,11 +10,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Number of pieces per thread of the pool that are in production or waiting. It is large enough
-/// that no thread becomes idle while the caller consumes a piece.
-const AHEAD: usize = 4;
+/// Maximum number of pieces, for each thread of the pool, that are in production or waiting. It is
+/// large enough that no thread becomes idle while the caller consumes a piece.
+const PIECES_PER_THREAD: usize = 4;
 
-/// Holds one piece: piece `n` is in slot `n % slots`.
+/// One place for a piece. With `slots` slots, piece `n` is in slot `n % slots`.
 enum Slot<T, E> {
     Empty,
     Made(T),
@@ -23,12 +23,13 @@ enum Slot<T, E> {
     Lost,
 }
 
+/// The pieces in production or waiting, and memory for reuse.
 struct PieceQueue<T, S, E> {
     slots: Mutex<Vec<Slot<T, E>>>,
     made: Condvar,
     stopped: AtomicBool,
     /// Scratch memory of ended jobs, for the next job that starts.
-    rooms: Mutex<Vec<S>>,
+    scratch: Mutex<Vec<S>>,
     /// Consumed pieces, for reuse.
     spent: Mutex<Vec<T>>,
 }
@@ -40,10 +41,11 @@ impl<T, S, E> PieceQueue<T, S, E> {
     }
 
     /// Takes the content of `slot` if it is not empty.
-    fn look(&self, slot: usize) -> Option<Slot<T, E>> {
+    fn try_take(&self, slot: usize) -> Option<Slot<T, E>> {
         take_out(&mut lock(&self.slots)[slot])
     }
 
+    /// Waits until `slot` is not empty, and takes its content.
     fn wait(&self, slot: usize) -> Slot<T, E> {
         let mut slots = lock(&self.slots);
         loop {
@@ -99,25 +101,25 @@ where
     S: Default + Send,
     E: Send,
 {
-    let ahead = (rayon::current_num_threads() * AHEAD).min(count);
+    let ahead = (rayon::current_num_threads() * PIECES_PER_THREAD).min(count);
     let shared = PieceQueue::<T, S, E> {
         slots: Mutex::new((0..ahead).map(|_| Slot::Empty).collect()),
         made: Condvar::new(),
         stopped: AtomicBool::new(false),
-        rooms: Mutex::default(),
+        scratch: Mutex::default(),
         spent: Mutex::default(),
     };
     let job = |index: usize| {
         if shared.stopped.load(Ordering::Relaxed) {
             return;
         }
-        let mut witness = LostPieceGuard { shared: &shared, slot: index % ahead, done: false };
-        let mut room = lock(&shared.rooms).pop().unwrap_or_default();
+        let mut guard = LostPieceGuard { shared: &shared, slot: index % ahead, done: false };
+        let mut scratch = lock(&shared.scratch).pop().unwrap_or_default();
         let mut piece = lock(&shared.spent).pop().unwrap_or_default();
-        let outcome = make(index, &mut room, &mut piece);
-        lock(&shared.rooms).push(room);
-        shared.put(witness.slot, outcome.map_or_else(Slot::Failed, |()| Slot::Made(piece)));
-        witness.done = true;
+        let outcome = make(index, &mut scratch, &mut piece);
+        lock(&shared.scratch).push(scratch);
+        shared.put(guard.slot, outcome.map_or_else(Slot::Failed, |()| Slot::Made(piece)));
+        guard.done = true;
     };
     let job = &job;
     rayon::in_place_scope_fifo(|scope| {
@@ -153,7 +155,7 @@ impl Drop for StopOnDrop<'_> {
 /// there is no job to start, another thread is producing the piece.
 fn next<T, S, E>(shared: &PieceQueue<T, S, E>, slot: usize) -> Slot<T, E> {
     loop {
-        if let Some(outcome) = shared.look(slot) {
+        if let Some(outcome) = shared.try_take(slot) {
             return outcome;
         }
         if rayon::yield_now() != Some(rayon::Yield::Executed) {
@@ -243,7 +245,7 @@ mod tests {
                     |_, (): &mut (), (): &mut ()| {
                         let there = begun.fetch_add(1, Ordering::SeqCst) + 1 - taken.load(Ordering::SeqCst);
                         // The piece that the caller consumes is not in a slot.
-                        if there <= 2 * AHEAD + 1 { Ok(()) } else { Err(there) }
+                        if there <= 2 * PIECES_PER_THREAD + 1 { Ok(()) } else { Err(there) }
                     },
                     |()| {
                         taken.fetch_add(1, Ordering::SeqCst);
@@ -275,7 +277,7 @@ mod tests {
             });
             assert_eq!(outcome, Err(20));
             assert_eq!(taken, (0..20).collect::<Vec<_>>());
-            assert!(begun.load(Ordering::SeqCst) <= 20 + threads * AHEAD + 1);
+            assert!(begun.load(Ordering::SeqCst) <= 20 + threads * PIECES_PER_THREAD + 1);
         }
     }
 
@@ -291,7 +293,7 @@ mod tests {
             |()| Err("full"),
         );
         assert_eq!(outcome, Err("full"));
-        assert!(begun.load(Ordering::SeqCst) <= 1 + rayon::current_num_threads() * AHEAD);
+        assert!(begun.load(Ordering::SeqCst) <= 1 + rayon::current_num_threads() * PIECES_PER_THREAD);
     }
 
     #[test]
@@ -337,7 +339,7 @@ mod tests {
             },
         );
         assert_eq!(outcome, Ok(()));
-        let slots = rayon::current_num_threads() * AHEAD;
+        let slots = rayon::current_num_threads() * PIECES_PER_THREAD;
         assert!(most >= 200 / (slots + 1), "{most}");
     }
 }

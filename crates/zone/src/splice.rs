@@ -1,6 +1,6 @@
-//! A zone that consists of consecutive nodes of other zones. The nodes are not copied before the
-//! zone is written, because a copy of a large zone with few changes would cost more than the
-//! changes.
+//! A zone that is composed of ranges of nodes of other zones, for example of a previous version and
+//! its few changes. The nodes are copied only when the zone is written: a copy of a large zone in
+//! memory would take longer than the changes.
 
 use crate::compiled::{CompiledError, StoredZone};
 use crate::contents::{Contents, NodesBuilder};
@@ -95,11 +95,13 @@ impl<'a> Splice<'a> {
         Contents::from_nodes(&self.apex, run)
     }
 
+    /// The parts, in canonical order.
     pub(crate) fn parts(&self) -> &[Part<'a>] {
         &self.parts
     }
 }
 
+/// Appends the nodes `places` of a compiled zone. Fails if one of them cannot be loaded.
 fn push_loaded(zone: &StoredZone, places: Range<usize>, run: &mut NodesBuilder) -> Result<(), CompiledError> {
     for place in places {
         let Some(node) = zone.node(place) else {

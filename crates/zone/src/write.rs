@@ -9,9 +9,10 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 /// Number of nodes that a thread converts to text at once.
-const CHUNK: usize = 2048;
+const CHUNK_NODES: usize = 2048;
 
-/// Writes `splice` as a zone file. Unchanged lines of a signed zone file are copied.
+/// Writes `splice` as a zone file. Copies the lines of nodes that are unchanged in a signed zone
+/// file.
 ///
 /// # Errors
 /// Errors of `out`, and errors of reading the copied parts.
@@ -72,12 +73,12 @@ impl<W: Write> Writer<'_, W> {
 pub fn write_zone(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
     let count = contents.node_count();
     for_each_ordered(
-        count.div_ceil(CHUNK),
+        count.div_ceil(CHUNK_NODES),
         |chunk, line: &mut Line, text: &mut Vec<u8>| {
             text.clear();
-            let end = ((chunk + 1) * CHUNK).min(count);
+            let end = ((chunk + 1) * CHUNK_NODES).min(count);
             let apex = contents.apex().view();
-            (chunk * CHUNK..end).for_each(|index| push_lines(contents.node(index), apex, line, text));
+            (chunk * CHUNK_NODES..end).for_each(|index| push_lines(contents.node(index), apex, line, text));
             Ok(())
         },
         |text| out.write_all(text),

@@ -122,9 +122,7 @@ impl KeySet {
     /// The key set of `zone`.
     ///
     /// # Errors
-    /// If there is no key, a key belongs to another zone or is not a zone key, all keys of an
-    /// algorithm are revoked, two keys have the same algorithm and key tag, or the same key has two
-    /// algorithm numbers.
+    /// [`KeySetError`] except [`KeySetError::NotActive`].
     pub fn new(zone: &Name, mut keys: Vec<KeyPair>) -> Result<Self, KeySetError> {
         if keys.is_empty() {
             return Err(KeySetError::NoKey(zone.clone()));
@@ -150,7 +148,7 @@ impl KeySet {
     /// are part of the zone.
     ///
     /// # Errors
-    /// If a key belongs to another zone.
+    /// [`KeySetError::WrongZone`].
     pub fn with_offline(mut self, records: Vec<KeyRecord>) -> Result<Self, KeySetError> {
         if let Some(record) = records.iter().find(|record| *record.owner() != self.zone) {
             let (zone, owner, tag) = (self.zone, record.owner().clone(), record.tag());
@@ -224,7 +222,7 @@ impl KeySet {
         &self.zone
     }
 
-    /// All keys, with or without the role of signing the key set.
+    /// All keys that sign, in the order that [`KeySet`] states.
     #[must_use]
     pub fn keys(&self) -> &[KeyPair] {
         &self.keys

@@ -2,8 +2,8 @@
 //! signatures of each key, then writes the records. Signatures of the previous zone are reused
 //! where possible.
 
-use super::plan::{Item, Plan, PlannedRecords, PlannedRrset, Room};
-use super::reuse::{ReusableSignatures, Walk};
+use super::plan::{Item, Plan, PlannedRecords, PlannedRrset, VisitBuffers};
+use super::reuse::{Cursor, ReusableSignatures};
 use super::signers::Signers;
 use super::{SignError, SignOptions, SignStatistics};
 use crate::keys::KeyPair;
@@ -29,7 +29,7 @@ const RRSIG_FIELDS: usize = 18;
 /// Buffers that are reused for each chunk.
 #[derive(Default)]
 pub(super) struct Scratch {
-    room: Room,
+    buffers: VisitBuffers,
     owner: Vec<u8>,
     /// The signed data of all messages, one after the other.
     messages: Vec<u8>,
@@ -39,8 +39,9 @@ pub(super) struct Scratch {
     signatures: Vec<Vec<u8>>,
     /// The sources of the RRSIGs, in the order of their output.
     sources: Vec<Source>,
-    /// RDATA of reused RRSIGs, one after the other.
-    kept: Vec<u8>,
+    /// RDATA of reused and copied RRSIGs, one after the other.
+    reused: Vec<u8>,
+    /// The reused signatures to verify.
     checks: Vec<Check>,
     /// RDATA of the RRSIGs of one RRset.
     rdatas: Vec<Vec<u8>>,
@@ -48,13 +49,13 @@ pub(super) struct Scratch {
 
 /// The source of an RRSIG.
 enum Source {
-    /// Reused from the previous zone: its range in `Scratch::kept`.
-    Kept(Range<usize>),
-    /// Newly generated: the index of the message among those of the key.
-    Made(usize),
+    /// Reused from the previous zone, or copied: its range in `Scratch::reused`.
+    Reused(Range<usize>),
+    /// Generated: the index of the message among those of the key.
+    Generated(usize),
 }
 
-/// A reused signature that is verified.
+/// A reused signature to verify. The ranges are in `Scratch::messages` and `Scratch::reused`.
 struct Check {
     item: Item,
     rtype: Rtype,
@@ -63,6 +64,7 @@ struct Check {
     signature: Range<usize>,
 }
 
+/// Signs chunks of the plan. All threads share it.
 pub(super) struct Signer<'a> {
     plan: &'a Plan<'a>,
     signers: &'a Signers<'a>,
@@ -97,30 +99,30 @@ impl<'a> Signer<'a> {
         run: &mut NodesBuilder,
     ) -> Result<SignStatistics, SignError> {
         scratch.reset(self.tags.len());
-        let mut walk = self.walk(items, scratch);
+        let mut cursor = self.cursor(items, scratch);
         for &item in items {
-            self.collect(item, walk.as_mut(), scratch);
+            self.collect_name(item, cursor.as_mut(), scratch);
         }
-        self.check_kept(scratch)?;
-        self.make_signatures(scratch)?;
+        self.verify_reused(scratch)?;
+        self.generate_signatures(scratch)?;
         Ok(self.write(items, scratch, run))
     }
 
-    fn walk(&self, items: &[Item], scratch: &mut Scratch) -> Option<Walk<'a>> {
+    fn cursor(&self, items: &[Item], scratch: &mut Scratch) -> Option<Cursor<'a>> {
         let first = self.plan.owner(*items.first()?, &mut scratch.owner);
-        self.reuse.as_ref().map(|reuse| reuse.walk(first))
+        self.reuse.as_ref().map(|reuse| reuse.cursor_from(first))
     }
 
-    /// Finds the reusable signatures of one name, and builds the messages of the others.
-    fn collect(&self, item: Item, walk: Option<&mut Walk<'a>>, scratch: &mut Scratch) {
-        let previous = walk.and_then(|walk| walk.seek(self.plan.owner(item, &mut scratch.owner)));
-        let mut room = std::mem::take(&mut scratch.room);
-        self.plan.visit(item, &mut room, |owner, piece| {
+    /// Finds the reusable signatures at one name, and builds the messages for new signatures.
+    fn collect_name(&self, item: Item, cursor: Option<&mut Cursor<'a>>, scratch: &mut Scratch) {
+        let previous = cursor.and_then(|cursor| cursor.seek(self.plan.owner(item, &mut scratch.owner)));
+        let mut buffers = std::mem::take(&mut scratch.buffers);
+        self.plan.visit(item, &mut buffers, |owner, piece| {
             if piece.signed && !is_deferred(item, piece.rtype) {
                 self.collect_rrset(item, owner, piece, previous, scratch);
             }
         });
-        scratch.room = room;
+        scratch.buffers = buffers;
     }
 
     fn collect_rrset(
@@ -134,8 +136,8 @@ impl<'a> Signer<'a> {
         let old = self.reuse.as_ref().and_then(|reuse| Some((reuse, reuse.signatures(previous, &piece)?)));
         let expiration = self.expiration(owner, piece.rtype);
         for &key in self.signers.signers_at(owner, piece.rtype) {
-            let kept = old.and_then(|(reuse, old)| reuse.reusable(old, owner, &piece, key));
-            let Some((octets, fields)) = kept else {
+            let reusable = old.and_then(|(reuse, old)| reuse.reusable(old, owner, &piece, key));
+            let Some((octets, fields)) = reusable else {
                 let start = scratch.messages.len();
                 push_message(
                     &self.fields(owner, piece, key, expiration),
@@ -143,19 +145,19 @@ impl<'a> Signer<'a> {
                     piece,
                     &mut scratch.messages,
                 );
-                let numbers = &mut scratch.ranges[key];
-                scratch.sources.push(Source::Made(numbers.len()));
-                numbers.push((start, scratch.messages.len()));
+                let ranges = &mut scratch.ranges[key];
+                scratch.sources.push(Source::Generated(ranges.len()));
+                ranges.push((start, scratch.messages.len()));
                 continue;
             };
-            let start = scratch.kept.len();
-            scratch.kept.extend_from_slice(octets);
-            let end = scratch.kept.len();
-            scratch.sources.push(Source::Kept(start..end));
+            let start = scratch.reused.len();
+            scratch.reused.extend_from_slice(octets);
+            let end = scratch.reused.len();
+            scratch.sources.push(Source::Reused(start..end));
             // In each chunk, one signature of each key is verified, as a sample of the previous
             // zone.
-            let sampled = !scratch.checks.iter().any(|check| check.key == key);
-            if sampled || self.reuse.as_ref().is_some_and(ReusableSignatures::verifies_all) {
+            let is_sample = !scratch.checks.iter().any(|check| check.key == key);
+            if is_sample || self.reuse.as_ref().is_some_and(ReusableSignatures::verifies_all) {
                 let first = scratch.messages.len();
                 push_message(&fields, owner, piece, &mut scratch.messages);
                 let message = first..scratch.messages.len();
@@ -164,9 +166,9 @@ impl<'a> Signer<'a> {
             }
         }
         for octets in self.signers.copied(owner, piece.rtype) {
-            let start = scratch.kept.len();
-            scratch.kept.extend_from_slice(octets);
-            scratch.sources.push(Source::Kept(start..scratch.kept.len()));
+            let start = scratch.reused.len();
+            scratch.reused.extend_from_slice(octets);
+            scratch.sources.push(Source::Reused(start..scratch.reused.len()));
         }
     }
 
@@ -184,15 +186,16 @@ impl<'a> Signer<'a> {
         }
     }
 
-    /// Returns an error if a signature of the previous zone does not verify: the zone may have
-    /// further faults that are not detected.
-    fn check_kept(&self, scratch: &mut Scratch) -> Result<(), SignError> {
+    /// Verifies the reused signatures in `scratch.checks`. If one does not verify, signing fails:
+    /// the previous zone may have further faults, which a sample does not detect.
+    fn verify_reused(&self, scratch: &mut Scratch) -> Result<(), SignError> {
         let Some(reuse) = &self.reuse else { return Ok(()) };
-        let Scratch { checks, messages, kept, owner, .. } = scratch;
+        let Scratch { checks, messages, reused, owner, .. } = scratch;
         let items: Vec<VerifyItem<'_>> = checks
             .iter()
             .filter_map(|check| {
-                let (message, signature) = (&messages[check.message.clone()], &kept[check.signature.clone()]);
+                let (message, signature) =
+                    (&messages[check.message.clone()], &reused[check.signature.clone()]);
                 Some(VerifyItem { key: reuse.public(check.key)?, message, signature })
             })
             .collect();
@@ -208,7 +211,7 @@ impl<'a> Signer<'a> {
         }
     }
 
-    fn make_signatures(&self, scratch: &mut Scratch) -> Result<(), SignError> {
+    fn generate_signatures(&self, scratch: &mut Scratch) -> Result<(), SignError> {
         let Scratch { messages, ranges, signatures, .. } = scratch;
         for ((key, ranges), signatures) in self.signers.keys().keys().iter().zip(ranges).zip(signatures) {
             let batch: Vec<&[u8]> = ranges.iter().map(|(start, end)| &messages[*start..*end]).collect();
@@ -220,14 +223,14 @@ impl<'a> Signer<'a> {
     fn write(&self, items: &[Item], scratch: &mut Scratch, run: &mut NodesBuilder) -> SignStatistics {
         let mut statistics = SignStatistics::default();
         let mut owner = std::mem::take(&mut scratch.owner);
-        let mut room = std::mem::take(&mut scratch.room);
+        let mut buffers = std::mem::take(&mut scratch.buffers);
         let mut sources = 0;
-        room.rewind();
+        buffers.rewind();
         for &item in items {
             run.begin_node(self.plan.owner(item, &mut owner));
-            self.plan.visit(item, &mut room, |owner, piece| {
+            self.plan.visit(item, &mut buffers, |owner, piece| {
                 if is_deferred(item, piece.rtype) {
-                    return self.push_room(run, piece);
+                    return self.reserve_apex_rrset(run, piece);
                 }
                 copy_records(run, piece);
                 statistics.records += piece.records.count();
@@ -241,12 +244,12 @@ impl<'a> Signer<'a> {
                 }
             });
         }
-        (scratch.owner, scratch.room) = (owner, room);
+        (scratch.owner, scratch.buffers) = (owner, buffers);
         statistics
     }
 
     /// Reserves the space for an RRset and its signatures, if its position is at the apex.
-    fn push_room(&self, run: &mut NodesBuilder, piece: PlannedRrset<'_>) {
+    fn reserve_apex_rrset(&self, run: &mut NodesBuilder, piece: PlannedRrset<'_>) {
         if self.zonemd == ZonemdPlacement::Last {
             return;
         }
@@ -304,20 +307,20 @@ impl<'a> Signer<'a> {
         run: &mut NodesBuilder,
         statistics: &mut SignStatistics,
     ) {
-        let Scratch { messages, ranges, signatures, sources, kept, rdatas, .. } = scratch;
+        let Scratch { messages, ranges, signatures, sources, reused, rdatas, .. } = scratch;
         // RRSIG RDATA and the signed data begin with the same fields.
         let fields_len = RRSIG_FIELDS + self.plan.zone().len();
         rdatas.resize_with(signers.len() + copied, Vec::new);
         for (place, rdata) in rdatas.iter_mut().enumerate() {
             rdata.clear();
             match (&sources[*next], signers.get(place)) {
-                (Source::Kept(range), _) => {
-                    rdata.extend_from_slice(&kept[range.clone()]);
+                (Source::Reused(range), _) => {
+                    rdata.extend_from_slice(&reused[range.clone()]);
                     statistics.signatures_kept += 1;
                 }
-                // The source of a copied signature is never `Made`.
-                (Source::Made(_), None) => {}
-                (&Source::Made(number), Some(&key)) => {
+                // The source of a copied signature is never `Generated`.
+                (Source::Generated(_), None) => {}
+                (&Source::Generated(number), Some(&key)) => {
                     let length = self.key(key).private().signature_octets();
                     let start = ranges[key][number].0;
                     rdata.extend_from_slice(&messages[start..start + fields_len]);
@@ -356,14 +359,14 @@ fn is_deferred(item: Item, rtype: Rtype) -> bool {
 
 impl Scratch {
     fn reset(&mut self, keys: usize) {
-        self.room.clear();
+        self.buffers.clear();
         self.messages.clear();
         self.ranges.resize_with(keys, Vec::new);
         self.signatures.resize_with(keys, Vec::new);
         self.ranges.iter_mut().for_each(Vec::clear);
         self.signatures.iter_mut().for_each(Vec::clear);
         self.sources.clear();
-        self.kept.clear();
+        self.reused.clear();
         self.checks.clear();
     }
 }

@@ -18,7 +18,7 @@ pub struct SignOptions<'a> {
     pub mechanism: Mechanism,
     /// Salt and iterations of an NSEC3 chain.
     pub nsec3: Nsec3Params,
-    /// The proofs from which an NSEC5 chain is generated.
+    /// The proofs from which an NSEC5 chain is generated; required for a mechanism with NSEC5.
     pub nsec5: Option<Nsec5Chain<'a>>,
     /// First second of validity.
     pub inception: u32,
@@ -49,7 +49,7 @@ pub struct SignOptions<'a> {
     /// The previous signed zone. Its signatures are reused where possible, and its serial precedes
     /// that of the new zone.
     pub previous: Option<PreviousZone<'a>>,
-    /// Whether a version is permitted that breaks validators with keys of the previous version
+    /// Whether the new version may break validators that have cached data of the previous version
     /// ([`transition`](crate::transition::transition)). If `true`, such a version causes a warning,
     /// otherwise an error.
     pub allow_unsafe_transition: bool,
@@ -132,7 +132,8 @@ impl fmt::Debug for SignOptions<'_> {
     }
 }
 
-/// Checks that `contents` can be signed with `keys` and these options.
+/// Checks keys and options before signing: zone, mechanism, times, jitter, previous zone and chain
+/// parameters.
 pub(super) fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Result<(), SignError> {
     let zone = contents.apex();
     if keys.zone() != zone {

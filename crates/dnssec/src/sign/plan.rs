@@ -13,11 +13,13 @@ use std::cmp::Ordering;
 /// No node, or no record of the chain.
 const NONE: u32 = u32::MAX;
 
-/// A name of the signed zone: a node of the unsigned zone, the owner of a chain record, or both.
+/// A name of the signed zone: a node of the unsigned zone, the owner of a chain record, or both. An
+/// index that does not apply is [`NONE`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
+    /// Index of the node.
     node: u32,
-    /// Index in the chain.
+    /// Index of the chain record in the chain.
     link: u32,
 }
 
@@ -31,8 +33,8 @@ impl Item {
 enum Chain {
     /// Indexes of nodes.
     Nsec(Vec<u32>),
-    /// The contents already have the records of the chain.
-    Within,
+    /// The contents already have the chain records, which remain unchanged.
+    Stored,
     /// Hashed names.
     Nsec3 { names: Vec<HashedName>, params: Nsec3Params, opt_out: bool },
     /// Names with VRF hashes by the key with this key tag.
@@ -78,14 +80,14 @@ impl PlannedRecords<'_> {
 /// Buffers that are reused for each name. Each chunk of names is visited twice, for signing and for
 /// writing: the second visit uses the chain records that the first one generated.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct VisitBuffers {
     types: Vec<Rtype>,
     /// RDATA of the generated records, one after the other.
     rdata: Vec<u8>,
     /// The generated records, in the order of the visits.
-    made: Vec<ChainRecord>,
+    generated: Vec<ChainRecord>,
     /// The number of generated records that the second visit has used.
-    seen: usize,
+    used: usize,
     owner: Vec<u8>,
 }
 
@@ -97,20 +99,21 @@ struct ChainRecord {
     rdata: std::ops::Range<usize>,
 }
 
-impl Room {
+impl VisitBuffers {
     /// Clears the generated records; visits of other names follow.
     pub(super) fn clear(&mut self) {
         self.rdata.clear();
-        self.made.clear();
-        self.seen = 0;
+        self.generated.clear();
+        self.used = 0;
     }
 
     /// Prepares the second visit of the same names in the same order.
     pub(super) const fn rewind(&mut self) {
-        self.seen = 0;
+        self.used = 0;
     }
 }
 
+/// The names of the signed zone in canonical order, and the chain.
 pub(super) struct Plan<'z> {
     contents: &'z Contents,
     /// The apex of the signed zone, which replaces that of `contents`.
@@ -163,7 +166,7 @@ impl<'z> Plan<'z> {
     /// A plan of `contents` unchanged, including its chain records.
     pub(super) fn of_all(contents: &'z Contents, statuses: Vec<NameStatus>) -> Self {
         let items = (0..contents.node_count() as u32).map(|node| Item { node, link: NONE }).collect();
-        Self { contents, apex: contents, statuses, chain: Chain::Within, chain_ttl: 0, items }
+        Self { contents, apex: contents, statuses, chain: Chain::Stored, chain_ttl: 0, items }
     }
 
     pub(super) fn items(&self) -> &[Item] {
@@ -180,23 +183,23 @@ impl<'z> Plan<'z> {
         let of_node = |index: usize| {
             let Some(node) = self.node(index as u32) else { return 0 };
             let signed = |rrset: &Rrset<'_>| denial::is_signed(rrset.rtype(), self.statuses[index]);
-            self.kept(node).filter(signed).count() as u64
+            self.remaining_rrsets(node).filter(signed).count() as u64
         };
         (0..self.contents.node_count()).map(of_node).sum::<u64>() + of_chain
     }
 
     /// The name of `item`.
-    pub(super) fn owner<'r>(&'r self, item: Item, room: &'r mut Vec<u8>) -> NameRef<'r> {
+    pub(super) fn owner<'r>(&'r self, item: Item, buffer: &'r mut Vec<u8>) -> NameRef<'r> {
         match (self.node(item.node), &self.chain) {
             (None, Chain::Nsec3 { names, .. }) => {
-                room.clear();
-                chain::push_owner(&names[item.link as usize].hash, self.zone(), room);
-                NameRef::from_checked(room)
+                buffer.clear();
+                chain::push_owner(&names[item.link as usize].hash, self.zone(), buffer);
+                NameRef::from_checked(buffer)
             }
             (None, Chain::Nsec5 { names, .. }) => {
-                room.clear();
-                nsec5::chain::push_owner(&names[item.link as usize].hash, self.zone(), room);
-                NameRef::from_checked(room)
+                buffer.clear();
+                nsec5::chain::push_owner(&names[item.link as usize].hash, self.zone(), buffer);
+                NameRef::from_checked(buffer)
             }
             (node, _) => node.map_or(NameRef::ROOT, Node::name),
         }
@@ -206,71 +209,72 @@ impl<'z> Plan<'z> {
     pub(super) fn visit(
         &self,
         item: Item,
-        room: &mut Room,
+        buffers: &mut VisitBuffers,
         mut visit: impl FnMut(NameRef<'_>, PlannedRrset<'_>),
     ) {
-        let kept = self.recall_record(item.link, room);
-        let mut made = kept.as_ref().map(|made| made.rtype);
-        let made_rdata = kept.map_or(0..0, |made| made.rdata);
-        let mut owner = std::mem::take(&mut room.owner);
+        let chain_record = self.chain_record(item.link, buffers);
+        let mut chain_rtype = chain_record.as_ref().map(|record| record.rtype);
+        let chain_rdata = chain_record.map_or(0..0, |record| record.rdata);
+        let mut owner = std::mem::take(&mut buffers.owner);
         let name = self.owner(item, &mut owner);
         let status = self.statuses.get(item.node as usize).copied().unwrap_or(NameStatus::Authoritative);
-        let records = PlannedRecords::Generated(&room.rdata[made_rdata]);
-        let piece = |rtype| PlannedRrset { rtype, ttl: self.chain_ttl, records, signed: true };
-        for rrset in self.node(item.node).into_iter().flat_map(|node| self.kept(node)) {
-            if let Some(rtype) = made.take_if(|rtype| *rtype < rrset.rtype()) {
-                visit(name, piece(rtype));
+        let records = PlannedRecords::Generated(&buffers.rdata[chain_rdata]);
+        let chain_rrset = |rtype| PlannedRrset { rtype, ttl: self.chain_ttl, records, signed: true };
+        for rrset in self.node(item.node).into_iter().flat_map(|node| self.remaining_rrsets(node)) {
+            if let Some(rtype) = chain_rtype.take_if(|rtype| *rtype < rrset.rtype()) {
+                visit(name, chain_rrset(rtype));
             }
             let (rtype, ttl) = (rrset.rtype(), rrset.ttl());
             let signed = denial::is_signed(rtype, status);
             visit(name, PlannedRrset { rtype, ttl, records: PlannedRecords::Stored(rrset), signed });
         }
-        if let Some(rtype) = made {
-            visit(name, piece(rtype));
+        if let Some(rtype) = chain_rtype {
+            visit(name, chain_rrset(rtype));
         }
-        room.owner = owner;
+        buffers.owner = owner;
     }
 
-    /// The chain record with the index `link`: from an earlier visit, or generated now.
-    fn recall_record(&self, link: u32, room: &mut Room) -> Option<ChainRecord> {
-        if let Some(made) = room.made.get(room.seen).filter(|made| made.link == link) {
-            room.seen += 1;
-            return Some(made.clone());
+    /// The chain record with the index `link`: from the first visit, or generated now. `None` if
+    /// there is no such record.
+    fn chain_record(&self, link: u32, buffers: &mut VisitBuffers) -> Option<ChainRecord> {
+        if let Some(record) = buffers.generated.get(buffers.used).filter(|record| record.link == link) {
+            buffers.used += 1;
+            return Some(record.clone());
         }
-        let start = room.rdata.len();
-        let rtype = self.make_record(link, room)?;
-        let made = ChainRecord { link, rtype, rdata: start..room.rdata.len() };
-        room.made.push(made.clone());
-        room.seen = room.made.len();
-        Some(made)
+        let start = buffers.rdata.len();
+        let rtype = self.generate_record(link, buffers)?;
+        let record = ChainRecord { link, rtype, rdata: start..buffers.rdata.len() };
+        buffers.generated.push(record.clone());
+        buffers.used = buffers.generated.len();
+        Some(record)
     }
 
     /// Appends the RDATA of the chain record with the index `link`; returns its type.
-    fn make_record(&self, link: u32, room: &mut Room) -> Option<Rtype> {
+    fn generate_record(&self, link: u32, buffers: &mut VisitBuffers) -> Option<Rtype> {
         if link == NONE {
             return None;
         }
         let link = link as usize;
         match &self.chain {
-            Chain::Within => None,
+            Chain::Stored => None,
             Chain::Nsec(nodes) => {
                 let next = nodes[(link + 1) % nodes.len()];
-                self.collect_types(nodes[link], &mut room.types);
+                self.collect_types(nodes[link], &mut buffers.types);
                 let next = self.contents.node(next as usize).name();
-                nsec::chain::push_rdata(next, &mut room.types, &mut room.rdata);
+                nsec::chain::push_rdata(next, &mut buffers.types, &mut buffers.rdata);
                 Some(Rtype::NSEC)
             }
             Chain::Nsec3 { names, params, opt_out } => {
                 let next = &names[(link + 1) % names.len()].hash;
-                self.collect_complete_types(names[link].name, &mut room.types);
-                chain::push_rdata(params, *opt_out, next, &room.types, &mut room.rdata);
+                self.collect_complete_types(names[link].name, &mut buffers.types);
+                chain::push_rdata(params, *opt_out, next, &buffers.types, &mut buffers.rdata);
                 Some(Rtype::NSEC3)
             }
             Chain::Nsec5 { names, tag, opt_out } => {
                 let next = &names[(link + 1) % names.len()].hash;
                 let name = names[link].name;
-                self.collect_complete_types(name, &mut room.types);
-                nsec5::chain::push_rdata(*tag, *opt_out, name, next, &room.types, &mut room.rdata);
+                self.collect_complete_types(name, &mut buffers.types);
+                nsec5::chain::push_rdata(*tag, *opt_out, name, next, &buffers.types, &mut buffers.rdata);
                 Some(Rtype::NSEC5)
             }
         }
@@ -285,14 +289,16 @@ impl<'z> Plan<'z> {
         }
     }
 
+    /// The types that the bit map of a chain record lists for a node; the mechanism adds its own.
     fn collect_types(&self, index: u32, types: &mut Vec<Rtype>) {
         types.clear();
         let status = self.statuses[index as usize];
         if let Some(node) = self.node(index) {
-            denial::push_bitmap_types(self.kept(node).map(Rrset::rtype), status, types);
+            denial::push_bitmap_types(self.remaining_rrsets(node).map(Rrset::rtype), status, types);
         }
     }
 
+    /// The node at `index`, for the apex that of the signed zone; `None` for [`NONE`].
     fn node(&self, index: u32) -> Option<Node<'z>> {
         match index {
             NONE => None,
@@ -302,18 +308,19 @@ impl<'z> Plan<'z> {
     }
 
     /// The RRsets of a node that remain in the signed zone. The apex is already prepared.
-    fn kept(&self, node: Node<'z>) -> impl Iterator<Item = Rrset<'z>> {
+    fn remaining_rrsets(&self, node: Node<'z>) -> impl Iterator<Item = Rrset<'z>> {
         let (is_apex, apex) = (node.index() == 0, self.contents.apex().view());
-        let is_all = is_apex || matches!(self.chain, Chain::Within);
-        let made = move |rtype| denial::is_generated_by_signing(rtype, node.name(), apex);
-        node.rrsets().filter(move |rrset| is_all || !made(rrset.rtype()))
+        let is_all = is_apex || matches!(self.chain, Chain::Stored);
+        let is_generated = move |rtype| denial::is_generated_by_signing(rtype, node.name(), apex);
+        node.rrsets().filter(move |rrset| is_all || !is_generated(rrset.rtype()))
     }
 }
 
 impl Chain {
+    /// Octets of the owner names that the chain adds to the zone.
     fn owner_octets(&self, contents: &Contents) -> usize {
         match self {
-            Self::Nsec(_) | Self::Within => 0,
+            Self::Nsec(_) | Self::Stored => 0,
             Self::Nsec3 { names, .. } => {
                 names.len() * (1 + denial::nsec3::LABEL + contents.apex().view().len())
             }
@@ -336,6 +343,7 @@ fn link_nodes(kept: &[u32], statuses: &[NameStatus]) -> Vec<Item> {
         .collect()
 }
 
+/// The names of an NSEC3 chain, sorted by hash.
 fn hashed_names(
     contents: &Contents,
     statuses: &[NameStatus],

@@ -15,7 +15,7 @@ use nonesuch_zone::compiled::TimeRange;
 use nonesuch_zone::{Contents, Node, Rrset};
 
 /// A key of the key set.
-struct Signing {
+struct ReuseKey {
     tag: u16,
     algorithm: Algorithm,
     /// The public key, for the verification of reused signatures; `None` if its signatures must not
@@ -26,7 +26,7 @@ struct Signing {
 /// The signatures of the previous zone that can be reused.
 pub(super) struct ReusableSignatures<'a> {
     previous: &'a Contents,
-    keys: Vec<Signing>,
+    keys: Vec<ReuseKey>,
     now: u32,
     /// Reused signatures must expire after this time.
     until: u32,
@@ -41,19 +41,19 @@ impl<'a> ReusableSignatures<'a> {
         let present: Vec<&[u8]> = dnskeys.into_iter().flat_map(Rrset::rdatas).collect();
         let keys = keys.keys().iter().map(|key| {
             let (tag, algorithm) = (key.tag(), key.algorithm());
-            let known = is_the_one(&present, &key.dnskey_rdata(), tag);
+            let can_reuse = is_unambiguous(&present, &key.dnskey_rdata(), tag);
             let public =
-                known.then(|| PublicKey::parse(algorithm, key.private().public_key()).ok()).flatten();
-            Signing { tag, algorithm, public }
+                can_reuse.then(|| PublicKey::parse(algorithm, key.private().public_key()).ok()).flatten();
+            ReuseKey { tag, algorithm, public }
         });
         let until = options.now.wrapping_add(refresh);
         Some(Self { previous: contents, keys: keys.collect(), now: options.now, until, verify_all: verify })
     }
 
     /// A cursor in the previous zone for lookups in canonical order, beginning with `first`.
-    pub(super) fn walk(&self, first: NameRef<'_>) -> Walk<'a> {
+    pub(super) fn cursor_from(&self, first: NameRef<'_>) -> Cursor<'a> {
         let at = self.previous.find(first).map_or_else(|place| place, Node::index);
-        Walk { contents: self.previous, at }
+        Cursor { contents: self.previous, at }
     }
 
     /// The signatures over `piece` in the previous zone, if it has the same records at `node`.
@@ -85,7 +85,7 @@ impl<'a> ReusableSignatures<'a> {
 
     /// Whether a signature is by `key`, is valid now, and is valid beyond the refresh window.
     pub(super) fn is_fresh(&self, key: usize, fields: &Rrsig<'_>) -> bool {
-        let Signing { tag, algorithm, public } = &self.keys[key];
+        let ReuseKey { tag, algorithm, public } = &self.keys[key];
         fields.tag == *tag
             && fields.algorithm == *algorithm
             && public.is_some()
@@ -96,7 +96,7 @@ impl<'a> ReusableSignatures<'a> {
     /// As [`ReusableSignatures::is_fresh`] for RDATA with the original TTL `ttl`; ignores the other
     /// fields.
     pub(super) fn is_fresh_rdata(&self, key: usize, rdata: &[u8], ttl: u32) -> bool {
-        let Signing { tag, algorithm, public } = &self.keys[key];
+        let ReuseKey { tag, algorithm, public } = &self.keys[key];
         let Some((fixed, _)) = rdata.split_first_chunk::<18>() else { return false };
         let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
         u16::from_be_bytes([fixed[16], fixed[17]]) == *tag
@@ -127,7 +127,7 @@ impl<'a> ReusableSignatures<'a> {
 }
 
 /// Whether `dnskey` is among the keys of the zone, and is the only one with its tag and algorithm.
-fn is_the_one(present: &[&[u8]], dnskey: &[u8], tag: u16) -> bool {
+fn is_unambiguous(present: &[&[u8]], dnskey: &[u8], tag: u16) -> bool {
     let mut twins = present.iter().filter(|rdata| rdata.get(3) == dnskey.get(3) && key_tag(rdata) == tag);
     twins.next().is_some_and(|found| *found == dnskey) && twins.next().is_none()
 }
@@ -145,12 +145,12 @@ fn has_records(old: Rrset<'_>, piece: &PlannedRrset<'_>) -> bool {
 }
 
 /// A cursor in contents that only moves forward.
-pub(super) struct Walk<'a> {
+pub(super) struct Cursor<'a> {
     contents: &'a Contents,
     at: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Cursor<'a> {
     /// The node of `name`, or the index at which it would be inserted. `name` must follow the names
     /// of all previous lookups.
     pub(super) fn find(&mut self, name: NameRef<'_>) -> Result<Node<'a>, usize> {

@@ -18,9 +18,9 @@ use nonesuch_zone::{Contents, NodesBuilder};
 /// Number of names that a thread signs as one unit of work.
 pub(super) const CHUNK: usize = 512;
 
-/// As [`CHUNK`], with a previous zone: most signatures are reused, and the few new ones form a
-/// batch.
-const CHUNK_AGAIN: usize = 2048;
+/// As [`CHUNK`], with a previous zone. The chunk is larger because most signatures are reused, and
+/// the few new ones form one batch for each key.
+const RESIGN_CHUNK: usize = 2048;
 
 /// The statistics and the warnings of signing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,7 +88,7 @@ struct Part<T> {
 
 /// Buffers that are reused for each part.
 #[derive(Default)]
-struct Room {
+struct JobBuffers {
     scratch: Scratch,
     run: NodesBuilder,
 }
@@ -131,37 +131,37 @@ impl<'z> Job<'z> {
     {
         let plan = Plan::new(self.contents, &self.apex, options)?;
         let signer = Signer::new(&plan, &self.signers, options, zonemd);
-        let mut sealer = ZonemdHasher::new(&self.apex);
-        let digested = sealer.is_needed();
-        let mut watch = Watch::new(&plan, options);
+        let mut hasher = ZonemdHasher::new(&self.apex);
+        let has_zonemd = hasher.is_needed();
+        let mut progress = ProgressReporter::new(&plan, options);
         let statistics = &mut self.summary.statistics;
-        let chunk = if options.previous.is_some() { CHUNK_AGAIN } else { CHUNK };
+        let chunk = if options.previous.is_some() { RESIGN_CHUNK } else { CHUNK };
         let parts: Vec<_> = plan.items().chunks(chunk).collect();
         for_each_ordered(
             parts.len(),
-            |index, room: &mut Room, part: &mut Part<T>| {
-                let mut run = std::mem::take(&mut room.run);
-                part.statistics = signer.sign_chunk(parts[index], &mut room.scratch, &mut run)?;
+            |index, buffers: &mut JobBuffers, part: &mut Part<T>| {
+                let mut run = std::mem::take(&mut buffers.run);
+                part.statistics = signer.sign_chunk(parts[index], &mut buffers.scratch, &mut run)?;
                 let mut signed = run.into_contents(self.contents.apex());
                 signed.check_sizes().map_err(SignError::from)?;
                 part.canonical.clear();
-                if digested {
+                if has_zonemd {
                     push_canonical(&signed, &mut part.canonical);
                 }
                 render(&mut signed, &mut part.rendered);
-                room.run = signed.into_empty_builder();
+                buffers.run = signed.into_empty_builder();
                 Ok::<(), E>(())
             },
             |part| {
-                sealer.update(&part.canonical);
+                hasher.update(&part.canonical);
                 statistics.add(&part.statistics);
-                watch.report(statistics);
+                progress.report(statistics);
                 take(&mut part.rendered)
             },
         )?;
-        let last = sealer.finish(&signer)?.map(|(part, made)| {
+        let last = hasher.finish(&signer)?.map(|(part, made)| {
             statistics.add(&made);
-            watch.report(statistics);
+            progress.report(statistics);
             part
         });
         Ok((self.summary, last))
@@ -169,12 +169,12 @@ impl<'z> Job<'z> {
 }
 
 /// Reports the progress of signing, if the caller requests it.
-struct Watch<'o> {
+struct ProgressReporter<'o> {
     progress: Option<&'o (dyn Fn(SignProgress) + Sync)>,
     total_rrsets: u64,
 }
 
-impl<'o> Watch<'o> {
+impl<'o> ProgressReporter<'o> {
     fn new(plan: &Plan<'_>, options: &'o SignOptions<'_>) -> Self {
         let progress = options.progress;
         Self { progress, total_rrsets: progress.map_or(0, |_| plan.count_signed()) }

@@ -58,7 +58,7 @@ impl<'z> ZoneKeys<'z> {
         }
     }
 
-    /// The indices of the keys that may have made a signature. Two keys may have the same tag.
+    /// The indices of the keys with this tag and algorithm. Two keys may have the same tag.
     pub(super) fn candidates(&self, tag: u16, algorithm: Algorithm) -> impl Iterator<Item = usize> {
         let keys = self.keys.iter().enumerate();
         keys.filter(move |(_, key)| key.tag == tag && key.algorithm == algorithm).map(|(place, _)| place)
@@ -87,7 +87,7 @@ impl<'z> ZoneKeys<'z> {
                 Anchor::Ds(ds) => ds
                     .get(3)
                     .and_then(|digest_type| ds_rdata(apex, key.rdata, DigestType(*digest_type)))
-                    .is_some_and(|made| made == *ds),
+                    .is_some_and(|computed| computed == *ds),
             });
             matched |= matches;
             if !matches {

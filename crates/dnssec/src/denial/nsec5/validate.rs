@@ -215,23 +215,31 @@ impl<'m> Nsec5Records<'m> {
         Ok((encloser, record, covering.has_flag(OPT_OUT)))
     }
 
-    /// The longest name at or above `name` that has a proof and has a parent with a proof.
+    /// The longest name at or above `name` such that this name and its parent have proofs: the next
+    /// closer name of `name` if the parent is the closest encloser.
     fn next_closer_of_encloser<'q>(&self, name: NameRef<'q>) -> Option<NameRef<'q>> {
-        self.longest(name, |next| next.parent().is_some_and(|parent| self.proofs.contains_key(&parent)))
+        self.longest_proved(name, |next| {
+            next.parent().is_some_and(|parent| self.proofs.contains_key(&parent))
+        })
     }
 
-    /// The longest name at or above `name` that has a proof and has a sibling wildcard with a
-    /// proof.
+    /// The longest name at or above `name` such that this name and the wildcard below its parent
+    /// have proofs.
     fn next_closer_of_wildcard<'q>(&self, name: NameRef<'q>) -> Option<NameRef<'q>> {
         let has_proof = |wildcard: Name| self.proofs.contains_key(&wildcard.view());
         // A wildcard is not its own next closer name: for a query for the wildcard itself, a record
         // matches.
-        self.longest(name, |next| {
+        self.longest_proved(name, |next| {
             !next.is_wildcard() && next.parent().and_then(wildcard_below).is_some_and(has_proof)
         })
     }
 
-    fn longest<'q>(&self, name: NameRef<'q>, is_wanted: impl Fn(NameRef<'q>) -> bool) -> Option<NameRef<'q>> {
+    /// The longest name at or above `name`, and below the apex, that has a proof and is wanted.
+    fn longest_proved<'q>(
+        &self,
+        name: NameRef<'q>,
+        is_wanted: impl Fn(NameRef<'q>) -> bool,
+    ) -> Option<NameRef<'q>> {
         let mut at = Some(name);
         while let Some(next) = at.filter(|next| next.len() > self.apex.len()) {
             if self.proofs.contains_key(&next) && is_wanted(next) {
@@ -284,7 +292,9 @@ impl<'m> Nsec5Records<'m> {
         Ok(place?)
     }
 
-    /// Uses the first valid proof that leads to a record of the same key.
+    /// Returns the position according to the first valid proof whose hash a record of the same key
+    /// matches or covers. The inner error is the reason for the first unusable proof; the outer
+    /// error ends the validation.
     fn find_place(
         &mut self,
         name: NameRef<'_>,
@@ -310,7 +320,8 @@ impl<'m> Nsec5Records<'m> {
         Ok(Err(first.unwrap_or_else(|| BogusReason::NoProof(name.to_name()))))
     }
 
-    /// Verifies a proof; returns the key tag and the hash.
+    /// Verifies a proof; returns the key tag and the hash. The inner error is the reason why the
+    /// proof is unusable; the outer error ends the validation.
     fn verify_proof(
         &self,
         name: NameRef<'_>,

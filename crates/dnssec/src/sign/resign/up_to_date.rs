@@ -5,7 +5,7 @@ use super::scan::verify_sample;
 use crate::denial::is_generated_by_signing;
 use crate::keys::KeySet;
 use crate::sign::options::check;
-use crate::sign::plan::{Item, Plan, PlannedRecords, PlannedRrset, Room};
+use crate::sign::plan::{Item, Plan, PlannedRecords, PlannedRrset, VisitBuffers};
 use crate::sign::reuse::ReusableSignatures;
 use crate::sign::signers::Signers;
 use crate::sign::stream::CHUNK;
@@ -111,12 +111,12 @@ fn is_same_rdata(rtype: Rtype, old: &[u8], new: &[u8]) -> bool {
 
 fn is_same_zone(plan: &Plan<'_>, signers: &Signers<'_>, reuse: &ReusableSignatures<'_>) -> bool {
     plan.items().par_chunks(CHUNK).all(|items| {
-        let (mut room, mut owner) = (Room::default(), Vec::new());
+        let (mut buffers, mut owner) = (VisitBuffers::default(), Vec::new());
         let Some(first) = items.first() else { return true };
-        let mut walk = reuse.walk(plan.owner(*first, &mut owner));
+        let mut cursor = reuse.cursor_from(plan.owner(*first, &mut owner));
         items.iter().all(|&item| {
-            let old = walk.seek(plan.owner(item, &mut owner));
-            old.is_some_and(|old| is_same_item(plan, signers, reuse, item, old, &mut room))
+            let old = cursor.seek(plan.owner(item, &mut owner));
+            old.is_some_and(|old| is_same_item(plan, signers, reuse, item, old, &mut buffers))
         })
     })
 }
@@ -127,11 +127,11 @@ fn is_same_item<'a>(
     reuse: &ReusableSignatures<'a>,
     item: Item,
     old: Node<'a>,
-    room: &mut Room,
+    buffers: &mut VisitBuffers,
 ) -> bool {
     let mut rest = old.rrsets();
     let mut same = true;
-    plan.visit(item, room, |owner, piece| {
+    plan.visit(item, buffers, |owner, piece| {
         if !same {
             return;
         }
