@@ -1,6 +1,6 @@
 //! The names with changed data or status, and their entries in the chain of the new zone.
 
-use super::view::{View, covers, owns_data, shown_types};
+use super::view::{View, collect_bitmap_types, owns_data, status_below};
 use crate::denial::Mapping;
 use crate::denial::names::is_insecure_delegation;
 use crate::denial::nsec3::Hash;
@@ -29,8 +29,8 @@ impl<'z> AffectedNames<'z> {
             nodes.extend(found.ok().map(|found| found.place as u32));
             let old = found.ok().map(|found| found.node);
             let is_apex = name == view.old.apex().view();
-            let before = old.and_then(|node| covered_by(node, is_apex));
-            let after = view.data_over(name, || old).and_then(|node| covered_by(node, is_apex));
+            let before = old.and_then(|node| status_below_node(node, is_apex));
+            let after = view.data_over(name, || old).and_then(|node| status_below_node(node, is_apex));
             if before == after {
                 continue;
             }
@@ -48,9 +48,10 @@ impl<'z> AffectedNames<'z> {
     }
 }
 
-/// The status that a node gives to the names below it. The NS RRset of the apex is not a zone cut.
-fn covered_by(node: Node<'_>, is_apex: bool) -> Option<NameStatus> {
-    if is_apex { node.has(Rtype::DNAME).then_some(NameStatus::BelowDname) } else { covers(node) }
+/// The status of the names below a node, if the node occludes them. The NS RRset of the apex is not
+/// a zone cut.
+fn status_below_node(node: Node<'_>, is_apex: bool) -> Option<NameStatus> {
+    if is_apex { node.has(Rtype::DNAME).then_some(NameStatus::BelowDname) } else { status_below(node) }
 }
 
 fn sort_names(names: &mut Vec<NameRef<'_>>) {
@@ -134,7 +135,7 @@ impl<'z> Shown<'_, 'z> {
         if !status.is_in_chain() {
             return None;
         }
-        shown_types(node, name == self.view.old.apex().view(), status, &mut self.types);
+        collect_bitmap_types(node, name == self.view.old.apex().view(), status, &mut self.types);
         let mut rdata = Vec::new();
         nsec::chain::push_rdata(NameRef::ROOT, &mut self.types, &mut rdata);
         Some(rdata.split_off(NameRef::ROOT.len()))
@@ -145,14 +146,15 @@ impl<'z> Shown<'_, 'z> {
         let opt_out = self.mechanism.is_opt_out();
         let mut out = Vec::new();
         let Some(node) = self.view.data(name) else {
-            let is_empty_non_terminal = self.view.cover(name).is_none() && self.owns_below(name, opt_out);
+            let is_empty_non_terminal =
+                self.view.occlusion_of(name).is_none() && self.owns_below(name, opt_out);
             return is_empty_non_terminal.then_some(out);
         };
         let status = self.view.status(name, node);
         if !status.is_in_chain() || opt_out && is_insecure_delegation(node, status) {
             return None;
         }
-        shown_types(node, is_apex, status, &mut self.types);
+        collect_bitmap_types(node, is_apex, status, &mut self.types);
         chain::complete_types(&mut self.types, status);
         bitmap::push(&self.types, &mut out);
         Some(out)

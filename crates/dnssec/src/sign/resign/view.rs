@@ -60,6 +60,7 @@ impl<'z> Edits<'z> {
     }
 }
 
+/// Appends a node with only its data, if it has any.
 fn push_data(node: Node<'_>, run: &mut NodesBuilder) {
     if !owns_data(node) {
         return;
@@ -73,6 +74,7 @@ pub(super) fn data(node: Node<'_>) -> impl Iterator<Item = Rrset<'_>> {
     node.rrsets().filter(|rrset| !rrset.rtype().is_signature_or_chain())
 }
 
+/// Whether a node has an RRset that the signer does not generate.
 pub(super) fn owns_data(node: Node<'_>) -> bool {
     data(node).next().is_some()
 }
@@ -120,7 +122,8 @@ impl<'z> View<'z> {
         self.data_over(name, || self.old.find(name).ok().map(|found| found.node))
     }
 
-    /// As [`View::data`]; `old` finds the node of the previous zone.
+    /// As [`View::data`]. For a name without changes, calls `old` to find the node in the previous
+    /// zone.
     pub(super) fn data_over(
         &self,
         name: NameRef<'_>,
@@ -135,14 +138,15 @@ impl<'z> View<'z> {
         }
     }
 
-    /// Whether `name`, which must be below the apex, is below a zone cut or a DNAME record.
-    pub(super) fn cover(&self, name: NameRef<'_>) -> Option<NameStatus> {
+    /// The status of `name`, which must be below the apex, if it is below a zone cut or a DNAME
+    /// record; otherwise `None`.
+    pub(super) fn occlusion_of(&self, name: NameRef<'_>) -> Option<NameStatus> {
         if self.apex().has(Rtype::DNAME) {
             return Some(NameStatus::BelowDname);
         }
-        let least = self.old.apex().view().label_count() + 1;
+        let min_labels = self.old.apex().view().label_count() + 1;
         // The highest one determines the status, because names below it are not part of the zone.
-        (least..name.label_count()).find_map(|labels| covers(self.data(name.suffix(labels))?))
+        (min_labels..name.label_count()).find_map(|labels| status_below(self.data(name.suffix(labels))?))
     }
 
     /// The status of a name with the data of `node`.
@@ -151,7 +155,7 @@ impl<'z> View<'z> {
             return NameStatus::Authoritative;
         }
         let own = if node.has(Rtype::NS) { NameStatus::Delegation } else { NameStatus::Authoritative };
-        self.cover(name).unwrap_or(own)
+        self.occlusion_of(name).unwrap_or(own)
     }
 
     /// Whether an opt-out chain requires the name (RFC 5155 §7.1).
@@ -161,8 +165,8 @@ impl<'z> View<'z> {
     }
 }
 
-/// The status that a node other than the apex gives to the names below it.
-pub(super) fn covers(node: Node<'_>) -> Option<NameStatus> {
+/// The status of the names below a node other than the apex, if the node occludes them.
+pub(super) fn status_below(node: Node<'_>) -> Option<NameStatus> {
     if node.has(Rtype::NS) {
         Some(NameStatus::BelowCut)
     } else if node.has(Rtype::DNAME) {
@@ -172,9 +176,14 @@ pub(super) fn covers(node: Node<'_>) -> Option<NameStatus> {
     }
 }
 
-/// The types of a node in its chain record, without the types that the mechanism adds. At the apex,
-/// includes the types that the signer generates.
-pub(super) fn shown_types(node: Node<'_>, is_apex: bool, status: NameStatus, types: &mut Vec<Rtype>) {
+/// Replaces `types` by the types that the chain record of a node lists, without the types that the
+/// mechanism adds. At the apex, includes the types that the signer generates.
+pub(super) fn collect_bitmap_types(
+    node: Node<'_>,
+    is_apex: bool,
+    status: NameStatus,
+    types: &mut Vec<Rtype>,
+) {
     types.clear();
     let rtypes = node.rrsets().map(Rrset::rtype).filter(|rtype| is_apex || !rtype.is_signature_or_chain());
     denial::push_bitmap_types(rtypes, status, types);
