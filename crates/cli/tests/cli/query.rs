@@ -180,7 +180,11 @@ fn answers_of_every_kind_are_printed_in_full() {
     assert!(refused.stdout.starts_with(";; QUERY REFUSED, id "), "{}", refused.stdout);
     let short = query(at, &["example.org", "SOA", "--short"]);
     assert_eq!((short.status, short.stdout.as_str()), (1, ""), "{}", short.text());
-    assert!(short.stderr.starts_with(&format!("nonesuch: {at}: REFUSED, EDE 20 ")), "{}", short.stderr);
+    assert!(
+        short.stderr.starts_with(&format!("nonesuch: error: {at}: REFUSED, EDE 20 ")),
+        "{}",
+        short.stderr
+    );
 }
 
 #[test]

@@ -95,8 +95,8 @@ fn is_believed_by_kdig(address: &str, trusted: &Path) -> bool {
 
 /// The text with `N days` in place of the number of days since or until a time.
 fn without_days(text: &str) -> String {
-    let Some((before, after)) = text.split_once(" days ") else { return text.to_owned() };
-    format!("{}N days {after}", before.trim_end_matches(|letter: char| letter.is_ascii_digit()))
+    let Some((before, after)) = text.split_once(" days") else { return text.to_owned() };
+    format!("{}N days{after}", before.trim_end_matches(|letter: char| letter.is_ascii_digit()))
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn time_that_wraps_around_owes_nothing() {
     for micros in [1 << 39, (1 << 40) - 4_000_000, 1 << 40] {
         let mut share = super::FairShare::new([7; 16]);
         assert!(share.take(client, false, 1_000));
-        (share.classes[0].time, share.divided) = (micros * 1_000, 0);
+        (share.classes[0].time, share.last_division) = (micros * 1_000, 0);
         share.divide(2 * super::PERIOD_NS, 1_000_000, 1);
         assert_eq!(share.classes[0].active, 1, "{micros}");
         assert!(share.take(client, false, 1_000));
