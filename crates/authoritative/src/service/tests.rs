@@ -267,6 +267,11 @@ fn what_is_refused_says_the_one_thing_to_do() {
         let expected = format!("{}: cannot be written: {}: {remedy}", kept.display(), io::Error::from(kind));
         assert_eq!(error.to_string(), expected);
     }
+    let too_large = |source| VersionError::Store { path: kept.clone(), source }.to_string();
+    let of_system = too_large(io::Error::from_raw_os_error(nix::errno::Errno::EFBIG as i32));
+    assert!(of_system.contains("LimitFSIZE"), "{of_system}");
+    let of_format = too_large(io::Error::new(io::ErrorKind::FileTooLarge, "too many names"));
+    assert_eq!(of_format, format!("{}: cannot be written: too many names", kept.display()));
     // The expected directory of the VRF key of a zone with NSEC5.
     let mut settings = of_file(dir.path()).zones.remove(0);
     let refused = settings.nsec5_directory().unwrap_err().to_string();

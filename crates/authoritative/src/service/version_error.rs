@@ -194,10 +194,14 @@ fn without_folder(folder: Option<&Path>) -> String {
 /// message contains it.
 fn write_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AlreadyExists => "",
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            ": free disk space"
+        // The operating system reports this kind for its limits. Without its error number, the error
+        // is about a limit of the file format, and states it.
+        io::ErrorKind::FileTooLarge if error.raw_os_error().is_some() => {
+            ": raise the file size limit of the server (`ulimit -f`, LimitFSIZE of systemd), or move state-dir to a file system that \
+             permits larger files"
         }
+        io::ErrorKind::AlreadyExists | io::ErrorKind::FileTooLarge => "",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free disk space",
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             ": make the directory writable for the server's user"
         }
