@@ -81,12 +81,18 @@ impl Files<'_> {
     }
 }
 
+/// Returns the text of a file; `None` if it is missing, unreadable, larger than [`MAX_OCTETS`] or
+/// not valid UTF-8, or if no server wrote it.
 fn read_text(path: &Path, suffix: &str) -> Option<String> {
     if !is_ours(path, suffix) {
         return None;
     }
+    let file = File::open(path).ok()?;
+    if file.metadata().ok()?.len() > MAX_OCTETS {
+        return None;
+    }
     let mut text = String::new();
-    File::open(path).ok()?.take(MAX_OCTETS).read_to_string(&mut text).ok()?;
+    file.take(MAX_OCTETS).read_to_string(&mut text).ok()?;
     Some(text)
 }
 
@@ -350,5 +356,16 @@ mod tests {
         let mut file = File::create(zones.join("example.member")).unwrap();
         file.write_all(&[0xff; 100]).unwrap();
         assert_eq!(read_text(&zones.join("example.member"), "member"), None);
+    }
+
+    #[test]
+    fn a_file_above_the_maximum_size_is_rejected() {
+        let (_dir, zones, _) = earlier();
+        let path = zones.join("example.reused");
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(MAX_OCTETS).unwrap();
+        assert_eq!(parse_reused(&read_text(&path, "reused").unwrap()), Some(9));
+        file.set_len(MAX_OCTETS + 1).unwrap();
+        assert_eq!(read_text(&path, "reused"), None);
     }
 }
