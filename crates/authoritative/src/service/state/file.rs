@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::sync::{MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -58,6 +59,12 @@ pub(in crate::service) struct ImageState {
     pub(in crate::service) inputs: Option<ImageInputs>,
 }
 
+/// The content of a state file, and its modification time.
+struct StoredFacts {
+    facts: StateFile,
+    modified: SystemTime,
+}
+
 /// The serialized form of the file.
 #[derive(Serialize, Deserialize)]
 struct Envelope<F> {
@@ -93,15 +100,28 @@ impl StateDirectory {
 
     /// Returns the state in the files with this stem.
     pub(in crate::service) fn read_stem(&self, stem: &str) -> StateFile {
-        let path = self.zones.join(format!("{stem}.{STATE}"));
-        let mut octets = Vec::new();
-        let is_read = is_ours(&path, STATE)
-            && File::open(path).and_then(|file| file.take(MAX_OCTETS).read_to_end(&mut octets)).is_ok();
-        let mut facts = StateFile::parse(&octets).filter(|_| is_read).unwrap_or_default();
+        let stored = self.read_state_file(stem);
+        let written = stored.as_ref().map(|stored| stored.modified);
+        let mut facts = stored.map(|stored| stored.facts).unwrap_or_default();
         if self.has_legacy {
-            legacy::Files { directory: &self.zones, stem }.merge_into(&mut facts);
+            legacy::Files { directory: &self.zones, stem }.merge_into(&mut facts, written);
         }
         facts
+    }
+
+    /// Reads the state file with this stem. Returns `None` if it is missing, unreadable or invalid,
+    /// or if no server wrote it.
+    fn read_state_file(&self, stem: &str) -> Option<StoredFacts> {
+        let path = self.zones.join(format!("{stem}.{STATE}"));
+        if !is_ours(&path, STATE) {
+            return None;
+        }
+        let file = File::open(path).ok()?;
+        let modified = file.metadata().and_then(|metadata| metadata.modified()).ok()?;
+        let mut octets = Vec::new();
+        // A larger file is cut off here, and is then not valid JSON.
+        file.take(MAX_OCTETS).read_to_end(&mut octets).ok()?;
+        Some(StoredFacts { facts: StateFile::parse(&octets)?, modified })
     }
 
     /// Changes the stored state of a zone. Replaces the complete file. The name of the file is

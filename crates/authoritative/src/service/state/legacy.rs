@@ -14,6 +14,7 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::str::{FromStr, Lines};
+use std::time::SystemTime;
 
 /// Suffixes of these files.
 pub(super) const SUFFIXES: [&str; 6] = ["origin", "made", "member", "reused", "timers", "rejected"];
@@ -49,10 +50,19 @@ impl Files<'_> {
         self.directory.join(format!("{}.{suffix}", self.stem))
     }
 
-    /// Replaces the parts of `state` that these files contain. A file that cannot be read changes
-    /// nothing.
-    pub(super) fn merge_into(&self, state: &mut StateFile) {
-        let text = |suffix: &str| read_text(&self.path(suffix), suffix);
+    /// Replaces the parts of `state` that these files contain. `written` is the modification time of
+    /// the state file that `state` was read from; `None` if there is none. Files that are older are
+    /// ignored: the state file contains their content, or newer state. A file can be newer if the
+    /// operator ran an older build in the meantime.
+    ///
+    /// A missing, unreadable or invalid file leaves its part of `state` unchanged. `origin` and
+    /// `made` belong to one part: if only one of them is valid, the other half becomes empty.
+    pub(super) fn merge_into(&self, state: &mut StateFile, written: Option<SystemTime>) {
+        let text = |suffix: &str| {
+            let path = self.path(suffix);
+            let is_older = |written| modified_at(&path).is_none_or(|modified| modified < written);
+            if written.is_some_and(is_older) { None } else { read_text(&path, suffix) }
+        };
         if let Ok(fingerprint) = Fingerprint::of(&self.path(ZONE)) {
             let origin = text("origin").and_then(|text| parse_origin(&text, fingerprint));
             let inputs = text("made").and_then(|text| parse_inputs(&text, fingerprint));
@@ -73,12 +83,16 @@ impl Files<'_> {
         for suffix in SUFFIXES {
             let path = self.path(suffix);
             if is_ours(&path, suffix) {
-                // A file that remains is read again at the next start; its content equals the state
-                // file.
+                // A file that remains has no effect, because it is older than the state file.
                 let _ = fs::remove_file(path);
             }
         }
     }
+}
+
+/// Returns the modification time of a file; `None` if it is missing or cannot be examined.
+fn modified_at(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
 /// Returns the text of a file; `None` if it is missing, unreadable, larger than [`MAX_OCTETS`] or
@@ -294,6 +308,23 @@ mod tests {
         let state = StateDirectory::open(dir.path()).unwrap();
         let timers = Some(Timers { serial: 8, refreshed: 9, left: None });
         assert_eq!(state.facts(&"example.".parse().unwrap()), StateFile { timers, ..expected(&zones) });
+    }
+
+    /// A file that could not be removed must not undo later changes of the state.
+    #[test]
+    fn a_file_older_than_the_state_file_is_ignored() {
+        let (dir, zones, _) = earlier();
+        let (apex, path): (Name, _) = ("example.".parse().unwrap(), zones.join("example.timers"));
+        let text = fs::read(&path).unwrap();
+        let state = StateDirectory::open(dir.path()).unwrap();
+        state.update(&apex, |facts| facts.timers = None).unwrap();
+        drop(state);
+        fs::write(&path, text).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let state = StateDirectory::open(dir.path()).unwrap();
+        assert_eq!(state.facts(&apex), StateFile { timers: None, ..expected(&zones) });
+        assert_eq!(names(&zones), ["example.kept", "example.state"]);
     }
 
     /// If a foreign file prevents writing the state file, the earlier files are still read.
