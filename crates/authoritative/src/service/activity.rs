@@ -1,5 +1,5 @@
-//! Activities that may take long: loading, verifying, publishing. The status shows their progress,
-//! and the log their duration.
+//! Activities that may take long: loading or publishing a zone, and reloading the configuration. The
+//! status of the server shows their progress. The log contains their duration.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Duration in seconds from which the end of an activity is logged with level info instead of
-/// debug.
-const SLOW: f64 = 1.0;
+/// Minimum duration, in seconds, of an activity whose end is logged with level info. The end of a
+/// shorter activity is logged with level debug.
+const SLOW_SECONDS: f64 = 1.0;
 
 /// Kind of an activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ impl fmt::Display for ActivityKind {
 /// All activities in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Activities {
-    going: Arc<Mutex<Vec<Arc<ActivityState>>>>,
+    in_progress: Arc<Mutex<Vec<Arc<ActivityState>>>>,
 }
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ struct ActivityState {
     total: AtomicU64,
 }
 
-/// An activity. It ends when this is dropped.
+/// An activity in progress. It ends when this value is dropped, which also logs its duration.
 #[derive(Debug)]
 pub struct Activity {
     shared: Arc<ActivityState>,
@@ -63,9 +63,9 @@ pub struct Activity {
 pub struct ActivityStatus {
     /// Kind of the activity.
     pub kind: ActivityKind,
-    /// The zone, if the activity concerns one zone.
+    /// The name of its zone; `None` if the activity concerns all zones.
     pub zone: Option<String>,
-    /// The current phase.
+    /// The name of the current phase, for example `read` or `verify`.
     pub phase: Cow<'static, str>,
     /// Number of completed steps of this phase.
     pub done: u64,
@@ -76,27 +76,26 @@ pub struct ActivityStatus {
 }
 
 impl Activities {
-    /// Begins an activity, which is listed until the returned value is dropped. `zone` is its zone,
-    /// if it has only one.
+    /// Begins an activity, which is listed until the returned value is dropped. `zone` is the name
+    /// of its zone; `None` if the activity concerns all zones.
     #[must_use]
     pub fn begin(&self, kind: ActivityKind, zone: Option<String>) -> Activity {
-        let (done, total) = Default::default();
         let shared = Arc::new(ActivityState {
             kind,
             zone,
             begun: Instant::now(),
             phase: Mutex::new("begin"),
-            done,
-            total,
+            done: AtomicU64::new(0),
+            total: AtomicU64::new(0),
         });
-        lock(&self.going).push(Arc::clone(&shared));
+        lock(&self.in_progress).push(Arc::clone(&shared));
         Activity { shared, all: self.clone() }
     }
 
     /// Returns the activities in progress, the oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<ActivityStatus> {
-        lock(&self.going).iter().map(|shared| shared.status()).collect()
+        lock(&self.in_progress).iter().map(|shared| shared.status()).collect()
     }
 }
 
@@ -114,7 +113,7 @@ impl ActivityState {
 }
 
 impl Activity {
-    /// Begins the phase with this name, without progress.
+    /// Begins the phase with this name, and resets the progress.
     pub fn phase(&self, phase: &'static str) {
         self.progress(0, 0);
         *lock(&self.shared.phase) = phase;
@@ -135,19 +134,19 @@ impl Activity {
 
 impl Drop for Activity {
     fn drop(&mut self) {
-        lock(&self.all.going).retain(|other| !Arc::ptr_eq(other, &self.shared));
+        lock(&self.all.in_progress).retain(|other| !Arc::ptr_eq(other, &self.shared));
         let (seconds, zone, kind) = (self.seconds(), self.shared.zone.as_deref(), self.shared.kind);
-        let of = zone.map_or_else(|| kind.to_string(), |zone| format!("zone {zone}: {kind}"));
-        if seconds >= SLOW {
-            tracing::info!(name: "work-finished", zone, seconds, "{of} took {seconds:.1} s");
+        let subject = zone.map_or_else(|| kind.to_string(), |zone| format!("zone {zone}: {kind}"));
+        if seconds >= SLOW_SECONDS {
+            tracing::info!(name: "work-finished", zone, seconds, "{subject} took {seconds:.1} s");
         } else {
-            tracing::debug!(name: "work-finished", zone, seconds, "{of} took {seconds:.3} s");
+            tracing::debug!(name: "work-finished", zone, seconds, "{subject} took {seconds:.3} s");
         }
     }
 }
 
-/// Locks a mutex, also after a panic of another thread. The protected data is consistent at any
-/// time.
+/// Locks a mutex. Ignores that a thread panicked while it held the lock: the data behind every mutex
+/// of the service is consistent after each statement.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -157,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_on_is_listed_until_it_ends() {
+    fn activities_are_listed_until_they_end() {
         let all = Activities::default();
         let first = all.begin(ActivityKind::Load, Some("example.".to_owned()));
         let second = all.begin(ActivityKind::Reload, None);

@@ -1,5 +1,19 @@
-//! State files of earlier versions: a text file for each kind of state. They are read once, when
-//! the state directory is opened, and replaced by the state file.
+//! Legacy state files: text files in which builds without the state file `ZONE.state` stored the
+//! state of a zone, one file for each part of the state. [`StateDirectory::open`] merges them into
+//! the state file and removes them. If that fails, they are read together with the state file.
+//!
+//! | suffix | part of the state |
+//! | --- | --- |
+//! | `origin` | fingerprints of the files that the stored version was read from |
+//! | `made` | inputs of the stored image of a zone that is signed online |
+//! | `member` | the catalog that lists the zone as a member |
+//! | `reused` | the highest serial that was published with different records |
+//! | `timers` | time at which a primary last confirmed the stored version |
+//! | `rejected` | versions of primaries that were rejected |
+//!
+//! The first line of a file is `nonesuch`, the suffix, and the number of the file format.
+//!
+//! [`StateDirectory::open`]: super::StateDirectory::open
 
 use super::super::image_inputs::ImageInputs;
 use super::file::{ImageState, StateFile};
@@ -16,14 +30,15 @@ use std::path::{Path, PathBuf};
 use std::str::{FromStr, Lines};
 use std::time::SystemTime;
 
-/// Suffixes of these files.
+/// Suffixes of legacy state files.
 pub(super) const SUFFIXES: [&str; 6] = ["origin", "made", "member", "reused", "timers", "rejected"];
-/// The first bytes of these files.
+/// The first bytes of every legacy state file.
 pub(super) const HEAD: &[u8] = b"nonesuch ";
-/// Maximum size of a file, in bytes.
+/// Maximum size of a legacy state file, in bytes. A larger file is ignored.
 const MAX_OCTETS: u64 = 16 << 20;
 
-/// Returns the stems of these files in `directory`, without duplicates.
+/// Returns the stems of the legacy state files in `directory`, without duplicates. Ignores files
+/// that no server wrote.
 pub(super) fn stems(directory: &Path) -> BTreeSet<String> {
     let mut stems = BTreeSet::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -39,9 +54,10 @@ pub(super) fn stems(directory: &Path) -> BTreeSet<String> {
     stems
 }
 
-/// The files of one zone.
+/// The legacy state files of one zone.
 pub(super) struct Files<'f> {
     pub(super) directory: &'f Path,
+    /// The common part of the file names ([`file_stem`](super::file_stem)).
     pub(super) stem: &'f str,
 }
 
@@ -60,7 +76,7 @@ impl Files<'_> {
     pub(super) fn merge_into(&self, state: &mut StateFile, written: Option<SystemTime>) {
         let text = |suffix: &str| {
             let path = self.path(suffix);
-            let is_older = |written| modified_at(&path).is_none_or(|modified| modified < written);
+            let is_older = |written: SystemTime| modified_at(&path).is_none_or(|modified| modified < written);
             if written.is_some_and(is_older) { None } else { read_text(&path, suffix) }
         };
         if let Ok(fingerprint) = Fingerprint::of(&self.path(ZONE)) {
@@ -78,7 +94,7 @@ impl Files<'_> {
             text("rejected").and_then(|text| parse_rejected(&text)).or_else(|| state.rejected.take());
     }
 
-    /// Removes the files.
+    /// Removes the files, except those that no server wrote.
     pub(super) fn remove(&self) {
         for suffix in SUFFIXES {
             let path = self.path(suffix);
@@ -110,17 +126,19 @@ fn read_text(path: &Path, suffix: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns the value of the next line, which must begin with `key`.
+/// Returns the value of the next line. Returns `None` unless the line begins with `key` and a space.
 fn value<'t>(lines: &mut Lines<'t>, key: &str) -> Option<&'t str> {
     lines.next()?.strip_prefix(key)?.strip_prefix(' ')
 }
 
-fn number<N: FromStr>(lines: &mut Lines<'_>, key: &str) -> Option<N> {
+/// Parses the value of the next line, as [`value`] returns it.
+fn parse_value<N: FromStr>(lines: &mut Lines<'_>, key: &str) -> Option<N> {
     value(lines, key)?.parse().ok()
 }
 
-/// Parses modification time, size, inode and device, in decimal.
-fn fingerprint(text: &str) -> Option<Fingerprint> {
+/// Parses a fingerprint: seconds and nanoseconds of the modification time, size, inode and device,
+/// in decimal and separated by spaces.
+fn parse_fingerprint(text: &str) -> Option<Fingerprint> {
     let mut words = text.split(' ');
     let mut time = || words.next()?.parse().ok();
     let modified = (time()?, time()?);
@@ -129,17 +147,18 @@ fn fingerprint(text: &str) -> Option<Fingerprint> {
     words.next().is_none().then_some(Fingerprint { modified, octets, inode, device })
 }
 
-/// Parses `nonesuch origin 1`: the fingerprint of the image, then those of the files that it was
-/// built from.
+/// Parses the file `origin`: the fingerprint of the stored version, then the fingerprints of the
+/// files that it was read from. Returns `None` if it describes another stored version than `image`.
 fn parse_origin(text: &str, image: Fingerprint) -> Option<Vec<Fingerprint>> {
     let mut lines = text.lines();
-    let is_of_image = lines.next()? == "nonesuch origin 1" && fingerprint(lines.next()?)? == image;
-    if is_of_image { lines.map(fingerprint).collect() } else { None }
+    let is_of_image = lines.next()? == "nonesuch origin 1" && parse_fingerprint(lines.next()?)? == image;
+    if is_of_image { lines.map(parse_fingerprint).collect() } else { None }
 }
 
+/// Parses the file `made`. Returns `None` if it describes another stored version than `image`.
 fn parse_inputs(text: &str, image: Fingerprint) -> Option<ImageInputs> {
     let mut lines = text.lines();
-    if lines.next()? != "nonesuch made 1" || fingerprint(value(&mut lines, "image")?)? != image {
+    if lines.next()? != "nonesuch made 1" || parse_fingerprint(value(&mut lines, "image")?)? != image {
         return None;
     }
     let digest = value(&mut lines, "by")?.to_owned();
@@ -158,8 +177,7 @@ fn parse_inputs(text: &str, image: Fingerprint) -> Option<ImageInputs> {
     lines.next().is_none().then_some(ImageInputs { digest, verification, has_signed_keys })
 }
 
-/// Parses a membership note. `nonesuch member 1` contains the text of a group, `nonesuch member 2`
-/// its RDATA, both in hexadecimal.
+/// Parses the file `member`. A group is in hexadecimal: its text in format 1, its RDATA in format 2.
 fn parse_member(text: &str) -> Option<Membership> {
     let mut lines = text.lines();
     let has_texts = match lines.next()? {
@@ -167,7 +185,7 @@ fn parse_member(text: &str) -> Option<Membership> {
         "nonesuch member 1" => true,
         _ => return None,
     };
-    let (zone, catalog) = (number(&mut lines, "zone")?, number(&mut lines, "catalog")?);
+    let (zone, catalog) = (parse_value(&mut lines, "zone")?, parse_value(&mut lines, "catalog")?);
     let decode = |hex: &str| HEXLOWER.decode(hex.as_bytes()).ok();
     let label = decode(value(&mut lines, "label")?)?;
     let group = |octets: Vec<u8>| {
@@ -177,27 +195,31 @@ fn parse_member(text: &str) -> Option<Membership> {
     Some(Membership { zone, catalog, label, groups: groups? })
 }
 
+/// Parses the file `reused`.
 fn parse_reused(text: &str) -> Option<u32> {
     let mut lines = text.lines();
-    if lines.next()? == "nonesuch reused 1" { number(&mut lines, "serial") } else { None }
+    if lines.next()? == "nonesuch reused 1" { parse_value(&mut lines, "serial") } else { None }
 }
 
-/// Parses the timers. `nonesuch timers 1` lacks the remaining time.
+/// Parses the file `timers`. The line `left` is missing in format 1. Its value is the number of
+/// seconds until the zone expires, or `whole` if this is the expire time of the SOA record.
 fn parse_timers(text: &str) -> Option<Timers> {
     let mut lines = text.lines();
-    let has_left = match lines.next()? {
+    let has_line_left = match lines.next()? {
         "nonesuch timers 2" => true,
         "nonesuch timers 1" => false,
         _ => return None,
     };
-    let (serial, refreshed) = (number(&mut lines, "serial")?, number(&mut lines, "refreshed")?);
-    let left = match has_left.then(|| value(&mut lines, "left")) {
+    let (serial, refreshed) = (parse_value(&mut lines, "serial")?, parse_value(&mut lines, "refreshed")?);
+    let left = match has_line_left.then(|| value(&mut lines, "left")) {
         None | Some(Some("whole")) => None,
         Some(seconds) => Some(seconds?.parse().ok()?),
     };
     lines.next().is_none().then_some(Timers { serial, refreshed, left })
 }
 
+/// Parses the file `rejected`: a digest of the settings, then the address of a primary and a serial
+/// on each line.
 fn parse_rejected(text: &str) -> Option<RejectedVersions> {
     let mut lines = text.lines();
     if lines.next()? != "nonesuch rejected 1" {
@@ -218,8 +240,9 @@ mod tests {
     use nonesuch_proto::Name;
     use std::io::Write as _;
 
-    /// A directory of an earlier version: the image of `example.` and its state files.
-    fn earlier() -> (tempfile::TempDir, PathBuf, String) {
+    /// Creates a state directory with the stored version of `example.` and its legacy state files.
+    /// Returns it, its subdirectory for zones, and the fingerprint of the stored version as text.
+    fn create_legacy_directory() -> (tempfile::TempDir, PathBuf, String) {
         let dir = tempfile::tempdir().unwrap();
         let zones = StateDirectory::zones_directory(dir.path());
         fs::create_dir_all(&zones).unwrap();
@@ -281,8 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn files_of_earlier_versions_are_replaced_by_the_state_file() {
-        let (dir, zones, _) = earlier();
+    fn legacy_files_are_replaced_by_the_state_file() {
+        let (dir, zones, _) = create_legacy_directory();
         fs::write(zones.join("other.timers"), "nonesuch timers 1\nserial 7\nrefreshed 9\n").unwrap();
         // A foreign file, and an invalid one.
         fs::write(zones.join("mine.timers"), "precious").unwrap();
@@ -298,10 +321,10 @@ mod tests {
         assert_eq!(fs::read(zones.join("mine.timers")).unwrap(), b"precious");
     }
 
-    /// A crash between writing and removing, and one more run of an earlier version.
+    /// The operator ran an older build after the state file was written.
     #[test]
-    fn files_of_an_earlier_version_beside_a_state_file_have_the_last_word() {
-        let (dir, zones, _) = earlier();
+    fn legacy_files_newer_than_the_state_file_replace_its_parts() {
+        let (dir, zones, _) = create_legacy_directory();
         drop(StateDirectory::open(dir.path()).unwrap());
         let text = "nonesuch timers 2\nserial 8\nrefreshed 9\nleft whole\n";
         fs::write(zones.join("example.timers"), text).unwrap();
@@ -313,7 +336,7 @@ mod tests {
     /// A file that could not be removed must not undo later changes of the state.
     #[test]
     fn a_file_older_than_the_state_file_is_ignored() {
-        let (dir, zones, _) = earlier();
+        let (dir, zones, _) = create_legacy_directory();
         let (apex, path): (Name, _) = ("example.".parse().unwrap(), zones.join("example.timers"));
         let text = fs::read(&path).unwrap();
         let state = StateDirectory::open(dir.path()).unwrap();
@@ -327,10 +350,10 @@ mod tests {
         assert_eq!(names(&zones), ["example.kept", "example.state"]);
     }
 
-    /// If a foreign file prevents writing the state file, the earlier files are still read.
+    /// A foreign file prevents writing the state file.
     #[test]
-    fn files_that_cannot_be_replaced_are_read_on() {
-        let (dir, zones, _) = earlier();
+    fn legacy_files_that_cannot_be_replaced_are_still_read() {
+        let (dir, zones, _) = create_legacy_directory();
         let apex: Name = "example.".parse().unwrap();
         fs::write(zones.join(format!("example.{STATE}")), "precious").unwrap();
         let state = StateDirectory::open(dir.path()).unwrap();
@@ -344,9 +367,9 @@ mod tests {
     }
 
     #[test]
-    fn files_that_make_no_sense_are_passed_over() {
-        let (_dir, zones, image) = earlier();
-        let image = fingerprint(&image).unwrap();
+    fn invalid_legacy_files_are_ignored() {
+        let (_dir, zones, image) = create_legacy_directory();
+        let image = parse_fingerprint(&image).unwrap();
         let read = |suffix: &str| fs::read_to_string(zones.join(format!("example.{suffix}"))).unwrap();
         let is_read = |suffix: &str, text: &str| match suffix {
             "origin" => parse_origin(text, image).is_some(),
@@ -391,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_file_above_the_maximum_size_is_rejected() {
-        let (_dir, zones, _) = earlier();
+        let (_dir, zones, _) = create_legacy_directory();
         let path = zones.join("example.reused");
         let file = File::options().write(true).open(&path).unwrap();
         file.set_len(MAX_OCTETS).unwrap();
