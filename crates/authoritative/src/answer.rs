@@ -139,8 +139,8 @@ pub(crate) fn answer_from<'i>(
         class: ResponseClass::Positive,
         source: image.apex(),
         links: 0,
-        proved: Vec::new(),
-        applied: Vec::new(),
+        alias_proofs: Vec::new(),
+        dnames: Vec::new(),
     };
     let truncate = answerer.follow(request.name);
     let (class, source) = (answerer.class, answerer.source);
@@ -162,10 +162,10 @@ struct AnswerBuilder<'i, 'w, 'r, 'o> {
     /// Number of CNAME and DNAME links in the response.
     links: usize,
     /// Proofs for the aliases in the response. They follow after all answers. Usually empty.
-    proved: Vec<Template<'i>>,
+    alias_proofs: Vec<Template<'i>>,
     /// DNAME RRsets in the answer section; a DNAME RRset that applies twice is added once (RFC 2181
     /// §5).
-    applied: Vec<Template<'i>>,
+    dnames: Vec<Template<'i>>,
 }
 
 /// A match of a name with a wildcard.
@@ -190,7 +190,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     /// Answers for `name` and for the targets of its aliases. Returns whether required data did not
     /// fit.
     fn follow(&mut self, name: NameRef<'_>) -> bool {
-        let mut step = self.step(name, OwnerForm::AsRendered);
+        let mut step = self.look_up(name, OwnerForm::AsRendered);
         let mut followed = Vec::new();
         while let Step::Follow(at) = step {
             let Ok((target, _)) = Name::from_message(self.response.octets(), at) else { break };
@@ -205,7 +205,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
             if target.view() == name || followed.contains(&target) {
                 break;
             }
-            step = self.step(target.view(), OwnerForm::At(0xc000 | pointer));
+            step = self.look_up(target.view(), OwnerForm::At(0xc000 | pointer));
             followed.push(target);
         }
         match step {
@@ -219,15 +219,15 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
 
     /// Performs RFC 1034 §4.3.2 step 3 once for `name`; `owner` is the form of this name in the
     /// response.
-    fn step(&mut self, name: NameRef<'_>, owner: OwnerForm) -> Step {
+    fn look_up(&mut self, name: NameRef<'_>, owner: OwnerForm) -> Step {
         match self.image.find(name) {
             Lookup::Exact(node) => match node.kind() {
                 NodeKind::Delegation if self.qtype == Rtype::DS => self.answer_ds(node, owner),
-                NodeKind::Delegation => self.refer(node),
+                NodeKind::Delegation => self.add_referral(node),
                 NodeKind::Authoritative | NodeKind::Hash => self.answer_node(node, owner, None),
             },
             Lookup::Encloser(node) => match node.kind() {
-                NodeKind::Delegation => self.refer(node),
+                NodeKind::Delegation => self.add_referral(node),
                 NodeKind::Authoritative | NodeKind::Hash => self.answer_below(name, node, owner),
             },
         }
@@ -237,7 +237,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     /// a DNAME record above it.
     fn answer_below(&mut self, name: NameRef<'_>, encloser: ImageNode<'i>, owner: OwnerForm) -> Step {
         if let Some(dname) = encloser.template(Rtype::DNAME) {
-            return self.substitute(name, encloser, dname, owner);
+            return self.answer_dname(name, encloser, dname, owner);
         }
         let mut room = [0; MAX_NAME + 2];
         match self.image.find_exact(encloser.name().write_wildcard(&mut room)) {
@@ -275,7 +275,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
                 self.add(Section::Answer, alias, owner, matched.map(|matched| matched.name));
                 if let Some(WildcardMatch { name, encloser }) = matched {
                     let proof = self.prove(DenialTarget::CloserMatch { name, encloser });
-                    self.proved.extend(proof.templates());
+                    self.alias_proofs.extend(proof.templates());
                 }
                 if self.response.is_too_large() {
                     return Step::Done(true);
@@ -323,12 +323,12 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
                 for template in
                     node.templates().filter(|t| t.rtype() != Rtype::NSEC3 && t.signature_count() > 0)
                 {
-                    if !(self.response.dnssec_ok && self.is_applied(template)) {
+                    if !(self.response.dnssec_ok && self.is_dname_added(template)) {
                         self.response.add_signatures(template, owner);
                     }
                     added = true;
                 }
-                added || self.add_made_signatures(node, owner)
+                added || self.add_online_signature(node, owner)
             }
             // RFC 5155 §7.2.8: NSEC3 records never answer a query.
             Rtype::NSEC3 => false,
@@ -340,7 +340,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     /// Adds signatures generated online to the answer to a query for RRSIG. Signs only one RRset
     /// (RFC 8482 §4.1), so that a client cannot cause signatures for all RRsets of a node with one
     /// query.
-    fn add_made_signatures(&mut self, node: ImageNode<'i>, owner: OwnerForm) -> bool {
+    fn add_online_signature(&mut self, node: ImageNode<'i>, owner: OwnerForm) -> bool {
         let Some(online) = &mut self.online else { return false };
         let Some(template) = node.templates().find(|template| online.is_to_sign(*template)) else {
             return false;
@@ -409,18 +409,18 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         expanded: Option<NameRef<'_>>,
     ) -> bool {
         let Some(template) = template else { return false };
-        if !self.is_applied(template) {
+        if !self.is_dname_added(template) {
             self.add(Section::Answer, template, owner, expanded);
         }
         true
     }
 
-    fn is_applied(&self, template: Template<'_>) -> bool {
-        self.applied.iter().any(|other| other.is(template))
+    fn is_dname_added(&self, template: Template<'_>) -> bool {
+        self.dnames.iter().any(|other| other.is(template))
     }
 
     /// Adds the DNAME record and the CNAME record synthesised from it (RFC 6672 §3.2).
-    fn substitute(
+    fn answer_dname(
         &mut self,
         name: NameRef<'_>,
         above: ImageNode<'i>,
@@ -430,8 +430,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         (self.class, self.source) = (ResponseClass::Positive, above.name());
         let Some(record) = dname.expand().into_iter().next() else { return Step::Done(false) };
         let (ttl, target) = (record.ttl, record.rdata);
-        let kept = &name.wire()[..name.len() - above.name().len()];
-        let is_too_long = kept.len() + target.len() > MAX_NAME;
+        let prefix = &name.wire()[..name.len() - above.name().len()];
+        let is_too_long = prefix.len() + target.len() > MAX_NAME;
         if self.links == MAX_LINKS && !is_too_long {
             return Step::Limit;
         }
@@ -442,9 +442,9 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         } else {
             OwnerForm::WrittenOut
         };
-        if !self.is_applied(dname) {
+        if !self.is_dname_added(dname) {
             self.add(Section::Answer, dname, dname_owner, None);
-            self.applied.push(dname);
+            self.dnames.push(dname);
         }
         if self.response.is_too_large() {
             return Step::Done(true);
@@ -459,8 +459,8 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         self.response.add_record(|out| {
             let pointer = if let OwnerForm::At(pointer) = owner { pointer } else { TO_QUESTION };
             out.extend_from_slice(&pointer.to_be_bytes());
-            push_fixed(Rtype::CNAME, ttl, (kept.len() + target.len()) as u16, out);
-            out.extend_from_slice(kept);
+            push_fixed(Rtype::CNAME, ttl, (prefix.len() + target.len()) as u16, out);
+            out.extend_from_slice(prefix);
             out.extend_from_slice(&target);
         });
         if self.qtype == Rtype::CNAME {

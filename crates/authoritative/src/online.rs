@@ -19,7 +19,7 @@ use nonesuch_zone::image::{NodeKind, Template};
 /// Access to the [`OnlineSigner`] while one answer is built.
 pub(crate) struct OnlineContext<'i, 'w> {
     published: &'i Published,
-    workshop: &'w mut OnlineSigner,
+    signer: &'w mut OnlineSigner,
     now: u32,
     /// Records and proofs for all denials in the answer, without duplicates.
     pieces: Vec<ProofPiece<'i>>,
@@ -28,8 +28,8 @@ pub(crate) struct OnlineContext<'i, 'w> {
 }
 
 impl<'i, 'w> OnlineContext<'i, 'w> {
-    pub(crate) const fn new(published: &'i Published, workshop: &'w mut OnlineSigner, now: u32) -> Self {
-        Self { published, workshop, now, pieces: Vec::new(), is_deferred: false }
+    pub(crate) const fn new(published: &'i Published, signer: &'w mut OnlineSigner, now: u32) -> Self {
+        Self { published, signer, now, pieces: Vec::new(), is_deferred: false }
     }
 
     const fn image(&self) -> &'i Image {
@@ -91,7 +91,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         let generation = self.published.generation().to_be_bytes();
         let index = template.number().to_be_bytes();
         let identity = [&[0][..], &generation, &index, owner.map_or(&[], NameRef::wire)];
-        self.workshop.signatures(keys, None, &identity, self.now, || rrset_of(template, owner))
+        self.signer.signatures(keys, None, &identity, self.now, || rrset_of(template, owner))
     }
 
     /// Returns the RRset with its TTL in the zone. The SOA record of negative answers has a
@@ -124,9 +124,9 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         let proof = if let Some(keys) = self.keys() {
             prove_online(image, keys.mechanism(), denied)
         } else if let Some(prover) = self.prover() {
-            let (workshop, wants) = (&mut *self.workshop, &mut self.is_deferred);
+            let (signer, wants) = (&mut *self.signer, &mut self.is_deferred);
             prove_nsec5(image, denied, &mut |name| {
-                let hash = workshop.hash_of(prover, name);
+                let hash = signer.hash_of(prover, name);
                 *wants |= hash.is_none();
                 hash
             })
@@ -177,7 +177,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
             rdatas: vec![record.rdata.clone()],
             generated_for: made_for,
         };
-        match self.workshop.signatures(keys, made_for, &identity, self.now, rrset) {
+        match self.signer.signatures(keys, made_for, &identity, self.now, rrset) {
             Some(signatures) => response.add_signatures_over(section, start, signatures),
             None => self.is_deferred = true,
         }
@@ -185,7 +185,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
 
     fn add_proof(&mut self, response: &mut Response<'_>, name: NameRef<'_>, ttl: u32) {
         let Some(prover) = self.prover() else { return };
-        match self.workshop.proof_of(prover, name) {
+        match self.signer.proof_of(prover, name) {
             Some(proof) => {
                 let tag = prover.tag().to_be_bytes();
                 let rtype = Rtype::NSEC5PROOF;

@@ -156,8 +156,8 @@ impl Published {
     ) -> Result<Self, UnusableImage> {
         match (verification, mode) {
             // A zone without signatures has nothing to verify.
-            (Verification::Nothing, Some(_)) => check_times(&file, now)?,
-            (found, mode) => check(&file, found, mode, now)?,
+            (Verification::Nothing, Some(_)) => check_signature_times(&file, now)?,
+            (found, mode) => check_verification(&file, found, mode, now)?,
         }
         Ok(Self::of(file.into_image(), Denial::Online(Arc::new(keys))))
     }
@@ -168,11 +168,11 @@ impl Published {
         &self.image
     }
 
-    /// Makes `workshop` generate everything that its deferred answers of this zone need, with
+    /// Makes `signer` generate everything that its deferred answers of this zone need, with
     /// signatures of the time `now`.
-    pub fn make_deferred(&self, workshop: &mut OnlineSigner, now: u32) {
+    pub fn generate_deferred(&self, signer: &mut OnlineSigner, now: u32) {
         if self.is_online() {
-            workshop.make_pending(self.online_keys(), self.prover(), now);
+            signer.make_pending(self.online_keys(), self.prover(), now);
         }
     }
 
@@ -220,20 +220,25 @@ impl Published {
 
 /// Checks that the verification recorded in a file meets `mode`.
 fn check_file(file: &ImageFile, mode: Option<Mode>, now: u32) -> Result<(), UnusableImage> {
-    check(file, file.record().verification, mode, now)
+    check_verification(file, file.record().verification, mode, now)
 }
 
 /// Checks that the verification `found` meets `mode`, and that the signatures are valid at `now`.
-fn check(file: &ImageFile, found: Verification, mode: Option<Mode>, now: u32) -> Result<(), UnusableImage> {
+fn check_verification(
+    file: &ImageFile,
+    found: Verification,
+    mode: Option<Mode>,
+    now: u32,
+) -> Result<(), UnusableImage> {
     let Some(mode) = mode else { return Ok(()) };
     match (found, mode) {
         (Verification::Full { .. }, _) | (Verification::Structural { .. }, Mode::Structural) => {}
         _ => return Err(UnusableImage::Record { found }),
     }
-    check_times(file, now)
+    check_signature_times(file, now)
 }
 
-fn check_times(file: &ImageFile, now: u32) -> Result<(), UnusableImage> {
+fn check_signature_times(file: &ImageFile, now: u32) -> Result<(), UnusableImage> {
     if let Some(period) = file.period()
         && (serial::is_before(now, period.inception) || serial::is_before(period.expiration, now))
     {

@@ -63,7 +63,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transfers::trailer_with_expiry;
-use tsig_and_opcodes::push_opt_where_asked;
+use tsig_and_opcodes::push_opt_if_requested;
 
 /// Answers the messages that one thread receives on one address.
 pub struct Responder {
@@ -76,7 +76,7 @@ pub struct Responder {
 
 /// Data that is the same for all messages of a batch.
 struct Batch {
-    table: Arc<ZoneDatabase>,
+    database: Arc<ZoneDatabase>,
     settings: Arc<AnswerSettings>,
     /// Options of responses, with the current idle timeout of connections.
     reply: ReplySettings,
@@ -148,15 +148,15 @@ enum AnswerKind {
 impl Responder {
     /// Takes the current zones and settings for the next batch. Clones an `Arc` only if it has
     /// changed; otherwise the threads would contend for its reference count.
-    fn renew(&mut self) {
-        let table = self.view.table();
-        if !Arc::ptr_eq(table, &self.batch.table) {
-            self.batch.table = Arc::clone(table);
+    fn refresh_batch(&mut self) {
+        let database = self.view.database();
+        if !Arc::ptr_eq(database, &self.batch.database) {
+            self.batch.database = Arc::clone(database);
         }
         let settings = self.settings.load();
         if !Arc::ptr_eq(settings, &self.batch.settings) {
             self.batch.settings = Arc::clone(settings);
-            self.renew_reply();
+            self.refresh_reply();
             if let Some(limits) = &self.batch.settings.limits {
                 self.thread.share = limits.worker_share();
             }
@@ -166,7 +166,7 @@ impl Responder {
     /// Begins a batch at `instant`; `now` is the time in seconds since 1970. `busy` returns the CPU
     /// time of the thread in nanoseconds, and is called only if the online share needs it.
     pub(crate) fn begin_at(&mut self, instant: Instant, now: u64, busy: impl FnOnce() -> Option<u64>) {
-        self.renew();
+        self.refresh_batch();
         let thread = &mut self.thread;
         let elapsed = instant.duration_since(thread.begun);
         self.batch.milliseconds = elapsed.as_millis() as u64;
@@ -196,11 +196,11 @@ impl Responder {
 
     /// Generates signatures and proofs for the deferred answers of the batch, beginning at
     /// `instant`.
-    pub(crate) fn make_at(&mut self, instant: Instant) {
-        self.thread.make_deferred(self.batch.signing_time(), instant);
+    pub(crate) fn generate_at(&mut self, instant: Instant) {
+        self.thread.generate_deferred(self.batch.signing_time(), instant);
     }
 
-    fn renew_reply(&mut self) {
+    fn refresh_reply(&mut self) {
         self.batch.reply = self.batch.settings.reply.clone();
         if let Some(timeout) = self.thread.idle_timeout {
             // RFC 7828 §3.1: in units of 100 milliseconds.
@@ -231,7 +231,7 @@ impl Handler for Responder {
     }
 
     fn make(&mut self) {
-        self.make_at(Instant::now());
+        self.generate_at(Instant::now());
     }
 
     /// Builds a deferred answer again. A signature or proof can still be missing if the batch was
@@ -241,14 +241,14 @@ impl Handler for Responder {
     fn answer_again(&mut self, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> bool {
         let mut outcome = self.thread.answer(&self.batch, message, sender, out);
         if matches!(outcome, AnswerKind::Deferred) {
-            self.thread.make_deferred(self.batch.signing_time(), Instant::now());
+            self.thread.generate_deferred(self.batch.signing_time(), Instant::now());
             out.clear();
             outcome = self.thread.answer(&self.batch, message, sender, out);
         }
         let is_answered = match outcome {
             AnswerKind::Ready => true,
             AnswerKind::Nothing | AnswerKind::Stream => false,
-            AnswerKind::Deferred => self.thread.fail(&self.batch, message, out),
+            AnswerKind::Deferred => self.thread.answer_servfail(&self.batch, message, out),
         };
         if is_answered {
             self.thread.tap_response(sender, message, out);
@@ -262,7 +262,7 @@ impl Handler for Responder {
 
     fn set_idle_timeout(&mut self, timeout: Duration) {
         self.thread.idle_timeout = Some(timeout);
-        self.renew_reply();
+        self.refresh_reply();
     }
 
     fn set_session(&mut self, session: TlsSession) {
@@ -299,11 +299,11 @@ impl Thread {
     ) -> AnswerKind {
         let Ok(reply) = self.read_options(batch, query, sender) else {
             push_bare(query.header, Rcode::FORMERR, out);
-            push_opt_where_asked(batch, message, Rcode::FORMERR, None, out);
+            push_opt_if_requested(batch, message, Rcode::FORMERR, None, out);
             if let Some(verified) = verified {
                 verified.signer().sign(out, batch.now);
             }
-            return self.refuse_bare(batch, query.header, Rcode::FORMERR, sender, out);
+            return self.finish_bare(batch, query.header, Rcode::FORMERR, sender, out);
         };
         let mut signer = verified.map(VerifiedRequest::signer);
         let tsig = signer.as_ref().map_or(0, ResponseSigner::octets);
@@ -320,7 +320,7 @@ impl Thread {
         };
         if self.transport == Transport::Udp
             && verified.is_none()
-            && !self.admit(batch, &request, limited, sender, out)
+            && !self.apply_rate_limit(batch, &request, limited, sender, out)
         {
             return AnswerKind::Nothing;
         }
@@ -367,14 +367,14 @@ impl Thread {
             error_response(request, rcode, error, false, out);
             return Ok(Limited::ERROR);
         }
-        let Some(slot) = find_entry(&batch.table, request) else {
+        let Some(entry) = find_entry(&batch.database, request) else {
             error_response(request, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
             return Ok(Limited::ERROR);
         };
         if batch.settings.counts_zone_queries {
-            self.count_zone_query(slot);
+            self.count_zone_query(entry);
         }
-        let state = slot.state();
+        let state = entry.state();
         let zone = match &**state {
             ZoneState::Serving(zone) => zone,
             other if !self.is_query_allowed(other.policy(), request, verified, sender.ip(), out) => {
@@ -394,13 +394,13 @@ impl Thread {
             return Ok(Limited::ERROR);
         }
         if request.query.qtype == Rtype::SOA {
-            self.note_secondary(batch, slot, zone.policy(), request, sender.ip(), None);
+            self.note_secondary(batch, entry, zone.policy(), request, sender.ip(), None);
         }
         let trailer;
         let with_expiry;
         let mut request = request;
         if request.trailer.reply.wants_expire() {
-            trailer = trailer_with_expiry(slot, request);
+            trailer = trailer_with_expiry(entry, request);
             with_expiry = Request { trailer: &trailer, ..*request };
             request = &with_expiry;
         }
@@ -414,7 +414,7 @@ impl Thread {
         if !answered.is_deferred {
             return Ok(self.limited(batch, answered.class, answered.source));
         }
-        if !self.may_work(batch, request, sender.ip(), before, out) {
+        if !self.may_generate(batch, request, sender.ip(), before, out) {
             return Ok(Limited::ERROR);
         }
         if !self.deferred_zones.iter().any(|other| Arc::ptr_eq(other, zone)) {
@@ -433,7 +433,7 @@ impl Thread {
 
     /// Applies response rate limiting. Returns whether a response is sent; it may replace the
     /// response.
-    fn admit(
+    fn apply_rate_limit(
         &mut self,
         batch: &Batch,
         request: &Request<'_>,
@@ -470,10 +470,10 @@ impl Thread {
 }
 
 /// Returns the zone that answers a query. DS records belong to the parent zone (RFC 4035 §3.1.4.1).
-fn find_entry<'t>(table: &'t ZoneDatabase, request: &Request<'_>) -> Option<&'t Arc<ZoneEntry>> {
-    let slot = table.find(request.name)?;
-    if request.query.qtype != Rtype::DS || slot.apex().view() != request.name {
-        return Some(slot);
+fn find_entry<'t>(database: &'t ZoneDatabase, request: &Request<'_>) -> Option<&'t Arc<ZoneEntry>> {
+    let entry = database.find(request.name)?;
+    if request.query.qtype != Rtype::DS || entry.apex().view() != request.name {
+        return Some(entry);
     }
-    request.name.parent().and_then(|parent| table.find(parent)).or(Some(slot))
+    request.name.parent().and_then(|parent| database.find(parent)).or(Some(entry))
 }

@@ -96,11 +96,11 @@ impl BoundSockets {
         let (addresses, tls_addresses) = (self.addresses(), self.tls_addresses());
         let workers = self.options.workers;
         // Each UDP worker and each TCP or TLS listener has an online signer.
-        let workshops = self.plain.len() * (workers + 1) + self.tls.len();
-        let counters: Vec<Arc<SignerCounters>> = (0..workshops).map(|_| Arc::default()).collect();
-        let mut maker = ResponderFactory {
+        let signer_count = self.plain.len() * (workers + 1) + self.tls.len();
+        let counters: Vec<Arc<SignerCounters>> = (0..signer_count).map(|_| Arc::default()).collect();
+        let mut factory = ResponderFactory {
             shared: shared.clone(),
-            room: self.options.signature_cache / workshops.max(1),
+            cache_octets: self.options.signature_cache / signer_count.max(1),
             clock_shift: self.options.clock_shift,
             counters: counters.clone(),
         };
@@ -111,15 +111,15 @@ impl BoundSockets {
             Server { addresses, tls_addresses, counters, udp: Vec::new(), tcp: Vec::new(), tls: Vec::new() };
         for listeners in self.plain {
             let local = listeners.local_addr;
-            let (for_udp, for_tcp) = (maker.take(workers), maker.take(1));
-            let make = move |worker| for_udp.make(Transport::Udp, local, worker);
+            let (for_udp, for_tcp) = (factory.split_off(workers), factory.split_off(1));
+            let make = move |worker| for_udp.create_responder(Transport::Udp, local, worker);
             server.udp.push(udp::serve(listeners.udp, &udp_options, make)?);
-            let make = move || for_tcp.make(Transport::Tcp, local, 0);
+            let make = move || for_tcp.create_responder(Transport::Tcp, local, 0);
             server.tcp.push(tcp::serve(listeners.tcp, &tcp_options, make)?);
         }
         for TlsListener { socket, local_addr, identity } in self.tls {
-            let for_tls = maker.take(1);
-            let make = move || for_tls.make(Transport::Tls, local_addr, 0);
+            let for_tls = factory.split_off(1);
+            let make = move || for_tls.create_responder(Transport::Tls, local_addr, 0);
             server.tls.push(tcp::serve_tls(socket, &identity, &tcp_options, make)?);
         }
         Ok(server)
@@ -197,7 +197,7 @@ impl Server {
 struct ResponderFactory {
     shared: ServerContext,
     /// Size of each cache, in bytes.
-    room: usize,
+    cache_octets: usize,
     clock_shift: u32,
     /// Counters that no responder uses yet, one for each responder.
     counters: Vec<Arc<SignerCounters>>,
@@ -205,14 +205,14 @@ struct ResponderFactory {
 
 impl ResponderFactory {
     /// Returns a factory for `responders` responders, with the next counters.
-    fn take(&mut self, responders: usize) -> Self {
+    fn split_off(&mut self, responders: usize) -> Self {
         let rest = self.counters.split_off(responders.min(self.counters.len()));
         let counters = std::mem::replace(&mut self.counters, rest);
         Self { counters, ..self.clone() }
     }
 
-    fn make(&self, transport: Transport, local: SocketAddr, index: usize) -> Responder {
-        let workshop = OnlineSigner::new(self.room, Arc::clone(&self.counters[index]));
-        Responder::new(&self.shared, transport, local, workshop, self.clock_shift)
+    fn create_responder(&self, transport: Transport, local: SocketAddr, index: usize) -> Responder {
+        let signer = OnlineSigner::new(self.cache_octets, Arc::clone(&self.counters[index]));
+        Responder::new(&self.shared, transport, local, signer, self.clock_shift)
     }
 }

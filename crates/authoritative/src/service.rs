@@ -51,8 +51,8 @@ pub use preloaded::PreloadedZone;
 pub use publish::{SEMANTIC_KIND, SEMANTIC_LINES};
 pub use purge::PurgeError;
 pub use settings::{
-    CatalogSettings, FULL, MANY, NSEC5_FOLDER, OnFault, OnlineSigning, RecordLimits, Settings, SigningMode,
-    TransferSettings, VerifyChoice, ZoneSettings, ZoneSource, ZoneTemplate,
+    CatalogSettings, FULL_VERIFICATION_LIMIT, NSEC5_FOLDER, OnFault, OnlineSigning, RecordLimits, Settings,
+    SigningMode, TransferSettings, VerifyChoice, WARNING_LIMIT, ZoneSettings, ZoneSource, ZoneTemplate,
 };
 pub use state::{StateDirectory, StateError};
 pub use status::{ReloadReport, ServiceStatus, ServingState, ZoneStatus};
@@ -83,7 +83,7 @@ use zone_lock::ZoneLock;
 
 /// Default for the number of zones that are loaded concurrently. Each load needs memory for two
 /// versions of the zone.
-const JOBS: usize = 4;
+const DEFAULT_JOBS: usize = 4;
 
 /// The keys of a zone that is signed online.
 #[derive(Debug, Default)]
@@ -122,7 +122,7 @@ pub struct Service {
     zones: Arc<Zones>,
     key_files: KeyFiles,
     state: Option<StateDirectory>,
-    table: Mutex<BTreeMap<Name, Arc<Zone>>>,
+    zone_map: Mutex<BTreeMap<Name, Arc<Zone>>>,
     /// Held while zones are added or removed. A thread that checks whether a zone exists holds it
     /// until it has acted on the result.
     changing: Mutex<()>,
@@ -143,7 +143,7 @@ pub struct Service {
     last_reload: Mutex<Option<ReloadReport>>,
     /// Number of tasks that load zones before the service is ready.
     loading: Mutex<usize>,
-    settled: Condvar,
+    loading_ended: Condvar,
 }
 
 impl Service {
@@ -173,7 +173,7 @@ impl Service {
         let load = move || {
             let is_consumer =
                 |zone: &Arc<Zone>| matches!(zone.settings().catalog, Some(CatalogSettings::Consumer { .. }));
-            let (catalogs, others): (Vec<_>, Vec<_>) = loader.all().into_iter().partition(is_consumer);
+            let (catalogs, others): (Vec<_>, Vec<_>) = loader.all_zones().into_iter().partition(is_consumer);
             loader.load_all(&catalogs);
             loader.send_event(&ZoneEvent::CatalogsLoaded);
             loader.load_all(&others);
@@ -191,11 +191,11 @@ impl Service {
 
     fn end_loading(&self) {
         *lock(&self.loading) -= 1;
-        self.settled.notify_all();
+        self.loading_ended.notify_all();
     }
 
     /// Returns whether all loading tasks have ended.
-    fn is_settled(&self) -> bool {
+    fn has_finished_loading(&self) -> bool {
         *lock(&self.loading) == 0
     }
 
@@ -205,11 +205,11 @@ impl Service {
             zones,
             key_files,
             state: settings.state_dir.as_deref().map(StateDirectory::open).transpose()?,
-            table: Mutex::default(),
+            zone_map: Mutex::default(),
             changing: Mutex::default(),
             abandoned: Mutex::default(),
             templates: Mutex::new(settings.templates.clone()),
-            jobs: if settings.jobs == 0 { cores.min(JOBS) } else { settings.jobs },
+            jobs: if settings.jobs == 0 { cores.min(DEFAULT_JOBS) } else { settings.jobs },
             clock_shift: settings.clock_shift,
             next_key_event: AtomicU32::new(key_times::NEVER),
             keys_seen_at: AtomicU32::new(0),
@@ -219,7 +219,7 @@ impl Service {
             last_reload: Mutex::default(),
             // Counts the thread that `begin` starts.
             loading: Mutex::new(1),
-            settled: Condvar::new(),
+            loading_ended: Condvar::new(),
         })
     }
 
@@ -229,18 +229,18 @@ impl Service {
     pub fn wait(&self) -> StartupSummary {
         let mut loading = lock(&self.loading);
         while *loading > 0 {
-            loading = self.settled.wait(loading).unwrap_or_else(std::sync::PoisonError::into_inner);
+            loading = self.loading_ended.wait(loading).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         drop(loading);
-        let mut settled = StartupSummary::default();
-        for zone in self.all() {
+        let mut summary = StartupSummary::default();
+        for zone in self.all_zones() {
             match zone.serving_state() {
-                ServingState::Serving => settled.serving += 1,
-                ServingState::NotReady | ServingState::Expired => settled.waiting += 1,
-                ServingState::Failed => settled.failed += 1,
+                ServingState::Serving => summary.serving += 1,
+                ServingState::NotReady | ServingState::Expired => summary.waiting += 1,
+                ServingState::Failed => summary.failed += 1,
             }
         }
-        settled
+        summary
     }
 
     /// Calls `work` for all zones in `list`, concurrently in up to `jobs` threads.
@@ -300,8 +300,8 @@ impl Service {
         if contents.apex() != zone.apex() {
             return Err(VersionError::OtherZone(contents.apex().clone()));
         }
-        let _one = self.lock_zone(&zone);
-        if !self.has(&zone) {
+        let _lock = self.lock_zone(&zone);
+        if !self.contains(&zone) {
             return Err(VersionError::Unknown);
         }
         if !is_wanted(&zone.settings()) {
@@ -314,7 +314,7 @@ impl Service {
         if is_key_event && published.is_err() {
             self.retry_key_event(&zone);
         }
-        self.note(&zone, published.as_ref().err());
+        self.record_result(&zone, published.as_ref().err());
         published
     }
 
@@ -340,8 +340,8 @@ impl Service {
     /// # Errors
     /// Returns an error if the stored version cannot be opened.
     pub fn stored_zone(&self, apex: &Name) -> Result<Option<StoredZone>, LoadError> {
-        let state = self.state.as_ref().filter(|state| state.has(apex, state::ZONE));
-        state.map_or(Ok(None), |state| open_compiled(&state.path(apex, state::ZONE), Some(apex)))
+        let state = self.state.as_ref().filter(|state| state.has_file(apex, state::ZONE_SUFFIX));
+        state.map_or(Ok(None), |state| open_compiled(&state.path(apex, state::ZONE_SUFFIX), Some(apex)))
     }
 
     /// Sets whether a zone of primaries has expired. If it has not, the server answers again from
@@ -350,9 +350,9 @@ impl Service {
         if let Some(zone) = self.zone(apex) {
             // Does not wait for the publication of a version, because the caller also handles other
             // zones.
-            let mut facts = lock(&zone.runtime);
-            if std::mem::replace(&mut facts.is_expired, is_expired) != is_expired {
-                self.show(&zone, &facts);
+            let mut runtime = lock(&zone.runtime);
+            if std::mem::replace(&mut runtime.is_expired, is_expired) != is_expired {
+                self.publish_state(&zone, &runtime);
             }
         }
     }
@@ -364,14 +364,14 @@ impl Service {
 
     /// Makes the state of a zone visible to workers. A thread that changes the state holds its lock
     /// until this returns, so that the last change wins.
-    fn show(&self, zone: &Zone, facts: &ZoneRuntime) {
-        if facts.is_removed {
+    fn publish_state(&self, zone: &Zone, runtime: &ZoneRuntime) {
+        if runtime.is_removed {
             return;
         }
-        let state = match &facts.served {
-            _ if facts.is_expired => ZoneState::Expired(zone.policy()),
+        let state = match &runtime.served {
+            _ if runtime.is_expired => ZoneState::Expired(zone.policy()),
             Some(served) => ZoneState::Serving(Arc::clone(served)),
-            None if facts.has_failed => ZoneState::Failed(zone.policy()),
+            None if runtime.has_failed => ZoneState::Failed(zone.policy()),
             None => ZoneState::NotReady(zone.policy()),
         };
         self.zones.set(zone.apex(), state);
@@ -379,10 +379,10 @@ impl Service {
 
     /// Applies the access lists in the settings of a zone immediately, independently of its
     /// versions.
-    fn show_policy(&self, zone: &Zone) {
-        let mut facts = lock(&zone.runtime);
-        facts.served = facts.served.take().map(|served| Arc::new(served.with_policy(zone.policy())));
-        self.show(zone, &facts);
+    fn apply_policy(&self, zone: &Zone) {
+        let mut runtime = lock(&zone.runtime);
+        runtime.served = runtime.served.take().map(|served| Arc::new(served.with_policy(zone.policy())));
+        self.publish_state(zone, &runtime);
     }
 
     /// Sends the last event to all listeners.
@@ -394,7 +394,7 @@ impl Service {
     /// Returns the names of the zones in the settings, without members of catalogs.
     #[must_use]
     pub fn configured(&self) -> Vec<Name> {
-        self.all().iter().filter(|zone| !zone.is_member()).map(|zone| zone.apex().clone()).collect()
+        self.all_zones().iter().filter(|zone| !zone.is_member()).map(|zone| zone.apex().clone()).collect()
     }
 
     /// Returns a receiver for all events from now on.
@@ -442,7 +442,7 @@ impl Service {
     /// Returns the settings of all zones.
     #[must_use]
     pub fn all_settings(&self) -> Vec<Arc<ZoneSettings>> {
-        self.all().iter().map(|zone| zone.settings()).collect()
+        self.all_zones().iter().map(|zone| zone.settings()).collect()
     }
 
     /// Returns the time for signatures, in seconds since 1970 modulo 2^32.
@@ -451,17 +451,17 @@ impl Service {
     }
 
     fn zone(&self, apex: &Name) -> Option<Arc<Zone>> {
-        lock(&self.table).get(apex).cloned()
+        lock(&self.zone_map).get(apex).cloned()
     }
 
     /// Returns whether the service still contains this zone. A caller checks this after it has
     /// waited for the lock of the zone.
-    fn has(&self, zone: &Arc<Zone>) -> bool {
+    fn contains(&self, zone: &Arc<Zone>) -> bool {
         self.zone(zone.apex()).is_some_and(|found| Arc::ptr_eq(&found, zone))
     }
 
-    fn all(&self) -> Vec<Arc<Zone>> {
-        lock(&self.table).values().cloned().collect()
+    fn all_zones(&self) -> Vec<Arc<Zone>> {
+        lock(&self.zone_map).values().cloned().collect()
     }
 }
 

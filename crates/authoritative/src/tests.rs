@@ -92,8 +92,8 @@ impl Server {
         zones.set(apex, ZoneState::Serving(Arc::clone(&zone)));
         let (shared, counters) = (ServerContext::new(zones), Arc::new(SignerCounters::default()));
         let responder = |transport| {
-            let workshop = OnlineSigner::new(1 << 20, Arc::clone(&counters));
-            Responder::new(&shared, transport, ADDRESS, workshop, 0)
+            let signer = OnlineSigner::new(1 << 20, Arc::clone(&counters));
+            Responder::new(&shared, transport, ADDRESS, signer, 0)
         };
         let responders = Mutex::new([Transport::Udp, Transport::Tcp, Transport::Tls].map(responder));
         Self { zone, counters, responders }
@@ -127,7 +127,7 @@ impl Server {
             }
         }
         if !deferred.is_empty() {
-            responder.make_at(Instant::now());
+            responder.generate_at(Instant::now());
         }
         let batches = self.counters.read().batches;
         for &number in &deferred {

@@ -218,7 +218,7 @@ impl ZoneEntry {
 /// without copying the others.
 #[derive(Clone, Debug)]
 pub struct ZoneDatabase {
-    slots: HashMap<Arc<[u8]>, Arc<ZoneEntry>>,
+    entries: HashMap<Arc<[u8]>, Arc<ZoneEntry>>,
     /// Number of zones whose names have n labels, without the root label. A name has at most 127
     /// labels.
     at_depth: [u32; 128],
@@ -226,7 +226,7 @@ pub struct ZoneDatabase {
 
 impl Default for ZoneDatabase {
     fn default() -> Self {
-        Self { slots: HashMap::new(), at_depth: [0; 128] }
+        Self { entries: HashMap::new(), at_depth: [0; 128] }
     }
 }
 
@@ -239,9 +239,9 @@ impl ZoneDatabase {
         let mut labels = name.label_count();
         loop {
             if self.at_depth[labels] > 0
-                && let Some(slot) = self.slots.get(suffix.wire())
+                && let Some(entry) = self.entries.get(suffix.wire())
             {
-                return Some(slot);
+                return Some(entry);
             }
             suffix = suffix.parent()?;
             labels -= 1;
@@ -252,14 +252,14 @@ impl ZoneDatabase {
     #[must_use]
     pub fn entry(&self, apex: NameRef<'_>) -> Option<&Arc<ZoneEntry>> {
         debug_assert!(is_lower(apex));
-        self.slots.get(apex.wire())
+        self.entries.get(apex.wire())
     }
 
     /// Adds a zone that the database does not contain.
     fn insert(&mut self, apex: Name, state: ZoneState) {
         self.at_depth[apex.view().label_count()] += 1;
         let key = apex.wire().into();
-        self.slots.insert(
+        self.entries.insert(
             key,
             Arc::new(ZoneEntry {
                 apex,
@@ -271,11 +271,11 @@ impl ZoneDatabase {
     }
 
     fn remove(&mut self, apex: NameRef<'_>) -> bool {
-        let removed = self.slots.remove(apex.wire());
-        if let Some(slot) = &removed {
+        let removed = self.entries.remove(apex.wire());
+        if let Some(entry) = &removed {
             // A thread that receives no queries retains its copy of the database. Releasing the
             // state here frees the memory of the zone without waiting for that thread.
-            slot.state.store(Arc::new(ZoneState::NotReady(Arc::default())));
+            entry.state.store(Arc::new(ZoneState::NotReady(Arc::default())));
             self.at_depth[apex.label_count()] -= 1;
         }
         removed.is_some()
@@ -290,7 +290,7 @@ fn is_lower(name: NameRef<'_>) -> bool {
 /// The zones of a server.
 #[derive(Debug, Default)]
 pub struct Zones {
-    table: ArcSwap<ZoneDatabase>,
+    database: ArcSwap<ZoneDatabase>,
     /// Held while the database is replaced. Threads that answer queries do not take it.
     changing: Mutex<()>,
 }
@@ -312,32 +312,32 @@ impl Zones {
     /// together.
     pub fn set_all(&self, zones: Vec<(Name, ZoneState)>) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let table = self.table.load();
+        let database = self.database.load();
         let mut new = Vec::new();
         for (apex, state) in zones {
             let apex = apex.view().to_canonical();
-            match table.entry(apex.view()) {
-                Some(slot) => slot.state.store(Arc::new(state)),
+            match database.entry(apex.view()) {
+                Some(entry) => entry.state.store(Arc::new(state)),
                 None => new.push((apex, state)),
             }
         }
         if !new.is_empty() {
-            let mut table = ZoneDatabase::clone(&table);
+            let mut database = ZoneDatabase::clone(&database);
             for (apex, state) in new {
-                match table.entry(apex.view()) {
+                match database.entry(apex.view()) {
                     // `zones` contains the name twice.
-                    Some(slot) => slot.state.store(Arc::new(state)),
-                    None => table.insert(apex, state),
+                    Some(entry) => entry.state.store(Arc::new(state)),
+                    None => database.insert(apex, state),
                 }
             }
-            self.table.store(Arc::new(table));
+            self.database.store(Arc::new(database));
         }
     }
 
     /// Sets the time at which a zone transferred from a primary expires.
     pub fn set_expiry(&self, apex: &Name, expires: Option<Instant>) {
-        if let Some(slot) = self.table.load().entry(apex.view().to_canonical().view()) {
-            slot.expires.store(expires.map(Arc::new));
+        if let Some(entry) = self.database.load().entry(apex.view().to_canonical().view()) {
+            entry.expires.store(expires.map(Arc::new));
         }
     }
 
@@ -345,10 +345,10 @@ impl Zones {
     /// contained.
     pub fn remove_all(&self, zones: &[Name]) -> usize {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut table = ZoneDatabase::clone(&self.table.load());
-        let removed = zones.iter().filter(|apex| table.remove(apex.view().to_canonical().view())).count();
+        let mut database = ZoneDatabase::clone(&self.database.load());
+        let removed = zones.iter().filter(|apex| database.remove(apex.view().to_canonical().view())).count();
         if removed > 0 {
-            self.table.store(Arc::new(table));
+            self.database.store(Arc::new(database));
         }
         removed
     }
@@ -356,7 +356,7 @@ impl Zones {
     /// Returns the current database.
     #[must_use]
     pub fn database(&self) -> Arc<ZoneDatabase> {
-        self.table.load_full()
+        self.database.load_full()
     }
 }
 
@@ -375,7 +375,7 @@ impl std::ops::Deref for ZonesPointer {
     type Target = ArcSwap<ZoneDatabase>;
 
     fn deref(&self) -> &ArcSwap<ZoneDatabase> {
-        &self.0.table
+        &self.0.database
     }
 }
 
@@ -384,7 +384,7 @@ impl View {
         Self { zones: Cache::new(ZonesPointer(zones)) }
     }
 
-    pub(crate) fn table(&mut self) -> &Arc<ZoneDatabase> {
+    pub(crate) fn database(&mut self) -> &Arc<ZoneDatabase> {
         self.zones.load()
     }
 }

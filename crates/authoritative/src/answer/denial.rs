@@ -70,7 +70,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
         for template in last.templates() {
             self.response.add(Section::Authority, template, OwnerForm::AsRendered);
         }
-        if !self.proved.is_empty() {
+        if !self.alias_proofs.is_empty() {
             self.add_alias_proofs(last);
         }
         if let Some(online) = &mut self.online {
@@ -82,7 +82,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
     /// contains.
     #[cold]
     fn add_alias_proofs(&mut self, last: &Proof<'i>) {
-        let aliases = std::mem::take(&mut self.proved);
+        let aliases = std::mem::take(&mut self.alias_proofs);
         for (index, template) in aliases.iter().enumerate() {
             let is_there = last.templates().any(|other| other.is(*template))
                 || aliases[..index].iter().any(|other| other.is(*template));

@@ -28,7 +28,7 @@ impl<'i> AnswerBuilder<'i, '_, '_, '_> {
 
     /// Adds a referral: NS RRset, DS RRset or the proof that no DS RRset exists, and addresses (RFC
     /// 4035 §3.1.4).
-    pub(super) fn refer(&mut self, cut: ImageNode<'i>) -> Step {
+    pub(super) fn add_referral(&mut self, cut: ImageNode<'i>) -> Step {
         (self.class, self.source) = (ResponseClass::Referral, cut.name());
         // After an alias, the cut is not a suffix of the query name. Therefore the templates'
         // pointers into the query name are not valid.

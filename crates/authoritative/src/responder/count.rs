@@ -38,11 +38,11 @@ impl Thread {
         });
     }
 
-    /// Counts a query for a name in the zone of `slot`.
+    /// Counts a query for a name in the zone of `entry`.
     #[cold]
-    pub(super) fn count_zone_query(&self, slot: &ZoneEntry) {
+    pub(super) fn count_zone_query(&self, entry: &ZoneEntry) {
         if !self.is_second_pass {
-            slot.count_query();
+            entry.count_query();
         }
     }
 

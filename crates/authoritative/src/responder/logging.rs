@@ -48,8 +48,8 @@ fn known_sender(
 ) -> Option<KnownSender> {
     let entry = || {
         let (name, _) = NameRef::split_from(message.get(HEADER..)?).ok()?;
-        let slot = batch.table.find(name.to_canonical().view())?;
-        slot.state().policy().entry_of(sender).map(KnownSender::Entry)
+        let entry = batch.database.find(name.to_canonical().view())?;
+        entry.state().policy().entry_of(sender).map(KnownSender::Entry)
     };
     let key = || {
         let name = refused.key()?.to_name();

@@ -1,7 +1,7 @@
 //! Messages without a valid question. The server answers FORMERR, or a cookie if the message
 //! requests only that (RFC 7873 §5.4).
 
-use super::tsig_and_opcodes::push_opt_where_asked;
+use super::tsig_and_opcodes::push_opt_if_requested;
 use super::{AnswerKind, Batch, Thread};
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Rcode};
@@ -22,7 +22,7 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> AnswerKind {
-        if let Some(outcome) = self.give_cookie(batch, header, message, sender, out) {
+        if let Some(outcome) = self.answer_cookie_request(batch, header, message, sender, out) {
             return outcome;
         }
         // RFC 6891 §6.1.3: the server does not know whether another EDNS version permits messages
@@ -30,14 +30,14 @@ impl Thread {
         let is_other_version = read_opt_alone(message).is_some_and(|opt| opt.version != 0);
         let rcode = if is_other_version { Rcode::BADVERS } else { Rcode::FORMERR };
         push_bare(header, rcode, out);
-        push_opt_where_asked(batch, message, rcode, None, out);
-        self.refuse_bare(batch, header, rcode, sender, out)
+        push_opt_if_requested(batch, message, rcode, None, out);
+        self.finish_bare(batch, header, rcode, sender, out)
     }
 
     /// Answers a message that has no question and whose OPT record contains a cookie. The response
     /// contains the client cookie and the server cookie: such a message requests the server cookie
     /// (RFC 7873 §5.4; RFC 9619 §4 permits it). Returns `None` for all other messages.
-    fn give_cookie(
+    fn answer_cookie_request(
         &mut self,
         batch: &Batch,
         header: Header,
@@ -61,6 +61,6 @@ impl Thread {
         edns::push_opt(size, (rcode.0 >> 4) as u8, 0, out);
         out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
         reply.without_padding().push(&batch.reply, None, usize::from(size), 0, out);
-        Some(self.end_bare(batch, header, rcode, sender, reply.cookie(), out))
+        Some(self.finish_bare_with_cookie(batch, header, rcode, sender, reply.cookie(), out))
     }
 }

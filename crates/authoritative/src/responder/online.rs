@@ -17,7 +17,7 @@ use std::time::Instant;
 impl Thread {
     /// Returns whether the limits permit the online work for this answer. If not, writes the
     /// response for this case to `out`.
-    pub(super) fn may_work(
+    pub(super) fn may_generate(
         &mut self,
         batch: &Batch,
         request: &Request<'_>,
@@ -43,18 +43,18 @@ impl Thread {
     /// Generates signatures and proofs for the deferred answers of the batch, with signatures of
     /// the time `now`. The online share is charged when the batch ends: with the time from
     /// `instant` until the answers are built and sent.
-    pub(super) fn make_deferred(&mut self, now: u32, instant: Instant) {
+    pub(super) fn generate_deferred(&mut self, now: u32, instant: Instant) {
         self.is_second_pass = true;
         let deferred = self.deferred.get_or_insert(DeferredWork { begun: instant, operations: 0 });
         deferred.operations += self.online_signer.pending_count();
         for zone in std::mem::take(&mut self.deferred_zones) {
-            zone.published().make_deferred(&mut self.online_signer, now);
+            zone.published().generate_deferred(&mut self.online_signer, now);
         }
     }
 
     /// Answers SERVFAIL because a required signature or proof could not be generated. Returns
     /// `false` if no response is sent.
-    pub(super) fn fail(&mut self, batch: &Batch, message: &[u8], out: &mut Vec<u8>) -> bool {
+    pub(super) fn answer_servfail(&mut self, batch: &Batch, message: &[u8], out: &mut Vec<u8>) -> bool {
         let Ok(query) = Query::parse(message) else { return false };
         let mut room = [0; MAX_NAME];
         let trailer = Trailer { settings: &batch.reply, ..Trailer::PLAIN };

@@ -20,7 +20,7 @@ impl Responder {
         shared: &ServerContext,
         transport: Transport,
         local: SocketAddr,
-        workshop: OnlineSigner,
+        signer: OnlineSigner,
         clock_shift: u32,
     ) -> Self {
         let mut view = View::new(Arc::clone(&shared.zones));
@@ -31,10 +31,10 @@ impl Responder {
         let thread = Thread {
             transport,
             begun: Instant::now(),
-            online_signer: workshop,
+            online_signer: signer,
             share,
-            statistics: shared.statistics.thread(carrier(transport)),
-            tap: shared.tap.as_ref().map(|tap| tap.thread(carrier(transport), local)),
+            statistics: shared.statistics.thread(transport_kind(transport)),
+            tap: shared.tap.as_ref().map(|tap| tap.thread(transport_kind(transport), local)),
             outgoing: Arc::clone(&shared.outgoing),
             notified: shared.notify_sink.clone(),
             secondaries: Arc::clone(&shared.secondaries),
@@ -47,7 +47,7 @@ impl Responder {
             deferred: None,
         };
         let batch = Batch {
-            table: Arc::clone(view.table()),
+            database: Arc::clone(view.database()),
             reply: current.reply.clone(),
             settings: current,
             now: 0,
@@ -58,7 +58,7 @@ impl Responder {
     }
 }
 
-const fn carrier(transport: Transport) -> TransportKind {
+const fn transport_kind(transport: Transport) -> TransportKind {
     match transport {
         Transport::Udp => TransportKind::Udp,
         Transport::Tcp => TransportKind::Tcp,

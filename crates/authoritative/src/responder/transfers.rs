@@ -25,7 +25,7 @@ impl Thread {
     ) -> AnswerKind {
         // Rate limiting is first, because the source address of a UDP message can be forged.
         if self.transport == Transport::Udp && verified.is_none() {
-            if !self.admit(batch, request, Limited::ERROR, sender, out) {
+            if !self.apply_rate_limit(batch, request, Limited::ERROR, sender, out) {
                 return AnswerKind::Nothing;
             }
             if !out.is_empty() {
@@ -33,20 +33,20 @@ impl Thread {
                 return AnswerKind::Ready;
             }
         }
-        let slot = batch.table.entry(request.name).filter(|_| request.query.class == DnsClass::IN);
-        if let Some(slot) = slot.filter(|_| batch.settings.counts_zone_queries) {
-            self.count_zone_query(slot);
+        let entry = batch.database.entry(request.name).filter(|_| request.query.class == DnsClass::IN);
+        if let Some(entry) = entry.filter(|_| batch.settings.counts_zone_queries) {
+            self.count_zone_query(entry);
         }
-        let state = slot.map(|slot| slot.state());
+        let state = entry.map(|entry| entry.state());
         let state = state.as_deref().map(|state| &**state);
-        let unready = match state {
+        let state_error = match state {
             Some(ZoneState::NotReady(_)) => Some(ExtendedError::NOT_READY),
             Some(ZoneState::Failed(_) | ZoneState::Expired(_)) => Some(ExtendedError::INVALID_DATA),
             Some(ZoneState::Serving(_)) | None => None,
         };
-        if unready.is_some() {
-            error_response(request, Rcode::SERVFAIL, unready, false, out);
-            return self.end_transfer(batch, message, request, verified, out);
+        if state_error.is_some() {
+            error_response(request, Rcode::SERVFAIL, state_error, false, out);
+            return self.finish_without_records(batch, message, request, verified, out);
         }
         let zone = state.and_then(ZoneState::serving).map(|zone| ZoneToSend {
             contents: zone.contents(),
@@ -54,14 +54,14 @@ impl Thread {
             access: &zone.policy().transfer,
             is_online: zone.published().is_signed_online(),
         });
-        if let Some((slot, zone)) = slot.zip(state.and_then(ZoneState::serving)) {
+        if let Some((entry, zone)) = entry.zip(state.and_then(ZoneState::serving)) {
             let serial = outbound::requested_serial(message, request.query);
-            self.note_secondary(batch, slot, zone.policy(), request, sender.ip(), serial);
+            self.note_secondary(batch, entry, zone.policy(), request, sender.ip(), serial);
         }
         let mut opt = Vec::new();
-        match slot.filter(|_| request.trailer.reply.wants_expire()) {
-            Some(slot) => {
-                Request { trailer: &trailer_with_expiry(slot, request), ..*request }.push_opt_alone(&mut opt)
+        match entry.filter(|_| request.trailer.reply.wants_expire()) {
+            Some(entry) => {
+                Request { trailer: &trailer_with_expiry(entry, request), ..*request }.push_opt_alone(&mut opt)
             }
             None => request.push_opt_alone(&mut opt),
         }
@@ -87,11 +87,11 @@ impl Thread {
             }
             TransferAnswer::Truncate => {
                 error_response(request, Rcode::NOERROR, None, true, out);
-                self.end_transfer(batch, message, request, verified, out)
+                self.finish_without_records(batch, message, request, verified, out)
             }
             TransferAnswer::Refuse(refusal) => {
                 error_response(request, refusal.rcode(), refusal.extended_error(), false, out);
-                self.end_transfer(batch, message, request, verified, out)
+                self.finish_without_records(batch, message, request, verified, out)
             }
         }
     }
@@ -102,7 +102,7 @@ impl Thread {
     pub(super) fn note_secondary(
         &self,
         batch: &Batch,
-        slot: &ZoneEntry,
+        entry: &ZoneEntry,
         policy: &ZonePolicy,
         request: &Request<'_>,
         client: IpAddr,
@@ -110,13 +110,13 @@ impl Thread {
     ) {
         let client = client.to_canonical();
         let is_notified = || policy.also_notify.iter().any(|to| to.address.ip().to_canonical() == client);
-        if slot.apex().view() == request.name && is_notified() {
-            self.secondaries.note_query(slot.apex(), client, serial, batch.now);
+        if entry.apex().view() == request.name && is_notified() {
+            self.secondaries.note_query(entry.apex(), client, serial, batch.now);
         }
     }
 
     /// Signs and counts a response without records.
-    fn end_transfer(
+    fn finish_without_records(
         &mut self,
         batch: &Batch,
         message: &[u8],
@@ -135,8 +135,8 @@ impl Thread {
 /// Returns the response trailer for a query with the EXPIRE option. The server sends the time to
 /// secondaries: in responses to SOA, AXFR and IXFR queries for the apex (RFC 7314 §4).
 #[cold]
-pub(super) fn trailer_with_expiry<'s>(slot: &ZoneEntry, request: &Request<'s>) -> Trailer<'s> {
-    let is_of_copies = matches!(request.query.qtype, Rtype::SOA | Rtype::AXFR | Rtype::IXFR);
-    let seconds = slot.seconds_left().filter(|_| is_of_copies && slot.apex().view() == request.name);
+pub(super) fn trailer_with_expiry<'s>(entry: &ZoneEntry, request: &Request<'s>) -> Trailer<'s> {
+    let is_from_secondary = matches!(request.query.qtype, Rtype::SOA | Rtype::AXFR | Rtype::IXFR);
+    let seconds = entry.seconds_left().filter(|_| is_from_secondary && entry.apex().view() == request.name);
     Trailer { reply: request.trailer.reply.with_expire(seconds), ..*request.trailer }
 }

@@ -31,7 +31,7 @@ impl Thread {
     ) -> AnswerKind {
         match self.verify(batch, message, query.opt.is_some(), sender, out) {
             Ok(verified) => self.answer_query(batch, message, query, verified.as_ref(), sender, out),
-            Err(rcode) => self.refuse_bare(batch, query.header, rcode, sender, out),
+            Err(rcode) => self.finish_bare(batch, query.header, rcode, sender, out),
         }
     }
 
@@ -54,7 +54,7 @@ impl Thread {
             }
             Err(refused) => {
                 let error = refused.error();
-                self.statistics.tsig(count_as(error));
+                self.statistics.tsig(tsig_result(error));
                 self.log_tsig_rejection(batch, &refused, message, sender);
                 let mut opt = Vec::new();
                 if has_opt {
@@ -89,7 +89,7 @@ impl Thread {
     /// Counts and rate-limits a response to a message that is not a readable query. The response is
     /// a header, possibly with an OPT record.
     #[cold]
-    pub(super) fn refuse_bare(
+    pub(super) fn finish_bare(
         &mut self,
         batch: &Batch,
         header: Header,
@@ -97,13 +97,13 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> AnswerKind {
-        self.end_bare(batch, header, rcode, sender, CookieStatus::Absent, out)
+        self.finish_bare_with_cookie(batch, header, rcode, sender, CookieStatus::Absent, out)
     }
 
-    /// Does the same as [`refuse_bare`](Self::refuse_bare) for a client that sent a cookie. A
+    /// Does the same as [`finish_bare`](Self::finish_bare) for a client that sent a cookie. A
     /// client with a valid cookie is not limited, because its address is proven.
     #[cold]
-    pub(super) fn end_bare(
+    pub(super) fn finish_bare_with_cookie(
         &mut self,
         batch: &Batch,
         header: Header,
@@ -142,31 +142,31 @@ impl Thread {
         if !matches!(header.opcode(), opcode::NOTIFY | opcode::UPDATE) {
             let rcode = if is_other_version { Rcode::BADVERS } else { Rcode::NOTIMP };
             push_bare(header, rcode, out);
-            push_opt_where_asked(batch, message, rcode, None, out);
-            return self.refuse_bare(batch, header, rcode, sender, out);
+            push_opt_if_requested(batch, message, rcode, None, out);
+            return self.finish_bare(batch, header, rcode, sender, out);
         }
         let verified = match self.verify(batch, message, version.is_some(), sender, out) {
             Ok(verified) => verified,
-            Err(rcode) => return self.refuse_bare(batch, header, rcode, sender, out),
+            Err(rcode) => return self.finish_bare(batch, header, rcode, sender, out),
         };
         if is_other_version {
             // RFC 6891 §6.1.3: BADVERS for an unknown EDNS version.
             push_bare(header, Rcode::BADVERS, out);
-            push_opt_where_asked(batch, message, Rcode::BADVERS, None, out);
+            push_opt_if_requested(batch, message, Rcode::BADVERS, None, out);
             if let Some(verified) = &verified {
                 verified.signer().sign(out, batch.now);
             }
-            return self.refuse_bare(batch, header, Rcode::BADVERS, sender, out);
+            return self.finish_bare(batch, header, Rcode::BADVERS, sender, out);
         }
         if header.opcode() == opcode::UPDATE {
-            refuse_update(&batch.table, header, message, out);
-            push_opt_where_asked(batch, message, Rcode::REFUSED, Some(ExtendedError::UPDATE_REFUSED), out);
-        } else if !self.take_notify(batch, message, verified.as_ref(), sender, out) {
+            refuse_update(&batch.database, header, message, out);
+            push_opt_if_requested(batch, message, Rcode::REFUSED, Some(ExtendedError::UPDATE_REFUSED), out);
+        } else if !self.answer_notify(batch, message, verified.as_ref(), sender, out) {
             self.statistics.drop(statistics::DropReason::Failed);
             out.clear();
             return AnswerKind::Nothing;
         } else {
-            push_opt_where_asked(batch, message, Rcode::NOERROR, None, out);
+            push_opt_if_requested(batch, message, Rcode::NOERROR, None, out);
         }
         let rcode = Header::read(out).map_or(Rcode::SERVFAIL, Header::rcode);
         if let Some(verified) = &verified {
@@ -177,12 +177,12 @@ impl Thread {
             self.statistics.refuse(header.opcode(), rcode);
             return AnswerKind::Ready;
         }
-        self.refuse_bare(batch, header, rcode, sender, out)
+        self.finish_bare(batch, header, rcode, sender, out)
     }
 
     /// Answers NOTIFY (RFC 1996) and forwards it to the sink. Returns `false` if the sink does not
     /// accept it; the server then sends no response, so that the primary repeats the NOTIFY.
-    fn take_notify(
+    fn answer_notify(
         &mut self,
         batch: &Batch,
         message: &[u8],
@@ -191,9 +191,9 @@ impl Thread {
         out: &mut Vec<u8>,
     ) -> bool {
         let key = verified.map(VerifiedRequest::name);
-        let ask = |apex: NameRef<'_>| {
-            let Some(slot) = batch.table.entry(apex) else { return NotifyRole::NotServed };
-            let state = slot.state();
+        let role_of = |apex: NameRef<'_>| {
+            let Some(entry) = batch.database.entry(apex) else { return NotifyRole::NotServed };
+            let state = entry.state();
             let policy = state.policy();
             if !policy.is_secondary {
                 return NotifyRole::Primary;
@@ -204,7 +204,7 @@ impl Thread {
             }
             NotifyRole::Secondary { allows }
         };
-        match (notify::handle(message, sender.ip(), ask, out), &self.notified) {
+        match (notify::handle(message, sender.ip(), role_of, out), &self.notified) {
             (Some(notified), Some(take)) => take(notified),
             _ => true,
         }
@@ -223,13 +223,13 @@ fn log_refused(zone: NameRef<'_>, peer: SocketAddr, key: Option<NameRef<'_>>, no
 
 /// Answers UPDATE (RFC 2136 §3) with a refusal. Repeats the zone section of the message if it is
 /// readable.
-fn refuse_update(table: &ZoneDatabase, header: Header, message: &[u8], out: &mut Vec<u8>) {
+fn refuse_update(database: &ZoneDatabase, header: Header, message: &[u8], out: &mut Vec<u8>) {
     let zone = NameRef::split_from(&message[HEADER..]).ok().filter(|_| header.counts[0] == 1);
     let zone = zone.and_then(|(name, _)| Some((name, message.get(HEADER..HEADER + name.len() + 4)?)));
     let Some((name, section)) = zone else {
         return push_bare(header, Rcode::FORMERR, out);
     };
-    let is_ours = table.find(name.to_canonical().view()).is_some();
+    let is_ours = database.find(name.to_canonical().view()).is_some();
     push_bare(header, if is_ours { Rcode::REFUSED } else { Rcode::NOTAUTH }, out);
     out[4..6].copy_from_slice(&1u16.to_be_bytes());
     out.extend_from_slice(section);
@@ -237,7 +237,7 @@ fn refuse_update(table: &ZoneDatabase, header: Header, message: &[u8], out: &mut
 
 /// Appends an OPT record if the message has one (RFC 6891 §6.1.1). It contains the upper bits of
 /// the response code and `error`.
-pub(super) fn push_opt_where_asked(
+pub(super) fn push_opt_if_requested(
     batch: &Batch,
     message: &[u8],
     rcode: Rcode,
@@ -257,7 +257,7 @@ pub(super) fn push_opt_where_asked(
     out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
 }
 
-const fn count_as(error: tsig::TsigError) -> TsigResult {
+const fn tsig_result(error: tsig::TsigError) -> TsigResult {
     match error {
         tsig::TsigError::Form => TsigResult::Malformed,
         tsig::TsigError::BadKey => TsigResult::BadKey,

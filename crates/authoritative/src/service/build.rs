@@ -4,8 +4,10 @@
 use super::activity::Activity;
 use super::image_inputs::{ImageInputs, inputs_digest, signers_digest};
 use super::record_limits;
-use super::settings::{FULL, OnFault, OnlineSigning, SigningMode, VerifyChoice, ZoneSettings};
-use super::version_error::verdict_of;
+use super::settings::{
+    FULL_VERIFICATION_LIMIT, OnFault, OnlineSigning, SigningMode, VerifyChoice, ZoneSettings,
+};
+use super::version_error::rejection_period;
 use super::{KeyFiles, SigningKeys, VersionError};
 use crate::Published;
 use nonesuch_dnssec::denial::Mapping;
@@ -133,7 +135,7 @@ pub(super) fn plan(
             VerifyChoice::Changed | VerifyChoice::Auto | VerifyChoice::Quick,
             Some(Verification::Full { at }),
         ) => Plan::Recorded { at },
-        (VerifyChoice::Auto | VerifyChoice::Quick, _) if signatures <= FULL => Plan::Full,
+        (VerifyChoice::Auto | VerifyChoice::Quick, _) if signatures <= FULL_VERIFICATION_LIMIT => Plan::Full,
         (VerifyChoice::Quick, _) => Plan::Structural,
         (VerifyChoice::Changed | VerifyChoice::Auto, _) => changed,
     }
@@ -153,8 +155,8 @@ impl Builder<'_> {
         recorded: Option<Verification>,
         before: Option<&VerifiedVersion<'_>>,
     ) -> Result<BuiltVersion, VersionError> {
-        let is_made = matches!(self.settings.signing_mode, SigningMode::Online(_));
-        if self.settings.requires_dnssec && !is_made && !inspect::is_signed(&contents) {
+        let is_online = matches!(self.settings.signing_mode, SigningMode::Online(_));
+        if self.settings.requires_dnssec && !is_online && !inspect::is_signed(&contents) {
             return Err(VersionError::NotSigned);
         }
         // RFC 2181 §6.1 requires NS records at the apex. A zone without a SOA record cannot be
@@ -167,7 +169,7 @@ impl Builder<'_> {
         let words = plan_text(plan);
         if signatures > 0 && plan != Plan::Nothing {
             let zone = self.settings.apex.to_string();
-            tracing::info!(name: "zone-verifying", zone, signatures, "zone {zone}: verifying {}: {words}", counted(signatures));
+            tracing::info!(name: "zone-verifying", zone, signatures, "zone {zone}: verifying {}: {words}", count_text(signatures));
         }
         let before = before.filter(|_| plan == Plan::Changed);
         let mut built = self.build_planned(contents, plan, before)?;
@@ -183,10 +185,10 @@ impl Builder<'_> {
     ) -> Result<BuiltVersion, VersionError> {
         match &self.settings.signing_mode {
             SigningMode::Online(signing) => self.build_online(contents, signing, plan, before),
-            making => {
-                let is_nsec5 =
-                    inspect::denial(&contents).is_some_and(|facts| facts.mechanism.mapping() == Mapping::Vrf);
-                match making {
+            mode => {
+                let is_nsec5 = inspect::denial(&contents)
+                    .is_some_and(|denial| denial.mechanism.mapping() == Mapping::Vrf);
+                match mode {
                     SigningMode::Nsec5 { .. } if !is_nsec5 && !self.settings.serves_faulty() => {
                         Err(VersionError::NotNsec5)
                     }
@@ -250,7 +252,7 @@ impl Builder<'_> {
         let (records, is_signed) = (contents.record_count(), inspect::is_signed(&contents));
         let (contents, faults) = self.verify_online(contents, plan, before)?;
         let prepared = prepare_unverified(&contents, options).map_err(Box::new)?;
-        let kept = self.keeps_contents.then_some(contents);
+        let contents = self.keeps_contents.then_some(contents);
         warn_of_key_signers(&self.settings.apex, prepared.keys());
         self.activity.phase("compile");
         let is_verified = is_signed && faults.is_none();
@@ -262,12 +264,12 @@ impl Builder<'_> {
             None => "unsigned zone, keys tried".to_owned(),
         };
         let has_signed_keys = prepared.has_signed_keys();
-        let made = Some(ImageInputs { digest, verification: of_contents, has_signed_keys });
+        let inputs = Some(ImageInputs { digest, verification: of_contents, has_signed_keys });
         let published = Published::online(prepared)?;
         // Without the records that are generated online, the image must not be served.
-        let record = BuildRecord { of_image: Verification::Nothing, of_contents, inputs: made };
+        let record = BuildRecord { of_image: Verification::Nothing, of_contents, inputs };
         let warnings = faults.iter().map(fault_warning).collect();
-        Ok(BuiltVersion { published, contents: kept, records, record, verified, warnings, key_digest })
+        Ok(BuiltVersion { published, contents, records, record, verified, warnings, key_digest })
     }
 
     /// Verifies the signed part of a zone that is signed online. Returns a report if the zone is
@@ -282,10 +284,11 @@ impl Builder<'_> {
             return Ok((contents, None));
         }
         self.activity.phase("verify");
-        let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
-        match verify_as_it_is(contents, &self.options(plan), &verify_inputs(before, &tell)) {
+        let report_progress =
+            |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
+        match verify_as_it_is(contents, &self.options(plan), &verify_inputs(before, &report_progress)) {
             Ok(contents) => Ok((contents, None)),
-            Err(faulty) if faulty.report.wrong_digest().is_some() => Err(refused(&faulty.report, self.now)),
+            Err(faulty) if faulty.report.wrong_digest().is_some() => Err(rejection(&faulty.report, self.now)),
             Err(faulty) if self.settings.on_fault == OnFault::Warn => {
                 Ok((faulty.contents, Some(faulty.report)))
             }
@@ -304,16 +307,17 @@ impl Builder<'_> {
             return Ok(VerifyOutcome::Unverified(contents));
         }
         self.activity.phase("verify");
-        let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
-        let aids = VerifyInputs { evidence, ..verify_inputs(before, &tell) };
-        match into_verified_with(contents, &self.options(plan), &aids) {
+        let report_progress =
+            |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
+        let inputs = VerifyInputs { evidence, ..verify_inputs(before, &report_progress) };
+        match into_verified_with(contents, &self.options(plan), &inputs) {
             Ok(verified) => Ok(VerifyOutcome::Sound(verified)),
             // Independent of `on-fault`: the publisher computed the digest over other records (RFC
             // 8976 §4).
-            Err(faulty) if faulty.report.wrong_digest().is_some() => Err(refused(&faulty.report, self.now)),
+            Err(faulty) if faulty.report.wrong_digest().is_some() => Err(rejection(&faulty.report, self.now)),
             Err(faulty) if self.settings.on_fault == OnFault::Warn => Ok(VerifyOutcome::Faulty(*faulty)),
             Err(faulty) if inspect::is_key_set(&faulty.contents) => Err(VersionError::OnlyKeySet),
-            Err(faulty) => Err(refused(&faulty.report, self.now)),
+            Err(faulty) => Err(rejection(&faulty.report, self.now)),
         }
     }
 
@@ -427,23 +431,25 @@ pub(super) fn warn_of_key_signers(zone: &Name, keys: &OnlineKeys) {
 fn evidence<'p>(prover: &'p Nsec5Prover, contents: &Contents, plan: Plan) -> Nsec5Evidence<'p> {
     let serial = contents.soa().map(|soa| soa.serial);
     let proofs = prover.proofs().filter(|proofs| Some(proofs.serial()) == serial);
-    let is_hashed = matches!(plan, Plan::Full | Plan::Changed) && contents.node_count() as u64 <= FULL;
+    let is_hashed =
+        matches!(plan, Plan::Full | Plan::Changed) && contents.node_count() as u64 <= FULL_VERIFICATION_LIMIT;
     Nsec5Evidence { proofs, key: (proofs.is_none() && is_hashed).then(|| prover.key()) }
 }
 
 fn verify_inputs<'a>(
     before: Option<&VerifiedVersion<'a>>,
-    tell: &'a (dyn Fn(VerifyProgress) + Sync),
+    report_progress: &'a (dyn Fn(VerifyProgress) + Sync),
 ) -> VerifyInputs<'a> {
-    let earlier = before.map(|before| VerifiedPredecessor::from_record(before.contents, before.verified_at));
-    VerifyInputs { predecessor: earlier, progress: Some(tell), ..VerifyInputs::default() }
+    let predecessor =
+        before.map(|before| VerifiedPredecessor::from_record(before.contents, before.verified_at));
+    VerifyInputs { predecessor, progress: Some(report_progress), ..VerifyInputs::default() }
 }
 
-fn refused(report: &Report, now: u32) -> VersionError {
+fn rejection(report: &Report, now: u32) -> VersionError {
     if let Some(fault) = report.wrong_digest() {
         return VersionError::WrongDigest(Box::new(fault.clone()));
     }
-    let verdict = verdict_of(report, now);
+    let verdict = rejection_period(report, now);
     VersionError::Unsound { faults: report.faults.len(), first: first_faults(report), verdict }
 }
 
@@ -457,7 +463,7 @@ const fn plan_text(plan: Plan) -> &'static str {
     }
 }
 
-fn counted(signatures: u64) -> String {
+fn count_text(signatures: u64) -> String {
     format!("{signatures} signature{}", if signatures == 1 { "" } else { "s" })
 }
 
@@ -465,14 +471,14 @@ fn verified_text(plan: Plan, report: &Report, is_signed: bool) -> String {
     match plan {
         _ if !is_signed => "nothing: unsigned".to_owned(),
         Plan::Changed if report.keys_changed => {
-            let verified = counted(report.signatures_verified);
+            let verified = count_text(report.signatures_verified);
             format!("changed: all {verified}, because the keys changed")
         }
         Plan::Changed => {
             let (verified, kept) = (report.signatures_verified, report.signatures_kept);
-            format!("changed: {verified} of {}", counted(verified + kept))
+            format!("changed: {verified} of {}", count_text(verified + kept))
         }
-        Plan::Full => format!("full: {}", counted(report.signatures_verified)),
+        Plan::Full => format!("full: {}", count_text(report.signatures_verified)),
         Plan::Structural | Plan::Nothing | Plan::Recorded { .. } => plan_text(plan).to_owned(),
     }
 }
@@ -486,20 +492,20 @@ mod tests {
         let full = Some(Verification::Full { at: 7 });
         let structural = Some(Verification::Structural { at: 7 });
         for (choice, signatures, recorded, has_before, expected) in [
-            (VerifyChoice::Auto, FULL, None, true, Plan::Full),
-            (VerifyChoice::Auto, FULL + 1, None, true, Plan::Changed),
-            (VerifyChoice::Auto, FULL + 1, None, false, Plan::Full),
+            (VerifyChoice::Auto, FULL_VERIFICATION_LIMIT, None, true, Plan::Full),
+            (VerifyChoice::Auto, FULL_VERIFICATION_LIMIT + 1, None, true, Plan::Changed),
+            (VerifyChoice::Auto, FULL_VERIFICATION_LIMIT + 1, None, false, Plan::Full),
             (VerifyChoice::Auto, 1, full, true, Plan::Recorded { at: 7 }),
-            (VerifyChoice::Auto, FULL + 1, structural, false, Plan::Full),
-            (VerifyChoice::Full, FULL + 1, full, true, Plan::Full),
+            (VerifyChoice::Auto, FULL_VERIFICATION_LIMIT + 1, structural, false, Plan::Full),
+            (VerifyChoice::Full, FULL_VERIFICATION_LIMIT + 1, full, true, Plan::Full),
             (VerifyChoice::Changed, 1, None, true, Plan::Changed),
             (VerifyChoice::Changed, 1, None, false, Plan::Full),
             (VerifyChoice::Changed, 1, full, true, Plan::Recorded { at: 7 }),
             (VerifyChoice::Structural, 1, None, true, Plan::Structural),
-            (VerifyChoice::Nothing, FULL + 1, full, true, Plan::Nothing),
-            (VerifyChoice::Quick, FULL, None, false, Plan::Full),
-            (VerifyChoice::Quick, FULL + 1, None, true, Plan::Structural),
-            (VerifyChoice::Quick, FULL + 1, full, false, Plan::Recorded { at: 7 }),
+            (VerifyChoice::Nothing, FULL_VERIFICATION_LIMIT + 1, full, true, Plan::Nothing),
+            (VerifyChoice::Quick, FULL_VERIFICATION_LIMIT, None, false, Plan::Full),
+            (VerifyChoice::Quick, FULL_VERIFICATION_LIMIT + 1, None, true, Plan::Structural),
+            (VerifyChoice::Quick, FULL_VERIFICATION_LIMIT + 1, full, false, Plan::Recorded { at: 7 }),
         ] {
             let found = plan(choice, signatures, recorded, has_before);
             assert_eq!(found, expected, "{choice:?} {signatures} {recorded:?} {has_before}");

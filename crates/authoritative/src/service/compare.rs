@@ -218,16 +218,16 @@ pub(super) fn alias_warnings(published: &Published) -> Vec<String> {
 /// Returns an error if writing fails.
 pub(super) fn note_reused(state: &StateDirectory, apex: &Name, relation: SerialChange) -> io::Result<bool> {
     let Some(serial) = relation.reused() else { return Ok(false) };
-    state.update_durably(apex, |facts| {
-        let known = facts.reused_serial.filter(|known| serial::is_before(serial, *known));
-        facts.reused_serial = Some(known.unwrap_or(serial));
+    state.update_durably(apex, |stored| {
+        let known = stored.reused_serial.filter(|known| serial::is_before(serial, *known));
+        stored.reused_serial = Some(known.unwrap_or(serial));
     })?;
     Ok(true)
 }
 
 /// Returns whether changes from this serial may be sent to secondaries.
 pub(super) fn is_unambiguous(state: &StateDirectory, apex: &Name, from: u32) -> bool {
-    state.facts(apex).reused_serial.is_none_or(|known| serial::is_before(known, from))
+    state.read_state(apex).reused_serial.is_none_or(|known| serial::is_before(known, from))
 }
 
 #[cfg(test)]

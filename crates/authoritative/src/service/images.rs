@@ -8,7 +8,7 @@ use super::build::{NOTHING_VERIFIED, warn_of_key_signers};
 use super::image_inputs::{ImageInputs, inputs_digest, signers_digest};
 use super::publish::Version;
 use super::record_limits;
-use super::settings::{FULL, OnlineSigning, SigningMode, VerifyChoice, ZoneSettings};
+use super::settings::{FULL_VERIFICATION_LIMIT, OnlineSigning, SigningMode, VerifyChoice, ZoneSettings};
 use super::state::Fingerprint;
 use super::{KeyFiles, VersionError};
 use crate::{Published, open_image};
@@ -105,7 +105,7 @@ impl ImageReader<'_> {
         let mode = match settings.verify {
             VerifyChoice::Nothing => None,
             VerifyChoice::Structural => Some(Mode::Structural),
-            VerifyChoice::Quick if file.signatures() > FULL => Some(Mode::Structural),
+            VerifyChoice::Quick if file.signatures() > FULL_VERIFICATION_LIMIT => Some(Mode::Structural),
             _ => Some(Mode::Full),
         };
         if mode.is_none() && file.image().apex_rdatas(Rtype::NS).is_empty() {

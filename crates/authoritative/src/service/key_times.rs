@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// A time that means no event.
 pub(super) const NEVER: u32 = u32::MAX;
 /// Seconds until the keys are read again after a failed publication.
-const RETRY: u32 = 60;
+const RETRY_SECONDS: u32 = 60;
 
 impl Service {
     /// Returns whether a key event has occurred, or the clock was set back, since the last call of
@@ -29,17 +29,18 @@ impl Service {
     /// again the zones whose active keys now differ.
     pub fn apply_key_times(&self) {
         let now = self.now();
-        let is_back = now < self.keys_seen_at.swap(now, Relaxed);
-        let reason = if is_back { "the clock was set back" } else { "a time in its key files has passed" };
+        let is_clock_set_back = now < self.keys_seen_at.swap(now, Relaxed);
+        let reason =
+            if is_clock_set_back { "the clock was set back" } else { "a time in its key files has passed" };
         let key_event = |zone: &Zone| lock(&zone.runtime).key_event.unwrap_or(NEVER);
         self.next_key_event.store(NEVER, Relaxed);
-        let is_concerned = |zone: &Arc<Zone>| match is_back {
+        let is_concerned = |zone: &Arc<Zone>| match is_clock_set_back {
             true => self.have_keys_changed(zone),
             false => key_event(zone) <= now,
         };
-        let (zones, others): (Vec<_>, Vec<_>) = self.all().into_iter().partition(is_concerned);
+        let (zones, others): (Vec<_>, Vec<_>) = self.all_zones().into_iter().partition(is_concerned);
         for zone in others {
-            if is_back {
+            if is_clock_set_back {
                 self.note_key_event(&zone);
             }
             self.next_key_event.fetch_min(key_event(&zone), Relaxed);
@@ -73,10 +74,10 @@ impl Service {
     /// Schedules another attempt to read the keys of a zone, because the version with them was not
     /// published.
     pub(super) fn retry_key_event(&self, zone: &Zone) {
-        let time = self.now().saturating_add(RETRY);
-        let mut facts = lock(&zone.runtime);
-        facts.key_event = Some(facts.key_event.map_or(time, |next| next.min(time)));
-        drop(facts);
+        let time = self.now().saturating_add(RETRY_SECONDS);
+        let mut runtime = lock(&zone.runtime);
+        runtime.key_event = Some(runtime.key_event.map_or(time, |next| next.min(time)));
+        drop(runtime);
         self.next_key_event.fetch_min(time, Relaxed);
     }
 

@@ -16,17 +16,17 @@ use std::sync::Arc;
 
 /// Minimum size of an image, in bytes, for which memory freed by loading is returned to the system
 /// immediately.
-const LARGE: usize = 64 << 20;
+const LARGE_IMAGE: usize = 64 << 20;
 /// Maximum number of attempts to read a file that changes while it is read.
 const ATTEMPTS: usize = 3;
 /// Maximum number of logged warnings for one file.
-const MOST_WARNINGS: usize = 10;
+const MAX_WARNINGS: usize = 10;
 
 impl Service {
     /// Loads a zone for the first time: from its file, otherwise from the stored version.
     pub(super) fn load_first(&self, zone: &Arc<Zone>) {
-        let _one = self.lock_zone(zone);
-        if !self.has(zone) {
+        let _lock = self.lock_zone(zone);
+        if !self.contains(zone) {
             return;
         }
         if let Some(state) = self.state.as_ref().filter(|_| !zone.is_member()) {
@@ -39,11 +39,11 @@ impl Service {
         if loaded.is_err() && lock(&zone.runtime).served.is_none() {
             self.serve_stored(zone, &activity);
         }
-        self.note(zone, loaded.as_ref().err());
+        self.record_result(zone, loaded.as_ref().err());
         if loaded.is_ok_and(|update| update == Update::Waiting) {
             self.send_event(&ZoneEvent::NotLoaded { apex: zone.apex.clone() });
         }
-        let is_large = |served: &Arc<ServedZone>| served.published().image().octets() >= LARGE;
+        let is_large = |served: &Arc<ServedZone>| served.published().image().octets() >= LARGE_IMAGE;
         if lock(&zone.runtime).served.as_ref().is_some_and(is_large) {
             release_free_memory();
         }
@@ -80,15 +80,15 @@ impl Service {
             }
             (ZoneSource::Stream(name), _) => Err(VersionError::ReadOnce(name.clone())),
             (ZoneSource::Primaries | ZoneSource::Producer, _) => {
-                let is_there = lock(&zone.runtime).served.is_some();
+                let was_served = lock(&zone.runtime).served.is_some();
                 // If the served version is not stored, the stored one is older and must not replace
                 // it.
                 match self.store_version(zone) {
                     Err(error) if is_forced => return Err(error),
                     Ok(()) | Err(_) => {}
                 }
-                let is_kept = (!is_there || is_forced) && self.serve_stored(zone, activity);
-                Ok(match (is_kept, is_there) {
+                let is_restored = (!was_served || is_forced) && self.serve_stored(zone, activity);
+                Ok(match (is_restored, was_served) {
                     (true, _) => Update::Published,
                     (false, true) => Update::Unchanged,
                     (false, false) => Update::Waiting,
@@ -107,14 +107,14 @@ impl Service {
     ) -> Result<Update, VersionError> {
         let settings = zone.settings();
         let mut origin = fingerprints(path, &settings)?;
-        let facts = lock(&zone.runtime);
-        let (is_same, is_unstored) = (facts.origin == origin, facts.unstored.is_some());
-        drop(facts);
+        let runtime = lock(&zone.runtime);
+        let (is_same, is_unstored) = (runtime.origin == origin, runtime.unstored.is_some());
+        drop(runtime);
         // A version that could not be stored is loaded again, because space may be available now.
         if is_same && !is_forced && !is_unstored {
             return Ok(Update::Unchanged);
         }
-        if self.state.as_ref().is_some_and(|state| state.is_of(&zone.apex, &origin))
+        if self.state.as_ref().is_some_and(|state| state.was_read_from(&zone.apex, &origin))
             && self.serve_stored_as(zone, &settings, &origin, activity)
         {
             return Ok(Update::Published);
@@ -131,7 +131,7 @@ impl Service {
                 None => match self.take_image(zone, path, &settings, &origin) {
                     // If there is no space for a copy, the file is read into memory.
                     Err(error @ VersionError::Store { .. })
-                        if self.has_nothing_stored(zone) && !error.is_in_the_way() =>
+                        if self.has_nothing_stored(zone) && !error.is_foreign_file() =>
                     {
                         (None, None)
                     }
@@ -148,24 +148,24 @@ impl Service {
                 origin = after;
                 continue;
             }
-            let is_said = loaded.is_some();
+            let was_preloaded = loaded.is_some();
             let loaded = loaded.take().map_or_else(|| load_regular(path, Some(&zone.apex)), Ok)?;
             let after = fingerprints(path, &settings)?;
             if after == origin {
-                for warning in loaded.warnings.iter().filter(|_| !is_said).take(MOST_WARNINGS) {
+                for warning in loaded.warnings.iter().filter(|_| !was_preloaded).take(MAX_WARNINGS) {
                     let name = zone.apex.to_string();
                     tracing::warn!(name: "zone-warning", zone = name, "{}: {warning}", path.display());
                 }
-                let odd = loaded
+                let file_warnings = loaded
                     .warnings
                     .iter()
-                    .take(MOST_WARNINGS)
+                    .take(MAX_WARNINGS)
                     .map(|warning| format!("{}: {warning}", path.display()));
-                let odd: Vec<String> = odd.collect();
+                let file_warnings: Vec<String> = file_warnings.collect();
                 let recorded = loaded.verification;
                 let candidate = Candidate { recorded, origin, ..Candidate::new(loaded.contents) };
                 self.publish_contents(zone, candidate, activity)?;
-                lock(&zone.runtime).warnings.extend(odd);
+                lock(&zone.runtime).warnings.extend(file_warnings);
                 return Ok(Update::Published);
             }
             origin = after;

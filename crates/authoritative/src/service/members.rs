@@ -6,7 +6,7 @@
 //! catalog whose stored version is broken (§5.1).
 
 use super::activity::lock;
-use super::state::{Membership, STATE, StateDirectory, file_stem};
+use super::state::{Membership, STATE_SUFFIX, StateDirectory, file_stem};
 use super::zone::Zone;
 use super::{Service, ZoneEvent, ZoneSettings};
 use crate::catalog::{Catalog, Member};
@@ -35,7 +35,7 @@ impl Service {
                 Some(zone) if !zone.is_member() => {}
                 Some(zone) => {
                     if zone.set_settings(settings) {
-                        self.show_policy(&zone);
+                        self.apply_policy(&zone);
                         changed.push(zone);
                     }
                 }
@@ -67,7 +67,7 @@ impl Service {
     /// Adds zones that are not ready. The service must not contain zones with these names, and the
     /// caller holds `changing`.
     pub(super) fn insert(&self, zones: &[Arc<Zone>]) {
-        lock(&self.table).extend(zones.iter().map(|zone| (zone.apex().clone(), Arc::clone(zone))));
+        lock(&self.zone_map).extend(zones.iter().map(|zone| (zone.apex().clone(), Arc::clone(zone))));
         let states = zones.iter().map(|zone| (zone.apex().clone(), ZoneState::NotReady(zone.policy())));
         self.zones.set_all(states.collect());
     }
@@ -76,9 +76,9 @@ impl Service {
     /// caller holds `changing`, so that no zone with the same name is added before the stored files
     /// are deleted.
     pub(super) fn drop_zones(&self, zones: &[Arc<Zone>], is_kept: bool) {
-        let mut table = lock(&self.table);
-        zones.iter().for_each(|zone| drop(table.remove(zone.apex())));
-        drop(table);
+        let mut zone_map = lock(&self.zone_map);
+        zones.iter().for_each(|zone| drop(zone_map.remove(zone.apex())));
+        drop(zone_map);
         zones.iter().for_each(|zone| zone.close());
         let names: Vec<Name> = zones.iter().map(|zone| zone.apex().clone()).collect();
         self.zones.remove_all(&names);
@@ -118,7 +118,7 @@ impl Membership {
         if noted.is_some_and(|noted| noted.label != self.label) {
             state.remove(&self.zone);
         }
-        state.update(&self.zone, |facts| facts.member = Some(self.clone()))
+        state.update(&self.zone, |stored| stored.member = Some(self.clone()))
     }
 
     /// Syncs the notes of these zones to disk: each file, then the directory.
@@ -127,7 +127,7 @@ impl Membership {
     /// Returns the first zone whose note cannot be synced, with the error.
     pub(super) fn sync<'z>(state: &StateDirectory, zones: &'z [Name]) -> Result<(), (&'z Name, io::Error)> {
         for zone in zones {
-            state.sync(zone, STATE).map_err(|error| (zone, error))?;
+            state.sync(zone, STATE_SUFFIX).map_err(|error| (zone, error))?;
         }
         zones.last().map_or(Ok(()), |zone| state.sync_names().map_err(|error| (zone, error)))
     }
@@ -135,7 +135,7 @@ impl Membership {
     /// Removes the note, because the zone is now configured.
     pub(super) fn forget(state: &StateDirectory, zone: &Name) {
         // An error is harmless: most zones have no note.
-        let _ = state.update(zone, |facts| facts.member = None);
+        let _ = state.update(zone, |stored| stored.member = None);
     }
 
     fn of_stem(state: &StateDirectory, stem: &str) -> Option<Self> {
@@ -147,7 +147,7 @@ impl Membership {
     ///
     /// # Errors
     /// Returns an error if the directory cannot be read.
-    pub(super) fn all_but<'z>(
+    pub(super) fn all_except<'z>(
         state: &StateDirectory,
         zones: impl IntoIterator<Item = &'z Name>,
     ) -> io::Result<Vec<Self>> {
@@ -161,7 +161,7 @@ impl Membership {
 mod tests {
     use super::*;
     use crate::catalog::Group;
-    use crate::service::state::ZONE;
+    use crate::service::state::ZONE_SUFFIX;
     use std::io::Write as _;
 
     fn membership(catalog: &str, label: &[u8]) -> Membership {
@@ -179,8 +179,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDirectory::open(dir.path()).unwrap();
         let zone: Name = "member.".parse().unwrap();
-        let keep = || state.write(&zone, ZONE, |out| out.write_all(b"\x89NSCI\r\n\x1a")).unwrap();
-        let is_kept = || state.path(&zone, ZONE).exists();
+        let keep = || state.write(&zone, ZONE_SUFFIX, |out| out.write_all(b"\x89NSCI\r\n\x1a")).unwrap();
+        let is_kept = || state.path(&zone, ZONE_SUFFIX).exists();
         keep();
         // The member uses the stored version of the configured zone with the same name.
         membership("a.", b"one").persist(&state).unwrap();
@@ -190,14 +190,14 @@ mod tests {
         assert!(is_kept(), "a move with the same label");
         membership("b.", b"\0two").persist(&state).unwrap();
         assert!(!is_kept());
-        assert_eq!(Membership::all_but(&state, []).unwrap(), [membership("b.", b"\0two")]);
-        assert!(Membership::all_but(&state, [&zone]).unwrap().is_empty());
+        assert_eq!(Membership::all_except(&state, []).unwrap(), [membership("b.", b"\0two")]);
+        assert!(Membership::all_except(&state, [&zone]).unwrap().is_empty());
         Membership::forget(&state, &zone);
-        assert!(Membership::all_but(&state, []).unwrap().is_empty());
+        assert!(Membership::all_except(&state, []).unwrap().is_empty());
         // A file that no server wrote remains.
-        std::fs::write(state.path(&zone, STATE), "precious").unwrap();
+        std::fs::write(state.path(&zone, STATE_SUFFIX), "precious").unwrap();
         Membership::forget(&state, &zone);
-        assert!(state.path(&zone, STATE).exists());
+        assert!(state.path(&zone, STATE_SUFFIX).exists());
     }
 
     /// Set in the process that writes a note.

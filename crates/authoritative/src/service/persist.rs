@@ -8,7 +8,7 @@ use super::image_inputs::ImageInputs;
 use super::images::ImageReader;
 use super::publish::Version;
 use super::settings::{VerifyChoice, ZoneSettings, ZoneSource};
-use super::state::{Fingerprint, STATE, ZONE};
+use super::state::{Fingerprint, STATE_SUFFIX, ZONE_SUFFIX};
 use super::zone::Zone;
 use super::{Service, VersionError};
 use crate::image_file::begins_as_image;
@@ -40,17 +40,17 @@ impl Service {
         origin: &[Fingerprint],
     ) -> Result<(), VersionError> {
         let Some(state) = &self.state else { return Ok(()) };
-        let failed = |source| VersionError::Store { path: state.path(&zone.apex, ZONE), source };
-        let written = state.write(&zone.apex, ZONE, |mut out| {
+        let failed = |source| VersionError::Store { path: state.path(&zone.apex, ZONE_SUFFIX), source };
+        let written = state.write(&zone.apex, ZONE_SUFFIX, |mut out| {
             file::write(image, record.of_image, contents, record.of_contents, &mut out)
         });
         written.map_err(failed)?;
         if record.inputs.is_none() && origin.is_empty() {
             return Ok(());
         }
-        let noted = state.note_image(&zone.apex, |facts| {
-            facts.inputs.clone_from(&record.inputs);
-            facts.origin = origin.to_vec();
+        let noted = state.note_image(&zone.apex, |image_state| {
+            image_state.inputs.clone_from(&record.inputs);
+            image_state.origin = origin.to_vec();
         });
         noted.map_err(failed)
     }
@@ -64,17 +64,17 @@ impl Service {
         let Some(zone) = self.zone(apex).filter(|zone| lock(&zone.runtime).unstored.is_some()) else {
             return Ok(());
         };
-        let _one = self.lock_zone(&zone);
+        let _lock = self.lock_zone(&zone);
         self.store_version(&zone)
     }
 
     /// Stores the version as [`store`](Self::store) does. The caller holds the zone's
     /// [`ZoneLockGuard`](super::zone_lock::ZoneLockGuard).
     pub(super) fn store_version(&self, zone: &Zone) -> Result<(), VersionError> {
-        let facts = lock(&zone.runtime);
-        let unstored = facts.unstored.as_ref().map(|unstored| unstored.record.clone());
-        let (served, contents) = (facts.served.clone(), facts.contents.clone());
-        drop(facts);
+        let runtime = lock(&zone.runtime);
+        let unstored = runtime.unstored.as_ref().map(|unstored| unstored.record.clone());
+        let (served, contents) = (runtime.served.clone(), runtime.contents.clone());
+        drop(runtime);
         let Some(((record, served), contents)) = unstored.zip(served).zip(contents) else { return Ok(()) };
         self.write_version(zone, served.published().image(), &contents, &record, &[])?;
         lock(&zone.runtime).unstored = None;
@@ -95,12 +95,8 @@ impl Service {
     ) -> Result<Option<Version>, VersionError> {
         let reader = self.image_reader(settings, origin, None, self.now());
         let Some(mut version) = reader.read(file, path)? else { return Ok(None) };
-        let warnings = self.compared(
-            &version,
-            self.previous_version(zone).as_ref(),
-            SerialChange::NoPrevious,
-            settings,
-        )?;
+        let warnings =
+            self.compared(&version, self.last_summary(zone).as_ref(), SerialChange::NoPrevious, settings)?;
         version.warnings.extend(warnings);
         Ok(Some(version))
     }
@@ -124,30 +120,31 @@ impl Service {
         if !reader.relies_on_files() || !begins_as_image(path)? {
             return Ok(None);
         }
-        let seen = self.previous_version(zone);
-        let held = if settings.holds_contents() { self.last_version(zone, settings) } else { None };
-        let held = held.map(|held| held.contents);
-        let failed = |source| VersionError::Store { path: state.path(&zone.apex, ZONE), source };
+        let last_summary = self.last_summary(zone);
+        let last_contents = if settings.holds_contents() { self.last_version(zone, settings) } else { None };
+        let last_contents = last_contents.map(|last| last.contents);
+        let failed = |source| VersionError::Store { path: state.path(&zone.apex, ZONE_SUFFIX), source };
         let copy =
             |out: &mut std::io::BufWriter<&File>| std::io::copy(&mut open_regular(path)?, out).map(drop);
-        let mut taken = Ok(None);
+        let mut copied = Ok(None);
         let check = |part: &Path| {
-            taken = reader.open(part).and_then(|version| {
+            copied = reader.open(part).and_then(|version| {
                 let Some(mut version) = version else { return Ok(None) };
                 let after = version.contents.as_deref();
-                let relation =
-                    after.map_or(SerialChange::NoPrevious, |after| SerialChange::of(held.as_deref(), after));
-                let warnings = self.compared(&version, seen.as_ref(), relation, settings)?;
+                let relation = after.map_or(SerialChange::NoPrevious, |after| {
+                    SerialChange::of(last_contents.as_deref(), after)
+                });
+                let warnings = self.compared(&version, last_summary.as_ref(), relation, settings)?;
                 version.warnings.extend(warnings);
                 self.empty_journal(zone, settings, relation)?;
                 Ok(Some((version, relation)))
             });
-            matches!(taken, Ok(Some(_)))
+            matches!(copied, Ok(Some(_)))
         };
-        state.write_checked(&zone.apex, ZONE, copy, check).map_err(failed)?;
-        let Some((version, relation)) = taken? else { return Ok(None) };
+        state.write_checked(&zone.apex, ZONE_SUFFIX, copy, check).map_err(failed)?;
+        let Some((version, relation)) = copied? else { return Ok(None) };
         if let Some(contents) = &version.contents {
-            self.add_to_journal(zone, settings, held.as_deref(), relation, contents, &[]);
+            self.add_to_journal(zone, settings, last_contents.as_deref(), relation, contents, &[]);
         }
         Ok(Some(version))
     }
@@ -155,18 +152,18 @@ impl Service {
     fn compared(
         &self,
         version: &Version,
-        seen: Option<&VersionSummary>,
+        last_summary: Option<&VersionSummary>,
         relation: SerialChange,
         settings: &ZoneSettings,
     ) -> Result<Vec<String>, VersionError> {
-        compare::compare_versions(seen, &version.published, relation, settings, self.now())
+        compare::compare_versions(last_summary, &version.published, relation, settings, self.now())
     }
 
     /// Records the files that the stored version was read from.
     pub(super) fn note_origin(&self, zone: &Zone, origin: &[Fingerprint]) -> Result<(), VersionError> {
         let Some(state) = &self.state else { return Ok(()) };
-        let failed = |source| VersionError::Store { path: state.path(&zone.apex, STATE), source };
-        state.note_image(&zone.apex, |facts| facts.origin = origin.to_vec()).map_err(failed)
+        let failed = |source| VersionError::Store { path: state.path(&zone.apex, STATE_SUFFIX), source };
+        state.note_image(&zone.apex, |image_state| image_state.origin = origin.to_vec()).map_err(failed)
     }
 
     /// Serves the stored version of a zone. Returns whether it is served.
@@ -188,8 +185,8 @@ impl Service {
         activity: &Activity,
     ) -> bool {
         let Some(state) = &self.state else { return false };
-        let path = state.path(&zone.apex, ZONE);
-        if !state.has(&zone.apex, ZONE) {
+        let path = state.path(&zone.apex, ZONE_SUFFIX);
+        if !state.has_file(&zone.apex, ZONE_SUFFIX) {
             return false;
         }
         activity.phase("read");

@@ -68,7 +68,7 @@ impl Service {
     /// # Errors
     /// Returns the reason why the zone is rejected. It is not logged, because nothing is served.
     pub fn begin_preloaded(&self, opened: PreloadedZone) -> Result<(), VersionError> {
-        let loaded = match self.all().as_slice() {
+        let loaded = match self.all_zones().as_slice() {
             [zone] => self.load_preloaded(zone, opened),
             _ => Err(VersionError::Unknown),
         };
@@ -79,7 +79,7 @@ impl Service {
     }
 
     fn load_preloaded(&self, zone: &Arc<Zone>, opened: PreloadedZone) -> Result<Update, VersionError> {
-        let _one = self.lock_zone(zone);
+        let _lock = self.lock_zone(zone);
         self.send_event(&ZoneEvent::Added(zone.settings()));
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
         let is_read = matches!(opened.contents, PreloadedContents::Zone(_));

@@ -5,7 +5,7 @@ use super::activity::{Activity, lock};
 use super::build::{Builder, BuiltVersion, VerifiedVersion};
 use super::compare::{self, SerialChange, VersionSummary};
 use super::settings::{SigningMode, VerifyChoice, ZoneSettings, ZoneSource};
-use super::state::{Fingerprint, JOURNAL, JOURNAL_PART, STATE, ZONE};
+use super::state::{Fingerprint, JOURNAL_PART_SUFFIX, JOURNAL_SUFFIX, STATE_SUFFIX, ZONE_SUFFIX};
 use super::zone::{UnstoredVersion, Zone};
 use super::{Service, VersionError, ZoneEvent};
 use crate::zones::ServedZone;
@@ -110,9 +110,9 @@ impl Service {
     ) -> Result<u32, VersionError> {
         let Candidate { contents, recorded, steps, origin, is_new } = candidate;
         let settings = zone.settings();
-        let seen = self.previous_version(zone);
+        let last_summary = self.last_summary(zone);
         let last = self.last_version(zone, &settings);
-        let held = last.as_ref().map(|last| &*last.contents);
+        let last_contents = last.as_ref().map(|last| &*last.contents);
         let before = last.as_ref().filter(|last| last.verified_at.is_some());
         let before =
             before.map(|last| VerifiedVersion { contents: &last.contents, verified_at: last.verified_at });
@@ -120,9 +120,14 @@ impl Service {
         let findings = check_semantics(&contents, &settings);
         let built = builder.build(contents, recorded, before.as_ref())?;
         let after = built.contents.as_ref();
-        let relation = after.map_or(SerialChange::NoPrevious, |after| SerialChange::of(held, after));
-        let mut warnings =
-            compare::compare_versions(seen.as_ref(), &built.published, relation, &settings, self.now())?;
+        let relation = after.map_or(SerialChange::NoPrevious, |after| SerialChange::of(last_contents, after));
+        let mut warnings = compare::compare_versions(
+            last_summary.as_ref(),
+            &built.published,
+            relation,
+            &settings,
+            self.now(),
+        )?;
         warnings.extend(findings.iter().flat_map(|findings| findings.lines(SEMANTIC_LINES)));
         activity.phase("keep");
         let is_from_primaries = settings.source == ZoneSource::Primaries;
@@ -136,7 +141,7 @@ impl Service {
             // complete zone again, and the zone would expire although its primaries respond. Other
             // zones are served from memory if no version is stored, because then a restart cannot
             // serve an older version.
-            Err(error) if is_from_primaries || has_nothing_stored && !error.is_in_the_way() => {
+            Err(error) if is_from_primaries || has_nothing_stored && !error.is_foreign_file() => {
                 let name = zone.apex.to_string();
                 tracing::error!(
                     name: "zone-not-stored",
@@ -149,8 +154,8 @@ impl Service {
             Err(error) => return Err(error),
         };
         // The journal leads from one stored version to the next.
-        let is_gap = unstored.is_some() || lock(&zone.runtime).unstored.is_some();
-        let before = held.filter(|_| !is_gap);
+        let has_gap = unstored.is_some() || lock(&zone.runtime).unstored.is_some();
+        let before = last_contents.filter(|_| !has_gap);
         if let Some(after) = after {
             self.add_to_journal(zone, &settings, before, relation, after, steps);
         }
@@ -164,10 +169,11 @@ impl Service {
     /// Returns whether no version of a zone is stored, so that a restart cannot serve an older
     /// version than the current one.
     pub(super) fn has_nothing_stored(&self, zone: &Zone) -> bool {
-        let facts = lock(&zone.runtime);
-        let is_served_from_disk = facts.served.is_some() && facts.unstored.is_none();
-        drop(facts);
-        !is_served_from_disk && self.state.as_ref().is_none_or(|state| !state.has(&zone.apex, ZONE))
+        let runtime = lock(&zone.runtime);
+        let is_served_from_disk = runtime.served.is_some() && runtime.unstored.is_none();
+        drop(runtime);
+        !is_served_from_disk
+            && self.state.as_ref().is_none_or(|state| !state.has_file(&zone.apex, ZONE_SUFFIX))
     }
 
     /// Returns a builder for a zone with these settings. Signatures must be valid at `now`; keys
@@ -184,36 +190,38 @@ impl Service {
     }
 
     /// Returns a summary of the last published version, for warnings about differences.
-    pub(super) fn previous_version(&self, zone: &Zone) -> Option<VersionSummary> {
+    pub(super) fn last_summary(&self, zone: &Zone) -> Option<VersionSummary> {
         if let Some(served) = &lock(&zone.runtime).served {
             return Some(VersionSummary::of(served.published()));
         }
-        let state = self.state.as_ref().filter(|state| state.has(&zone.apex, ZONE))?;
+        let state = self.state.as_ref().filter(|state| state.has_file(&zone.apex, ZONE_SUFFIX))?;
         // If the stored version cannot be read, there is nothing to compare.
-        let file = open_image(&state.path(&zone.apex, ZONE)).ok().flatten()?;
+        let file = open_image(&state.path(&zone.apex, ZONE_SUFFIX)).ok().flatten()?;
         Some(VersionSummary::of_image(file.image(), state.image_inputs(&zone.apex).is_some()))
     }
 
     /// Returns the last published version if the next one needs it: unchanged parts need no new
     /// verification, and changes are written to the journal.
     pub(super) fn last_version(&self, zone: &Zone, settings: &ZoneSettings) -> Option<LastVersion> {
-        let facts = lock(&zone.runtime);
-        if let Some(contents) = facts.contents.clone() {
-            return Some(LastVersion { contents, verified_at: facts.verified_at });
+        let runtime = lock(&zone.runtime);
+        if let Some(contents) = runtime.contents.clone() {
+            return Some(LastVersion { contents, verified_at: runtime.verified_at });
         }
-        let many =
-            facts.served.as_ref().is_none_or(|served| served.published().image().signatures() > super::FULL);
-        drop(facts);
+        let has_many_signatures = runtime
+            .served
+            .as_ref()
+            .is_none_or(|served| served.published().image().signatures() > super::FULL_VERIFICATION_LIMIT);
+        drop(runtime);
         let for_verifying = match settings.verify {
             VerifyChoice::Changed => true,
-            VerifyChoice::Auto => many,
+            VerifyChoice::Auto => has_many_signatures,
             VerifyChoice::Full | VerifyChoice::Quick | VerifyChoice::Structural | VerifyChoice::Nothing => {
                 false
             }
         };
         let state = self.state.as_ref().filter(|_| for_verifying || settings.holds_contents())?;
         // The stored version is optional. If it cannot be read, the server verifies more.
-        let loaded = load_regular(&state.path(&zone.apex, ZONE), Some(&zone.apex)).ok()?;
+        let loaded = load_regular(&state.path(&zone.apex, ZONE_SUFFIX), Some(&zone.apex)).ok()?;
         let verified_at = match loaded.verification {
             Some(Verification::Full { at }) => Some(at),
             _ => None,
@@ -232,7 +240,7 @@ impl Service {
     ) -> Result<(), VersionError> {
         let Some(state) = self.state.as_ref().filter(|_| settings.holds_contents()) else { return Ok(()) };
         let noted = compare::note_reused(state, &zone.apex, relation);
-        let failed = |source| VersionError::Store { path: state.path(&zone.apex, STATE), source };
+        let failed = |source| VersionError::Store { path: state.path(&zone.apex, STATE_SUFFIX), source };
         if noted.map_err(failed)?
             && let Some(journal) = self.journal(zone, settings, None)
         {
@@ -264,7 +272,7 @@ impl Service {
         };
         let serials = from.filter(is_unambiguous).zip(contents.soa().map(|soa| soa.serial));
         let appended = match before.zip(serials) {
-            Some((_, (from, to))) if leads(steps, from, to) => journal.append_all(steps),
+            Some((_, (from, to))) if is_chain(steps, from, to) => journal.append_all(steps),
             Some((before, _)) => journal.append(&ChangeSet::between(before, contents, |_| true)).map(drop),
             None => journal.clear(),
         };
@@ -283,10 +291,12 @@ impl Service {
             && !matches!(settings.signing_mode, SigningMode::Online(_));
         let mut journal = lock(&zone.runtime).journal.take().filter(|_| is_wanted);
         if is_wanted && journal.is_none() {
-            let path = state.path(&zone.apex, JOURNAL);
+            let path = state.path(&zone.apex, JOURNAL_SUFFIX);
             // Not while the runtime state is locked: other threads need it, and the disk may be
             // slow.
-            let taken = [JOURNAL, JOURNAL_PART].into_iter().find(|suffix| !state.is_free(&zone.apex, suffix));
+            let taken = [JOURNAL_SUFFIX, JOURNAL_PART_SUFFIX]
+                .into_iter()
+                .find(|suffix| !state.may_write(&zone.apex, suffix));
             if let Some(suffix) = taken {
                 let name = zone.apex.to_string();
                 tracing::warn!(
@@ -325,15 +335,15 @@ impl Service {
         version.warnings.extend(compare::alias_warnings(&version.published));
         let (serial, is_new) = (version.published.image().serial(), version.is_new);
         let journal = self.journal(zone, &settings, Some(serial));
-        let words = version.published.description();
+        let description = version.published.description();
         let has_expired = !is_new && self.has_expired(zone, &settings, version.contents.as_deref());
-        let mut facts = lock(&zone.runtime);
-        if facts.is_removed {
+        let mut runtime = lock(&zone.runtime);
+        if runtime.is_removed {
             return false;
         }
         // Decided before the zone is served. Afterwards the state machine of the transfers decides,
         // not the stored timers.
-        facts.is_expired |= has_expired && facts.served.is_none();
+        runtime.is_expired |= has_expired && runtime.served.is_none();
         let mut served = ServedZone::new(version.published, zone.policy());
         if let Some(contents) = &version.contents {
             served = served.with_contents(Arc::clone(contents));
@@ -341,27 +351,27 @@ impl Service {
         if let Some(journal) = journal {
             served = served.with_journal(journal);
         }
-        facts.served = Some(Arc::new(served));
-        facts.has_failed = false;
+        runtime.served = Some(Arc::new(served));
+        runtime.has_failed = false;
         // A stored version does not end the expiry of a zone; only a primary does (RFC 1034
         // §4.3.5).
-        facts.is_expired &= !version.is_new && settings.source == ZoneSource::Primaries;
-        facts.description = words;
-        facts.verified = version.verified;
-        facts.records = version.records;
-        facts.loaded_at = seconds_now();
-        facts.origin = version.origin;
-        facts.contents = version.contents;
-        facts.verified_at = version.verified_at;
-        facts.warnings.clone_from(&version.warnings);
-        facts.findings = version.findings;
-        facts.key_digest = version.key_digest;
-        facts.unstored = version.unstored;
-        let (name, words, verified) =
-            (zone.apex.to_string(), facts.description.clone(), facts.verified.clone());
-        self.show(zone, &facts);
-        drop(facts);
-        tracing::info!(name: "zone-published", zone = name, serial, "zone {name}: serial {serial}, {words}; verified: {verified}");
+        runtime.is_expired &= !version.is_new && settings.source == ZoneSource::Primaries;
+        runtime.description = description;
+        runtime.verified = version.verified;
+        runtime.records = version.records;
+        runtime.loaded_at = seconds_now();
+        runtime.origin = version.origin;
+        runtime.contents = version.contents;
+        runtime.verified_at = version.verified_at;
+        runtime.warnings.clone_from(&version.warnings);
+        runtime.findings = version.findings;
+        runtime.key_digest = version.key_digest;
+        runtime.unstored = version.unstored;
+        let (name, description, verified) =
+            (zone.apex.to_string(), runtime.description.clone(), runtime.verified.clone());
+        self.publish_state(zone, &runtime);
+        drop(runtime);
+        tracing::info!(name: "zone-published", zone = name, serial, "zone {name}: serial {serial}, {description}; verified: {verified}");
         for warning in &version.warnings {
             tracing::warn!(name: "zone-warning", zone = name, serial, "zone {name}: {warning}");
         }
@@ -375,27 +385,27 @@ impl Service {
         let Some(state) = self.state.as_ref().filter(|_| settings.source == ZoneSource::Primaries) else {
             return false;
         };
-        let timers = state.facts(&zone.apex).timers;
+        let timers = state.read_state(&zone.apex).timers;
         let timing = settings.transfers.timing();
         contents
             .and_then(LocalSoa::of)
-            .is_some_and(|held| is_expired(timers, held, timing, milliseconds_since_1970()))
+            .is_some_and(|soa| is_expired(timers, soa, timing, milliseconds_since_1970()))
     }
 
     /// Records the reason why the newest version is rejected, or that it is not rejected.
-    pub(super) fn note(&self, zone: &Zone, refused: Option<&VersionError>) {
-        let mut facts = lock(&zone.runtime);
-        if facts.is_removed {
+    pub(super) fn record_result(&self, zone: &Zone, rejection: Option<&VersionError>) {
+        let mut runtime = lock(&zone.runtime);
+        if runtime.is_removed {
             return;
         }
-        facts.error = refused.map(ToString::to_string);
-        let has_failed = refused.is_some() && facts.served.is_none();
-        if std::mem::replace(&mut facts.has_failed, has_failed) != has_failed {
-            self.show(zone, &facts);
+        runtime.error = rejection.map(ToString::to_string);
+        let has_failed = rejection.is_some() && runtime.served.is_none();
+        if std::mem::replace(&mut runtime.has_failed, has_failed) != has_failed {
+            self.publish_state(zone, &runtime);
         }
-        let is_served = facts.served.is_some();
-        drop(facts);
-        if let Some(error) = refused {
+        let is_served = runtime.served.is_some();
+        drop(runtime);
+        if let Some(error) = rejection {
             let name = zone.apex.to_string();
             if is_served {
                 tracing::error!(name: "zone-rejected", zone = name, "zone {name}: rejected, keeping the previous version: {error}");
@@ -412,19 +422,19 @@ fn check_semantics(contents: &Contents, settings: &ZoneSettings) -> Option<Findi
     settings.source.path().map(|_| semantics::check(contents, SEMANTIC_KIND))
 }
 
-fn open_journal(path: &Path, apex: &Name, most: u64) -> Option<Journal> {
+fn open_journal(path: &Path, apex: &Name, max_octets: u64) -> Option<Journal> {
     let zone = apex.to_string();
-    let opened = Journal::open(path, apex, most).map(|(journal, _)| journal);
+    let opened = Journal::open(path, apex, max_octets).map(|(journal, _)| journal);
     let opened = opened.or_else(|error| {
         tracing::warn!(name: "journal-replaced", zone, "zone {zone}: replacing the journal {}: {error}", path.display());
-        Journal::replace(path, apex, most)
+        Journal::replace(path, apex, max_octets)
     });
     opened.map_err(|error| tracing::warn!(name: "journal-not-usable", zone, "zone {zone}: no incremental transfers: {error}")).ok()
 }
 
 /// Returns whether `steps` lead from one serial to the other, and each step begins at the serial
 /// where the previous one ends.
-fn leads(steps: &[ChangeSet], from: u32, to: u32) -> bool {
+fn is_chain(steps: &[ChangeSet], from: u32, to: u32) -> bool {
     let serial = |contents: &Contents| contents.soa().map(|soa| soa.serial);
     let end = steps.iter().try_fold(from, |at, step| {
         let next = serial(step.added()).filter(|next| serial::is_before(at, *next));

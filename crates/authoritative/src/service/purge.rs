@@ -58,13 +58,13 @@ impl Service {
         // Prevents another thread from adding the zone in the meantime.
         let _changing = lock(&self.changing);
         if let Some(zone) = self.zone(apex) {
-            return Err(self.served(&zone));
+            return Err(self.served_error(&zone));
         }
         if self.delete_stored(apex) { Ok(()) } else { Err(PurgeError::NotStored(apex.clone())) }
     }
 
     /// Returns the error for a zone that exists.
-    fn served(&self, zone: &Zone) -> PurgeError {
+    fn served_error(&self, zone: &Zone) -> PurgeError {
         let is_transferred = zone.settings().source == ZoneSource::Primaries;
         let apex = zone.apex().clone();
         match (self.catalog_of(&apex), is_transferred) {
@@ -84,11 +84,11 @@ impl Service {
     pub fn purge_all(&self) -> Result<Vec<String>, PurgeError> {
         let state = self.state.as_ref().ok_or(PurgeError::NoState)?;
         let _changing = lock(&self.changing);
-        // While `changing` is locked, no zone is added or removed. The lock of the table is
-        // released, because other threads need it and the directory may be slow.
-        let zones: BTreeSet<Name> = lock(&self.table).keys().cloned().collect();
+        // While `changing` is locked, no zone is added or removed. The lock of `zone_map`
+        // is released, because other threads need it and the directory may be slow.
+        let zones: BTreeSet<Name> = lock(&self.zone_map).keys().cloned().collect();
         let mut known: BTreeSet<String> = zones.iter().map(file_stem).collect();
-        let members = Membership::all_but(state, &zones)?;
+        let members = Membership::all_except(state, &zones)?;
         let awaited = members.iter().filter(|member| zones.contains(&member.catalog));
         known.extend(awaited.map(|member| file_stem(&member.zone)));
         let orphans: Vec<String> = state.stems()?.difference(&known).cloned().collect();

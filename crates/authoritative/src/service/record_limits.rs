@@ -2,12 +2,12 @@
 //! name grows with their number.
 
 use super::VersionError;
-use super::settings::{MANY, RecordLimits};
+use super::settings::{RecordLimits, WARNING_LIMIT};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::Largest;
 
 /// Checks the limits of a zone. Rejects a zone that exceeds a configured limit. Returns at most one
-/// warning for each of the two limits that is not configured, if the zone exceeds [`MANY`]. 0
+/// warning for each of the two limits that is not configured, if the zone exceeds [`WARNING_LIMIT`]. 0
 /// permits any number.
 ///
 /// # Errors
@@ -23,8 +23,8 @@ pub(super) fn check(image: &Image, limits: RecordLimits) -> Result<Vec<String>, 
         Some(limit) if limit > 0 && count > limit as usize => {
             return Err(VersionError::TooManyRecords { owner: owner.to_name(), rtype, count, limit });
         }
-        None if count > MANY as usize => warnings.push(format!(
-            "{owner} has {count} {rtype} records, more than {MANY}: set max-records-per-type to reject such versions, or to 0 to \
+        None if count > WARNING_LIMIT as usize => warnings.push(format!(
+            "{owner} has {count} {rtype} records, more than {WARNING_LIMIT}: set max-records-per-type to reject such versions, or to 0 to \
              allow them"
         )),
         _ => {}
@@ -33,8 +33,8 @@ pub(super) fn check(image: &Image, limits: RecordLimits) -> Result<Vec<String>, 
         Some(limit) if limit > 0 && type_count > limit as usize => {
             return Err(VersionError::TooManyTypes { owner: wide.to_name(), count: type_count, limit });
         }
-        None if type_count > MANY as usize => warnings.push(format!(
-            "{wide} has {type_count} types, more than {MANY}: set max-types-per-name to reject such versions, or to 0 to allow them"
+        None if type_count > WARNING_LIMIT as usize => warnings.push(format!(
+            "{wide} has {type_count} types, more than {WARNING_LIMIT}: set max-types-per-name to reject such versions, or to 0 to allow them"
         )),
         _ => {}
     }

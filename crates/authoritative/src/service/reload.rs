@@ -19,13 +19,13 @@ impl Service {
     /// Applies new settings: adds and removes zones, and loads zones whose settings or files
     /// changed. The state directory cannot be changed.
     pub fn reload(&self, settings: Settings) -> ReloadReport {
-        let _one = lock(&self.reloading);
+        let _lock = lock(&self.reloading);
         let activity = self.activities.begin(ActivityKind::Reload, None);
         let mut report = ReloadReport::default();
         *lock(&self.templates) = settings.templates;
         let wanted: BTreeMap<Name, _> =
             settings.zones.into_iter().map(|zone| (zone.apex.clone(), zone)).collect();
-        let (new, old) = self.take_settings(wanted, &mut report);
+        let (new, old) = self.apply_settings(wanted, &mut report);
         self.load_all(&new);
         self.reload_old(&old, &mut report);
         for zone in new {
@@ -37,7 +37,7 @@ impl Service {
         report.at = seconds_now();
         report.seconds = activity.seconds();
         self.send_event(&ZoneEvent::Reloaded);
-        log(&report);
+        log_report(&report);
         *lock(&self.last_reload) = Some(report.clone());
         report
     }
@@ -45,7 +45,7 @@ impl Service {
     /// Adds new zones, removes zones that `wanted` does not contain, and sets the settings of the
     /// others. Returns the new zones, and the others with a flag that shows whether their settings
     /// changed.
-    fn take_settings(
+    fn apply_settings(
         &self,
         wanted: BTreeMap<Name, ZoneSettings>,
         report: &mut ReloadReport,
@@ -56,7 +56,7 @@ impl Service {
             Some(_) => zone.is_member(),
             None => !zone.is_member(),
         };
-        let gone: Vec<Arc<Zone>> = self.all().into_iter().filter(is_gone).collect();
+        let gone: Vec<Arc<Zone>> = self.all_zones().into_iter().filter(is_gone).collect();
         let removed = gone.iter().filter(|zone| !zone.is_member());
         report.removed.extend(removed.map(|zone| zone.apex().to_string()));
         // Stored files remain, so that nothing is lost if a zone was removed by mistake.
@@ -71,7 +71,7 @@ impl Service {
             };
             let differs = zone.set_settings(settings);
             if differs {
-                self.show_policy(&zone);
+                self.apply_policy(&zone);
                 self.send_event(&ZoneEvent::Changed(zone.settings()));
             }
             old.push((zone, differs));
@@ -83,7 +83,7 @@ impl Service {
     /// Adds a zone to the configured zones and loads it. Returns its status. A member with this
     /// name becomes a configured zone.
     pub fn add_configured(&self, settings: ZoneSettings) -> ZoneStatus {
-        let _one = lock(&self.reloading);
+        let _lock = lock(&self.reloading);
         let apex = settings.apex.clone();
         let changing = lock(&self.changing);
         let before: Vec<Arc<Zone>> = self.zone(&apex).into_iter().collect();
@@ -100,7 +100,7 @@ impl Service {
     /// Removes a zone from the configured zones; its stored version remains. Returns whether the
     /// zone existed.
     pub fn remove_configured(&self, apex: &Name) -> bool {
-        let _one = lock(&self.reloading);
+        let _lock = lock(&self.reloading);
         let changing = lock(&self.changing);
         let found: Vec<Arc<Zone>> = self.zone(apex).into_iter().filter(|zone| !zone.is_member()).collect();
         self.drop_zones(&found, true);
@@ -137,8 +137,8 @@ impl Service {
 
     /// Loads one zone if it changed.
     pub(super) fn reload_one(&self, zone: &Arc<Zone>, is_forced: bool) -> Result<Update, VersionError> {
-        let _one = self.lock_zone(zone);
-        if !self.has(zone) {
+        let _lock = self.lock_zone(zone);
+        if !self.contains(zone) {
             return Err(VersionError::Unknown);
         }
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
@@ -153,7 +153,7 @@ impl Service {
         if is_key_event && !matches!(outcome, Ok(Update::Published | Update::Waiting)) {
             self.retry_key_event(zone);
         }
-        self.note(zone, outcome.as_ref().err());
+        self.record_result(zone, outcome.as_ref().err());
         let is_published = matches!(outcome, Ok(Update::Published));
         if is_forced && !is_published && zone.settings().source == ZoneSource::Primaries {
             self.send_event(&ZoneEvent::NotLoaded { apex: zone.apex().clone() });
@@ -178,7 +178,7 @@ impl Service {
     }
 }
 
-fn log(report: &ReloadReport) {
+fn log_report(report: &ReloadReport) {
     let seconds = report.seconds;
     tracing::info!(
         name: "zones-reloaded",

@@ -14,11 +14,11 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of signatures of a zone in which [`VerifyChoice::Auto`] verifies all of them.
-pub const FULL: u64 = 100_000;
+pub const FULL_VERIFICATION_LIMIT: u64 = 100_000;
 /// Directory of the VRF key of a zone with NSEC5, in the directory of the zone file.
 pub const NSEC5_FOLDER: &str = "nsec5";
 /// Default size of the journal of a zone, in bytes: 64 MiB.
-pub(super) const JOURNAL: u64 = 64 << 20;
+pub(super) const DEFAULT_JOURNAL_OCTETS: u64 = 64 << 20;
 
 /// Settings of a service.
 #[derive(Clone, Debug, Default)]
@@ -67,11 +67,11 @@ pub struct ZoneSettings {
 
 /// Number of records of one type, or of types, at a name above which the server logs a warning if
 /// no limit is configured.
-pub const MANY: u32 = 100;
+pub const WARNING_LIMIT: u32 = 100;
 
 /// Limits for the number of records of one type, and of types, at a name. A version that exceeds a
 /// limit is rejected. If no limit is configured, the version is served, with a warning above
-/// [`MANY`]. 0 permits any number without a warning.
+/// [`WARNING_LIMIT`]. 0 permits any number without a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RecordLimits {
     /// Maximum number of records of one type at one name.
@@ -135,7 +135,7 @@ pub struct OnlineSigning {
 /// How much of a signed zone to verify before publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum VerifyChoice {
-    /// [`Full`](Self::Full) for zones with at most [`FULL`] signatures, otherwise
+    /// [`Full`](Self::Full) for zones with at most [`FULL_VERIFICATION_LIMIT`] signatures, otherwise
     /// [`Changed`](Self::Changed).
     #[default]
     Auto,
@@ -145,7 +145,7 @@ pub enum VerifyChoice {
     /// from the previously published version. Verify everything if no verified previous version
     /// exists.
     Changed,
-    /// [`Full`](Self::Full) for zones with at most [`FULL`] signatures, otherwise
+    /// [`Full`](Self::Full) for zones with at most [`FULL_VERIFICATION_LIMIT`] signatures, otherwise
     /// [`Structural`](Self::Structural), so that verification takes a short time.
     Quick,
     /// Verify everything except the mathematics of signatures.
@@ -201,7 +201,7 @@ impl Default for TransferSettings {
             transfer: AccessList::default(),
             notify_from: AccessList::default(),
             also_notify: Vec::new(),
-            journal_octets: JOURNAL,
+            journal_octets: DEFAULT_JOURNAL_OCTETS,
             refresh: range(refresh),
             retry: range(retry),
             expire: range(expire),

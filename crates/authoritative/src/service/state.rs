@@ -25,29 +25,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Suffix of the stored version of a zone; operators are unlikely to choose it for a zone file.
-pub(super) const ZONE: &str = "kept";
+pub(super) const ZONE_SUFFIX: &str = "kept";
 /// Suffix of the journal of a zone.
-pub(super) const JOURNAL: &str = "journal";
+pub(super) const JOURNAL_SUFFIX: &str = "journal";
 /// Suffix of the state file of a zone.
-pub(super) const STATE: &str = "state";
+pub(super) const STATE_SUFFIX: &str = "state";
 /// Suffix of a journal that is being written.
-pub(super) const JOURNAL_PART: &str = "journal.new";
-const SUFFIXES: [&str; 4] = [ZONE, JOURNAL, STATE, JOURNAL_PART];
+pub(super) const JOURNAL_PART_SUFFIX: &str = "journal.new";
+const SUFFIXES: [&str; 4] = [ZONE_SUFFIX, JOURNAL_SUFFIX, STATE_SUFFIX, JOURNAL_PART_SUFFIX];
 /// Number of bytes that identify the type of a file.
-const HEAD: usize = 16;
+const HEAD_OCTETS: usize = 16;
 /// Prefix of the names of temporary files.
-const PART: &str = ".part-";
+const PART_PREFIX: &str = ".part-";
 /// Number of locks for state files.
 const LOCKS: usize = 64;
 /// Maximum length of a zone name in a file name; longer names are truncated and a hash is appended.
-const MOST_LETTERS: usize = 180;
+const MAX_STEM_LETTERS: usize = 180;
 
 /// The state directory. Only one process opens it at a time.
 #[derive(Debug)]
 pub struct StateDirectory {
     zones: PathBuf,
     /// Held while a state file is changed. Several zones share a lock.
-    facts: [Mutex<()>; LOCKS],
+    state_locks: [Mutex<()>; LOCKS],
     /// Whether state files of earlier versions could not be replaced; they are then read in
     /// addition to the state files.
     has_legacy: bool,
@@ -107,15 +107,17 @@ impl StateDirectory {
         }
         for entry in fs::read_dir(&zones).map_err(failed)?.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_part = name.ends_with(&format!(".{JOURNAL_PART}")) && is_ours(&entry.path(), JOURNAL_PART);
-            if name.starts_with(PART) || is_part {
+            let is_part = name.ends_with(&format!(".{JOURNAL_PART_SUFFIX}"))
+                && is_ours(&entry.path(), JOURNAL_PART_SUFFIX);
+            if name.starts_with(PART_PREFIX) || is_part {
                 // A file that cannot be removed is harmless.
                 let _ = fs::remove_file(entry.path());
             }
         }
-        let mut folder = Self { zones, facts: [const { Mutex::new(()) }; LOCKS], has_legacy: false, lock };
-        folder.replace_legacy();
-        Ok(folder)
+        let mut directory =
+            Self { zones, state_locks: [const { Mutex::new(()) }; LOCKS], has_legacy: false, lock };
+        directory.replace_legacy();
+        Ok(directory)
     }
 
     /// Returns the subdirectory of `dir` for stored zones. Other files do not belong there.
@@ -127,7 +129,7 @@ impl StateDirectory {
     /// Returns the path in `dir` of the stored version of a zone.
     #[must_use]
     pub fn version_path(dir: &Path, apex: &Name) -> PathBuf {
-        Self::zones_directory(dir).join(format!("{}.{ZONE}", file_stem(apex)))
+        Self::zones_directory(dir).join(format!("{}.{ZONE_SUFFIX}", file_stem(apex)))
     }
 
     /// Returns the path in `dir` of the file that a process locks to use the directory exclusively.
@@ -143,14 +145,14 @@ impl StateDirectory {
     }
 
     /// Returns whether the file of a zone with this suffix exists and a server wrote it.
-    pub(super) fn has(&self, apex: &Name, suffix: &str) -> bool {
+    pub(super) fn has_file(&self, apex: &Name, suffix: &str) -> bool {
         let path = self.path(apex, suffix);
         fs::symlink_metadata(&path).is_ok() && is_ours(&path, suffix)
     }
 
     /// Returns whether the file of a zone with this suffix may be written, because no foreign file
     /// has this name.
-    pub(super) fn is_free(&self, apex: &Name, suffix: &str) -> bool {
+    pub(super) fn may_write(&self, apex: &Name, suffix: &str) -> bool {
         is_ours(&self.path(apex, suffix), suffix)
     }
 
@@ -180,12 +182,12 @@ impl StateDirectory {
         write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
         check: impl FnOnce(&Path) -> bool,
     ) -> io::Result<bool> {
-        let part = self.begin(write)?;
+        let part = self.write_part(write)?;
         part.as_file().sync_all()?;
         if !check(part.path()) {
             return Ok(false);
         }
-        Self::put(part, &self.path(apex, suffix), suffix)?;
+        Self::persist_part(part, &self.path(apex, suffix), suffix)?;
         self.sync_names()?;
         Ok(true)
     }
@@ -211,12 +213,12 @@ impl StateDirectory {
         }
     }
 
-    fn begin(
+    fn write_part(
         &self,
         write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
     ) -> io::Result<tempfile::NamedTempFile> {
         let part = tempfile::Builder::new()
-            .prefix(PART)
+            .prefix(PART_PREFIX)
             .permissions(Permissions::from_mode(0o640))
             .tempfile_in(&self.zones)?;
         let mut out = BufWriter::with_capacity(1 << 20, part.as_file());
@@ -226,10 +228,10 @@ impl StateDirectory {
         Ok(part)
     }
 
-    fn put(part: tempfile::NamedTempFile, path: &Path, suffix: &str) -> io::Result<()> {
+    fn persist_part(part: tempfile::NamedTempFile, path: &Path, suffix: &str) -> io::Result<()> {
         if !is_ours(path, suffix) {
-            let words = "the server did not write the existing file and does not overwrite it; move it to another directory";
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
+            let reason = "the server did not write the existing file and does not overwrite it; move it to another directory";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
         }
         part.persist(path).map(drop).map_err(|error| error.error)
     }
@@ -242,17 +244,17 @@ impl StateDirectory {
     /// Removes the stored versions of a zone, and the state that belongs only to them.
     pub(super) fn remove_versions(&self, apex: &Name) {
         let stem = file_stem(apex);
-        for suffix in [ZONE, JOURNAL, JOURNAL_PART] {
+        for suffix in [ZONE_SUFFIX, JOURNAL_SUFFIX, JOURNAL_PART_SUFFIX] {
             self.remove_file(&stem, suffix);
         }
         // If this fails, the remaining state belongs to an image that no longer exists, and has no
         // effect.
-        let _ = self.update(apex, |facts| (facts.image, facts.reused_serial) = (None, None));
+        let _ = self.update(apex, |state| (state.image, state.reused_serial) = (None, None));
     }
 
     /// Removes all files with this stem. Returns whether any existed.
     pub(super) fn remove_stem(&self, stem: &str) -> bool {
-        let _one = self.lock_state(stem);
+        let _lock = self.lock_state(stem);
         let suffixes = SUFFIXES.iter().chain(&legacy::SUFFIXES);
         suffixes.filter(|suffix| self.remove_file(stem, suffix)).count() > 0
     }
@@ -282,7 +284,7 @@ impl StateDirectory {
 /// Returns whether a server wrote the file at `path`, according to its first bytes. Also returns
 /// `true` if the file does not exist, or if a crash of the machine left it empty.
 fn is_ours(path: &Path, suffix: &str) -> bool {
-    let mut head = Vec::with_capacity(HEAD);
+    let mut head = Vec::with_capacity(HEAD_OCTETS);
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return false,
@@ -290,14 +292,14 @@ fn is_ours(path: &Path, suffix: &str) -> bool {
         // the error.
         Err(_) => return true,
     }
-    if File::open(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head)).is_err() {
+    if File::open(path).and_then(|file| file.take(HEAD_OCTETS as u64).read_to_end(&mut head)).is_err() {
         return false;
     }
     head.is_empty()
         || match suffix {
-            ZONE => is_image(&head),
-            JOURNAL | JOURNAL_PART => Journal::is_journal(&head),
-            STATE => head.starts_with(file::HEAD),
+            ZONE_SUFFIX => is_image(&head),
+            JOURNAL_SUFFIX | JOURNAL_PART_SUFFIX => Journal::is_journal(&head),
+            STATE_SUFFIX => head.starts_with(file::HEAD),
             _ => head.starts_with(legacy::HEAD),
         }
 }
@@ -319,12 +321,12 @@ pub(super) fn file_stem(apex: &Name) -> String {
             _ => stem.push_str(&format!("%{octet:02x}")),
         }
     }
-    if stem.len() > MOST_LETTERS {
+    if stem.len() > MAX_STEM_LETTERS {
         let mut hasher = SipHasher24::new();
         hasher.write(canonical.wire());
         let hash = hasher.finish128().as_u128();
         // The text is ASCII, so that truncation is safe at every byte.
-        stem.truncate(MOST_LETTERS);
+        stem.truncate(MAX_STEM_LETTERS);
         stem.push_str(&format!("~{hash:032x}"));
     }
     stem
@@ -391,12 +393,12 @@ mod tests {
         let folder = StateDirectory::open(dir.path()).unwrap();
         assert!(matches!(StateDirectory::open(dir.path()), Err(StateError::Locked { .. })));
         let apex: Name = "example.".parse().unwrap();
-        folder.write(&apex, ZONE, |out| out.write_all(ONE)).unwrap();
-        let failed =
-            folder.write(&apex, ZONE, |out| out.write_all(TWO).and_then(|()| Err(io::Error::other("full"))));
+        folder.write(&apex, ZONE_SUFFIX, |out| out.write_all(ONE)).unwrap();
+        let failed = folder
+            .write(&apex, ZONE_SUFFIX, |out| out.write_all(TWO).and_then(|()| Err(io::Error::other("full"))));
         assert!(failed.is_err());
-        assert!(!folder.write_checked(&apex, ZONE, |out| out.write_all(TWO), |_| false).unwrap());
-        assert_eq!(fs::read(folder.path(&apex, ZONE)).unwrap(), ONE);
+        assert!(!folder.write_checked(&apex, ZONE_SUFFIX, |out| out.write_all(TWO), |_| false).unwrap());
+        assert_eq!(fs::read(folder.path(&apex, ZONE_SUFFIX)).unwrap(), ONE);
         fs::write(dir.path().join("zones/.part-left"), "left").unwrap();
         fs::write(dir.path().join("zones/example.journal.new"), "").unwrap();
         // Simulates a child process that has just been created.
@@ -407,7 +409,7 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path().join("zones")).unwrap().count(), 1, "leftover files are removed");
         assert_eq!(folder.stems().unwrap(), BTreeSet::from(["example".to_owned()]));
         assert!(folder.remove(&apex));
-        assert!(!folder.path(&apex, ZONE).exists() && !folder.remove(&apex));
+        assert!(!folder.path(&apex, ZONE_SUFFIX).exists() && !folder.remove(&apex));
         assert!(folder.stems().unwrap().is_empty());
     }
 
@@ -420,7 +422,7 @@ mod tests {
             let path = folder.path(&apex, suffix);
             fs::write(&path, "precious").unwrap();
             assert!(folder.write(&apex, suffix, |out| out.write_all(ONE)).is_err(), "{suffix}");
-            assert!(!folder.remove(&apex) && !folder.has(&apex, suffix), "{suffix}");
+            assert!(!folder.remove(&apex) && !folder.has_file(&apex, suffix), "{suffix}");
             assert_eq!(fs::read(&path).unwrap(), b"precious", "{suffix}");
             fs::write(&path, "").unwrap();
             folder.write(&apex, suffix, |out| out.write_all(b"any text")).unwrap();

@@ -149,7 +149,7 @@ impl Service {
         let now = self.now();
         match apex {
             Some(apex) => self.zone(apex).iter().map(|zone| zone.status(now)).collect(),
-            None => self.all().iter().map(|zone| zone.status(now)).collect(),
+            None => self.all_zones().iter().map(|zone| zone.status(now)).collect(),
         }
     }
 
@@ -157,12 +157,12 @@ impl Service {
     /// seconds after which the caller should call it again; `None` if no zone has signatures.
     pub fn warn_of_expiry(&self) -> Option<u32> {
         let now = self.now();
-        self.all().iter().filter_map(|zone| zone.warn_of_expiry(now)).min()
+        self.all_zones().iter().filter_map(|zone| zone.warn_of_expiry(now)).min()
     }
 
     /// Returns whether any served zone needs online signatures or proofs.
     #[must_use]
     pub fn is_online(&self) -> bool {
-        self.all().iter().any(|zone| zone.is_online())
+        self.all_zones().iter().any(|zone| zone.is_online())
     }
 }

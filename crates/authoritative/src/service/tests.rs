@@ -58,7 +58,7 @@ impl Service {
 impl Zones {
     /// Returns the state of the zone with this name.
     pub(crate) fn state(&self, apex: &Name) -> Option<Arc<ZoneState>> {
-        self.database().entry(apex.view()).map(|slot| Arc::clone(&slot.state()))
+        self.database().entry(apex.view()).map(|entry| Arc::clone(&entry.state()))
     }
 }
 
@@ -98,10 +98,10 @@ fn serial(service: &Service) -> Option<u32> {
 /// The status of the zone then contains this error.
 fn is_unstored(service: &Service, is: impl Fn(&VersionError) -> bool) -> bool {
     let zone = service.zone(&name("example.")).unwrap();
-    let facts = lock(&zone.runtime);
-    let error = facts.unstored.as_ref().map(|unstored| &unstored.error);
+    let runtime = lock(&zone.runtime);
+    let error = runtime.unstored.as_ref().map(|unstored| &unstored.error);
     let (text, is_wanted) = (error.map(ToString::to_string), error.is_some_and(is));
-    drop(facts);
+    drop(runtime);
     is_wanted && service.zone_status(Some(&name("example.")))[0].storage_error == text
 }
 
@@ -255,7 +255,7 @@ fn what_is_refused_says_the_one_thing_to_do() {
     fs::write(&kept, "precious").unwrap();
     let service = started(of_file(dir.path()));
     let refused = service.reload_zone(&name("example.")).unwrap_err();
-    assert!(refused.is_in_the_way(), "{refused:?}");
+    assert!(refused.is_foreign_file(), "{refused:?}");
     let existing =
         "the server did not write the existing file and does not overwrite it; move it to another directory";
     assert_eq!(refused.to_string(), format!("{}: cannot be written: {existing}", kept.display()));

@@ -78,7 +78,7 @@ pub enum VersionError {
     )]
     OnlyKeySet,
     /// The zone is signed with NSEC5, and its VRF key is missing.
-    #[error("the zone has NSEC5, and {}: set nsec5-keys to the directory of its VRF key", without_folder(folder.as_deref()))]
+    #[error("the zone has NSEC5, and {}: set nsec5-keys to the directory of its VRF key", missing_directory_text(folder.as_deref()))]
     Nsec5KeysNeeded {
         /// The missing directory next to the zone file; `None` if the zone has no file.
         folder: Option<PathBuf>,
@@ -148,7 +148,7 @@ pub enum VersionError {
 
 impl VersionError {
     /// Converts the error of a transferred version that was verified at `now`.
-    pub(super) fn of_transfer(self, now: u32) -> PublishError {
+    pub(super) fn into_publish_error(self, now: u32) -> PublishError {
         let reason = self.to_string();
         let verdict = match self {
             Self::Unknown | Self::OtherSource => return PublishError::NoLongerWanted(reason),
@@ -158,7 +158,7 @@ impl VersionError {
             }
             Self::Prepare(error) => match *error {
                 PrepareError::Keys(_) => return PublishError::Failed(reason),
-                PrepareError::Unsound(report) => verdict_of(&report, now),
+                PrepareError::Unsound(report) => rejection_period(&report, now),
                 _ => RejectionPeriod::Final,
             },
             _ => RejectionPeriod::Final,
@@ -168,13 +168,13 @@ impl VersionError {
 
     /// Returns whether a file that no server wrote has the name of a stored version, so that the
     /// operator must move it.
-    pub(super) fn is_in_the_way(&self) -> bool {
+    pub(super) fn is_foreign_file(&self) -> bool {
         matches!(self, Self::Store { source, .. } if source.kind() == io::ErrorKind::AlreadyExists)
     }
 }
 
 /// Returns how long a version that was verified at `now` has these faults.
-pub(super) fn verdict_of(report: &Report, now: u32) -> RejectionPeriod {
+pub(super) fn rejection_period(report: &Report, now: u32) -> RejectionPeriod {
     let wait = |fault: &Fault| match fault.reason {
         FaultReason::NotYetValid { inception, .. } => Some(inception.wrapping_sub(now)),
         FaultReason::Expired { .. } => Some(0),
@@ -184,7 +184,7 @@ pub(super) fn verdict_of(report: &Report, now: u32) -> RejectionPeriod {
     seconds.map_or(RejectionPeriod::Final, |seconds| RejectionPeriod::For { seconds })
 }
 
-fn without_folder(folder: Option<&Path>) -> String {
+fn missing_directory_text(folder: Option<&Path>) -> String {
     let there_is_none =
         |folder: &Path| format!("the directory {} next to its file does not exist", folder.display());
     folder.map_or_else(|| "it has no file, so there is no default directory".to_owned(), there_is_none)

@@ -26,7 +26,7 @@ pub(super) struct Zone {
 }
 
 /// Runtime state of a zone. The thread that changes it under its lock also makes it visible to
-/// workers ([`Service::show`](super::Service::show)).
+/// workers ([`Service::publish_state`](super::Service::publish_state)).
 #[derive(Debug, Default)]
 pub(super) struct ZoneRuntime {
     /// Whether the zone was removed. It must not be served again, even if a publication is in
@@ -85,8 +85,8 @@ pub(super) enum Update {
 
 impl Zone {
     pub(super) fn new(settings: ZoneSettings, work: Arc<ZoneLock>) -> Self {
-        let (apex, facts) = (settings.apex.clone(), Mutex::default());
-        Self { apex, is_member: false, work, settings: Mutex::new(Arc::new(settings)), runtime: facts }
+        let (apex, runtime) = (settings.apex.clone(), Mutex::default());
+        Self { apex, is_member: false, work, settings: Mutex::new(Arc::new(settings)), runtime }
     }
 
     pub(super) fn member(settings: ZoneSettings, work: Arc<ZoneLock>) -> Self {
@@ -128,7 +128,7 @@ impl Zone {
     }
 
     pub(super) fn serving_state(&self) -> ServingState {
-        lock(&self.runtime).standing()
+        lock(&self.runtime).serving_state()
     }
 
     /// Drops the runtime state of the removed zone, including its open files.
@@ -139,10 +139,10 @@ impl Zone {
     /// Logs a warning if signatures expire soon or have expired. Returns the seconds after which
     /// the caller should call it again.
     pub(super) fn warn_of_expiry(&self, now: u32) -> Option<u32> {
-        let mut facts = lock(&self.runtime);
-        let period = facts.served.as_ref()?.published().image().period()?;
-        let warning = facts.expiry.look(period, now);
-        drop(facts);
+        let mut runtime = lock(&self.runtime);
+        let period = runtime.served.as_ref()?.published().image().period()?;
+        let warning = runtime.expiry.look(period, now);
+        drop(runtime);
         if let Some(expiry) = warning {
             let (name, expired) = (self.apex.to_string(), matches!(expiry, Expiry::Expired { .. }));
             tracing::warn!(name: "signatures-expire", zone = name, expired, "zone {name}: {expiry}");
@@ -157,36 +157,36 @@ impl Zone {
 
     pub(super) fn status(&self, now: u32) -> ZoneStatus {
         let settings = self.settings();
-        let facts = lock(&self.runtime);
-        let image = facts.served.as_ref().map(|served| served.published().image());
+        let runtime = lock(&self.runtime);
+        let image = runtime.served.as_ref().map(|served| served.published().image());
         let period = image.and_then(|image| image.period());
         let expires_soon = period.is_some_and(|period| !Expiry::of(period, now).is_far());
         ZoneStatus {
             zone: self.apex.to_string(),
-            state: facts.standing(),
+            state: runtime.serving_state(),
             serial: image.map(|image| image.serial()),
-            served: image.map(|_| facts.description.clone()),
-            source: source_words(&settings),
-            records: facts.records,
+            served: image.map(|_| runtime.description.clone()),
+            source: describe_source(&settings),
+            records: runtime.records,
             signatures: image.map_or(0, |image| image.signatures()),
-            verified: image.map(|_| facts.verified.clone()),
-            next_key_event: facts.key_event,
+            verified: image.map(|_| runtime.verified.clone()),
+            next_key_event: runtime.key_event,
             nearest_expiration: period.map(|period| period.expiration),
             expires_soon,
-            loaded_at: image.map(|_| facts.loaded_at),
+            loaded_at: image.map(|_| runtime.loaded_at),
             image_octets: image.map_or(0, |image| image.octets()),
-            catalog: facts.member_of.as_ref().map(|member_of| member_of.catalog.to_string()),
-            template: facts.member_of.as_ref().map(|member_of| member_of.template.clone()),
-            error: facts.error.clone().or_else(|| facts.catalog_fault.clone()),
-            storage_error: facts.unstored.as_ref().map(|unstored| unstored.error.to_string()),
-            warnings: facts.warnings.clone(),
-            findings: facts.findings,
+            catalog: runtime.member_of.as_ref().map(|member_of| member_of.catalog.to_string()),
+            template: runtime.member_of.as_ref().map(|member_of| member_of.template.clone()),
+            error: runtime.error.clone().or_else(|| runtime.catalog_fault.clone()),
+            storage_error: runtime.unstored.as_ref().map(|unstored| unstored.error.to_string()),
+            warnings: runtime.warnings.clone(),
+            findings: runtime.findings,
         }
     }
 }
 
 impl ZoneRuntime {
-    const fn standing(&self) -> ServingState {
+    const fn serving_state(&self) -> ServingState {
         if self.is_expired {
             ServingState::Expired
         } else if self.served.is_some() {
@@ -199,7 +199,7 @@ impl ZoneRuntime {
     }
 }
 
-fn source_words(settings: &ZoneSettings) -> String {
+fn describe_source(settings: &ZoneSettings) -> String {
     match &settings.source {
         ZoneSource::File(path) | ZoneSource::Stream(path) => path.display().to_string(),
         ZoneSource::Primaries => {

@@ -4,7 +4,7 @@
 use super::members::AddedZones;
 use super::membership::CatalogMembership;
 use super::state::Membership;
-use super::{CatalogSettings as Role, Service, ZoneEvent, ZoneSettings, ZoneSource};
+use super::{CatalogSettings, Service, ZoneEvent, ZoneSettings, ZoneSource};
 use crate::catalog::{Catalog, Change, Group, OwningCatalog, ProducedMember, Registry, produce};
 use nonesuch_proto::Name;
 use nonesuch_secondary::notify::NotifyReason;
@@ -28,21 +28,21 @@ pub fn handle_zone_events(
     transfers: Arc<Transfers>,
 ) -> io::Result<()> {
     let registry = Registry::new(service.configured());
-    let loads = start_loader(Arc::clone(service))?;
-    let notes = start_syncer(Arc::clone(service))?;
-    let follower = ZoneEventHandler {
+    let loader = start_loader(Arc::clone(service))?;
+    let syncer = start_syncer(Arc::clone(service))?;
+    let handler = ZoneEventHandler {
         service: Arc::clone(service),
         transfers,
         registry,
-        has_loaded: false,
-        loads,
-        notes,
+        has_loaded_catalogs: false,
+        loader,
+        syncer,
         logged_groups: RefCell::default(),
     };
     // One for the members of stored catalogs, one for the catalogs that this server produces.
     service.begin_loading();
     service.begin_loading();
-    std::thread::Builder::new().name("zones".to_owned()).spawn(move || follower.run(events)).map(drop)
+    std::thread::Builder::new().name("zones".to_owned()).spawn(move || handler.run(events)).map(drop)
 }
 
 /// A task for the loading thread. Tasks may take long; meanwhile the event thread handles other
@@ -58,17 +58,17 @@ enum LoaderTask {
 /// last settings must win. Several zones of a list are loaded concurrently, so that a slow zone
 /// delays only the next list. Other threads load the later versions of a zone.
 fn start_loader(service: Arc<Service>) -> io::Result<Sender<LoaderTask>> {
-    let (loads, received) = channel();
+    let (sender, tasks) = channel();
     let load = move || {
-        for load in received {
-            match load {
+        for task in tasks {
+            match task {
                 LoaderTask::Members(added) => service.load_added(&added),
                 LoaderTask::StoredMembersDone => service.send_event(&ZoneEvent::MembersLoaded),
             }
         }
     };
     std::thread::Builder::new().name("members".to_owned()).spawn(load)?;
-    Ok(loads)
+    Ok(sender)
 }
 
 /// Starts the thread that syncs the membership notes to disk. It ends when the sender is dropped. A
@@ -76,10 +76,10 @@ fn start_loader(service: Arc<Service>) -> io::Result<Sender<LoaderTask>> {
 /// the event thread nor the zones wait for it. After a crash, a lost note is written again from the
 /// catalog.
 fn start_syncer(service: Arc<Service>) -> io::Result<Sender<Vec<Name>>> {
-    let (notes, received) = channel::<Vec<Name>>();
+    let (sender, written) = channel::<Vec<Name>>();
     let sync = move || {
-        while let Ok(mut zones) = received.recv() {
-            zones.extend(received.try_iter().flatten());
+        while let Ok(mut zones) = written.recv() {
+            zones.extend(written.try_iter().flatten());
             let Some(state) = service.state() else { continue };
             if let Err((zone, error)) = Membership::sync(state, &zones) {
                 let name = zone.to_string();
@@ -92,7 +92,7 @@ fn start_syncer(service: Arc<Service>) -> io::Result<Sender<Vec<Name>>> {
         }
     };
     std::thread::Builder::new().name("notes".to_owned()).spawn(sync)?;
-    Ok(notes)
+    Ok(sender)
 }
 
 struct ZoneEventHandler {
@@ -101,16 +101,16 @@ struct ZoneEventHandler {
     registry: Registry,
     /// Whether the stored versions of all catalogs are loaded. Until then, no single catalog is
     /// processed.
-    has_loaded: bool,
+    has_loaded_catalogs: bool,
     /// Groups without a template that have been logged.
     logged_groups: RefCell<BTreeSet<(Name, Group)>>,
-    loads: Sender<LoaderTask>,
+    loader: Sender<LoaderTask>,
     /// Receives members whose notes were written and need a sync.
-    notes: Sender<Vec<Name>>,
+    syncer: Sender<Vec<Name>>,
 }
 
 /// Maximum number of groups that are logged; a catalog may have as many groups as members.
-const MOST_GROUPS: usize = 100;
+const MAX_LOGGED_GROUPS: usize = 100;
 
 /// Zones to remove, and zones to add afterwards.
 #[derive(Default)]
@@ -145,24 +145,24 @@ impl ZoneEventHandler {
                     if settings.source != ZoneSource::Primaries {
                         self.set_zone(&settings);
                     }
-                    self.look_at(&settings.apex);
+                    self.update_catalog(&settings.apex);
                 }
                 ZoneEvent::Published { apex, is_new, .. } => {
-                    self.follow(&apex);
-                    self.announce(&apex, is_new);
-                    self.look_at(&apex);
+                    self.refresh_if_secondary(&apex);
+                    self.notify_secondaries(&apex, is_new);
+                    self.update_catalog(&apex);
                 }
                 ZoneEvent::NotLoaded { apex } => {
-                    self.follow(&apex);
-                    self.look_at(&apex);
+                    self.refresh_if_secondary(&apex);
+                    self.update_catalog(&apex);
                 }
-                ZoneEvent::Removed { apex, is_kept } => self.forget(&apex, is_kept),
+                ZoneEvent::Removed { apex, is_kept } => self.handle_removal(&apex, is_kept),
                 ZoneEvent::CatalogsLoaded => self.load_catalogs(),
                 // The catalogs that this server produces are complete, because earlier events have
                 // been handled.
                 ZoneEvent::Loaded | ZoneEvent::MembersLoaded => self.service.end_loading(),
                 ZoneEvent::Reloaded => {
-                    self.renew();
+                    self.handle_reload();
                     self.transfers.reconsider_rejected();
                 }
                 ZoneEvent::Stopped => return,
@@ -171,7 +171,7 @@ impl ZoneEventHandler {
     }
 
     /// Starts to refresh a zone, if it comes from primaries.
-    fn follow(&self, apex: &Name) {
+    fn refresh_if_secondary(&self, apex: &Name) {
         if let Some(settings) = self.service.settings_of(apex)
             && settings.source == ZoneSource::Primaries
         {
@@ -196,22 +196,23 @@ impl ZoneEventHandler {
     }
 
     /// Notifies the secondaries of the served version.
-    fn announce(&self, apex: &Name, is_new: bool) {
+    fn notify_secondaries(&self, apex: &Name, is_new: bool) {
         let Some(settings) = self.service.settings_of(apex) else { return };
         if settings.transfers.also_notify.is_empty() {
             return;
         }
         if let Some(soa) = self.service.soa_record(apex) {
             // A version from a primary is always a change, even during startup.
-            let is_change = is_new && (settings.source == ZoneSource::Primaries || self.service.is_settled());
-            let occasion = if is_change { NotifyReason::Change } else { NotifyReason::Start };
-            self.transfers.send_notify(apex, soa, settings.transfers.also_notify.clone(), occasion);
+            let is_change =
+                is_new && (settings.source == ZoneSource::Primaries || self.service.has_finished_loading());
+            let reason = if is_change { NotifyReason::Change } else { NotifyReason::Start };
+            self.transfers.send_notify(apex, soa, settings.transfers.also_notify.clone(), reason);
         }
     }
 
     /// Handles the removal of a zone. If the zone is a catalog, its members are also removed. Their
     /// stored versions remain, because no catalog version removed the members.
-    fn forget(&mut self, apex: &Name, is_kept: bool) {
+    fn handle_removal(&mut self, apex: &Name, is_kept: bool) {
         self.transfers.retain_secondaries(apex, Vec::new());
         if is_kept {
             self.transfers.retire_zone(apex);
@@ -219,26 +220,26 @@ impl ZoneEventHandler {
             self.transfers.remove_zone(apex);
         }
         let changes = self.registry.forget(apex);
-        self.make(changes, true);
+        self.apply_changes(changes, true);
     }
 
     /// Produces or reads a catalog.
-    fn look_at(&mut self, apex: &Name) {
+    fn update_catalog(&mut self, apex: &Name) {
         let Some(settings) = self.service.settings_of(apex) else { return };
         match &settings.catalog {
-            Some(Role::Producer { members }) => {
+            Some(CatalogSettings::Producer { members }) => {
                 self.produce(apex, members, self.service.contents(apex).as_deref());
             }
-            Some(Role::Consumer { .. }) if self.has_loaded => {
+            Some(CatalogSettings::Consumer { .. }) if self.has_loaded_catalogs => {
                 let is_first = !self.registry.knows(apex);
-                let Some(catalog) = self.read(apex) else { return self.keep_last_version(apex) };
+                let Some(catalog) = self.read_catalog(apex) else { return self.keep_last_version(apex) };
                 let changes = self.registry.update(catalog);
-                self.make(changes, false);
+                self.apply_changes(changes, false);
                 if is_first {
                     self.remove_lost_members();
                 }
             }
-            Some(Role::Consumer { .. }) => {}
+            Some(CatalogSettings::Consumer { .. }) => {}
             None => self.service.note_catalog(apex, None),
         }
     }
@@ -250,13 +251,13 @@ impl ZoneEventHandler {
             self.registry.mark_broken(apex);
         } else if let Some(catalog) = Membership::last_version(apex, &self.noted_members()) {
             let changes = self.registry.update(catalog);
-            self.make(changes, false);
+            self.apply_changes(changes, false);
         }
     }
 
     /// Returns the loaded version of a catalog if it is valid. A broken catalog must not be
     /// processed (RFC 9432 §5.1).
-    fn read(&self, apex: &Name) -> Option<Catalog> {
+    fn read_catalog(&self, apex: &Name) -> Option<Catalog> {
         let contents = self.service.contents(apex)?;
         let zone = apex.to_string();
         let catalog = Catalog::read(&contents).inspect_err(|error| {
@@ -273,27 +274,29 @@ impl ZoneEventHandler {
     /// those of its last valid version (RFC 9432 §5.1).
     fn load_catalogs(&mut self) {
         let settings = self.service.all_settings();
-        let consumed = settings.iter().filter(|zone| matches!(zone.catalog, Some(Role::Consumer { .. })));
+        let consumed =
+            settings.iter().filter(|zone| matches!(zone.catalog, Some(CatalogSettings::Consumer { .. })));
         let noted = self.noted_members();
-        let version_of = |apex: &Name| self.read(apex).or_else(|| Membership::last_version(apex, &noted));
+        let version_of =
+            |apex: &Name| self.read_catalog(apex).or_else(|| Membership::last_version(apex, &noted));
         let catalogs: Vec<Catalog> = consumed.filter_map(|zone| version_of(&zone.apex)).collect();
         let owners = noted.into_iter().map(|member| (member.zone, member.catalog)).collect();
         let changes = self.registry.load(catalogs, &owners);
-        self.has_loaded = true;
-        self.make(changes, false);
+        self.has_loaded_catalogs = true;
+        self.apply_changes(changes, false);
         self.remove_lost_members();
-        self.load(LoaderTask::StoredMembersDone);
+        self.send_task(LoaderTask::StoredMembersDone);
     }
 
-    fn load(&self, load: LoaderTask) {
+    fn send_task(&self, task: LoaderTask) {
         // The loading thread ends only after this thread.
-        let _ = self.loads.send(load);
+        let _ = self.loader.send(task);
     }
 
     /// Returns the membership notes of zones that no catalog owns now.
     fn noted_members(&self) -> Vec<Membership> {
         let Some(state) = self.service.state() else { return Vec::new() };
-        Membership::all_but(state, self.registry.members()).unwrap_or_else(|error| {
+        Membership::all_except(state, self.registry.members()).unwrap_or_else(|error| {
             tracing::warn!(name: "state-directory-not-read", "state-dir: cannot read the directory: {error}");
             Vec::new()
         })
@@ -335,32 +338,32 @@ impl ZoneEventHandler {
     }
 
     /// Applies the configured zones and templates after a reload.
-    fn renew(&mut self) {
+    fn handle_reload(&mut self) {
         self.logged_groups.borrow_mut().clear();
         let changes = self.registry.set_configured(self.service.configured());
         // The stored files of a member become those of the configured zone.
-        self.make(changes, true);
+        self.apply_changes(changes, true);
         let members = self.registry.members().filter_map(|zone| self.member_zone(zone));
         self.add(members.collect());
     }
 
     /// Applies changes of catalogs in order; consecutive removals are combined, and additions
     /// follow. With `is_kept`, the stored files of removed zones remain.
-    fn make(&mut self, changes: Vec<Change>, is_kept: bool) {
-        let mut due = PendingChanges::default();
+    fn apply_changes(&mut self, changes: Vec<Change>, is_kept: bool) {
+        let mut pending = PendingChanges::default();
         for change in changes {
             match change {
-                Change::Add { zone } | Change::Update { zone } => drop(due.added.insert(zone)),
+                Change::Add { zone } | Change::Update { zone } => drop(pending.added.insert(zone)),
                 Change::Remove { zone, catalog } => {
-                    self.before_removal(&zone, &mut due);
+                    self.apply_pending_addition(&zone, &mut pending);
                     let name = zone.to_string();
                     tracing::info!(name: "member-removed", zone = name, %catalog, "zone {name}: removed from catalog {catalog}");
-                    if is_kept { &mut due.retired } else { &mut due.deleted }.push(zone);
+                    if is_kept { &mut pending.retired } else { &mut pending.deleted }.push(zone);
                 }
                 Change::Reset { zone } => {
-                    self.before_removal(&zone, &mut due);
-                    due.deleted.push(zone.clone());
-                    due.added.insert(zone);
+                    self.apply_pending_addition(&zone, &mut pending);
+                    pending.deleted.push(zone.clone());
+                    pending.added.insert(zone);
                 }
                 Change::Clash { zone, catalog } => tracing::warn!(
                     name: "member-ignored",
@@ -370,26 +373,27 @@ impl ZoneEventHandler {
                 ),
             }
         }
-        self.apply_changes(due);
+        self.apply_pending(pending);
     }
 
     /// Applies the pending changes first if they add a zone that is now removed again.
-    fn before_removal(&mut self, zone: &Name, due: &mut PendingChanges) {
-        if due.added.contains(zone) {
-            self.apply_changes(std::mem::take(due));
+    fn apply_pending_addition(&mut self, zone: &Name, pending: &mut PendingChanges) {
+        if pending.added.contains(zone) {
+            self.apply_pending(std::mem::take(pending));
         }
     }
 
-    fn apply_changes(&mut self, due: PendingChanges) {
-        for (zones, is_kept) in [(due.retired, true), (due.deleted, false)] {
+    fn apply_pending(&mut self, pending: PendingChanges) {
+        for (zones, is_kept) in [(pending.retired, true), (pending.deleted, false)] {
             if !zones.is_empty() {
                 self.service.remove_zones(&zones, is_kept);
             }
         }
-        let members: Vec<MemberZone> = due.added.iter().filter_map(|zone| self.set_member(zone)).collect();
-        if !due.added.is_empty() {
+        let members: Vec<MemberZone> =
+            pending.added.iter().filter_map(|zone| self.set_member(zone)).collect();
+        if !pending.added.is_empty() {
             // The syncing thread ends only after this thread.
-            let _ = self.notes.send(due.added.into_iter().collect());
+            let _ = self.syncer.send(pending.added.into_iter().collect());
         }
         if !members.is_empty() {
             self.add(members);
@@ -401,7 +405,7 @@ impl ZoneEventHandler {
         let notes = members.iter().map(|member| (member.settings.apex.clone(), member.member_of.clone()));
         let notes: Vec<(Name, CatalogMembership)> = notes.collect();
         let settings = members.into_iter().map(|member| member.settings).collect();
-        self.load(LoaderTask::Members(self.service.add_unloaded(settings)));
+        self.send_task(LoaderTask::Members(self.service.add_unloaded(settings)));
         for (apex, note) in notes {
             self.service.note_member(&apex, note);
         }
@@ -423,27 +427,29 @@ impl ZoneEventHandler {
 
     /// Returns whether a group without a template has not been logged yet. It is logged once for
     /// all of its members.
-    fn is_untold(&self, catalog: &Name, group: &Group) -> bool {
-        let mut told = self.logged_groups.borrow_mut();
-        told.len() < MOST_GROUPS && told.insert((catalog.clone(), group.clone()))
+    fn is_new_group(&self, catalog: &Name, group: &Group) -> bool {
+        let mut logged = self.logged_groups.borrow_mut();
+        logged.len() < MAX_LOGGED_GROUPS && logged.insert((catalog.clone(), group.clone()))
     }
 
     /// Returns a member with the settings from the template of its group.
     fn member_zone(&self, zone: &Name) -> Option<MemberZone> {
         let OwningCatalog { catalog, groups, .. } = self.registry.owner(zone)?;
         let settings = self.service.settings_of(catalog)?;
-        let Some(Role::Consumer { template, groups: by_group }) = &settings.catalog else { return None };
+        let Some(CatalogSettings::Consumer { template, groups: by_group }) = &settings.catalog else {
+            return None;
+        };
         let of_group = groups.iter().find_map(|group| by_group.get(group.text()?));
         let name = of_group.unwrap_or(template);
-        let untold = |group: &&Group| of_group.is_none() && self.is_untold(catalog, group);
-        if let Some(group) = groups.first().filter(untold) {
-            let words =
+        let is_unlogged = |group: &&Group| of_group.is_none() && self.is_new_group(catalog, group);
+        if let Some(group) = groups.first().filter(is_unlogged) {
+            let situation =
                 if !by_group.is_empty() { "this group has no template" } else { "no group has a template" };
             tracing::info!(
                 name: "member-group",
                 zone = zone.to_string(),
                 %catalog,
-                "zone {zone}: in group {group} of catalog {catalog}, {words}: serving the zones of this group with template {name}"
+                "zone {zone}: in group {group} of catalog {catalog}, {situation}: serving the zones of this group with template {name}"
             );
         }
         let template = self.service.template(name);

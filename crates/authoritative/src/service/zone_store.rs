@@ -2,7 +2,7 @@
 //! versions.
 
 use super::Service;
-use super::state::{STATE, StateFile};
+use super::state::{STATE_SUFFIX, StateFile};
 use crate::AnswerSettings;
 use arc_swap::ArcSwap;
 use nonesuch_proto::Name;
@@ -23,11 +23,11 @@ pub struct ServiceZoneStore {
 
 impl ServiceZoneStore {
     /// Changes the stored state of a zone; `what` names the changed part in the log.
-    fn store_facts(&self, apex: &Name, what: &str, change: impl FnOnce(&mut StateFile)) {
+    fn update_state(&self, apex: &Name, part: &str, change: impl FnOnce(&mut StateFile)) {
         let Some(state) = self.service.state() else { return };
         if let Err(error) = state.update(apex, change) {
-            let file = state.path(apex, STATE);
-            tracing::warn!(name: "state-not-stored", zone = %apex, file = %file.display(), %error, "zone {apex}: cannot store {what}: make the directory writable for this user");
+            let file = state.path(apex, STATE_SUFFIX);
+            tracing::warn!(name: "state-not-stored", zone = %apex, file = %file.display(), %error, "zone {apex}: cannot store {part}: make the directory writable for this user");
         }
     }
 }
@@ -40,7 +40,7 @@ impl ZoneStore for ServiceZoneStore {
     fn publish(&self, apex: &Name, received: ReceivedVersion) -> Result<(), PublishError> {
         let ReceivedVersion { primary, contents, steps } = received;
         let published = self.service.publish_from(&primary, apex, contents, &steps);
-        published.map(drop).map_err(|refused| refused.of_transfer(self.service.now()))
+        published.map(drop).map_err(|refused| refused.into_publish_error(self.service.now()))
     }
 
     fn expire(&self, apex: &Name) {
@@ -57,23 +57,23 @@ impl ZoneStore for ServiceZoneStore {
     }
 
     fn load_state(&self, apex: &Name) -> StoredState {
-        let facts = self.service.state().map(|state| state.facts(apex)).unwrap_or_default();
-        StoredState { timers: facts.timers, rejected: facts.rejected }
+        let stored = self.service.state().map(|state| state.read_state(apex)).unwrap_or_default();
+        StoredState { timers: stored.timers, rejected: stored.rejected }
     }
 
     fn store_timers(&self, apex: &Name, timers: Timers) {
-        self.store_facts(apex, "timers", |facts| facts.timers = Some(timers));
+        self.update_state(apex, "timers", |stored| stored.timers = Some(timers));
     }
 
     fn store_rejected(&self, apex: &Name, rejected: RejectedVersions) {
         let rejected = Some(rejected).filter(|rejected| !rejected.serials.is_empty());
-        self.store_facts(apex, "rejected serials", |facts| facts.rejected = rejected);
+        self.update_state(apex, "rejected serials", |stored| stored.rejected = rejected);
     }
 
     fn forget(&self, apex: &Name) {
         if let Some(state) = self.service.state() {
             // State that remains is ignored if its serial does not match.
-            let _ = state.update(apex, |facts| (facts.timers, facts.rejected) = (None, None));
+            let _ = state.update(apex, |stored| (stored.timers, stored.rejected) = (None, None));
         }
     }
 

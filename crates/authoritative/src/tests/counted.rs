@@ -28,8 +28,9 @@ fn queries_for_each_zone_are_counted_where_that_is_configured() {
         }
         // The server refuses the transfer, and still counts a query for the zone.
         ask(&mut responder, &query(&name("sub.example."), Rtype::AXFR, None));
-        let queries =
-            |apex: &str| shared.zones.database().entry(name(apex).view()).map(|slot| slot.queries()).unwrap();
+        let queries = |apex: &str| {
+            shared.zones.database().entry(name(apex).view()).map(|entry| entry.queries()).unwrap()
+        };
         let expected = if is_counted { (3, 2) } else { (0, 0) };
         assert_eq!((queries("example."), queries("sub.example.")), expected);
     }

@@ -79,7 +79,7 @@ impl Worker {
         }
         let spent = self.cost * u32::try_from(wanting.len()).unwrap();
         if !wanting.is_empty() {
-            self.responder.make_at(self.begin + self.now);
+            self.responder.generate_at(self.begin + self.now);
         }
         for (message, sender, outcome) in wanting {
             let mut out = Vec::new();

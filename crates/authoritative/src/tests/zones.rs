@@ -18,7 +18,7 @@ pub(super) fn serving_text(apex: &str, text: &str, policy: ZonePolicy) -> ZoneSt
 }
 
 fn found(zones: &Zones, text: &str) -> Option<String> {
-    zones.database().find(name(text).view()).map(|slot| slot.apex().to_string())
+    zones.database().find(name(text).view()).map(|entry| entry.apex().to_string())
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn a_zone_is_replaced_in_its_place() {
     assert!(Arc::ptr_eq(&table, &zones.database()));
     let state = zones.state(&apex).unwrap();
     assert_eq!(state.serving().map(|zone| zone.serial()), Some(7));
-    let slot = Arc::clone(table.entry(apex.view()).unwrap());
+    let entry = Arc::clone(table.entry(apex.view()).unwrap());
     zones.set(&apex, ZoneState::Expired(Arc::default()));
-    assert!(matches!(**slot.state(), ZoneState::Expired(_)));
+    assert!(matches!(**entry.state(), ZoneState::Expired(_)));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn zones_come_and_go_together() {
     // contains the removed zone.
     assert_eq!(found(&zones, "x.a.example.").as_deref(), Some("a.example."));
     assert_eq!(
-        before.find(name("b.example.").view()).map(|slot| slot.apex().to_string()).as_deref(),
+        before.find(name("b.example.").view()).map(|entry| entry.apex().to_string()).as_deref(),
         Some("b.example.")
     );
     assert_eq!(zones.remove_all(&[name("a.example."), name("example.")]), 2);

@@ -28,11 +28,11 @@ use nonesuch_server::query::Query;
 use nonesuch_server::tsig;
 use nonesuch_zone::journal::Changes;
 use nonesuch_zone::{Contents, Journal};
-use records::{LONGEST, TransferRecords};
+use records::{MAX_OCTETS, TransferRecords};
 use std::cmp::Ordering;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use stream::{Frame, MESSAGE};
+use stream::{Frame, TARGET_OCTETS};
 
 /// A request for a transfer.
 #[derive(Clone, Copy, Debug)]
@@ -183,16 +183,16 @@ impl TransferRefusal {
 /// Answers a request. `zone` must have exactly the name in the query. `out` must be empty; a single
 /// message is written to it. Refusals are logged with a rate limit.
 pub fn begin(
-    asked: &OutboundRequest<'_>,
+    request: &OutboundRequest<'_>,
     zone: Option<&ZoneToSend<'_>>,
     outgoing: &Arc<OutgoingTransfers>,
     out: &mut Vec<u8>,
 ) -> TransferAnswer {
-    match try_begin(asked, zone, outgoing, out) {
+    match try_begin(request, zone, outgoing, out) {
         Ok(transfer) => transfer,
         Err(refusal) => {
-            say(asked, refusal, outgoing);
-            outgoing.record(asked, 0, TransferOutcome::Refused(refusal), 0);
+            log_refusal(request, refusal, outgoing);
+            outgoing.record(request, 0, TransferOutcome::Refused(refusal), 0);
             TransferAnswer::Refuse(refusal)
         }
     }
@@ -200,9 +200,9 @@ pub fn begin(
 
 /// Logs a refusal. Refusals that any host can cause are logged with level debug. For the others,
 /// there is at most one line a second, with the number of suppressed lines.
-fn say(asked: &OutboundRequest<'_>, refusal: TransferRefusal, outgoing: &OutgoingTransfers) {
-    let (zone, peer, kind) = (asked.query.name(), asked.client, asked.query.qtype);
-    let key = asked.tsig.map(|verified| tracing::field::display(verified.name()));
+fn log_refusal(request: &OutboundRequest<'_>, refusal: TransferRefusal, outgoing: &OutgoingTransfers) {
+    let (zone, peer, kind) = (request.query.name(), request.client, request.query.qtype);
+    let key = request.tsig.map(|verified| tracing::field::display(verified.name()));
     let reason = refusal.name();
     match refusal {
         TransferRefusal::Datagram | TransferRefusal::NoSerial | TransferRefusal::NotAuthoritative => {
@@ -217,13 +217,13 @@ fn say(asked: &OutboundRequest<'_>, refusal: TransferRefusal, outgoing: &Outgoin
 }
 
 fn try_begin(
-    asked: &OutboundRequest<'_>,
+    request: &OutboundRequest<'_>,
     zone: Option<&ZoneToSend<'_>>,
     outgoing: &Arc<OutgoingTransfers>,
     out: &mut Vec<u8>,
 ) -> Result<TransferAnswer, TransferRefusal> {
-    let is_incremental = asked.query.qtype == Rtype::IXFR;
-    if asked.is_datagram && !is_incremental {
+    let is_incremental = request.query.qtype == Rtype::IXFR;
+    if request.is_datagram && !is_incremental {
         return Err(TransferRefusal::Datagram);
     }
     let zone = zone.ok_or(TransferRefusal::NotAuthoritative)?;
@@ -231,100 +231,114 @@ fn try_begin(
     if zone.is_online {
         return Err(TransferRefusal::SignedOnline);
     }
-    let key = asked.tsig.map(tsig::VerifiedRequest::name);
-    let allows = |is_over_tls| zone.access.allows_over(asked.client.ip(), key, is_over_tls);
-    if !allows(asked.tls.is_some()) {
+    let key = request.tsig.map(tsig::VerifiedRequest::name);
+    let allows = |is_over_tls| zone.access.allows_over(request.client.ip(), key, is_over_tls);
+    if !allows(request.tls.is_some()) {
         return Err(if allows(true) { TransferRefusal::NeedsTls } else { TransferRefusal::NotAllowed });
     }
-    if asked.tls.is_some_and(|session| !session.is_tls13 || !session.is_dot) {
+    if request.tls.is_some_and(|session| !session.is_tls13 || !session.is_dot) {
         return Err(TransferRefusal::WeakTls);
     }
     let contents = zone.contents.ok_or(TransferRefusal::NoContents)?;
-    let ours = contents.soa().ok_or(TransferRefusal::NoContents)?.serial;
+    let own_serial = contents.soa().ok_or(TransferRefusal::NoContents)?.serial;
     if !is_incremental {
-        return start(asked, TransferRecords::zone(Arc::clone(contents)), TransferKind::Axfr, ours, outgoing);
+        return start(
+            request,
+            TransferRecords::zone(Arc::clone(contents)),
+            TransferKind::Axfr,
+            own_serial,
+            outgoing,
+        );
     }
-    let theirs = requested_serial(asked.message, asked.query).ok_or(TransferRefusal::NoSerial)?;
+    let client_serial = requested_serial(request.message, request.query).ok_or(TransferRefusal::NoSerial)?;
     // RFC 1995 §2: if the client has this version or a later one, the response is the SOA record.
-    if matches!(serial::compare(theirs, ours), Some(Ordering::Equal | Ordering::Greater)) {
-        return Ok(answer_with_soa(asked, contents, outgoing, out));
+    if matches!(serial::compare(client_serial, own_serial), Some(Ordering::Equal | Ordering::Greater)) {
+        return Ok(answer_with_soa(request, contents, outgoing, out));
     }
-    let changes = zone.journal.and_then(|journal| journal.between(theirs, ours));
+    let changes = zone.journal.and_then(|journal| journal.between(client_serial, own_serial));
     let changes = changes.filter(|changes| changes.octets() <= contents.octets());
-    if asked.is_datagram {
-        return Ok(answer_datagram(asked, contents, changes, outgoing, out));
+    if request.is_datagram {
+        return Ok(answer_datagram(request, contents, changes, outgoing, out));
     }
     let contents = Arc::clone(contents);
     let (records, kind) = match changes {
         Some(changes) => (TransferRecords::changes(contents, changes), TransferKind::Ixfr),
         None => (TransferRecords::zone(contents), TransferKind::IxfrAsAxfr),
     };
-    start(asked, records, kind, ours, outgoing)
+    start(request, records, kind, own_serial, outgoing)
 }
 
 fn start(
-    asked: &OutboundRequest<'_>,
+    request: &OutboundRequest<'_>,
     records: TransferRecords,
     kind: TransferKind,
     serial: u32,
     outgoing: &Arc<OutgoingTransfers>,
 ) -> Result<TransferAnswer, TransferRefusal> {
-    let active = outgoing.begin(asked, kind, serial)?;
-    let frame = frame(asked, outgoing.clock(), MESSAGE, LONGEST);
+    let active = outgoing.begin(request, kind, serial)?;
+    let frame = frame(request, outgoing.clock(), TARGET_OCTETS, MAX_OCTETS);
     Ok(TransferAnswer::Stream(Box::new(TransferStream::new(frame, records, Some(active)))))
 }
 
-fn frame(asked: &OutboundRequest<'_>, clock: fn() -> u64, wanted: usize, most: usize) -> Frame {
+fn frame(
+    request: &OutboundRequest<'_>,
+    clock: fn() -> u64,
+    target_octets: usize,
+    max_octets: usize,
+) -> Frame {
     Frame {
-        id: asked.query.header.id,
-        flags: asked.query.header.flags & flags::RD,
-        question: asked.query.question.to_vec(),
-        opt: asked.opt.to_vec(),
-        signer: asked.tsig.map(tsig::VerifiedRequest::signer),
+        id: request.query.header.id,
+        flags: request.query.header.flags & flags::RD,
+        question: request.query.question.to_vec(),
+        opt: request.opt.to_vec(),
+        signer: request.tsig.map(tsig::VerifiedRequest::signer),
         clock,
-        wanted,
-        most,
+        target_octets,
+        max_octets,
     }
 }
 
 /// Answers with the changes if they fit. Otherwise answers with only the SOA record, and the client
 /// repeats the request over TCP (RFC 1995 §2).
 fn answer_datagram(
-    asked: &OutboundRequest<'_>,
+    request: &OutboundRequest<'_>,
     contents: &Arc<Contents>,
     changes: Option<Changes>,
     outgoing: &Arc<OutgoingTransfers>,
     out: &mut Vec<u8>,
 ) -> TransferAnswer {
     // Compression does not reduce the size to a quarter. Therefore larger changes cannot fit.
-    if let Some(changes) = changes.filter(|changes| changes.octets() / 4 <= asked.limit as u64) {
+    if let Some(changes) = changes.filter(|changes| changes.octets() / 4 <= request.limit as u64) {
         let records = TransferRecords::changes(Arc::clone(contents), changes);
-        let mut sending =
-            TransferStream::new(frame(asked, outgoing.clock(), asked.limit, asked.limit), records, None);
-        if sending.write_alone(out) {
-            outgoing.record(asked, serial_of(contents), TransferOutcome::Sent, out.len());
+        let mut stream = TransferStream::new(
+            frame(request, outgoing.clock(), request.limit, request.limit),
+            records,
+            None,
+        );
+        if stream.write_alone(out) {
+            outgoing.record(request, serial_of(contents), TransferOutcome::Sent, out.len());
             return TransferAnswer::Single;
         }
         out.clear();
     }
-    answer_with_soa(asked, contents, outgoing, out)
+    answer_with_soa(request, contents, outgoing, out)
 }
 
 fn answer_with_soa(
-    asked: &OutboundRequest<'_>,
+    request: &OutboundRequest<'_>,
     contents: &Arc<Contents>,
     outgoing: &Arc<OutgoingTransfers>,
     out: &mut Vec<u8>,
 ) -> TransferAnswer {
     let records = TransferRecords::soa(Arc::clone(contents));
     // RFC 1995 §2: over UDP, the size limit of all UDP responses applies.
-    let limit = if asked.is_datagram { asked.limit } else { LONGEST };
-    let mut sending = TransferStream::new(frame(asked, outgoing.clock(), limit, limit), records, None);
-    if !sending.write_alone(out) {
+    let limit = if request.is_datagram { request.limit } else { MAX_OCTETS };
+    let mut stream = TransferStream::new(frame(request, outgoing.clock(), limit, limit), records, None);
+    if !stream.write_alone(out) {
         out.clear();
         return TransferAnswer::Truncate;
     }
-    outgoing.record(asked, serial_of(contents), TransferOutcome::UpToDate, out.len());
+    outgoing.record(request, serial_of(contents), TransferOutcome::UpToDate, out.len());
     TransferAnswer::Single
 }
 

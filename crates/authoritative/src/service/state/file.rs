@@ -6,7 +6,7 @@
 
 use super::super::image_inputs::ImageInputs;
 use super::member::Membership;
-use super::{Fingerprint, LOCKS, STATE, StateDirectory, ZONE, file_stem, is_ours, legacy};
+use super::{Fingerprint, LOCKS, STATE_SUFFIX, StateDirectory, ZONE_SUFFIX, file_stem, is_ours, legacy};
 use nix::unistd::syncfs;
 use nonesuch_proto::Name;
 use nonesuch_secondary::{RejectedVersions, Timers};
@@ -60,8 +60,8 @@ pub(in crate::service) struct ImageState {
 }
 
 /// The content of a state file, and its modification time.
-struct StoredFacts {
-    facts: StateFile,
+struct ParsedStateFile {
+    state: StateFile,
     modified: SystemTime,
 }
 
@@ -94,7 +94,7 @@ impl StateFile {
 
 impl StateDirectory {
     /// Returns the stored state of a zone.
-    pub(in crate::service) fn facts(&self, apex: &Name) -> StateFile {
+    pub(in crate::service) fn read_state(&self, apex: &Name) -> StateFile {
         self.read_stem(&file_stem(apex))
     }
 
@@ -102,18 +102,18 @@ impl StateDirectory {
     pub(in crate::service) fn read_stem(&self, stem: &str) -> StateFile {
         let stored = self.read_state_file(stem);
         let written = stored.as_ref().map(|stored| stored.modified);
-        let mut facts = stored.map(|stored| stored.facts).unwrap_or_default();
+        let mut state = stored.map(|stored| stored.state).unwrap_or_default();
         if self.has_legacy {
-            legacy::Files { directory: &self.zones, stem }.merge_into(&mut facts, written);
+            legacy::Files { directory: &self.zones, stem }.merge_into(&mut state, written);
         }
-        facts
+        state
     }
 
     /// Reads the state file with this stem. Returns `None` if it is missing, unreadable or invalid,
     /// or if no server wrote it.
-    fn read_state_file(&self, stem: &str) -> Option<StoredFacts> {
-        let path = self.zones.join(format!("{stem}.{STATE}"));
-        if !is_ours(&path, STATE) {
+    fn read_state_file(&self, stem: &str) -> Option<ParsedStateFile> {
+        let path = self.zones.join(format!("{stem}.{STATE_SUFFIX}"));
+        if !is_ours(&path, STATE_SUFFIX) {
             return None;
         }
         let file = File::open(path).ok()?;
@@ -121,7 +121,7 @@ impl StateDirectory {
         let mut octets = Vec::new();
         // A larger file is cut off here, and is then not valid JSON.
         file.take(MAX_OCTETS).read_to_end(&mut octets).ok()?;
-        Some(StoredFacts { facts: StateFile::parse(&octets)?, modified })
+        Some(ParsedStateFile { state: StateFile::parse(&octets)?, modified })
     }
 
     /// Changes the stored state of a zone. Replaces the complete file. The name of the file is
@@ -135,16 +135,16 @@ impl StateDirectory {
         change: impl FnOnce(&mut StateFile),
     ) -> io::Result<()> {
         let stem = file_stem(apex);
-        let _one = self.lock_state(&stem);
+        let _lock = self.lock_state(&stem);
         let before = self.read_stem(&stem);
-        let mut facts = before.clone();
-        change(&mut facts);
-        if facts == before {
+        let mut state = before.clone();
+        change(&mut state);
+        if state == before {
             return Ok(());
         }
-        self.write_facts(&stem, &facts)?;
+        self.write_state(&stem, &state)?;
         if self.has_legacy {
-            self.sync(apex, STATE)?;
+            self.sync(apex, STATE_SUFFIX)?;
             self.sync_names()?;
             legacy::Files { directory: &self.zones, stem: &stem }.remove();
         }
@@ -162,32 +162,32 @@ impl StateDirectory {
         change: impl FnOnce(&mut StateFile),
     ) -> io::Result<()> {
         self.update(apex, change)?;
-        self.sync(apex, STATE)?;
+        self.sync(apex, STATE_SUFFIX)?;
         self.sync_names()
     }
 
     /// Writes the state of a zone, or removes the file if the state is empty. The caller holds the
     /// lock.
-    fn write_facts(&self, stem: &str, facts: &StateFile) -> io::Result<()> {
-        let path = self.zones.join(format!("{stem}.{STATE}"));
-        if facts.is_empty() {
-            self.remove_file(stem, STATE);
+    fn write_state(&self, stem: &str, state: &StateFile) -> io::Result<()> {
+        let path = self.zones.join(format!("{stem}.{STATE_SUFFIX}"));
+        if state.is_empty() {
+            self.remove_file(stem, STATE_SUFFIX);
         } else {
-            let octets = facts.to_octets()?;
-            let part = self.begin(|out| out.write_all(&octets))?;
+            let octets = state.to_octets()?;
+            let part = self.write_part(|out| out.write_all(&octets))?;
             // A new file replaces nothing, so that no state can be lost. A caller that needs
             // durability syncs it.
             if fs::symlink_metadata(&path).is_ok() {
                 part.as_file().sync_all()?;
             }
-            Self::put(part, &path, STATE)?;
+            Self::persist_part(part, &path, STATE_SUFFIX)?;
         }
         Ok(())
     }
 
     pub(super) fn lock_state(&self, stem: &str) -> MutexGuard<'_, ()> {
         let number = stem.bytes().fold(0usize, |sum, octet| sum.wrapping_mul(31) + usize::from(octet));
-        self.facts[number % LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
+        self.state_locks[number % LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the state of the stored image of a zone, which must exist. If it contains the inputs
@@ -200,32 +200,32 @@ impl StateDirectory {
         apex: &Name,
         change: impl FnOnce(&mut ImageState),
     ) -> io::Result<()> {
-        let fingerprint = Fingerprint::of(&self.path(apex, ZONE))?;
+        let fingerprint = Fingerprint::of(&self.path(apex, ZONE_SUFFIX))?;
         let mut has_inputs = false;
-        self.update(apex, |facts| {
-            let known = facts.image.take().filter(|image| image.fingerprint == fingerprint);
+        self.update(apex, |state| {
+            let known = state.image.take().filter(|image| image.fingerprint == fingerprint);
             let mut image = known.unwrap_or(ImageState { fingerprint, origin: Vec::new(), inputs: None });
             change(&mut image);
             has_inputs = image.inputs.is_some();
-            facts.image = Some(image);
+            state.image = Some(image);
         })?;
-        if has_inputs { self.sync(apex, STATE).and_then(|()| self.sync_names()) } else { Ok(()) }
+        if has_inputs { self.sync(apex, STATE_SUFFIX).and_then(|()| self.sync_names()) } else { Ok(()) }
     }
 
     /// Returns the state of the stored image of a zone.
-    fn image_facts(&self, apex: &Name) -> Option<ImageState> {
-        let fingerprint = Fingerprint::of(&self.path(apex, ZONE)).ok()?;
-        self.facts(apex).image.filter(|image| image.fingerprint == fingerprint)
+    fn image_state(&self, apex: &Name) -> Option<ImageState> {
+        let fingerprint = Fingerprint::of(&self.path(apex, ZONE_SUFFIX)).ok()?;
+        self.read_state(apex).image.filter(|image| image.fingerprint == fingerprint)
     }
 
     /// Returns the inputs of the stored image of a zone that is signed online.
     pub(in crate::service) fn image_inputs(&self, apex: &Name) -> Option<ImageInputs> {
-        self.image_facts(apex)?.inputs
+        self.image_state(apex)?.inputs
     }
 
     /// Returns whether the stored version of a zone was read from files with these fingerprints.
-    pub(in crate::service) fn is_of(&self, apex: &Name, origin: &[Fingerprint]) -> bool {
-        !origin.is_empty() && self.image_facts(apex).is_some_and(|image| image.origin == origin)
+    pub(in crate::service) fn was_read_from(&self, apex: &Name, origin: &[Fingerprint]) -> bool {
+        !origin.is_empty() && self.image_state(apex).is_some_and(|image| image.origin == origin)
     }
 
     /// Replaces the state files of earlier versions. If this fails, they remain and are still read.
@@ -236,8 +236,8 @@ impl StateDirectory {
         }
         self.has_legacy = true;
         let written = stems.iter().try_for_each(|stem| {
-            let _one = self.lock_state(stem);
-            self.write_facts(stem, &self.read_stem(stem))
+            let _lock = self.lock_state(stem);
+            self.write_state(stem, &self.read_stem(stem))
         });
         // One system call for all files: a directory may contain the files of a hundred thousand
         // zones.
@@ -274,7 +274,7 @@ mod tests {
         (dir, state, "example.".parse().unwrap())
     }
 
-    fn facts() -> StateFile {
+    fn full_state() -> StateFile {
         let fingerprint = Fingerprint { modified: (i64::MIN, 7), octets: u64::MAX, inode: 1, device: 2 };
         let verification = Verification::Full { at: u32::MAX };
         StateFile {
@@ -307,14 +307,14 @@ mod tests {
     fn the_format_is_fixed() {
         let text = r#"{"nonesuch-state":1,"image":{"fingerprint":{"modified":[-9223372036854775808,7],"octets":18446744073709551615,"inode":1,"device":2},"origin":[{"modified":[-9223372036854775808,7],"octets":18446744073709551615,"inode":1,"device":2}],"inputs":{"digest":"ab","verification":{"full":{"at":4294967295}},"has-signed-keys":true}},"member":{"zone":"a\\000.example.","catalog":"catalog.","label":"006c6162656c","groups":["036f6e65","010a0374776f"]},"reused-serial":4294967295,"timers":{"serial":7,"refreshed":1750000000,"left":0},"rejected":{"judged-by":"these settings","serials":[["192.0.2.1:53",7],["[2001:db8::1]:5300",0]]}}
 "#;
-        assert_eq!(String::from_utf8(facts().to_octets().unwrap()).unwrap(), text);
-        assert_eq!(StateFile::parse(text.as_bytes()), Some(facts()));
+        assert_eq!(String::from_utf8(full_state().to_octets().unwrap()).unwrap(), text);
+        assert_eq!(StateFile::parse(text.as_bytes()), Some(full_state()));
         assert!(text.as_bytes().starts_with(HEAD));
     }
 
     #[test]
     fn a_file_that_cannot_be_read_is_none() {
-        let octets = facts().to_octets().unwrap();
+        let octets = full_state().to_octets().unwrap();
         for end in 0..octets.len() - 1 {
             assert_eq!(StateFile::parse(&octets[..end]), None, "{end}");
         }
@@ -336,18 +336,18 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_stored_and_an_empty_file_is_removed() {
+    fn state_is_stored_and_an_empty_file_is_removed() {
         let (dir, state, apex) = folder();
-        assert_eq!(state.facts(&apex), StateFile::default());
-        state.update(&apex, |stored| *stored = facts()).unwrap();
-        assert_eq!(state.facts(&apex), facts());
+        assert_eq!(state.read_state(&apex), StateFile::default());
+        state.update(&apex, |stored| *stored = full_state()).unwrap();
+        assert_eq!(state.read_state(&apex), full_state());
         state.update_durably(&apex, |stored| stored.reused_serial = None).unwrap();
         drop(state);
         let state = StateDirectory::open(dir.path()).unwrap();
-        assert_eq!(state.facts(&apex), StateFile { reused_serial: None, ..facts() });
+        assert_eq!(state.read_state(&apex), StateFile { reused_serial: None, ..full_state() });
         state.remove_versions(&apex);
-        let left = StateFile { image: None, reused_serial: None, ..facts() };
-        assert_eq!(state.facts(&apex), left, "state that does not belong to the versions remains");
+        let left = StateFile { image: None, reused_serial: None, ..full_state() };
+        assert_eq!(state.read_state(&apex), left, "state that does not belong to the versions remains");
         state.update(&apex, |stored| *stored = StateFile::default()).unwrap();
         assert_eq!(fs::read_dir(StateDirectory::zones_directory(dir.path())).unwrap().count(), 0);
     }
@@ -368,27 +368,27 @@ mod tests {
                 });
             }
         });
-        assert_eq!(state.facts(&apex).rejected.unwrap().serials.len(), 160);
+        assert_eq!(state.read_state(&apex).rejected.unwrap().serials.len(), 160);
     }
 
     #[test]
-    fn facts_about_an_image_hold_for_that_file_alone() {
+    fn state_of_an_image_holds_for_that_file_alone() {
         let (dir, state, apex) = folder();
         let source = dir.path().join("source");
         fs::write(&source, "first").unwrap();
         let origin = [Fingerprint::of(&source).unwrap()];
-        let inputs = facts().image.unwrap().inputs;
+        let inputs = full_state().image.unwrap().inputs;
         assert!(state.note_image(&apex, |_| {}).is_err(), "there is no image");
-        state.write(&apex, ZONE, |out| out.write_all(IMAGE)).unwrap();
-        assert!(!state.is_of(&apex, &origin) && !state.is_of(&apex, &[]));
+        state.write(&apex, ZONE_SUFFIX, |out| out.write_all(IMAGE)).unwrap();
+        assert!(!state.was_read_from(&apex, &origin) && !state.was_read_from(&apex, &[]));
         state.note_image(&apex, |image| image.inputs.clone_from(&inputs)).unwrap();
         state.note_image(&apex, |image| image.origin = origin.to_vec()).unwrap();
         assert_eq!(state.image_inputs(&apex), inputs);
-        assert!(state.is_of(&apex, &origin) && !state.is_of(&apex, &[origin[0], origin[0]]));
+        assert!(state.was_read_from(&apex, &origin) && !state.was_read_from(&apex, &[origin[0], origin[0]]));
         fs::write(&source, "second").unwrap();
-        assert!(!state.is_of(&apex, &[Fingerprint::of(&source).unwrap()]));
+        assert!(!state.was_read_from(&apex, &[Fingerprint::of(&source).unwrap()]));
         // A new file with the same content.
-        state.write(&apex, ZONE, |out| out.write_all(IMAGE)).unwrap();
-        assert!(!state.is_of(&apex, &origin) && state.image_inputs(&apex).is_none());
+        state.write(&apex, ZONE_SUFFIX, |out| out.write_all(IMAGE)).unwrap();
+        assert!(!state.was_read_from(&apex, &origin) && state.image_inputs(&apex).is_none());
     }
 }

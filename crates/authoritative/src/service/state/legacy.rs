@@ -18,7 +18,7 @@
 use super::super::image_inputs::ImageInputs;
 use super::file::{ImageState, StateFile};
 use super::member::Membership;
-use super::{Fingerprint, ZONE, is_ours};
+use super::{Fingerprint, ZONE_SUFFIX, is_ours};
 use crate::catalog::Group;
 use data_encoding::HEXLOWER;
 use nonesuch_secondary::{RejectedVersions, Timers};
@@ -79,7 +79,7 @@ impl Files<'_> {
             let is_older = |written: SystemTime| modified_at(&path).is_none_or(|modified| modified < written);
             if written.is_some_and(is_older) { None } else { read_text(&path, suffix) }
         };
-        if let Ok(fingerprint) = Fingerprint::of(&self.path(ZONE)) {
+        if let Ok(fingerprint) = Fingerprint::of(&self.path(ZONE_SUFFIX)) {
             let origin = text("origin").and_then(|text| parse_origin(&text, fingerprint));
             let inputs = text("made").and_then(|text| parse_inputs(&text, fingerprint));
             if origin.is_some() || inputs.is_some() {
@@ -235,7 +235,7 @@ fn parse_rejected(text: &str) -> Option<RejectedVersions> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{STATE, StateDirectory};
+    use super::super::{STATE_SUFFIX, StateDirectory};
     use super::*;
     use nonesuch_proto::Name;
     use std::io::Write as _;
@@ -313,8 +313,8 @@ mod tests {
         let apex: Name = "example.".parse().unwrap();
         for _ in 0..2 {
             let state = StateDirectory::open(dir.path()).unwrap();
-            assert_eq!(state.facts(&apex), expected(&zones));
-            let other = state.facts(&"other.".parse().unwrap());
+            assert_eq!(state.read_state(&apex), expected(&zones));
+            let other = state.read_state(&"other.".parse().unwrap());
             assert_eq!(other.timers, Some(Timers { serial: 7, refreshed: 9, left: None }));
             assert_eq!(names(&zones), ["example.kept", "example.state", "mine.timers", "other.state"]);
         }
@@ -330,7 +330,7 @@ mod tests {
         fs::write(zones.join("example.timers"), text).unwrap();
         let state = StateDirectory::open(dir.path()).unwrap();
         let timers = Some(Timers { serial: 8, refreshed: 9, left: None });
-        assert_eq!(state.facts(&"example.".parse().unwrap()), StateFile { timers, ..expected(&zones) });
+        assert_eq!(state.read_state(&"example.".parse().unwrap()), StateFile { timers, ..expected(&zones) });
     }
 
     /// A file that could not be removed must not undo later changes of the state.
@@ -340,13 +340,13 @@ mod tests {
         let (apex, path): (Name, _) = ("example.".parse().unwrap(), zones.join("example.timers"));
         let text = fs::read(&path).unwrap();
         let state = StateDirectory::open(dir.path()).unwrap();
-        state.update(&apex, |facts| facts.timers = None).unwrap();
+        state.update(&apex, |stored| stored.timers = None).unwrap();
         drop(state);
         fs::write(&path, text).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         let state = StateDirectory::open(dir.path()).unwrap();
-        assert_eq!(state.facts(&apex), StateFile { timers: None, ..expected(&zones) });
+        assert_eq!(state.read_state(&apex), StateFile { timers: None, ..expected(&zones) });
         assert_eq!(names(&zones), ["example.kept", "example.state"]);
     }
 
@@ -355,14 +355,14 @@ mod tests {
     fn legacy_files_that_cannot_be_replaced_are_still_read() {
         let (dir, zones, _) = create_legacy_directory();
         let apex: Name = "example.".parse().unwrap();
-        fs::write(zones.join(format!("example.{STATE}")), "precious").unwrap();
+        fs::write(zones.join(format!("example.{STATE_SUFFIX}")), "precious").unwrap();
         let state = StateDirectory::open(dir.path()).unwrap();
-        assert_eq!(state.facts(&apex), expected(&zones));
-        assert!(state.update(&apex, |facts| facts.timers = None).is_err());
-        assert_eq!(state.facts(&apex), expected(&zones));
-        fs::remove_file(zones.join(format!("example.{STATE}"))).unwrap();
-        state.update(&apex, |facts| facts.timers = None).unwrap();
-        assert_eq!(state.facts(&apex), StateFile { timers: None, ..expected(&zones) });
+        assert_eq!(state.read_state(&apex), expected(&zones));
+        assert!(state.update(&apex, |stored| stored.timers = None).is_err());
+        assert_eq!(state.read_state(&apex), expected(&zones));
+        fs::remove_file(zones.join(format!("example.{STATE_SUFFIX}"))).unwrap();
+        state.update(&apex, |stored| stored.timers = None).unwrap();
+        assert_eq!(state.read_state(&apex), StateFile { timers: None, ..expected(&zones) });
         assert_eq!(names(&zones), ["example.kept", "example.state"]);
     }
 

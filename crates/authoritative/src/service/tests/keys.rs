@@ -70,8 +70,8 @@ fn secondary_online(dir: &Path) -> Arc<Service> {
 /// Returns the secret of the key that signs data.
 fn signer(service: &Service) -> u8 {
     let zone = service.zone(&name("example.")).unwrap();
-    let facts = lock(&zone.runtime);
-    let [_, for_data] = facts.served.as_ref().unwrap().published().online_keys().unwrap().signing_dnskeys();
+    let runtime = lock(&zone.runtime);
+    let [_, for_data] = runtime.served.as_ref().unwrap().published().online_keys().unwrap().signing_dnskeys();
     let signs = |secret: &u8| for_data.contains(&zone_signer(&name("example."), *secret).dnskey_rdata());
     DATA_SIGNERS.into_iter().find(signs).unwrap()
 }
@@ -220,7 +220,7 @@ fn an_event_is_noted_with_its_zone_first() {
     let zone = service.zone(&name("example.")).unwrap();
     set_keys(dir, &format!("0 2\n{} 3\n", u32::MAX - 1));
     service.keys_seen_at.store(0, Relaxed);
-    let facts = lock(&zone.runtime);
+    let runtime = lock(&zone.runtime);
     std::thread::scope(|scope| {
         scope.spawn(|| service.note_key_event(&zone));
         // The thread reads the key files now.
@@ -231,7 +231,7 @@ fn an_event_is_noted_with_its_zone_first() {
             std::thread::yield_now();
             assert_eq!(service.next_key_event.load(Relaxed), key_times::NEVER);
         }
-        drop(facts);
+        drop(runtime);
     });
     assert_eq!(service.next_key_event.load(Relaxed), u32::MAX - 1);
 }

@@ -36,7 +36,7 @@ fn a_zone_that_expired_before_the_start_is_not_answered_for() {
     end(service);
     let store = |timers: Timers| {
         let state = StateDirectory::open(&dir.path().join("state")).unwrap();
-        state.update(&name("example."), |facts| facts.timers = Some(timers)).unwrap();
+        state.update(&name("example."), |stored| stored.timers = Some(timers)).unwrap();
     };
     let now = seconds_now();
     // The expire time of the zone is an hour. Timers of another version, and times in the future,
@@ -100,7 +100,7 @@ fn expiry_waits_for_nobody_who_makes_a_version() {
     let service = started(secondary(dir.path()));
     service.publish(&name("example."), contents(7), &[]).unwrap();
     let zone = service.zone(&name("example.")).unwrap();
-    let _one = service.lock_zone(&zone);
+    let _lock = service.lock_zone(&zone);
     service.set_expired(&name("example."), true);
     assert_eq!(serial(&service), None);
     service.set_expired(&name("example."), false);
@@ -128,7 +128,7 @@ fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
     let activity = service.activities.begin(ActivityKind::Publish, None);
     let late = service.publish_contents(&zone, Candidate::new(contents(8)), &activity);
     assert!(matches!(late, Err(VersionError::Unknown)), "{late:?}");
-    service.show_policy(&zone);
+    service.apply_policy(&zone);
     assert!(dir.path().join("state/zones/example.kept").exists());
     drop(working);
     removing.join().unwrap().unwrap();

@@ -72,7 +72,7 @@ fn a_zone_from_primaries_is_served_from_memory_where_a_file_of_others_is_in_the_
         service.publish(&name("example."), contents(version), &[]).unwrap();
         assert_eq!(serial(&service), Some(version));
     }
-    assert!(is_unstored(&service, VersionError::is_in_the_way));
+    assert!(is_unstored(&service, VersionError::is_foreign_file));
     assert_eq!(service.status().troubled, ["example."]);
     assert!(service.store(&name("example.")).is_err());
     assert_eq!(fs::read(&kept).unwrap(), b"precious");

@@ -27,7 +27,8 @@ fn settings(dir: &std::path::Path, primary: &str) -> Settings {
         zone
     };
     let mut catalog = of_primary("catalog.", "127.0.0.1:1");
-    catalog.catalog = Some(Role::Consumer { template: "member".to_owned(), groups: BTreeMap::new() });
+    catalog.catalog =
+        Some(CatalogSettings::Consumer { template: "member".to_owned(), groups: BTreeMap::new() });
     let member = ZoneTemplate::new(of_primary("template.", primary));
     let templates = BTreeMap::from([("member".to_owned(), member)]);
     Settings {
@@ -83,7 +84,7 @@ fn started(dir: &std::path::Path) -> Arc<Service> {
     open.transfers.primaries = vec![Remote::plain("127.0.0.1:2".parse().unwrap())];
     settings.templates.insert("open".to_owned(), ZoneTemplate::new(open));
     let groups = BTreeMap::from([("open".to_owned(), "open".to_owned())]);
-    settings.zones[0].catalog = Some(Role::Consumer { template: "member".to_owned(), groups });
+    settings.zones[0].catalog = Some(CatalogSettings::Consumer { template: "member".to_owned(), groups });
     followed(settings, crate::service::tests::KEY_FILES)
 }
 
@@ -105,9 +106,9 @@ fn end(service: Arc<Service>) {
 /// Returns the member zones of the service, each with its label in the catalog and the port of its
 /// primary.
 fn members(service: &Service) -> Vec<(String, Vec<u8>, u16)> {
-    let noted = Membership::all_but(service.state().unwrap(), []).unwrap();
+    let noted = Membership::all_except(service.state().unwrap(), []).unwrap();
     let is_member = |zone: &Arc<crate::service::zone::Zone>| zone.is_member();
-    let members = service.all().into_iter().filter(is_member).map(|zone| {
+    let members = service.all_zones().into_iter().filter(is_member).map(|zone| {
         let label = noted.iter().find(|noted| noted.zone == *zone.apex()).map(|noted| noted.label.clone());
         let port = zone.settings().transfers.primaries[0].address.port();
         (zone.apex().to_string(), label.unwrap_or_default(), port)
@@ -131,7 +132,7 @@ fn members_of_the_last_valid_version_stay_while_the_catalog_is_broken() {
     wait_for(|| members(&service) == expected);
     let stored = |service: &Service| service.state().unwrap().facts(&name("a.example.")).reused_serial;
     let state = service.state().unwrap();
-    state.update(&name("a.example."), |facts| facts.reused_serial = Some(1)).unwrap();
+    state.update(&name("a.example."), |stored| stored.reused_serial = Some(1)).unwrap();
     service.publish(&catalog, version(2, broken), &[]).unwrap();
     wait_for(|| error(&service).is_some());
     let said = error(&service).unwrap();

@@ -6,11 +6,11 @@
 use nonesuch_proto::{NameRef, Rtype, rdata};
 
 /// Size of the hash table for names; a power of two.
-const PLACES: usize = 4096;
+const TABLE_SIZE: usize = 4096;
 /// Maximum number of names in the table, so that it remains sparse.
-const FULL: usize = PLACES / 2;
+const MAX_NAMES: usize = TABLE_SIZE / 2;
 /// Compression pointers have 14 bits.
-const REACH: usize = 0x4000;
+const POINTER_RANGE: usize = 0x4000;
 const POINTER: u16 = 0xc000;
 /// Class IN.
 const IN: [u8; 2] = [0, 1];
@@ -18,7 +18,7 @@ const IN: [u8; 2] = [0, 1];
 /// Positions of the names in a message, in a hash table.
 #[derive(Debug)]
 pub(super) struct Compressor {
-    places: Vec<SuffixPosition>,
+    table: Vec<SuffixPosition>,
     used: usize,
     /// Offset of the last owner name in the message; 0 for none.
     owner_at: usize,
@@ -33,13 +33,13 @@ struct SuffixPosition {
 
 impl Compressor {
     pub(super) fn new() -> Self {
-        Self { places: vec![SuffixPosition::default(); PLACES], used: 0, owner_at: 0 }
+        Self { table: vec![SuffixPosition::default(); TABLE_SIZE], used: 0, owner_at: 0 }
     }
 
     /// Removes all names, for the next message.
     pub(super) fn clear(&mut self) {
         if self.used > 0 {
-            self.places.fill(SuffixPosition::default());
+            self.table.fill(SuffixPosition::default());
         }
         (self.used, self.owner_at) = (0, 0);
     }
@@ -59,7 +59,7 @@ impl Compressor {
         rdata: &[u8],
         message: &mut Vec<u8>,
     ) {
-        if (1..REACH).contains(&self.owner_at) && !owner.is_root() {
+        if (1..POINTER_RANGE).contains(&self.owner_at) && !owner.is_root() {
             message.extend_from_slice(&(POINTER | self.owner_at as u16).to_be_bytes());
         } else {
             self.owner_at = message.len();
@@ -91,9 +91,9 @@ impl Compressor {
         let (suffixes, count) = suffixes_of(name);
         let wire = name.wire();
         let (mut kept, mut pointer) = (count, None);
-        for (place, suffix) in suffixes[..count].iter().enumerate() {
+        for (index, suffix) in suffixes[..count].iter().enumerate() {
             if let Some(found) = self.find(suffix.hash, &wire[usize::from(suffix.start)..], message) {
-                (kept, pointer) = (place, Some(found));
+                (kept, pointer) = (index, Some(found));
                 break;
             }
         }
@@ -111,28 +111,28 @@ impl Compressor {
     }
 
     fn find(&self, hash: u32, suffix: &[u8], message: &[u8]) -> Option<u16> {
-        let mut at = hash as usize % PLACES;
+        let mut at = hash as usize % TABLE_SIZE;
         loop {
-            let place = self.places[at];
-            if place.offset == 0 {
+            let slot = self.table[at];
+            if slot.offset == 0 {
                 return None;
             }
-            if place.hash == hash && stands_at(message, usize::from(place.offset), suffix) {
-                return Some(place.offset);
+            if slot.hash == hash && is_name_at(message, usize::from(slot.offset), suffix) {
+                return Some(slot.offset);
             }
-            at = (at + 1) % PLACES;
+            at = (at + 1) % TABLE_SIZE;
         }
     }
 
     fn remember(&mut self, hash: u32, offset: usize) {
-        if offset >= REACH || self.used >= FULL {
+        if offset >= POINTER_RANGE || self.used >= MAX_NAMES {
             return;
         }
-        let mut at = hash as usize % PLACES;
-        while self.places[at].offset != 0 {
-            at = (at + 1) % PLACES;
+        let mut at = hash as usize % TABLE_SIZE;
+        while self.table[at].offset != 0 {
+            at = (at + 1) % TABLE_SIZE;
         }
-        self.places[at] = SuffixPosition { hash, offset: offset as u16 };
+        self.table[at] = SuffixPosition { hash, offset: offset as u16 };
         self.used += 1;
     }
 }
@@ -168,7 +168,7 @@ fn suffixes_of(name: NameRef<'_>) -> ([Suffix; 128], usize) {
 
 /// Returns whether the name at offset `at` of a message has the octets `suffix`. The message must
 /// come from this compressor.
-fn stands_at(message: &[u8], mut at: usize, mut suffix: &[u8]) -> bool {
+fn is_name_at(message: &[u8], mut at: usize, mut suffix: &[u8]) -> bool {
     loop {
         let Some(&length) = message.get(at) else { return false };
         if length >= 0xc0 {

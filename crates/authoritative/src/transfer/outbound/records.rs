@@ -8,7 +8,7 @@ use nonesuch_zone::journal::{ChangeReader, Changes, JournalError};
 use std::sync::Arc;
 
 /// Maximum size of a message, in octets.
-pub(super) const LONGEST: usize = 65_535;
+pub(super) const MAX_OCTETS: usize = 65_535;
 
 /// Errors that prevent sending further records.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +24,8 @@ pub(super) struct Page<'m> {
     pub(super) message: &'m mut Vec<u8>,
     pub(super) names: &'m mut Compressor,
     /// Target size of the message in octets, and its maximum size if a single record needs more.
-    pub(super) wanted: usize,
-    pub(super) most: usize,
+    pub(super) target_octets: usize,
+    pub(super) max_octets: usize,
     /// Number of records so far.
     pub(super) count: u16,
 }
@@ -50,8 +50,8 @@ impl Page<'_> {
     ) -> Result<bool, RecordsError> {
         let end = self.message.len();
         self.names.push_record(owner, rtype, ttl, rdata, self.message);
-        let most = if self.count == 0 { self.most } else { self.wanted };
-        if self.message.len() <= most && self.count < u16::MAX {
+        let limit = if self.count == 0 { self.max_octets } else { self.target_octets };
+        if self.message.len() <= limit && self.count < u16::MAX {
             self.count += 1;
             return Ok(true);
         }
@@ -77,7 +77,7 @@ impl Page<'_> {
 
 /// The records of a zone, with the SOA record first.
 #[derive(Debug)]
-struct Walk {
+struct ZoneRecords {
     contents: Arc<Contents>,
     is_begun: bool,
     node: usize,
@@ -85,7 +85,7 @@ struct Walk {
     record: usize,
 }
 
-impl Walk {
+impl ZoneRecords {
     const fn new(contents: Arc<Contents>) -> Self {
         Self { contents, is_begun: false, node: 0, rrset: 0, record: 0 }
     }
@@ -120,7 +120,7 @@ impl Walk {
 /// The records of changes. They are read from the journal while they are sent, because changes can
 /// be as large as the zone and the sending thread also serves other clients.
 #[derive(Debug)]
-struct ChangesWalk {
+struct ChangeRecords {
     changes: Changes,
     /// Index of the next change.
     next: usize,
@@ -130,7 +130,7 @@ struct ChangesWalk {
     is_pending: bool,
 }
 
-impl ChangesWalk {
+impl ChangeRecords {
     fn fill(&mut self, page: &mut Page<'_>) -> Result<Filled, RecordsError> {
         loop {
             if let Some(reader) = &mut self.reader {
@@ -168,13 +168,13 @@ enum Stage {
     /// Only the SOA record: the client has the newest version, or must repeat the request over TCP.
     Soa,
     /// The complete zone (RFC 5936 §2.2). The SOA record follows again at the end.
-    Zone(Walk),
+    Zone(ZoneRecords),
     /// The SOA record before the changes.
-    Before(Changes),
+    SoaBeforeChanges(Changes),
     /// For each change, the removed and then the added records (RFC 1995 §4).
-    Changes(ChangesWalk),
+    Changes(ChangeRecords),
     /// The SOA record at the end.
-    After,
+    FinalSoa,
     Done,
 }
 
@@ -184,12 +184,12 @@ impl TransferRecords {
     }
 
     pub(super) fn zone(zone: Arc<Contents>) -> Self {
-        let stage = Stage::Zone(Walk::new(Arc::clone(&zone)));
+        let stage = Stage::Zone(ZoneRecords::new(Arc::clone(&zone)));
         Self { zone, stage }
     }
 
     pub(super) const fn changes(zone: Arc<Contents>, changes: Changes) -> Self {
-        Self { zone, stage: Stage::Before(changes) }
+        Self { zone, stage: Stage::SoaBeforeChanges(changes) }
     }
 
     pub(super) const fn is_done(&self) -> bool {
@@ -198,33 +198,30 @@ impl TransferRecords {
 
     /// Returns the bytes of journal data in memory for this transfer.
     pub(super) fn held(&self) -> usize {
-        if let Stage::Changes(walk) = &self.stage { walk.held() } else { 0 }
+        if let Stage::Changes(records) = &self.stage { records.held() } else { 0 }
     }
 
     /// Fills a message with records.
     pub(super) fn fill(&mut self, page: &mut Page<'_>) -> Result<(), RecordsError> {
         while !self.is_done() {
-            let filled = match &mut self.stage {
-                Stage::Soa | Stage::After | Stage::Before(_) => {
-                    if page.push_soa(&self.zone)? {
-                        Filled::Done
-                    } else {
-                        Filled::Full
+            let filled =
+                match &mut self.stage {
+                    Stage::Soa | Stage::FinalSoa | Stage::SoaBeforeChanges(_) => {
+                        if page.push_soa(&self.zone)? { Filled::Done } else { Filled::Full }
                     }
-                }
-                Stage::Zone(walk) => walk.fill(page)?,
-                Stage::Changes(walk) => walk.fill(page)?,
-                Stage::Done => Filled::Done,
-            };
+                    Stage::Zone(records) => records.fill(page)?,
+                    Stage::Changes(records) => records.fill(page)?,
+                    Stage::Done => Filled::Done,
+                };
             if filled == Filled::Full {
                 return Ok(());
             }
             self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
-                Stage::Before(changes) => {
-                    Stage::Changes(ChangesWalk { changes, next: 0, reader: None, is_pending: false })
+                Stage::SoaBeforeChanges(changes) => {
+                    Stage::Changes(ChangeRecords { changes, next: 0, reader: None, is_pending: false })
                 }
-                Stage::Zone(_) | Stage::Changes(_) => Stage::After,
-                Stage::Soa | Stage::After | Stage::Done => Stage::Done,
+                Stage::Zone(_) | Stage::Changes(_) => Stage::FinalSoa,
+                Stage::Soa | Stage::FinalSoa | Stage::Done => Stage::Done,
             };
         }
         Ok(())

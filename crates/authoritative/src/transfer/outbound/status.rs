@@ -86,10 +86,10 @@ type Observer = Arc<dyn Fn(&TransferStatus) + Send + Sync>;
 
 /// The outgoing transfers of a server.
 pub struct OutgoingTransfers {
-    most: usize,
+    max_transfers: usize,
     /// Maximum number of concurrent transfers to one client network. Clients in `exempt` have no
     /// such limit.
-    each: usize,
+    max_per_network: usize,
     exempt: Vec<Prefix>,
     clock: fn() -> u64,
     active: Mutex<Vec<Arc<Progress>>>,
@@ -99,13 +99,13 @@ pub struct OutgoingTransfers {
 }
 
 impl OutgoingTransfers {
-    /// Permits at most `most` concurrent transfers. `clock` returns the time for TSIG, in seconds
+    /// Permits at most `max_transfers` concurrent transfers. `clock` returns the time for TSIG, in seconds
     /// since 1970.
     #[must_use]
-    pub const fn new(most: usize, clock: fn() -> u64) -> Self {
+    pub const fn new(max_transfers: usize, clock: fn() -> u64) -> Self {
         Self {
-            most,
-            each: usize::MAX,
+            max_transfers,
+            max_per_network: usize::MAX,
             exempt: Vec::new(),
             clock,
             active: Mutex::new(Vec::new()),
@@ -115,11 +115,11 @@ impl OutgoingTransfers {
         }
     }
 
-    /// Permits at most `each` concurrent transfers to one client network, except for clients in
+    /// Permits at most `max_per_network` concurrent transfers to one client network, except for clients in
     /// `exempt`. A client network is an IPv4 /24 or an IPv6 /56, as for response rate limiting.
     #[must_use]
-    pub fn with_limit_per_client(self, each: usize, exempt: Vec<Prefix>) -> Self {
-        Self { each, exempt, ..self }
+    pub fn with_limit_per_client(self, max_per_network: usize, exempt: Vec<Prefix>) -> Self {
+        Self { max_per_network, exempt, ..self }
     }
 
     /// Calls `observer` for each request for a transfer when it ends. Metrics use this.
@@ -135,7 +135,7 @@ impl OutgoingTransfers {
         Self { secondaries: Some(secondaries), ..self }
     }
 
-    fn note(&self, zone: &Name, client: SocketAddr, serial: u32, outcome: TransferOutcome) {
+    fn note_sent(&self, zone: &Name, client: SocketAddr, serial: u32, outcome: TransferOutcome) {
         if let Some(secondaries) = self.secondaries.as_ref().filter(|_| outcome == TransferOutcome::Sent) {
             secondaries.note_transfer(&zone.view().to_canonical(), client.ip(), serial, (self.clock)());
         }
@@ -150,18 +150,18 @@ impl OutgoingTransfers {
     /// Reports a request that was answered with one message.
     pub(super) fn record(
         &self,
-        asked: &OutboundRequest<'_>,
+        request: &OutboundRequest<'_>,
         serial: u32,
         outcome: TransferOutcome,
         octets: usize,
     ) {
-        self.note(&asked.query.name().to_name(), asked.client, serial, outcome);
+        self.note_sent(&request.query.name().to_name(), request.client, serial, outcome);
         let Some(observer) = &self.observer else { return };
-        let is_incremental = asked.query.qtype == Rtype::IXFR;
+        let is_incremental = request.query.qtype == Rtype::IXFR;
         observer(&TransferStatus {
-            zone: asked.query.name().to_name(),
-            client: asked.client,
-            key: asked.tsig.map(|verified| verified.name().to_name()),
+            zone: request.query.name().to_name(),
+            client: request.client,
+            key: request.tsig.map(|verified| verified.name().to_name()),
             kind: if is_incremental { TransferKind::Ixfr } else { TransferKind::Axfr },
             serial,
             messages: u64::from(octets > 0),
@@ -183,34 +183,36 @@ impl OutgoingTransfers {
     }
 
     /// Returns whether the network of a client has reached its limit of transfers.
-    fn is_full_for(&self, client: IpAddr, active: &[Arc<Progress>]) -> bool {
-        if self.each >= self.most || self.exempt.iter().any(|prefix| prefix.contains(client)) {
+    fn is_network_full(&self, client: IpAddr, active: &[Arc<Progress>]) -> bool {
+        if self.max_per_network >= self.max_transfers
+            || self.exempt.iter().any(|prefix| prefix.contains(client))
+        {
             return false;
         }
         let networks = ClientPrefixes::new(24, 56);
         let network = networks.number_of(client);
         let is_of_client = |other: &&Arc<Progress>| networks.number_of(other.client.ip()) == network;
-        active.iter().filter(is_of_client).count() >= self.each
+        active.iter().filter(is_of_client).count() >= self.max_per_network
     }
 
     /// Begins a transfer, unless the limits forbid it.
     pub(super) fn begin(
         self: &Arc<Self>,
-        asked: &OutboundRequest<'_>,
+        request: &OutboundRequest<'_>,
         kind: TransferKind,
         serial: u32,
     ) -> Result<TransferPermit, TransferRefusal> {
         let mut active = self.active();
-        if self.is_full_for(asked.client.ip(), &active) {
+        if self.is_network_full(request.client.ip(), &active) {
             return Err(TransferRefusal::TooManyOfClient);
         }
-        if active.len() >= self.most {
+        if active.len() >= self.max_transfers {
             return Err(TransferRefusal::TooMany);
         }
         let progress = Arc::new(Progress {
-            zone: asked.query.name().to_name(),
-            client: asked.client,
-            key: asked.tsig.map(|verified| verified.name().to_name()),
+            zone: request.query.name().to_name(),
+            client: request.client,
+            key: request.tsig.map(|verified| verified.name().to_name()),
             kind,
             serial,
             since: Instant::now(),
@@ -234,7 +236,9 @@ impl OutgoingTransfers {
 
 impl fmt::Debug for OutgoingTransfers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutgoingTransfers").field("most", &self.most).finish_non_exhaustive()
+        f.debug_struct("OutgoingTransfers")
+            .field("max_transfers", &self.max_transfers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -302,7 +306,7 @@ impl Drop for TransferPermit {
         let outcome = if self.outcome == TransferOutcome::Sent { "sent" } else { "aborted" };
         let error = self.error.as_ref().map(tracing::field::display);
         let key = status.key.as_ref().map(tracing::field::display);
-        self.outgoing.note(&status.zone, status.client, status.serial, status.outcome);
+        self.outgoing.note_sent(&status.zone, status.client, status.serial, status.outcome);
         tracing::info!(
             name: "transfer-ended",
             zone = %status.zone,

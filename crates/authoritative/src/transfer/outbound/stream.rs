@@ -2,7 +2,7 @@
 //! 5936 §2.2).
 
 use super::compress::Compressor;
-use super::records::{LONGEST, Page, RecordsError, TransferRecords};
+use super::records::{MAX_OCTETS, Page, RecordsError, TransferRecords};
 use super::status::TransferPermit;
 use nonesuch_net::{ResponseStream, StreamError};
 use nonesuch_proto::message::{Header, flags};
@@ -10,7 +10,7 @@ use nonesuch_server::tsig::ResponseSigner;
 
 /// Target size of messages, in octets. It equals the range of compression pointers; names beyond
 /// this offset cannot be used for compression.
-pub(super) const MESSAGE: usize = 16_384;
+pub(super) const TARGET_OCTETS: usize = 16_384;
 
 /// Properties of all messages of a response, and their sizes.
 pub(super) struct Frame {
@@ -24,9 +24,9 @@ pub(super) struct Frame {
     /// Returns the time, in seconds since 1970.
     pub(super) clock: fn() -> u64,
     /// Target size of a message, in octets.
-    pub(super) wanted: usize,
+    pub(super) target_octets: usize,
     /// Maximum size of a message, in octets.
-    pub(super) most: usize,
+    pub(super) max_octets: usize,
 }
 
 /// The response to AXFR or IXFR, as a stream of messages.
@@ -96,8 +96,8 @@ impl TransferStream {
         let mut page = Page {
             message,
             names: &mut self.names,
-            wanted: frame.wanted.saturating_sub(overhead),
-            most: frame.most.min(LONGEST).saturating_sub(overhead),
+            target_octets: frame.target_octets.saturating_sub(overhead),
+            max_octets: frame.max_octets.min(MAX_OCTETS).saturating_sub(overhead),
             count: 0,
         };
         self.records.fill(&mut page)?;

@@ -561,7 +561,7 @@ fn a_large_change_is_sent_in_bounded_memory() {
         messages.push(message.clone());
     }
     assert!(most > 0 && most <= 1 << 20, "{most}");
-    assert!(messages.len() > 100 && messages.iter().all(|message| message.len() <= MESSAGE));
+    assert!(messages.len() > 100 && messages.iter().all(|message| message.len() <= TARGET_OCTETS));
     let newest = soa_of(&versions[1]);
     let sides = [records_of(change.removed()), records_of(change.added())].concat();
     assert!(records(&messages) == [vec![newest.clone()], sides, vec![newest]].concat());
