@@ -1,4 +1,4 @@
-//! A zone that the server answers from: the image of a verified zone, and its denial mechanism.
+//! A zone that the server can answer from: its image, and the source of its denial records.
 
 use nonesuch_dnssec::Verified;
 use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, OnlineSigner, PreparedZone};
@@ -10,10 +10,12 @@ use nonesuch_zone::{Contents, Image, Verification};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A zone that is ready to be served. It is built from a verified zone, or from an image file with
-/// a record that its zone was verified when the image was compiled. The exceptions are
-/// [`Published::unverified`], [`Published::nsec5_unverified`], and image files opened without a
-/// mode. A clone shares the image and the keys.
+/// A zone that is ready to be served. A clone shares the image and the keys.
+///
+/// It is built from a verified zone, or from an image file whose header records that the zone was
+/// verified before its image was compiled. There are three exceptions without verification:
+/// [`Published::unverified`], [`Published::nsec5_unverified`], and the functions for image files
+/// with `None` as the mode.
 #[derive(Clone, Debug)]
 pub struct Published {
     image: Image,
@@ -40,7 +42,7 @@ pub(crate) enum Denial {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnusableImage {
-    /// The record in the file claims less verification than the caller requires.
+    /// The zone was verified less than the caller requires, according to the file.
     #[error("{}", match .found {
         Verification::Nothing => "nothing was verified when the image was created",
         Verification::Structural { .. } => "signatures were not verified when the image was created",
@@ -71,32 +73,47 @@ pub enum UnusableImage {
 }
 
 impl Published {
-    /// Compiles a verified zone. Fails if the zone does not fit into an image.
+    /// Compiles a verified zone.
+    ///
+    /// # Errors
+    /// Returns an error if the zone does not fit into an image.
     pub fn new(zone: &Verified) -> Result<Self, CompileError> {
         Ok(Self::of(Image::compile(zone.contents())?.with_verified_chain(), Denial::Image))
     }
 
     /// Compiles a zone that was not verified, or that has faults and must be served nevertheless.
     /// Answers lack the proofs and signatures that the zone lacks. The server checks each proof
-    /// before it sends it.
+    /// from the image, and omits one that a validator would reject.
+    ///
+    /// # Errors
+    /// Returns an error if the zone does not fit into an image.
     pub fn unverified(contents: &Contents) -> Result<Self, CompileError> {
         Ok(Self::of(Image::compile(contents)?, Denial::Image))
     }
 
     /// Compiles a zone whose denials are generated online. The server also signs online all RRsets
     /// that have no signatures.
+    ///
+    /// # Errors
+    /// Returns an error if the zone does not fit into an image.
     pub fn online(zone: PreparedZone) -> Result<Self, CompileError> {
         let (contents, keys) = zone.into_parts();
         Ok(Self::of(Image::compile(&contents)?, Denial::Online(Arc::new(keys))))
     }
 
     /// Compiles a verified zone with NSEC5. `prover` must belong to this zone.
+    ///
+    /// # Errors
+    /// Returns an error if the zone does not fit into an image.
     pub fn nsec5(zone: &Verified, prover: Nsec5Prover) -> Result<Self, CompileError> {
         Self::nsec5_unverified(zone.contents(), prover)
     }
 
-    /// Compiles a zone with NSEC5, as [`Published::unverified`] does. `prover` must belong to this
-    /// zone.
+    /// Compiles a zone with NSEC5 that was not verified, or that has faults and must be served
+    /// nevertheless. `prover` must belong to this zone.
+    ///
+    /// # Errors
+    /// Returns an error if the zone does not fit into an image.
     pub fn nsec5_unverified(contents: &Contents, prover: Nsec5Prover) -> Result<Self, CompileError> {
         Ok(Self::of(Image::compile(contents)?, Denial::Nsec5(Arc::new(prover))))
     }
@@ -107,8 +124,8 @@ impl Published {
     }
 
     /// Publishes the image of a file. The file must record that its zone was verified at least in
-    /// this mode, and the signatures must be valid at `now`, in seconds since 1970 modulo 2^32.
-    /// Without a mode, neither is required.
+    /// `mode`, and the signatures must be valid at `now`, in seconds since 1970 modulo 2^32. If
+    /// `mode` is `None`, neither is required.
     ///
     /// # Errors
     /// Returns the reason why the zone must be verified first. Returns [`UnusableImage::Nsec5`] for
@@ -168,8 +185,9 @@ impl Published {
         &self.image
     }
 
-    /// Makes `signer` generate everything that its deferred answers of this zone need, with
-    /// signatures of the time `now`.
+    /// Makes `signer` generate the signatures and proofs that the deferred answers from this zone
+    /// need. `now` is the time of signing, in seconds since 1970 modulo 2^32. Does nothing if the
+    /// zone needs no online work.
     pub fn generate_deferred(&self, signer: &mut OnlineSigner, now: u32) {
         if self.is_online() {
             signer.make_pending(self.online_keys(), self.prover(), now);
@@ -180,15 +198,15 @@ impl Published {
         self.generation
     }
 
-    /// Returns whether the server signs answers online; the image then contains only some or none
-    /// of the signatures.
+    /// Returns whether the server signs answers online. The image of such a zone contains some or
+    /// none of the signatures.
     #[must_use]
     pub const fn is_signed_online(&self) -> bool {
         matches!(self.denial, Denial::Online(_))
     }
 
     /// Returns a description of the denial mechanism for messages: `unsigned`, `signed with NSEC3`,
-    /// `signed online (white-lies)` …
+    /// `signed online (white-lies)` and others.
     #[must_use]
     pub fn description(&self) -> String {
         let image = &self.image;
@@ -201,29 +219,31 @@ impl Published {
         }
     }
 
-    /// Returns the keys for online signing.
+    /// Returns the keys for online signing; `None` if the zone is not signed online.
     pub(crate) fn online_keys(&self) -> Option<&OnlineKeys> {
         if let Denial::Online(keys) = &self.denial { Some(keys) } else { None }
     }
 
-    /// Returns the prover for denials of a zone with NSEC5.
+    /// Returns the prover for denials of a zone with NSEC5; `None` for another zone.
     pub(crate) fn prover(&self) -> Option<&Nsec5Prover> {
         if let Denial::Nsec5(prover) = &self.denial { Some(prover) } else { None }
     }
 
-    /// Returns whether answers may need signatures or proofs that are generated online.
+    /// Returns whether answers may need signatures or proofs that are generated online: the zone is
+    /// signed online, or has NSEC5.
     #[must_use]
     pub const fn is_online(&self) -> bool {
         !matches!(self.denial, Denial::Image)
     }
 }
 
-/// Checks that the verification recorded in a file meets `mode`.
+/// Does the same as [`check_verification`] with the verification that the file records.
 fn check_file(file: &ImageFile, mode: Option<Mode>, now: u32) -> Result<(), UnusableImage> {
     check_verification(file, file.record().verification, mode, now)
 }
 
-/// Checks that the verification `found` meets `mode`, and that the signatures are valid at `now`.
+/// Checks that the verification `found` is at least that of `mode`, and that the signatures are
+/// valid at `now`. If `mode` is `None`, checks nothing.
 fn check_verification(
     file: &ImageFile,
     found: Verification,
@@ -238,6 +258,7 @@ fn check_verification(
     check_signature_times(file, now)
 }
 
+/// Checks that all signatures in the image are valid at `now`.
 fn check_signature_times(file: &ImageFile, now: u32) -> Result<(), UnusableImage> {
     if let Some(period) = file.period()
         && (serial::is_before(now, period.inception) || serial::is_before(period.expiration, now))
@@ -254,14 +275,15 @@ mod tests {
     use nonesuch_zone::{image, read};
     use std::path::Path;
 
-    const NOON: u32 = 1_750_000_000;
+    /// The time of the checks, in seconds since 1970.
+    const NOW: u32 = 1_750_000_000;
 
     /// Returns an image file of a zone. If `is_signed`, its signatures are valid from one hour
-    /// before noon to one hour after.
+    /// before [`NOW`] to one hour after.
     fn file(verification: Verification, is_signed: bool) -> ImageFile {
         let mut text = String::from("$ORIGIN example.\n@ 60 SOA . . 7 1 1 1 1\n@ 60 NS ns.other.\n");
         if is_signed {
-            let (from, to) = (NOON - 3600, NOON + 3600);
+            let (from, to) = (NOW - 3600, NOW + 3600);
             text.push_str(&format!("@ 60 RRSIG SOA 13 1 60 {to} {from} 1 example. AAAA\n"));
             text.push_str(&format!("@ 60 RRSIG NS 13 1 60 {} {from} 1 example. AAAA\n", to + 60));
         }
@@ -273,8 +295,8 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_verified_as_much_as_is_asked_for_is_published() {
-        let (full, structural) = (Verification::Full { at: NOON }, Verification::Structural { at: NOON });
+    fn an_image_with_less_verification_than_required_is_not_published() {
+        let (full, structural) = (Verification::Full { at: NOW }, Verification::Structural { at: NOW });
         let cases = [
             (full, Mode::Full, true),
             (full, Mode::Structural, true),
@@ -284,25 +306,25 @@ mod tests {
             (Verification::Nothing, Mode::Full, false),
         ];
         for (found, mode, is_published) in cases {
-            let outcome = Published::from_file(file(found, true), Some(mode), NOON);
+            let outcome = Published::from_file(file(found, true), Some(mode), NOW);
             assert_eq!(outcome.is_ok(), is_published, "{found:?} {mode:?}");
             assert!(is_published || outcome.unwrap_err() == UnusableImage::Record { found });
-            assert!(Published::from_file(file(found, true), None, NOON).is_ok(), "nothing is demanded");
+            assert!(Published::from_file(file(found, true), None, NOW).is_ok(), "nothing is required");
         }
     }
 
     #[test]
     fn signatures_must_be_valid_at_the_time() {
-        let full = Verification::Full { at: NOON };
+        let full = Verification::Full { at: NOW };
         let at = |now| Published::from_file(file(full, true), Some(Mode::Full), now);
-        for now in [NOON - 3600, NOON, NOON + 3600] {
+        for now in [NOW - 3600, NOW, NOW + 3600] {
             assert!(at(now).is_ok(), "{now}");
         }
-        for now in [NOON - 3601, NOON + 3601] {
-            let (inception, expiration) = (NOON - 3600, NOON + 3600);
+        for now in [NOW - 3601, NOW + 3601] {
+            let (inception, expiration) = (NOW - 3600, NOW + 3600);
             assert_eq!(at(now).unwrap_err(), UnusableImage::Time { now, inception, expiration });
         }
-        assert!(Published::from_file(file(full, true), None, NOON + 3601).is_ok());
+        assert!(Published::from_file(file(full, true), None, NOW + 3601).is_ok());
         let unsigned = file(full, false);
         assert_eq!(Published::from_file(unsigned, Some(Mode::Full), 0).unwrap().image().serial(), 7);
     }

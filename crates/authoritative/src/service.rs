@@ -5,13 +5,13 @@
 //! (`build`), write to the state directory (`persist`), replace the previous version (`publish`).
 //! Therefore a restart serves the version that clients have seen, even if the process is killed. If
 //! a version is rejected (`version_error` lists the reasons), the previous version remains. No
-//! thread that answers queries waits for any of these steps.
+//! thread that answers queries waits for these steps.
 //!
 //! Catalogs are loaded first, so that their stored members are served before the server contacts a
-//! primary. The thread that handles zone events (`zone_events`) never blocks: another thread loads
-//! members, and if a zone is removed during its verification, the verifying thread cleans up when
-//! it ends (`zone_lock`). A transferred version is published only if the zone's settings still name
-//! that primary.
+//! primary. The thread that handles zone events (`zone_events`) does not wait for verification:
+//! another thread loads members. If a zone is removed during its verification, the verifying thread
+//! cleans up when it ends (`zone_lock`). A transferred version is published only if the zone's
+//! settings still name that primary.
 //!
 //! If a zone is removed from the configuration, its stored version remains until `ctl purge`. If a
 //! member is removed from its catalog, its stored version is deleted immediately.
@@ -81,8 +81,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use zone::{Zone, ZoneRuntime};
 use zone_lock::ZoneLock;
 
-/// Default for the number of zones that are loaded concurrently. Each load needs memory for two
-/// versions of the zone.
+/// Default for the number of zones that are loaded concurrently, if the machine has at least as
+/// many CPU cores. Each load needs memory for two versions of the zone.
 const DEFAULT_JOBS: usize = 4;
 
 /// The keys of a zone that is signed online.
@@ -106,13 +106,15 @@ impl From<ZoneKeys> for SigningKeys {
 #[derive(Clone, Copy, Debug)]
 pub struct KeyFiles {
     /// Returns the keys of a zone in a directory, selected by the timing metadata in their files at
-    /// a time in seconds since 1970. With `None`, ignores the timing metadata.
+    /// a time in seconds since 1970. With `None` as the time, ignores the timing metadata.
     pub signing: fn(&Path, &Name, Option<u32>) -> Result<SigningKeys, KeyDirectoryError>,
-    /// Returns the first time after the given time at which the timing metadata changes the role of
-    /// a key.
+    /// Returns the first time after the given time at which the timing metadata in a directory
+    /// changes the role of a key of the zone; `None` if there is none. Times are in seconds since
+    /// 1970.
     pub next_event: fn(&Path, &Name, u32) -> Option<u32>,
-    /// Returns the VRF key and the stored proofs of a zone from a directory. Fails if the
-    /// directory, or the directory of the zone file, contains a signing key.
+    /// Returns the VRF key and the stored proofs of a zone from a directory. The second parameter
+    /// is the path of the zone file, if the zone has one. Fails if the directory, or the directory
+    /// of the zone file, contains a signing key.
     pub prover: fn(&Path, Option<&Path>, &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError>,
 }
 
@@ -122,6 +124,7 @@ pub struct Service {
     zones: Arc<Zones>,
     key_files: KeyFiles,
     state: Option<StateDirectory>,
+    /// The configured zones and the members of catalogs.
     zone_map: Mutex<BTreeMap<Name, Arc<Zone>>>,
     /// Held while zones are added or removed. A thread that checks whether a zone exists holds it
     /// until it has acted on the result.
@@ -129,7 +132,9 @@ pub struct Service {
     /// Locks of removed zones with a publication in progress.
     abandoned: Mutex<BTreeMap<Name, Arc<ZoneLock>>>,
     templates: Mutex<BTreeMap<String, ZoneTemplate>>,
+    /// Maximum number of zones that are loaded concurrently.
     jobs: usize,
+    /// Seconds added to the clock, modulo 2^32 ([`Settings::clock_shift`]).
     clock_shift: u32,
     /// Time of the next key event of any zone, in seconds since 1970.
     next_key_event: AtomicU32,
@@ -147,11 +152,11 @@ pub struct Service {
 }
 
 impl Service {
-    /// Adds the zones of `settings` to `zones`, with the state not ready. [`begin`](Self::begin)
-    /// loads them.
+    /// Creates a service and adds the zones of `settings` to `zones`, in the state
+    /// [`NotReady`](ZoneState::NotReady). Call [`begin`](Self::begin) to load them.
     ///
     /// # Errors
-    /// Returns an error if the state directory cannot be used.
+    /// Returns an error if the state directory cannot be opened, or if another process uses it.
     pub fn open(settings: Settings, key_files: KeyFiles, zones: Arc<Zones>) -> Result<Arc<Self>, StateError> {
         let service = Self::new(&settings, key_files, zones)?;
         let new: Vec<Arc<Zone>> = settings
@@ -163,8 +168,8 @@ impl Service {
         Ok(Arc::new(service))
     }
 
-    /// Starts to load the zones in separate threads. Catalogs are first, because their members must
-    /// be loaded too.
+    /// Starts to load the zones in separate threads, and returns immediately. Catalogs are loaded
+    /// first, because their members must be loaded too.
     ///
     /// # Errors
     /// Returns the error of the operating system if no thread can be started.
@@ -223,8 +228,8 @@ impl Service {
         })
     }
 
-    /// Waits until every zone of the settings and every member of a stored catalog has an outcome:
-    /// it is served, it waits for a transfer, or loading it failed.
+    /// Waits until every zone of the settings and every member of a stored catalog is served, waits
+    /// for a transfer, or has failed to load. Returns the numbers of zones in these states.
     #[must_use]
     pub fn wait(&self) -> StartupSummary {
         let mut loading = lock(&self.loading);
@@ -318,15 +323,16 @@ impl Service {
         published
     }
 
-    /// Returns the records of the last published version. `None` if they are not in memory; they
-    /// are for zones that are transferred in or out.
+    /// Returns the records of the last published version. Returns `None` if they are not in memory.
+    /// They are in memory for catalogs, and for zones that are transferred or whose secondaries
+    /// receive NOTIFY.
     #[must_use]
     pub fn contents(&self, apex: &Name) -> Option<Arc<Contents>> {
         self.zone(apex)?.contents()
     }
 
-    /// Returns the SOA record of the last published version. `None` if the records of the zone are
-    /// not in memory.
+    /// Returns the SOA record of the last published version. Returns `None` if the records of the
+    /// zone are not in memory ([`contents`](Self::contents)).
     #[must_use]
     pub fn soa_record(&self, apex: &Name) -> Option<SoaRecord> {
         let contents = self.contents(apex)?;
@@ -344,8 +350,8 @@ impl Service {
         state.map_or(Ok(None), |state| open_compiled(&state.path(apex, state::ZONE_SUFFIX), Some(apex)))
     }
 
-    /// Sets whether a zone of primaries has expired. If it has not, the server answers again from
-    /// the version that it has.
+    /// Sets whether a zone of primaries has expired. The server answers SERVFAIL for an expired
+    /// zone. When the zone is no longer expired, the server answers again from its last version.
     pub fn set_expired(&self, apex: &Name, is_expired: bool) {
         if let Some(zone) = self.zone(apex) {
             // Does not wait for the publication of a version, because the caller also handles other
@@ -357,7 +363,8 @@ impl Service {
         }
     }
 
-    /// Sets the time at which a zone of primaries expires, for the EXPIRE option (RFC 7314).
+    /// Sets the time at which a zone of primaries expires, for the EXPIRE option (RFC 7314). `None`
+    /// means that the time is not known.
     pub fn set_expiry(&self, apex: &Name, expires: Option<std::time::Instant>) {
         self.zones.set_expiry(apex, expires);
     }
@@ -385,7 +392,7 @@ impl Service {
         self.publish_state(zone, &runtime);
     }
 
-    /// Sends the last event to all listeners.
+    /// Sends [`ZoneEvent::Stopped`], the last event, to all listeners.
     pub fn stop(&self) {
         self.send_event(&ZoneEvent::Stopped);
         lock(&self.listeners).clear();

@@ -1,5 +1,5 @@
-//! Activities that may take long: loading or publishing a zone, and reloading the configuration. The
-//! status of the server shows their progress. The log contains their duration.
+//! Activities that may take long: loading or publishing a zone, and reloading the configuration.
+//! The status of the server shows their progress. The log contains their duration.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -145,8 +145,8 @@ impl Drop for Activity {
     }
 }
 
-/// Locks a mutex. Ignores that a thread panicked while it held the lock: the data behind every mutex
-/// of the service is consistent after each statement.
+/// Locks a mutex. Ignores that a thread panicked while it held the lock: the data behind every
+/// mutex of the service is consistent after each statement.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

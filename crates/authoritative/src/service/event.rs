@@ -12,12 +12,13 @@ pub enum ZoneEvent {
     Published {
         /// Name of the zone.
         apex: Name,
-        /// Whether the version came from a primary or a file. It is `false` for a stored version,
-        /// and if a zone without a file is published again with other keys.
+        /// Whether the version came from a primary or a file, or was generated. It is `false` for a
+        /// stored version, and for a version without a zone file that is published again with other
+        /// keys.
         is_new: bool,
     },
-    /// No stored version of a zone of primaries was loaded. The zone has the version that is
-    /// already served, or none.
+    /// The zone is not loaded from a file, and no stored version of it was loaded. The previous
+    /// version is still served, if there is one.
     NotLoaded {
         /// Name of the zone.
         apex: Name,

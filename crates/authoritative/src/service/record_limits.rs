@@ -7,8 +7,8 @@ use nonesuch_zone::Image;
 use nonesuch_zone::image::Largest;
 
 /// Checks the limits of a zone. Rejects a zone that exceeds a configured limit. Returns at most one
-/// warning for each of the two limits that is not configured, if the zone exceeds [`WARNING_LIMIT`]. 0
-/// permits any number.
+/// warning for each of the two limits that is not configured, if the zone exceeds
+/// [`WARNING_LIMIT`]. 0 permits any number.
 ///
 /// # Errors
 /// Returns [`VersionError::TooManyRecords`] or [`VersionError::TooManyTypes`].

@@ -13,9 +13,11 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of signatures of a zone in which [`VerifyChoice::Auto`] verifies all of them.
+/// Maximum number of signatures of a zone that [`VerifyChoice::Auto`] and [`VerifyChoice::Quick`]
+/// verify completely.
 pub const FULL_VERIFICATION_LIMIT: u64 = 100_000;
-/// Directory of the VRF key of a zone with NSEC5, in the directory of the zone file.
+/// Name of the default directory of the VRF key of a zone with NSEC5. It is in the directory of the
+/// zone file.
 pub const NSEC5_FOLDER: &str = "nsec5";
 /// Default size of the journal of a zone, in bytes: 64 MiB.
 pub(super) const DEFAULT_JOURNAL_OCTETS: u64 = 64 << 20;
@@ -65,13 +67,13 @@ pub struct ZoneSettings {
     pub catalog: Option<CatalogSettings>,
 }
 
-/// Number of records of one type, or of types, at a name above which the server logs a warning if
-/// no limit is configured.
+/// Maximum number of records of one type at a name, and of types at a name, without a warning.
+/// Applies if no limit is configured.
 pub const WARNING_LIMIT: u32 = 100;
 
 /// Limits for the number of records of one type, and of types, at a name. A version that exceeds a
-/// limit is rejected. If no limit is configured, the version is served, with a warning above
-/// [`WARNING_LIMIT`]. 0 permits any number without a warning.
+/// limit is rejected. If a limit is not configured (`None`), the version is served, with a warning
+/// above [`WARNING_LIMIT`]. The limit 0 permits any number without a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RecordLimits {
     /// Maximum number of records of one type at one name.
@@ -135,8 +137,8 @@ pub struct OnlineSigning {
 /// How much of a signed zone to verify before publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum VerifyChoice {
-    /// [`Full`](Self::Full) for zones with at most [`FULL_VERIFICATION_LIMIT`] signatures, otherwise
-    /// [`Changed`](Self::Changed).
+    /// [`Full`](Self::Full) for zones with at most [`FULL_VERIFICATION_LIMIT`] signatures,
+    /// otherwise [`Changed`](Self::Changed).
     #[default]
     Auto,
     /// Verify everything.
@@ -145,8 +147,8 @@ pub enum VerifyChoice {
     /// from the previously published version. Verify everything if no verified previous version
     /// exists.
     Changed,
-    /// [`Full`](Self::Full) for zones with at most [`FULL_VERIFICATION_LIMIT`] signatures, otherwise
-    /// [`Structural`](Self::Structural), so that verification takes a short time.
+    /// [`Full`](Self::Full) for zones with at most [`FULL_VERIFICATION_LIMIT`] signatures,
+    /// otherwise [`Structural`](Self::Structural), so that verification takes a short time.
     Quick,
     /// Verify everything except the mathematics of signatures.
     Structural,
@@ -383,7 +385,7 @@ impl ZoneSettings {
     }
 }
 
-/// Mark in paths of templates, which the file stem of the zone replaces.
+/// Placeholder in paths of templates. The file stem of the zone replaces it.
 const ZONE_MARK: &str = "{zone}";
 
 /// Replaces [`ZONE_MARK`] with the file stem of the zone. The stem is safe in paths: names also

@@ -1,5 +1,5 @@
-//! The state directory with the stored versions of zones: each was published, and a restart serves
-//! it.
+//! The state directory: the stored versions of zones, which a restart serves, with their journals
+//! and state files.
 //!
 //! The server writes each file under a temporary name, syncs it to disk and renames it. Therefore a
 //! reader finds either the previous or the complete new file, even after a crash.
@@ -24,32 +24,34 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Suffix of the stored version of a zone; operators are unlikely to choose it for a zone file.
+/// Suffix of the stored version of a zone. Operators are unlikely to choose it for a zone file.
 pub(super) const ZONE_SUFFIX: &str = "kept";
 /// Suffix of the journal of a zone.
 pub(super) const JOURNAL_SUFFIX: &str = "journal";
 /// Suffix of the state file of a zone.
 pub(super) const STATE_SUFFIX: &str = "state";
-/// Suffix of a journal that is being written.
+/// Suffix of a new journal until it replaces the previous one.
 pub(super) const JOURNAL_PART_SUFFIX: &str = "journal.new";
 const SUFFIXES: [&str; 4] = [ZONE_SUFFIX, JOURNAL_SUFFIX, STATE_SUFFIX, JOURNAL_PART_SUFFIX];
-/// Number of bytes that identify the type of a file.
+/// Number of bytes at the start of a file that [`is_ours`] reads to identify its type.
 const HEAD_OCTETS: usize = 16;
 /// Prefix of the names of temporary files.
 const PART_PREFIX: &str = ".part-";
 /// Number of locks for state files.
 const LOCKS: usize = 64;
-/// Maximum length of a zone name in a file name; longer names are truncated and a hash is appended.
+/// Maximum length of a zone name in a file name, in bytes. A longer name is truncated, and a hash
+/// is appended.
 const MAX_STEM_LETTERS: usize = 180;
 
 /// The state directory. Only one process opens it at a time.
 #[derive(Debug)]
 pub struct StateDirectory {
     zones: PathBuf,
-    /// Held while a state file is changed. Several zones share a lock.
+    /// One of them is held while a state file is changed ([`StateDirectory::lock_state`]). Several
+    /// zones share a lock.
     state_locks: [Mutex<()>; LOCKS],
-    /// Whether state files of earlier versions could not be replaced; they are then read in
-    /// addition to the state files.
+    /// Whether legacy state files ([`legacy`]) could not be replaced. They are then read together
+    /// with the state files.
     has_legacy: bool,
     /// Locked while the directory is in use.
     lock: File,
@@ -86,10 +88,11 @@ impl Drop for StateDirectory {
 
 impl StateDirectory {
     /// Opens the state directory `dir`, and creates missing parts of it. Removes temporary files of
-    /// a process that was killed.
+    /// a process that was killed, and replaces legacy state files.
     ///
     /// # Errors
-    /// Returns an error if the directory is not writable, or if another process uses it.
+    /// Returns an error if the directory cannot be created, read or written, or if another process
+    /// uses it.
     pub fn open(dir: &Path) -> Result<Self, StateError> {
         let failed = |source| StateError::Open { dir: dir.to_path_buf(), source };
         let zones = Self::zones_directory(dir);
@@ -144,23 +147,23 @@ impl StateDirectory {
         self.zones.join(format!("{}.{suffix}", file_stem(apex)))
     }
 
-    /// Returns whether the file of a zone with this suffix exists and a server wrote it.
+    /// Returns whether the file of a zone with this suffix exists, and a server wrote it.
     pub(super) fn has_file(&self, apex: &Name, suffix: &str) -> bool {
         let path = self.path(apex, suffix);
         fs::symlink_metadata(&path).is_ok() && is_ours(&path, suffix)
     }
 
-    /// Returns whether the file of a zone with this suffix may be written, because no foreign file
-    /// has this name.
+    /// Returns whether the server may write the file of a zone with this suffix. It may not if a
+    /// file that no server wrote has this name.
     pub(super) fn may_write(&self, apex: &Name, suffix: &str) -> bool {
         is_ours(&self.path(apex, suffix), suffix)
     }
 
-    /// Writes the file of a zone with this suffix. The file is durable when this returns. Does not
-    /// replace a file that no server wrote.
+    /// Writes the file of a zone with this suffix. The file is durable when this returns.
     ///
     /// # Errors
-    /// Returns an error if writing fails; the previous file then remains.
+    /// Returns an error if writing fails, or [`io::ErrorKind::AlreadyExists`] if no server wrote the
+    /// previous file. The previous file then remains.
     pub fn write(
         &self,
         apex: &Name,
@@ -171,10 +174,10 @@ impl StateDirectory {
     }
 
     /// Writes a file as [`write`](Self::write) does, but replaces the previous file only if `check`
-    /// accepts the new one. Returns whether it did.
+    /// returns `true` for the path of the new one. Returns the result of `check`.
     ///
     /// # Errors
-    /// Returns an error if writing fails; the previous file then remains.
+    /// Returns the errors of [`write`](Self::write).
     pub(super) fn write_checked(
         &self,
         apex: &Name,
@@ -213,6 +216,7 @@ impl StateDirectory {
         }
     }
 
+    /// Writes a temporary file in the directory. It is removed if it is dropped.
     fn write_part(
         &self,
         write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
@@ -228,6 +232,7 @@ impl StateDirectory {
         Ok(part)
     }
 
+    /// Renames a temporary file to `path`, the path of a file with this suffix.
     fn persist_part(part: tempfile::NamedTempFile, path: &Path, suffix: &str) -> io::Result<()> {
         if !is_ours(path, suffix) {
             let reason = "the server did not write the existing file and does not overwrite it; move it to another directory";
@@ -241,14 +246,14 @@ impl StateDirectory {
         self.remove_stem(&file_stem(apex))
     }
 
-    /// Removes the stored versions of a zone, and the state that belongs only to them.
+    /// Removes the stored version and the journal of a zone, and the state that belongs only to
+    /// them.
     pub(super) fn remove_versions(&self, apex: &Name) {
         let stem = file_stem(apex);
         for suffix in [ZONE_SUFFIX, JOURNAL_SUFFIX, JOURNAL_PART_SUFFIX] {
             self.remove_file(&stem, suffix);
         }
-        // If this fails, the remaining state belongs to an image that no longer exists, and has no
-        // effect.
+        // An error is harmless: the remaining state belongs to an image that no longer exists.
         let _ = self.update(apex, |state| (state.image, state.reused_serial) = (None, None));
     }
 

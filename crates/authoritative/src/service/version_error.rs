@@ -18,19 +18,19 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VersionError {
-    /// The service has no zone with this name.
+    /// The service has no zone with this name, or the zone was removed in the meantime.
     #[error("the server has no zone with this name")]
     Unknown,
-    /// The settings no longer name the primary from which the version was transferred.
+    /// The settings of the zone no longer name the primary from which the version was transferred.
     #[error("the settings of the zone changed during the transfer and no longer contain this primary")]
     OtherSource,
-    /// The records belong to another zone.
+    /// The records belong to the zone with this name, and not to the zone to be published.
     #[error("the records belong to the zone {0}")]
     OtherZone(Name),
     /// The file cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The file is an image and cannot be opened.
+    /// The file begins as an image does, and the image cannot be opened.
     #[error(transparent)]
     Image(#[from] OpenImageError),
     /// The metadata of the file cannot be read.
@@ -47,7 +47,8 @@ pub enum VersionError {
     /// The file changed while the server read it.
     #[error("{}: changed while the server read it: write each version to a temporary file in the same directory, and rename it", .0.display())]
     Moving(PathBuf),
-    /// The zone has no NS records at its apex (RFC 2181 §6.1). Independent of `on-fault`.
+    /// The zone has no NS records at its apex (RFC 2181 §6.1). Such a version is rejected even with
+    /// `on-fault = "warn"`.
     #[error("the zone has no NS records at its apex: add them")]
     NoApexNs,
     /// Verification found faults.
@@ -59,9 +60,9 @@ pub enum VersionError {
     Unsound {
         /// Number of faults.
         faults: usize,
-        /// The first faults.
+        /// Texts of the first three faults.
         first: Vec<String>,
-        /// Period for which the faults remain.
+        /// Period for which this version has the faults.
         verdict: RejectionPeriod,
     },
     /// The ZONEMD record does not verify (RFC 8976 §4): the records differ from those that were
@@ -71,7 +72,7 @@ pub enum VersionError {
          record, or set verify = \"none\" to serve the zone without verification"
     )]
     WrongDigest(Box<Fault>),
-    /// Only the key set is signed.
+    /// Only the key set is signed, and the settings do not require online signing.
     #[error(
         "only the key set is signed, as by `nonesuch zone sign --only-keys`: set denial and keys to sign the other records online, \
          or sign the whole zone"
@@ -147,7 +148,8 @@ pub enum VersionError {
 }
 
 impl VersionError {
-    /// Converts the error of a transferred version that was verified at `now`.
+    /// Converts the error of a transferred version that was verified at `now`, in seconds since
+    /// 1970 modulo 2^32.
     pub(super) fn into_publish_error(self, now: u32) -> PublishError {
         let reason = self.to_string();
         let verdict = match self {
@@ -166,14 +168,16 @@ impl VersionError {
         PublishError::Rejected { reason, verdict }
     }
 
-    /// Returns whether a file that no server wrote has the name of a stored version, so that the
-    /// operator must move it.
+    /// Returns whether the version cannot be stored because a file that no server wrote has the
+    /// name of a stored file. The operator must move that file.
     pub(super) fn is_foreign_file(&self) -> bool {
         matches!(self, Self::Store { source, .. } if source.kind() == io::ErrorKind::AlreadyExists)
     }
 }
 
-/// Returns how long a version that was verified at `now` has these faults.
+/// Returns how long a version with this report, which was verified at `now`, remains rejected. If
+/// signatures are not yet valid, this is until the last of them becomes valid. If signatures have
+/// only expired, this is 0 seconds. Without either fault, the rejection is final.
 pub(super) fn rejection_period(report: &Report, now: u32) -> RejectionPeriod {
     let wait = |fault: &Fault| match fault.reason {
         FaultReason::NotYetValid { inception, .. } => Some(inception.wrapping_sub(now)),
@@ -184,18 +188,20 @@ pub(super) fn rejection_period(report: &Report, now: u32) -> RejectionPeriod {
     seconds.map_or(RejectionPeriod::Final, |seconds| RejectionPeriod::For { seconds })
 }
 
+/// Returns why the VRF key of a zone is missing: `folder`, its default directory, does not exist;
+/// or the zone has no default directory (`None`).
 fn missing_directory_text(folder: Option<&Path>) -> String {
-    let there_is_none =
+    let not_found =
         |folder: &Path| format!("the directory {} next to its file does not exist", folder.display());
-    folder.map_or_else(|| "it has no file, so there is no default directory".to_owned(), there_is_none)
+    folder.map_or_else(|| "it has no file, so there is no default directory".to_owned(), not_found)
 }
 
 /// Returns the remedy for an error when writing a file in the state directory; empty if the error
 /// message contains it.
 fn write_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        // The operating system reports this kind for its limits. Without its error number, the error
-        // is about a limit of the file format, and states it.
+        // The operating system reports this kind for its limits. Without its error number, the
+        // error is about a limit of the file format, and states it.
         io::ErrorKind::FileTooLarge if error.raw_os_error().is_some() => {
             ": raise the file size limit of the server (`ulimit -f`, LimitFSIZE of systemd), or move state-dir to a file system that \
              permits larger files"

@@ -1,5 +1,15 @@
-//! Connects a service with transfers and catalogs: zones of primaries are refreshed, secondaries
-//! are notified of new versions, and members of catalogs are added and removed (RFC 9432).
+//! Handles the events of a service: starts to refresh zones of primaries, notifies secondaries of
+//! new versions, and adds and removes members of catalogs (RFC 9432).
+//!
+//! [`handle_zone_events`] starts three threads:
+//!
+//! - `zones` handles the events in their order, and does not wait for zones to be loaded. It ends at
+//!   [`ZoneEvent::Stopped`]; the other two end after it.
+//! - `members` loads members of catalogs.
+//! - `notes` syncs the membership notes of members to disk.
+//!
+//! A membership note is the catalog, label and groups of a member in its state file
+//! ([`Membership`]).
 
 use super::members::AddedZones;
 use super::membership::CatalogMembership;
@@ -17,11 +27,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// Handles the events of `service` in a separate thread, which ends when the service stops. The
-/// caller must call this before the service begins.
+/// Starts the threads that handle the `events` of `service`. They end when the service stops. The
+/// caller must call this before [`Service::begin`], because [`Service::wait`] also waits for the
+/// members of stored catalogs.
 ///
 /// # Errors
-/// Returns the error of the operating system if no thread can be started.
+/// Returns the error of the operating system if a thread cannot be started.
 pub fn handle_zone_events(
     service: &Arc<Service>,
     events: UnboundedReceiver<ZoneEvent>,
@@ -39,24 +50,25 @@ pub fn handle_zone_events(
         syncer,
         logged_groups: RefCell::default(),
     };
-    // One for the members of stored catalogs, one for the catalogs that this server produces.
+    // `run` ends one of them at `MembersLoaded`: the members of stored catalogs are loaded. It ends
+    // the other at `Loaded`: the catalogs that this server produces are published.
     service.begin_loading();
     service.begin_loading();
     std::thread::Builder::new().name("zones".to_owned()).spawn(move || handler.run(events)).map(drop)
 }
 
-/// A task for the loading thread. Tasks may take long; meanwhile the event thread handles other
-/// events.
+/// A task for the thread `members`.
 enum LoaderTask {
+    /// Load these members.
     Members(AddedZones),
-    /// All tasks for stored members precede this one.
+    /// Send [`ZoneEvent::MembersLoaded`]. The tasks for all stored members precede this one.
     StoredMembersDone,
 }
 
-/// Starts the thread that loads members. It ends when the sender is dropped. It loads one list
-/// after the other: a later list may contain other settings for a zone of an earlier list, and the
-/// last settings must win. Several zones of a list are loaded concurrently, so that a slow zone
-/// delays only the next list. Other threads load the later versions of a zone.
+/// Starts the thread `members` and returns the sender of its tasks. The thread ends when the sender
+/// is dropped. It loads the lists of zones one after the other, because a later list may contain
+/// newer settings for the same zone. It loads several zones of a list concurrently, so that a slow
+/// zone delays only the next list. Other threads load the later versions of a zone.
 fn start_loader(service: Arc<Service>) -> io::Result<Sender<LoaderTask>> {
     let (sender, tasks) = channel();
     let load = move || {
@@ -71,10 +83,10 @@ fn start_loader(service: Arc<Service>) -> io::Result<Sender<LoaderTask>> {
     Ok(sender)
 }
 
-/// Starts the thread that syncs the membership notes to disk. It ends when the sender is dropped. A
-/// catalog may have a hundred thousand members, and each sync takes milliseconds; therefore neither
-/// the event thread nor the zones wait for it. After a crash, a lost note is written again from the
-/// catalog.
+/// Starts the thread `notes` and returns the sender of the members whose notes need a sync. The
+/// thread ends when the sender is dropped. A catalog may have a hundred thousand members, and each
+/// sync takes milliseconds. Therefore neither the thread `zones` nor the zones wait for it. After a
+/// crash, a lost note is written again from the catalog.
 fn start_syncer(service: Arc<Service>) -> io::Result<Sender<Vec<Name>>> {
     let (sender, written) = channel::<Vec<Name>>();
     let sync = move || {
@@ -95,21 +107,24 @@ fn start_syncer(service: Arc<Service>) -> io::Result<Sender<Vec<Name>>> {
     Ok(sender)
 }
 
+/// State of the thread `zones`.
 struct ZoneEventHandler {
     service: Arc<Service>,
     transfers: Arc<Transfers>,
     registry: Registry,
-    /// Whether the stored versions of all catalogs are loaded. Until then, no single catalog is
-    /// processed.
+    /// Whether the stored versions of all catalogs are loaded. Until then, no catalog is processed,
+    /// because the owner of a zone can depend on all catalogs.
     has_loaded_catalogs: bool,
-    /// Groups without a template that have been logged.
+    /// Groups without a template, with their catalogs, that have been logged.
     logged_groups: RefCell<BTreeSet<(Name, Group)>>,
+    /// Sends tasks to the thread `members`.
     loader: Sender<LoaderTask>,
-    /// Receives members whose notes were written and need a sync.
+    /// Sends members whose notes were written and need a sync to the thread `notes`.
     syncer: Sender<Vec<Name>>,
 }
 
-/// Maximum number of groups that are logged; a catalog may have as many groups as members.
+/// Maximum number of groups without a template that are logged between two reloads. A catalog may
+/// have as many groups as members.
 const MAX_LOGGED_GROUPS: usize = 100;
 
 /// Zones to remove, and zones to add afterwards.
@@ -170,7 +185,7 @@ impl ZoneEventHandler {
         }
     }
 
-    /// Starts to refresh a zone, if it comes from primaries.
+    /// Starts to refresh a zone if it comes from primaries.
     fn refresh_if_secondary(&self, apex: &Name) {
         if let Some(settings) = self.service.settings_of(apex)
             && settings.source == ZoneSource::Primaries
@@ -179,6 +194,8 @@ impl ZoneEventHandler {
         }
     }
 
+    /// Passes the settings of a zone to the transfers. Removes a zone that does not come from
+    /// primaries from the transfers.
     fn set_zone(&self, settings: &ZoneSettings) {
         if settings.source != ZoneSource::Primaries {
             self.transfers.remove_zone(&settings.apex);
@@ -289,7 +306,7 @@ impl ZoneEventHandler {
     }
 
     fn send_task(&self, task: LoaderTask) {
-        // The loading thread ends only after this thread.
+        // Sending cannot fail, because the thread `members` ends only after this thread.
         let _ = self.loader.send(task);
     }
 
@@ -314,6 +331,8 @@ impl ZoneEventHandler {
         }
     }
 
+    /// Generates the catalog `apex` with these members, and publishes it if it differs from the
+    /// `previous` version.
     fn produce(&self, apex: &Name, members: &[ProducedMember], previous: Option<&Contents>) {
         let zone = apex.to_string();
         let label_of = |listed: &ProducedMember| {
@@ -347,8 +366,8 @@ impl ZoneEventHandler {
         self.add(members.collect());
     }
 
-    /// Applies changes of catalogs in order; consecutive removals are combined, and additions
-    /// follow. With `is_kept`, the stored files of removed zones remain.
+    /// Applies changes of catalogs in their order. Combines consecutive changes: first all
+    /// removals, then all additions. With `is_kept`, the stored files of removed zones remain.
     fn apply_changes(&mut self, changes: Vec<Change>, is_kept: bool) {
         let mut pending = PendingChanges::default();
         for change in changes {
@@ -376,13 +395,15 @@ impl ZoneEventHandler {
         self.apply_pending(pending);
     }
 
-    /// Applies the pending changes first if they add a zone that is now removed again.
+    /// Applies the pending changes if they add `zone`. The caller then removes the zone again, and
+    /// pending removals precede pending additions.
     fn apply_pending_addition(&mut self, zone: &Name, pending: &mut PendingChanges) {
         if pending.added.contains(zone) {
             self.apply_pending(std::mem::take(pending));
         }
     }
 
+    /// Removes and adds the zones in `pending`.
     fn apply_pending(&mut self, pending: PendingChanges) {
         for (zones, is_kept) in [(pending.retired, true), (pending.deleted, false)] {
             if !zones.is_empty() {
@@ -392,7 +413,7 @@ impl ZoneEventHandler {
         let members: Vec<MemberZone> =
             pending.added.iter().filter_map(|zone| self.set_member(zone)).collect();
         if !pending.added.is_empty() {
-            // The syncing thread ends only after this thread.
+            // Sending cannot fail, because the thread `notes` ends only after this thread.
             let _ = self.syncer.send(pending.added.into_iter().collect());
         }
         if !members.is_empty() {
@@ -400,7 +421,7 @@ impl ZoneEventHandler {
         }
     }
 
-    /// Adds members or changes their settings, and records their catalogs.
+    /// Adds members or changes their settings, and records their catalogs for the status.
     fn add(&self, members: Vec<MemberZone>) {
         let notes = members.iter().map(|member| (member.settings.apex.clone(), member.member_of.clone()));
         let notes: Vec<(Name, CatalogMembership)> = notes.collect();
@@ -425,14 +446,16 @@ impl ZoneEventHandler {
         self.member_zone(zone)
     }
 
-    /// Returns whether a group without a template has not been logged yet. It is logged once for
-    /// all of its members.
-    fn is_new_group(&self, catalog: &Name, group: &Group) -> bool {
+    /// Notes that a group without a template is logged. Returns `false` if it was logged before, or
+    /// if [`MAX_LOGGED_GROUPS`] groups were. A group is logged once for all of its members.
+    fn mark_group_logged(&self, catalog: &Name, group: &Group) -> bool {
         let mut logged = self.logged_groups.borrow_mut();
         logged.len() < MAX_LOGGED_GROUPS && logged.insert((catalog.clone(), group.clone()))
     }
 
-    /// Returns a member with the settings from the template of its group.
+    /// Returns a member with the settings from the template of its first group that has one, or
+    /// from the default template of the catalog. Returns `None` if no catalog owns the zone, or if
+    /// the template does not exist.
     fn member_zone(&self, zone: &Name) -> Option<MemberZone> {
         let OwningCatalog { catalog, groups, .. } = self.registry.owner(zone)?;
         let settings = self.service.settings_of(catalog)?;
@@ -441,7 +464,7 @@ impl ZoneEventHandler {
         };
         let of_group = groups.iter().find_map(|group| by_group.get(group.text()?));
         let name = of_group.unwrap_or(template);
-        let is_unlogged = |group: &&Group| of_group.is_none() && self.is_new_group(catalog, group);
+        let is_unlogged = |group: &&Group| of_group.is_none() && self.mark_group_logged(catalog, group);
         if let Some(group) = groups.first().filter(is_unlogged) {
             let situation =
                 if !by_group.is_empty() { "this group has no template" } else { "no group has a template" };

@@ -1,8 +1,8 @@
 //! The state file of a zone: state that a restart needs in addition to the stored version and its
 //! journal.
 //!
-//! The file is a JSON object with a version number. A file that cannot be read is treated as
-//! missing: the zone is then loaded, refreshed or transferred like a new zone.
+//! The file is a JSON object with the version of the format. A file that cannot be read or parsed
+//! is treated as missing: the server then loads, refreshes or transfers the zone like a new zone.
 
 use super::super::image_inputs::ImageInputs;
 use super::member::Membership;
@@ -33,11 +33,12 @@ pub(in crate::service) struct StateFile {
     /// The catalog that lists the zone as a member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::service) member: Option<Membership>,
-    /// The highest serial that was published with different records. Serials up to it are
-    /// ambiguous.
+    /// The highest serial with which versions with different records were published. The journal
+    /// must not contain changes from this serial or a lower one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::service) reused_serial: Option<u32>,
-    /// Time at which a primary last confirmed the stored version.
+    /// Time at which a primary last confirmed the stored version, and the remaining time until
+    /// expiry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::service) timers: Option<Timers>,
     /// Versions of primaries that were rejected.
@@ -45,7 +46,8 @@ pub(in crate::service) struct StateFile {
     pub(in crate::service) rejected: Option<RejectedVersions>,
 }
 
-/// State of an image. It is valid only for the file with this fingerprint.
+/// State of a stored image. It is valid only while the file of the stored version has this
+/// fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::service) struct ImageState {
     /// Fingerprint of the image.
@@ -124,8 +126,9 @@ impl StateDirectory {
         Some(ParsedStateFile { state: StateFile::parse(&octets)?, modified })
     }
 
-    /// Changes the stored state of a zone. Replaces the complete file. The name of the file is
-    /// durable after [`sync_names`](Self::sync_names).
+    /// Changes the stored state of a zone. Replaces the complete file, unless `change` changes
+    /// nothing. A new file is durable only after [`sync`](Self::sync) and
+    /// [`sync_names`](Self::sync_names).
     ///
     /// # Errors
     /// Returns an error if writing fails; the previous state then remains.
@@ -167,7 +170,7 @@ impl StateDirectory {
     }
 
     /// Writes the state of a zone, or removes the file if the state is empty. The caller holds the
-    /// lock.
+    /// lock of [`lock_state`](Self::lock_state).
     fn write_state(&self, stem: &str, state: &StateFile) -> io::Result<()> {
         let path = self.zones.join(format!("{stem}.{STATE_SUFFIX}"));
         if state.is_empty() {
@@ -175,8 +178,9 @@ impl StateDirectory {
         } else {
             let octets = state.to_octets()?;
             let part = self.write_part(|out| out.write_all(&octets))?;
-            // A new file replaces nothing, so that no state can be lost. A caller that needs
-            // durability syncs it.
+            // A file that replaces another one must be complete on disk before it is renamed.
+            // Otherwise a crash could lose both. Without a previous file, the caller syncs the new
+            // one if it must be durable.
             if fs::symlink_metadata(&path).is_ok() {
                 part.as_file().sync_all()?;
             }
@@ -185,16 +189,18 @@ impl StateDirectory {
         Ok(())
     }
 
+    /// Locks the state file with this stem, so that no other thread changes it.
     pub(super) fn lock_state(&self, stem: &str) -> MutexGuard<'_, ()> {
         let number = stem.bytes().fold(0usize, |sum, octet| sum.wrapping_mul(31) + usize::from(octet));
         self.state_locks[number % LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state of the stored image of a zone, which must exist. If it contains the inputs
-    /// of an image, the state is durable when this returns.
+    /// Changes the state of the stored image of a zone. If `change` leaves inputs of the image in
+    /// the state, the state is durable when this returns.
     ///
     /// # Errors
-    /// Returns an error if writing fails; the previous state then remains.
+    /// Returns an error if no version of the zone is stored, or if writing fails; the previous state
+    /// then remains.
     pub(in crate::service) fn note_image(
         &self,
         apex: &Name,
@@ -212,7 +218,7 @@ impl StateDirectory {
         if has_inputs { self.sync(apex, STATE_SUFFIX).and_then(|()| self.sync_names()) } else { Ok(()) }
     }
 
-    /// Returns the state of the stored image of a zone.
+    /// Returns the state of the stored image of a zone, if it is known for the current file.
     fn image_state(&self, apex: &Name) -> Option<ImageState> {
         let fingerprint = Fingerprint::of(&self.path(apex, ZONE_SUFFIX)).ok()?;
         self.read_state(apex).image.filter(|image| image.fingerprint == fingerprint)
@@ -228,7 +234,7 @@ impl StateDirectory {
         !origin.is_empty() && self.image_state(apex).is_some_and(|image| image.origin == origin)
     }
 
-    /// Replaces the state files of earlier versions. If this fails, they remain and are still read.
+    /// Replaces the legacy state files. If this fails, they remain and are still read.
     pub(super) fn replace_legacy(&mut self) {
         let stems = legacy::stems(&self.zones);
         if stems.is_empty() {

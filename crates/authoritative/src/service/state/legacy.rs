@@ -66,10 +66,10 @@ impl Files<'_> {
         self.directory.join(format!("{}.{suffix}", self.stem))
     }
 
-    /// Replaces the parts of `state` that these files contain. `written` is the modification time of
-    /// the state file that `state` was read from; `None` if there is none. Files that are older are
-    /// ignored: the state file contains their content, or newer state. A file can be newer if the
-    /// operator ran an older build in the meantime.
+    /// Replaces the parts of `state` that these files contain. `written` is the modification time
+    /// of the state file that `state` was read from; `None` if there is none. Files that are older
+    /// are ignored: the state file contains their content, or newer state. A file can be newer if
+    /// the operator ran an older build in the meantime.
     ///
     /// A missing, unreadable or invalid file leaves its part of `state` unchanged. `origin` and
     /// `made` belong to one part: if only one of them is valid, the other half becomes empty.
@@ -126,7 +126,8 @@ fn read_text(path: &Path, suffix: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns the value of the next line. Returns `None` unless the line begins with `key` and a space.
+/// Returns the value of the next line. Returns `None` unless the line begins with `key` and a
+/// space.
 fn value<'t>(lines: &mut Lines<'t>, key: &str) -> Option<&'t str> {
     lines.next()?.strip_prefix(key)?.strip_prefix(' ')
 }
@@ -177,7 +178,8 @@ fn parse_inputs(text: &str, image: Fingerprint) -> Option<ImageInputs> {
     lines.next().is_none().then_some(ImageInputs { digest, verification, has_signed_keys })
 }
 
-/// Parses the file `member`. A group is in hexadecimal: its text in format 1, its RDATA in format 2.
+/// Parses the file `member`. A group is in hexadecimal: its text in format 1, its RDATA in format
+/// 2.
 fn parse_member(text: &str) -> Option<Membership> {
     let mut lines = text.lines();
     let has_texts = match lines.next()? {

@@ -99,8 +99,8 @@ pub struct OutgoingTransfers {
 }
 
 impl OutgoingTransfers {
-    /// Permits at most `max_transfers` concurrent transfers. `clock` returns the time for TSIG, in seconds
-    /// since 1970.
+    /// Permits at most `max_transfers` concurrent transfers. `clock` returns the time for TSIG, in
+    /// seconds since 1970.
     #[must_use]
     pub const fn new(max_transfers: usize, clock: fn() -> u64) -> Self {
         Self {
@@ -115,8 +115,9 @@ impl OutgoingTransfers {
         }
     }
 
-    /// Permits at most `max_per_network` concurrent transfers to one client network, except for clients in
-    /// `exempt`. A client network is an IPv4 /24 or an IPv6 /56, as for response rate limiting.
+    /// Permits at most `max_per_network` concurrent transfers to one client network, except for
+    /// clients in `exempt`. A client network is an IPv4 /24 or an IPv6 /56, as for response rate
+    /// limiting.
     #[must_use]
     pub fn with_limit_per_client(self, max_per_network: usize, exempt: Vec<Prefix>) -> Self {
         Self { max_per_network, exempt, ..self }
