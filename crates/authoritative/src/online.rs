@@ -124,10 +124,10 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         let proof = if let Some(keys) = self.keys() {
             prove_online(image, keys.mechanism(), denied)
         } else if let Some(prover) = self.prover() {
-            let (signer, wants) = (&mut *self.signer, &mut self.is_deferred);
+            let (signer, is_deferred) = (&mut *self.signer, &mut self.is_deferred);
             prove_nsec5(image, denied, &mut |name| {
                 let hash = signer.hash_of(prover, name);
-                *wants |= hash.is_none();
+                *is_deferred |= hash.is_none();
                 hash
             })
         } else {
@@ -167,7 +167,7 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
         let start =
             response.add_generated(section, owner, pointer, record.rtype, record.ttl, &[&record.rdata]);
         let Some(keys) = self.keys().filter(|_| response.dnssec_ok) else { return };
-        let made_for = Some(keys.mechanism());
+        let generated_for = Some(keys.mechanism());
         let (rtype, ttl) = (record.rtype.0.to_be_bytes(), record.ttl.to_be_bytes());
         let identity = [&[1][..], record.owner.wire(), &rtype, &ttl, &record.rdata];
         let rrset = || RrsetToSign {
@@ -175,9 +175,9 @@ impl<'i, 'w> OnlineContext<'i, 'w> {
             rtype: record.rtype,
             ttl: record.ttl,
             rdatas: vec![record.rdata.clone()],
-            generated_for: made_for,
+            generated_for,
         };
-        match self.signer.signatures(keys, made_for, &identity, self.now, rrset) {
+        match self.signer.signatures(keys, generated_for, &identity, self.now, rrset) {
             Some(signatures) => response.add_signatures_over(section, start, signatures),
             None => self.is_deferred = true,
         }

@@ -104,7 +104,7 @@ struct Thread {
     statistics: ThreadStatistics,
     tap: Option<DnstapSender>,
     outgoing: Arc<OutgoingTransfers>,
-    notified: Option<NotifySink>,
+    notify_sink: Option<NotifySink>,
     secondaries: Arc<Secondaries>,
     /// Zones with deferred answers in the batch.
     deferred_zones: Vec<Arc<ServedZone>>,
@@ -139,15 +139,19 @@ impl Limited {
 
 /// How a message is answered.
 enum AnswerKind {
+    /// The response is complete.
     Ready,
+    /// The server sends no response.
     Nothing,
+    /// The response lacks signatures or proofs, and is built again after they are generated.
     Deferred,
+    /// The response is the stream in [`Thread::stream`].
     Stream,
 }
 
 impl Responder {
-    /// Takes the current zones and settings for the next batch. Clones an `Arc` only if it has
-    /// changed; otherwise the threads would contend for its reference count.
+    /// Takes the current zones and settings for the next batch. Clones an `Arc` only if the zones
+    /// or settings were replaced. Otherwise the threads would contend for its reference count.
     fn refresh_batch(&mut self) {
         let database = self.view.database();
         if !Arc::ptr_eq(database, &self.batch.database) {

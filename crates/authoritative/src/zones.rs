@@ -57,7 +57,8 @@ pub struct ServedZone {
     policy: Arc<ZonePolicy>,
     contents: Option<Arc<Contents>>,
     journal: Option<Arc<Journal>>,
-    /// Combines two conditions, so that the worker tests only one flag for most zones.
+    /// As returned by [`is_plain`](Self::is_plain). A single flag, so that a worker tests only one
+    /// condition for most zones.
     is_plain: bool,
 }
 

@@ -36,7 +36,7 @@ impl Responder {
             statistics: shared.statistics.thread(transport_kind(transport)),
             tap: shared.tap.as_ref().map(|tap| tap.thread(transport_kind(transport), local)),
             outgoing: Arc::clone(&shared.outgoing),
-            notified: shared.notify_sink.clone(),
+            notify_sink: shared.notify_sink.clone(),
             secondaries: Arc::clone(&shared.secondaries),
             deferred_zones: Vec::new(),
             stream: None,

@@ -100,8 +100,8 @@ impl Thread {
         self.finish_bare_with_cookie(batch, header, rcode, sender, CookieStatus::Absent, out)
     }
 
-    /// Does the same as [`finish_bare`](Self::finish_bare) for a client that sent a cookie. A
-    /// client with a valid cookie is not limited, because its address is proven.
+    /// Counts and rate-limits a response as [`finish_bare`](Self::finish_bare) for a client that
+    /// sent a cookie. A client with a valid cookie is not limited, because its address is proven.
     #[cold]
     pub(super) fn finish_bare_with_cookie(
         &mut self,
@@ -204,7 +204,7 @@ impl Thread {
             }
             NotifyRole::Secondary { allows }
         };
-        match (notify::handle(message, sender.ip(), role_of, out), &self.notified) {
+        match (notify::handle(message, sender.ip(), role_of, out), &self.notify_sink) {
             (Some(notified), Some(take)) => take(notified),
             _ => true,
         }

@@ -50,14 +50,14 @@ impl ImageReader<'_> {
         self.settings.verify != VerifyChoice::Full && !is_unknown
     }
 
-    /// Maps the image at the start of the file at `path`. Returns `None` if the zone must be
-    /// verified or compiled again.
+    /// Returns a version with the image at the start of the file at `path`. Returns `None` if the
+    /// zone must be verified or compiled again.
     pub(super) fn open(&self, path: &Path) -> Result<Option<Version>, VersionError> {
         let file = if self.relies_on_files() { open_image(path)? } else { None };
         file.map_or(Ok(None), |file| self.read(file, path))
     }
 
-    /// Publishes the mapped image of the file at `path`, as [`open`](Self::open) does.
+    /// Returns a version with the mapped image of the file at `path`, as [`open`](Self::open) does.
     pub(super) fn read(&self, file: ImageFile, path: &Path) -> Result<Option<Version>, VersionError> {
         let settings = self.settings;
         if file.image().apex() != settings.apex.view() {
@@ -139,8 +139,9 @@ impl ImageReader<'_> {
         Ok(published.ok().map(|published| Image { published, key_digest: None }))
     }
 
-    /// Publishes the image of a zone that is signed online, if its inputs have the same mechanism
-    /// and key records. The private keys are loaded each time, and must match.
+    /// Combines the image of a zone that is signed online with its private keys, which are loaded
+    /// each time. Returns `None` unless the image was compiled for the current mechanism and key
+    /// records.
     fn publish_online(
         &self,
         file: ImageFile,

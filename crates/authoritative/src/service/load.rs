@@ -115,7 +115,7 @@ impl Service {
             return Ok(Update::Unchanged);
         }
         if self.state.as_ref().is_some_and(|state| state.was_read_from(&zone.apex, &origin))
-            && self.serve_stored_as(zone, &settings, &origin, activity)
+            && self.serve_stored_with_origin(zone, &settings, &origin, activity)
         {
             return Ok(Update::Published);
         }
@@ -125,10 +125,10 @@ impl Service {
             activity.phase("read");
             let (version, mut loaded) = match opened.take().map(|opened| opened.contents) {
                 Some(PreloadedContents::Image(file)) => {
-                    (self.serve_image(zone, *file, path, &settings, &origin)?, None)
+                    (self.read_image(zone, *file, path, &settings, &origin)?, None)
                 }
                 Some(PreloadedContents::Zone(loaded)) => (None, Some(loaded)),
-                None => match self.take_image(zone, path, &settings, &origin) {
+                None => match self.copy_image(zone, path, &settings, &origin) {
                     // If there is no space for a copy, the file is read into memory.
                     Err(error @ VersionError::Store { .. })
                         if self.has_nothing_stored(zone) && !error.is_foreign_file() =>

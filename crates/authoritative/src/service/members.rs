@@ -86,7 +86,7 @@ impl Service {
             if let Some(state) = self.state.as_ref().filter(|_| !is_kept) {
                 state.remove(&apex);
             }
-            self.abandon_zone(&apex, zone.work(), is_kept);
+            self.abandon_zone(&apex, zone.publication_lock(), is_kept);
             self.send_event(&ZoneEvent::Removed { apex, is_kept });
         }
     }

@@ -20,7 +20,8 @@ use std::fs::File;
 use std::path::Path;
 
 impl Service {
-    /// Writes a version to the state directory.
+    /// Writes a version to the state directory, if there is one. `origin` contains the fingerprints
+    /// of the files that the version was read from.
     pub(super) fn persist(
         &self,
         zone: &Zone,
@@ -83,9 +84,9 @@ impl Service {
         Ok(())
     }
 
-    /// Publishes the mapped image of the file at `path`. Returns `None` if the zone must be
-    /// verified or compiled again.
-    pub(super) fn serve_image(
+    /// Returns a version with the mapped image of the file at `path`, for the caller to serve.
+    /// Returns `None` if the zone must be verified or compiled again.
+    pub(super) fn read_image(
         &self,
         zone: &Zone,
         file: ImageFile,
@@ -95,16 +96,21 @@ impl Service {
     ) -> Result<Option<Version>, VersionError> {
         let reader = self.image_reader(settings, origin, None, self.now());
         let Some(mut version) = reader.read(file, path)? else { return Ok(None) };
-        let warnings =
-            self.compared(&version, self.last_summary(zone).as_ref(), SerialChange::NoPrevious, settings)?;
+        let warnings = self.compare_with_last(
+            &version,
+            self.last_summary(zone).as_ref(),
+            SerialChange::NoPrevious,
+            settings,
+        )?;
         version.warnings.extend(warnings);
         Ok(Some(version))
     }
 
-    /// Publishes the image at the start of the file at `path`. With a state directory, the server
-    /// copies the file there and maps only the copy, because a process that changes a mapped file
-    /// would crash the server. Returns `None` if the zone must be verified or compiled again.
-    pub(super) fn take_image(
+    /// Returns a version with the image at the start of the file at `path`, for the caller to
+    /// serve. With a state directory, the server copies the file there and maps only the copy,
+    /// because a process that changes a mapped file would crash the server. Returns `None` if the
+    /// zone must be verified or compiled again.
+    pub(super) fn copy_image(
         &self,
         zone: &Zone,
         path: &Path,
@@ -114,7 +120,7 @@ impl Service {
         let reader = self.image_reader(settings, origin, None, self.now());
         let Some(state) = &self.state else {
             let file = if reader.relies_on_files() { open_image(path)? } else { None };
-            let version = file.map(|file| self.serve_image(zone, file, path, settings, origin));
+            let version = file.map(|file| self.read_image(zone, file, path, settings, origin));
             return Ok(version.transpose()?.flatten());
         };
         if !reader.relies_on_files() || !begins_as_image(path)? {
@@ -134,7 +140,7 @@ impl Service {
                 let relation = after.map_or(SerialChange::NoPrevious, |after| {
                     SerialChange::of(last_contents.as_deref(), after)
                 });
-                let warnings = self.compared(&version, last_summary.as_ref(), relation, settings)?;
+                let warnings = self.compare_with_last(&version, last_summary.as_ref(), relation, settings)?;
                 version.warnings.extend(warnings);
                 self.empty_journal(zone, settings, relation)?;
                 Ok(Some((version, relation)))
@@ -149,7 +155,7 @@ impl Service {
         Ok(Some(version))
     }
 
-    fn compared(
+    fn compare_with_last(
         &self,
         version: &Version,
         last_summary: Option<&VersionSummary>,
@@ -169,7 +175,7 @@ impl Service {
     /// Serves the stored version of a zone. Returns whether it is served.
     pub(super) fn serve_stored(&self, zone: &Zone, activity: &Activity) -> bool {
         let settings = zone.settings();
-        let is_served = self.serve_stored_as(zone, &settings, &[], activity);
+        let is_served = self.serve_stored_with_origin(zone, &settings, &[], activity);
         if is_served && matches!(settings.source, ZoneSource::File(_)) {
             let name = zone.apex.to_string();
             tracing::warn!(name: "stored-zone-served", zone = name, "zone {name}: serving the stored version from state-dir");
@@ -177,7 +183,10 @@ impl Service {
         is_served
     }
 
-    pub(super) fn serve_stored_as(
+    /// Serves the stored version of a zone, which was read from the files with the fingerprints
+    /// `origin`. Returns whether it is served. If its signatures are not valid at the current time,
+    /// checks them at the time of its verification instead.
+    pub(super) fn serve_stored_with_origin(
         &self,
         zone: &Zone,
         settings: &ZoneSettings,

@@ -49,18 +49,23 @@ impl Candidate<'_> {
 /// A version of a zone that is ready to be served.
 pub(super) struct Version {
     pub(super) published: Published,
+    /// The records, if they remain in memory ([`ZoneSettings::holds_contents`]).
     pub(super) contents: Option<Arc<Contents>>,
+    /// Number of records, if it is known.
     pub(super) records: Option<u64>,
+    /// Description of the verification, for messages.
     pub(super) verified: String,
-    /// Time at which its signatures were verified.
+    /// Time at which all its signatures were verified, in seconds since 1970 modulo 2^32; `None` if
+    /// they were not.
     pub(super) verified_at: Option<u32>,
+    /// Fingerprints of the files from which the records were read.
     pub(super) origin: Vec<Fingerprint>,
     /// Warnings about this version and its differences from the previous one.
     pub(super) warnings: Vec<String>,
     /// Number of findings of the semantic checks; `None` if the records were not checked.
     pub(super) findings: Option<usize>,
-    /// Whether the version came from a primary or a file. A stored version does not show how old it
-    /// is.
+    /// Whether the version came from a primary or a file, or was generated. Only such a version
+    /// ends the expiry of a zone; a stored version does not.
     pub(super) is_new: bool,
     /// Digest of the keys that sign the version online
     /// ([`signers_digest`](super::image_inputs::signers_digest)).
@@ -153,7 +158,7 @@ impl Service {
             }
             Err(error) => return Err(error),
         };
-        // The journal leads from one stored version to the next.
+        // The journal contains only changes between stored versions.
         let has_gap = unstored.is_some() || lock(&zone.runtime).unstored.is_some();
         let before = last_contents.filter(|_| !has_gap);
         if let Some(after) = after {
@@ -189,7 +194,8 @@ impl Service {
         Builder { settings, key_files: &self.key_files, activity, now, key_time, keeps_contents }
     }
 
-    /// Returns a summary of the last published version, for warnings about differences.
+    /// Returns a summary of the last published version, for warnings about differences. Returns
+    /// `None` if no version is served or stored.
     pub(super) fn last_summary(&self, zone: &Zone) -> Option<VersionSummary> {
         if let Some(served) = &lock(&zone.runtime).served {
             return Some(VersionSummary::of(served.published()));
@@ -392,7 +398,8 @@ impl Service {
             .is_some_and(|soa| is_expired(timers, soa, timing, milliseconds_since_1970()))
     }
 
-    /// Records the reason why the newest version is rejected, or that it is not rejected.
+    /// Records for the status whether the newest version was published (`None`) or why it was
+    /// rejected. Logs a rejection.
     pub(super) fn record_result(&self, zone: &Zone, rejection: Option<&VersionError>) {
         let mut runtime = lock(&zone.runtime);
         if runtime.is_removed {

@@ -65,8 +65,8 @@ impl Service {
         for (apex, settings) in wanted {
             let Some(zone) = self.zone(&apex) else {
                 report.added.push(apex.to_string());
-                let work = self.zone_lock(&apex);
-                new.push(Arc::new(Zone::new(settings, work)));
+                let publication_lock = self.zone_lock(&apex);
+                new.push(Arc::new(Zone::new(settings, publication_lock)));
                 continue;
             };
             let differs = zone.set_settings(settings);

@@ -20,7 +20,7 @@ pub(super) struct Zone {
     pub(super) apex: Name,
     /// Whether the zone is a member of a catalog, and not configured.
     is_member: bool,
-    work: Arc<ZoneLock>,
+    publication_lock: Arc<ZoneLock>,
     settings: Mutex<Arc<ZoneSettings>>,
     pub(super) runtime: Mutex<ZoneRuntime>,
 }
@@ -32,9 +32,13 @@ pub(super) struct ZoneRuntime {
     /// Whether the zone was removed. It must not be served again, even if a publication is in
     /// progress.
     pub(super) is_removed: bool,
+    /// The last published version. Workers do not answer from it while the zone is expired.
     pub(super) served: Option<Arc<ServedZone>>,
+    /// Whether no primary confirmed the zone within its expire time.
     pub(super) is_expired: bool,
+    /// Whether the newest version was rejected, and no previous version exists.
     pub(super) has_failed: bool,
+    /// Why the newest version was rejected.
     pub(super) error: Option<String>,
     /// Why the zone cannot be used as a catalog.
     pub(super) catalog_fault: Option<String>,
@@ -46,14 +50,20 @@ pub(super) struct ZoneRuntime {
     pub(super) warnings: Vec<String>,
     /// Number of findings of the semantic checks; `None` if the records were not checked.
     pub(super) findings: Option<usize>,
+    /// Description of the denial mechanism of the served version, for messages.
     pub(super) description: String,
+    /// Description of the verification of the served version, for messages.
     pub(super) verified: String,
+    /// Number of records of the served version, if it is known.
     pub(super) records: Option<u64>,
+    /// Time of publication, in seconds since 1970.
     pub(super) loaded_at: u64,
     /// Fingerprints of the files that the version was read from.
     pub(super) origin: Vec<Fingerprint>,
+    /// The records of the served version, if they are in memory.
     pub(super) contents: Option<Arc<Contents>>,
-    /// Time at which all signatures were verified; `None` if they were not verified.
+    /// Time at which all signatures were verified, in seconds since 1970 modulo 2^32; `None` if
+    /// they were not verified.
     pub(super) verified_at: Option<u32>,
     pub(super) journal: Option<Arc<Journal>>,
     /// Digest of the keys that sign the served version online
@@ -84,13 +94,13 @@ pub(super) enum Update {
 }
 
 impl Zone {
-    pub(super) fn new(settings: ZoneSettings, work: Arc<ZoneLock>) -> Self {
+    pub(super) fn new(settings: ZoneSettings, publication_lock: Arc<ZoneLock>) -> Self {
         let (apex, runtime) = (settings.apex.clone(), Mutex::default());
-        Self { apex, is_member: false, work, settings: Mutex::new(Arc::new(settings)), runtime }
+        Self { apex, is_member: false, publication_lock, settings: Mutex::new(Arc::new(settings)), runtime }
     }
 
-    pub(super) fn member(settings: ZoneSettings, work: Arc<ZoneLock>) -> Self {
-        Self { is_member: true, ..Self::new(settings, work) }
+    pub(super) fn member(settings: ZoneSettings, publication_lock: Arc<ZoneLock>) -> Self {
+        Self { is_member: true, ..Self::new(settings, publication_lock) }
     }
 
     pub(super) const fn apex(&self) -> &Name {
@@ -101,7 +111,7 @@ impl Zone {
         self.is_member
     }
 
-    pub(super) const fn work(&self) -> &Arc<ZoneLock> {
+    pub(super) const fn publication_lock(&self) -> &Arc<ZoneLock> {
         &self.work
     }
 

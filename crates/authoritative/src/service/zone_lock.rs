@@ -31,15 +31,15 @@ pub(super) struct ZoneLockGuard<'z> {
 impl Drop for ZoneLockGuard<'_> {
     fn drop(&mut self) {
         drop(self.busy.take());
-        self.service.clean_up(self.zone.apex(), self.zone.work());
+        self.service.clean_up(self.zone.apex(), self.zone.publication_lock());
     }
 }
 
 impl Service {
     /// Waits until no other thread publishes a version of the zone, and locks it.
     pub(super) fn lock_zone<'z>(&'z self, zone: &'z Zone) -> ZoneLockGuard<'z> {
-        let busy = lock(&zone.work().busy);
-        self.delete_versions(zone.apex(), zone.work());
+        let busy = lock(&zone.publication_lock().busy);
+        self.delete_versions(zone.apex(), zone.publication_lock());
         ZoneLockGuard { service: self, zone, busy: Some(busy) }
     }
 
@@ -50,50 +50,50 @@ impl Service {
 
     /// Marks a zone as removed. Does not wait for its publication. With `is_kept`, its stored files
     /// remain.
-    pub(super) fn abandon_zone(&self, apex: &Name, work: &Arc<ZoneLock>, is_kept: bool) {
-        work.deletes.fetch_or(!is_kept, SeqCst);
-        lock(&self.abandoned).insert(apex.clone(), Arc::clone(work));
-        self.clean_up(apex, work);
+    pub(super) fn abandon_zone(&self, apex: &Name, publication_lock: &Arc<ZoneLock>, is_kept: bool) {
+        publication_lock.deletes.fetch_or(!is_kept, SeqCst);
+        lock(&self.abandoned).insert(apex.clone(), Arc::clone(publication_lock));
+        self.clean_up(apex, publication_lock);
     }
 
     /// Deletes all stored files of a zone that does not exist. Returns whether any existed.
     pub(super) fn delete_stored(&self, apex: &Name) -> bool {
         let Some(state) = &self.state else { return false };
         let is_deleted = state.remove(apex);
-        let work = lock(&self.abandoned).get(apex).cloned();
-        if let Some(work) = &work {
-            self.abandon_zone(apex, work, false);
+        let publication_lock = lock(&self.abandoned).get(apex).cloned();
+        if let Some(publication_lock) = &publication_lock {
+            self.abandon_zone(apex, publication_lock, false);
         }
-        is_deleted || work.is_some()
+        is_deleted || publication_lock.is_some()
     }
 
     /// Cleans up after a removed zone. During a publication it does nothing, because the
     /// publication calls it when it ends.
-    fn clean_up(&self, apex: &Name, work: &Arc<ZoneLock>) {
+    fn clean_up(&self, apex: &Name, publication_lock: &Arc<ZoneLock>) {
         // Checked again after each release: a removal in the meantime could not take the lock, and
         // relies on this thread.
-        while self.is_abandoned(apex, work) {
-            let _busy = match work.busy.try_lock() {
+        while self.is_abandoned(apex, publication_lock) {
+            let _busy = match publication_lock.busy.try_lock() {
                 Ok(busy) => busy,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
             let mut abandoned = lock(&self.abandoned);
-            if abandoned.get(apex).is_some_and(|found| Arc::ptr_eq(found, work)) {
+            if abandoned.get(apex).is_some_and(|found| Arc::ptr_eq(found, publication_lock)) {
                 abandoned.remove(apex);
             }
             drop(abandoned);
-            self.delete_versions(apex, work);
+            self.delete_versions(apex, publication_lock);
         }
     }
 
-    fn is_abandoned(&self, apex: &Name, work: &Arc<ZoneLock>) -> bool {
-        work.deletes.load(SeqCst)
-            || lock(&self.abandoned).get(apex).is_some_and(|found| Arc::ptr_eq(found, work))
+    fn is_abandoned(&self, apex: &Name, publication_lock: &Arc<ZoneLock>) -> bool {
+        publication_lock.deletes.load(SeqCst)
+            || lock(&self.abandoned).get(apex).is_some_and(|found| Arc::ptr_eq(found, publication_lock))
     }
 
-    fn delete_versions(&self, apex: &Name, work: &ZoneLock) {
-        if work.deletes.swap(false, SeqCst)
+    fn delete_versions(&self, apex: &Name, publication_lock: &ZoneLock) {
+        if publication_lock.deletes.swap(false, SeqCst)
             && let Some(state) = &self.state
         {
             state.remove_versions(apex);

@@ -105,7 +105,7 @@ pub enum TransferRefusal {
     /// The TLS version is lower than 1.3, or the ALPN protocol is not `dot` (RFC 9103 §7.1, §7.2).
     #[error("zone transfers over TLS require TLS 1.3 with the ALPN protocol dot")]
     WeakTls,
-    /// Responses from this zone are signed online.
+    /// Responses from this zone are signed online, and its records have no signatures to transfer.
     #[error("the zone is signed online: its records have no signatures to transfer")]
     SignedOnline,
     /// The server does not have the records of the zone in memory.
@@ -180,8 +180,9 @@ impl TransferRefusal {
     }
 }
 
-/// Answers a request. `zone` must have exactly the name in the query. `out` must be empty; a single
-/// message is written to it. Refusals are logged with a rate limit.
+/// Answers a request. `zone` is the zone with exactly the name in the query; `None` if the server
+/// has no such zone. `out` must be empty; a single message is written to it. Refusals are logged
+/// with a rate limit.
 pub fn begin(
     request: &OutboundRequest<'_>,
     zone: Option<&ZoneToSend<'_>>,
@@ -268,6 +269,7 @@ fn try_begin(
     start(request, records, kind, own_serial, outgoing)
 }
 
+/// Begins a stream of `records`, if the limits for concurrent transfers permit it.
 fn start(
     request: &OutboundRequest<'_>,
     records: TransferRecords,
@@ -280,6 +282,7 @@ fn start(
     Ok(TransferAnswer::Stream(Box::new(TransferStream::new(frame, records, Some(active)))))
 }
 
+/// Returns the properties of the messages of a response.
 fn frame(
     request: &OutboundRequest<'_>,
     clock: fn() -> u64,
@@ -307,7 +310,8 @@ fn answer_datagram(
     outgoing: &Arc<OutgoingTransfers>,
     out: &mut Vec<u8>,
 ) -> TransferAnswer {
-    // Compression does not reduce the size to a quarter. Therefore larger changes cannot fit.
+    // Compressed changes have more than a quarter of their original size. Therefore changes above
+    // four times the limit cannot fit.
     if let Some(changes) = changes.filter(|changes| changes.octets() / 4 <= request.limit as u64) {
         let records = TransferRecords::changes(Arc::clone(contents), changes);
         let mut stream = TransferStream::new(
@@ -324,6 +328,7 @@ fn answer_datagram(
     answer_with_soa(request, contents, outgoing, out)
 }
 
+/// Answers with only the current SOA record.
 fn answer_with_soa(
     request: &OutboundRequest<'_>,
     contents: &Arc<Contents>,

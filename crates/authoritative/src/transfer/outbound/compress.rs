@@ -5,12 +5,13 @@
 
 use nonesuch_proto::{NameRef, Rtype, rdata};
 
-/// Size of the hash table for names; a power of two.
+/// Number of slots in the hash table for names; a power of two.
 const TABLE_SIZE: usize = 4096;
 /// Maximum number of names in the table, so that it remains sparse.
 const MAX_NAMES: usize = TABLE_SIZE / 2;
-/// Compression pointers have 14 bits.
+/// Number of offsets that a compression pointer can express; its offset has 14 bits.
 const POINTER_RANGE: usize = 0x4000;
+/// The upper two bits of a compression pointer.
 const POINTER: u16 = 0xc000;
 /// Class IN.
 const IN: [u8; 2] = [0, 1];
@@ -27,7 +28,8 @@ pub(super) struct Compressor {
 #[derive(Clone, Copy, Debug, Default)]
 struct SuffixPosition {
     hash: u32,
-    /// 0 for a free place. Offset 0 of a message is the header and never a name.
+    /// Offset of the name in the message; 0 marks a free slot, because offset 0 of a message is the
+    /// header and never a name.
     offset: u16,
 }
 

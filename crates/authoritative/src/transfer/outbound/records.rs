@@ -151,7 +151,7 @@ impl ChangeRecords {
         }
     }
 
-    fn held(&self) -> usize {
+    fn journal_bytes(&self) -> usize {
         self.reader.as_ref().map_or(0, |reader| reader.held())
     }
 }
@@ -197,8 +197,8 @@ impl TransferRecords {
     }
 
     /// Returns the bytes of journal data in memory for this transfer.
-    pub(super) fn held(&self) -> usize {
-        if let Stage::Changes(records) = &self.stage { records.held() } else { 0 }
+    pub(super) fn journal_bytes(&self) -> usize {
+        if let Stage::Changes(records) = &self.stage { records.journal_bytes() } else { 0 }
     }
 
     /// Fills a message with records.

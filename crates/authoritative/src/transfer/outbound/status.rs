@@ -273,7 +273,8 @@ impl Progress {
     }
 }
 
-/// A transfer in progress. When it is dropped, it frees its place and logs the transfer.
+/// Permission for a transfer in progress. When it is dropped, the transfer no longer counts towards
+/// the limits, and is logged and reported to the observer.
 #[derive(Debug)]
 pub(super) struct TransferPermit {
     outgoing: Arc<OutgoingTransfers>,

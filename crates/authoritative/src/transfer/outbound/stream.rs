@@ -53,8 +53,8 @@ impl TransferStream {
     /// Returns the bytes of journal data in memory for this transfer. Does not include the zone,
     /// which is shared with the threads that answer queries.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.records.held()
+    pub fn journal_bytes(&self) -> usize {
+        self.records.journal_bytes()
     }
 
     /// Writes the next message to `message`. Returns `false` if there are no more messages.

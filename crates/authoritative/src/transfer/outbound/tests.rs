@@ -557,7 +557,7 @@ fn a_large_change_is_sent_in_bounded_memory() {
     };
     let (mut messages, mut message, mut most) = (Vec::new(), Vec::new(), 0);
     while sending.next(&mut message).unwrap() {
-        most = most.max(sending.held());
+        most = most.max(sending.journal_bytes());
         messages.push(message.clone());
     }
     assert!(most > 0 && most <= 1 << 20, "{most}");
