@@ -112,7 +112,7 @@ impl Zone {
     }
 
     pub(super) const fn publication_lock(&self) -> &Arc<ZoneLock> {
-        &self.work
+        &self.publication_lock
     }
 
     pub(super) fn settings(&self) -> Arc<ZoneSettings> {

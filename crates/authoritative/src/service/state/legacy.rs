@@ -99,7 +99,7 @@ impl Files<'_> {
         for suffix in SUFFIXES {
             let path = self.path(suffix);
             if is_ours(&path, suffix) {
-                // A file that remains has no effect, because it is older than the state file.
+                // A file that remains is older than the state file, and therefore ignored.
                 let _ = fs::remove_file(path);
             }
         }

@@ -130,7 +130,7 @@ fn members_of_the_last_valid_version_stay_while_the_catalog_is_broken() {
     let service = started(dir.path());
     service.publish(&catalog, version(1, valid), &[]).unwrap();
     wait_for(|| members(&service) == expected);
-    let stored = |service: &Service| service.state().unwrap().facts(&name("a.example.")).reused_serial;
+    let stored = |service: &Service| service.state().unwrap().read_state(&name("a.example.")).reused_serial;
     let state = service.state().unwrap();
     state.update(&name("a.example."), |stored| stored.reused_serial = Some(1)).unwrap();
     service.publish(&catalog, version(2, broken), &[]).unwrap();
