@@ -1,12 +1,14 @@
 //! RSA operations of aws-lc that `aws-lc-rs` does not offer. `aws-lc-rs` can verify with keys below
 //! 2048 bits, but can neither generate them nor sign with them, and it does not support public
-//! exponents above 33 bits. It also does not offer the raw RSA operation. This module has an owned
-//! key, an owned number, and functions for the few calls with them.
+//! exponents above 33 bits. [`rsa`](crate::rsa) needs these operations. `aws-lc-rs` also does not
+//! offer the raw RSA operations (without padding), which the VRF RSA-FDH needs.
 //!
 //! Threads: `openssl/rsa.h` allows several threads to use an `RSA` object at once in functions that
-//! do not mutate it. It lists signing and verifying among these ("considered non-mutating for
-//! thread-safety purposes and may be used concurrently"): these functions protect the values that
-//! they cache in the object with their own lock.
+//! do not mutate it. A function that takes a `const` pointer does not mutate it: `RSA_size` and
+//! `RSA_private_key_to_bytes`. The functions for signing and verifying (`RSA_sign`, `RSA_verify`,
+//! `RSA_sign_raw`, `RSA_verify_raw`) take a mutable pointer, because they cache values in the object
+//! under a lock of their own. The header states that they are "considered non-mutating for
+//! thread-safety purposes and may be used concurrently".
 
 use std::ffi::{c_int, c_uint};
 use std::ptr::{self, NonNull};
@@ -38,8 +40,8 @@ impl Hash {
     }
 }
 
-/// The common signature of `RSA_sign_raw` and `RSA_verify_raw`: key, number of octets written,
-/// output and its length, input and its length, padding.
+/// The C prototype of `RSA_sign_raw` and `RSA_verify_raw`: key, number of octets written, output and
+/// its length, input and its length, padding.
 type RawOperation =
     unsafe extern "C" fn(*mut lc::RSA, *mut usize, *mut u8, usize, *const u8, usize, c_int) -> c_int;
 
@@ -52,8 +54,8 @@ pub(crate) struct Rsa(NonNull<lc::RSA>);
 unsafe impl Send for Rsa {}
 
 // SAFETY: with a shared reference, only `octets`, `sign`, `verify`, `operate` and `private_der`
-// access the object. The documentation of this module explains why aws-lc allows these on several
-// threads at once.
+// access the object. "Threads" in the documentation of this module names the functions that they
+// call, and why several threads may call these at once.
 unsafe impl Sync for Rsa {}
 
 impl Drop for Rsa {
@@ -74,7 +76,7 @@ impl Rsa {
     }
 
     /// Creates a public key with an exponent of any length up to that of the modulus. Both numbers
-    /// are big-endian.
+    /// are big-endian. Returns `None` if aws-lc rejects the numbers, or memory is exhausted.
     pub(crate) fn from_public(modulus: &[u8], exponent: &[u8]) -> Option<Self> {
         let (modulus, exponent) = (Number::new(modulus)?, Number::new(exponent)?);
         // SAFETY: both numbers live until the end of this function, and the call copies them. It
@@ -83,30 +85,37 @@ impl Rsa {
             .map(Self)
     }
 
-    /// Generates a key with the public exponent 65537.
+    /// Generates a key with the public exponent 65537. `bits`, the length of the modulus, must be a
+    /// multiple of 128 and at least 256. Returns `None` for another length, or if the generation
+    /// fails.
     pub(crate) fn generate(bits: u16) -> Option<Self> {
+        // aws-lc would round the length down, and return a weaker key than requested.
+        if !bits.is_multiple_of(128) {
+            return None;
+        }
         let exponent = Number::new(&[1, 0, 1])?;
         // SAFETY: the call has no arguments. It returns an object that we own, or null.
         let key = Self(NonNull::new(unsafe { lc::RSA_new() })?);
         // SAFETY: no other reference to the key exists. The exponent lives until the end of this
         // function and is copied. The callback may be null.
-        let made = unsafe {
+        let generated = unsafe {
             lc::RSA_generate_key_ex(key.0.as_ptr(), c_int::from(bits), exponent.0.as_ptr(), ptr::null_mut())
         };
-        (made == 1).then_some(key)
+        (generated == 1).then_some(key)
     }
 
-    /// Returns the key as an `RSAPrivateKey`.
+    /// Returns the key as an `RSAPrivateKey` (RFC 8017, appendix A.1.2), or `None` if it is a public
+    /// key.
     pub(crate) fn private_der(&self) -> Option<Zeroizing<Vec<u8>>> {
         let (mut octets, mut length) = (ptr::null_mut(), 0);
-        // SAFETY: both out-parameters outlive the call, which only reads the key.
+        // SAFETY: both out-parameters outlive the call. It only reads the key.
         if unsafe { lc::RSA_private_key_to_bytes(&raw mut octets, &raw mut length, self.0.as_ptr()) } != 1 {
             return None;
         }
         // SAFETY: after success, `octets` points to `length` octets that we own.
         let copy = unsafe { std::slice::from_raw_parts(octets, length) }.to_vec();
         // SAFETY: aws-lc allocated the memory and we own it. It is freed once, and no pointer to it
-        // is used afterwards.
+        // is used afterwards. The call also wipes it.
         unsafe { lc::OPENSSL_free(octets.cast()) };
         Some(Zeroizing::new(copy))
     }
@@ -144,21 +153,22 @@ impl Rsa {
         done == 1 && written as usize == signature.len()
     }
 
-    /// The private operation (RSASP1 of RFC 8017) on `input`, which is big-endian and below the
-    /// modulus. Input and output must have the length of the modulus. aws-lc blinds the operation,
-    /// uses the Chinese remainder theorem, and checks the result with the public key. Returns false
-    /// if this fails.
+    /// Writes the result of the private operation (RSASP1 of RFC 8017) on `input` to `output`.
+    /// `input` is big-endian and below the modulus. Both must have the length of the modulus. aws-lc
+    /// blinds the operation, uses the Chinese remainder theorem, and checks the result with the
+    /// public key. Returns false if a length or `input` is wrong, or the operation or check fails.
     pub(crate) fn private_operation(&self, input: &[u8], output: &mut [u8]) -> bool {
-        self.has_length(input, output) && self.operate(lc::RSA_sign_raw, input, output)
+        self.have_modulus_length(input, output) && self.operate(lc::RSA_sign_raw, input, output)
     }
 
-    /// The public operation (RSAVP1 of RFC 8017) on `input`, which is big-endian. Input and output
-    /// must have the length of the modulus. Returns false if `input` is not below the modulus.
+    /// Writes the result of the public operation (RSAVP1 of RFC 8017) on `input`, which is
+    /// big-endian, to `output`. Returns false if one of them does not have the length of the
+    /// modulus, or `input` is not below the modulus.
     pub(crate) fn public_operation(&self, input: &[u8], output: &mut [u8]) -> bool {
-        self.has_length(input, output) && self.operate(lc::RSA_verify_raw, input, output)
+        self.have_modulus_length(input, output) && self.operate(lc::RSA_verify_raw, input, output)
     }
 
-    fn has_length(&self, input: &[u8], output: &[u8]) -> bool {
+    fn have_modulus_length(&self, input: &[u8], output: &[u8]) -> bool {
         input.len() == self.octets() && output.len() == self.octets()
     }
 
@@ -166,8 +176,8 @@ impl Rsa {
         let mut written = 0;
         // SAFETY: `operation` is `RSA_sign_raw` or `RSA_verify_raw`. Both write at most as many
         // octets as the given length of `output`, read `input`, and keep no pointer to either.
-        // `written` outlives the call. Like signing and verifying above, they do not mutate the key
-        // in a way that is visible to other threads.
+        // `written` outlives the call. Several threads may use the key at once (see the
+        // documentation of this module).
         let done = unsafe {
             operation(
                 self.0.as_ptr(),
@@ -186,8 +196,9 @@ impl Rsa {
     pub(crate) fn verify(&self, hash: Hash, message: &[u8], signature: &[u8]) -> bool {
         let digest = hash.digest(message);
         let digest = digest.as_ref();
-        // SAFETY: two slices with their lengths. The call only reads them and the key.
-        let fits = unsafe {
+        // SAFETY: `digest` and `signature` are slices with their lengths, which the call only reads.
+        // Several threads may use the key at once (see the documentation of this module).
+        let verified = unsafe {
             lc::RSA_verify(
                 hash.identifier(),
                 digest.as_ptr(),
@@ -197,14 +208,15 @@ impl Rsa {
                 self.0.as_ptr(),
             )
         };
-        fits == 1
+        verified == 1
     }
 }
 
-/// A number of aws-lc.
+/// An owned number of aws-lc.
 struct Number(NonNull<lc::BIGNUM>);
 
 impl Number {
+    /// Copies a big-endian number. Returns `None` if memory is exhausted.
     fn new(octets: &[u8]) -> Option<Self> {
         // SAFETY: pointer and length are those of one slice, which the call copies. With a null
         // third argument, the function returns a number that we own, or null.
@@ -216,5 +228,17 @@ impl Drop for Number {
     fn drop(&mut self) {
         // SAFETY: we own the number, and it is not used after this call.
         unsafe { lc::BN_free(self.0.as_ptr()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_that_aws_lc_would_round_down_are_rejected() {
+        for bits in [1023, 1025, 1279, 1281] {
+            assert!(Rsa::generate(bits).is_none(), "{bits}");
+        }
     }
 }
