@@ -17,7 +17,7 @@ use std::arch::x86_64::{
 use std::sync::OnceLock;
 
 use super::field::{Fields, LANES, LIMBS, WIDTH, load, split};
-use super::point::{CachedPoints, Pairs, Points, normalize_all};
+use super::point::{CachedPoints, AffinePoints, JacobianPoints, normalize_all};
 use crate::p256::multiply::{ENTRIES, SPACING, TEETH, base_table};
 use crate::p256::point::Affine;
 use crate::p256::scalar::Scalar;
@@ -96,16 +96,16 @@ fn split_sign(digits: __m512i) -> (__m512i, __m512i) {
 }
 
 /// Multiples of eight points: one table for each lane.
-pub(super) type Entries = [Pairs; ENTRIES];
+pub(super) type Entries = [AffinePoints; ENTRIES];
 
-/// Tables for several vectors.
-pub(super) struct Tables(Vec<Pairs>);
+/// The tables of several vectors of points, with [`ENTRIES`] entries each.
+pub(super) struct Tables(Vec<AffinePoints>);
 
 impl Tables {
     /// Builds combs for several multiplications by secret scalars. [`super::super::multiply::Comb`]
     /// describes the entries.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn combs(points: &[Pairs]) -> Self {
+    pub(super) fn combs(points: &[AffinePoints]) -> Self {
         let mut sums = Vec::with_capacity(points.len() * ENTRIES);
         for points in points {
             push_sums_of_teeth(points.to_points(), &mut sums);
@@ -115,7 +115,7 @@ impl Tables {
 
     /// Builds tables of odd multiples for windows: entry e is (2e + 1)·P.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn odd_multiples(points: &[Pairs]) -> Self {
+    pub(super) fn odd_multiples(points: &[AffinePoints]) -> Self {
         let mut sums = Vec::with_capacity(points.len() * ENTRIES);
         for points in points {
             push_odd_multiples(points, ENTRIES, &mut sums);
@@ -132,22 +132,22 @@ impl Tables {
 /// Returns scalar·P in each lane, for the points of a comb. Z is 0 if the caller must use the
 /// scalar code.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn multiply(comb: &Entries, digits: &Digits) -> Points {
-    let mut sum = select(comb, digits.teeth(SPACING - 1)).to_points();
+pub(super) fn multiply(comb: &Entries, digits: &Digits) -> JacobianPoints {
+    let mut sum = select_entries(comb, digits.teeth(SPACING - 1)).to_points();
     for column in (0..SPACING - 1).rev() {
-        sum = sum.double().add_different(&select(comb, digits.teeth(column)));
+        sum = sum.double().add_different(&select_entries(comb, digits.teeth(column)));
     }
     sum
 }
 
-/// Returns the points for the digits. Every entry is read completely. The masks are numbers, not
+/// Returns the point for the digits of each lane. Every entry is read completely. The masks are numbers, not
 /// mask registers of instructions, because a processor may skip a read that all lanes of a mask
 /// register exclude.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn select(table: &Entries, digits: __m512i) -> Pairs {
+pub(super) fn select_entries(table: &Entries, digits: __m512i) -> AffinePoints {
     let (wanted, negative) = split_sign(digits);
-    let mut found = Pairs { x: Fields::zero(), y: Fields::zero() };
+    let mut found = AffinePoints { x: Fields::zero(), y: Fields::zero() };
     let mut index = _mm512_setzero_si512();
     for entry in table {
         // All bits are set for the selected entry, because only 0 − 1 is negative.
@@ -157,12 +157,12 @@ pub(super) fn select(table: &Entries, digits: __m512i) -> Pairs {
         found.y = found.y.merge(&entry.y, mask);
         index = _mm512_add_epi64(index, set(1));
     }
-    found.negate_where(negative)
+    found.negate_by_bits(negative)
 }
 
 /// Appends `count` odd multiples of the points: P, 3·P, 5·P and so on.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn push_odd_multiples(points: &Pairs, count: usize, sums: &mut Vec<Points>) {
+pub(super) fn push_odd_multiples(points: &AffinePoints, count: usize, sums: &mut Vec<JacobianPoints>) {
     let mut multiple = points.to_points();
     let twice = multiple.double().cache();
     sums.push(multiple);
@@ -174,7 +174,7 @@ pub(super) fn push_odd_multiples(points: &Pairs, count: usize, sums: &mut Vec<Po
 
 /// Appends the entries of combs.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn push_sums_of_teeth(points: Points, sums: &mut Vec<Points>) {
+fn push_sums_of_teeth(points: JacobianPoints, sums: &mut Vec<JacobianPoints>) {
     let mut tooth = points;
     let mut lowest = tooth.negate();
     let mut doubled: Vec<CachedPoints> = Vec::with_capacity(TEETH - 1);
@@ -196,9 +196,9 @@ fn push_sums_of_teeth(points: Points, sums: &mut Vec<Points>) {
 
 /// The entries of one window of the table of the base point: the entries 0 to 7, one in each lane,
 /// and those from 8 on.
-type Window = [Pairs; 2];
+type Window = [AffinePoints; 2];
 
-/// Returns the table of the base point, built at first use. It has 65 kB.
+/// Returns the table of the base point, built at first use. It has about 65 kB.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn base_windows() -> &'static [Window] {
     static TABLE: OnceLock<Vec<Window>> = OnceLock::new();
@@ -211,15 +211,15 @@ fn base_windows() -> &'static [Window] {
         for (entry, point) in table.iter().enumerate() {
             halves[entry / LANES][entry % LANES] = *point;
         }
-        windows.push([Pairs::from_affine(&halves[0]), Pairs::from_affine(&halves[1])]);
+        windows.push([AffinePoints::from_affine(&halves[0]), AffinePoints::from_affine(&halves[1])]);
     }
     TABLE.get_or_init(|| windows)
 }
 
-/// Selects one of 16 entries in two vectors for each lane.
+/// Returns one of the 16 entries of the window for each lane.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn choose(window: &Window, entries: __m512i) -> Pairs {
+fn select_base_entries(window: &Window, entries: __m512i) -> AffinePoints {
     let mut found = window[0];
     for limb in 0..LIMBS {
         found.x.0[limb] = _mm512_permutex2var_epi64(window[0].x.0[limb], entries, window[1].x.0[limb]);
@@ -231,11 +231,11 @@ fn choose(window: &Window, entries: __m512i) -> Pairs {
 /// Returns `start` + scalar·B in each lane, for the base point B. Z is 0 if the caller must use the
 /// scalar code.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn multiply_base(start: Option<Points>, digits: &Digits) -> Points {
+pub(super) fn multiply_base(start: Option<JacobianPoints>, digits: &Digits) -> JacobianPoints {
     let windows = base_windows();
     let select = |window: usize| {
         let (entries, negative) = split_sign(digits.window(window));
-        choose(&windows[window], entries).negate_where(negative)
+        select_base_entries(&windows[window], entries).negate_by_bits(negative)
     };
     let mut sum = match start {
         Some(start) => start.add_different(&select(0)),

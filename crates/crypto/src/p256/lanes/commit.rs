@@ -7,14 +7,14 @@ use zeroize::Zeroizing;
 
 use super::comb::{Digits, Entries, Tables, multiply, multiply_base};
 use super::field::LANES;
-use super::point::{Pairs, Points, normalize_all};
+use super::point::{AffinePoints, JacobianPoints, normalize_all};
 use crate::p256::point::Affine;
 use crate::p256::scalar::Scalar;
 
-/// Returns the number of lanes between the products of an input. With up to two inputs, one vector
-/// has all three products of each input; with up to four inputs, one vector has two products of
-/// each. With more inputs, a vector has one product of each.
-const fn period(inputs: usize) -> usize {
+/// Returns the distance between the products of one input in a vector, in lanes. With up to two
+/// inputs, one vector has all three products of each input. With three or four inputs, one vector
+/// has two products of each input. With more inputs, a vector has one product of each input.
+const fn lane_distance(inputs: usize) -> usize {
     match inputs {
         0..=2 => 2,
         3..=4 => 4,
@@ -22,32 +22,32 @@ const fn period(inputs: usize) -> usize {
     }
 }
 
-/// Writes the items to the lanes from the first lane on, and again from each period on. Unused
-/// lanes repeat the last item, and their results are discarded.
+/// Writes the items to the lanes, and repeats them after each [`lane_distance`]. Unused lanes repeat
+/// the last item, and the caller discards their results. Without items, all lanes have the filler.
 fn spread<T: Copy>(items: &[T], filler: T) -> [T; LANES] {
     let mut lanes = [filler; LANES];
     for (lane, place) in lanes.iter_mut().enumerate() {
-        let at = (lane % period(items.len())).min(items.len().saturating_sub(1));
-        *place = items.get(at).copied().unwrap_or(filler);
+        let index = (lane % lane_distance(items.len())).min(items.len().saturating_sub(1));
+        *place = items.get(index).copied().unwrap_or(filler);
     }
     lanes
 }
 
 /// Returns the products of [`commit`], vector by vector.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn products(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Zeroizing<Vec<Points>> {
+pub(super) fn products(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Zeroizing<Vec<JacobianPoints>> {
     let mut vectors = Vec::with_capacity(points.len().div_ceil(LANES));
     for points in points.chunks(LANES) {
         let mut lanes = spread(points, Affine::BASE);
-        if period(points.len()) == 2 {
+        if lane_distance(points.len()) == 2 {
             lanes[4..].fill(Affine::BASE);
         }
-        vectors.push(Pairs::from_affine(&lanes));
+        vectors.push(AffinePoints::from_affine(&lanes));
     }
     let combs = Tables::combs(&vectors);
     // Reserve the maximum capacity: copies that a growing vector leaves in freed memory are not
     // wiped.
-    let mut products: Zeroizing<Vec<Points>> = Zeroizing::new(Vec::with_capacity(3 * vectors.len()));
+    let mut products: Zeroizing<Vec<JacobianPoints>> = Zeroizing::new(Vec::with_capacity(3 * vectors.len()));
     for (comb, nonces) in combs.each().iter().zip(nonces.chunks(LANES)) {
         push_products(comb, secret, nonces, &mut products);
     }
@@ -62,7 +62,7 @@ pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> O
     let mut all = Vec::with_capacity(points.len());
     for points in points.chunks(LANES) {
         let first = affine.next()?;
-        let [of_secret, of_base, of_nonces] = match period(points.len()) {
+        let [of_secret, of_base, of_nonces] = match lane_distance(points.len()) {
             2 => [&first[..2], &first[4..6], &first[2..4]].map(<[Affine]>::to_vec),
             4 => [first[..4].to_vec(), affine.next()?.to_vec(), first[4..].to_vec()],
             _ => [first.to_vec(), affine.next()?.to_vec(), affine.next()?.to_vec()],
@@ -74,10 +74,10 @@ pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> O
 
 /// Appends the products of one vector. The products by the secret come first.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn push_products(comb: &Entries, secret: &Scalar, nonces: &[Scalar], products: &mut Vec<Points>) {
+fn push_products(comb: &Entries, secret: &Scalar, nonces: &[Scalar], products: &mut Vec<JacobianPoints>) {
     let of_nonces = Zeroizing::new(spread(nonces, *secret));
     let mut scalars = of_nonces.clone();
-    scalars[..period(nonces.len())].fill(*secret);
+    scalars[..lane_distance(nonces.len())].fill(*secret);
     products.push(multiply(comb, &Digits::new(&scalars)));
     if nonces.len() > 2 {
         products.push(multiply_base(None, &Digits::new(&of_nonces)));
@@ -90,7 +90,7 @@ fn push_products(comb: &Entries, secret: &Scalar, nonces: &[Scalar], products: &
 /// Returns scalar·B for each of the scalars, or `None` if a product has Z = 0.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn multiply_base_all(scalars: &[Scalar]) -> Option<Vec<Affine>> {
-    let mut products: Zeroizing<Vec<Points>> =
+    let mut products: Zeroizing<Vec<JacobianPoints>> =
         Zeroizing::new(Vec::with_capacity(scalars.len().div_ceil(LANES)));
     for scalars in scalars.chunks(LANES) {
         let lanes = Zeroizing::new(spread(scalars, scalars[0]));
@@ -102,18 +102,18 @@ pub(super) fn multiply_base_all(scalars: &[Scalar]) -> Option<Vec<Affine>> {
     Some(all)
 }
 
-/// Returns secret multiples in affine form, eight of each vector, or `None` if one of them is
-/// infinity.
+/// Converts secret products to affine form, with eight points for each vector. Returns `None` if one
+/// of them is infinity.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn normalize(products: &[Points]) -> Option<Vec<[Affine; LANES]>> {
-    let mut room = Zeroizing::new(Vec::new());
-    let (pairs, infinities) = normalize_all(products, &mut room);
+fn normalize(products: &[JacobianPoints]) -> Option<Vec<[Affine; LANES]>> {
+    let mut work = Zeroizing::new(Vec::new());
+    let (vectors, infinities) = normalize_all(products, &mut work);
     if infinities.iter().any(|infinite| *infinite != 0) {
         return None;
     }
-    let mut affine = Vec::with_capacity(pairs.len());
-    for pairs in pairs {
-        affine.push(pairs.to_affine());
+    let mut affine = Vec::with_capacity(vectors.len());
+    for points in vectors {
+        affine.push(points.to_affine());
     }
     Some(affine)
 }

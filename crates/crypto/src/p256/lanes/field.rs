@@ -392,13 +392,14 @@ impl Fields {
         }
         let less = carry(limbs);
         let is_negative = _mm512_cmplt_epi64_mask(less.0[4], _mm512_setzero_si512());
-        less.select(&reduced, is_negative)
+        less.select_lanes(&reduced, is_negative)
     }
 
-    /// Returns `other` in the lanes of the mask, and this element in the other lanes.
+    /// Returns `other` in the lanes whose bit is set in the mask, and this element in the other
+    /// lanes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn select(&self, other: &Self, mask: __mmask8) -> Self {
+    pub(super) fn select_lanes(&self, other: &Self, mask: __mmask8) -> Self {
         let mut limbs = self.0;
         for (limb, other) in limbs.iter_mut().zip(&other.0) {
             *limb = _mm512_mask_mov_epi64(*limb, mask, *other);
@@ -406,10 +407,11 @@ impl Fields {
         Self(limbs)
     }
 
-    /// Returns the bits of `other` where the mask is set, and the bits of this element elsewhere.
+    /// Returns the bits of `other` where the bit of the mask is set, and the bits of this element
+    /// elsewhere.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn choose(&self, other: &Self, mask: __m512i) -> Self {
+    pub(super) fn select_by_bits(&self, other: &Self, mask: __m512i) -> Self {
         let mut limbs = self.0;
         for (limb, other) in limbs.iter_mut().zip(&other.0) {
             // mask ? other : limb
@@ -418,8 +420,8 @@ impl Fields {
         Self(limbs)
     }
 
-    /// ORs the bits of another number that are in the mask into this number. These bits must be 0
-    /// before.
+    /// Returns this element with the bits of `other` that are set in the mask. In this element,
+    /// these bits must be 0.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn merge(&self, other: &Self, mask: __m512i) -> Self {
@@ -431,7 +433,7 @@ impl Fields {
         Self(limbs)
     }
 
-    /// Returns the lanes whose element is zero.
+    /// Returns a mask of the lanes whose element is zero.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn are_zero(&self) -> __mmask8 {
@@ -440,7 +442,7 @@ impl Fields {
         _mm512_cmpeq_epi64_mask(all, _mm512_setzero_si512())
     }
 
-    /// Returns the lanes whose number, not its Montgomery form, is odd.
+    /// Returns a mask of the lanes whose number is odd. The Montgomery form does not matter.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn are_odd(&self) -> __mmask8 {

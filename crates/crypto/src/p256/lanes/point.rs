@@ -15,16 +15,16 @@ use super::power::invert;
 use crate::p256::field::Field;
 use crate::p256::point::{Affine, B};
 
-/// Eight affine points.
+/// Eight affine points. They cannot represent infinity.
 #[derive(Clone, Copy)]
-pub(super) struct Pairs {
+pub(super) struct AffinePoints {
     pub(super) x: Fields,
     pub(super) y: Fields,
 }
 
 /// Eight points in Jacobian coordinates.
 #[derive(Clone, Copy)]
-pub(super) struct Points {
+pub(super) struct JacobianPoints {
     pub(super) x: Fields,
     pub(super) y: Fields,
     pub(super) z: Fields,
@@ -33,12 +33,12 @@ pub(super) struct Points {
 /// Eight points with the powers of Z that additions need; the powers are below 1.3.
 #[derive(Clone, Copy)]
 pub(super) struct CachedPoints {
-    points: Points,
+    points: JacobianPoints,
     z2: Fields,
     z3: Fields,
 }
 
-impl Zeroize for Points {
+impl Zeroize for JacobianPoints {
     fn zeroize(&mut self) {
         self.x.zeroize();
         self.y.zeroize();
@@ -46,7 +46,7 @@ impl Zeroize for Points {
     }
 }
 
-impl Pairs {
+impl AffinePoints {
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn from_affine(points: &[Affine; LANES]) -> Self {
         let (mut x, mut y) = ([Field::ZERO; LANES], [Field::ZERO; LANES]);
@@ -66,42 +66,45 @@ impl Pairs {
         points
     }
 
-    /// Returns −P where all bits of the mask are set, and P where none is set. For secrets.
+    /// Returns −P in the lanes whose mask has all 64 bits set, and P in the lanes whose mask is 0.
+    /// The mask may be secret.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn negate_where(&self, mask: __m512i) -> Self {
+    pub(super) fn negate_by_bits(&self, mask: __m512i) -> Self {
         let negated = Fields::zero().subtract::<2>(&self.y);
-        Self { x: self.x, y: self.y.choose(&negated, mask) }
+        Self { x: self.x, y: self.y.select_by_bits(&negated, mask) }
     }
 
-    /// Returns −P in the lanes of the mask, and P in the other lanes.
+    /// Returns −P in the lanes whose bit is set in the mask, and P in the other lanes. The mask must
+    /// be public.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn negate_in(&self, mask: __mmask8) -> Self {
+    pub(super) fn negate_lanes(&self, mask: __mmask8) -> Self {
         let negated = Fields::zero().subtract::<2>(&self.y);
-        Self { x: self.x, y: self.y.select(&negated, mask) }
+        Self { x: self.x, y: self.y.select_lanes(&negated, mask) }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn to_points(self) -> Points {
-        Points { x: self.x, y: self.y, z: Fields::one() }
+    pub(super) fn to_points(self) -> JacobianPoints {
+        JacobianPoints { x: self.x, y: self.y, z: Fields::one() }
     }
 }
 
-impl Points {
-    /// Returns the doubled points, including infinity.
+impl JacobianPoints {
+    /// Returns the doubled points. A lane with infinity remains infinity.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn double(&self) -> Self {
-        let delta = self.z.square();
-        let gamma = self.y.square();
-        // Negated, like 4XY² and 4Y², so that the sum of products has no subtraction.
-        let alpha = delta.subtract::<2>(&self.x).multiply(&self.x.add(&delta)).triple();
-        let gamma4 = Fields::zero().subtract_shifted::<2, 6>(&gamma);
-        let beta4 = self.x.multiply(&gamma4);
-        let x = alpha.square().add_twice_reduced(&beta4);
-        let y = Fields::sum_of_products(&alpha, &beta4.add(&x), &gamma4, &gamma.shift::<1>());
+        let z2 = self.z.square();
+        let y2 = self.y.square();
+        // With α = 3(X − Z²)(X + Z²), X of the double is α² − 8XY², and Y is α(4XY² − X') − 8Y⁴.
+        // Three factors are negated, so that the sum of products has no subtraction.
+        let minus_alpha = z2.subtract::<2>(&self.x).multiply(&self.x.add(&z2)).triple();
+        let minus_4y2 = Fields::zero().subtract_shifted::<2, 6>(&y2);
+        let minus_4xy2 = self.x.multiply(&minus_4y2);
+        let x = minus_alpha.square().add_twice_reduced(&minus_4xy2);
+        let y = Fields::sum_of_products(&minus_alpha, &minus_4xy2.add(&x), &minus_4y2, &y2.shift::<1>());
         Self { x, y, z: self.y.shift::<1>().multiply(&self.z) }
     }
 
@@ -113,19 +116,21 @@ impl Points {
         self
     }
 
-    /// Returns the sums with affine points. If the points are equal or opposite, or this point is
-    /// infinity, Z of the result is 0, whatever the actual sum. Once Z is 0, it stays 0 in every
-    /// further doubling or addition.
+    /// Returns the sums with affine points. Z of a sum is 0 if its two points are equal or opposite,
+    /// or if this point is infinity; it does not mean that the actual sum is infinity. Once Z is 0,
+    /// it stays 0 in every further doubling or addition.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn add_different(&self, other: &Pairs) -> Self {
+    pub(super) fn add_different(&self, other: &AffinePoints) -> Self {
         let z2 = self.z.square();
         let h = other.x.multiply(&z2).subtract::<2>(&self.x);
         let r = other.y.multiply(&z2.multiply(&self.z)).subtract::<3>(&self.y);
         finish_addition(&self.x, &self.y, &h, &r, self.z.multiply(&h))
     }
 
-    /// Like [`Points::add_different`], for cached points.
+    /// Like [`JacobianPoints::add_different`], for cached points. Z of a sum is also 0 if the cached
+    /// point is infinity. Z of a sum is also 0 if the cached
+    /// point is infinity.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn add_cached(&self, other: &CachedPoints) -> Self {
@@ -149,53 +154,59 @@ impl Points {
     }
 }
 
-/// The common part of additions. `u1` (below 1.1) and `s1` (below 2.8) are the coordinates of the
+/// Completes an addition. `u1` (below 1.1) and `s1` (below 2.8) are the coordinates of the
 /// first point, `h` (below 3.2) and `r` (below 4.2) are the differences to the coordinates of the
 /// second point, and `z` is Z of the sum.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn finish_addition(u1: &Fields, s1: &Fields, h: &Fields, r: &Fields, z: Fields) -> Points {
+fn finish_addition(u1: &Fields, s1: &Fields, h: &Fields, r: &Fields, z: Fields) -> JacobianPoints {
     let h2 = h.square();
     let h3 = h2.multiply(h);
     let v = u1.multiply(&h2);
     let x = r.square().subtract_both_reduced(&h3, &v);
     let minus_h3 = Fields::zero().subtract::<2>(&h3);
     let y = Fields::sum_of_products(r, &v.subtract::<2>(&x), s1, &minus_h3);
-    Points { x, y, z }
+    JacobianPoints { x, y, z }
 }
 
 /// Converts points to affine form with one inversion for all of them. Also returns, for each
-/// vector, the lanes with infinity; their coordinates are undefined. `products` is a work buffer,
-/// which contains secrets if the points are secret.
+/// vector, a mask of the lanes with infinity; the coordinates of these lanes are undefined.
+///
+/// The function overwrites `work`; its previous content does not matter. Afterwards it has, for each
+/// vector, the product of the Z of all previous vectors. If the points are secret, these products
+/// are secret too, and the caller must wipe them.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn normalize_all(points: &[Points], products: &mut Vec<Fields>) -> (Vec<Pairs>, Vec<__mmask8>) {
+pub(super) fn normalize_all(
+    points: &[JacobianPoints],
+    work: &mut Vec<Fields>,
+) -> (Vec<AffinePoints>, Vec<__mmask8>) {
     let one = Fields::one();
     let mut product = one;
-    let (mut pairs, mut infinities) = (Vec::with_capacity(points.len()), Vec::with_capacity(points.len()));
-    products.clear();
-    products.reserve(points.len());
+    let (mut affine, mut infinities) = (Vec::with_capacity(points.len()), Vec::with_capacity(points.len()));
+    work.clear();
+    work.reserve(points.len());
     for point in points {
         let infinite = point.z.are_zero();
-        products.push(product);
-        product = product.multiply(&point.z.select(&one, infinite));
-        pairs.push(Pairs { x: point.x, y: point.y });
+        work.push(product);
+        product = product.multiply(&point.z.select_lanes(&one, infinite));
+        affine.push(AffinePoints { x: point.x, y: point.y });
         infinities.push(infinite);
     }
     let mut inverse = invert(&product);
-    for (place, point) in points.iter().enumerate().rev() {
-        let inverse_z = inverse.multiply(&products[place]);
-        inverse = inverse.multiply(&point.z.select(&one, infinities[place]));
-        let square = inverse_z.square();
-        pairs[place].x = point.x.multiply(&square);
-        pairs[place].y = point.y.multiply(&square.multiply(&inverse_z));
+    for (index, point) in points.iter().enumerate().rev() {
+        let inverse_z = inverse.multiply(&work[index]);
+        inverse = inverse.multiply(&point.z.select_lanes(&one, infinities[index]));
+        let inverse_z2 = inverse_z.square();
+        affine[index].x = point.x.multiply(&inverse_z2);
+        affine[index].y = point.y.multiply(&inverse_z2.multiply(&inverse_z));
     }
-    (pairs, infinities)
+    (affine, infinities)
 }
 
-/// Returns x³ − 3x + b, below 2. x must be below 1.2.
+/// Returns y² of the points with this x: x³ − 3x + b, below 2. x must be below 1.2.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn right_side(x: &Fields) -> Fields {
-    let coefficients = [Field::ONE.double() + Field::ONE; LANES];
-    let square = x.square().subtract::<2>(&Fields::from_fields(&coefficients));
-    Fields::sum_of_products(&square, x, &Fields::from_fields(&[B; LANES]), &Fields::one())
+pub(super) fn square_of_y(x: &Fields) -> Fields {
+    let three = Field::ONE.double() + Field::ONE;
+    let x2_minus_3 = x.square().subtract::<2>(&Fields::from_fields(&[three; LANES]));
+    Fields::sum_of_products(&x2_minus_3, x, &Fields::from_fields(&[B; LANES]), &Fields::one())
 }

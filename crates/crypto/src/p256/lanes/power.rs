@@ -4,11 +4,11 @@
 #![deny(unsafe_code)]
 
 use super::field::{Fields, LANES};
-use super::point::right_side;
+use super::point::square_of_y;
 use crate::p256::field::Field;
 
-/// Number of vectors whose roots are computed in parallel.
-const ABREAST: usize = 2;
+/// Maximum number of vectors whose roots are computed in parallel.
+const PARALLEL_VECTORS: usize = 2;
 
 /// Multiplies each vector of `left` by the corresponding vector of `right`.
 #[inline]
@@ -69,9 +69,9 @@ fn root_candidates<const N: usize>(a: &[Fields; N]) -> [Fields; N] {
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn even_ys(xs: &[Field]) -> Vec<Option<Field>> {
     let mut ys = Vec::with_capacity(xs.len());
-    for xs in xs.chunks(ABREAST * LANES) {
+    for xs in xs.chunks(PARALLEL_VECTORS * LANES) {
         if xs.len() > LANES {
-            push_even_ys::<ABREAST>(xs, &mut ys);
+            push_even_ys::<PARALLEL_VECTORS>(xs, &mut ys);
         } else {
             push_even_ys::<1>(xs, &mut ys);
         }
@@ -86,12 +86,12 @@ fn push_even_ys<const N: usize>(xs: &[Field], ys: &mut Vec<Option<Field>>) {
     for (square, xs) in squares.iter_mut().zip(xs.chunks(LANES)) {
         let mut lanes = [Field::ZERO; LANES];
         lanes[..xs.len()].copy_from_slice(xs);
-        *square = right_side(&Fields::from_fields(&lanes));
+        *square = square_of_y(&Fields::from_fields(&lanes));
     }
     let roots = root_candidates(&squares);
     for ((square, root), xs) in squares.iter().zip(&roots).zip(xs.chunks(LANES)) {
         let fits = root.square().subtract::<2>(square).are_zero();
-        let even = root.select(&root.negate(), root.are_odd()).to_fields();
+        let even = root.select_lanes(&root.negate(), root.are_odd()).to_fields();
         ys.extend((0..xs.len()).map(|lane| (fits >> lane & 1 == 1).then_some(even[lane])));
     }
 }

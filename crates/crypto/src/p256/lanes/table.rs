@@ -9,12 +9,12 @@ use std::arch::x86_64::{
 
 use super::comb::push_odd_multiples;
 use super::field::{LANES, Words, load, split, store};
-use super::point::{Pairs, Points, normalize_all};
+use super::point::{AffinePoints, JacobianPoints, normalize_all};
 use crate::p256::point::Affine;
 use crate::p256::windows::{ENTRIES, WINDOWS};
 
-/// Entries in the Montgomery form of the lanes, with 64 bytes each: four words of x and four words
-/// of y, so that one load reads an entry.
+/// The entries of a table, in the Montgomery form of the lanes. An entry has 64 bytes, four words of
+/// x and four words of y, so that one load reads it.
 pub(crate) struct PackedTable(Vec<Words>);
 
 /// Builds the table of a point P from the points 2⁸ʷ·P, one for each window w. It processes eight
@@ -25,7 +25,7 @@ pub(super) fn pack_multiples(powers: &[Affine]) -> PackedTable {
     let mut sums = Vec::with_capacity(ENTRIES);
     for (powers, packed) in powers.as_chunks().0.iter().zip(packed.chunks_exact_mut(LANES * ENTRIES)) {
         sums.clear();
-        push_odd_multiples(&Pairs::from_affine(powers), ENTRIES, &mut sums);
+        push_odd_multiples(&AffinePoints::from_affine(powers), ENTRIES, &mut sums);
         let (entries, _) = normalize_all(&sums, &mut Vec::new());
         for (place, entry) in entries.iter().enumerate() {
             let ([x0, x1, x2, x3], [y0, y1, y2, y3]) = (entry.x.to_words(), entry.y.to_words());
@@ -46,7 +46,7 @@ fn transpose(r: [__m512i; LANES]) -> [__m512i; LANES] {
     let (c, d) = (_mm512_unpacklo_epi64(r[2], r[3]), _mm512_unpackhi_epi64(r[2], r[3]));
     let (e, f) = (_mm512_unpacklo_epi64(r[4], r[5]), _mm512_unpackhi_epi64(r[4], r[5]));
     let (g, h) = (_mm512_unpacklo_epi64(r[6], r[7]), _mm512_unpackhi_epi64(r[6], r[7]));
-    // 0x88 selects the first and third pair of each, 0xdd the second and fourth pair.
+    // 0x88 selects the first and third pair of each operand, 0xdd the second and fourth pair.
     let (ac04, ac26) = (_mm512_shuffle_i64x2::<0x88>(a, c), _mm512_shuffle_i64x2::<0xdd>(a, c));
     let (bd15, bd37) = (_mm512_shuffle_i64x2::<0x88>(b, d), _mm512_shuffle_i64x2::<0xdd>(b, d));
     let (eg04, eg26) = (_mm512_shuffle_i64x2::<0x88>(e, g), _mm512_shuffle_i64x2::<0xdd>(e, g));
@@ -68,7 +68,7 @@ impl PackedTable {
     /// these recoded octets.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn terms(&self, window: usize, octets: &[[u8; WINDOWS]; LANES]) -> Pairs {
+    fn terms(&self, window: usize, octets: &[[u8; WINDOWS]; LANES]) -> AffinePoints {
         let entries = &self.0[window * ENTRIES..][..ENTRIES];
         let mut rows = [_mm512_setzero_si512(); LANES];
         let mut negative = 0;
@@ -81,7 +81,7 @@ impl PackedTable {
             *row = load(&entries[usize::from((octet ^ sign.wrapping_neg()) & (ENTRIES as u8 - 1))]);
         }
         let [x0, x1, x2, x3, y0, y1, y2, y3] = transpose(rows);
-        Pairs { x: split([x0, x1, x2, x3]), y: split([y0, y1, y2, y3]) }.negate_in(negative)
+        AffinePoints { x: split([x0, x1, x2, x3]), y: split([y0, y1, y2, y3]) }.negate_lanes(negative)
     }
 }
 
@@ -89,9 +89,9 @@ impl PackedTable {
 /// `None` if two intermediate sums are equal or opposite.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn multiply_both(tables: [&PackedTable; 2], octets: &[[[u8; WINDOWS]; 2]]) -> Vec<Option<Affine>> {
-    let mut sums: Vec<Points> = Vec::with_capacity(octets.len().div_ceil(LANES));
+    let mut sums: Vec<JacobianPoints> = Vec::with_capacity(octets.len().div_ceil(LANES));
     for octets in octets.chunks(LANES) {
-        // Unused lanes have valid digits too.
+        // The octet 0 is a valid digit, so unused lanes compute a point too.
         let mut lanes = [[[0; WINDOWS]; LANES]; 2];
         for (lane, [first, second]) in octets.iter().enumerate() {
             (lanes[0][lane], lanes[1][lane]) = (*first, *second);
@@ -105,10 +105,10 @@ pub(super) fn multiply_both(tables: [&PackedTable; 2], octets: &[[[u8; WINDOWS];
         }
         sums.push(sum);
     }
-    let (pairs, infinities) = normalize_all(&sums, &mut Vec::new());
+    let (sums, infinities) = normalize_all(&sums, &mut Vec::new());
     let mut points = Vec::with_capacity(octets.len());
-    for ((pairs, infinite), octets) in pairs.iter().zip(infinities).zip(octets.chunks(LANES)) {
-        let affine = pairs.to_affine();
+    for ((sums, infinite), octets) in sums.iter().zip(infinities).zip(octets.chunks(LANES)) {
+        let affine = sums.to_affine();
         points.extend((0..octets.len()).map(|lane| (infinite >> lane & 1 == 0).then_some(affine[lane])));
     }
     points

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::comb::{Digits, Tables, multiply, multiply_base};
 use super::field::{Fields, LANES, LIMBS, Words};
-use super::point::{Pairs, Points, normalize_all};
+use super::point::{AffinePoints, JacobianPoints, normalize_all};
 use super::*;
 use crate::freed::{assert_wiped, freed_by, octets_of};
 use crate::limbs;
@@ -201,12 +201,12 @@ proptest! {
 /// Q.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn sums(p: &[Affine; LANES], q: &[Affine; LANES]) -> Vec<([Affine; LANES], u8)> {
-    let (p, q) = (Pairs::from_affine(p), Pairs::from_affine(q));
-    // A representation with Z other than 1: 2·P − P.
-    let minus_p = p.negate_in(0xff);
+    let (p, q) = (AffinePoints::from_affine(p), AffinePoints::from_affine(q));
+    // 2·P − P is P with a Z other than 1.
+    let minus_p = p.negate_lanes(0xff);
     let start = p.to_points().double().add_different(&minus_p);
-    let other = q.to_points().double().add_different(&q.negate_in(0xff));
-    let infinity = Points { z: Fields::zero(), ..start };
+    let other = q.to_points().double().add_different(&q.negate_lanes(0xff));
+    let infinity = JacobianPoints { z: Fields::zero(), ..start };
     let all = [
         start.double(),
         start.add_different(&q),
@@ -222,10 +222,10 @@ fn sums(p: &[Affine; LANES], q: &[Affine; LANES]) -> Vec<([Affine; LANES], u8)> 
     found
 }
 
-/// Sums in which some lanes meet equal points, opposite points or infinity. These lanes are
+/// Some lanes meet equal points, opposite points or infinity. These lanes are
 /// reported, and do not affect other lanes.
 #[test]
-fn lanes_with_special_cases_are_told() {
+fn lanes_with_special_cases_are_reported() {
     let Some(_) = lanes() else { return };
     let factors = [1_u128, 2, 3, 5, 8, 9, 1 << 70, 77];
     let p = factors.map(|factor| point_of(&Scalar::from_short(factor)));
@@ -257,7 +257,7 @@ fn lanes_with_special_cases_are_told() {
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn products(points: &[Affine; LANES], scalars: &[Scalar; LANES]) -> [([Affine; LANES], u8); 2] {
     let digits = Digits::new(scalars);
-    let combs = Tables::combs(&[Pairs::from_affine(points)]);
+    let combs = Tables::combs(&[AffinePoints::from_affine(points)]);
     let products = [multiply(&combs.each()[0], &digits), multiply_base(None, &digits)];
     let (pairs, infinities) = normalize_all(&products, &mut Vec::new());
     [(pairs[0].to_affine(), infinities[0]), (pairs[1].to_affine(), infinities[1])]
