@@ -16,8 +16,8 @@ pub(crate) use parameters::Parameters;
 
 use self::jobs::{Failure, Job};
 use self::parameters::ChosenAlgorithm;
-use self::plan::{Cell, Costs, Shape, signatures};
-use self::prepare::{Signer, Zone};
+use self::plan::{Trial, Costs, PlanInput, estimate_signatures};
+use self::prepare::{LevelSigner, Zone};
 use super::error::{RunError, temporary_folder};
 use super::parameters::each_once;
 use super::run::{Findings, RunOptions};
@@ -29,27 +29,41 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// A row of the data: the result of one job. Texts are empty and figures `None` if they do not
-/// apply to the job.
+/// A row of the data: the result of one job. The fields are the columns. Texts are empty and figures
+/// `None` if they do not apply to the job, or could not be measured.
 #[derive(Debug, Default, Serialize)]
 struct Row {
+    /// Number of the run, starting at 0.
     run: u32,
     job: Job,
+    /// Zone as in the parameter `zones`.
     zone: String,
+    /// Instruction level; empty for a transfer, which this program measures.
     level: &'static str,
+    /// Algorithm, and key length if it has several. Empty for an unsigned zone, like `denial`.
     algorithm: String,
     denial: String,
+    /// Number of signatures that the job generated or verified.
     signatures: Option<u64>,
+    /// Records of the signed zone, or of the transfer.
     records: Option<u64>,
+    /// Size of the output file, or of all messages of the transfer.
     octets: Option<u64>,
+    /// Number of messages of the transfer.
     messages: Option<u64>,
+    /// Duration of the process; for serving, the time until the server is ready.
     wall_seconds: Option<f64>,
+    /// CPU time in user mode.
     user_seconds: Option<f64>,
+    /// CPU time in kernel mode.
     system_seconds: Option<f64>,
+    /// Maximum resident memory of the process; for serving, the proportional set size of the server
+    /// when it is ready, or its resident memory if the system does not provide that size.
     memory_kib: Option<u64>,
 }
 
-/// Runs the experiment and returns its description for the record.
+/// Runs the experiment, adds its rows and notes to `findings`, and returns its description for the
+/// record: zones, levels, algorithms, CPU, omitted trials and duration.
 pub(super) fn run(
     parameters: &Parameters,
     options: &RunOptions<'_>,
@@ -66,7 +80,8 @@ struct Runner<'a> {
     denials: Vec<Mechanism>,
     choices: Vec<ChosenAlgorithm>,
     zones: Vec<Zone>,
-    signers: Vec<Signer>,
+    /// Program of each measured level.
+    signers: Vec<LevelSigner>,
     /// Temporary directory with zones, keys and results. Dropping it removes the files.
     folder: tempfile::TempDir,
     /// Directories in which keys have been generated.
@@ -74,9 +89,10 @@ struct Runner<'a> {
     costs: Costs,
     /// Number of signatures of each zone by mechanism, as far as measured.
     known: Vec<HashMap<Mechanism, u64>>,
-    left_out: Vec<Cell>,
-    /// Measured cells, with `run` set to 0.
-    measured: HashSet<Cell>,
+    /// Trials that the time limit excluded.
+    left_out: Vec<Trial>,
+    /// Measured trials, with `run` set to 0.
+    measured: HashSet<Trial>,
     failures: Vec<Failure>,
 }
 
@@ -104,12 +120,13 @@ impl<'a> Runner<'a> {
             failures: Vec::new(),
         };
         runner.add_levels()?;
-        runner.refuse_nothing()?;
+        runner.require_trials()?;
         runner.add_zones()?;
         Ok(runner)
     }
 
-    fn refuse_nothing(&self) -> Result<(), RunError> {
+    /// Fails if there is nothing to measure.
+    fn require_trials(&self) -> Result<(), RunError> {
         let reason = if self.signers.is_empty() {
             self.findings.notes.join(" ")
         } else if self.choices.is_empty() || self.denials.is_empty() || self.parameters.zones.is_empty() {
@@ -121,7 +138,7 @@ impl<'a> Runner<'a> {
     }
 
     fn measure(mut self, cpu: Option<u64>) -> Result<serde_json::Value, RunError> {
-        let cells = Shape {
+        let trials = PlanInput {
             runs: self.parameters.runs.value(),
             zones: self.zones.len(),
             denials: self.denials.len(),
@@ -129,15 +146,15 @@ impl<'a> Runner<'a> {
             choices: &self.choices,
             limited: self.parameters.limit().is_some(),
         }
-        .cells();
+        .trials();
         self.measure_unsigned()?;
-        for (index, cell) in cells.iter().enumerate() {
-            self.options.begin(index, cells.len(), &self.describe(*cell));
-            if self.has_time(*cell) {
-                self.measure_cell(*cell)?;
-                self.measured.insert(Cell { run: 0, ..*cell });
+        for (index, trial) in trials.iter().enumerate() {
+            self.options.begin(index, trials.len(), &self.describe(*trial));
+            if self.fits_time_limit(*trial) {
+                self.measure_trial(*trial)?;
+                self.measured.insert(Trial { run: 0, ..*trial });
             } else {
-                self.left_out.push(*cell);
+                self.left_out.push(*trial);
             }
         }
         self.note_failures();
@@ -154,63 +171,65 @@ impl<'a> Runner<'a> {
         }))
     }
 
-    fn describe(&self, cell: Cell) -> String {
-        let (zone, denial) = (&self.zones[cell.zone].zone, self.denials[cell.denial]);
-        let scheme = self.choices[cell.algorithm].choice.scheme();
-        format!("{zone}, {scheme}, {denial}, {}", self.signers[cell.level].level)
+    fn describe(&self, trial: Trial) -> String {
+        let (zone, denial) = (&self.zones[trial.zone].zone, self.denials[trial.denial]);
+        let scheme = self.choices[trial.algorithm].choice.scheme();
+        format!("{zone}, {scheme}, {denial}, {}", self.signers[trial.level].level)
     }
 
-    /// Whether the cell is expected to end within the time limit.
-    fn has_time(&self, cell: Cell) -> bool {
+    /// Whether the trial is expected to end within the time limit. Without a limit, every trial is.
+    fn fits_time_limit(&self, trial: Trial) -> bool {
         let Some(limit) = self.parameters.limit() else { return true };
-        let (zone, denial) = (&self.zones[cell.zone], self.denials[cell.denial]);
-        let guess = || signatures(&zone.counts, denial);
-        let signatures = self.known[cell.zone].get(&denial).map_or_else(guess, |known| *known as f64);
-        let extras = zone.extras && cell.level == 0;
-        let expected = self.costs.expect(cell, self.choices[cell.algorithm].choice, signatures, extras);
+        let (zone, denial) = (&self.zones[trial.zone], self.denials[trial.denial]);
+        let estimated = || estimate_signatures(&zone.counts, denial);
+        let signatures = self.known[trial.zone].get(&denial).map_or_else(estimated, |known| *known as f64);
+        let extras = zone.extras && trial.level == 0;
+        let expected = self.costs.expected_seconds(trial, self.choices[trial.algorithm].choice, signatures, extras);
         self.begun.elapsed().as_secs_f64() + expected <= limit.as_secs_f64()
     }
 
-    /// Describes the cells that were never measured, with one line for each zone and mechanism.
+    /// Describes the trials that were measured in no run, with one line for each zone and mechanism.
     fn describe_left_out(&self) -> Vec<String> {
-        // The base algorithm has more than one cell in a run.
-        let is_missing = |cell: &&Cell| cell.run == 0 && !self.measured.contains(cell);
-        let missing: Vec<&Cell> = self.left_out.iter().filter(is_missing).collect();
-        let lines = each_once(missing.iter().map(|cell| [cell.zone, cell.denial]));
+        // With a time limit, the plan has a trial of the base algorithm twice in a run. If only one
+        // of the two is left out, the trial is not missing.
+        let is_missing = |trial: &&Trial| trial.run == 0 && !self.measured.contains(trial);
+        let missing: Vec<&Trial> = self.left_out.iter().filter(is_missing).collect();
+        let lines = each_once(missing.iter().map(|trial| [trial.zone, trial.denial]));
         let line = |[zone, denial]: [usize; 2]| {
-            let own = missing.iter().filter(|cell| [cell.zone, cell.denial] == [zone, denial]);
-            let whats = each_once(own.map(|cell| {
+            let own = missing.iter().filter(|trial| [trial.zone, trial.denial] == [zone, denial]);
+            let descriptions = each_once(own.map(|trial| {
                 format!(
                     "{} at {}",
-                    self.choices[cell.algorithm].choice.scheme(),
-                    self.signers[cell.level].level
+                    self.choices[trial.algorithm].choice.scheme(),
+                    self.signers[trial.level].level
                 )
             }));
             let denial = self.denials[denial].entry().title;
-            format!("{}, {denial}: {}", self.zones[zone].zone, whats.join(", "))
+            format!("{}, {denial}: {}", self.zones[zone].zone, descriptions.join(", "))
         };
         lines.into_iter().map(line).collect()
     }
 
-    /// Returns a row with the cost of a process.
-    fn row(&self, cell: Cell, job: Job, ended: &FinishedJob) -> Row {
+    /// Returns a row with the time and memory of a process.
+    fn row_with_costs(&self, trial: Trial, job: Job, ended: &FinishedJob) -> Row {
         Row {
             wall_seconds: Some(ended.wall_seconds),
             user_seconds: Some(ended.user_seconds),
             system_seconds: Some(ended.system_seconds),
             memory_kib: Some(ended.peak_kib),
-            ..self.empty_row(cell, job)
+            ..self.empty_row(trial, job)
         }
     }
 
-    fn empty_row(&self, cell: Cell, job: Job) -> Row {
+    /// Returns a row without figures.
+    fn empty_row(&self, trial: Trial, job: Job) -> Row {
         Row {
-            run: cell.run,
+            run: trial.run,
             job,
-            zone: self.zones[cell.zone].zone.clone(),
-            level: self.signers[cell.level].level,
-            algorithm: self.choices[cell.algorithm].choice.to_string(),
-            denial: self.denials[cell.denial].to_string(),
+            zone: self.zones[trial.zone].zone.clone(),
+            level: self.signers[trial.level].level,
+            algorithm: self.choices[trial.algorithm].choice.to_string(),
+            denial: self.denials[trial.denial].to_string(),
             ..Row::default()
         }
     }

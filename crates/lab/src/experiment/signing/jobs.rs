@@ -1,7 +1,7 @@
-//! The jobs of a cell. A failed job is omitted and reported. It does not end the experiment,
-//! because hours of other measurements would be lost.
+//! The jobs of a trial. A failed job has no row, but a note. It does not end the experiment, because
+//! hours of other measurements would be lost.
 
-use super::plan::Cell;
+use super::plan::Trial;
 use super::{Row, Runner};
 use crate::experiment::error::{RunError, temporary_folder};
 use crate::measure::job::{self, FinishedJob, JobError};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Time from signing to re-signing, in seconds. It corresponds to the interval at which registries
 /// publish changes.
-const LATER: u32 = 1800;
+const RESIGN_AFTER_SECONDS: u32 = 1800;
 /// Time limit for the server to read its zone.
 const READY_LIMIT: Duration = Duration::from_secs(1800);
 
@@ -26,12 +26,13 @@ pub(super) enum Job {
     /// Signs a complete zone, from zone file to zone file.
     #[default]
     Sign,
+    /// Verifies the signed zone file.
     Verify,
-    /// Signs a changed zone and reuses signatures of the signed zone.
+    /// Signs a changed zone file and reuses signatures of the signed zone file.
     Resign,
-    /// The same, from a compiled signed zone and a change set.
+    /// Like `Resign`, from a compiled signed zone and a change set.
     ResignCompiled,
-    /// Starts a server with the zone.
+    /// Starts a server with the zone, and ends when the server is ready.
     Serve,
     /// Packs a zone into the messages of a transfer.
     Transfer,
@@ -44,22 +45,24 @@ impl Job {
     }
 }
 
-/// Jobs that failed for the same reason.
+/// Jobs of the same kind that failed for the same reason.
 pub(super) struct Failure {
     job: Job,
-    what: String,
-    fault: String,
+    /// Zone, algorithm, mechanism and level of the first of these jobs.
+    first: String,
+    reason: String,
+    /// Number of these jobs.
     count: u64,
 }
 
 impl Runner<'_> {
     /// Signs and verifies the zone. At the first level, also measures serving, transfer and
     /// re-signing, if `served` selects the zone.
-    pub(super) fn measure_cell(&mut self, cell: Cell) -> Result<(), RunError> {
-        let keys = match self.keys(cell.zone, cell.algorithm) {
+    pub(super) fn measure_trial(&mut self, trial: Trial) -> Result<(), RunError> {
+        let keys = match self.keys(trial.zone, trial.algorithm) {
             Ok(keys) => keys,
             Err(reason) => {
-                let scheme = self.choices[cell.algorithm].choice.scheme();
+                let scheme = self.choices[trial.algorithm].choice.scheme();
                 self.findings.note(format!("Left out: {scheme}: cannot generate keys: {reason}."));
                 return Ok(());
             }
@@ -67,19 +70,19 @@ impl Runner<'_> {
         let folder = temporary_folder(self.folder.path())?;
         let signed = folder.path().join("signed");
         let begun = Instant::now();
-        let file = &self.zones[cell.zone].file;
-        let mut command = self.signing(cell, Some(file), &keys, &signed, self.options.now);
-        let Some(row) = self.sign(cell, Job::Sign, &mut command, &signed)? else { return Ok(()) };
-        self.verify(cell, &signed)?;
+        let file = &self.zones[trial.zone].file;
+        let mut command = self.signing_command(trial, Some(file), &keys, &signed, self.options.now);
+        let Some(row) = self.sign(trial, Job::Sign, &mut command, &signed)? else { return Ok(()) };
+        self.verify(trial, &signed)?;
         let signatures = row.signatures.unwrap_or_default();
-        self.costs.learn(cell, signatures, begun.elapsed().as_secs_f64());
-        self.known[cell.zone].insert(self.denials[cell.denial], signatures);
-        if self.zones[cell.zone].extras && cell.level == 0 {
+        self.costs.record(trial, signatures, begun.elapsed().as_secs_f64());
+        self.known[trial.zone].insert(self.denials[trial.denial], signatures);
+        if self.zones[trial.zone].extras && trial.level == 0 {
             let begun = Instant::now();
-            self.serve(self.empty_row(cell, Job::Serve), &signed, cell)?;
-            self.transfer(self.empty_row(cell, Job::Transfer), &signed, cell)?;
-            self.resign(cell, &keys, &signed, folder.path())?;
-            self.costs.learn_extras(signatures, begun.elapsed().as_secs_f64());
+            self.serve(self.empty_row(trial, Job::Serve), &signed, trial)?;
+            self.transfer(self.empty_row(trial, Job::Transfer), &signed, trial)?;
+            self.resign(trial, &keys, &signed, folder.path())?;
+            self.costs.record_extras(signatures, begun.elapsed().as_secs_f64());
         }
         Ok(())
     }
@@ -89,91 +92,94 @@ impl Runner<'_> {
         for place in 0..self.zones.len() {
             if self.zones[place].extras {
                 let file = self.zones[place].file.clone();
-                let cell = Cell { run: 0, zone: place, denial: 0, algorithm: 0, level: 0 };
+                let trial = Trial { run: 0, zone: place, denial: 0, algorithm: 0, level: 0 };
                 let row = |job| Row {
                     algorithm: String::new(),
                     denial: String::new(),
-                    ..self.empty_row(cell, job)
+                    ..self.empty_row(trial, job)
                 };
                 let (serve, transfer) = (row(Job::Serve), row(Job::Transfer));
-                self.serve(serve, &file, cell)?;
-                self.transfer(transfer, &file, cell)?;
+                self.serve(serve, &file, trial)?;
+                self.transfer(transfer, &file, trial)?;
             }
         }
         Ok(())
     }
 
-    fn command(&self, cell: Cell, words: &[&str]) -> Command {
-        let mut command = self.signers[cell.level].program.command();
-        command.args(words).args(["--origin", &self.zones[cell.zone].counts.origin]);
+    /// Returns a command of the level's program, with the origin of the zone.
+    fn command(&self, trial: Trial, words: &[&str]) -> Command {
+        let mut command = self.signers[trial.level].program.command();
+        command.args(words).args(["--origin", &self.zones[trial.zone].counts.origin]);
         command
     }
 
-    fn signing(&self, cell: Cell, zone: Option<&Path>, keys: &Path, out: &Path, now: u32) -> Command {
-        let mut command = self.command(cell, &["zone", "sign", "--json"]);
+    /// Returns the command that signs `zone`, or the zone that later arguments describe if it is
+    /// `None`.
+    fn signing_command(&self, trial: Trial, zone: Option<&Path>, keys: &Path, out: &Path, now: u32) -> Command {
+        let mut command = self.command(trial, &["zone", "sign", "--json"]);
         command.args(zone).arg("--keys").arg(keys).arg("--output").arg(out);
-        command.args(["--denial", &self.denials[cell.denial].to_string(), "--now", &now.to_string()]);
+        command.args(["--denial", &self.denials[trial.denial].to_string(), "--now", &now.to_string()]);
         command
     }
 
-    /// Runs a job that signs a zone, and adds its row.
+    /// Runs a job that signs a zone, and adds and returns its row. Returns `None` if the job failed.
     fn sign(
         &mut self,
-        cell: Cell,
+        trial: Trial,
         job: Job,
         command: &mut Command,
         out: &Path,
     ) -> Result<Option<Row>, RunError> {
-        let Some(ended) = self.run_job(cell, job, command) else { return Ok(None) };
+        let Some(ended) = self.run_or_record(trial, job, command) else { return Ok(None) };
         let row = Row {
             signatures: ended.number("signatures"),
             records: ended.number("records"),
             octets: fs::metadata(out).ok().map(|data| data.len()),
-            ..self.row(cell, job, &ended)
+            ..self.row_with_costs(trial, job, &ended)
         };
         self.findings.push(&row)?;
         Ok(Some(row))
     }
 
-    fn verify(&mut self, cell: Cell, signed: &Path) -> Result<(), RunError> {
-        let mut command = self.command(cell, &["zone", "verify", "--json"]);
+    fn verify(&mut self, trial: Trial, signed: &Path) -> Result<(), RunError> {
+        let mut command = self.command(trial, &["zone", "verify", "--json"]);
         command.arg(signed).args(["--now", &self.options.now.to_string()]);
-        let Some(ended) = self.run_job(cell, Job::Verify, &mut command) else { return Ok(()) };
+        let Some(ended) = self.run_or_record(trial, Job::Verify, &mut command) else { return Ok(()) };
         let row =
-            Row { signatures: ended.number("signatures_verified"), ..self.row(cell, Job::Verify, &ended) };
+            Row { signatures: ended.number("signatures_verified"), ..self.row_with_costs(trial, Job::Verify, &ended) };
         self.findings.push(&row)
     }
 
-    /// Re-signs the changed zone half an hour later: from two zone files, and from a compiled zone
-    /// and a change set. Only this function knows the options of both methods.
-    fn resign(&mut self, cell: Cell, keys: &Path, signed: &Path, folder: &Path) -> Result<(), RunError> {
-        let Some(changed) = self.zones[cell.zone].changed.clone() else { return Ok(()) };
-        let now = self.options.now.wrapping_add(LATER);
+    /// Re-signs the changed zone, half an hour after the first signing: from two zone files, and
+    /// from a compiled zone and a change set. Does nothing if the zone has no changed version.
+    fn resign(&mut self, trial: Trial, keys: &Path, signed: &Path, folder: &Path) -> Result<(), RunError> {
+        let Some(changed) = self.zones[trial.zone].changed.clone() else { return Ok(()) };
+        let now = self.options.now.wrapping_add(RESIGN_AFTER_SECONDS);
         let out = folder.join("signed-again");
-        let mut command = self.signing(cell, Some(&changed), keys, &out, now);
+        let mut command = self.signing_command(trial, Some(&changed), keys, &out, now);
         command.arg("--previous").arg(signed);
-        self.sign(cell, Job::Resign, &mut command, &out)?;
+        self.sign(trial, Job::Resign, &mut command, &out)?;
         let image = folder.join("signed.image");
         let out = folder.join("signed-again.image");
-        let compiled = self.compile(cell, signed, &image, &changed);
-        let Some(changes) = self.told(&self.empty_row(cell, Job::ResignCompiled), compiled) else {
+        let compiled = self.compile(trial, signed, &image, &changed);
+        let Some(changes) = self.result_or_record(&self.empty_row(trial, Job::ResignCompiled), compiled) else {
             return Ok(());
         };
-        let mut command = self.signing(cell, None, keys, &out, now);
+        let mut command = self.signing_command(trial, None, keys, &out, now);
         command.arg("--previous").arg(&image).arg("--changes").arg(changes).arg("--compiled");
-        self.sign(cell, Job::ResignCompiled, &mut command, &out).map(drop)
+        self.sign(trial, Job::ResignCompiled, &mut command, &out).map(drop)
     }
 
-    /// Prepares the files of a registry that signs every half hour: the compiled signed zone and
-    /// the change set. This preparation is not measured. The change set is the same for all
-    /// algorithms.
-    fn compile(&self, cell: Cell, signed: &Path, image: &Path, changed: &Path) -> Result<PathBuf, JobError> {
-        let mut command = self.command(cell, &["zone", "compile", "--verify", "none"]);
+    /// Prepares the files of a registry that signs every half hour: compiles the signed zone, and
+    /// returns the path of the change set. This preparation is not measured. The change set is the
+    /// same for all algorithms.
+    fn compile(&self, trial: Trial, signed: &Path, image: &Path, changed: &Path) -> Result<PathBuf, JobError> {
+        let mut command = self.command(trial, &["zone", "compile", "--verify", "none"]);
         job::run(command.arg(signed).arg("-f").arg(image))?;
         let changes = changed.with_extension("changes");
         if !changes.exists() {
-            let mut command = self.command(cell, &["zone", "diff", "--changes"]);
-            command.arg(&self.zones[cell.zone].file).arg(changed);
+            let mut command = self.command(trial, &["zone", "diff", "--changes"]);
+            command.arg(&self.zones[trial.zone].file).arg(changed);
             let out = File::create(&changes)?;
             let status = command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(out).status()?;
             // Exit status 1 means that the zones differ, which is not an error.
@@ -186,15 +192,15 @@ impl Runner<'_> {
         Ok(changes)
     }
 
-    /// Starts a server with the zone and records its memory when it is ready. The server does not
-    /// verify the signatures again.
-    fn serve(&mut self, mut row: Row, file: &Path, cell: Cell) -> Result<(), RunError> {
+    /// Starts a server with the zone and records its memory and CPU time when it is ready. The
+    /// server does not verify the signatures.
+    fn serve(&mut self, mut row: Row, file: &Path, trial: Trial) -> Result<(), RunError> {
         let log = self.folder.path().join("log");
-        let program = self.signers[cell.level].program.command();
-        let mut command = serving(program, &self.zones[cell.zone].counts.origin, file, 1);
+        let program = self.signers[trial.level].program.command();
+        let mut command = serving(program, &self.zones[trial.zone].counts.origin, file, 1);
         command.args(["--now", &self.options.now.to_string()]);
         let started = Server::start(command, None, &log, READY_LIMIT);
-        let Some(server) = self.told(&row, started) else { return Ok(()) };
+        let Some(server) = self.result_or_record(&row, started) else { return Ok(()) };
         let (memory, cpu) = (process::memory(server.pid()), process::cpu_time(server.pid()));
         row.memory_kib = memory.map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib));
         row.wall_seconds = Some(server.ready_after.as_secs_f64());
@@ -203,11 +209,12 @@ impl Runner<'_> {
         self.findings.push(&row)
     }
 
-    fn transfer(&mut self, mut row: Row, file: &Path, cell: Cell) -> Result<(), RunError> {
+    /// Packs the zone into the messages of a transfer and records their number and size.
+    fn transfer(&mut self, mut row: Row, file: &Path, trial: Trial) -> Result<(), RunError> {
         let mut command = self.examiner();
-        command.arg(file).args(["--transfer", "--origin", &self.zones[cell.zone].counts.origin]);
+        command.arg(file).args(["--transfer", "--origin", &self.zones[trial.zone].counts.origin]);
         let examined = self.examine(&mut command);
-        let Some(found) = self.told(&row, examined) else { return Ok(()) };
+        let Some(found) = self.result_or_record(&row, examined) else { return Ok(()) };
         let transfer = found.transfer.unwrap_or_default();
         row.octets = Some(transfer.octets);
         row.messages = Some(transfer.messages);
@@ -216,33 +223,34 @@ impl Runner<'_> {
         self.findings.push(&row)
     }
 
-    /// Runs a job until it ends.
-    fn run_job(&mut self, cell: Cell, job: Job, command: &mut Command) -> Option<FinishedJob> {
-        self.told(&self.empty_row(cell, job), job::run(command))
+    /// Runs a job until it ends. Returns `None` if the job failed.
+    fn run_or_record(&mut self, trial: Trial, job: Job, command: &mut Command) -> Option<FinishedJob> {
+        self.result_or_record(&self.empty_row(trial, job), job::run(command))
     }
 
     /// Adds a note for each reason for which jobs failed.
     pub(super) fn note_failures(&mut self) {
-        for Failure { job, what, fault, count } in std::mem::take(&mut self.failures) {
-            let fault = fault.trim_end_matches('.');
+        for Failure { job, first, reason, count } in std::mem::take(&mut self.failures) {
+            let reason = reason.trim_end_matches('.');
             let more =
                 if count > 1 { format!(" (first of {count} identical failures)") } else { String::new() };
-            self.findings.note(format!("Left out: {}, {what}{more}: {fault}.", job.name()));
+            self.findings.note(format!("Left out: {}, {first}{more}: {reason}.", job.name()));
         }
     }
 
-    /// Returns the result of a job, or records its failure for a note.
-    fn told<T>(&mut self, row: &Row, outcome: Result<T, impl ToString>) -> Option<T> {
-        let fault = match outcome {
+    /// Returns the result of the job of this row. If the job failed, records the failure for a note
+    /// and returns `None`.
+    fn result_or_record<T>(&mut self, row: &Row, outcome: Result<T, impl ToString>) -> Option<T> {
+        let reason = match outcome {
             Ok(outcome) => return Some(outcome),
             Err(error) => error.to_string(),
         };
-        match self.failures.iter_mut().find(|known| known.job == row.job && known.fault == fault) {
+        match self.failures.iter_mut().find(|known| known.job == row.job && known.reason == reason) {
             Some(known) => known.count += 1,
             None => {
-                let what = [&*row.zone, &row.algorithm, &row.denial, row.level];
-                let what = what.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
-                self.failures.push(Failure { job: row.job, what, fault, count: 1 });
+                let first = [&*row.zone, &row.algorithm, &row.denial, row.level];
+                let first = first.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
+                self.failures.push(Failure { job: row.job, first, reason, count: 1 });
             }
         }
         None

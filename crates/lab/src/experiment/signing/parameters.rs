@@ -18,20 +18,23 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Parameters {
-    /// Maximum number of runs of each job.
+    /// Number of runs, or their maximum if there is a time limit.
     pub runs: Count,
-    /// Time limit. A job starts only if it is expected to end within it.
+    /// Time limit for the experiment; 0: no limit. An algorithm is measured only if this is expected
+    /// to end within the limit.
     pub minutes: Minutes,
     /// Algorithms of the published study.
     pub algorithms: Vec<Selection>,
-    /// Additional algorithms, measured in the remaining time.
+    /// Additional algorithms. With a time limit, they are measured in the remaining time.
     pub additions: Vec<Selection>,
     /// Denial mechanisms.
     pub denial: Vec<Denial>,
+    /// Instruction levels. Only the first is also used for serving, transfer and re-signing.
     pub levels: Vec<Level>,
     /// Zones in ascending order of size.
     pub zones: Vec<ZoneChoice>,
-    /// Share of the records that change before the zone is re-signed; 0: no re-signing.
+    /// Share of the records that change before the zone is re-signed, from 0 to 0.5; 0: no
+    /// re-signing.
     pub change_share: Share,
     /// Zones that are also served, transferred and re-signed.
     pub served: Sizes,
@@ -79,7 +82,7 @@ impl Parameters {
 
     /// Returns the approximate duration, if the programs of all levels exist.
     pub fn duration(&self) -> Duration {
-        let all = plan::whole_duration(self);
+        let all = plan::estimate_duration(self);
         self.limit().map_or(all, |limit| all.min(limit))
     }
 }
@@ -122,7 +125,8 @@ pub enum Sizes {
 }
 
 impl Sizes {
-    /// Whether the selection contains zone `place` of `count`.
+    /// Whether the selection contains the zone with this index (starting at 0) in a list of `count`
+    /// zones.
     pub const fn holds(self, place: usize, count: usize) -> bool {
         match self {
             Self::None => false,

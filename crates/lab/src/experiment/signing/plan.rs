@@ -1,9 +1,10 @@
 //! Selection and order of the jobs, and estimates of their duration.
 //!
-//! A round consists of all algorithms and levels for one zone and one mechanism. Without a time
-//! limit, the rounds are in the order of runs. With a time limit, the rounds with the figures of
-//! the published study are first. A job that is not expected to end in time is omitted and
-//! reported, because an RSA key can need minutes for a large zone.
+//! A round has all trials of one run with the same zone and mechanism: those of the published
+//! study's algorithms, or those of the additional algorithms. Without a time limit, the rounds are
+//! in the order of runs. With a time limit, the rounds with the figures of the published study are
+//! first. A trial that is not expected to end in time is omitted and reported, because signing a
+//! large zone with RSA can take minutes.
 
 use super::parameters::{ChosenAlgorithm, Parameters, ZoneChoice};
 use crate::measure::{Choice, ZoneCounts};
@@ -15,9 +16,10 @@ use std::time::Duration;
 /// Base of all ratios.
 pub(super) const BASE: Algorithm = Algorithm::ECDSAP256SHA256;
 
-/// CPU time of a signature and of its verification, in µs, with a processor of 2.6 GHz at level
-/// x86-64-v2. These estimates apply until the algorithm has been measured.
-const GUESSES: &[(Algorithm, Option<u16>, [f64; 2])] = &[
+/// CPU time of a signature and of its verification, in µs, by algorithm and key length in bits. The
+/// times are those of a processor of 2.6 GHz at level x86-64-v2. These estimates apply until the
+/// algorithm has been measured.
+const SIGNATURE_US: &[(Algorithm, Option<u16>, [f64; 2])] = &[
     (Algorithm::RSASHA256, Some(1024), [160.0, 15.0]),
     (Algorithm::RSASHA256, Some(1280), [370.0, 20.0]),
     (Algorithm::RSASHA256, Some(2048), [880.0, 30.0]),
@@ -31,21 +33,22 @@ const GUESSES: &[(Algorithm, Option<u16>, [f64; 2])] = &[
     (Algorithm::FALCON512, None, [260.0, 40.0]),
     (Algorithm::MAYO2, None, [60.0, 15.0]),
 ];
-/// Estimate for all other algorithms.
-const UNKNOWN: [f64; 2] = [1000.0, 1000.0];
+/// Estimate for all other algorithms: CPU time of a signature and of its verification, in µs.
+const UNKNOWN_SIGNATURE_US: [f64; 2] = [1000.0, 1000.0];
 /// Time for reading, hashing and writing for each signature, in both jobs together, in µs.
-const OTHER_WORK: f64 = 30.0;
+const OTHER_WORK_US: f64 = 30.0;
 /// Time to start two processes, in seconds.
-const STARTS: f64 = 0.05;
-/// Estimated time for serving, transfer and re-signing, relative to that for signing and verifying.
-const EXTRAS: f64 = 0.7;
+const START_SECONDS: f64 = 0.05;
+/// Estimated time for serving, transfer and re-signing, as a multiple of the time for signing and
+/// verifying.
+const EXTRAS_RATIO: f64 = 0.7;
 /// Estimated share of delegations with DS records, if they have not been counted.
 const SIGNED_SHARE: f64 = 0.5;
 
-/// One signing and verification of a zone. The fields except `run` are indices into the lists of
-/// the runner.
+/// One signing and verification of a zone. `run` is the number of the run, starting at 0. The other
+/// fields are indices into the lists `zones`, `denials`, `choices` and `signers` of the runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Cell {
+pub(super) struct Trial {
     pub(super) run: u32,
     pub(super) zone: usize,
     pub(super) denial: usize,
@@ -53,17 +56,19 @@ pub(super) struct Cell {
     pub(super) level: usize,
 }
 
-/// Numbers that determine a plan.
-pub(super) struct Shape<'s> {
+/// Numbers and algorithms that determine a plan.
+pub(super) struct PlanInput<'s> {
     pub(super) runs: u32,
     pub(super) zones: usize,
     pub(super) denials: usize,
     pub(super) levels: usize,
     pub(super) choices: &'s [ChosenAlgorithm],
+    /// Whether the experiment has a time limit.
     pub(super) limited: bool,
 }
 
-/// One zone and one mechanism, with the algorithms of the study or with the additions.
+/// One zone and one mechanism in one run, with the algorithms of the published study, or with the
+/// additional algorithms if `additions` is set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Round {
     run: u32,
@@ -72,8 +77,9 @@ struct Round {
     additions: bool,
 }
 
-impl Shape<'_> {
-    pub(super) fn cells(&self) -> Vec<Cell> {
+impl PlanInput<'_> {
+    /// Returns all trials in the order of measurement.
+    pub(super) fn trials(&self) -> Vec<Trial> {
         let mut rounds = Vec::new();
         for run in 0..self.runs {
             for zone in 0..self.zones {
@@ -83,14 +89,17 @@ impl Shape<'_> {
             }
         }
         if self.limited {
-            // The sort must be stable.
-            rounds.sort_by_key(|round| self.urgency(*round));
+            // The sort must be stable, so that rounds with the same priority stay in the order of
+            // runs.
+            rounds.sort_by_key(|round| self.priority(*round));
         }
-        rounds.into_iter().flat_map(|round| self.round(round)).collect()
+        rounds.into_iter().flat_map(|round| self.trials_of(round)).collect()
     }
 
-    /// Returns the priority of a round; lower values are first. Large zones use the last mechanism.
-    const fn urgency(&self, round: Round) -> u8 {
+    /// Returns the priority of a round; lower values are first. The zones are in ascending order of
+    /// size. For the largest zone, only the rounds with the last mechanism have a high priority. In
+    /// the built-in experiment, the last mechanism is the one with the fewest signatures.
+    const fn priority(&self, round: Round) -> u8 {
         let (first, last) = (round.zone == 0, round.zone + 1 == self.zones);
         let last_denial = round.denial + 1 == self.denials;
         match (round.run, round.additions) {
@@ -105,9 +114,9 @@ impl Shape<'_> {
         }
     }
 
-    /// Returns the cells of a round. With a time limit, a round of additions also measures the base
-    /// algorithm again.
-    fn round(&self, round: Round) -> Vec<Cell> {
+    /// Returns the trials of a round. With a time limit and additional algorithms, every round
+    /// includes the base algorithm, so that the ratios are of measurements close in time.
+    fn trials_of(&self, round: Round) -> Vec<Trial> {
         let is_base = |place: &usize| self.choices[*place].choice.algorithm == BASE;
         let is_of = |place: &usize| {
             self.choices[*place].addition == round.additions
@@ -117,10 +126,10 @@ impl Shape<'_> {
         // The base algorithm is first, so that an incomplete round contains it.
         places.sort_by_key(|place| !is_base(place));
         let Round { run, zone, denial, .. } = round;
-        let cell = |algorithm, level| Cell { run, zone, denial, algorithm, level };
+        let trial = |algorithm, level| Trial { run, zone, denial, algorithm, level };
         places
             .into_iter()
-            .flat_map(|algorithm| (0..self.levels).map(move |level| cell(algorithm, level)))
+            .flat_map(|algorithm| (0..self.levels).map(move |level| trial(algorithm, level)))
             .collect()
     }
 
@@ -130,19 +139,20 @@ impl Shape<'_> {
 }
 
 /// Returns the estimated CPU time of a signature and of its verification, in µs.
-fn guess(choice: Choice) -> [f64; 2] {
+fn estimate_us(choice: Choice) -> [f64; 2] {
     let same = |algorithm: Algorithm| {
         // RSA has the same cost with both hashes.
         algorithm == choice.algorithm || (choice.bits.is_some() && algorithm == Algorithm::RSASHA256)
     };
-    let found = GUESSES.iter().find(|(algorithm, bits, _)| same(*algorithm) && *bits == choice.bits);
-    found.map_or(UNKNOWN, |(.., guess)| *guess)
+    let found = SIGNATURE_US.iter().find(|(algorithm, bits, _)| same(*algorithm) && *bits == choice.bits);
+    found.map_or(UNKNOWN_SIGNATURE_US, |(.., estimate)| *estimate)
 }
 
-/// Estimates the number of signatures of a zone: those of the DS RRsets, and those of a chain over
-/// all delegations (RFC 4035 §2.2), or with opt-out over delegations with DS records (RFC 5155 §6).
-/// A zone with few delegations has about 2.5 signatures for each name.
-pub(super) fn signatures(zone: &ZoneCounts, mechanism: Mechanism) -> f64 {
+/// Estimates the number of signatures of a zone. In a zone with many delegations, each DS RRset and
+/// each record of the chain has a signature (RFC 4035 §2.2). The chain has a record for each
+/// delegation; with opt-out, only for each delegation with DS records (RFC 5155 §6). A zone with few
+/// delegations has about 2.5 signatures for each name.
+pub(super) fn estimate_signatures(zone: &ZoneCounts, mechanism: Mechanism) -> f64 {
     let ZoneCounts { names, delegations, signed_delegations: signed, .. } = *zone;
     if delegations < names / 4 {
         return names as f64 * 2.5;
@@ -156,26 +166,30 @@ pub(super) fn signatures(zone: &ZoneCounts, mechanism: Mechanism) -> f64 {
 pub(super) struct Costs {
     /// Measured wall time in seconds for each signature, for signing and verifying together, by
     /// algorithm and level.
-    learnt: HashMap<[usize; 2], f64>,
+    measured: HashMap<[usize; 2], f64>,
     /// Measured time in seconds for serving, transfer and re-signing, for each signature.
     extras: Option<f64>,
 }
 
 impl Costs {
-    pub(super) fn expect(&self, cell: Cell, choice: Choice, signatures: f64, extras: bool) -> f64 {
-        let guess = || (guess(choice).iter().sum::<f64>() + OTHER_WORK) * 1e-6 / cores();
-        let each = self.learnt.get(&[cell.algorithm, cell.level]).copied().unwrap_or_else(guess);
-        let more = if extras { self.extras.unwrap_or(each * EXTRAS) } else { 0.0 };
-        signatures * (each + more) + STARTS
+    /// Returns the expected wall time of a trial, in seconds. `extras` adds serving, transfer and
+    /// re-signing.
+    pub(super) fn expected_seconds(&self, trial: Trial, choice: Choice, signatures: f64, extras: bool) -> f64 {
+        let estimate = || (estimate_us(choice).iter().sum::<f64>() + OTHER_WORK_US) * 1e-6 / effective_cpus();
+        let each = self.measured.get(&[trial.algorithm, trial.level]).copied().unwrap_or_else(estimate);
+        let more = if extras { self.extras.unwrap_or(each * EXTRAS_RATIO) } else { 0.0 };
+        signatures * (each + more) + START_SECONDS
     }
 
-    pub(super) fn learn(&mut self, cell: Cell, signatures: u64, seconds: f64) {
+    /// Records the wall time of signing and verifying a zone with this number of signatures.
+    pub(super) fn record(&mut self, trial: Trial, signatures: u64, seconds: f64) {
         if signatures > 0 {
-            self.learnt.insert([cell.algorithm, cell.level], seconds / signatures as f64);
+            self.measured.insert([trial.algorithm, trial.level], seconds / signatures as f64);
         }
     }
 
-    pub(super) fn learn_extras(&mut self, signatures: u64, seconds: f64) {
+    /// Records the wall time of serving, transfer and re-signing.
+    pub(super) fn record_extras(&mut self, signatures: u64, seconds: f64) {
         if signatures > 0 {
             self.extras = Some(seconds / signatures as f64);
         }
@@ -184,12 +198,12 @@ impl Costs {
 
 /// Effective number of CPUs of a job. Signing and verifying use all CPUs; reading and writing use
 /// one.
-fn cores() -> f64 {
+fn effective_cpus() -> f64 {
     std::thread::available_parallelism().map_or(1.0, |count| (count.get() as f64 * 0.85).max(1.0))
 }
 
-/// Returns the estimated duration of all jobs.
-pub(super) fn whole_duration(parameters: &Parameters) -> Duration {
+/// Returns the estimated duration of all runs, without regard to the time limit.
+pub(super) fn estimate_duration(parameters: &Parameters) -> Duration {
     let choices = parameters.choices();
     let (costs, zones) = (Costs::default(), parameters.zones.len());
     let mut seconds = 0.0;
@@ -202,12 +216,12 @@ pub(super) fn whole_duration(parameters: &Parameters) -> Duration {
         let signed_delegations = (names as f64 * SIGNED_SHARE) as u64;
         let counts = ZoneCounts { names, delegations: names, signed_delegations, ..ZoneCounts::default() };
         for denial in &parameters.denial {
-            let signatures = signatures(&counts, denial.0);
+            let signatures = estimate_signatures(&counts, denial.0);
             for (algorithm, ChosenAlgorithm { choice, .. }) in choices.iter().enumerate() {
                 for level in 0..parameters.levels.len() {
-                    let cell = Cell { run: 0, zone: place, denial: 0, algorithm, level };
+                    let trial = Trial { run: 0, zone: place, denial: 0, algorithm, level };
                     let extras = level == 0 && parameters.served.holds(place, zones);
-                    seconds += costs.expect(cell, *choice, signatures, extras);
+                    seconds += costs.expected_seconds(trial, *choice, signatures, extras);
                 }
             }
         }
@@ -227,63 +241,63 @@ mod tests {
             .to_vec()
     }
 
-    fn shape(choices: &[ChosenAlgorithm], limited: bool) -> Shape<'_> {
-        Shape { runs: 2, zones: 3, denials: 3, levels: 2, choices, limited }
+    fn plan_input(choices: &[ChosenAlgorithm], limited: bool) -> PlanInput<'_> {
+        PlanInput { runs: 2, zones: 3, denials: 3, levels: 2, choices, limited }
     }
 
     #[test]
     fn without_a_limit_runs_follow_each_other_and_nothing_is_twice() {
         let choices = choices();
-        let cells = shape(&choices, false).cells();
-        assert_eq!(cells.len(), 2 * 3 * 3 * 2 * 4);
-        assert!(cells.is_sorted_by_key(|cell| (cell.run, cell.zone, cell.denial)));
-        for (place, cell) in cells.iter().enumerate() {
-            assert!(!cells[..place].contains(cell));
+        let trials = plan_input(&choices, false).trials();
+        assert_eq!(trials.len(), 2 * 3 * 3 * 2 * 4);
+        assert!(trials.is_sorted_by_key(|trial| (trial.run, trial.zone, trial.denial)));
+        for (place, trial) in trials.iter().enumerate() {
+            assert!(!trials[..place].contains(trial));
         }
         // Each round begins with the base algorithm.
-        assert_eq!((cells[0].algorithm, cells[1].algorithm, cells[2].algorithm), (1, 1, 0));
+        assert_eq!((trials[0].algorithm, trials[1].algorithm, trials[2].algorithm), (1, 1, 0));
     }
 
     #[test]
-    fn with_a_limit_the_studys_cells_come_first_and_each_round_has_its_base() {
+    fn with_a_limit_the_studys_trials_come_first_and_each_round_has_its_base() {
         let choices = choices();
-        let cells = shape(&choices, true).cells();
-        let of = |cell: &Cell| (cell.run, cell.zone, cell.denial, cell.algorithm == 3);
+        let trials = plan_input(&choices, true).trials();
+        let of = |trial: &Trial| (trial.run, trial.zone, trial.denial, trial.algorithm == 3);
         let rounds: Vec<_> = {
-            let mut rounds: Vec<_> = cells.iter().map(of).collect();
+            let mut rounds: Vec<_> = trials.iter().map(of).collect();
             rounds.dedup();
             rounds.into_iter().filter(|round| !round.3).collect()
         };
         assert_eq!(rounds[..4], [(0, 0, 0, false), (0, 0, 1, false), (0, 0, 2, false), (0, 2, 2, false)]);
-        // All cells are in the plan.
-        for cell in shape(&choices, false).cells() {
-            assert!(cells.contains(&cell), "{cell:?}");
+        // All trials are in the plan.
+        for trial in plan_input(&choices, false).trials() {
+            assert!(trials.contains(&trial), "{trial:?}");
         }
-        for (place, _) in cells.iter().enumerate().filter(|(_, cell)| cell.algorithm == 3 && cell.level == 0)
+        for (place, _) in trials.iter().enumerate().filter(|(_, trial)| trial.algorithm == 3 && trial.level == 0)
         {
-            assert_eq!((cells[place - 2].algorithm, cells[place - 1].algorithm), (1, 1));
+            assert_eq!((trials[place - 2].algorithm, trials[place - 1].algorithm), (1, 1));
         }
     }
 
     #[test]
-    fn costs_are_guessed_then_learnt() {
+    fn costs_are_estimated_then_measured() {
         let choices = choices();
-        let cell = Cell { run: 0, zone: 0, denial: 0, algorithm: 0, level: 1 };
+        let trial = Trial { run: 0, zone: 0, denial: 0, algorithm: 0, level: 1 };
         let mut costs = Costs::default();
-        let before = costs.expect(cell, choices[0].choice, 1e6, false);
+        let before = costs.expected_seconds(trial, choices[0].choice, 1e6, false);
         assert!(before > 1.0);
-        costs.learn(cell, 1000, 2.0);
-        assert!((costs.expect(cell, choices[0].choice, 1e6, false) - 2000.0 - STARTS).abs() < 1e-6);
-        costs.learn_extras(1000, 0.5);
-        assert!((costs.expect(cell, choices[0].choice, 1e6, true) - 2500.0 - STARTS).abs() < 1e-6);
-        assert_eq!(guess("RSASHA512/2048".parse().expect("a choice")), [880.0, 30.0]);
+        costs.record(trial, 1000, 2.0);
+        assert!((costs.expected_seconds(trial, choices[0].choice, 1e6, false) - 2000.0 - START_SECONDS).abs() < 1e-6);
+        costs.record_extras(1000, 0.5);
+        assert!((costs.expected_seconds(trial, choices[0].choice, 1e6, true) - 2500.0 - START_SECONDS).abs() < 1e-6);
+        assert_eq!(estimate_us("RSASHA512/2048".parse().expect("a choice")), [880.0, 30.0]);
     }
 
     #[test]
     fn opt_out_signs_secure_delegations_alone() {
         let zone =
             ZoneCounts { names: 1000, delegations: 1000, signed_delegations: 300, ..ZoneCounts::default() };
-        assert_eq!(signatures(&zone, Mechanism::Nsec), 1300.0);
-        assert_eq!(signatures(&zone, Mechanism::Nsec3OptOut), 600.0);
+        assert_eq!(estimate_signatures(&zone, Mechanism::Nsec), 1300.0);
+        assert_eq!(estimate_signatures(&zone, Mechanism::Nsec3OptOut), 600.0);
     }
 }

@@ -29,6 +29,7 @@ pub(super) struct Zone {
     source: String,
     #[serde(flatten)]
     pub(super) counts: ZoneCounts,
+    /// Size of the file.
     octets: u64,
     /// Counts of the changes in the changed version, if it exists.
     changes: Option<Changes>,
@@ -36,7 +37,7 @@ pub(super) struct Zone {
 
 /// A program that signs and verifies at an instruction level.
 #[derive(Serialize)]
-pub(super) struct Signer {
+pub(super) struct LevelSigner {
     pub(super) level: &'static str,
     /// Version that the program reports.
     version: String,
@@ -44,13 +45,13 @@ pub(super) struct Signer {
     pub(super) program: LevelProgram,
 }
 
-/// Apex of generated zones. Like the imitated zones, it has two letters. The code is user-assigned
-/// in ISO 3166-1 and thus belongs to no country.
+/// Apex of generated zones. Like the top-level domains that they imitate, it has two letters. ISO
+/// 3166-1 reserves this code for its users, so it belongs to no country.
 const ORIGIN: &str = "zz.";
 
 impl Runner<'_> {
-    /// Adds the programs of the levels. If no level has its program and the user has not selected
-    /// the levels, adds this program at level native.
+    /// Adds the programs of the levels. If no level has a program, adds this program at level
+    /// native. If the user selected the levels, a level without a program is an error instead.
     pub(super) fn add_levels(&mut self) -> Result<(), RunError> {
         for level in self.parameters.levels.clone() {
             if self.signers.iter().all(|signer| signer.level != level.name()) {
@@ -76,12 +77,12 @@ impl Runner<'_> {
         let Some((program, version)) = self.findings.level(self.options, found)? else { return Ok(()) };
         self.findings.check_version(level, &version);
         let version = format!("Nonesuch {version}");
-        self.signers.push(Signer { level: level.name(), version, program });
+        self.signers.push(LevelSigner { level: level.name(), version, program });
         Ok(())
     }
 
-    /// Writes each zone to the temporary directory, and a changed version of each zone that is
-    /// re-signed.
+    /// Writes each zone to the temporary directory, without DNSSEC records. For a zone that is
+    /// re-signed, also writes a changed version.
     pub(super) fn add_zones(&mut self) -> Result<(), RunError> {
         let choices = each_once(self.parameters.zones.iter().cloned());
         let count = choices.len();
@@ -139,13 +140,14 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Returns the command `nonesuch lab zone` of this program. Its cost is not measured.
+    /// Returns the command `nonesuch lab zone` of this program, whose time is not measured.
     pub(super) fn examiner(&self) -> Command {
         let mut command = unmasked(self.options.program);
         command.args(["lab", "zone"]);
         command
     }
 
+    /// Runs a command from [`Self::examiner`] and parses its output.
     pub(super) fn examine(&self, command: &mut Command) -> Result<ExamineResult, RunError> {
         let program = self.options.program.display().to_string();
         let ended = job::run(command).map_err(|error| match error {
