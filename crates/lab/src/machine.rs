@@ -7,57 +7,63 @@ use std::fs;
 /// Description of the machine and the program, to compare results of different machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
+    /// Model of the CPU; empty if unknown.
     pub cpu: String,
-    /// Number of CPUs that this process may use.
+    /// Number of CPUs that this process may use; 1 if unknown.
     pub cpus: u64,
+    /// Total memory; 0 if unknown.
     pub memory_kib: u64,
+    /// Distribution and version of the kernel.
     pub system: String,
+    /// Version of this program.
     pub nonesuch: String,
     /// Version of the compiler of this program; empty if unknown.
     pub rustc: String,
     /// Whether this program is built without debug assertions.
     pub optimised: bool,
-    /// CPU to which the servers are bound, if they are bound.
+    /// CPU chosen for the servers. `None` if the machine has only one CPU, or the experiment chooses
+    /// no CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu: Option<u64>,
-    /// CPU to which the load generator is bound, if it is bound.
+    /// CPU chosen for the load generator. `None` in the same cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_cpu: Option<u64>,
 }
 
 impl Machine {
-    /// Describes this machine. Texts that the system does not provide are empty.
-    pub(crate) fn here(places: Option<CpuPlacement>) -> Self {
-        let cpuinfo = read("/proc/cpuinfo");
-        let release = read("/etc/os-release");
+    /// Describes this machine, and the CPUs that the experiment chose, if it did.
+    pub(crate) fn describe(chosen: Option<CpuPlacement>) -> Self {
+        let cpuinfo = read_or_empty("/proc/cpuinfo");
+        let release = read_or_empty("/etc/os-release");
         let name = field(&release, "PRETTY_NAME=").trim_matches('"');
-        let memory = field(&read("/proc/meminfo"), "MemTotal:").trim_end_matches("kB").trim().parse();
+        let memory = field(&read_or_empty("/proc/meminfo"), "MemTotal:").trim_end_matches("kB").trim().parse();
         Self {
             cpu: field(&cpuinfo, "model name").trim_start_matches([':', ' ', '\t']).to_owned(),
             cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
             memory_kib: memory.unwrap_or(0),
-            system: format!("{name}, Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            system: format!("{name}, Linux {}", read_or_empty("/proc/sys/kernel/osrelease").trim()),
             nonesuch: env!("CARGO_PKG_VERSION").to_owned(),
             rustc: option_env!("NONESUCH_RUSTC").unwrap_or_default().to_owned(),
             optimised: !cfg!(debug_assertions),
-            server_cpu: places.map(|places| places.server as u64),
-            load_cpu: places.map(|places| places.load as u64),
+            server_cpu: chosen.map(|chosen| chosen.server as u64),
+            load_cpu: chosen.map(|chosen| chosen.load as u64),
         }
     }
 
-    /// Returns a warning if this program is built with debug assertions.
-    pub(crate) fn note_of_debug_build(&self) -> Option<String> {
+    /// Returns a note for the results if this program is built with debug assertions.
+    pub(crate) fn debug_build_note(&self) -> Option<String> {
         let remedy = "repeat the measurement with a release build (cargo run --release)";
         let note = || format!("A build with debug assertions was measured: {remedy}.");
         (!self.optimised).then(note)
     }
 }
 
-fn read(path: &str) -> String {
+/// Returns the content of a file, or an empty text if it cannot be read.
+fn read_or_empty(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Returns the rest of the first line that begins with `name`, or an empty text.
+/// Returns the rest of the first line that begins with `name`, or an empty text if there is none.
 fn field<'a>(text: &'a str, name: &str) -> &'a str {
     text.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim)
 }
@@ -70,35 +76,38 @@ pub(crate) struct CpuPlacement {
 }
 
 /// Selects two CPUs that this process may use, on different cores if possible. Returns `None` if
-/// there is only one CPU.
+/// this process may use only one CPU, or the system does not state which.
 pub(crate) fn choose_cpus() -> Option<CpuPlacement> {
-    places_among(&allowed_cpus(), |cpu| {
-        parse_list(read(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).trim())
+    choose_among(&allowed_cpus(), |cpu| {
+        parse_list(read_or_empty(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).trim())
     })
 }
 
 /// Returns the CPUs that this process may use, in ascending order. The list is empty if the system
 /// does not provide it.
 pub(crate) fn allowed_cpus() -> Vec<usize> {
-    parse_list(field(&read("/proc/self/status"), "Cpus_allowed_list:"))
+    parse_list(field(&read_or_empty("/proc/self/status"), "Cpus_allowed_list:"))
 }
 
-/// Whether the CPU has all features in `names`. The names are those of `/proc/cpuinfo`.
+/// Whether the CPU has all features in `names`. The names are those of `/proc/cpuinfo`. Returns
+/// false if the system does not provide this file.
 pub(crate) fn has_features(names: &[&str]) -> bool {
-    let cpuinfo = read("/proc/cpuinfo");
+    let cpuinfo = read_or_empty("/proc/cpuinfo");
     let flags = field(&cpuinfo, "flags");
     names.iter().all(|name| flags.split_ascii_whitespace().any(|flag| flag == *name))
 }
 
-/// Assigns the last CPU to the server, because most interrupts occur on the first CPU.
-fn places_among(allowed: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> Option<CpuPlacement> {
+/// Selects two of the `allowed` CPUs. `siblings` returns the CPUs of the same core. The server has
+/// the last CPU, because most interrupts occur on the first CPU.
+fn choose_among(allowed: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> Option<CpuPlacement> {
     let (&server, others) = allowed.split_last()?;
     let shared = siblings(server);
     let load = others.iter().find(|cpu| !shared.contains(cpu)).or_else(|| others.first())?;
     Some(CpuPlacement { server, load: *load })
 }
 
-/// Parses a list of CPUs such as `0-3,8`. Returns an empty list if the text has another format.
+/// Parses a list of CPUs such as `0-3,8`. Returns an empty list if the text has another format. At
+/// most 65,537 CPUs of a range are returned, so that a wrong text cannot exhaust memory.
 fn parse_list(text: &str) -> Vec<usize> {
     let mut cpus = Vec::new();
     for part in text.split(',') {
@@ -127,15 +136,15 @@ mod tests {
     #[test]
     fn server_and_load_have_cores_of_their_own_where_there_are_two() {
         let pairs = |cpu: usize| vec![cpu & !1, cpu | 1];
-        assert_eq!(places_among(&[0, 1, 2, 3], pairs), Some(CpuPlacement { server: 3, load: 0 }));
-        assert_eq!(places_among(&[2, 3], pairs), Some(CpuPlacement { server: 3, load: 2 }));
-        assert_eq!(places_among(&[1], pairs), None);
-        assert_eq!(places_among(&[], pairs), None);
+        assert_eq!(choose_among(&[0, 1, 2, 3], pairs), Some(CpuPlacement { server: 3, load: 0 }));
+        assert_eq!(choose_among(&[2, 3], pairs), Some(CpuPlacement { server: 3, load: 2 }));
+        assert_eq!(choose_among(&[1], pairs), None);
+        assert_eq!(choose_among(&[], pairs), None);
     }
 
     #[test]
     fn this_machine_is_known() {
-        let machine = Machine::here(Some(CpuPlacement { server: 1, load: 0 }));
+        let machine = Machine::describe(Some(CpuPlacement { server: 1, load: 0 }));
         assert!(machine.cpus >= 1 && machine.memory_kib > 0);
         assert!(machine.system.contains("Linux "), "{}", machine.system);
         assert_eq!((machine.server_cpu, machine.load_cpu), (Some(1), Some(0)));

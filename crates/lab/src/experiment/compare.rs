@@ -124,8 +124,8 @@ pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError>
     let cells = options.cells.iter().enumerate();
     let rows = cells.map(|(index, cell)| Measuring { options, index, cell: *cell, places }.measure());
     let rows = rows.collect::<Result<_, _>>()?;
-    let machine = Machine::here(places);
-    let mut notes: Vec<String> = machine.note_of_debug_build().into_iter().collect();
+    let machine = Machine::describe(places);
+    let mut notes: Vec<String> = machine.debug_build_note().into_iter().collect();
     if places.is_none() {
         let effect = "server and load generator shared it, so the queries/s are not reliable";
         notes.push(format!("The machine has only one CPU: {effect}."));

@@ -51,8 +51,8 @@ pub struct Results {
 pub fn run(definition: &Definition, options: &RunOptions<'_>) -> Result<Results, RunError> {
     let mut findings = Findings::new(definition.presentation().columns());
     let about = definition.method.run(options, &mut findings)?;
-    let machine = Machine::here(None);
-    let mut notes: Vec<String> = machine.note_of_debug_build().into_iter().collect();
+    let machine = Machine::describe(None);
+    let mut notes: Vec<String> = machine.debug_build_note().into_iter().collect();
     notes.extend(findings.notes);
     let record = Record {
         format: FORMAT,

@@ -1,7 +1,8 @@
 //! The outstanding queries of one socket, indexed by message ID.
 //!
-//! The low bits of an ID are the index of a slot. The other bits are the generation of the slot,
-//! which changes with each use. Thus a late response does not match a newer query in the same slot.
+//! Each outstanding query has a slot. The low bits of its message ID are the index of the slot. The
+//! other bits are the generation of the slot, which changes with each use. Thus a late response does
+//! not match a newer query in the same slot.
 
 use std::collections::VecDeque;
 
@@ -22,9 +23,10 @@ struct Slot {
     times: Times,
     taken: bool,
     generation: u16,
-    /// Generation of the last lost query in this slot. The slot skips this generation until it
-    /// loses another query. Thus even a very late response does not match a query.
-    given_up: Option<u16>,
+    /// Generation of the last lost query in this slot, or `None` if it has lost no query. The slot
+    /// skips this generation until it loses another query. Thus even a very late response to the
+    /// lost query does not match another query.
+    lost_generation: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -33,7 +35,8 @@ pub(super) struct Slots {
     /// Free slots. The slot that has been free longest is first, so that a generation repeats as
     /// late as possible.
     free: VecDeque<u16>,
-    slot_bits: u32,
+    /// Number of bits of an ID that are the index of a slot: 0 for one slot, at most 14.
+    index_bits: u32,
 }
 
 impl Slots {
@@ -43,14 +46,16 @@ impl Slots {
         Self {
             slots: vec![Slot::default(); count],
             free: (0..count as u16).collect(),
-            slot_bits: count.next_power_of_two().trailing_zeros(),
+            index_bits: count.next_power_of_two().trailing_zeros(),
         }
     }
 
-    pub(super) fn free(&self) -> usize {
+    /// Returns the number of free slots.
+    pub(super) fn free_count(&self) -> usize {
         self.free.len()
     }
 
+    /// Returns the number of outstanding queries.
     pub(super) fn outstanding(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -58,24 +63,23 @@ impl Slots {
     /// Allocates a slot for a query and returns the message ID, or `None` if all slots are in use.
     pub(super) fn take(&mut self, times: Times) -> Option<u16> {
         let index = self.free.pop_front()?;
-        let mask = u16::MAX >> self.slot_bits;
+        let mask = u16::MAX >> self.index_bits;
         let slot = &mut self.slots[usize::from(index)];
         let next = |generation: u16| generation.wrapping_add(1) & mask;
         slot.generation = next(slot.generation);
-        if slot.given_up == Some(slot.generation) {
+        if slot.lost_generation == Some(slot.generation) {
             slot.generation = next(slot.generation);
         }
         (slot.times, slot.taken) = (times, true);
-        // With one slot, all 16 bits are the generation.
-        Some(slot.generation.checked_shl(self.slot_bits).unwrap_or(0) | index)
+        Some(slot.generation << self.index_bits | index)
     }
 
     /// Frees the slot of the query with this ID and returns the times of the query. Returns `None`
     /// if no outstanding query has this ID.
     pub(super) fn release(&mut self, id: u16) -> Option<Times> {
-        let index = id & !(u16::MAX.checked_shl(self.slot_bits).unwrap_or(0));
+        let index = id & !(u16::MAX << self.index_bits);
         let slot = self.slots.get_mut(usize::from(index))?;
-        if slot.generation != id.checked_shr(self.slot_bits).unwrap_or(0) || !slot.taken {
+        if slot.generation != id >> self.index_bits || !slot.taken {
             return None;
         }
         slot.taken = false;
@@ -83,7 +87,8 @@ impl Slots {
         Some(slot.times)
     }
 
-    /// Frees the slots of all queries sent before `limit`, and calls `lost` for each.
+    /// Frees the slots of all queries sent before `limit`, in ns since the start of the run, and
+    /// calls `lost` for each of these queries.
     pub(super) fn give_up_before(&mut self, limit: u64, mut lost: impl FnMut(Times)) {
         if self.outstanding() == 0 {
             return;
@@ -91,7 +96,7 @@ impl Slots {
         for (index, slot) in self.slots.iter_mut().enumerate() {
             if slot.taken && slot.times.sent < limit {
                 slot.taken = false;
-                slot.given_up = Some(slot.generation);
+                slot.lost_generation = Some(slot.generation);
                 self.free.push_back(index as u16);
                 lost(slot.times);
             }

@@ -214,7 +214,7 @@ impl<'a> Worker<'a> {
     /// Fills the batch for a socket.
     fn fill(&mut self, place: usize, now: u64) {
         self.batch.clear();
-        let room = self.slots[place].free().min(BATCH) as u64;
+        let room = self.slots[place].free_count().min(BATCH) as u64;
         let room = room.min(self.limit - self.tally.sent) as usize;
         self.gather(room, now);
         for (question, times) in self.questions.iter().zip(&self.times) {
@@ -355,7 +355,7 @@ impl<'a> Worker<'a> {
 
     /// Returns how long a closed loop waits for responses; `None` if it can send now.
     fn closed_wait(&self, now: u64) -> Option<Duration> {
-        let has_room = self.slots.iter().any(|slots| slots.free() > 0);
+        let has_room = self.slots.iter().any(|slots| slots.free_count() > 0);
         if has_room && !self.is_over(now) { None } else { Some(TICK) }
     }
 
@@ -366,7 +366,7 @@ impl<'a> Worker<'a> {
             return Some(TICK);
         };
         let until_due = Duration::from_nanos((self.began + schedule.due()).saturating_sub(now));
-        let is_full = self.slots.iter().all(|slots| slots.free() == 0);
+        let is_full = self.slots.iter().all(|slots| slots.free_count() == 0);
         if is_full {
             return Some(TICK);
         }
