@@ -17,7 +17,7 @@ use std::arch::x86_64::{
 use std::sync::OnceLock;
 
 use super::field::{Fields, LANES, LIMBS, WIDTH, load, split};
-use super::point::{CachedPoints, AffinePoints, JacobianPoints, normalize_all};
+use super::point::{AffinePoints, CachedPoints, JacobianPoints, normalize_all};
 use crate::p256::multiply::{ENTRIES, SPACING, TEETH, base_table};
 use crate::p256::point::Affine;
 use crate::p256::scalar::Scalar;

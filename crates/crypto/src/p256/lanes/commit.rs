@@ -35,7 +35,11 @@ fn spread<T: Copy>(items: &[T], filler: T) -> [T; LANES] {
 
 /// Returns the products of [`commit`], vector by vector.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn products(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Zeroizing<Vec<JacobianPoints>> {
+pub(super) fn products(
+    points: &[Affine],
+    secret: &Scalar,
+    nonces: &[Scalar],
+) -> Zeroizing<Vec<JacobianPoints>> {
     let mut vectors = Vec::with_capacity(points.len().div_ceil(LANES));
     for points in points.chunks(LANES) {
         let mut lanes = spread(points, Affine::BASE);

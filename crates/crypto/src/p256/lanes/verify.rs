@@ -77,7 +77,8 @@ impl StatementVector {
     fn commitment_to_base(&self, minus_key: &AffinePoints, of_key: &Entries) -> JacobianPoints {
         let mut sum = select_entries(of_key, self.challenge.window(SHORT_WINDOWS - 1)).to_points();
         for window in (0..SHORT_WINDOWS - 1).rev() {
-            sum = sum.double_times(WIDTH).add_different(&select_entries(of_key, self.challenge.window(window)));
+            sum =
+                sum.double_times(WIDTH).add_different(&select_entries(of_key, self.challenge.window(window)));
         }
         let sum = self.subtract_in_even_lanes(&sum, minus_key);
         multiply_base(Some(sum), &self.s)
