@@ -36,7 +36,8 @@ impl Machine {
         let cpuinfo = read_or_empty("/proc/cpuinfo");
         let release = read_or_empty("/etc/os-release");
         let name = field(&release, "PRETTY_NAME=").trim_matches('"');
-        let memory = field(&read_or_empty("/proc/meminfo"), "MemTotal:").trim_end_matches("kB").trim().parse();
+        let memory =
+            field(&read_or_empty("/proc/meminfo"), "MemTotal:").trim_end_matches("kB").trim().parse();
         Self {
             cpu: field(&cpuinfo, "model name").trim_start_matches([':', ' ', '\t']).to_owned(),
             cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
@@ -79,7 +80,9 @@ pub(crate) struct CpuPlacement {
 /// this process may use only one CPU, or the system does not state which.
 pub(crate) fn choose_cpus() -> Option<CpuPlacement> {
     choose_among(&allowed_cpus(), |cpu| {
-        parse_list(read_or_empty(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).trim())
+        parse_list(
+            read_or_empty(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).trim(),
+        )
     })
 }
 

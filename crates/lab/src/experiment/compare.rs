@@ -22,7 +22,7 @@ use crate::machine::{self, Machine};
 use crate::measure::ServerError;
 use crate::presentation::PresentationError;
 use figures::{FORMAT, ZoneInfo};
-use measure::Measuring;
+use measure::CellMeasurement;
 use nonesuch_crypto::KeyError;
 use nonesuch_dnssec::keys::KeySetError;
 use nonesuch_dnssec::sign::SignError;
@@ -42,7 +42,8 @@ pub const PAGE_FILE: &str = "report.html";
 pub const DEFAULT_NAMES: u64 = 20_000;
 /// Default duration of each load, in seconds.
 pub const DEFAULT_SECONDS_PER_LOAD: f64 = 0.5;
-/// Number of loads of each kind of query. The kinds alternate.
+/// Number of loads of a cell with queries for existing names, and with queries for denied names. The
+/// two kinds alternate.
 const ROUNDS: u32 = 3;
 
 /// Options of a comparison.
@@ -85,7 +86,7 @@ pub enum CompareError {
         rcode.as_ref().map_or_else(|| "lost".to_owned(), |rcode| format!("answered with {rcode}"))
     )]
     Refused { cell: Cell, asked: QueriedNames, wrong: u64, all: u64, rcode: Option<String> },
-    #[error("not a file of results from `nonesuch compare`: {0}")]
+    #[error("cannot write the results as JSON: {0}; this is a bug in nonesuch, please report it")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Report(#[from] PresentationError),
@@ -113,20 +114,22 @@ pub enum CellFault {
 /// Runs a comparison, cell by cell.
 ///
 /// # Errors
-/// Fails at the first cell that cannot be signed, verified, served or loaded with queries. Unusual
-/// results that are not errors become notes of the row. In any case, the servers are stopped and
-/// the zone files removed.
+/// Fails with [`CompareError::NoCells`] if there are no cells. Otherwise fails at the first cell whose
+/// zone cannot be signed, verified, written or served, or whose server cannot be loaded with queries
+/// or does not answer them ([`CompareError::Cell`], [`CompareError::Write`],
+/// [`CompareError::Refused`]). Unusual results that are not errors become notes of the row. After an
+/// error too, the servers are stopped and the zone files removed.
 pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError> {
     if options.cells.is_empty() {
         return Err(CompareError::NoCells);
     }
-    let places = machine::choose_cpus();
+    let cpus = machine::choose_cpus();
     let cells = options.cells.iter().enumerate();
-    let rows = cells.map(|(index, cell)| Measuring { options, index, cell: *cell, places }.measure());
+    let rows = cells.map(|(index, cell)| CellMeasurement { options, index, cell: *cell, cpus }.measure());
     let rows = rows.collect::<Result<_, _>>()?;
-    let machine = Machine::describe(places);
+    let machine = Machine::describe(cpus);
     let mut notes: Vec<String> = machine.debug_build_note().into_iter().collect();
-    if places.is_none() {
+    if cpus.is_none() {
         let effect = "server and load generator shared it, so the queries/s are not reliable";
         notes.push(format!("The machine has only one CPU: {effect}."));
     }

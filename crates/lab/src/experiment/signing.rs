@@ -16,7 +16,7 @@ pub(crate) use parameters::Parameters;
 
 use self::jobs::{Failure, Job};
 use self::parameters::ChosenAlgorithm;
-use self::plan::{Trial, Costs, PlanInput, estimate_signatures};
+use self::plan::{Costs, PlanInput, Trial, estimate_signatures};
 use self::prepare::{LevelSigner, Zone};
 use super::error::{RunError, temporary_folder};
 use super::parameters::each_once;
@@ -184,7 +184,8 @@ impl<'a> Runner<'a> {
         let estimated = || estimate_signatures(&zone.counts, denial);
         let signatures = self.known[trial.zone].get(&denial).map_or_else(estimated, |known| *known as f64);
         let extras = zone.extras && trial.level == 0;
-        let expected = self.costs.expected_seconds(trial, self.choices[trial.algorithm].choice, signatures, extras);
+        let expected =
+            self.costs.expected_seconds(trial, self.choices[trial.algorithm].choice, signatures, extras);
         self.begun.elapsed().as_secs_f64() + expected <= limit.as_secs_f64()
     }
 

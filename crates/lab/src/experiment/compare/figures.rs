@@ -1,4 +1,6 @@
-//! The results of a comparison: the format of `compare.json`, and the report.
+//! The results of a comparison: the format of `compare.json`, and the report. The fields of the
+//! structures are the fields of the JSON file. Octets are those of text in zone files, and of the
+//! wire format in messages.
 
 use super::{Cell, CompareError, Subject};
 use crate::machine::Machine;
@@ -11,7 +13,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Version of the format.
+/// Version of the format of `compare.json`.
 pub(super) const FORMAT: u32 = 1;
 
 const TEXT: &str = include_str!("../../../../../experiments/compare.toml");
@@ -22,15 +24,19 @@ static PRESENTATION: LazyLock<Presentation> = LazyLock::new(|| toml::from_str(TE
 /// The results of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
+    /// Version of the format: [`FORMAT`].
     pub(super) format: u32,
     /// Time of the run, in RFC 3339 format.
     pub(super) date: String,
+    /// Command line.
     pub(super) command: String,
     /// Duration of the load for each kind of query and round, in seconds.
     pub(super) seconds_per_load: f64,
+    /// Number of loads for each kind of query.
     pub(super) rounds: u32,
     pub(super) machine: Machine,
     pub(super) zone: ZoneInfo,
+    /// One row for each cell, in the order of the cells.
     pub(super) rows: Vec<Row>,
     /// Conditions that affect how far the figures can be trusted.
     pub(super) notes: Vec<String>,
@@ -73,12 +79,14 @@ impl Comparison {
     }
 }
 
-/// Description of the zone.
+/// Description of the unsigned zone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct ZoneInfo {
     #[serde(flatten)]
     pub(super) counts: ZoneCounts,
+    /// Zone file, or the properties of a generated zone.
     pub(super) source: String,
+    /// Size as text.
     pub(super) octets: u64,
 }
 
@@ -95,21 +103,27 @@ impl ZoneInfo {
 pub(super) struct Row {
     /// Mnemonic of the algorithm.
     pub(super) algorithm: Option<String>,
+    /// DNSSEC algorithm number.
     pub(super) algorithm_number: Option<u8>,
-    /// Key length, if the algorithm has several.
+    /// Key length in bits; `None` if the algorithm has only one.
     pub(super) bits: Option<u16>,
     /// Denial mechanism, with its name on the command line.
     pub(super) denial: Option<String>,
-    pub(super) signing: Option<Work>,
-    pub(super) verification: Option<Work>,
+    pub(super) signing: Option<OperationCost>,
+    pub(super) verification: Option<OperationCost>,
+    /// Size of the served zone as text.
     pub(super) zone_octets: u64,
+    /// Number of records of the served zone.
     pub(super) records: u64,
-    /// Resident memory of the server after the load.
+    /// Resident memory of the server after the load; `None` if the system does not provide it.
     pub(super) server_resident_kib: Option<u64>,
     /// Time from the start of the server until it listens, which includes reading the zone.
     pub(super) ready_s: f64,
+    /// Results with queries for existing names.
     pub(super) existing: LoadFigures,
+    /// Results with queries for names that do not exist.
     pub(super) denied: LoadFigures,
+    /// Conditions that affect how far the figures of this row can be trusted.
     pub(super) notes: Vec<String>,
 }
 
@@ -127,15 +141,16 @@ impl Row {
     }
 }
 
-/// Summary of repeated measurements: representative value, minimum and maximum.
+/// Summary of repeated measurements. The field with the summary states whether `value` is the median
+/// or the mean. `least` is the minimum and `most` the maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct MedianRange {
+pub(super) struct ValueRange {
     pub(super) value: f64,
     pub(super) least: f64,
     pub(super) most: f64,
 }
 
-impl MedianRange {
+impl ValueRange {
     /// Returns the median, minimum and maximum of `values`, or `None` if there are no values.
     pub(super) fn median(values: &[f64]) -> Option<Self> {
         let Statistics { median: value, least, most, .. } = Statistics::of(values)?;
@@ -143,36 +158,42 @@ impl MedianRange {
     }
 }
 
-/// Cost of an operation on the whole zone, with all CPUs.
+/// Cost of signing or verifying the whole zone, with all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Work {
+pub(super) struct OperationCost {
     /// Wall time: the median of the runs.
-    pub(super) wall_s: MedianRange,
-    /// CPU time of all threads: the mean of the runs.
+    pub(super) wall_s: ValueRange,
+    /// CPU time of all threads: the mean of the runs; 0 if the system does not provide it.
     pub(super) cpu_s: f64,
+    /// Number of runs.
     pub(super) runs: u32,
+    /// Number of signatures that a run generates or verifies.
     pub(super) signatures: u64,
 }
 
 /// Results of all loads with one kind of query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct LoadFigures {
+    /// Number of queries sent.
     pub(super) queries: u64,
     /// Mean size of the DNS messages in the responses, in octets.
     pub(super) response_octets_mean: f64,
+    /// Size of the longest response, in octets.
     pub(super) response_octets_max: u64,
     /// Responses per second: the median of the rounds.
-    pub(super) qps: MedianRange,
-    /// CPU time of the server for each response: the mean of all rounds, with minimum and maximum
-    /// of a round.
-    pub(super) server_cpu_us_per_query: Option<MedianRange>,
+    pub(super) qps: ValueRange,
+    /// CPU time of the server for each response, in µs. `value` is the mean over the responses of
+    /// all rounds, `least` and `most` are the lowest and highest mean of a round. `None` if the
+    /// system does not provide the CPU time.
+    pub(super) server_cpu_us_per_query: Option<ValueRange>,
     /// CPU time of the server divided by wall time. If it is near the number of the server's CPUs,
-    /// the server was fully loaded.
+    /// the server was fully loaded. `None` if the system does not provide the CPU time.
     pub(super) server_cpus_busy: Option<f64>,
     /// Number of responses with TC set.
     pub(super) truncated: u64,
     /// Number of queries without a response before the timeout.
     pub(super) lost: u64,
+    /// Number of responses by response code.
     pub(super) rcodes: BTreeMap<String, u64>,
 }
 
@@ -186,8 +207,8 @@ pub(super) mod tests {
             queries: 300_000,
             response_octets_mean: 120.5 * scale,
             response_octets_max: (240.0 * scale) as u64,
-            qps: MedianRange { value: 250_000.0 / scale, least: 240_000.0 / scale, most: 255_000.0 / scale },
-            server_cpu_us_per_query: Some(MedianRange {
+            qps: ValueRange { value: 250_000.0 / scale, least: 240_000.0 / scale, most: 255_000.0 / scale },
+            server_cpu_us_per_query: Some(ValueRange {
                 value: 3.9 * scale,
                 least: 3.8 * scale,
                 most: 4.0 * scale,
@@ -197,8 +218,8 @@ pub(super) mod tests {
             lost: 0,
             rcodes: BTreeMap::from([(rcode.to_owned(), 300_000)]),
         };
-        let work = |seconds: f64| Work {
-            wall_s: MedianRange { value: seconds, least: seconds * 0.95, most: seconds * 1.1 },
+        let work = |seconds: f64| OperationCost {
+            wall_s: ValueRange { value: seconds, least: seconds * 0.95, most: seconds * 1.1 },
             cpu_s: seconds * 1.9,
             runs: 3,
             signatures: 26_011,
@@ -272,13 +293,13 @@ pub(super) mod tests {
 
     #[test]
     fn medians() {
-        assert_eq!(MedianRange::median(&[]), None);
-        let median = |values: &[f64]| MedianRange::median(values).map(|measured| measured.value);
+        assert_eq!(ValueRange::median(&[]), None);
+        let median = |values: &[f64]| ValueRange::median(values).map(|measured| measured.value);
         assert_eq!(median(&[3.0]), Some(3.0));
         assert_eq!(median(&[3.0, 1.0]), Some(2.0));
         assert_eq!(
-            MedianRange::median(&[9.0, 1.0, 2.0]),
-            Some(MedianRange { value: 2.0, least: 1.0, most: 9.0 })
+            ValueRange::median(&[9.0, 1.0, 2.0]),
+            Some(ValueRange { value: 2.0, least: 1.0, most: 9.0 })
         );
     }
 }

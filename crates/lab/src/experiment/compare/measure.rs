@@ -1,6 +1,6 @@
 //! Measurement of one cell.
 
-use super::figures::{LoadFigures, MedianRange, Row, Work};
+use super::figures::{LoadFigures, OperationCost, Row, ValueRange};
 use super::{Cell, CellFault, CompareError, CompareOptions, ROUNDS};
 use crate::experiment::parameters::QueriedNames;
 use crate::experiment::run::Step;
@@ -21,37 +21,38 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time before the start of the comparison from which signatures are valid, in seconds, because
-/// clocks differ.
-const BACKDATED: u32 = 3600;
-/// Time after the start of the comparison until which signatures are valid, in seconds.
-const VALID: u32 = 30 * 86_400;
+/// Signatures are valid from this many seconds before the start of the comparison, because clocks
+/// differ.
+const BACKDATED_SECONDS: u32 = 3600;
+/// Signatures are valid until this many seconds after the start of the comparison.
+const VALID_SECONDS: u32 = 30 * 86_400;
 /// Total time after which an operation on the zone is not repeated.
-const WORK_ENOUGH: Duration = Duration::from_millis(700);
+const REPEAT_LIMIT: Duration = Duration::from_millis(700);
 /// Maximum number of runs of an operation on the zone.
-const WORK_RUNS: u32 = 5;
+const MAX_REPEATS: u32 = 5;
 /// Time limit for the server to read and verify its zone.
 const READY_LIMIT: Duration = Duration::from_secs(1800);
 /// Duration of the load with each kind of query before the measurement, in seconds.
-const WARM_UP: f64 = 0.15;
-/// Share of queries above which a deviation is significant. Above it, lost queries, truncated
-/// responses and an unexpected NOERROR or NXDOMAIN become notes, and other response codes become
-/// errors. Below it, only other response codes become notes.
-const ODD_SHARE: f64 = 0.01;
+const WARM_UP_SECONDS: f64 = 0.15;
+/// Share of queries above which a deviation is significant. Above this share, lost queries,
+/// truncated responses and an unexpected NOERROR or NXDOMAIN become notes, and other response codes
+/// fail the comparison. Up to this share, other response codes become notes, and the remaining
+/// deviations are ignored.
+const DEVIATION_SHARE: f64 = 0.01;
 /// Share of lost queries from which the comparison fails.
-const LOST_SHARE: f64 = 0.5;
-/// CPU share of a server below which it was not fully loaded.
-const IDLE_SHARE: f64 = 0.85;
+const MAX_LOST_SHARE: f64 = 0.5;
+/// Share of its CPU time that a fully loaded server uses at least.
+const BUSY_SHARE: f64 = 0.85;
 
 /// The measurement of a cell.
-pub(super) struct Measuring<'a> {
+pub(super) struct CellMeasurement<'a> {
     pub(super) options: &'a CompareOptions<'a>,
     pub(super) index: usize,
     pub(super) cell: Cell,
-    pub(super) places: Option<CpuPlacement>,
+    pub(super) cpus: Option<CpuPlacement>,
 }
 
-impl Measuring<'_> {
+impl CellMeasurement<'_> {
     pub(super) fn measure(&self) -> Result<Row, CompareError> {
         let mut row = Row::of(self.cell);
         let work_dir = self.options.work_dir;
@@ -61,40 +62,42 @@ impl Measuring<'_> {
         match self.cell {
             Cell::Unsigned => self.write(&self.options.subject.contents, &file, &mut row)?,
             Cell::Signed(choice, mechanism) => {
-                let signed = self.sign(choice, mechanism, &mut row).map_err(|fault| self.fault(fault))?;
+                let signed =
+                    self.sign(choice, mechanism, &mut row).map_err(|fault| self.cell_error(fault))?;
                 self.write(signed.contents(), &file, &mut row)?;
             }
         }
-        self.tell("starting the server");
+        self.report_progress("starting the server");
         let command = (self.options.server)(&file, self.options.subject.contents.apex());
-        let server = Server::start(command, self.places.map(|places| places.server), &log, READY_LIMIT)
-            .map_err(|source| self.fault(source))?;
+        let server = Server::start(command, self.cpus.map(|cpus| cpus.server), &log, READY_LIMIT)
+            .map_err(|source| self.cell_error(source))?;
         row.ready_s = server.ready_after.as_secs_f64();
-        self.tell("sending queries");
+        self.report_progress("sending queries");
         self.load(&server, &mut row)?;
         Ok(row)
     }
 
-    fn tell(&self, stage: &str) {
+    fn report_progress(&self, stage: &str) {
         let (index, steps) = (self.index as u64, self.options.cells.len() as u64);
         (self.options.progress)(Step { index, steps, what: &format!("{}: {stage}", self.cell) });
     }
 
-    fn fault(&self, fault: impl Into<CellFault>) -> CompareError {
+    /// Returns the error of the comparison for a fault of this cell.
+    fn cell_error(&self, fault: impl Into<CellFault>) -> CompareError {
         CompareError::Cell(self.cell, fault.into())
     }
 
     /// Generates keys, and signs and verifies the zone.
     fn sign(&self, choice: Choice, mechanism: Mechanism, row: &mut Row) -> Result<Signed, CellFault> {
         let (unsigned, now) = (&self.options.subject.contents, self.options.now);
-        self.tell("generating keys");
+        self.report_progress("generating keys");
         let keys = make_keys(unsigned, choice)?;
-        self.tell("signing");
-        let (inception, expiration) = (now.wrapping_sub(BACKDATED), now.wrapping_add(VALID));
+        self.report_progress("signing");
+        let (inception, expiration) = (now.wrapping_sub(BACKDATED_SECONDS), now.wrapping_add(VALID_SECONDS));
         let wanted = SignOptions { now, ..SignOptions::new(mechanism, inception, expiration) };
         let (signed, work) = repeat(|| sign(unsigned, &keys, &wanted))?;
-        row.signing = Some(Work { signatures: signed.statistics().signatures, ..work });
-        self.tell("verifying");
+        row.signing = Some(OperationCost { signatures: signed.statistics().signatures, ..work });
+        self.report_progress("verifying");
         let anchors = keys.secure_entry_points().map(|key| Anchor::Dnskey(key.dnskey_rdata())).collect();
         let wanted = VerifyOptions { now: Some(now), anchors, ..VerifyOptions::default() };
         let (report, work) = repeat(|| {
@@ -104,16 +107,18 @@ impl Measuring<'_> {
                 Some(first) => Err(CellFault::Unsound(report.faults.len(), Box::new(first.clone()))),
             }
         })?;
-        row.verification = Some(Work { signatures: report.signatures_verified, ..work });
+        row.verification = Some(OperationCost { signatures: report.signatures_verified, ..work });
         Ok(signed)
     }
 
+    /// Writes the zone to `file`, and its size to the row.
     fn write(&self, contents: &Contents, file: &Path, row: &mut Row) -> Result<(), CompareError> {
-        self.tell("writing the zone file");
+        self.report_progress("writing the zone file");
         (row.records, row.zone_octets) = (contents.record_count(), text_octets(contents));
         write_file(contents, file).map_err(|source| CompareError::Write { path: file.to_path_buf(), source })
     }
 
+    /// Sends the queries, and writes the results to the row.
     fn load(&self, server: &Server, row: &mut Row) -> Result<(), CompareError> {
         let run = |asked: QueriedNames, seconds: f64| {
             let subject = self.options.subject;
@@ -121,13 +126,13 @@ impl Measuring<'_> {
             let wanted = LoadOptions {
                 seconds,
                 server_pid: Some(server.pid()),
-                cpus: self.places.map(|places| vec![places.load]),
+                cpus: self.cpus.map(|cpus| vec![cpus.load]),
                 ..LoadOptions::new(server.address, Arc::clone(queries))
             };
-            load::run(&wanted).map_err(|source| self.fault(source))
+            load::run(&wanted).map_err(|source| self.cell_error(source))
         };
         for asked in [QueriedNames::Existing, QueriedNames::Denied] {
-            run(asked, WARM_UP)?;
+            run(asked, WARM_UP_SECONDS)?;
         }
         let (mut existing, mut denied) = (Vec::new(), Vec::new());
         // The kinds alternate, so that a disturbance of the machine affects both.
@@ -136,13 +141,13 @@ impl Measuring<'_> {
             denied.push(run(QueriedNames::Denied, self.options.seconds_per_load)?);
         }
         row.server_resident_kib = process::memory(server.pid()).map(|memory| memory.resident_kib);
-        row.existing = sum_up(&existing);
-        row.denied = sum_up(&denied);
+        row.existing = combine_rounds(&existing);
+        row.denied = combine_rounds(&denied);
         check_load(self.cell, QueriedNames::Existing, &row.existing, &mut row.notes)?;
         check_load(self.cell, QueriedNames::Denied, &row.denied, &mut row.notes)?;
         if server.pinned {
             note_idle(row);
-        } else if self.places.is_some() {
+        } else if self.cpus.is_some() {
             row.notes.push("the server could not be bound to a separate CPU".to_owned());
         }
         Ok(())
@@ -159,16 +164,18 @@ fn make_keys(zone: &Contents, choice: Choice) -> Result<KeySet, CellFault> {
     };
     let ksk = make(ZONE_KEY | SEP)?;
     let mut zsk = make(ZONE_KEY)?;
-    // Two keys have the same tag with a probability of 1 in 65,536.
+    // Two keys have the same tag with a probability of 1 in 65,536. Such keys would make the
+    // verification slower, because the tag would not select the key.
     while zsk.tag() == ksk.tag() {
         zsk = make(ZONE_KEY)?;
     }
     Ok(KeySet::new(apex, vec![ksk, zsk])?)
 }
 
-/// Runs `work` several times, less often if it takes long, and measures only `work`: its result is
-/// dropped outside the measured time.
-fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, Work), E> {
+/// Runs `work` until it has taken [`REPEAT_LIMIT`] in total or has run [`MAX_REPEATS`] times. Returns
+/// the last result, and the cost without the number of signatures. The time in which results are
+/// dropped is not measured.
+fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, OperationCost), E> {
     let pid = std::process::id();
     let (mut walls, mut cpu_us, mut together) = (Vec::new(), 0, Duration::ZERO);
     loop {
@@ -182,16 +189,16 @@ fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, Work), E> 
         walls.push(wall.as_secs_f64());
         together += wall;
         let runs = walls.len() as u32;
-        if together >= WORK_ENOUGH || runs >= WORK_RUNS {
-            let wall_s = MedianRange::median(&walls).unwrap_or_default();
+        if together >= REPEAT_LIMIT || runs >= MAX_REPEATS {
+            let wall_s = ValueRange::median(&walls).unwrap_or_default();
             let cpu_s = cpu_us as f64 / 1e6 / f64::from(runs);
-            return Ok((outcome, Work { wall_s, cpu_s, runs, signatures: 0 }));
+            return Ok((outcome, OperationCost { wall_s, cpu_s, runs, signatures: 0 }));
         }
     }
 }
 
 /// Combines all rounds with one kind of query.
-fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
+fn combine_rounds(rounds: &[LoadReport]) -> LoadFigures {
     let count = |part: fn(&LoadReport) -> u64| rounds.iter().map(part).sum::<u64>();
     let received = count(|round| round.received) as f64;
     let mean = |part: fn(&LoadReport) -> Option<f64>| -> Option<f64> {
@@ -201,7 +208,7 @@ fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
     };
     let of_rounds: Vec<f64> = rounds.iter().filter_map(|round| round.server_cpu_us_per_query).collect();
     let cpu = mean(|round| round.server_cpu_us_per_query)
-        .and_then(|value| MedianRange::median(&of_rounds).map(|ends| MedianRange { value, ..ends }));
+        .and_then(|value| ValueRange::median(&of_rounds).map(|ends| ValueRange { value, ..ends }));
     let seconds: f64 = rounds.iter().map(|round| round.seconds).sum();
     let mut rcodes = BTreeMap::new();
     for (rcode, count) in rounds.iter().flat_map(|round| &round.rcodes) {
@@ -212,7 +219,7 @@ fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
         queries: count(|round| round.sent),
         response_octets_mean: mean(|round| Some(round.response_octets_mean)).unwrap_or(0.0),
         response_octets_max: rounds.iter().map(|round| round.response_octets_max).max().unwrap_or(0),
-        qps: MedianRange::median(&qps).unwrap_or_default(),
+        qps: ValueRange::median(&qps).unwrap_or_default(),
         server_cpu_us_per_query: cpu,
         server_cpus_busy: cpu.filter(|_| seconds > 0.0).map(|cpu| cpu.value * received / 1e6 / seconds),
         truncated: count(|round| round.truncated),
@@ -221,8 +228,8 @@ fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
     }
 }
 
-/// Checks the results of a load. Fails if the server lost at least [`LOST_SHARE`] of the queries,
-/// or answered more than [`ODD_SHARE`] of them with an error code. Other conditions that make the
+/// Checks the results of a load. Fails if the server lost at least [`MAX_LOST_SHARE`] of the queries,
+/// or answered more than [`DEVIATION_SHARE`] of them with an error code. Other conditions that make the
 /// figures doubtful or too favourable become notes.
 fn check_load(
     cell: Cell,
@@ -234,14 +241,14 @@ fn check_load(
     let share = |count: u64, all: u64| if all == 0 { 0.0 } else { count as f64 / all as f64 };
     let refused = |wrong, rcode| Err(CompareError::Refused { cell, asked, wrong, all, rcode });
     let lost_share = share(lost, all);
-    if all == 0 || lost_share >= LOST_SHARE {
+    if all == 0 || lost_share >= MAX_LOST_SHARE {
         return refused(lost, None);
     }
-    if lost_share > ODD_SHARE {
+    if lost_share > DEVIATION_SHARE {
         notes.push(format!("{asked}: {:.1} % of the queries were lost", lost_share * 100.0));
     }
     let truncated_share = share(truncated, all.saturating_sub(lost));
-    if truncated_share > ODD_SHARE {
+    if truncated_share > DEVIATION_SHARE {
         let effect = "resolvers repeat these queries over TCP, which is not measured";
         notes.push(format!(
             "{asked}: {:.1} % of the responses are truncated: {effect}",
@@ -253,11 +260,11 @@ fn check_load(
         // Both response codes are answers. An unexpected one is possible, because the queries may
         // not fit the zone exactly.
         let is_answer = matches!(rcode.as_str(), "NOERROR" | "NXDOMAIN");
-        let is_odd = share(count, all) > ODD_SHARE;
-        if !is_answer && is_odd {
+        let is_frequent = share(count, all) > DEVIATION_SHARE;
+        if !is_answer && is_frequent {
             return refused(count, Some(rcode.clone()));
         }
-        if !is_answer || is_odd {
+        if !is_answer || is_frequent {
             notes.push(format!(
                 "{asked}: {count} of {all} queries were answered with {rcode}, not {expected}"
             ));
@@ -270,7 +277,7 @@ fn check_load(
 /// the server.
 fn note_idle(row: &mut Row) {
     for (kind, figures) in [(QueriedNames::Existing, &row.existing), (QueriedNames::Denied, &row.denied)] {
-        if let Some(busy) = figures.server_cpus_busy.filter(|busy| *busy < IDLE_SHARE) {
+        if let Some(busy) = figures.server_cpus_busy.filter(|busy| *busy < BUSY_SHARE) {
             let meaning = "queries/s are limited by the load generator or by other programs on this machine";
             row.notes.push(format!(
                 "{kind}: the CPU of the server was busy for only {:.0} % of the time: {meaning}",
@@ -302,20 +309,20 @@ mod tests {
 
     #[test]
     fn rounds_are_weighed_by_their_answers() {
-        let figures = sum_up(&[round(100, 0, "NOERROR", 1.0), round(300, 4, "NOERROR", 2.0)]);
+        let figures = combine_rounds(&[round(100, 0, "NOERROR", 1.0), round(300, 4, "NOERROR", 2.0)]);
         assert_eq!((figures.queries, figures.lost, figures.truncated), (404, 4, 2));
         assert!((figures.response_octets_mean - 175.0).abs() < 1e-9);
         assert_eq!(figures.response_octets_max, 300);
-        assert_eq!(figures.qps, MedianRange { value: 200.0, least: 100.0, most: 300.0 });
-        assert_eq!(figures.server_cpu_us_per_query, Some(MedianRange { value: 1.75, least: 1.0, most: 2.0 }));
+        assert_eq!(figures.qps, ValueRange { value: 200.0, least: 100.0, most: 300.0 });
+        assert_eq!(figures.server_cpu_us_per_query, Some(ValueRange { value: 1.75, least: 1.0, most: 2.0 }));
         assert!((figures.server_cpus_busy.expect("known") - 1.75 * 400.0 / 1e6 / 2.0).abs() < 1e-12);
         assert_eq!(figures.rcodes, BTreeMap::from([("NOERROR".to_owned(), 400)]));
-        assert_eq!(sum_up(&[]).queries, 0);
+        assert_eq!(combine_rounds(&[]).queries, 0);
     }
 
     fn check(kind: QueriedNames, rounds: &[LoadReport]) -> (Result<(), CompareError>, Vec<String>) {
         let mut notes = Vec::new();
-        let outcome = check_load(Cell::Unsigned, kind, &sum_up(rounds), &mut notes);
+        let outcome = check_load(Cell::Unsigned, kind, &combine_rounds(rounds), &mut notes);
         (outcome, notes)
     }
 
@@ -397,7 +404,7 @@ mod tests {
             Ok::<_, ()>(runs)
         })
         .expect("no failure");
-        assert_eq!((last, work.runs), (WORK_RUNS, WORK_RUNS));
+        assert_eq!((last, work.runs), (MAX_REPEATS, MAX_REPEATS));
         assert_eq!(repeat(|| Err::<(), _>("no")).err(), Some("no"));
     }
 }

@@ -1,7 +1,7 @@
 //! Complete comparisons with this test program as the server, and the presentation of the results.
 
 use super::figures::tests::sample;
-use super::figures::{MedianRange, Row, Work};
+use super::figures::{OperationCost, Row, ValueRange};
 use super::*;
 use crate::generate::{GenerateOptions, ZoneModel};
 use crate::measure::Choice;
@@ -149,8 +149,8 @@ fn what_is_no_plain_figure_is_told_as_that() {
     let row = &mut comparison.rows[1];
     row.denied.truncated = row.denied.queries / 8;
     row.existing.truncated = row.existing.queries - 1;
-    row.existing.server_cpu_us_per_query = Some(MedianRange::default());
-    row.signing = row.signing.map(|work| Work { cpu_s: 0.0, ..work });
+    row.existing.server_cpu_us_per_query = Some(ValueRange::default());
+    row.signing = row.signing.map(|work| OperationCost { cpu_s: 0.0, ..work });
     let table = comparison.table().expect("a table");
     let line = table.lines().find(|line| line.contains("RSASHA256/2048   NSEC  ")).expect("a row");
     for words in ["<0.003", "TC 99%", "TC 12%", "<0.033"] {

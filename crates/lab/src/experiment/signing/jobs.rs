@@ -115,7 +115,14 @@ impl Runner<'_> {
 
     /// Returns the command that signs `zone`, or the zone that later arguments describe if it is
     /// `None`.
-    fn signing_command(&self, trial: Trial, zone: Option<&Path>, keys: &Path, out: &Path, now: u32) -> Command {
+    fn signing_command(
+        &self,
+        trial: Trial,
+        zone: Option<&Path>,
+        keys: &Path,
+        out: &Path,
+        now: u32,
+    ) -> Command {
         let mut command = self.command(trial, &["zone", "sign", "--json"]);
         command.args(zone).arg("--keys").arg(keys).arg("--output").arg(out);
         command.args(["--denial", &self.denials[trial.denial].to_string(), "--now", &now.to_string()]);
@@ -145,8 +152,10 @@ impl Runner<'_> {
         let mut command = self.command(trial, &["zone", "verify", "--json"]);
         command.arg(signed).args(["--now", &self.options.now.to_string()]);
         let Some(ended) = self.run_or_record(trial, Job::Verify, &mut command) else { return Ok(()) };
-        let row =
-            Row { signatures: ended.number("signatures_verified"), ..self.row_with_costs(trial, Job::Verify, &ended) };
+        let row = Row {
+            signatures: ended.number("signatures_verified"),
+            ..self.row_with_costs(trial, Job::Verify, &ended)
+        };
         self.findings.push(&row)
     }
 
@@ -162,7 +171,8 @@ impl Runner<'_> {
         let image = folder.join("signed.image");
         let out = folder.join("signed-again.image");
         let compiled = self.compile(trial, signed, &image, &changed);
-        let Some(changes) = self.result_or_record(&self.empty_row(trial, Job::ResignCompiled), compiled) else {
+        let Some(changes) = self.result_or_record(&self.empty_row(trial, Job::ResignCompiled), compiled)
+        else {
             return Ok(());
         };
         let mut command = self.signing_command(trial, None, keys, &out, now);
@@ -173,7 +183,13 @@ impl Runner<'_> {
     /// Prepares the files of a registry that signs every half hour: compiles the signed zone, and
     /// returns the path of the change set. This preparation is not measured. The change set is the
     /// same for all algorithms.
-    fn compile(&self, trial: Trial, signed: &Path, image: &Path, changed: &Path) -> Result<PathBuf, JobError> {
+    fn compile(
+        &self,
+        trial: Trial,
+        signed: &Path,
+        image: &Path,
+        changed: &Path,
+    ) -> Result<PathBuf, JobError> {
         let mut command = self.command(trial, &["zone", "compile", "--verify", "none"]);
         job::run(command.arg(signed).arg("-f").arg(image))?;
         let changes = changed.with_extension("changes");

@@ -174,7 +174,13 @@ pub(super) struct Costs {
 impl Costs {
     /// Returns the expected wall time of a trial, in seconds. `extras` adds serving, transfer and
     /// re-signing.
-    pub(super) fn expected_seconds(&self, trial: Trial, choice: Choice, signatures: f64, extras: bool) -> f64 {
+    pub(super) fn expected_seconds(
+        &self,
+        trial: Trial,
+        choice: Choice,
+        signatures: f64,
+        extras: bool,
+    ) -> f64 {
         let estimate = || (estimate_us(choice).iter().sum::<f64>() + OTHER_WORK_US) * 1e-6 / effective_cpus();
         let each = self.measured.get(&[trial.algorithm, trial.level]).copied().unwrap_or_else(estimate);
         let more = if extras { self.extras.unwrap_or(each * EXTRAS_RATIO) } else { 0.0 };
@@ -273,7 +279,8 @@ mod tests {
         for trial in plan_input(&choices, false).trials() {
             assert!(trials.contains(&trial), "{trial:?}");
         }
-        for (place, _) in trials.iter().enumerate().filter(|(_, trial)| trial.algorithm == 3 && trial.level == 0)
+        for (place, _) in
+            trials.iter().enumerate().filter(|(_, trial)| trial.algorithm == 3 && trial.level == 0)
         {
             assert_eq!((trials[place - 2].algorithm, trials[place - 1].algorithm), (1, 1));
         }
@@ -287,9 +294,15 @@ mod tests {
         let before = costs.expected_seconds(trial, choices[0].choice, 1e6, false);
         assert!(before > 1.0);
         costs.record(trial, 1000, 2.0);
-        assert!((costs.expected_seconds(trial, choices[0].choice, 1e6, false) - 2000.0 - START_SECONDS).abs() < 1e-6);
+        assert!(
+            (costs.expected_seconds(trial, choices[0].choice, 1e6, false) - 2000.0 - START_SECONDS).abs()
+                < 1e-6
+        );
         costs.record_extras(1000, 0.5);
-        assert!((costs.expected_seconds(trial, choices[0].choice, 1e6, true) - 2500.0 - START_SECONDS).abs() < 1e-6);
+        assert!(
+            (costs.expected_seconds(trial, choices[0].choice, 1e6, true) - 2500.0 - START_SECONDS).abs()
+                < 1e-6
+        );
         assert_eq!(estimate_us("RSASHA512/2048".parse().expect("a choice")), [880.0, 30.0]);
     }
 
