@@ -25,7 +25,7 @@ mod tld;
 pub use profile::ZoneModel;
 pub use query::{QuerySummary, queries, queries_from_owners};
 
-use profile::{Shape, SoaTimes};
+use profile::{Proportions, SoaTimes};
 use sink::{Sink, Text};
 use sld::Sld;
 use std::io::{self, Write};
@@ -41,14 +41,15 @@ pub const MAX_ORIGIN: usize = 120;
 /// Options of a generated zone.
 #[derive(Clone, Copy, Debug)]
 pub struct GenerateOptions<'a> {
-    /// Kind of zone.
+    /// Model whose proportions the zone has.
     pub like: ZoneModel,
     /// Number of names: delegations of a TLD, or owner names of an SLD. The apex, the few names
     /// that belong to it, and glue are not included.
     pub names: u64,
     /// Seed of the random values.
     pub seed: u64,
-    /// Apex of the zone: a valid absolute domain name in presentation format.
+    /// Apex of the zone: an absolute domain name in presentation format. The caller must check that
+    /// the name is valid: only the final dot and the length are checked here.
     pub origin: &'a str,
 }
 
@@ -70,16 +71,16 @@ pub struct Summary {
     pub octets: u64,
 }
 
-/// The text is not the name of a kind of zone.
+/// The text is not the name of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown kind of zone \"{given}\": choose one of {}", kinds())]
+#[error("unknown kind of zone \"{given}\": choose one of {}", model_names())]
 pub struct UnknownZoneModel {
     /// The text.
     pub given: String,
 }
 
-fn kinds() -> String {
-    ZoneModel::all().map(|like| like.to_string()).collect::<Vec<_>>().join(", ")
+fn model_names() -> String {
+    ZoneModel::all().map(|model| model.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Reasons why the generation of a zone or query file fails.
@@ -121,9 +122,9 @@ impl<'a> Zone<'a> {
     fn new(options: &GenerateOptions<'a>) -> Result<Self, GenerateError> {
         check_origin(options.origin)?;
         let profile = options.like.profile();
-        let minimum = match &profile.shape {
-            Shape::Registry(_) => 1,
-            Shape::Organisation(organisation) => Sld::minimum(organisation),
+        let minimum = match &profile.proportions {
+            Proportions::Tld(_) => 1,
+            Proportions::Sld(proportions) => Sld::minimum_names(proportions),
         };
         if options.names < minimum {
             return Err(GenerateError::TooFewNames { like: options.like, minimum });
@@ -131,28 +132,29 @@ impl<'a> Zone<'a> {
         if options.names > MAX_NAMES {
             return Err(GenerateError::TooManyNames { names: options.names });
         }
-        Ok(match &profile.shape {
-            Shape::Registry(registry) => Self::Tld(Tld::new(options, registry)),
-            Shape::Organisation(organisation) => Self::Sld(Sld::new(options, organisation)),
+        Ok(match &profile.proportions {
+            Proportions::Tld(proportions) => Self::Tld(Tld::new(options, proportions)),
+            Proportions::Sld(proportions) => Self::Sld(Sld::new(options, proportions)),
         })
     }
 }
 
-/// Writes a zone file (RFC 1035 §5). The records are not sorted.
+/// Writes a zone file (RFC 1035 §5). The records are not sorted. The serial is 1.
 ///
 /// The function writes pieces of about 64 KiB, so `out` needs no buffer. Memory use does not depend
 /// on the number of names.
 ///
 /// # Errors
 ///
-/// Fails before it writes anything if an option is invalid (see [`GenerateError`]). Also fails on
-/// write errors of `out`.
+/// Fails before it writes anything if the origin is the root, has no final dot or is too long, or if
+/// the model does not permit this number of names. An origin that is otherwise not a valid name is
+/// not detected, and the zone file is invalid. Also fails on write errors of `out`.
 pub fn generate(options: &GenerateOptions<'_>, out: &mut impl Write) -> Result<Summary, GenerateError> {
     let zone = Zone::new(options)?;
     let mut sink = Sink::new(out);
     let GenerateOptions { like, names, seed, origin } = options;
     sink.line().text(&format!("; {origin} like {like}, {names} names, seed {seed}"));
-    sink.end_uncounted()?;
+    sink.end_directive()?;
     let mut summary = match &zone {
         Zone::Tld(tld) => tld.write(&mut sink)?,
         Zone::Sld(sld) => sld.write(&mut sink)?,
@@ -188,17 +190,17 @@ fn outside_suffixes(origin: &str) -> [&'static str; 2] {
     }
 }
 
-/// Writes the SOA record (RFC 1035 §3.3.13). The names are relative to the origin.
+/// Writes the SOA record (RFC 1035 §3.3.13) with the serial 1. The names are relative to the origin.
 fn write_soa<W: Write>(
     times: &SoaTimes,
     server: &str,
     mailbox: &str,
     sink: &mut Sink<'_, W>,
 ) -> Result<(), GenerateError> {
-    let line = tld::apex(times.ttl, "SOA", sink).text(server).text(" ").text(mailbox).text(" 1");
+    let line = tld::begin_apex_record(times.ttl, "SOA", sink).text(server).text(" ").text(mailbox).text(" 1");
     for timer in [times.refresh, times.retry, times.expire, times.minimum] {
         line.text(" ").decimal(timer.into());
     }
-    sink.end()?;
+    sink.end_entry()?;
     Ok(())
 }

@@ -310,15 +310,15 @@ fn punycode_digit(digit: u32) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::profile::{Shape, ZoneModel};
+    use super::super::profile::{Proportions, ZoneModel};
     use super::*;
     use std::collections::HashSet;
 
     fn profile() -> &'static LabelProfile {
-        let Shape::Registry(registry) = &ZoneModel::Tld.profile().shape else {
-            panic!("a TLD is a registry's zone")
+        let Proportions::Tld(proportions) = &ZoneModel::Tld.profile().proportions else {
+            panic!("a TLD has the proportions of a TLD")
         };
-        &registry.labels
+        &proportions.labels
     }
 
     fn labels(count: u64, seed: u64) -> Vec<String> {

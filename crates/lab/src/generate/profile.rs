@@ -1,11 +1,12 @@
-//! Proportions of generated zones. `docs/generated-zones.md` contains the source of each number and
+//! Models of zones and their proportions. `docs/generated-zones.md` contains the source of each number and
 //! states which numbers this project has chosen.
 
 use super::UnknownZoneModel;
 use std::fmt;
 use std::str::FromStr;
 
-/// Kind of zone to generate.
+/// Model of a generated zone: the kind of real zone whose proportions it has. On the command line,
+/// the option `--like` selects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ZoneModel {
@@ -22,14 +23,14 @@ pub enum ZoneModel {
 }
 
 impl ZoneModel {
-    /// Returns all kinds, in the order of the table of profiles.
+    /// Returns all models, in the order of the table of profiles.
     pub fn all() -> impl Iterator<Item = Self> {
-        PROFILES.iter().map(|profile| profile.like)
+        PROFILES.iter().map(|profile| profile.model)
     }
 
     pub(super) fn profile(self) -> &'static Profile {
-        // Every variant has a row, which the test `every_kind_has_its_profile` checks.
-        PROFILES.iter().find(|profile| profile.like == self).unwrap_or(&PROFILES[0])
+        // Every variant has a row, which the test `every_model_has_its_profile` checks.
+        PROFILES.iter().find(|profile| profile.model == self).unwrap_or(&PROFILES[0])
     }
 }
 
@@ -46,29 +47,29 @@ impl FromStr for ZoneModel {
         PROFILES
             .iter()
             .find(|profile| profile.name.eq_ignore_ascii_case(text))
-            .map(|profile| profile.like)
+            .map(|profile| profile.model)
             .ok_or_else(|| UnknownZoneModel { given: text.to_owned() })
     }
 }
 
-/// Profile of a kind of zone: a row of the table.
+/// Name and proportions of a model: a row of the table.
 pub(super) struct Profile {
-    pub(super) like: ZoneModel,
+    pub(super) model: ZoneModel,
     pub(super) name: &'static str,
-    pub(super) shape: Shape,
+    pub(super) proportions: Proportions,
 }
 
-/// Structure of a zone.
-pub(super) enum Shape {
+/// Proportions of a zone, by its structure.
+pub(super) enum Proportions {
     /// Mainly delegations below the apex.
-    Registry(Registry),
+    Tld(TldProportions),
     /// Mainly authoritative data, with few delegations.
-    Organisation(Organisation),
+    Sld(SldProportions),
 }
 
-/// Proportions of a registry's zone. Shares are per mille, except where stated otherwise. TTLs are
+/// Proportions of the zone of a registry. Shares are per mille, except where stated otherwise. TTLs are
 /// in seconds.
-pub(super) struct Registry {
+pub(super) struct TldProportions {
     pub(super) labels: LabelProfile,
     /// Number of name servers of the apex inside the zone.
     pub(super) apex_servers_inside: u32,
@@ -78,11 +79,11 @@ pub(super) struct Registry {
     pub(super) in_domain: u32,
     /// Share of delegations with name servers in another domain of the zone.
     pub(super) sibling: u32,
-    /// One of `hoster_in` domains provides name servers for other domains of the zone.
-    pub(super) hoster_in: u64,
+    /// Number of delegations for each hoster, a delegation that provides name servers for others.
+    pub(super) delegations_per_hoster: u64,
     /// Shares of the largest operators among the other delegations. The remaining delegations
     /// belong to small operators.
-    pub(super) big_operators: &'static [u32],
+    pub(super) large_operators: &'static [u32],
     /// Number of delegations for each small operator.
     pub(super) delegations_per_small_operator: u64,
     /// Numbers of name servers in a set that delegations share, with their weights.
@@ -95,7 +96,7 @@ pub(super) struct Registry {
     pub(super) signed: u32,
     /// Share of signed delegations with a second DS record.
     pub(super) second_ds: u32,
-    /// DNSSEC algorithm numbers, with their weights.
+    /// DNSSEC algorithm numbers of DS records, with their weights.
     pub(super) algorithms: &'static [(u8, u32)],
     pub(super) soa: SoaTimes,
     pub(super) apex_ttl: u32,
@@ -108,7 +109,7 @@ pub(super) struct LabelProfile {
     /// Weight of each length, starting at 2. The length is in octets; for internationalised names,
     /// it is the number of characters of the U-label.
     pub(super) lengths: &'static [u32],
-    /// Shares of the forms, per mille. The remaining labels have only letters.
+    /// Shares of the forms, per mille. The labels of no other form have only letters.
     pub(super) with_digits: u32,
     pub(super) with_hyphen: u32,
     pub(super) digits_alone: u32,
@@ -127,20 +128,22 @@ pub(super) struct SoaTimes {
 }
 
 /// Proportions of the zone of an organisation.
-pub(super) struct Organisation {
+pub(super) struct SldProportions {
     /// Kinds of names with their weights. Each kind occurs at least once.
-    pub(super) kinds: &'static [(Kind, u32)],
+    pub(super) kinds: &'static [(NameKind, u32)],
     /// Share of hosts with an AAAA record in addition to the A record, per mille.
     pub(super) with_aaaa: u32,
+    /// DNSSEC algorithm numbers of DS records, with their weights.
     pub(super) algorithms: &'static [(u8, u32)],
     pub(super) soa: SoaTimes,
+    /// TTLs of the names, with their weights.
     pub(super) ttls: &'static [(u32, u32)],
     pub(super) delegation_ttl: u32,
 }
 
 /// Kind of a name in the zone of an organisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NameKind {
     Host,
     SiteHost,
     Alias,
@@ -161,23 +164,23 @@ pub(super) enum Kind {
     Svcb,
 }
 
-/// Table of the kinds of zones. To add a kind, add a variant to [`ZoneModel`] and a row here.
+/// Table of the models. To add a model, add a variant to [`ZoneModel`] and a row here.
 pub(super) static PROFILES: &[Profile] = &[
-    Profile { like: ZoneModel::Tld, name: "tld", shape: Shape::Registry(TLD) },
-    Profile { like: ZoneModel::Nl, name: "nl", shape: Shape::Registry(NL) },
-    Profile { like: ZoneModel::Se, name: "se", shape: Shape::Registry(SE) },
-    Profile { like: ZoneModel::Nu, name: "nu", shape: Shape::Registry(NU) },
-    Profile { like: ZoneModel::Sld, name: "sld", shape: Shape::Organisation(SLD) },
+    Profile { model: ZoneModel::Tld, name: "tld", proportions: Proportions::Tld(TLD) },
+    Profile { model: ZoneModel::Nl, name: "nl", proportions: Proportions::Tld(NL) },
+    Profile { model: ZoneModel::Se, name: "se", proportions: Proportions::Tld(SE) },
+    Profile { model: ZoneModel::Nu, name: "nu", proportions: Proportions::Tld(NU) },
+    Profile { model: ZoneModel::Sld, name: "sld", proportions: Proportions::Sld(SLD) },
 ];
 
-const TLD: Registry = Registry {
+const TLD: TldProportions = TldProportions {
     labels: LABELS,
     apex_servers_inside: 3,
     apex_servers_outside: 2,
     in_domain: 200,
     sibling: 100,
-    hoster_in: 1000,
-    big_operators: &[189, 139, 45, 40, 35, 30, 25, 22, 20, 18],
+    delegations_per_hoster: 1000,
+    large_operators: &[189, 139, 45, 40, 35, 30, 25, 22, 20, 18],
     delegations_per_small_operator: 60,
     server_counts: &[(2, 700), (3, 100), (4, 200)],
     in_domain_counts: &[(2, 850), (3, 100), (4, 50)],
@@ -192,13 +195,13 @@ const TLD: Registry = Registry {
 };
 
 /// Nearly 60 % of the delegations are signed. Three operators have almost half of the names.
-const NL: Registry = Registry {
+const NL: TldProportions = TldProportions {
     labels: LabelProfile { internationalised: 0, ..LABELS },
     apex_servers_inside: 3,
     apex_servers_outside: 0,
     in_domain: 40,
     sibling: 60,
-    big_operators: &[220, 180, 133, 40, 30, 25, 20, 15],
+    large_operators: &[220, 180, 133, 40, 30, 25, 20, 15],
     server_counts: &[(2, 450), (3, 500), (4, 50)],
     signed: 600,
     soa: SoaTimes { ttl: 3600, refresh: 3600, retry: 600, expire: 2_419_200, minimum: 600 },
@@ -209,7 +212,7 @@ const NL: Registry = Registry {
 };
 
 /// More than half of the delegations are signed. Some names contain å, ä or ö.
-const SE: Registry = Registry {
+const SE: TldProportions = TldProportions {
     labels: LabelProfile { internationalised: 20, ..LABELS },
     apex_servers_inside: 6,
     apex_servers_outside: 3,
@@ -224,7 +227,7 @@ const SE: Registry = Registry {
 };
 
 /// The registry is that of .se. The registrants are in Sweden and the Netherlands.
-const NU: Registry = Registry { signed: 500, sibling: 20, ..SE };
+const NU: TldProportions = TldProportions { signed: 500, sibling: 20, ..SE };
 
 /// Weights in units of 1/100,000 for the lengths 2, 3, 4, … 63.
 const LABELS: LabelProfile = LabelProfile {
@@ -244,26 +247,26 @@ const LABELS: LabelProfile = LabelProfile {
     ending_in_word: 600,
 };
 
-const SLD: Organisation = Organisation {
+const SLD: SldProportions = SldProportions {
     kinds: &[
-        (Kind::Host, 420),
-        (Kind::SiteHost, 150),
-        (Kind::Alias, 150),
-        (Kind::MailDomain, 40),
-        (Kind::Dkim, 25),
-        (Kind::Dmarc, 15),
-        (Kind::Challenge, 35),
-        (Kind::Service, 35),
-        (Kind::Wildcard, 10),
-        (Kind::UnsignedDelegation, 15),
-        (Kind::GluedDelegation, 10),
-        (Kind::SignedDelegation, 10),
-        (Kind::Issuers, 10),
-        (Kind::Tlsa, 20),
-        (Kind::Login, 30),
-        (Kind::Naptr, 5),
-        (Kind::Https, 15),
-        (Kind::Svcb, 5),
+        (NameKind::Host, 420),
+        (NameKind::SiteHost, 150),
+        (NameKind::Alias, 150),
+        (NameKind::MailDomain, 40),
+        (NameKind::Dkim, 25),
+        (NameKind::Dmarc, 15),
+        (NameKind::Challenge, 35),
+        (NameKind::Service, 35),
+        (NameKind::Wildcard, 10),
+        (NameKind::UnsignedDelegation, 15),
+        (NameKind::GluedDelegation, 10),
+        (NameKind::SignedDelegation, 10),
+        (NameKind::Issuers, 10),
+        (NameKind::Tlsa, 20),
+        (NameKind::Login, 30),
+        (NameKind::Naptr, 5),
+        (NameKind::Https, 15),
+        (NameKind::Svcb, 5),
     ],
     with_aaaa: 400,
     algorithms: TLD.algorithms,
@@ -277,10 +280,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_its_profile() {
-        for like in [ZoneModel::Tld, ZoneModel::Nl, ZoneModel::Se, ZoneModel::Nu, ZoneModel::Sld] {
-            assert_eq!(like.profile().like, like);
-            assert_eq!(like.to_string().parse(), Ok(like));
+    fn every_model_has_its_profile() {
+        for model in [ZoneModel::Tld, ZoneModel::Nl, ZoneModel::Se, ZoneModel::Nu, ZoneModel::Sld] {
+            assert_eq!(model.profile().model, model);
+            assert_eq!(model.to_string().parse(), Ok(model));
         }
         assert_eq!(ZoneModel::all().count(), PROFILES.len());
         assert_eq!("TLD".parse(), Ok(ZoneModel::Tld));

@@ -4,7 +4,7 @@
 //! such zones receive. A denied name is a name that does not exist, so that the response is
 //! NXDOMAIN with a proof, not NODATA.
 
-use super::profile::Kind;
+use super::profile::NameKind;
 use super::random::{Permutation, Purpose, RandomStream, Streams, mix};
 use super::sink::{Sink, Text};
 use super::sld::{Sld, write_owner};
@@ -58,15 +58,15 @@ pub fn queries(
     out: &mut impl Write,
 ) -> Result<QuerySummary, GenerateError> {
     let zone = Zone::new(options)?;
-    write_queries(denied_percent, count, seed, out, |denied, draw, line| {
+    write_queries(denied_percent, count, seed, out, |denied, random, line| {
         match (&zone, denied) {
-            (_, true) => deny_generated(&zone, draw, line),
-            (Zone::Tld(tld), false) => ask_registry(tld, options.origin, draw, line),
-            (Zone::Sld(sld), false) => ask_organisation(sld, options.origin, draw, line),
+            (_, true) => write_nonexistent_label(&zone, random, line),
+            (Zone::Tld(tld), false) => write_tld_query(tld, options.origin, random, line),
+            (Zone::Sld(sld), false) => write_sld_query(sld, options.origin, random, line),
         }
         if denied {
             line.push(b'.');
-            line.text(options.origin).text(" ").text(draw.weighted(DENIED_TYPES));
+            line.text(options.origin).text(" ").text(random.weighted(DENIED_TYPES));
         }
     })
 }
@@ -98,8 +98,8 @@ pub fn queries_from_owners<'a>(
     if denied_percent > 0 && owners.parents.is_empty() {
         return Err(GenerateError::NothingToDeny { origin: origin.to_owned() });
     }
-    write_queries(denied_percent, count, seed, out, |denied, draw, line| {
-        if denied { owners.deny(draw, line) } else { owners.ask(draw, line) }
+    write_queries(denied_percent, count, seed, out, |denied, random, line| {
+        if denied { owners.deny(random, line) } else { owners.ask(random, line) }
     })
 }
 
@@ -115,11 +115,11 @@ fn write_queries(
     }
     let mut summary = QuerySummary::default();
     let mut sink = Sink::new(out);
-    let mut draw = Streams::new(seed, Purpose::Query).draw(0);
+    let mut random = Streams::new(seed, Purpose::Query).stream(0);
     for _ in 0..count {
-        let denied = draw.below(100) < denied_percent.into();
-        write(denied, &mut draw, sink.line());
-        sink.end()?;
+        let denied = random.below(100) < denied_percent.into();
+        write(denied, &mut random, sink.line());
+        sink.end_entry()?;
         if denied {
             summary.denied += 1;
         } else {
@@ -130,50 +130,52 @@ fn write_queries(
     Ok(summary)
 }
 
-fn ask_apex(origin: &str, draw: &mut RandomStream, line: &mut Vec<u8>) {
-    line.text(origin).text(" ").text(draw.weighted(APEX_TYPES));
+fn write_apex_query(origin: &str, random: &mut RandomStream, line: &mut Vec<u8>) {
+    line.text(origin).text(" ").text(random.weighted(APEX_TYPES));
 }
 
-fn ask_registry(tld: &Tld<'_>, origin: &str, draw: &mut RandomStream, line: &mut Vec<u8>) {
-    if draw.per_mille(APEX_SHARE) {
-        return ask_apex(origin, draw, line);
+fn write_tld_query(tld: &Tld<'_>, origin: &str, random: &mut RandomStream, line: &mut Vec<u8>) {
+    if random.per_mille(APEX_SHARE) {
+        return write_apex_query(origin, random, line);
     }
-    let index = draw.zipf(tld.count());
-    let rtype = draw.weighted(DELEGATION_TYPES);
-    if matches!(rtype, "A" | "AAAA") && draw.per_mille(500) {
+    let index = random.zipf(tld.count());
+    let rtype = random.weighted(DELEGATION_TYPES);
+    if matches!(rtype, "A" | "AAAA") && random.per_mille(500) {
         line.text("www.");
     }
     tld.write_label(index, line);
     line.text(".").text(origin).text(" ").text(rtype);
 }
 
-fn ask_organisation(sld: &Sld<'_>, origin: &str, draw: &mut RandomStream, line: &mut Vec<u8>) {
-    if draw.per_mille(APEX_SHARE) {
-        return ask_apex(origin, draw, line);
+fn write_sld_query(sld: &Sld<'_>, origin: &str, random: &mut RandomStream, line: &mut Vec<u8>) {
+    if random.per_mille(APEX_SHARE) {
+        return write_apex_query(origin, random, line);
     }
-    let (kind, number) = sld.kind(draw.zipf(sld.count()));
+    let (kind, number) = sld.kind(random.zipf(sld.count()));
     let address = || [("A", 700), ("AAAA", 300)];
     let rtype = match kind {
-        Kind::Host | Kind::SiteHost | Kind::Alias | Kind::Wildcard => draw.weighted(&address()),
-        Kind::MailDomain => draw.weighted(&[("MX", 700), ("TXT", 300)]),
-        Kind::Dkim | Kind::Dmarc | Kind::Challenge => "TXT",
-        Kind::Service => "SRV",
-        Kind::UnsignedDelegation | Kind::GluedDelegation | Kind::SignedDelegation => {
-            draw.weighted(&[("A", 600), ("AAAA", 300), ("DS", 100)])
+        NameKind::Host | NameKind::SiteHost | NameKind::Alias | NameKind::Wildcard => {
+            random.weighted(&address())
         }
-        Kind::Issuers => draw.weighted(&[("A", 500), ("CAA", 500)]),
-        Kind::Tlsa => "TLSA",
-        Kind::Login => draw.weighted(&[("A", 700), ("SSHFP", 300)]),
-        Kind::Naptr => "NAPTR",
-        Kind::Https => draw.weighted(&[("A", 400), ("AAAA", 200), ("HTTPS", 400)]),
-        Kind::Svcb => "SVCB",
+        NameKind::MailDomain => random.weighted(&[("MX", 700), ("TXT", 300)]),
+        NameKind::Dkim | NameKind::Dmarc | NameKind::Challenge => "TXT",
+        NameKind::Service => "SRV",
+        NameKind::UnsignedDelegation | NameKind::GluedDelegation | NameKind::SignedDelegation => {
+            random.weighted(&[("A", 600), ("AAAA", 300), ("DS", 100)])
+        }
+        NameKind::Issuers => random.weighted(&[("A", 500), ("CAA", 500)]),
+        NameKind::Tlsa => "TLSA",
+        NameKind::Login => random.weighted(&[("A", 700), ("SSHFP", 300)]),
+        NameKind::Naptr => "NAPTR",
+        NameKind::Https => random.weighted(&[("A", 400), ("AAAA", 200), ("HTTPS", 400)]),
+        NameKind::Svcb => "SVCB",
     };
     let mut owner = Vec::with_capacity(64);
     write_owner(kind, number, &mut owner);
     match owner.strip_prefix(b"*.") {
         // A name that the wildcard matches (RFC 4592).
         Some(rest) => {
-            write_random_letters(draw, line);
+            write_random_letters(random, line);
             line.push(b'.');
             line.extend_from_slice(rest);
         }
@@ -182,18 +184,18 @@ fn ask_organisation(sld: &Sld<'_>, origin: &str, draw: &mut RandomStream, line: 
     line.text(".").text(origin).text(" ").text(rtype);
 }
 
-/// Appends a first label that does not exist in the zone. It has more than six octets and contains
+/// Appends a label that is not the first label of a name in the zone. It has more than six octets and contains
 /// a double letter, which no generated label does.
-fn deny_generated(zone: &Zone<'_>, draw: &mut RandomStream, line: &mut Vec<u8>) {
-    if draw.per_mille(TYPO_SHARE) {
+fn write_nonexistent_label(zone: &Zone<'_>, random: &mut RandomStream, line: &mut Vec<u8>) {
+    if random.per_mille(TYPO_SHARE) {
         let mut label = Vec::with_capacity(64);
         match zone {
-            Zone::Tld(tld) => tld.write_label(draw.zipf(tld.count()), &mut label),
-            Zone::Sld(sld) => write_owner(Kind::Host, draw.zipf(sld.count()), &mut label),
+            Zone::Tld(tld) => tld.write_label(random.zipf(tld.count()), &mut label),
+            Zone::Sld(sld) => write_owner(NameKind::Host, random.zipf(sld.count()), &mut label),
         }
         // A host name with a doubled letter does not exist in the zone, because no word in host
         // names has a double letter.
-        let place = draw.below(label.len() as u32) as usize;
+        let place = random.below(label.len() as u32) as usize;
         let long_enough = matches!(zone, Zone::Sld(_)) || (7..=62).contains(&label.len());
         if long_enough && label[place].is_ascii_alphabetic() && !label.starts_with(b"xn--") {
             label.insert(place, label[place]);
@@ -201,15 +203,15 @@ fn deny_generated(zone: &Zone<'_>, draw: &mut RandomStream, line: &mut Vec<u8>) 
             return;
         }
     }
-    write_random_letters(draw, line);
+    write_random_letters(random, line);
 }
 
 /// Appends 8 to 15 random letters, and doubles one of them.
-fn write_random_letters(draw: &mut RandomStream, line: &mut Vec<u8>) {
-    let length = 8 + draw.below(8);
-    let doubled = draw.below(length);
+fn write_random_letters(random: &mut RandomStream, line: &mut Vec<u8>) {
+    let length = 8 + random.below(8);
+    let doubled = random.below(length);
     for place in 0..length {
-        let letter = b'a' + draw.below(26) as u8;
+        let letter = b'a' + random.below(26) as u8;
         line.push(letter);
         if place == doubled {
             line.push(letter);
@@ -253,23 +255,23 @@ impl<'a> Owners<'a> {
     }
 
     /// Writes a query for an existing name. `asked` must not be empty.
-    fn ask(&self, draw: &mut RandomStream, line: &mut Vec<u8>) {
-        let owner = &self.asked[self.order.apply(draw.zipf(self.asked.len() as u64)) as usize];
+    fn ask(&self, random: &mut RandomStream, line: &mut Vec<u8>) {
+        let owner = &self.asked[self.order.apply(random.zipf(self.asked.len() as u64)) as usize];
         let wildcard = owner.name.strip_prefix("*.");
         if owner.delegation {
-            let rtype = draw.weighted(DELEGATION_TYPES);
-            let www = wildcard.is_none() && matches!(rtype, "A" | "AAAA") && draw.per_mille(500);
+            let rtype = random.weighted(DELEGATION_TYPES);
+            let www = wildcard.is_none() && matches!(rtype, "A" | "AAAA") && random.per_mille(500);
             line.text(if www { "www." } else { "" }).text(owner.name).text(" ").text(rtype);
             return;
         }
-        let mut rtype = Rtype(owner.types[draw.below(owner.types.len() as u32) as usize]);
+        let mut rtype = Rtype(owner.types[random.below(owner.types.len() as u32) as usize]);
         match wildcard {
             Some(rest) => {
-                write_random_letters(draw, line);
+                write_random_letters(random, line);
                 line.text(".").text(rest);
             }
             None if rtype == Rtype::DNAME => {
-                write_random_letters(draw, line);
+                write_random_letters(random, line);
                 line.text(".").text(owner.name);
             }
             None => _ = line.text(owner.name),
@@ -282,12 +284,12 @@ impl<'a> Owners<'a> {
     }
 
     /// Writes a query for a name that does not exist. `parents` must not be empty.
-    fn deny(&self, draw: &mut RandomStream, line: &mut Vec<u8>) {
-        let parent = &self.parents[draw.below(self.parents.len() as u32) as usize];
+    fn deny(&self, random: &mut RandomStream, line: &mut Vec<u8>) {
+        let parent = &self.parents[random.below(self.parents.len() as u32) as usize];
         let mut label = Vec::with_capacity(24);
         loop {
             label.clear();
-            write_random_letters(draw, &mut label);
+            write_random_letters(random, &mut label);
             label.text(".").text(below(parent));
             // Random letters are very rarely a name of the zone. An empty non-terminal with such a
             // name is possible, but no more likely.
@@ -296,7 +298,7 @@ impl<'a> Owners<'a> {
             }
         }
         line.extend_from_slice(&label);
-        line.text(" ").text(draw.weighted(DENIED_TYPES));
+        line.text(" ").text(random.weighted(DENIED_TYPES));
     }
 }
 

@@ -34,7 +34,7 @@ impl Streams {
     }
 
     /// Returns the stream of `index`, at its start.
-    pub(super) fn draw(&self, index: u64) -> RandomStream {
+    pub(super) fn stream(&self, index: u64) -> RandomStream {
         let mut rng = ChaCha8Rng::from_seed(self.key);
         rng.set_stream(index);
         RandomStream(rng)
@@ -173,31 +173,31 @@ mod tests {
     #[test]
     fn a_stream_can_be_drawn_again_alone() {
         let streams = Streams::new(7, Purpose::Name);
-        let first = streams.draw(41).bits();
-        assert_ne!(first, streams.draw(42).bits());
-        assert_eq!(first, streams.draw(41).bits());
-        assert_ne!(first, Streams::new(7, Purpose::Query).draw(41).bits());
-        assert_ne!(first, Streams::new(8, Purpose::Name).draw(41).bits());
+        let first = streams.stream(41).bits();
+        assert_ne!(first, streams.stream(42).bits());
+        assert_eq!(first, streams.stream(41).bits());
+        assert_ne!(first, Streams::new(7, Purpose::Query).stream(41).bits());
+        assert_ne!(first, Streams::new(8, Purpose::Name).stream(41).bits());
     }
 
     #[test]
     fn zipf_stays_in_range_and_prefers_low_ranks() {
-        let mut draw = Streams::new(1, Purpose::Query).draw(0);
+        let mut random = Streams::new(1, Purpose::Query).stream(0);
         let mut lowest_hundredth = 0;
         for _ in 0..10_000 {
-            let rank = draw.zipf(100_000);
+            let rank = random.zipf(100_000);
             assert!(rank < 100_000);
             lowest_hundredth += u32::from(rank < 1000);
         }
         // ln(1000) / ln(100000) = 0.6
         assert!((5500..6500).contains(&lowest_hundredth), "{lowest_hundredth}");
-        assert_eq!(draw.zipf(1), 0);
+        assert_eq!(random.zipf(1), 0);
     }
 
     #[test]
     fn weights_are_kept() {
-        let mut draw = Streams::new(1, Purpose::Query).draw(1);
-        let heavy = (0..10_000).filter(|_| draw.weighted(&[(true, 3), (false, 1)])).count();
+        let mut random = Streams::new(1, Purpose::Query).stream(1);
+        let heavy = (0..10_000).filter(|_| random.weighted(&[(true, 3), (false, 1)])).count();
         assert!((7300..7700).contains(&heavy), "{heavy}");
     }
 }

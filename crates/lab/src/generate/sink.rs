@@ -1,20 +1,23 @@
-//! Buffered output of lines, with counts of lines and octets.
+//! Buffered output of lines, with counts of records (or queries) and octets.
 
 use std::io::{self, Write};
 
+/// Octets in the buffer from which it is written.
 const FLUSH_AT: usize = 64 * 1024;
 
 /// Buffer between the generator and the output.
 pub(super) struct Sink<'a, W: Write> {
     out: &'a mut W,
     buffer: Vec<u8>,
+    /// Octets written.
     written: u64,
-    lines: u64,
+    /// Number of records or queries.
+    entries: u64,
 }
 
 impl<'a, W: Write> Sink<'a, W> {
     pub(super) fn new(out: &'a mut W) -> Self {
-        Self { out, buffer: Vec::with_capacity(FLUSH_AT + 4096), written: 0, lines: 0 }
+        Self { out, buffer: Vec::with_capacity(FLUSH_AT + 4096), written: 0, entries: 0 }
     }
 
     /// Returns the buffer, to which the caller appends the current line.
@@ -22,23 +25,24 @@ impl<'a, W: Write> Sink<'a, W> {
         &mut self.buffer
     }
 
-    /// Ends the line and counts it as a record or query.
-    pub(super) fn end(&mut self) -> io::Result<()> {
-        self.lines += 1;
-        self.end_uncounted()
+    /// Ends a line with a record or query, and counts it.
+    pub(super) fn end_entry(&mut self) -> io::Result<()> {
+        self.entries += 1;
+        self.end_directive()
     }
 
-    /// Ends a line that is not a record, for example a comment or directive.
-    pub(super) fn end_uncounted(&mut self) -> io::Result<()> {
+    /// Ends a line with a comment or directive (`$ORIGIN`, `$TTL`), which is not counted.
+    pub(super) fn end_directive(&mut self) -> io::Result<()> {
         self.buffer.push(b'\n');
         if self.buffer.len() >= FLUSH_AT { self.flush() } else { Ok(()) }
     }
 
-    /// Writes the rest of the buffer. Returns the number of counted lines and of octets.
+    /// Writes the rest of the buffer. Returns the number of records or queries, and the number of
+    /// octets of all lines.
     pub(super) fn finish(mut self) -> io::Result<(u64, u64)> {
         self.flush()?;
         self.out.flush()?;
-        Ok((self.lines, self.written))
+        Ok((self.entries, self.written))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -58,7 +62,7 @@ pub(super) trait Text {
     /// Appends octets in lower-case hexadecimal.
     fn hex(&mut self, octets: &[u8]) -> &mut Self;
     /// Appends an IPv4 address in 198.18.0.0/15, which is reserved for benchmarks (RFC 2544, RFC
-    /// 6890).
+    /// 6890). The low 17 bits of `random` select the address.
     fn address_v4(&mut self, random: u32) -> &mut Self;
     /// Appends an IPv6 address in 2001:db8::/32, which is reserved for documentation (RFC 3849).
     fn address_v6(&mut self, random: u32) -> &mut Self;
@@ -135,7 +139,7 @@ mod tests {
         let mut sink = Sink::new(&mut out);
         for number in 0..50_000 {
             sink.line().decimal(number);
-            sink.end().unwrap();
+            sink.end_entry().unwrap();
         }
         let (lines, octets) = sink.finish().unwrap();
         assert_eq!((lines, octets), (50_000, out.len() as u64));

@@ -1,16 +1,17 @@
 //! The zone of a registry: an apex and delegations (RFC 1034 §4.2.1), which are not sorted.
 
 use super::label::{Labels, RESERVED, write_operator};
-use super::profile::Registry;
+use super::profile::TldProportions;
 use super::random::{Permutation, Purpose, RandomStream, Streams, mix, pick};
 use super::sink::{Sink, Text};
 use super::{GenerateError, GenerateOptions, Summary, outside_suffixes, write_soa};
 use std::io::Write;
 
-/// Number of letters in the label of an operator.
+/// Number of letters in the label of a DNS operator, which runs name servers for many delegations.
 const OPERATOR_LETTERS: usize = 8;
-/// Number of name server sets of each large operator.
-const SETS_OF_BIG: u32 = 64;
+/// Number of name server sets of each large operator. Delegations that use the same set have the
+/// same name servers.
+const LARGE_OPERATOR_SETS: u32 = 64;
 /// Octets of a SHA-256 digest in a DS record (RFC 4509 §2.2).
 const SHA256_OCTETS: usize = 32;
 
@@ -30,25 +31,27 @@ pub(super) struct Tld<'a> {
     origin: &'a str,
     count: u64,
     seed: u64,
-    registry: &'static Registry,
+    proportions: &'static TldProportions,
     labels: Labels,
     streams: Streams,
+    /// Numbers in the labels of the operators, by index of the operator.
     operators: Permutation,
+    /// Number of small operators.
     small_operators: u64,
     suffixes: [&'static str; 2],
 }
 
 impl<'a> Tld<'a> {
-    pub(super) fn new(options: &GenerateOptions<'a>, registry: &'static Registry) -> Self {
+    pub(super) fn new(options: &GenerateOptions<'a>, proportions: &'static TldProportions) -> Self {
         Self {
             origin: options.origin,
             count: options.names,
             seed: options.seed,
-            registry,
-            labels: Labels::new(options.names, &registry.labels, options.seed),
+            proportions,
+            labels: Labels::new(options.names, &proportions.labels, options.seed),
             streams: Streams::new(options.seed, Purpose::Name),
             operators: Permutation::new(1 << 24, options.seed ^ 0x6F70),
-            small_operators: (options.names / registry.delegations_per_small_operator).clamp(16, 1 << 20),
+            small_operators: (options.names / proportions.delegations_per_small_operator).clamp(16, 1 << 20),
             suffixes: outside_suffixes(options.origin),
         }
     }
@@ -68,15 +71,15 @@ impl<'a> Tld<'a> {
         for index in 0..self.count {
             label.clear();
             self.labels.write(index, &mut label);
-            let mut draw = self.streams.draw(index);
-            let servers = self.servers(index, &mut draw);
-            let signed = draw.per_mille(self.registry.signed);
+            let mut random = self.streams.stream(index);
+            let servers = self.servers(index, &mut random);
+            let signed = random.per_mille(self.proportions.signed);
             self.write_servers(&label, servers, sink)?;
             if signed {
-                self.write_ds(&label, &mut draw, sink)?;
+                self.write_ds(&label, &mut random, sink)?;
             }
             if let Servers::InDomain { count } = servers {
-                self.write_glue(&label, count, &mut draw, sink)?;
+                self.write_glue(&label, count, &mut random, sink)?;
                 summary.glued_delegations += 1;
             }
             summary.signed_delegations += u64::from(signed);
@@ -84,59 +87,61 @@ impl<'a> Tld<'a> {
         Ok(summary)
     }
 
-    /// Returns the name servers of a name. This must be the first use of the name's random stream.
-    fn servers(&self, index: u64, draw: &mut RandomStream) -> Servers {
-        let registry = self.registry;
-        let hosters = self.count / registry.hoster_in;
-        let point = draw.below(1000);
-        // A hoster has in-domain name servers. Their glue also serves the hosted domains (sibling
-        // glue, RFC 9471 §2.2). Thus delegations never depend on each other in a cycle.
-        if index < hosters || point < registry.in_domain {
-            return Servers::InDomain { count: draw.weighted(registry.in_domain_counts) };
+    /// Returns the name servers of a delegation. This must be the first use of the random stream of
+    /// the delegation, so that the same options always result in the same zone.
+    fn servers(&self, index: u64, random: &mut RandomStream) -> Servers {
+        let proportions = self.proportions;
+        let hosters = self.count / proportions.delegations_per_hoster;
+        let point = random.below(1000);
+        // The first delegations are hosters, which also provide name servers for other delegations
+        // of the zone. A hoster has in-domain name servers. Their glue also serves the hosted domains
+        // (sibling glue, RFC 9471 §2.2). Thus delegations never depend on each other in a cycle.
+        if index < hosters || point < proportions.in_domain {
+            return Servers::InDomain { count: random.weighted(proportions.in_domain_counts) };
         }
-        if point < registry.in_domain + registry.sibling && hosters > 0 {
-            return Servers::Sibling { hoster: draw.zipf(hosters) };
+        if point < proportions.in_domain + proportions.sibling && hosters > 0 {
+            return Servers::Sibling { hoster: random.zipf(hosters) };
         }
-        let mut point = draw.below(1000);
-        for (operator, &share) in (0..).zip(registry.big_operators) {
+        let mut point = random.below(1000);
+        for (operator, &share) in (0..).zip(proportions.large_operators) {
             if point < share {
-                return Servers::Shared { operator, set: draw.below(SETS_OF_BIG) };
+                return Servers::Shared { operator, set: random.below(LARGE_OPERATOR_SETS) };
             }
             point -= share;
         }
-        let small = draw.zipf(self.small_operators);
-        Servers::Shared { operator: registry.big_operators.len() as u64 + small, set: draw.below(3) }
+        let small = random.zipf(self.small_operators);
+        Servers::Shared { operator: proportions.large_operators.len() as u64 + small, set: random.below(3) }
     }
 
     fn write_apex<W: Write>(&self, sink: &mut Sink<'_, W>) -> Result<(), GenerateError> {
-        let registry = self.registry;
+        let proportions = self.proportions;
         let reserved = std::str::from_utf8(RESERVED).unwrap_or_default();
-        let mut draw = Streams::new(self.seed, Purpose::Apex).draw(0);
+        let mut random = Streams::new(self.seed, Purpose::Apex).stream(0);
         sink.line().text("$ORIGIN ").text(self.origin);
-        sink.end_uncounted()?;
-        sink.line().text("$TTL ").decimal(registry.delegation_ttl.into());
-        sink.end_uncounted()?;
-        write_soa(&registry.soa, "a.nic", "hostmaster.nic", sink)?;
-        let inside = || (b'a'..=b'z').take(registry.apex_servers_inside as usize).map(char::from);
+        sink.end_directive()?;
+        sink.line().text("$TTL ").decimal(proportions.delegation_ttl.into());
+        sink.end_directive()?;
+        write_soa(&proportions.soa, "a.nic", "hostmaster.nic", sink)?;
+        let inside = || (b'a'..=b'z').take(proportions.apex_servers_inside as usize).map(char::from);
         for letter in inside() {
-            apex(registry.apex_ttl, "NS", sink).push(letter as u8);
+            begin_apex_record(proportions.apex_ttl, "NS", sink).push(letter as u8);
             sink.line().text(".").text(reserved);
-            sink.end()?;
+            sink.end_entry()?;
         }
-        for number in 0..registry.apex_servers_outside {
-            apex(registry.apex_ttl, "NS", sink);
-            self.write_shared(0, SETS_OF_BIG, number, sink.line());
-            sink.end()?;
+        for number in 0..proportions.apex_servers_outside {
+            begin_apex_record(proportions.apex_ttl, "NS", sink);
+            self.write_shared(0, LARGE_OPERATOR_SETS, number, sink.line());
+            sink.end_entry()?;
         }
         for text in ["\"v=spf1 -all\"", "\"This zone was generated: its names are of no one.\""] {
-            apex(registry.soa.ttl, "TXT", sink).text(text);
-            sink.end()?;
+            begin_apex_record(proportions.soa.ttl, "TXT", sink).text(text);
+            sink.end_entry()?;
         }
         for letter in inside() {
             for aaaa in [false, true] {
                 sink.line().push(letter as u8);
                 sink.line().text(".").text(reserved);
-                write_address(aaaa, registry.apex_ttl, &mut draw, sink)?;
+                write_address(aaaa, proportions.apex_ttl, &mut random, sink)?;
             }
         }
         Ok(())
@@ -156,7 +161,7 @@ impl<'a> Tld<'a> {
         for number in 0..count {
             let line = sink.line();
             line.extend_from_slice(label);
-            line.text(" ").decimal(self.registry.delegation_ttl.into()).text(" IN NS ");
+            line.text(" ").decimal(self.proportions.delegation_ttl.into()).text(" IN NS ");
             match servers {
                 Servers::InDomain { .. } => {
                     line.text("ns").decimal(u64::from(number) + 1).push(b'.');
@@ -168,7 +173,7 @@ impl<'a> Tld<'a> {
                 }
                 Servers::Shared { operator, set } => self.write_shared(operator, set, number, line),
             }
-            sink.end()?;
+            sink.end_entry()?;
         }
         Ok(())
     }
@@ -177,7 +182,7 @@ impl<'a> Tld<'a> {
     /// use the set.
     fn servers_of_set(&self, operator: u64, set: u32) -> u32 {
         let number = mix(self.seed ^ (operator << 8) ^ u64::from(set));
-        pick(self.registry.server_counts, |total| (number % u64::from(total)) as u32)
+        pick(self.proportions.server_counts, |total| (number % u64::from(total)) as u32)
     }
 
     /// Appends the name of a name server outside the zone.
@@ -192,19 +197,19 @@ impl<'a> Tld<'a> {
     fn write_ds<W: Write>(
         &self,
         label: &[u8],
-        draw: &mut RandomStream,
+        random: &mut RandomStream,
         sink: &mut Sink<'_, W>,
     ) -> Result<(), GenerateError> {
-        let algorithm = draw.weighted(self.registry.algorithms);
-        let first_tag = draw.below(0xFFFF);
-        let records = 1 + u32::from(draw.per_mille(self.registry.second_ds));
+        let algorithm = random.weighted(self.proportions.algorithms);
+        let first_tag = random.below(0xFFFF);
+        let records = 1 + u32::from(random.per_mille(self.proportions.second_ds));
         for number in 0..records {
             let line = sink.line();
             line.extend_from_slice(label);
-            line.text(" ").decimal(self.registry.ds_ttl.into()).text(" IN DS ");
+            line.text(" ").decimal(self.proportions.ds_ttl.into()).text(" IN DS ");
             // The second key has another key tag.
-            write_ds_fields((first_tag + number * 257) & 0xFFFF, algorithm, draw, line);
-            sink.end()?;
+            write_ds_fields((first_tag + number * 257) & 0xFFFF, algorithm, random, line);
+            sink.end_entry()?;
         }
         Ok(())
     }
@@ -213,23 +218,27 @@ impl<'a> Tld<'a> {
         &self,
         label: &[u8],
         count: u32,
-        draw: &mut RandomStream,
+        random: &mut RandomStream,
         sink: &mut Sink<'_, W>,
     ) -> Result<(), GenerateError> {
-        let with_aaaa = draw.per_mille(self.registry.glue_with_aaaa);
+        let with_aaaa = random.per_mille(self.proportions.glue_with_aaaa);
         for number in 0..count {
             for aaaa in [false, true].into_iter().take(1 + usize::from(with_aaaa)) {
                 sink.line().text("ns").decimal(u64::from(number) + 1).push(b'.');
                 sink.line().extend_from_slice(label);
-                write_address(aaaa, self.registry.delegation_ttl, draw, sink)?;
+                write_address(aaaa, self.proportions.delegation_ttl, random, sink)?;
             }
         }
         Ok(())
     }
 }
 
-/// Starts a record of the apex.
-pub(super) fn apex<'s, W: Write>(ttl: u32, rtype: &str, sink: &'s mut Sink<'_, W>) -> &'s mut Vec<u8> {
+/// Starts a record of the apex. The caller appends the RDATA and ends the line.
+pub(super) fn begin_apex_record<'s, W: Write>(
+    ttl: u32,
+    rtype: &str,
+    sink: &'s mut Sink<'_, W>,
+) -> &'s mut Vec<u8> {
     sink.line().text("@ ").decimal(ttl.into()).text(" IN ").text(rtype).text(" ")
 }
 
@@ -237,25 +246,25 @@ pub(super) fn apex<'s, W: Write>(ttl: u32, rtype: &str, sink: &'s mut Sink<'_, W
 pub(super) fn write_address<W: Write>(
     aaaa: bool,
     ttl: u32,
-    draw: &mut RandomStream,
+    random: &mut RandomStream,
     sink: &mut Sink<'_, W>,
 ) -> Result<(), GenerateError> {
-    let random = draw.bits() as u32;
+    let number = random.bits() as u32;
     let line = sink.line();
     line.text(" ").decimal(ttl.into());
     if aaaa {
-        line.text(" IN AAAA ").address_v6(random);
+        line.text(" IN AAAA ").address_v6(number);
     } else {
-        line.text(" IN A ").address_v4(random);
+        line.text(" IN A ").address_v4(number);
     }
-    sink.end()?;
+    sink.end_entry()?;
     Ok(())
 }
 
 /// Appends the RDATA of a DS record with a SHA-256 digest (RFC 4034 §5.3; digest type 2 of RFC
 /// 4509).
-pub(super) fn write_ds_fields(key_tag: u32, algorithm: u8, draw: &mut RandomStream, out: &mut Vec<u8>) {
+pub(super) fn write_ds_fields(key_tag: u32, algorithm: u8, random: &mut RandomStream, out: &mut Vec<u8>) {
     let mut digest = [0; SHA256_OCTETS];
-    draw.fill(&mut digest);
+    random.fill(&mut digest);
     out.decimal(key_tag.into()).text(" ").decimal(algorithm.into()).text(" 2 ").hex(&digest);
 }
