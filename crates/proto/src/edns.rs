@@ -87,7 +87,8 @@ pub fn push_opt(payload: u16, extended_rcode: u8, opt_flags: u16, out: &mut Vec<
 }
 
 /// Sets RDLENGTH of the OPT record that begins at the offset `start` and is the last record of the
-/// message `out`. All octets after the fixed part of the record are options.
+/// message `out`. All octets after the fixed part of the record are options. Does nothing if the
+/// message ends before the end of the fixed part.
 pub fn set_options_length(start: usize, out: &mut [u8]) {
     let Some((fixed, options)) = out.get_mut(start..).and_then(|opt| opt.split_at_mut_checked(OPT_OCTETS))
     else {

@@ -190,6 +190,9 @@ pub struct Message {
 impl Message {
     /// Reads a complete message. For each type in [`rdata::TYPES`], it checks the format of the
     /// RDATA.
+    ///
+    /// # Errors
+    /// If the message ends early, a name or RDATA is malformed, or octets follow the last record.
     pub fn parse(octets: &[u8]) -> Result<Self, MessageError> {
         let header = Header::read(octets).ok_or(MessageError::Truncated)?;
         let mut at = HEADER;
@@ -269,8 +272,8 @@ fn read_u16(octets: &[u8], at: usize) -> Result<u16, MessageError> {
 
 fn parse_record(octets: &[u8], at: usize, section: Section) -> Result<(Record, usize), MessageError> {
     let mut rdata = Vec::new();
-    let (owner, fixed) = Name::from_message(octets, at)?;
-    let (Fixed { rtype, class, ttl }, end) = read_behind_owner(octets, fixed, &mut rdata)?;
+    let (owner, after_owner) = Name::from_message(octets, at)?;
+    let (Fixed { rtype, class, ttl }, end) = read_after_owner(octets, after_owner, &mut rdata)?;
     Ok((Record { section, owner, rtype, class, ttl, rdata }, end))
 }
 
@@ -291,6 +294,10 @@ pub struct Fixed {
 ///
 /// This function is for messages with many records, such as those of a zone transfer. It does not
 /// allocate once the buffers are large enough.
+///
+/// # Errors
+/// If the message ends inside the record, or a name or the RDATA is malformed. The contents of the
+/// buffers are then undefined.
 pub fn read_record(
     octets: &[u8],
     at: usize,
@@ -298,11 +305,13 @@ pub fn read_record(
     rdata: &mut Vec<u8>,
 ) -> Result<(Fixed, usize), MessageError> {
     owner.clear();
-    let fixed = push_from_message(octets, at, owner)?;
-    read_behind_owner(octets, fixed, rdata)
+    let after_owner = push_from_message(octets, at, owner)?;
+    read_after_owner(octets, after_owner, rdata)
 }
 
-fn read_behind_owner(octets: &[u8], at: usize, rdata: &mut Vec<u8>) -> Result<(Fixed, usize), MessageError> {
+/// Reads a record from the offset `at` after its owner. Returns the fixed fields and the offset
+/// after the record.
+fn read_after_owner(octets: &[u8], at: usize, rdata: &mut Vec<u8>) -> Result<(Fixed, usize), MessageError> {
     let rtype = Rtype(read_u16(octets, at)?);
     let class = Class(read_u16(octets, at + 2)?);
     let ttl = u32::from(read_u16(octets, at + 4)?) << 16 | u32::from(read_u16(octets, at + 6)?);
@@ -316,8 +325,8 @@ fn read_behind_owner(octets: &[u8], at: usize, rdata: &mut Vec<u8>) -> Result<(F
     Ok((Fixed { rtype, class, ttl }, end))
 }
 
-/// Appends the RDATA in `octets[start..end]` to the empty buffer `out`, and expands names that may
-/// be compressed (those of types in RFC 1035).
+/// Appends the RDATA in `octets[start..end]` to the empty buffer `out`, with all names
+/// uncompressed.
 fn push_expanded(
     octets: &[u8],
     rtype: Rtype,
@@ -325,14 +334,14 @@ fn push_expanded(
     end: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), MessageError> {
-    let plain = &octets[start..end];
+    let received = &octets[start..end];
     let fields = rdata::entry(rtype).map_or(&[][..], |entry| entry.fields);
-    let compressible = fields.iter().any(|field| matches!(field, rdata::Field::Name { .. }));
-    if rtype == Rtype::OPT || rdata::is_well_formed(rtype, plain) {
-        out.extend_from_slice(plain);
+    let has_names = fields.iter().any(|field| matches!(field, rdata::Field::Name { .. }));
+    if rtype == Rtype::OPT || rdata::is_well_formed(rtype, received) {
+        out.extend_from_slice(received);
         return Ok(());
     }
-    if !compressible {
+    if !has_names {
         return Err(MessageError::Rdata(rtype));
     }
     let mut at = start;

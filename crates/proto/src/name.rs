@@ -58,6 +58,10 @@ impl<'a> NameRef<'a> {
 
     /// Reads an uncompressed name from the start of `octets`. Returns the name and the octets after
     /// it.
+    ///
+    /// # Errors
+    /// [`NameError::Truncated`], [`NameError::NameTooLong`], or [`NameError::BadPointer`] for a
+    /// compression pointer or unknown label type.
     pub fn split_from(octets: &'a [u8]) -> Result<(Self, &'a [u8]), NameError> {
         let mut at = 0;
         loop {
@@ -76,7 +80,10 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// Reads `octets` as exactly one uncompressed name. Returns an error if octets follow the name.
+    /// Reads `octets` as exactly one uncompressed name.
+    ///
+    /// # Errors
+    /// Those of [`NameRef::split_from`], and [`NameError::BadPointer`] if octets follow the name.
     pub fn from_wire(octets: &'a [u8]) -> Result<Self, NameError> {
         match Self::split_from(octets)? {
             (name, []) => Ok(name),
@@ -141,7 +148,8 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// Returns the name that consists of the last `count` labels of this name.
+    /// Returns the name that consists of the last `count` labels of this name, or this name if it
+    /// has fewer labels.
     #[must_use]
     pub fn suffix(self, count: usize) -> Self {
         let mut name = self;
@@ -208,6 +216,8 @@ impl<'a> NameRef<'a> {
         my_count.cmp(&their_count)
     }
 
+    /// Returns the offsets of the length octets of all labels, and the number of labels. The
+    /// offsets after this number are meaningless.
     fn label_starts(self) -> ([u8; 128], usize) {
         let mut starts = [0u8; 128];
         let mut count = 0;
@@ -325,7 +335,7 @@ impl Name {
         Ok(Self(wire.into()))
     }
 
-    /// Returns `*.parent`. Fails if this name has more than 255 octets.
+    /// Returns `*.parent`. Fails if the resulting name has more than 255 octets.
     pub fn wildcard_below(parent: NameRef<'_>) -> Result<Self, NameError> {
         Self::prepend(b"*", parent)
     }
@@ -349,6 +359,10 @@ impl Name {
 
 /// Appends the wire form of a name in presentation form (RFC 1035 §5.1). `origin` completes a
 /// relative name; the text `@` stands for the origin.
+///
+/// # Errors
+/// If the text is not a name, the name or a label is too long, or a relative name has no origin.
+/// `wire` may then end with a part of the name.
 pub fn push_from_text(text: &[u8], origin: Option<NameRef<'_>>, wire: &mut Vec<u8>) -> Result<(), NameError> {
     let start = wire.len();
     if text == b"@" {
@@ -436,7 +450,7 @@ fn push_label(text: &[u8], at: &mut usize, wire: &mut Vec<u8>) -> Result<bool, N
 }
 
 /// Appends the uncompressed form of the name at the offset `at` of a message. Returns the offset
-/// after the name.
+/// after the name. If it fails, `wire` may end with a part of the name.
 pub(crate) fn push_from_message(message: &[u8], at: usize, wire: &mut Vec<u8>) -> Result<usize, NameError> {
     let start = wire.len();
     let mut at = at;
