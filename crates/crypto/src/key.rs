@@ -14,7 +14,7 @@ use crate::error::{BadSignature, KeyError, SignError};
 pub(crate) trait Signer: Send + Sync {
     /// Returns the DNSKEY public key field.
     fn public_key(&self) -> &[u8];
-    /// Returns the length of the key in bits, as it is usually stated.
+    /// Returns the length of the key in bits (see [`PublicKey::bits`]).
     fn bits(&self) -> u32;
     /// Returns the length of every signature in octets.
     fn signature_octets(&self) -> usize;
@@ -39,7 +39,7 @@ pub(crate) trait Signer: Send + Sync {
 
 /// A public key of one algorithm.
 pub(crate) trait Verifier: Send + Sync {
-    /// Returns the length of the key in bits, as it is usually stated.
+    /// Returns the length of the key in bits (see [`PublicKey::bits`]).
     fn bits(&self) -> u32;
     /// Verifies that `signature`, an RRSIG signature field, is a signature over `message`.
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature>;
@@ -126,10 +126,11 @@ pub struct PrivateKey {
 
 impl PrivateKey {
     /// Generates a key. `bits` is the length of an RSA key: 1280, 2048, 3072 or 4096. `None`
-    /// selects the default of the algorithm.
+    /// selects the default, 2048. For other algorithms, it must be `None`.
     ///
     /// # Errors
-    /// If the algorithm is unknown, the length is not supported, or the library fails.
+    /// If the algorithm is unknown, a length is given for an algorithm without a choice of lengths,
+    /// the length is weak (1024) or not supported, or the library fails.
     pub fn generate(algorithm: Algorithm, bits: Option<u16>) -> Result<Self, KeyError> {
         Self::make(Generation { algorithm, bits, force: false })
     }
@@ -139,7 +140,7 @@ impl PrivateKey {
     /// them.
     ///
     /// # Errors
-    /// The same as those of [`PrivateKey::generate`].
+    /// The same as those of [`PrivateKey::generate`], except that for RSA 1024 is not an error.
     pub fn generate_forced(algorithm: Algorithm, bits: Option<u16>) -> Result<Self, KeyError> {
         Self::make(Generation { algorithm, bits, force: true })
     }

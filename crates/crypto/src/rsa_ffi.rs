@@ -6,8 +6,8 @@
 //! Threads: `openssl/rsa.h` allows several threads to use an `RSA` object at once in functions that
 //! do not mutate it. A function that takes a `const` pointer does not mutate it: `RSA_size` and
 //! `RSA_private_key_to_bytes`. The functions for signing and verifying (`RSA_sign`, `RSA_verify`,
-//! `RSA_sign_raw`, `RSA_verify_raw`) take a mutable pointer, because they cache values in the object
-//! under a lock of their own. The header states that they are "considered non-mutating for
+//! `RSA_sign_raw`, `RSA_verify_raw`) take a mutable pointer, because they cache values in the
+//! object under a lock of their own. The header states that they are "considered non-mutating for
 //! thread-safety purposes and may be used concurrently".
 
 use std::ffi::{c_int, c_uint};
@@ -40,8 +40,8 @@ impl Hash {
     }
 }
 
-/// The C prototype of `RSA_sign_raw` and `RSA_verify_raw`: key, number of octets written, output and
-/// its length, input and its length, padding.
+/// The C prototype of `RSA_sign_raw` and `RSA_verify_raw`: key, number of octets written, output
+/// and its length, input and its length, padding.
 type RawOperation =
     unsafe extern "C" fn(*mut lc::RSA, *mut usize, *mut u8, usize, *const u8, usize, c_int) -> c_int;
 
@@ -104,8 +104,8 @@ impl Rsa {
         (generated == 1).then_some(key)
     }
 
-    /// Returns the key as an `RSAPrivateKey` (RFC 8017, appendix A.1.2), or `None` if it is a public
-    /// key.
+    /// Returns the key as an `RSAPrivateKey` (RFC 8017, appendix A.1.2), or `None` if it is a
+    /// public key.
     pub(crate) fn private_der(&self) -> Option<Zeroizing<Vec<u8>>> {
         let (mut octets, mut length) = (ptr::null_mut(), 0);
         // SAFETY: both out-parameters outlive the call. It only reads the key.
@@ -154,9 +154,10 @@ impl Rsa {
     }
 
     /// Writes the result of the private operation (RSASP1 of RFC 8017) on `input` to `output`.
-    /// `input` is big-endian and below the modulus. Both must have the length of the modulus. aws-lc
-    /// blinds the operation, uses the Chinese remainder theorem, and checks the result with the
-    /// public key. Returns false if a length or `input` is wrong, or the operation or check fails.
+    /// `input` is big-endian and below the modulus. Both must have the length of the modulus.
+    /// aws-lc blinds the operation, uses the Chinese remainder theorem, and checks the result with
+    /// the public key. Returns false if a length or `input` is wrong, or the operation or check
+    /// fails.
     pub(crate) fn private_operation(&self, input: &[u8], output: &mut [u8]) -> bool {
         self.have_modulus_length(input, output) && self.operate(lc::RSA_sign_raw, input, output)
     }
@@ -196,8 +197,8 @@ impl Rsa {
     pub(crate) fn verify(&self, hash: Hash, message: &[u8], signature: &[u8]) -> bool {
         let digest = hash.digest(message);
         let digest = digest.as_ref();
-        // SAFETY: `digest` and `signature` are slices with their lengths, which the call only reads.
-        // Several threads may use the key at once (see the documentation of this module).
+        // SAFETY: `digest` and `signature` are slices with their lengths, which the call only
+        // reads. Several threads may use the key at once (see the documentation of this module).
         let verified = unsafe {
             lc::RSA_verify(
                 hash.identifier(),

@@ -48,7 +48,8 @@ use crate::wipe::wiping_stack;
 /// Length of every VRF hash in octets, as NSEC5 uses it. It must fit into a label in base32hex.
 pub const VRF_HASH_OCTETS: usize = 32;
 
-/// Number of inputs that share their inversions. More inputs save little and need 1 kB each.
+/// Maximum number of inputs that share their inversions. More inputs save little, and each needs
+/// 1 kB.
 const BATCH: usize = 32;
 
 /// Maximum stack usage of proving on a curve, in bytes: tables and points of one input at a time.

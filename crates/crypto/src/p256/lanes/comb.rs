@@ -140,9 +140,9 @@ pub(super) fn multiply(comb: &Entries, digits: &Digits) -> JacobianPoints {
     sum
 }
 
-/// Returns the point for the digits of each lane. Every entry is read completely. The masks are numbers, not
-/// mask registers of instructions, because a processor may skip a read that all lanes of a mask
-/// register exclude.
+/// Returns the point for the digits of each lane. Every entry is read completely. The masks are
+/// numbers, not mask registers of instructions, because a processor may skip a read that all lanes
+/// of a mask register exclude.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn select_entries(table: &Entries, digits: __m512i) -> AffinePoints {

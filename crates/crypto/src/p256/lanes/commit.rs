@@ -22,8 +22,9 @@ const fn lane_distance(inputs: usize) -> usize {
     }
 }
 
-/// Writes the items to the lanes, and repeats them after each [`lane_distance`]. Unused lanes repeat
-/// the last item, and the caller discards their results. Without items, all lanes have the filler.
+/// Writes the items to the lanes, and repeats them after each [`lane_distance`]. Unused lanes
+/// repeat the last item, and the caller discards their results. Without items, all lanes have the
+/// filler.
 fn spread<T: Copy>(items: &[T], filler: T) -> [T; LANES] {
     let mut lanes = [filler; LANES];
     for (lane, place) in lanes.iter_mut().enumerate() {
@@ -106,8 +107,8 @@ pub(super) fn multiply_base_all(scalars: &[Scalar]) -> Option<Vec<Affine>> {
     Some(all)
 }
 
-/// Converts secret products to affine form, with eight points for each vector. Returns `None` if one
-/// of them is infinity.
+/// Converts secret products to affine form, with eight points for each vector. Returns `None` if
+/// one of them is infinity.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn normalize(products: &[JacobianPoints]) -> Option<Vec<[Affine; LANES]>> {
     let mut work = Zeroizing::new(Vec::new());

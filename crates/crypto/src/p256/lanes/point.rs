@@ -75,8 +75,8 @@ impl AffinePoints {
         Self { x: self.x, y: self.y.select_by_bits(&negated, mask) }
     }
 
-    /// Returns −P in the lanes whose bit is set in the mask, and P in the other lanes. The mask must
-    /// be public.
+    /// Returns −P in the lanes whose bit is set in the mask, and P in the other lanes. The mask
+    /// must be public.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn negate_lanes(&self, mask: __mmask8) -> Self {
@@ -116,9 +116,9 @@ impl JacobianPoints {
         self
     }
 
-    /// Returns the sums with affine points. Z of a sum is 0 if its two points are equal or opposite,
-    /// or if this point is infinity; it does not mean that the actual sum is infinity. Once Z is 0,
-    /// it stays 0 in every further doubling or addition.
+    /// Returns the sums with affine points. Z of a sum is 0 if its two points are equal or
+    /// opposite, or if this point is infinity; it does not mean that the actual sum is infinity.
+    /// Once Z is 0, it stays 0 in every further doubling or addition.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn add_different(&self, other: &AffinePoints) -> Self {
@@ -128,9 +128,8 @@ impl JacobianPoints {
         finish_addition(&self.x, &self.y, &h, &r, self.z.multiply(&h))
     }
 
-    /// Like [`JacobianPoints::add_different`], for cached points. Z of a sum is also 0 if the cached
-    /// point is infinity. Z of a sum is also 0 if the cached
-    /// point is infinity.
+    /// Like [`JacobianPoints::add_different`], for cached points. Z of a sum is also 0 if the
+    /// cached point is infinity. Z of a sum is also 0 if the cached point is infinity.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn add_cached(&self, other: &CachedPoints) -> Self {
@@ -172,9 +171,9 @@ fn finish_addition(u1: &Fields, s1: &Fields, h: &Fields, r: &Fields, z: Fields) 
 /// Converts points to affine form with one inversion for all of them. Also returns, for each
 /// vector, a mask of the lanes with infinity; the coordinates of these lanes are undefined.
 ///
-/// The function overwrites `work`; its previous content does not matter. Afterwards it has, for each
-/// vector, the product of the Z of all previous vectors. If the points are secret, these products
-/// are secret too, and the caller must wipe them.
+/// The function overwrites `work`; its previous content does not matter. Afterwards it has, for
+/// each vector, the product of the Z of all previous vectors. If the points are secret, these
+/// products are secret too, and the caller must wipe them.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn normalize_all(
     points: &[JacobianPoints],

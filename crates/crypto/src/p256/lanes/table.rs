@@ -13,8 +13,8 @@ use super::point::{AffinePoints, JacobianPoints, normalize_all};
 use crate::p256::point::Affine;
 use crate::p256::windows::{ENTRIES, WINDOWS};
 
-/// The entries of a table, in the Montgomery form of the lanes. An entry has 64 bytes, four words of
-/// x and four words of y, so that one load reads it.
+/// The entries of a table, in the Montgomery form of the lanes. An entry has 64 bytes, four words
+/// of x and four words of y, so that one load reads it.
 pub(crate) struct PackedTable(Vec<Words>);
 
 /// Builds the table of a point P from the points 2⁸ʷ·P, one for each window w. It processes eight
