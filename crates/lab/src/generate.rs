@@ -146,9 +146,9 @@ impl<'a> Zone<'a> {
 ///
 /// # Errors
 ///
-/// Fails before it writes anything if the origin is the root, has no final dot or is too long, or if
-/// the model does not permit this number of names. An origin that is otherwise not a valid name is
-/// not detected, and the zone file is invalid. Also fails on write errors of `out`.
+/// Fails before it writes anything if the origin is the root, has no final dot or is too long, or
+/// if the model does not permit this number of names. An origin that is otherwise not a valid name
+/// is not detected, and the zone file is invalid. Also fails on write errors of `out`.
 pub fn generate(options: &GenerateOptions<'_>, out: &mut impl Write) -> Result<Summary, GenerateError> {
     let zone = Zone::new(options)?;
     let mut sink = Sink::new(out);
@@ -190,7 +190,8 @@ fn outside_suffixes(origin: &str) -> [&'static str; 2] {
     }
 }
 
-/// Writes the SOA record (RFC 1035 §3.3.13) with the serial 1. The names are relative to the origin.
+/// Writes the SOA record (RFC 1035 §3.3.13) with the serial 1. The names are relative to the
+/// origin.
 fn write_soa<W: Write>(
     times: &SoaTimes,
     server: &str,

@@ -40,8 +40,8 @@ use worker::Worker;
 pub const OUTSTANDING_MAX: usize = slots::SLOTS_MAX;
 /// Maximum rate, in queries per second.
 const RATE_MAX: f64 = 1e7;
-/// Size of the groups of queries that a closed loop sorts by length.
-const ORDERED: usize = 1024;
+/// Number of queries in each group that a closed loop sorts by length.
+const SORT_GROUP: usize = 1024;
 /// Maximum octets of all EDNS options together.
 const EDNS_OPTIONS_MAX: usize = 512;
 
@@ -93,11 +93,14 @@ pub struct LoadOptions {
     pub spin: bool,
     /// Time after sending until a query counts as lost.
     pub timeout: Duration,
-    /// Maximum number of queries; the load ends earlier if its duration is over.
+    /// Maximum number of queries after the warm-up; the load ends earlier if its duration is over.
+    /// `None`: only the duration limits the load.
     pub limit: Option<u64>,
-    /// Process of the server, if it runs on this machine, to measure its CPU time and memory.
+    /// Process ID of the server, if it runs on this machine, to measure its CPU time and memory.
+    /// `None`: they are not measured.
     pub server_pid: Option<u32>,
-    /// CPUs to which the threads are bound: thread `i` runs on `cpus[i % cpus.len()]`.
+    /// CPUs to which the threads are bound: thread `i` runs on `cpus[i % cpus.len()]`. `None` or an
+    /// empty list: the threads are not bound.
     pub cpus: Option<Vec<usize>>,
 }
 
@@ -211,8 +214,9 @@ pub enum LoadError {
 /// answered or lost.
 ///
 /// # Errors
-/// Fails if an option is invalid, the server cannot be reached, or no process listens on its
-/// address. Lost queries are not an error.
+/// Fails if an option is invalid, the process of the server does not exist, a socket or thread
+/// cannot be created or bound to its CPU, or the first exchange with the server fails, for example
+/// because nothing listens on its address. Lost queries are not an error.
 pub fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
     options.check()?;
     if let Some(pid) = options.server_pid.filter(|pid| process::cpu_time(*pid).is_none()) {
@@ -238,8 +242,8 @@ pub fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
     Ok(report::report(options, &tally, spent))
 }
 
-/// Returns the order in which a closed loop sends the queries: each group of [`ORDERED`] queries is
-/// sorted by length. The kernel can send neighbouring queries of the same length together
+/// Returns the order in which a closed loop sends the queries: each group of [`SORT_GROUP`] queries
+/// is sorted by length. The kernel can send neighbouring queries of the same length together
 /// (`UDP_SEGMENT`). A closed loop sends in bursts, and the order within a burst does not matter.
 ///
 /// Returns `None` for an open loop, which keeps the order of the list, because each query has its
@@ -248,7 +252,7 @@ fn order_by_length(options: &LoadOptions) -> Option<Vec<u32>> {
     let count = u32::try_from(options.queries.len()).ok().filter(|_| options.rate.is_none())?;
     let mut order: Vec<u32> = (0..count).collect();
     let length = |number: &u32| options.queries.question(*number as usize).map_or(0, <[u8]>::len);
-    order.chunks_mut(ORDERED).for_each(|chunk| chunk.sort_by_key(length));
+    order.chunks_mut(SORT_GROUP).for_each(|chunk| chunk.sort_by_key(length));
     Some(order)
 }
 

@@ -21,8 +21,8 @@ pub struct Machine {
     pub rustc: String,
     /// Whether this program is built without debug assertions.
     pub optimised: bool,
-    /// CPU chosen for the servers. `None` if the machine has only one CPU, or the experiment chooses
-    /// no CPUs.
+    /// CPU chosen for the servers. `None` if the machine has only one CPU, or the experiment
+    /// chooses no CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu: Option<u64>,
     /// CPU chosen for the load generator. `None` in the same cases.

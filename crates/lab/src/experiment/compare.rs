@@ -42,8 +42,8 @@ pub const PAGE_FILE: &str = "report.html";
 pub const DEFAULT_NAMES: u64 = 20_000;
 /// Default duration of each load, in seconds.
 pub const DEFAULT_SECONDS_PER_LOAD: f64 = 0.5;
-/// Number of loads of a cell with queries for existing names, and with queries for denied names. The
-/// two kinds alternate.
+/// Number of loads of a cell with queries for existing names, and with queries for denied names.
+/// The two kinds alternate.
 const ROUNDS: u32 = 3;
 
 /// Options of a comparison.
@@ -114,11 +114,11 @@ pub enum CellFault {
 /// Runs a comparison, cell by cell.
 ///
 /// # Errors
-/// Fails with [`CompareError::NoCells`] if there are no cells. Otherwise fails at the first cell whose
-/// zone cannot be signed, verified, written or served, or whose server cannot be loaded with queries
-/// or does not answer them ([`CompareError::Cell`], [`CompareError::Write`],
-/// [`CompareError::Refused`]). Unusual results that are not errors become notes of the row. After an
-/// error too, the servers are stopped and the zone files removed.
+/// Fails with [`CompareError::NoCells`] if there are no cells. Otherwise fails at the first cell
+/// whose zone cannot be signed, verified, written or served, or whose server cannot be loaded with
+/// queries or does not answer them ([`CompareError::Cell`], [`CompareError::Write`],
+/// [`CompareError::Refused`]). Unusual results that are not errors become notes of the row. After
+/// an error too, the servers are stopped and the zone files removed.
 pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError> {
     if options.cells.is_empty() {
         return Err(CompareError::NoCells);

@@ -29,8 +29,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// A row of the data: the result of one job. The fields are the columns. Texts are empty and figures
-/// `None` if they do not apply to the job, or could not be measured.
+/// A row of the data: the result of one job. The fields are the columns. Texts are empty and
+/// figures `None` if they do not apply to the job, or could not be measured.
 #[derive(Debug, Default, Serialize)]
 struct Row {
     /// Number of the run, starting at 0.
@@ -189,7 +189,8 @@ impl<'a> Runner<'a> {
         self.begun.elapsed().as_secs_f64() + expected <= limit.as_secs_f64()
     }
 
-    /// Describes the trials that were measured in no run, with one line for each zone and mechanism.
+    /// Describes the trials that were measured in no run, with one line for each zone and
+    /// mechanism.
     fn describe_left_out(&self) -> Vec<String> {
         // With a time limit, the plan has a trial of the base algorithm twice in a run. If only one
         // of the two is left out, the trial is not missing.

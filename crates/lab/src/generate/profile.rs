@@ -1,5 +1,5 @@
-//! Models of zones and their proportions. `docs/generated-zones.md` contains the source of each number and
-//! states which numbers this project has chosen.
+//! Models of zones and their proportions. `docs/generated-zones.md` contains the source of each
+//! number and states which numbers this project has chosen.
 
 use super::UnknownZoneModel;
 use std::fmt;
@@ -67,8 +67,8 @@ pub(super) enum Proportions {
     Sld(SldProportions),
 }
 
-/// Proportions of the zone of a registry. Shares are per mille, except where stated otherwise. TTLs are
-/// in seconds.
+/// Proportions of the zone of a registry. Shares are per mille, except where stated otherwise. TTLs
+/// are in seconds.
 pub(super) struct TldProportions {
     pub(super) labels: LabelProfile,
     /// Number of name servers of the apex inside the zone.

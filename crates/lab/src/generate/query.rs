@@ -184,8 +184,8 @@ fn write_sld_query(sld: &Sld<'_>, origin: &str, random: &mut RandomStream, line:
     line.text(".").text(origin).text(" ").text(rtype);
 }
 
-/// Appends a label that is not the first label of a name in the zone. It has more than six octets and contains
-/// a double letter, which no generated label does.
+/// Appends a label that is not the first label of a name in the zone. It has more than six octets
+/// and contains a double letter, which no generated label does.
 fn write_nonexistent_label(zone: &Zone<'_>, random: &mut RandomStream, line: &mut Vec<u8>) {
     if random.per_mille(TYPO_SHARE) {
         let mut label = Vec::with_capacity(64);

@@ -74,8 +74,8 @@ impl<'a> Sld<'a> {
         self.count
     }
 
-    /// Returns the kind of the name at `index`, and its number among the names of this kind, starting
-    /// at 0.
+    /// Returns the kind of the name at `index`, and its number among the names of this kind,
+    /// starting at 0.
     pub(super) fn kind(&self, index: u64) -> (NameKind, u64) {
         let rank = self.order.apply(index);
         let place = self.starts.partition_point(|&start| start <= rank).saturating_sub(1);

@@ -94,8 +94,9 @@ impl<'a> Tld<'a> {
         let hosters = self.count / proportions.delegations_per_hoster;
         let point = random.below(1000);
         // The first delegations are hosters, which also provide name servers for other delegations
-        // of the zone. A hoster has in-domain name servers. Their glue also serves the hosted domains
-        // (sibling glue, RFC 9471 §2.2). Thus delegations never depend on each other in a cycle.
+        // of the zone. A hoster has in-domain name servers. Their glue also serves the hosted
+        // domains (sibling glue, RFC 9471 §2.2). Thus delegations never depend on each other in a
+        // cycle.
         if index < hosters || point < proportions.in_domain {
             return Servers::InDomain { count: random.weighted(proportions.in_domain_counts) };
         }

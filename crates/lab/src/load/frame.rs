@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::LoadOptions;
 
+/// Length of the header of a message in octets.
 const HEADER: usize = 12;
 /// Maximum octets of a question: name, type and class.
 const QUESTION: usize = 255 + 4;
@@ -23,6 +24,7 @@ const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 pub(super) struct Frame {
     /// Octets 2 to 11 of the header.
     header: [u8; HEADER - 2],
+    /// The OPT record in wire form; empty without EDNS.
     opt: Vec<u8>,
     /// Generator of the random labels; `None` without random labels.
     random: Option<ChaCha8Rng>,
@@ -43,6 +45,7 @@ impl Frame {
         Self { header, opt, random }
     }
 
+    /// Returns the maximum length of a query, in octets.
     pub(super) fn size(&self) -> usize {
         HEADER + QUESTION + self.opt.len()
     }
@@ -53,7 +56,7 @@ impl Frame {
         let mut prefix = [0; PREFIX];
         let prefix = match &mut self.random {
             Some(random) => {
-                push_label(random.next_u64(), &mut prefix);
+                write_label(random.next_u64(), &mut prefix);
                 &prefix[..]
             }
             None => &[],
@@ -68,7 +71,8 @@ impl Frame {
     }
 }
 
-fn push_label(mut bits: u64, label: &mut [u8; PREFIX]) {
+/// Writes the length octet and the letters of a random label.
+fn write_label(mut bits: u64, label: &mut [u8; PREFIX]) {
     label[0] = LABEL as u8;
     for letter in &mut label[1..] {
         *letter = LETTERS[(bits & 31) as usize];

@@ -1,8 +1,8 @@
 //! The outstanding queries of one socket, indexed by message ID.
 //!
 //! Each outstanding query has a slot. The low bits of its message ID are the index of the slot. The
-//! other bits are the generation of the slot, which changes with each use. Thus a late response does
-//! not match a newer query in the same slot.
+//! other bits are the generation of the slot, which changes with each use. Thus a late response
+//! does not match a newer query in the same slot.
 
 use std::collections::VecDeque;
 

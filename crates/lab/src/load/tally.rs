@@ -14,24 +14,35 @@ use super::slots::Times;
 pub(super) struct Tally {
     /// End of the warm-up, in ns since the start of the run.
     measured_from: u64,
+    /// Number of queries sent.
     pub(super) sent: u64,
+    /// Number of queries without a response before the timeout.
     pub(super) lost: u64,
+    /// Number of queries of an open loop that were due but not sent before the end.
     pub(super) unsent: u64,
+    /// Number of datagrams that do not answer an outstanding query.
     pub(super) unexpected: u64,
+    /// Number of errors of sending and receiving after the first response.
     pub(super) refused: u64,
+    /// Number of responses with TC set.
     pub(super) truncated: u64,
+    /// Total size of the responses.
     pub(super) octets: u64,
+    /// Size of the longest response.
     pub(super) octets_max: u64,
     /// CPU time of the thread, including the warm-up.
     pub(super) own_cpu: Duration,
     /// Number of queries sent, including the warm-up.
     pub(super) all_sent: u64,
+    /// Number of responses by the response code in the header.
     by_rcode: [u64; 16],
+    /// Times from the due time of a query to its response.
     pub(super) latencies: Durations,
     /// Delays of the queries of an open loop: send time minus due time.
     pub(super) lateness: Durations,
-    /// In ns since the start of the run, as is `last_receive`.
+    /// Time of the first query sent, in ns since the start of the run.
     first_send: Option<u64>,
+    /// Time of the last response received, in ns since the start of the run.
     last_receive: Option<u64>,
 }
 

@@ -23,19 +23,21 @@ const HEADER: usize = 12;
 /// payload size in EDNS is usually smaller.
 const RESPONSE_SIZE: usize = 4096;
 /// Maximum time to wait for a response before the thread checks the clock.
-const TICK: Duration = Duration::from_millis(5);
+const MAX_WAIT: Duration = Duration::from_millis(5);
 /// Time for which a closed loop sleeps if only few responses arrive, so that more of them arrive
-/// before the next receive call. Waking up for each response would cost both sides CPU time. At
-/// least `NAP_WINDOW` outstanding queries keep the server busy in the meantime.
+/// before the next receive call. Waking up for each response would cost both sides CPU time.
 const NAP: Duration = Duration::from_micros(50);
-const NAP_WINDOW: usize = BATCH;
+/// Minimum number of outstanding queries for such a sleep. They keep the server busy in the
+/// meantime.
+const NAP_MIN_OUTSTANDING: usize = BATCH;
 /// Time before a due query during which the thread polls the clock, because the system wakes a
 /// sleeping thread about 50 µs late.
-const SPIN: Duration = Duration::from_micros(120);
-/// Time after the last event during which an open loop polls for responses. A sleeping thread would
-/// receive them late.
-const AWAKE: Duration = Duration::from_millis(2);
+const POLL_BEFORE_DUE: Duration = Duration::from_micros(120);
+/// Time after the last sent batch or response during which an open loop polls for responses. A
+/// sleeping thread would receive them late.
+const POLL_AFTER_EVENT: Duration = Duration::from_millis(2);
 
+/// Returns the duration in ns.
 const fn ns(duration: Duration) -> u64 {
     duration.as_nanos() as u64
 }
@@ -46,12 +48,15 @@ fn share(limit: u64, index: usize, count: usize) -> u64 {
     limit / count + u64::from(index < limit % count)
 }
 
+/// One thread: its sockets, its share of the outstanding queries, and its counters.
 pub(super) struct Worker<'a> {
     options: &'a LoadOptions,
+    /// CPU to which the thread is bound; `None` if it is not bound.
     cpu: Option<usize>,
     sockets: Vec<UdpClientSocket>,
     /// Outstanding queries of each socket.
     slots: Vec<Slots>,
+    /// Number of outstanding queries of all sockets.
     outstanding: usize,
     /// Index of the socket for the next batch.
     next_socket: usize,
@@ -60,28 +65,35 @@ pub(super) struct Worker<'a> {
     incoming: ReceiveBatch,
     /// Message ID and times of each query in the outgoing batch.
     batch: Vec<(u16, Times)>,
-    /// Questions and times of the batch.
+    /// Questions and times of the queries that are due, before they have a message ID.
     questions: Vec<&'a [u8]>,
     times: Vec<Times>,
     frame: Frame,
+    /// Due times of an open loop; `None` in a closed loop.
     schedule: Option<Schedule>,
     /// Order in which the queries are sent, as indices into the list; `None` for the order of the
     /// list.
     order: Option<&'a [u32]>,
     /// Position of the next question in this order.
     next: usize,
+    /// Maximum number of queries of this thread after the warm-up.
     limit: u64,
+    /// Start of the run, common to all threads.
     origin: Instant,
-    /// This and the following times are in ns since `origin`.
+    /// Start of this thread, in ns since `origin`.
     began: u64,
+    /// Time from which no query is due, in ns since `origin`.
     stop_sending: u64,
+    /// Time after sending until a query counts as lost, in ns.
     timeout: u64,
+    /// Time of the last search for lost queries, in ns since `origin`.
     last_expiry: u64,
+    /// Time of the last sent batch or response, in ns since `origin`.
     last_event: u64,
     /// Whether the machine has enough CPUs to let this thread poll.
     may_spin: bool,
-    /// Number of responses in the last receive step.
-    found: usize,
+    /// Number of datagrams in the last receive step.
+    last_received: usize,
     /// Whether the last receive step has emptied the sockets.
     is_drained: bool,
     /// Whether any response has arrived, including during the warm-up.
@@ -99,10 +111,10 @@ impl<'a> Worker<'a> {
     ) -> Result<Self, NetError> {
         let count = options.sockets;
         let connect = |socket| match options.sources {
-            None => UdpClientSocket::connect(options.server, TICK),
+            None => UdpClientSocket::connect(options.server, MAX_WAIT),
             Some(sources) => {
                 let source = sources.address(index * count + socket, options.threads * count);
-                UdpClientSocket::connect_from(source, options.server, TICK)
+                UdpClientSocket::connect_from(source, options.server, MAX_WAIT)
             }
         };
         let sockets = (0..count).map(connect).collect::<Result<Vec<_>, _>>()?;
@@ -136,7 +148,7 @@ impl<'a> Worker<'a> {
             last_expiry: 0,
             last_event: 0,
             may_spin: options.spin && usable > options.threads,
-            found: 0,
+            last_received: 0,
             is_drained: false,
             answered: false,
             tally: Tally::default(),
@@ -158,7 +170,7 @@ impl<'a> Worker<'a> {
             if !self.is_over(now) {
                 self.send_due(now)?;
             }
-            now = self.look(now)?;
+            now = self.receive_and_expire(now)?;
         }
         self.count_unsent();
         let spent =
@@ -167,6 +179,7 @@ impl<'a> Worker<'a> {
         Ok(self.tally)
     }
 
+    /// Returns the current time, in ns since `origin`.
     fn clock(&self) -> u64 {
         ns(self.origin.elapsed())
     }
@@ -193,7 +206,7 @@ impl<'a> Worker<'a> {
             }
             let place = self.next_socket;
             self.next_socket = (place + 1) % self.sockets.len();
-            self.fill(place, now);
+            self.fill_batch(place, now);
             if !self.batch.is_empty() {
                 self.last_event = now;
                 self.send(place)?;
@@ -211,12 +224,12 @@ impl<'a> Worker<'a> {
         due && self.tally.sent < self.limit
     }
 
-    /// Fills the batch for a socket.
-    fn fill(&mut self, place: usize, now: u64) {
+    /// Fills the batch for a socket with the queries that are due.
+    fn fill_batch(&mut self, place: usize, now: u64) {
         self.batch.clear();
-        let room = self.slots[place].free_count().min(BATCH) as u64;
-        let room = room.min(self.limit - self.tally.sent) as usize;
-        self.gather(room, now);
+        let maximum = self.slots[place].free_count().min(BATCH) as u64;
+        let maximum = maximum.min(self.limit - self.tally.sent) as usize;
+        self.collect_due(maximum, now);
         for (question, times) in self.questions.iter().zip(&self.times) {
             let Some(id) = self.slots[place].take(*times) else { break };
             self.batch.push((id, *times));
@@ -225,12 +238,12 @@ impl<'a> Worker<'a> {
         self.outstanding += self.batch.len();
     }
 
-    /// Collects the next due questions and their times, at most `most`.
-    fn gather(&mut self, most: usize, now: u64) {
+    /// Collects the next due questions and their times, at most `maximum`.
+    fn collect_due(&mut self, maximum: usize, now: u64) {
         let queries = &self.options.queries;
         self.questions.clear();
         self.times.clear();
-        while self.questions.len() < most && self.is_due(now) {
+        while self.questions.len() < maximum && self.is_due(now) {
             let number = self.order.map_or(self.next, |order| order[self.next] as usize);
             let Some(question) = queries.question(number) else { break };
             let due = self.schedule.as_ref().map_or(now, |schedule| self.began + schedule.due());
@@ -258,7 +271,7 @@ impl<'a> Worker<'a> {
                     }
                 }
                 Err(error) => {
-                    if self.bear(error)? {
+                    if self.handle_io_error(error)? {
                         self.outstanding -=
                             usize::from(self.slots[place].release(self.batch[first].0).is_some());
                         self.outgoing.skip_first();
@@ -270,9 +283,10 @@ impl<'a> Worker<'a> {
     }
 
     /// Handles an error of sending or receiving. An error before the first response ends the run;
-    /// later errors are counted. Returns whether the error concerns the current message, not an
-    /// earlier one.
-    fn bear(&mut self, source: io::Error) -> Result<bool, LoadError> {
+    /// later errors are counted. Returns whether the error concerns the current message. It does
+    /// not if the call was interrupted, or if the system reports that the server rejected an
+    /// earlier message.
+    fn handle_io_error(&mut self, source: io::Error) -> Result<bool, LoadError> {
         let server = self.options.server;
         match source.kind() {
             io::ErrorKind::Interrupted => return Ok(false),
@@ -287,7 +301,7 @@ impl<'a> Worker<'a> {
 
     /// Receives the available responses, and counts queries as lost after the timeout. Returns the
     /// current time.
-    fn look(&mut self, before: u64) -> Result<u64, LoadError> {
+    fn receive_and_expire(&mut self, before: u64) -> Result<u64, LoadError> {
         self.is_drained = true;
         let now = self.receive(before)?;
         // If the thread was suspended, more responses may be queued than one receive step takes,
@@ -303,29 +317,28 @@ impl<'a> Worker<'a> {
     /// meantime. Returns the current time.
     fn receive(&mut self, now: u64) -> Result<u64, LoadError> {
         let wait = if self.schedule.is_some() { self.open_wait(now) } else { self.closed_wait(now) };
-        let gathered = self.found;
-        self.found = 0;
+        let last_received = std::mem::take(&mut self.last_received);
         if self.sockets.len() == 1 {
             // In a closed loop, wait in the receive call itself, which saves a system call.
             let result = match wait {
                 None if self.outstanding == 0 => return Ok(self.clock()),
                 None => self.sockets[0].receive_now(&mut self.incoming),
                 Some(_) if self.schedule.is_none() => {
-                    self.nap(gathered);
+                    self.nap(last_received);
                     self.sockets[0].receive(&mut self.incoming)
                 }
                 Some(limit) => {
                     self.wait_all(limit).and_then(|()| self.sockets[0].receive_now(&mut self.incoming))
                 }
             };
-            return self.take(0, result);
+            return self.count_received(0, result);
         }
         match wait {
             None if self.outstanding == 0 => return Ok(self.clock()),
             None => self.wait_all(Duration::ZERO),
             Some(limit) => {
                 if self.schedule.is_none() {
-                    self.nap(gathered);
+                    self.nap(last_received);
                 }
                 self.wait_all(limit)
             }
@@ -335,20 +348,21 @@ impl<'a> Worker<'a> {
         let ready = std::mem::take(&mut self.ready);
         for place in ready.places() {
             let result = self.sockets[place].receive_now(&mut self.incoming);
-            now = self.take(place, result)?;
+            now = self.count_received(place, result)?;
         }
         self.ready = ready;
         Ok(now)
     }
 
+    /// Waits until a socket has a response, at most `limit`.
     fn wait_all(&mut self, limit: Duration) -> io::Result<()> {
         self.ready.wait(&self.sockets, limit)
     }
 
     /// Sleeps briefly if the last receive step returned few responses and the server has enough
     /// outstanding queries.
-    fn nap(&self, gathered: usize) {
-        if gathered < BATCH / 2 && self.outstanding >= NAP_WINDOW {
+    fn nap(&self, last_received: usize) {
+        if last_received < BATCH / 2 && self.outstanding >= NAP_MIN_OUTSTANDING {
             thread::sleep(NAP);
         }
     }
@@ -356,34 +370,38 @@ impl<'a> Worker<'a> {
     /// Returns how long a closed loop waits for responses; `None` if it can send now.
     fn closed_wait(&self, now: u64) -> Option<Duration> {
         let has_room = self.slots.iter().any(|slots| slots.free_count() > 0);
-        if has_room && !self.is_over(now) { None } else { Some(TICK) }
+        if has_room && !self.is_over(now) { None } else { Some(MAX_WAIT) }
     }
 
     /// Returns how long an open loop waits for responses: until shortly before the next query is
     /// due. `None` means that it does not wait.
     fn open_wait(&self, now: u64) -> Option<Duration> {
         let Some(schedule) = self.schedule.as_ref().filter(|_| !self.is_over(now)) else {
-            return Some(TICK);
+            return Some(MAX_WAIT);
         };
         let until_due = Duration::from_nanos((self.began + schedule.due()).saturating_sub(now));
         let is_full = self.slots.iter().all(|slots| slots.free_count() == 0);
         if is_full {
-            return Some(TICK);
+            return Some(MAX_WAIT);
         }
         if !self.may_spin {
-            return if until_due.is_zero() { None } else { Some(until_due.min(TICK)) };
+            return if until_due.is_zero() { None } else { Some(until_due.min(MAX_WAIT)) };
         }
-        let is_awake = self.outstanding > 0 && now.saturating_sub(self.last_event) < ns(AWAKE);
-        if is_awake || until_due <= SPIN { None } else { Some((until_due - SPIN / 2).min(TICK)) }
+        let is_awake = self.outstanding > 0 && now.saturating_sub(self.last_event) < ns(POLL_AFTER_EVENT);
+        if is_awake || until_due <= POLL_BEFORE_DUE {
+            None
+        } else {
+            Some((until_due - POLL_BEFORE_DUE / 2).min(MAX_WAIT))
+        }
     }
 
     /// Counts the responses of a receive call on a socket. Returns the current time.
-    fn take(&mut self, place: usize, result: io::Result<usize>) -> Result<u64, LoadError> {
+    fn count_received(&mut self, place: usize, result: io::Result<usize>) -> Result<u64, LoadError> {
         let now = self.clock();
         match result {
             Ok(found) => {
                 self.is_drained &= found < BATCH;
-                self.found += found;
+                self.last_received += found;
                 self.last_event = now;
                 self.count_answers(place, now);
             }
@@ -391,12 +409,13 @@ impl<'a> Worker<'a> {
             Err(error) => {
                 // Responses may follow the error in the queue.
                 self.is_drained = false;
-                let _ = self.bear(error)?;
+                let _ = self.handle_io_error(error)?;
             }
         }
         Ok(now)
     }
 
+    /// Counts the received datagrams of a socket, and frees the slots of the answered queries.
     fn count_answers(&mut self, place: usize, now: u64) {
         for message in self.incoming.messages() {
             // In a response, QR is set (RFC 1035 §4.1.1).
@@ -488,7 +507,7 @@ mod tests {
             answer(&server, all);
             thread::sleep(2 * timeout);
             for _ in 0..4 {
-                now = worker.look(now).expect("looked");
+                now = worker.receive_and_expire(now).expect("received");
             }
             assert_eq!((worker.outstanding, worker.tally.lost), (0, 0), "{sockets} sockets");
             // A query without a response counts as lost.
@@ -497,7 +516,7 @@ mod tests {
             let end = Instant::now() + Duration::from_secs(20);
             while worker.outstanding > 0 {
                 assert!(Instant::now() < end, "it is waited for");
-                now = worker.look(now).expect("looked");
+                now = worker.receive_and_expire(now).expect("received");
             }
             assert_eq!(worker.tally.lost, 1);
             server.recv_from(&mut [0; 512]).expect("the query");

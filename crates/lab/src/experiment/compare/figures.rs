@@ -141,8 +141,8 @@ impl Row {
     }
 }
 
-/// Summary of repeated measurements. The field with the summary states whether `value` is the median
-/// or the mean. `least` is the minimum and `most` the maximum.
+/// Summary of repeated measurements. The field with the summary states whether `value` is the
+/// median or the mean. `least` is the minimum and `most` the maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct ValueRange {
     pub(super) value: f64,

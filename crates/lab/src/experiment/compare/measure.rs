@@ -172,9 +172,9 @@ fn make_keys(zone: &Contents, choice: Choice) -> Result<KeySet, CellFault> {
     Ok(KeySet::new(apex, vec![ksk, zsk])?)
 }
 
-/// Runs `work` until it has taken [`REPEAT_LIMIT`] in total or has run [`MAX_REPEATS`] times. Returns
-/// the last result, and the cost without the number of signatures. The time in which results are
-/// dropped is not measured.
+/// Runs `work` until it has taken [`REPEAT_LIMIT`] in total or has run [`MAX_REPEATS`] times.
+/// Returns the last result, and the cost without the number of signatures. The time in which
+/// results are dropped is not measured.
 fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, OperationCost), E> {
     let pid = std::process::id();
     let (mut walls, mut cpu_us, mut together) = (Vec::new(), 0, Duration::ZERO);
@@ -228,9 +228,9 @@ fn combine_rounds(rounds: &[LoadReport]) -> LoadFigures {
     }
 }
 
-/// Checks the results of a load. Fails if the server lost at least [`MAX_LOST_SHARE`] of the queries,
-/// or answered more than [`DEVIATION_SHARE`] of them with an error code. Other conditions that make the
-/// figures doubtful or too favourable become notes.
+/// Checks the results of a load. Fails if the server lost at least [`MAX_LOST_SHARE`] of the
+/// queries, or answered more than [`DEVIATION_SHARE`] of them with an error code. Other conditions
+/// that make the figures doubtful or too favourable become notes.
 fn check_load(
     cell: Cell,
     asked: QueriedNames,

@@ -1,5 +1,5 @@
-//! The jobs of a trial. A failed job has no row, but a note. It does not end the experiment, because
-//! hours of other measurements would be lost.
+//! The jobs of a trial. A failed job has no row, but a note. It does not end the experiment,
+//! because hours of other measurements would be lost.
 
 use super::plan::Trial;
 use super::{Row, Runner};
@@ -129,7 +129,8 @@ impl Runner<'_> {
         command
     }
 
-    /// Runs a job that signs a zone, and adds and returns its row. Returns `None` if the job failed.
+    /// Runs a job that signs a zone, and adds and returns its row. Returns `None` if the job
+    /// failed.
     fn sign(
         &mut self,
         trial: Trial,

@@ -20,8 +20,8 @@ use std::time::Duration;
 pub struct Parameters {
     /// Number of runs, or their maximum if there is a time limit.
     pub runs: Count,
-    /// Time limit for the experiment; 0: no limit. An algorithm is measured only if this is expected
-    /// to end within the limit.
+    /// Time limit for the experiment; 0: no limit. An algorithm is measured only if this is
+    /// expected to end within the limit.
     pub minutes: Minutes,
     /// Algorithms of the published study.
     pub algorithms: Vec<Selection>,

@@ -150,8 +150,8 @@ fn estimate_us(choice: Choice) -> [f64; 2] {
 
 /// Estimates the number of signatures of a zone. In a zone with many delegations, each DS RRset and
 /// each record of the chain has a signature (RFC 4035 §2.2). The chain has a record for each
-/// delegation; with opt-out, only for each delegation with DS records (RFC 5155 §6). A zone with few
-/// delegations has about 2.5 signatures for each name.
+/// delegation; with opt-out, only for each delegation with DS records (RFC 5155 §6). A zone with
+/// few delegations has about 2.5 signatures for each name.
 pub(super) fn estimate_signatures(zone: &ZoneCounts, mechanism: Mechanism) -> f64 {
     let ZoneCounts { names, delegations, signed_delegations: signed, .. } = *zone;
     if delegations < names / 4 {
