@@ -6,8 +6,8 @@
 //! subtree: of the name *with all names below it*. The names that these functions return are in
 //! canonical form, because upper-case letters have no position in the canonical order.
 //!
-//! A predecessor has 255 octets, or 254 if only one octet remains, because no label fits into one
-//! octet.
+//! A predecessor that is not the parent has 255 octets, or 254 if only one octet would remain,
+//! because a label occupies at least two octets.
 
 use crate::{MAX_LABEL, MAX_NAME, Name, NameRef};
 
@@ -43,7 +43,7 @@ impl NameRef<'_> {
                     *last = octet_after(*last);
                 }
             }
-            match joined(&label, parent) {
+            match join(&label, parent) {
                 Some(next) => return next,
                 None => name = parent,
             }
@@ -68,7 +68,7 @@ impl NameRef<'_> {
                 label.resize(longest_label(parent), u8::MAX);
             }
         }
-        Some(joined(&label, parent).unwrap_or_else(|| parent.to_canonical()))
+        Some(join(&label, parent).unwrap_or_else(|| parent.to_canonical()))
     }
 
     /// Returns the predecessor (RFC 4471 §3.1.1): no name lies between it and this name. Unless the
@@ -109,7 +109,7 @@ fn split(name: NameRef<'_>) -> Option<(Vec<u8>, NameRef<'_>)> {
 
 /// Returns the canonical form of `label` prepended to `parent`, or `None` if the label is empty or
 /// the name is too long.
-fn joined(label: &[u8], parent: NameRef<'_>) -> Option<Name> {
+fn join(label: &[u8], parent: NameRef<'_>) -> Option<Name> {
     Name::prepend(label, parent).ok().map(|name| name.view().to_canonical())
 }
 

@@ -69,11 +69,14 @@ pub struct RdataError {
 /// The tokens of one RDATA, read from left to right.
 pub(super) struct Input<'a, 't> {
     pub(super) tokens: &'t [Token<'a>],
+    /// Index of the next token.
     pub(super) next: usize,
+    /// Completes relative names; `None` if relative names are errors.
     pub(super) origin: Option<NameRef<'t>>,
 }
 
 impl<'a> Input<'a, '_> {
+    /// Takes the next token.
     pub(super) fn take(&mut self) -> Result<Token<'a>, RdataFault> {
         let token = self.tokens.get(self.next).ok_or(RdataFault::Missing)?;
         self.next += 1;
@@ -92,14 +95,15 @@ impl<'a> Input<'a, '_> {
         self.take_optional()
     }
 
-    pub(super) fn number(&mut self, bits: u8) -> Result<u32, RdataFault> {
+    /// Takes a decimal number of at most `bits` bits.
+    pub(super) fn take_number(&mut self, bits: u8) -> Result<u32, RdataFault> {
         let value = parse_u32(self.take()?.octets).ok_or(RdataFault::Number(bits))?;
         if u64::from(value) >> bits != 0 { Err(RdataFault::Number(bits)) } else { Ok(value) }
     }
 
     /// Takes all remaining tokens, concatenated: base64 and hexadecimal digits may contain white
     /// space.
-    pub(super) fn joined(&mut self) -> Cow<'a, [u8]> {
+    pub(super) fn take_joined(&mut self) -> Cow<'a, [u8]> {
         let rest = self.tokens.get(self.next..).unwrap_or_default();
         self.next = self.tokens.len();
         match rest {
@@ -111,19 +115,19 @@ impl<'a> Input<'a, '_> {
 }
 
 pub(super) fn push_ipv4(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
-    let address = parsed::<std::net::Ipv4Addr>(text).ok_or(RdataFault::Address("IPv4"))?;
+    let address = parse_address::<std::net::Ipv4Addr>(text).ok_or(RdataFault::Address("IPv4"))?;
     out.extend_from_slice(&address.octets());
     Ok(())
 }
 
 pub(super) fn push_ipv6(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
-    let address = parsed::<std::net::Ipv6Addr>(text).ok_or(RdataFault::Address("IPv6"))?;
+    let address = parse_address::<std::net::Ipv6Addr>(text).ok_or(RdataFault::Address("IPv6"))?;
     out.extend_from_slice(&address.octets());
     Ok(())
 }
 
 /// Parses an address with the standard library.
-fn parsed<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+fn parse_address<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 

@@ -46,9 +46,9 @@ fn read(rtype: Rtype, input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<()
 
 fn read_generic(rtype: Rtype, input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
     input.take()?;
-    let length = input.number(16)? as usize;
+    let length = input.take_number(16)? as usize;
     let octets = HEXLOWER_PERMISSIVE
-        .decode(&input.joined())
+        .decode(&input.take_joined())
         .map_err(|_| RdataFault::Encoding("hexadecimal digits"))?;
     if octets.len() != length || !super::is_well_formed(rtype, &octets) {
         return Err(RdataFault::Generic);
@@ -68,9 +68,9 @@ fn read_field(
             let token = input.take()?;
             name::push_from_text(token.octets, input.origin, out)?;
         }
-        Field::U8 => out.push(input.number(8)? as u8),
-        Field::U16 => out.extend_from_slice(&(input.number(16)? as u16).to_be_bytes()),
-        Field::U32 => out.extend_from_slice(&input.number(32)?.to_be_bytes()),
+        Field::U8 => out.push(input.take_number(8)? as u8),
+        Field::U16 => out.extend_from_slice(&(input.take_number(16)? as u16).to_be_bytes()),
+        Field::U32 => out.extend_from_slice(&input.take_number(32)?.to_be_bytes()),
         Field::Ttl => {
             // The SOA timers are plain 32-bit numbers. The limit of RFC 2181 §8 applies only to
             // TTLs.
@@ -108,7 +108,7 @@ fn read_field(
         Field::Tag => push_tag(input.take()?.octets, out)?,
         Field::Base64 | Field::Base64OrNone => push_base64(field, input, out)?,
         Field::Hex => {
-            let octets = push_decoded(&HEXLOWER_PERMISSIVE, &input.joined(), out);
+            let octets = push_decoded(&HEXLOWER_PERMISSIVE, &input.take_joined(), out);
             if octets.ok_or(RdataFault::Encoding("hexadecimal digits"))? == 0 {
                 return Err(RdataFault::Missing);
             }
@@ -129,7 +129,7 @@ fn push_tag(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
 }
 
 fn push_base64(field: Field, input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
-    let octets = push_decoded(&BASE64, &input.joined(), out).ok_or(RdataFault::Encoding("base64"))?;
+    let octets = push_decoded(&BASE64, &input.take_joined(), out).ok_or(RdataFault::Encoding("base64"))?;
     if octets == 0 && field == Field::Base64 { Err(RdataFault::Missing) } else { Ok(()) }
 }
 

@@ -45,13 +45,13 @@ pub(super) fn read_type(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<
 /// RFC 8777 §4.3.1: in presentation form, the discovery bit is a separate field with the value 0 or
 /// 1.
 pub(super) fn read_relay_type(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
-    let discovery = input.number(1)? as u8;
+    let discovery = input.take_number(1)? as u8;
     out.push(discovery << 7 | read_type_number(input)?);
     Ok(())
 }
 
 fn read_type_number(input: &mut Input<'_, '_>) -> Result<u8, RdataFault> {
-    let number = input.number(8)? as u8;
+    let number = input.take_number(8)? as u8;
     if number > NAME {
         return Err(RdataFault::Special("gateway type (write 0, 1, 2 or 3)"));
     }

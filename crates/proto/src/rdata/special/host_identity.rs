@@ -39,7 +39,7 @@ pub(super) fn measure(rest: &[u8]) -> Option<usize> {
 }
 
 pub(super) fn read(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
-    let algorithm = input.number(8)? as u8;
+    let algorithm = input.take_number(8)? as u8;
     let tag_fault = RdataFault::Encoding("hexadecimal digits");
     let tag = HEXLOWER_PERMISSIVE.decode(input.take()?.octets).map_err(|_| tag_fault)?;
     let tag_length = u8::try_from(tag.len()).ok().filter(|n| *n > 0).ok_or(tag_fault)?;
