@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::error::{BadSignature, SignError};
 use crate::key::{PrivateKey, PublicKey};
 
-/// A message and the signature to verify.
+/// A message, and the signature over it that must be verified.
 pub(crate) type Signed<'a> = (&'a [u8], &'a [u8]);
 
 /// The table of a public key for batches, built once when enough signatures of the key have been
@@ -32,18 +32,24 @@ impl<T> Lazy<T> {
         Self { seen: AtomicUsize::new(0), table: OnceLock::new() }
     }
 
-    /// Returns the table for a batch of `count` signatures. Builds it once at least `worth`
-    /// signatures have been seen. Returns `None` if fewer were seen, or if `make` returned `None`.
+    /// Returns the table for a batch of `count` signatures. Builds it when at least `threshold`
+    /// signatures have been seen, including this batch. Returns `None` if fewer were seen, or if
+    /// `build` returned `None`.
     ///
     /// The table is built when the number of signatures corresponds to its cost. Therefore the time
     /// of a batch is at most about twice the time of the loop, whatever the signatures are.
-    pub(crate) fn table(&self, count: usize, worth: usize, make: impl FnOnce() -> Option<T>) -> Option<&T> {
+    pub(crate) fn table(
+        &self,
+        count: usize,
+        threshold: usize,
+        build: impl FnOnce() -> Option<T>,
+    ) -> Option<&T> {
         // The counter only affects timing, so relaxed ordering is sufficient.
-        let is_time = || self.seen.fetch_add(count, Ordering::Relaxed) + count >= worth;
-        if self.table.get().is_none() && !is_time() {
+        let is_due = || self.seen.fetch_add(count, Ordering::Relaxed) + count >= threshold;
+        if self.table.get().is_none() && !is_due() {
             return None;
         }
-        self.table.get_or_init(|| make().map(Box::new)).as_deref()
+        self.table.get_or_init(|| build().map(Box::new)).as_deref()
     }
 }
 

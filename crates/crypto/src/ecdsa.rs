@@ -131,7 +131,7 @@ impl Signer for Private {
         // Groups of equal size: after full groups, the remainder might be too small for a batch.
         let groups = messages.len().div_ceil(GROUP).max(1);
         let signed = messages.chunks(messages.len().div_ceil(groups).max(1)).try_for_each(|group| {
-            let is_worth = group.len() >= Engine::detect().worth_signing_together();
+            let is_worth = group.len() >= Engine::detect().min_signing_batch();
             let Some(key) = self.batch.as_ref().filter(|_| is_worth) else {
                 return self.sign_each(group, out);
             };
@@ -161,7 +161,7 @@ struct Public {
 impl Public {
     fn table(&self, count: usize) -> Option<&KeyTable> {
         let (coordinates, lazy) = self.batch.as_ref()?;
-        lazy.table(count, Engine::detect().worth_a_table(), || KeyTable::new(coordinates))
+        lazy.table(count, Engine::detect().min_signatures_for_table(), || KeyTable::new(coordinates))
     }
 }
 

@@ -66,7 +66,7 @@ impl Engine {
     }
 
     /// Returns the number of signatures from which on a batch is faster than single signatures.
-    pub(crate) const fn worth_signing_together(self) -> usize {
+    pub(crate) const fn min_signing_batch(self) -> usize {
         match self {
             Self::Scalar => 16,
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
@@ -77,7 +77,7 @@ impl Engine {
     /// Returns the number of signatures of one key from which on a [`Table`](super::Table) of the
     /// key is worthwhile. The cost of the table equals its savings on about 25 signatures, or 9
     /// with lanes.
-    pub(crate) const fn worth_a_table(self) -> usize {
+    pub(crate) const fn min_signatures_for_table(self) -> usize {
         match self {
             Self::Scalar => 32,
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
@@ -87,7 +87,7 @@ impl Engine {
 
     /// Returns the number of proofs from which on a batch is faster than single verifications, or
     /// `None` if it never is.
-    pub(crate) const fn worth_verifying_together(self) -> Option<usize> {
+    pub(crate) const fn min_verifying_batch(self) -> Option<usize> {
         match self {
             Self::Scalar => None,
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
@@ -139,7 +139,7 @@ impl Engine {
         match self {
             Self::Scalar => multiply_base_all(scalars, workspace),
             #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
-            Self::Lanes(ifma) => Some(workspace.keep(ifma.multiply_base_all(scalars)?)),
+            Self::Lanes(ifma) => Some(workspace.store_points(ifma.multiply_base_all(scalars)?)),
         }
     }
 

@@ -19,7 +19,8 @@ use super::point::{Affine, Cached, Jacobian};
 use super::scalar::{DIGITS, Scalar};
 use super::sum::sum_different;
 
-/// Number of digits that are processed together.
+/// Number of digits that one addition processes. In a [`Comb`], they are the digits of one column;
+/// in the table of the base point, they are the digits of one window.
 pub(super) const TEETH: usize = 5;
 
 /// Number of digits between two teeth of a [`Comb`], and number of windows of the table of the base
@@ -56,11 +57,12 @@ impl Comb {
 
     /// Returns scalar·P, in constant time. The scalar must not be 0.
     pub(crate) fn multiply(&self, scalar: &Scalar) -> Jacobian {
-        let product = self.multiply_without_rescue(scalar);
+        let product = self.multiply_without_fallback(scalar);
         if product.is_infinity() { multiply_complete(&self.point, scalar) } else { product }
     }
 
-    pub(super) fn multiply_without_rescue(&self, scalar: &Scalar) -> Jacobian {
+    /// Like [`Comb::multiply`], but returns infinity for the few scalars that need another method.
+    pub(super) fn multiply_without_fallback(&self, scalar: &Scalar) -> Jacobian {
         let digits = Zeroizing::new(scalar.recode());
         let mut sum = Jacobian::from(select(&self.table, teeth(&digits, SPACING - 1)));
         for column in (0..SPACING - 1).rev() {
@@ -104,14 +106,14 @@ fn window(digits: &Scalar, window: usize) -> u64 {
     (0..TEETH).map(|j| digits.bit(window * TEETH + j) << j).fold(0, |all, bit| all | bit)
 }
 
-/// Splits digits into the index of an entry and whether to negate it.
+/// Splits digits into the index of an entry, and 1 if the entry must be negated or else 0.
 #[inline(always)]
 fn split(digits: u64) -> (u64, u64) {
     let negative = (digits >> (TEETH - 1)) ^ 1;
     ((digits ^ negative.wrapping_neg()) & (ENTRIES as u64 - 1), negative)
 }
 
-/// Returns the sum for the digits. It reads every entry.
+/// Returns the point to add for these digits. It reads every entry, because the digits are secret.
 #[inline(always)]
 fn select(table: &Table, digits: u64) -> Affine {
     let (entry, negative) = split(digits);
@@ -155,11 +157,12 @@ pub(super) fn base_table() -> &'static [Table; SPACING] {
 
 /// Returns scalar·B for the base point B, in constant time. The scalar must not be 0.
 pub(crate) fn multiply_base(scalar: &Scalar) -> Jacobian {
-    let product = multiply_base_without_rescue(scalar);
+    let product = multiply_base_without_fallback(scalar);
     if product.is_infinity() { multiply_complete(&Affine::BASE, scalar) } else { product }
 }
 
-pub(super) fn multiply_base_without_rescue(scalar: &Scalar) -> Jacobian {
+/// Like [`multiply_base`], but returns infinity for the few scalars that need another method.
+pub(super) fn multiply_base_without_fallback(scalar: &Scalar) -> Jacobian {
     let digits = Zeroizing::new(scalar.recode());
     let table = base_table();
     let mut sum = Jacobian::from(select(&table[0], window(&digits, 0)));
@@ -178,8 +181,9 @@ pub(crate) struct SecretWorkspace {
 
 #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
 impl SecretWorkspace {
-    /// Stores points that were computed elsewhere in place of the points of [`multiply_base_all`].
-    pub(super) fn keep(&mut self, points: Vec<Affine>) -> &[Affine] {
+    /// Takes points that the lanes computed, so that they are wiped like those of
+    /// [`multiply_base_all`]. Returns the stored points.
+    pub(super) fn store_points(&mut self, points: Vec<Affine>) -> &[Affine] {
         self.terms = Zeroizing::new(points);
         &self.terms
     }

@@ -279,7 +279,7 @@ fn scalars_that_the_fast_ways_do_not_serve() {
         let expected = library.multiply(None, Some(&p.to_compressed()), Some(&octets));
         assert_eq!(encode(comb.multiply(&scalar)), expected);
         assert_eq!(encode(multiply_base(&scalar)), library.multiply(Some(&octets), None, None));
-        rescued += u32::from(comb.multiply_without_rescue(&scalar).is_infinity());
+        rescued += u32::from(comb.multiply_without_fallback(&scalar).is_infinity());
     };
     for bits in 0..32 {
         let entry = (0..5).map(|place| signed(place, bits)).fold(Scalar::ZERO, Scalar::add);
@@ -289,7 +289,7 @@ fn scalars_that_the_fast_ways_do_not_serve() {
     // The same for the table of the base point. In the last window, only the first bit is not
     // always 0: its digits are worth −31 or −29 times 2²⁵⁵.
     let meets_itself = power(256).multiply(Scalar::from_short(29)).negate();
-    assert!(multiply_base_without_rescue(&meets_itself).is_infinity());
+    assert!(multiply_base_without_fallback(&meets_itself).is_infinity());
     let octets = meets_itself.to_octets();
     assert_eq!(encode(multiply_base(&meets_itself)), library.multiply(Some(&octets), None, None));
 }

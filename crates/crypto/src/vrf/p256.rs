@@ -167,7 +167,7 @@ impl Public {
         let engine = Engine::detect();
         let single = |(alpha, proof): &(&[u8], &[u8])| self.verify(alpha, proof);
         for items in items.chunks(super::BATCH) {
-            let is_worth = engine.worth_verifying_together().is_some_and(|least| items.len() >= least);
+            let is_worth = engine.min_verifying_batch().is_some_and(|least| items.len() >= least);
             let judged = if is_worth { self.judge(engine, items) } else { None };
             let judged = judged.unwrap_or_else(|| vec![None; items.len()]);
             let pairs = judged.into_iter().zip(items);

@@ -1,6 +1,6 @@
 //! Multiplications by secret scalars in eight lanes, in constant time, with the combs and the table
-//! of the base point of [`super::super::multiply`]. The documentation of that module explains why
-//! only the last few additions can meet equal points, and how the code detects this.
+//! of the base point of [`super::super::multiply`]. The documentation of that module explains when
+//! the sums are wrong, and how the code detects this.
 //!
 //! The 260 digits of a scalar are split into five vectors of 52 digits, like a field element. Each
 //! vector has the digits of one tooth of a comb. For every digit, all entries of a table are read,

@@ -280,7 +280,7 @@ fn scalars_that_the_lanes_do_not_serve() {
     let good = scalar(&[7; 32]);
     let point = point_of(&Scalar::from_short(78));
     let comb = &Comb::prepare_all(&[point])[0];
-    let is_not_served = |scalar: &Scalar| comb.multiply_without_rescue(scalar).is_infinity();
+    let is_not_served = |scalar: &Scalar| comb.multiply_without_fallback(scalar).is_infinity();
     let for_comb = (0..32).map(twice_an_entry).find(is_not_served).unwrap();
     let mut scalars = [good; LANES];
     (scalars[2], scalars[5]) = (for_comb, for_base);
