@@ -10,7 +10,7 @@ mod servers;
 
 use self::servers::Servers;
 use super::error::RunError;
-use super::parameters::{Count, Denial, Octets, QueriedNames, Seconds, Workers, each_once};
+use super::parameters::{Count, Denial, Octets, QueriedNames, Seconds, Workers, deduplicate};
 use super::run::{Findings, RunOptions};
 use crate::load::{LoadReport, QueryList};
 use crate::machine::{self, CpuPlacement};
@@ -23,11 +23,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Duration of the warm-up of each load, in seconds.
-const WARM_UP: f64 = 0.1;
+const WARM_UP_SECONDS: f64 = 0.1;
 /// Algorithm of the zone's signatures.
 const ALGORITHM: &str = "ECDSAP256SHA256";
-/// CPU share below which a server counts as idle: it sleeps between batches, and waking up costs
-/// CPU time.
+/// CPU share below which a server with one worker counts as idle. An idle server sleeps between
+/// batches, and waking up costs CPU time.
 const BUSY_SHARE: f64 = 0.9;
 /// Name of `nonesuch serve` in the data.
 const SERVER: &str = "nonesuch";
@@ -50,7 +50,9 @@ pub struct Parameters {
     pub denial: Vec<Denial>,
     /// Kinds of queries.
     pub queries: Vec<QueriedNames>,
+    /// Numbers of workers of the servers. Each number is measured with its own servers.
     pub workers: Vec<Workers>,
+    /// Maximum number of outstanding queries; at least one for each socket.
     pub outstanding: Count,
     /// Number of source sockets. The outstanding queries are distributed over them.
     pub sockets: Count,
@@ -76,10 +78,11 @@ impl Parameters {
     /// Returns the approximate duration of the experiment: the loads, and the preparation of the
     /// zones.
     pub fn duration(&self) -> Duration {
-        let pairs = each_once(self.denial.clone()).len() * each_once(self.queries.clone()).len();
+        let pairs = deduplicate(self.denial.clone()).len() * deduplicate(self.queries.clone()).len();
         let servers =
-            (2 * pairs + each_once(self.octets.clone()).len()) * each_once(self.workers.clone()).len();
-        let seconds = f64::from(self.rounds.value()) * (self.seconds.value() + WARM_UP) * servers as f64;
+            (2 * pairs + deduplicate(self.octets.clone()).len()) * deduplicate(self.workers.clone()).len();
+        let seconds =
+            f64::from(self.rounds.value()) * (self.seconds.value() + WARM_UP_SECONDS) * servers as f64;
         // Generation and signing of the zones.
         let before = f64::from(self.names.value()) * self.denial.len() as f64 * 2e-5;
         Duration::try_from_secs_f64(seconds + before).unwrap_or(Duration::MAX)
@@ -89,21 +92,31 @@ impl Parameters {
 /// A row of the data: the result of one load.
 #[derive(Serialize)]
 struct Row<'r> {
+    /// Number of the round, starting at 0.
     round: u32,
     #[serde(flatten)]
     subject: &'r Subject,
+    /// Mean size of a query (DNS message).
     query_octets: f64,
+    /// Mean size of a response (DNS message).
     response_octets: f64,
+    /// Number of queries sent.
     sent: u64,
+    /// Number of responses received.
     received: u64,
+    /// Time from the first query to the last response.
     seconds: f64,
+    /// CPU time of the server in user mode for each response.
     user_us: Option<f64>,
+    /// CPU time of the server in kernel mode for each response.
     system_us: Option<f64>,
+    /// CPU time of the load generator for each query.
     load_us: Option<f64>,
 }
 
-/// A server and the kind of its load. For an echo server with the response size of `nonesuch
-/// serve`, `denial` and `queries` are those of that server; for a fixed size, both are `None`.
+/// A server and the kind of its load. Each `nonesuch serve` has an echo server with the same
+/// response size, and the same `denial` and `queries`. For an echo server with a size from the
+/// parameter `octets`, both are `None`.
 #[derive(Clone, Debug, Serialize)]
 struct Subject {
     server: &'static str,
@@ -113,7 +126,7 @@ struct Subject {
 }
 
 /// A running server and its queries.
-struct Cell {
+struct RunningServer {
     subject: Subject,
     server: Server,
     queries: Arc<QueryList>,
@@ -126,7 +139,7 @@ pub(super) fn run(
     findings: &mut Findings,
 ) -> Result<serde_json::Value, RunError> {
     let places = machine::choose_cpus();
-    let workers: Vec<u16> = each_once(parameters.workers.iter().map(|workers| workers.value()));
+    let workers: Vec<u16> = deduplicate(parameters.workers.iter().map(|workers| workers.value()));
     check(parameters, &workers, places, findings)?;
     options.begin(0, 1, "generating the zone");
     let mut servers = Servers::prepare(parameters, options, places)?;
@@ -144,6 +157,8 @@ pub(super) fn run(
     }))
 }
 
+/// Fails if there is nothing to measure. Adds notes about numbers of CPUs or sockets that affect
+/// the measurements.
 fn check(
     parameters: &Parameters,
     workers: &[u16],
@@ -164,18 +179,19 @@ fn check(
             "The machine has {cpus} CPUs: with {cpus} or more workers, the load generator shared a CPU with a worker."
         ));
     }
-    let most = workers.iter().copied().max().unwrap_or(1);
+    let most_workers = workers.iter().copied().max().unwrap_or(1);
     let sockets = parameters.sockets.value();
-    if most > 1 && sockets < 8 * u32::from(most) {
+    if most_workers > 1 && sockets < 8 * u32::from(most_workers) {
         findings.note(format!(
-            "The kernel distributes the {sockets} sockets of the load generator over {most} workers at random: --set sockets={} distributes them evenly.",
-            16 * most
+            "The kernel distributes the {sockets} sockets of the load generator over {most_workers} workers at random: --set sockets={} distributes them evenly.",
+            16 * most_workers
         ));
     }
     Ok(())
 }
 
-fn measure(servers: &Servers<'_>, cells: &[Cell], findings: &mut Findings) -> Result<(), RunError> {
+/// Loads each server once in each round, and adds a row for each load.
+fn measure(servers: &Servers<'_>, cells: &[RunningServer], findings: &mut Findings) -> Result<(), RunError> {
     let rounds = servers.parameters.rounds.value();
     let (mut idle, mut single) = (0, 0);
     for round in 0..rounds {

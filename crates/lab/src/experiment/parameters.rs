@@ -23,8 +23,8 @@ pub enum ParameterError {
     Cpu(String),
 }
 
-/// Defines a number within bounds: name, number type, type in files, bounds as text and as a
-/// condition.
+/// Defines a number within bounds: name and number type, type in files (also as text, for serde),
+/// bounds as text for the error, and bounds as a condition.
 macro_rules! bounded {
     ($(#[$meta:meta])* $name:ident: $number:ty, $form:ty as $form_name:literal, $bounds:literal, $fits:expr) => {
         $(#[$meta])*
@@ -33,7 +33,8 @@ macro_rules! bounded {
         pub struct $name($number);
 
         impl $name {
-            /// Creates a value from a number within the bounds, without a check.
+            /// Creates a value without a check. The caller must ensure that `number` is within the
+            /// bounds.
             pub(super) const fn of(number: $number) -> Self {
                 Self(number)
             }
@@ -89,8 +90,8 @@ bounded!(
 );
 
 impl Octets {
-    /// Returns the nearest valid response size.
-    pub(super) fn near(octets: f64) -> Self {
+    /// Returns the valid response size that is nearest to `octets`.
+    pub(super) fn nearest(octets: f64) -> Self {
         Self(octets.round().clamp(12.0, 4096.0) as u16)
     }
 }
@@ -177,8 +178,8 @@ impl From<Cpu> for CpuForm {
 impl Cpu {
     /// Runs `work` in a separate thread that is bound to the CPU, so that the affinity of the
     /// calling thread does not change. Programs that `work` starts are bound to the same CPU.
-    /// `work` receives the number of the CPU.
-    pub(super) fn keep<T: Send>(
+    /// `work` receives the number of the CPU, or `None` if the thread is not bound.
+    pub(super) fn run_bound<T: Send>(
         self,
         work: impl FnOnce(Option<u64>) -> Result<T, RunError> + Send,
     ) -> Result<T, RunError> {
@@ -186,6 +187,8 @@ impl Cpu {
         measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
+    /// Binds the calling thread to the CPU. Returns the number of the CPU, or `None` if the thread
+    /// is not bound.
     fn pin(self) -> Result<Option<u64>, RunError> {
         let number = match self {
             Self::None => return Ok(None),
@@ -201,7 +204,7 @@ impl Cpu {
 }
 
 /// Returns the values without duplicates, in their order.
-pub(crate) fn each_once<T: PartialEq + Clone>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+pub(crate) fn deduplicate<T: PartialEq + Clone>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
     for value in values {
         if !once.contains(&value) {
@@ -258,7 +261,7 @@ mod tests {
         assert!(Minutes::try_from(0.0).is_ok() && Share::try_from(0.6).is_err());
         assert_eq!((Count::try_from(1), Seconds::try_from(3600.0)), (Ok(Count(1)), Ok(Seconds(3600.0))));
         assert_eq!(
-            [0.4, 289.5, 1e9].map(Octets::near),
+            [0.4, 289.5, 1e9].map(Octets::nearest),
             [Octets(12), Octets(290), Octets(nonesuch_net::udp::RESPONSE_CAPACITY as u16)]
         );
     }

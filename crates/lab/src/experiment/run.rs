@@ -24,6 +24,7 @@ pub struct RunOptions<'a> {
 }
 
 impl RunOptions<'_> {
+    /// Reports the start of step `index` (starting at 0) of `steps`.
     pub(crate) fn begin(&self, index: usize, steps: usize, what: &str) {
         (self.progress)(Step { index: index as u64, steps: steps as u64, what });
     }
@@ -61,7 +62,7 @@ impl Findings {
 
     /// Returns the result for a level. If the level cannot be measured, fails if the user selected
     /// the level; otherwise adds a note and returns `None`.
-    pub(crate) fn level<T>(
+    pub(crate) fn level_or_note<T>(
         &mut self,
         options: &RunOptions<'_>,
         found: Result<T, LevelError>,
@@ -83,6 +84,7 @@ impl Findings {
         }
     }
 
+    /// Adds a note, unless the same note exists.
     pub(crate) fn note(&mut self, note: String) {
         if !self.notes.contains(&note) {
             self.notes.push(note);

@@ -19,7 +19,7 @@ use self::parameters::ChosenAlgorithm;
 use self::plan::{Costs, PlanInput, Trial, estimate_signatures};
 use self::prepare::{LevelSigner, Zone};
 use super::error::{RunError, temporary_folder};
-use super::parameters::each_once;
+use super::parameters::deduplicate;
 use super::run::{Findings, RunOptions};
 use crate::measure::job::FinishedJob;
 use nonesuch_dnssec::Mechanism;
@@ -69,7 +69,7 @@ pub(super) fn run(
     options: &RunOptions<'_>,
     findings: &mut Findings,
 ) -> Result<serde_json::Value, RunError> {
-    parameters.cpu.keep(|cpu| Runner::prepare(parameters, options, findings)?.measure(cpu))
+    parameters.cpu.run_bound(|cpu| Runner::prepare(parameters, options, findings)?.measure(cpu))
 }
 
 struct Runner<'a> {
@@ -107,7 +107,7 @@ impl<'a> Runner<'a> {
             findings,
             begun: Instant::now(),
             parameters,
-            denials: each_once(parameters.denial.iter().map(|denial| denial.0)),
+            denials: deduplicate(parameters.denial.iter().map(|denial| denial.0)),
             choices: parameters.choices(),
             zones: Vec::new(),
             signers: Vec::new(),
@@ -196,10 +196,10 @@ impl<'a> Runner<'a> {
         // of the two is left out, the trial is not missing.
         let is_missing = |trial: &&Trial| trial.run == 0 && !self.measured.contains(trial);
         let missing: Vec<&Trial> = self.left_out.iter().filter(is_missing).collect();
-        let lines = each_once(missing.iter().map(|trial| [trial.zone, trial.denial]));
+        let lines = deduplicate(missing.iter().map(|trial| [trial.zone, trial.denial]));
         let line = |[zone, denial]: [usize; 2]| {
             let own = missing.iter().filter(|trial| [trial.zone, trial.denial] == [zone, denial]);
-            let descriptions = each_once(own.map(|trial| {
+            let descriptions = deduplicate(own.map(|trial| {
                 format!(
                     "{} at {}",
                     self.choices[trial.algorithm].choice.scheme(),

@@ -14,7 +14,7 @@ pub(crate) use parameters::Parameters;
 
 use self::programs::Programs;
 use super::error::RunError;
-use super::parameters::each_once;
+use super::parameters::deduplicate;
 use super::run::{Findings, RunOptions};
 use crate::measure::probe::NAME;
 use crate::measure::{CountResult, Operation, foreign, openssl};
@@ -22,30 +22,42 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
 
-/// Share of time without the CPU above which the report contains a warning.
-const DISTURBED: f64 = 0.02;
+/// Share of the measured wall time in which the thread does not have the CPU. Above it, the report
+/// contains a warning.
+const MAX_LOST_CPU_SHARE: f64 = 0.02;
 
 /// A row of the data: a measurement, or instructions that `tools/foreign` counted.
 #[derive(Default, Serialize)]
 struct Row<'r> {
+    /// Number of the iteration, starting at 0; `None` for counted instructions.
     iteration: Option<u32>,
+    /// Program that measured: `nonesuch` or `openssl`.
     backend: &'r str,
+    /// Instruction level, or the processor for counted instructions.
     level: &'r str,
+    /// Algorithm or VRF, and key length if it has several.
     subject: String,
+    /// Name of the signature scheme or VRF.
     scheme: String,
     library: &'r str,
     operation: &'static str,
+    /// Number of operations. In a batch, each signature or proof counts.
     operations: u64,
+    /// Wall time; `None` for counted instructions.
     seconds: Option<f64>,
+    /// CPU time; `None` if the system or program does not provide it.
     cpu_seconds: Option<f64>,
+    /// Mean number of instructions for an operation; `None` for measured times.
     instructions: Option<u64>,
+    /// Lowest mean of a round of the instruction count.
     instructions_least: Option<u64>,
+    /// Highest mean of a round of the instruction count.
     instructions_most: Option<u64>,
 }
 
 impl Row<'_> {
     /// Adds the result of a measurement to the row.
-    fn with(self, operation: Operation, counted: &CountResult) -> Self {
+    fn with_count(self, operation: Operation, counted: &CountResult) -> Self {
         Self {
             operation: operation.name(),
             operations: counted.operations,
@@ -62,7 +74,7 @@ pub(super) fn run(
     options: &RunOptions<'_>,
     findings: &mut Findings,
 ) -> Result<serde_json::Value, RunError> {
-    parameters.cpu.keep(|cpu| {
+    parameters.cpu.run_bound(|cpu| {
         let foreign = match parameters.foreign.as_str() {
             "" => None,
             path => Some(add_foreign(Path::new(path), findings)?),
@@ -71,7 +83,7 @@ pub(super) fn run(
             parameters,
             options,
             programs: Programs::prepare(parameters, options, findings)?,
-            operations: each_once(parameters.operations.iter().copied()),
+            operations: deduplicate(parameters.operations.iter().copied()),
             step: 0,
             wall: 0.0,
             cpu: 0.0,
@@ -158,7 +170,7 @@ impl Runner<'_> {
                         library: subject.library(),
                         ..Row::default()
                     };
-                    findings.push(&row.with(operation, &counted))?;
+                    findings.push(&row.with_count(operation, &counted))?;
                 }
             }
         }
@@ -191,7 +203,7 @@ impl Runner<'_> {
                         library: openssl::NAME,
                         ..Row::default()
                     };
-                    findings.push(&row.with(count.operation, &count.counted))?;
+                    findings.push(&row.with_count(count.operation, &count.counted))?;
                 }
             }
         }
@@ -215,7 +227,7 @@ impl Runner<'_> {
 /// seconds.
 fn disturbance(wall: f64, cpu: f64) -> Option<String> {
     let lost = 1.0 - cpu / wall;
-    (wall > 0.0 && lost > DISTURBED).then(|| {
+    (wall > 0.0 && lost > MAX_LOST_CPU_SHARE).then(|| {
         format!(
             "Other programs used the processor for {:.0} % of the time: on average, the rates are too low by \
             this percentage, and they vary more than on an idle machine.",

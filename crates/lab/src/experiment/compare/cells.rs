@@ -1,6 +1,6 @@
 //! Cells of a comparison: combinations of algorithm and denial mechanism.
 
-use crate::experiment::parameters::each_once;
+use crate::experiment::parameters::deduplicate;
 use crate::measure::Choice;
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
@@ -38,7 +38,7 @@ pub fn cells(choices: &[Choice], mechanisms: &[Mechanism]) -> Vec<Cell> {
         let choice = choice.with_length();
         mechanisms.iter().map(move |mechanism| Cell::Signed(choice, *mechanism))
     };
-    each_once([Cell::Unsigned].into_iter().chain(choices.iter().flat_map(of)))
+    deduplicate([Cell::Unsigned].into_iter().chain(choices.iter().flat_map(of)))
 }
 
 impl fmt::Display for Cell {

@@ -3,7 +3,7 @@
 use super::Runner;
 use super::parameters::ZoneChoice;
 use crate::experiment::error::RunError;
-use crate::experiment::parameters::each_once;
+use crate::experiment::parameters::deduplicate;
 use crate::generate::{GenerateOptions, ZoneModel, generate};
 use crate::measure::job::{self, JobError};
 use crate::measure::level::{Level, LevelProgram, unmasked};
@@ -74,7 +74,9 @@ impl Runner<'_> {
             let program = found.unwrap_or_else(ours);
             program.version().map(|version| (program, version))
         });
-        let Some((program, version)) = self.findings.level(self.options, found)? else { return Ok(()) };
+        let Some((program, version)) = self.findings.level_or_note(self.options, found)? else {
+            return Ok(());
+        };
         self.findings.check_version(level, &version);
         let version = format!("Nonesuch {version}");
         self.signers.push(LevelSigner { level: level.name(), version, program });
@@ -84,7 +86,7 @@ impl Runner<'_> {
     /// Writes each zone to the temporary directory, without DNSSEC records. For a zone that is
     /// re-signed, also writes a changed version.
     pub(super) fn add_zones(&mut self) -> Result<(), RunError> {
-        let choices = each_once(self.parameters.zones.iter().cloned());
+        let choices = deduplicate(self.parameters.zones.iter().cloned());
         let count = choices.len();
         for (place, choice) in choices.into_iter().enumerate() {
             self.options.begin(0, 1, &format!("generating {choice}"));

@@ -2,7 +2,7 @@
 
 use super::Parameters;
 use crate::experiment::error::RunError;
-use crate::experiment::parameters::each_once;
+use crate::experiment::parameters::deduplicate;
 use crate::experiment::run::{Findings, RunOptions};
 use crate::measure::bench::make_key;
 use crate::measure::child::Running;
@@ -61,7 +61,7 @@ impl Programs {
         let mut programs = Self::default();
         let keys = make_keys(&measured, findings);
         programs.measured = measured;
-        let levels = each_once(parameters.levels.iter().copied());
+        let levels = deduplicate(parameters.levels.iter().copied());
         for level in &levels {
             programs.add_level(*level, &keys, options, findings)?;
         }
@@ -85,7 +85,9 @@ impl Programs {
         options: &RunOptions<'_>,
         findings: &mut Findings,
     ) -> Result<(), RunError> {
-        let Some(found) = findings.level(options, level.find(options.program))? else { return Ok(()) };
+        let Some(found) = findings.level_or_note(options, level.find(options.program))? else {
+            return Ok(());
+        };
         let (form, ready) = match &found {
             None => Form::here(keys, options.seed),
             Some(program) => Form::start(program, keys, options.seed)?,
