@@ -103,7 +103,7 @@ impl Affine {
         let (x, y) = octets.split_at(32);
         let x = Field::from_octets(x.try_into().ok()?)?;
         let y = Field::from_octets(y.try_into().ok()?)?;
-        (y.square() == right_side(x)).then_some(Self { x, y })
+        (y.square() == square_of_y(x)).then_some(Self { x, y })
     }
 
     /// Returns two coordinates of 32 octets.
@@ -118,7 +118,7 @@ impl Affine {
     /// p.
     pub(crate) fn from_compressed(octets: &[u8; COMPRESSED]) -> Option<Self> {
         let (x, is_odd) = Self::split_compressed(octets)?;
-        let root = right_side(x).square_root()?;
+        let root = square_of_y(x).square_root()?;
         // y = 0 does not occur on this curve, because its order is odd.
         let y = if root.is_odd() == is_odd { root } else { -root };
         Some(Self { x, y })
@@ -157,8 +157,8 @@ impl Affine {
     }
 }
 
-/// x³ − 3x + b.
-fn right_side(x: Field) -> Field {
+/// Returns y² of the points with this x: x³ − 3x + b.
+fn square_of_y(x: Field) -> Field {
     (x.square() - (Field::ONE + Field::ONE + Field::ONE)) * x + B
 }
 
