@@ -138,11 +138,11 @@ pub(super) fn run(
     options: &RunOptions<'_>,
     findings: &mut Findings,
 ) -> Result<serde_json::Value, RunError> {
-    let places = machine::choose_cpus();
+    let cpus = machine::choose_cpus();
     let workers: Vec<u16> = deduplicate(parameters.workers.iter().map(|workers| workers.value()));
-    check(parameters, &workers, places, findings)?;
+    check(parameters, &workers, cpus, findings)?;
     options.begin(0, 1, "generating the zone");
-    let mut servers = Servers::prepare(parameters, options, places)?;
+    let mut servers = Servers::prepare(parameters, options, cpus)?;
     let mut cells = Vec::new();
     for workers in workers {
         servers.start_all(workers, &mut cells)?;
@@ -152,8 +152,8 @@ pub(super) fn run(
         "version": format!("Nonesuch {}", env!("CARGO_PKG_VERSION")),
         "names": parameters.names.value(),
         "algorithm": ALGORITHM,
-        "server_cpu": places.map(|places| places.server),
-        "load_cpu": places.map(|places| places.load),
+        "server_cpu": cpus.map(|cpus| cpus.server),
+        "load_cpu": cpus.map(|cpus| cpus.load),
     }))
 }
 
@@ -162,7 +162,7 @@ pub(super) fn run(
 fn check(
     parameters: &Parameters,
     workers: &[u16],
-    places: Option<CpuPlacement>,
+    cpus: Option<CpuPlacement>,
     findings: &mut Findings,
 ) -> Result<(), RunError> {
     let nothing = workers.is_empty()
@@ -171,12 +171,12 @@ fn check(
         let reason = "set a number of workers, and either octets or denial and queries".to_owned();
         return Err(RunError::Nothing { reason });
     }
-    let cpus = machine::allowed_cpus().len();
-    if places.is_none() {
+    let cpu_count = machine::allowed_cpus().len();
+    if cpus.is_none() {
         findings.note("Server and load generator shared one CPU: the measurements include both.".to_owned());
-    } else if workers.iter().any(|workers| usize::from(*workers) >= cpus) {
+    } else if workers.iter().any(|workers| usize::from(*workers) >= cpu_count) {
         findings.note(format!(
-            "The machine has {cpus} CPUs: with {cpus} or more workers, the load generator shared a CPU with a worker."
+            "The machine has {cpu_count} CPUs: with {cpu_count} or more workers, the load generator shared a CPU with a worker."
         ));
     }
     let most_workers = workers.iter().copied().max().unwrap_or(1);

@@ -68,7 +68,7 @@ fn sample_data() -> Findings {
                 CountResult { operations: counts[iteration] * 2, seconds: 2.0, cpu_seconds: Some(1.99) };
             let row = row(backend, "native", [subject, scheme], iteration as u32);
             let operation = operation.parse().expect("an operation");
-            findings.push(&row.with(operation, &counted)).expect("a row");
+            findings.push(&row.with_count(operation, &counted)).expect("a row");
         }
     }
     findings
@@ -183,7 +183,7 @@ fn levels_are_compared_where_there_are_two() {
     }));
     let counted = CountResult { operations: 5_000, seconds: 1.0, cpu_seconds: None };
     let row = row("nonesuch", "x86-64-v2", ["ECDSAP256SHA256", "ECDSA P-256"], 0);
-    results.data.push_row(&row.with(Operation::Verify, &counted)).expect("a row");
+    results.data.push_row(&row.with_count(Operation::Verify, &counted)).expect("a row");
     let html = results.page().expect("a page");
     assert!(html.contains("Instruction levels</h2>") && html.contains("times slower than native"));
     // 20,000 per second divided by 5,000 per second.
