@@ -80,6 +80,9 @@ pub struct LoadOptions {
     /// Whether to add a different random label at the start of each name, so that no cache has a
     /// response.
     pub random_prefix: bool,
+    /// Whether the random labels depend only on `seed`. Otherwise, each load has other labels: a
+    /// cache of the server has responses of earlier loads with the same labels.
+    pub repeatable: bool,
     /// Rate of an open loop, in queries per second of all threads together; `None` selects a closed
     /// loop.
     pub rate: Option<f64>,
@@ -125,6 +128,7 @@ impl LoadOptions {
             edns_size: 1232,
             edns_options: Vec::new(),
             random_prefix: false,
+            repeatable: false,
             rate: None,
             arrivals: Arrivals::Even,
             seed: 1,

@@ -66,10 +66,15 @@ pub(crate) struct LoadArguments {
     /// Send this EDNS option: code, and value in hexadecimal. May be repeated.
     #[arg(long, value_name = "CODE:HEX", value_parser = parse_edns_option)]
     pub(crate) edns_option: Vec<(u16, Vec<u8>)>,
-    /// Add a random label before each name, different for each query.
+    /// Add a random label before each name, different for each query and each run.
     #[arg(long)]
     pub(crate) random_prefix: bool,
-    /// Set the seed of random labels and intervals.
+    /// Let the random labels depend only on --seed, so that runs repeat them.
+    ///
+    /// Caches of the server may then have the responses of an earlier run.
+    #[arg(long, requires = "random_prefix")]
+    pub(crate) repeatable: bool,
+    /// Set the seed of random intervals and, with --repeatable, of random labels.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Sleep between the queries of an open loop.

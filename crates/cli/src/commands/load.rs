@@ -63,6 +63,7 @@ fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
         edns_size: arguments.edns_size,
         edns_options: arguments.edns_option.clone(),
         random_prefix: arguments.random_prefix,
+        repeatable: arguments.repeatable,
         timeout: Duration::try_from_secs_f64(arguments.timeout).unwrap_or(Duration::MAX),
         server_pid: arguments.server_pid,
         cpus: (!arguments.cpus.is_empty()).then(|| arguments.cpus.clone()),
@@ -73,8 +74,8 @@ fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
 fn describe(report: &LoadReport) -> String {
     let rcodes: Vec<String> = report.rcodes.iter().map(|(rcode, count)| format!("{rcode} {count}")).collect();
     let mut lines = vec![format!(
-        "queries    {} sent, {} answered, {} lost, {:.2} s",
-        report.sent, report.received, report.lost, report.seconds
+        "queries    {} sent, {} answered, {} late, {} lost, {:.2} s",
+        report.sent, report.received, report.late, report.lost, report.seconds
     )];
     if report.unsent > 0 {
         lines.push(format!(

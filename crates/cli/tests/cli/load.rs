@@ -77,7 +77,7 @@ fn text_says_what_json_says() {
     let server = echo.address.to_string();
     let load = ["load", "--server", &server, "--queries", &queries, "--limit", "50"];
     let closed = done(load).stdout;
-    assert!(closed.starts_with("queries    50 sent, 50 answered, 0 lost"), "{closed}");
+    assert!(closed.starts_with("queries    50 sent, 50 answered, 0 late, 0 lost"), "{closed}");
     assert!(
         closed.contains("NOERROR 50") && closed.contains("max 60") && closed.contains("p99.99"),
         "{closed}"

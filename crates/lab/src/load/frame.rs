@@ -6,6 +6,7 @@ use rand::{RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use super::LoadOptions;
+use std::hash::{BuildHasher as _, RandomState};
 
 /// Length of the header of a message in octets.
 const HEADER: usize = 12;
@@ -37,7 +38,9 @@ impl Frame {
         // RD is set, as dnsperf does; one question; the OPT record as the only additional record.
         let header = [0x01, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
         let random = options.random_prefix.then(|| {
-            let mut random = ChaCha8Rng::seed_from_u64(options.seed);
+            // Each `RandomState` has other keys from the system.
+            let seed = if options.repeatable { options.seed } else { RandomState::new().hash_one(index) };
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
             // The schedules use the streams from 0 upwards.
             random.set_stream(u64::MAX - index as u64);
             random
@@ -135,7 +138,8 @@ mod tests {
     #[test]
     fn random_labels_are_new_each_time_and_the_same_for_a_seed() {
         let labels = |index, seed| -> Vec<Vec<u8>> {
-            let mut frame = Frame::new(&LoadOptions { random_prefix: true, seed, ..options() }, index);
+            let mut frame =
+                Frame::new(&LoadOptions { random_prefix: true, repeatable: true, seed, ..options() }, index);
             let query = |_| written(&mut frame, b"\x01a\0\0\x01\0\x01")[12..].to_vec();
             (0..10_000).map(query).collect()
         };
@@ -148,5 +152,15 @@ mod tests {
         assert_eq!(labels(0, 1), first);
         assert_ne!(labels(1, 1), first);
         assert_ne!(labels(0, 2), first);
+    }
+
+    #[test]
+    fn random_labels_of_two_loads_differ_even_with_one_seed() {
+        let label = |_| {
+            let mut frame = Frame::new(&LoadOptions { random_prefix: true, ..options() }, 0);
+            written(&mut frame, b"\x01a\0\0\x01\0\x01")[12..].to_vec()
+        };
+        let labels: HashSet<Vec<u8>> = (0..100).map(label).collect();
+        assert_eq!(labels.len(), 100);
     }
 }

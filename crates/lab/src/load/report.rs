@@ -29,7 +29,7 @@ pub struct Latency {
     pub max: f64,
 }
 
-/// Results of a load. `sent` is the sum of `received` and `lost`. Queries that are due during the
+/// Results of a load. `sent` is the sum of `received`, `late` and `lost`. Queries that are due during the
 /// warm-up are not counted, except in `client_cpu_us_per_query`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct LoadReport {
@@ -41,12 +41,15 @@ pub struct LoadReport {
     pub sent: u64,
     /// Number of queries answered before the timeout.
     pub received: u64,
-    /// Number of queries not answered before the timeout.
+    /// Number of queries answered after the timeout, but before the load ended. Only the CPU time
+    /// of the server for each response includes them.
+    pub late: u64,
+    /// Number of queries without a response.
     pub lost: u64,
     /// Number of queries of an open loop that were due but not sent, because the maximum number of
     /// queries was outstanding. `sent` does not include them.
     pub unsent: u64,
-    /// Number of datagrams that do not answer an outstanding query: late responses, duplicates, and
+    /// Number of datagrams that answer neither an outstanding query nor a lost query: duplicates and
     /// other messages. No other field includes them.
     pub unexpected: u64,
     /// Number of errors when sending or receiving, after the first response: the system rejected a
@@ -79,7 +82,7 @@ pub struct LoadReport {
     pub latency_histogram_ns: Vec<(u64, u64)>,
     /// CPU time of the generator's threads for each query sent, including the warm-up, in µs.
     pub client_cpu_us_per_query: Option<f64>,
-    /// CPU time of the server for each response, in µs.
+    /// CPU time of the server for each response, including late responses, in µs.
     pub server_cpu_us_per_query: Option<f64>,
     /// Part of this CPU time in user mode, in µs.
     pub server_user_us_per_query: Option<f64>,
@@ -100,8 +103,10 @@ pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime
     let due = (tally.sent + tally.unsent) as f64;
     let seconds = tally.duration().as_secs_f64().max(options.rate.map_or(0.0, |rate| due / rate));
     let per_answer = |total: f64| if received == 0 { 0.0 } else { total / received as f64 };
-    let cpu =
-        |part: fn(CpuTime) -> u64| spent.filter(|_| received > 0).map(|spent| per_answer(part(spent) as f64));
+    let answers = received + tally.late;
+    let cpu = |part: fn(CpuTime) -> u64| {
+        spent.filter(|_| answers > 0).map(|spent| part(spent) as f64 / answers as f64)
+    };
     let own = tally.own_cpu.as_secs_f64() * 1e6;
     let memory = options.server_pid.and_then(process::memory);
     LoadReport {
@@ -109,6 +114,7 @@ pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime
         arrivals: options.rate.map(|_| Arrivals::name(options.arrivals)),
         sent: tally.sent,
         received,
+        late: tally.late,
         lost: tally.lost,
         unsent: tally.unsent,
         unexpected: tally.unexpected,

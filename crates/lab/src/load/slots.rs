@@ -23,10 +23,19 @@ struct Slot {
     times: Times,
     taken: bool,
     generation: u16,
-    /// Generation of the last lost query in this slot, or `None` if it has lost no query. The slot
-    /// skips this generation until it loses another query. Thus even a very late response to the
+    /// The last lost query in this slot, or `None` if it has lost no query. The slot skips the
+    /// generation of this query until it loses another query. Thus even a very late response to the
     /// lost query does not match another query.
-    lost_generation: Option<u16>,
+    lost: Option<LostQuery>,
+}
+
+/// A query without a response before the timeout.
+#[derive(Debug, Clone, Copy)]
+struct LostQuery {
+    generation: u16,
+    times: Times,
+    /// Whether a response has arrived after the timeout.
+    is_answered: bool,
 }
 
 #[derive(Debug)]
@@ -67,7 +76,7 @@ impl Slots {
         let slot = &mut self.slots[usize::from(index)];
         let next = |generation: u16| generation.wrapping_add(1) & mask;
         slot.generation = next(slot.generation);
-        if slot.lost_generation == Some(slot.generation) {
+        if slot.lost.is_some_and(|lost| lost.generation == slot.generation) {
             slot.generation = next(slot.generation);
         }
         (slot.times, slot.taken) = (times, true);
@@ -87,6 +96,19 @@ impl Slots {
         Some(slot.times)
     }
 
+    /// Returns the times of the lost query with this ID at its first late response. Returns `None` if
+    /// no query with this ID was lost, if its slot has lost another query since then, or at further
+    /// responses.
+    pub(super) fn take_late(&mut self, id: u16) -> Option<Times> {
+        let index = id & !(u16::MAX << self.index_bits);
+        let lost = self.slots.get_mut(usize::from(index))?.lost.as_mut()?;
+        if lost.generation != id >> self.index_bits || lost.is_answered {
+            return None;
+        }
+        lost.is_answered = true;
+        Some(lost.times)
+    }
+
     /// Frees the slots of all queries sent before `limit`, in ns since the start of the run, and
     /// calls `lost` for each of these queries.
     pub(super) fn give_up_before(&mut self, limit: u64, mut lost: impl FnMut(Times)) {
@@ -96,7 +118,8 @@ impl Slots {
         for (index, slot) in self.slots.iter_mut().enumerate() {
             if slot.taken && slot.times.sent < limit {
                 slot.taken = false;
-                slot.lost_generation = Some(slot.generation);
+                slot.lost =
+                    Some(LostQuery { generation: slot.generation, times: slot.times, is_answered: false });
                 self.free.push_back(index as u16);
                 lost(slot.times);
             }
@@ -135,6 +158,21 @@ mod tests {
                 assert_eq!(slots.release(late), None);
                 assert_eq!(slots.release(id), Some(at(3)));
             }
+        }
+    }
+
+    #[test]
+    fn a_late_answer_is_that_of_its_query_once() {
+        for count in [1, 2, SLOTS_MAX] {
+            let mut slots = Slots::new(count);
+            let (late, other) = (slots.take(at(1)).expect("free"), !0);
+            assert_eq!((slots.take_late(late), slots.take_late(other)), (None, None));
+            assert_eq!(give_up(&mut slots, 2), 1);
+            // The slot may be in use again.
+            let next: Vec<u16> = (0..count).map(|_| slots.take(at(3)).expect("free")).collect();
+            assert_eq!((slots.take_late(late), slots.take_late(late)), (Some(at(1)), None));
+            assert!(next.iter().all(|id| slots.take_late(*id).is_none()));
+            assert_eq!(slots.outstanding(), count);
         }
     }
 

@@ -16,11 +16,13 @@ pub(super) struct Tally {
     measured_from: u64,
     /// Number of queries sent.
     pub(super) sent: u64,
-    /// Number of queries without a response before the timeout.
+    /// Number of queries without a response.
     pub(super) lost: u64,
+    /// Number of queries with a response after the timeout.
+    pub(super) late: u64,
     /// Number of queries of an open loop that were due but not sent before the end.
     pub(super) unsent: u64,
-    /// Number of datagrams that do not answer an outstanding query.
+    /// Number of datagrams that answer neither an outstanding query nor a lost query.
     pub(super) unexpected: u64,
     /// Number of errors of sending and receiving after the first response.
     pub(super) refused: u64,
@@ -56,6 +58,7 @@ impl Tally {
     pub(super) fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.lost += other.lost;
+        self.late += other.late;
         self.unsent += other.unsent;
         self.unexpected += other.unexpected;
         self.refused += other.refused;
@@ -113,7 +116,15 @@ impl Tally {
         self.lost += u64::from(self.counts(times.due));
     }
 
-    /// Counts a datagram that does not answer an outstanding query.
+    /// Counts a response after the timeout, to a query that is counted as lost until then.
+    pub(super) fn count_late(&mut self, times: Times) {
+        if self.counts(times.due) {
+            self.lost -= 1;
+            self.late += 1;
+        }
+    }
+
+    /// Counts a datagram that answers neither an outstanding query nor a lost query.
     pub(super) fn count_unexpected(&mut self, now: u64) {
         self.unexpected += u64::from(self.counts(now));
     }
@@ -147,10 +158,13 @@ mod tests {
             tally.count_sent(times, true);
             tally.count_answer(times, 200, [0x82, 3], 70);
             tally.count_lost(times);
+            tally.count_lost(times);
+            tally.count_late(times);
             tally.count_unsent(times.due);
             tally.count_unexpected(times.due);
         }
-        assert_eq!((tally.sent, tally.received(), tally.lost, tally.all_sent), (1, 1, 1, 2));
+        assert_eq!((tally.sent, tally.received(), tally.all_sent), (1, 1, 2));
+        assert_eq!((tally.lost, tally.late), (1, 1));
         assert_eq!((tally.unsent, tally.unexpected, tally.truncated, tally.octets), (1, 1, 1, 70));
         assert_eq!(tally.rcodes(), BTreeMap::from([("NXDOMAIN".to_owned(), 1)]));
         // Latency is measured from the due time, not from the send time.

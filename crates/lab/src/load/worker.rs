@@ -420,17 +420,20 @@ impl<'a> Worker<'a> {
         for message in self.incoming.messages() {
             // In a response, QR is set (RFC 1035 §4.1.1).
             let header = message.first_chunk::<HEADER>().filter(|header| header[2] & 0x80 != 0);
-            let answered = header.and_then(|header| {
-                let times = self.slots[place].release(u16::from_be_bytes([header[0], header[1]]))?;
-                Some(([header[2], header[3]], times))
-            });
-            match answered {
-                Some((flags, times)) => {
-                    self.answered = true;
-                    self.outstanding -= 1;
-                    self.tally.count_answer(times, now, flags, message.len() as u64);
-                }
-                None => self.tally.count_unexpected(now),
+            let Some(header) = header else {
+                self.tally.count_unexpected(now);
+                continue;
+            };
+            let (slots, id) = (&mut self.slots[place], u16::from_be_bytes([header[0], header[1]]));
+            if let Some(times) = slots.release(id) {
+                self.answered = true;
+                self.outstanding -= 1;
+                self.tally.count_answer(times, now, [header[2], header[3]], message.len() as u64);
+            } else if let Some(times) = slots.take_late(id) {
+                self.answered = true;
+                self.tally.count_late(times);
+            } else {
+                self.tally.count_unexpected(now);
             }
         }
     }

@@ -200,14 +200,17 @@ fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, OperationC
 /// Combines all rounds with one kind of query.
 fn combine_rounds(rounds: &[LoadReport]) -> LoadFigures {
     let count = |part: fn(&LoadReport) -> u64| rounds.iter().map(part).sum::<u64>();
-    let received = count(|round| round.received) as f64;
-    let mean = |part: fn(&LoadReport) -> Option<f64>| -> Option<f64> {
+    let received = |round: &LoadReport| round.received;
+    // The server works for late responses too.
+    let answers = |round: &LoadReport| round.received + round.late;
+    let mean = |part: fn(&LoadReport) -> Option<f64>, weight: fn(&LoadReport) -> u64| -> Option<f64> {
         let total: Option<f64> =
-            rounds.iter().map(|round| part(round).map(|value| value * round.received as f64)).sum();
-        total.filter(|_| received > 0.0).map(|total| total / received)
+            rounds.iter().map(|round| part(round).map(|value| value * weight(round) as f64)).sum();
+        let weights = count(weight) as f64;
+        total.filter(|_| weights > 0.0).map(|total| total / weights)
     };
     let of_rounds: Vec<f64> = rounds.iter().filter_map(|round| round.server_cpu_us_per_query).collect();
-    let cpu = mean(|round| round.server_cpu_us_per_query)
+    let cpu = mean(|round| round.server_cpu_us_per_query, answers)
         .and_then(|value| ValueRange::median(&of_rounds).map(|ends| ValueRange { value, ..ends }));
     let seconds: f64 = rounds.iter().map(|round| round.seconds).sum();
     let mut rcodes = BTreeMap::new();
@@ -217,13 +220,15 @@ fn combine_rounds(rounds: &[LoadReport]) -> LoadFigures {
     let qps: Vec<f64> = rounds.iter().map(|round| round.qps).collect();
     LoadFigures {
         queries: count(|round| round.sent),
-        response_octets_mean: mean(|round| Some(round.response_octets_mean)).unwrap_or(0.0),
+        response_octets_mean: mean(|round| Some(round.response_octets_mean), received).unwrap_or(0.0),
         response_octets_max: rounds.iter().map(|round| round.response_octets_max).max().unwrap_or(0),
         qps: ValueRange::median(&qps).unwrap_or_default(),
         server_cpu_us_per_query: cpu,
-        server_cpus_busy: cpu.filter(|_| seconds > 0.0).map(|cpu| cpu.value * received / 1e6 / seconds),
+        server_cpus_busy: cpu
+            .filter(|_| seconds > 0.0)
+            .map(|cpu| cpu.value * count(answers) as f64 / 1e6 / seconds),
         truncated: count(|round| round.truncated),
-        lost: count(|round| round.lost),
+        lost: count(|round| round.lost + round.late),
         rcodes,
     }
 }
