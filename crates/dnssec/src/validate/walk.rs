@@ -7,9 +7,10 @@ use super::evidence::{Candidate, DenialCollector, Evidence};
 use super::keys::TrustedKeys;
 use super::outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus};
 use super::reason::{BogusReason, IndeterminateReason, InsecureReason, ValidationError};
-use super::rrsets::Rrsets;
+use super::rrsets::{Rrset, Rrsets};
 use super::signature::{self, AllowedAlgorithms, GoodSignature};
-use nonesuch_proto::message::{Message, Rcode, Section};
+use crate::rrsig::Rrsig;
+use nonesuch_proto::message::{Message, Rcode, Record, Section};
 use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
 
 /// The result for one name of the chain of aliases.
@@ -128,6 +129,9 @@ impl<'v> Walk<'v> {
         if is_repeated || !name.view().is_at_or_below(self.keys.apex()) {
             return Ok(Step::Done(ProvedAnswer::Alias { target: name.clone() }));
         }
+        if !self.aliases.is_empty() && self.is_answered_by_child(name.view()) {
+            return Ok(Step::Done(ProvedAnswer::Alias { target: name.clone() }));
+        }
         let answers = self.answers(name.view());
         if !answers.is_empty() {
             return self.verify_answers(&answers).map(Step::Done);
@@ -150,6 +154,28 @@ impl<'v> Walk<'v> {
             return self.follow_cname(place).map(Step::Alias);
         }
         self.check_end(name)
+    }
+
+    /// Whether the answer for `name`, the target of an alias, is signed by a child zone: a server of
+    /// both zones follows the alias into the child zone (RFC 1034 §4.3.2). The keys of this zone
+    /// cannot prove these records, so a resolver must query the target again. If an attacker forged
+    /// these signatures, the resolver only queries once more.
+    fn is_answered_by_child(&self, name: NameRef<'_>) -> bool {
+        let is_by_child = |record: &&Record| {
+            Rrsig::parse(&record.rdata).is_some_and(|fields| self.is_child(fields.signer, name))
+        };
+        self.rrsets.list().iter().any(|rrset| {
+            let is_dname = rrset.rtype == Rtype::DNAME && name.is_at_or_below(rrset.owner);
+            rrset.section == Section::Answer
+                && (rrset.owner == name || is_dname)
+                && !rrset.signatures.is_empty()
+                && rrset.signatures.iter().all(is_by_child)
+        })
+    }
+
+    /// Whether `zone` is below this zone, and at or above `name`, which is in this zone.
+    fn is_child(&self, zone: NameRef<'_>, name: NameRef<'_>) -> bool {
+        zone.len() > self.keys.apex().len() && name.is_at_or_below(zone)
     }
 
     /// Returns the indices of the RRsets that answer for `name`. It omits a CNAME RRset without
@@ -267,7 +293,17 @@ impl<'v> Walk<'v> {
         let soa = self.rrsets.find(Section::Authority, self.keys.apex(), Rtype::SOA);
         match self.rcode {
             Rcode::YXDOMAIN => return Err(BogusReason::RcodeNotProved(Rcode::YXDOMAIN).into()),
-            Rcode::NXDOMAIN => {}
+            Rcode::NXDOMAIN => {
+                // The child zone of `is_answered_by_child` denies the name.
+                let is_child_soa = |rrset: &Rrset<'_>| {
+                    rrset.section == Section::Authority
+                        && rrset.rtype == Rtype::SOA
+                        && self.is_child(rrset.owner, name.view())
+                };
+                if !self.aliases.is_empty() && self.rrsets.list().iter().any(is_child_soa) {
+                    return Ok(Step::Done(ProvedAnswer::Alias { target: name.clone() }));
+                }
+            }
             _ => {
                 if let Some(cut) = self.cut_above(name.view()).filter(|_| soa.is_none()) {
                     return self.check_referral(cut).map(Step::Done);

@@ -236,6 +236,38 @@ fn an_alias_may_lead_to_a_referral() {
     reply.assert_secure(&ProvedAnswer::Referral { child: name("s.example."), signed: true });
 }
 
+/// RFC 1034 §4.3.2: a server of both zones follows the alias into the child zone. A resolver
+/// validates the target with the keys of the child zone.
+#[test]
+fn an_alias_may_lead_into_a_child_zone_of_the_same_server() {
+    let child = Arc::new(key("s.example.", 257, Algorithm::ED25519, 3));
+    let target = name("www.s.example.");
+    let alias = ProvedAnswer::Alias { target };
+    let base = Reply::to("a.example.", Rtype::A).answer("a.example.", Rtype::CNAME, "www.s.example.");
+    let parent = Arc::clone(&base.signer);
+    let in_child = |reply: Reply, section, owner, rtype, text| {
+        reply.by(&child).signed_as(section, owner, rtype, text, |_| {}).by(&parent)
+    };
+    let answered = in_child(base.clone(), Section::Answer, "www.s.example.", Rtype::A, "192.0.2.1");
+    answered.assert_secure(&alias);
+    // The address of an alias within the child zone changes nothing.
+    let longer = in_child(base.clone(), Section::Answer, "www.s.example.", Rtype::CNAME, "b.s.example.");
+    in_child(longer, Section::Answer, "b.s.example.", Rtype::A, "192.0.2.1").assert_secure(&alias);
+    let dname = in_child(base.clone(), Section::Answer, "s.example.", Rtype::DNAME, "t.test.");
+    dname.assert_secure(&alias);
+    let denied = in_child(base.clone(), Section::Authority, "s.example.", Rtype::SOA, ". . 1 1 1 1 1");
+    denied.rcode(Rcode::NXDOMAIN).assert_secure(&alias);
+    // Without an alias, the question itself is for the child zone.
+    let direct = Reply::to("www.s.example.", Rtype::A).by(&parent);
+    let direct = in_child(direct, Section::Answer, "www.s.example.", Rtype::A, "192.0.2.1");
+    direct.assert_bogus(BogusReason::WrongSigner { covered: Rtype::A, signer: name("s.example.") });
+    // A signature by another zone, and one by the parent zone over records of the child zone.
+    let other = Arc::new(key("other.", 257, Algorithm::ED25519, 4));
+    let foreign = base.clone().by(&other).answer("www.s.example.", Rtype::A, "192.0.2.1").by(&parent);
+    foreign.assert_bogus(BogusReason::WrongSigner { covered: Rtype::A, signer: name("other.") });
+    base.answer("www.s.example.", Rtype::A, "192.0.2.1").assert_secure(&ProvedAnswer::Answer);
+}
+
 /// The root has no parent: its own records deny DS at its name.
 #[test]
 fn the_root_zone_is_a_zone_as_any_other() {
