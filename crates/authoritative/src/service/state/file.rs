@@ -13,8 +13,8 @@ use nonesuch_secondary::{RejectedVersions, Timers};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -61,12 +61,6 @@ pub(in crate::service) struct ImageState {
     pub(in crate::service) inputs: Option<ImageInputs>,
 }
 
-/// The content of a state file, and its modification time.
-struct ParsedStateFile {
-    state: StateFile,
-    modified: SystemTime,
-}
-
 /// The serialized form of the file.
 #[derive(Serialize, Deserialize)]
 struct Envelope<F> {
@@ -102,28 +96,21 @@ impl StateDirectory {
 
     /// Returns the state in the files with this stem.
     pub(in crate::service) fn read_stem(&self, stem: &str) -> StateFile {
-        let stored = self.read_state_file(stem);
-        let written = stored.as_ref().map(|stored| stored.modified);
-        let mut state = stored.map(|stored| stored.state).unwrap_or_default();
-        if self.has_legacy {
-            legacy::Files { directory: &self.zones, stem }.merge_into(&mut state, written);
+        let path = self.state_path(stem);
+        if !self.has_legacy {
+            return read_state_file(&path).unwrap_or_default();
         }
+        // Before the content, because another thread may replace the file in between.
+        let modified = legacy::modified_at(&path);
+        let stored = read_state_file(&path);
+        let written = modified.filter(|_| stored.is_some());
+        let mut state = stored.unwrap_or_default();
+        legacy::Files { directory: &self.zones, stem }.merge_into(&mut state, written);
         state
     }
 
-    /// Reads the state file with this stem. Returns `None` if it is missing, unreadable or invalid,
-    /// or if no server wrote it.
-    fn read_state_file(&self, stem: &str) -> Option<ParsedStateFile> {
-        let path = self.zones.join(format!("{stem}.{STATE_SUFFIX}"));
-        if !is_ours(&path, STATE_SUFFIX) {
-            return None;
-        }
-        let file = File::open(path).ok()?;
-        let modified = file.metadata().and_then(|metadata| metadata.modified()).ok()?;
-        let mut octets = Vec::new();
-        // A larger file is cut off here, and is then not valid JSON.
-        file.take(MAX_OCTETS).read_to_end(&mut octets).ok()?;
-        Some(ParsedStateFile { state: StateFile::parse(&octets)?, modified })
+    fn state_path(&self, stem: &str) -> PathBuf {
+        self.zones.join(format!("{stem}.{STATE_SUFFIX}"))
     }
 
     /// Changes the stored state of a zone. Replaces the complete file, unless `change` changes
@@ -172,7 +159,7 @@ impl StateDirectory {
     /// Writes the state of a zone, or removes the file if the state is empty. The caller holds the
     /// lock of [`lock_state`](Self::lock_state).
     fn write_state(&self, stem: &str, state: &StateFile) -> io::Result<()> {
-        let path = self.zones.join(format!("{stem}.{STATE_SUFFIX}"));
+        let path = self.state_path(stem);
         if state.is_empty() {
             self.remove_file(stem, STATE_SUFFIX);
         } else {
@@ -264,6 +251,18 @@ impl StateDirectory {
             }
         }
     }
+}
+
+/// Reads the state file at `path`. Returns `None` if it is missing, unreadable or invalid, or if no
+/// server wrote it.
+fn read_state_file(path: &Path) -> Option<StateFile> {
+    if !is_ours(path, STATE_SUFFIX) {
+        return None;
+    }
+    let mut octets = Vec::new();
+    // A larger file is cut off here, and is then not valid JSON.
+    File::open(path).ok()?.take(MAX_OCTETS).read_to_end(&mut octets).ok()?;
+    StateFile::parse(&octets)
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ impl Files<'_> {
 }
 
 /// Returns the modification time of a file; `None` if it is missing or cannot be examined.
-fn modified_at(path: &Path) -> Option<SystemTime> {
+pub(super) fn modified_at(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
