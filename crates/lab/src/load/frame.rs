@@ -1,12 +1,13 @@
 //! Encodes queries. A frame contains the encoded parts that are the same in all queries (RFC 1035
 //! §4.1, RFC 6891 §6.1).
 
+use std::hash::{BuildHasher as _, RandomState};
+
 use nonesuch_proto::edns;
 use rand::{RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use super::LoadOptions;
-use std::hash::{BuildHasher as _, RandomState};
 
 /// Length of the header of a message in octets.
 const HEADER: usize = 12;

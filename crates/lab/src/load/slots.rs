@@ -83,12 +83,17 @@ impl Slots {
         Some(slot.generation << self.index_bits | index)
     }
 
+    /// Splits a message ID into the index and the generation of its slot.
+    const fn split(&self, id: u16) -> (u16, u16) {
+        (id & !(u16::MAX << self.index_bits), id >> self.index_bits)
+    }
+
     /// Frees the slot of the query with this ID and returns the times of the query. Returns `None`
     /// if no outstanding query has this ID.
     pub(super) fn release(&mut self, id: u16) -> Option<Times> {
-        let index = id & !(u16::MAX << self.index_bits);
+        let (index, generation) = self.split(id);
         let slot = self.slots.get_mut(usize::from(index))?;
-        if slot.generation != id >> self.index_bits || !slot.taken {
+        if slot.generation != generation || !slot.taken {
             return None;
         }
         slot.taken = false;
@@ -100,9 +105,9 @@ impl Slots {
     /// no query with this ID was lost, if its slot has lost another query since then, or at further
     /// responses.
     pub(super) fn take_late(&mut self, id: u16) -> Option<Times> {
-        let index = id & !(u16::MAX << self.index_bits);
+        let (index, generation) = self.split(id);
         let lost = self.slots.get_mut(usize::from(index))?.lost.as_mut()?;
-        if lost.generation != id >> self.index_bits || lost.is_answered {
+        if lost.generation != generation || lost.is_answered {
             return None;
         }
         lost.is_answered = true;
