@@ -85,9 +85,10 @@ impl Daemon {
     /// Warns of a certificate that has expired or expires soon.
     pub(crate) fn warn_of_certificate(&self) {
         let files = self.configuration().server.tls.clone();
-        if let Some(said) = files.and_then(|files| warn_of_expiry(&files.certificate, jiff::Timestamp::now()))
+        if let Some(warning) =
+            files.and_then(|files| warn_of_expiry(&files.certificate, jiff::Timestamp::now()))
         {
-            tracing::warn!(name: "certificate-warning", "TLS certificate: {said}");
+            tracing::warn!(name: "certificate-warning", "TLS certificate: {warning}");
         }
     }
 

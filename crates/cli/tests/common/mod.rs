@@ -68,7 +68,8 @@ impl Ended {
     /// The error message of the command under test, without the log before it.
     #[track_caller]
     pub fn error(&self) -> &str {
-        let start = self.stderr.find("nonesuch: error: ");
+        // Usage errors have no name of the program before them.
+        let start = ["nonesuch: error: ", "error: "].iter().find_map(|start| self.stderr.find(start));
         let start = start.unwrap_or_else(|| panic!("no error message: {}", self.text()));
         &self.stderr[start..]
     }

@@ -1,7 +1,6 @@
 //! Messages of `nonesuch serve` about its zone: how it is served, when its signatures expire, and
 //! unexpected zones and keys.
 
-use super::serve_online::error_line;
 use crate::common;
 use common::configured::{Configured, ask, configure, plain_zone, write_beside};
 use common::{
@@ -134,7 +133,7 @@ fn one_file_is_served_with_cookies_and_by_root_on_loopback_alone() {
     if nix::unistd::Uid::effective().is_root() {
         let ended = run(&mut nonesuch(["serve", "--listen", "0.0.0.0:0", text(&zone)]));
         assert_eq!(ended.status, 2, "{}", ended.text());
-        snapshot::check("serve", "zone file served to the network by root", error_line(&ended.stderr));
+        snapshot::check("serve", "zone file served to the network by root", ended.error());
     }
 }
 
@@ -252,7 +251,7 @@ fn an_unfit_zone_is_no_for_every_command_and_the_remedy_is_named() {
     ] {
         let ended = run(&mut nonesuch([arguments, &["--now", &now, text(&signed)]].concat()));
         assert_eq!(ended.status, 1, "{case}: {}", ended.text());
-        let output = if command == "serve" { error_line(&ended.stderr).to_owned() } else { ended.text() };
+        let output = if command == "serve" { ended.error().to_owned() } else { ended.text() };
         snapshot::check(command, case, &output);
     }
 }
@@ -291,8 +290,7 @@ fn signing_keys_beside_a_zone_with_nsec5_are_warned_of() {
     snapshot::check("zone sign", "signing key next to a zone with NSEC5", warning[0]);
     let refused = run(&mut nonesuch(["serve", "--listen", "127.0.0.1:0", text(&keys.join("signed"))]));
     assert_eq!(refused.status, 2, "{}", refused.text());
-    let error = error_line(&refused.stderr);
-    snapshot::check("serve", "signing key next to a zone with NSEC5", error);
+    snapshot::check("serve", "signing key next to a zone with NSEC5", refused.error());
     let apart = sign(&made(folder.path(), "public").join("signed")).stderr;
     assert!(events(&apart, "signing-key-exposed", &[]).is_empty(), "{apart}");
 }

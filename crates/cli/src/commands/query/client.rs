@@ -4,7 +4,7 @@ use super::edns::read_options;
 use super::error::QueryError;
 use super::message::{Draft, Question, is_answer};
 use super::target::Target;
-use super::tsig::{Signing, Verdict};
+use super::tsig::{Signing, Verdict, Verifier};
 use crate::arguments::QueryTransport;
 use nonesuch_net::client::{ConnectOptions, Connection, DatagramOptions, TlsParameters, exchange_udp};
 use nonesuch_net::tls::ClientTls;
@@ -69,6 +69,18 @@ impl QueryClient<'_> {
         connection
     }
 
+    /// Writes the query. If there is a key, signs the query and returns the verifier of the
+    /// responses.
+    pub(super) fn write_query(
+        &self,
+        question: &Question,
+        draft: &Draft,
+    ) -> Result<(Vec<u8>, Option<Verifier>), QueryError> {
+        let mut query = draft.write(question)?;
+        let verifier = self.signing.as_ref().map(|signing| signing.sign(&mut query));
+        Ok((query, verifier))
+    }
+
     async fn ask_one(
         &self,
         server: SocketAddr,
@@ -95,8 +107,7 @@ impl QueryClient<'_> {
         question: &Question,
         draft: &Draft,
     ) -> Result<Received, QueryError> {
-        let mut query = draft.write(question)?;
-        let verifier = self.signing.as_ref().map(|signing| signing.sign(&mut query));
+        let (query, verifier) = self.write_query(question, draft)?;
         let options = DatagramOptions {
             local: self.local(),
             timeout: self.timeout(),
@@ -125,8 +136,7 @@ impl QueryClient<'_> {
         question: &Question,
         draft: &Draft,
     ) -> Result<Received, QueryError> {
-        let mut query = draft.write(question)?;
-        let verifier = self.signing.as_ref().map(|signing| signing.sign(&mut query));
+        let (query, verifier) = self.write_query(question, draft)?;
         let mut connection = self.connect(server).await?;
         let begun = Instant::now();
         connection.send(&query).await?;

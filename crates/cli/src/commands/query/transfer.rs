@@ -33,8 +33,8 @@ pub(super) async fn run(
     question: &Question,
     client: &QueryClient<'_>,
 ) -> Result<CommandOutcome, QueryError> {
-    let mut query = Draft::new(&arguments.message, &arguments.transport)?.write(question)?;
-    let mut verifier = client.signing.as_ref().map(|signing| signing.sign(&mut query));
+    let draft = Draft::new(&arguments.message, &arguments.transport)?;
+    let (query, mut verifier) = client.write_query(question, &draft)?;
     let mut connection = client.connect_any().await?;
     let server = connection.peer_addr();
     let begun = Instant::now();

@@ -190,7 +190,7 @@ impl fmt::Display for ZoneProofs {
 fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
     let proofs = read_proofs(path).unwrap_or_else(|error| {
         match error {
-            // This run does what the advice in the error says.
+            // Without the advice of the error, because this run follows it.
             Nsec5DirectoryError::Proofs { path, source } => {
                 tracing::warn!(name: "proofs-not-used", "{}: {source}; generating all proofs again", path.display());
             }
