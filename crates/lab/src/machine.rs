@@ -13,7 +13,8 @@ pub struct Machine {
     pub cpus: u64,
     /// Total memory; 0 if unknown.
     pub memory_kib: u64,
-    /// Distribution and version of the kernel.
+    /// Name of the distribution, and version of the Linux kernel, as in `Debian GNU/Linux 12
+    /// (bookworm), Linux 6.1.0`.
     pub system: String,
     /// Version of this program.
     pub nonesuch: String,
@@ -21,8 +22,8 @@ pub struct Machine {
     pub rustc: String,
     /// Whether this program is built without debug assertions.
     pub optimised: bool,
-    /// CPU chosen for the servers. `None` if the machine has only one CPU, or the experiment
-    /// chooses no CPUs.
+    /// CPU chosen for the servers. `None` if no two CPUs were available to this process, or the
+    /// experiment chooses no CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu: Option<u64>,
     /// CPU chosen for the load generator. `None` in the same cases.
@@ -92,8 +93,9 @@ pub(crate) fn allowed_cpus() -> Vec<usize> {
     parse_list(field(&read_or_empty("/proc/self/status"), "Cpus_allowed_list:"))
 }
 
-/// Whether the CPU has all features in `names`. The names are those of `/proc/cpuinfo`. Returns
-/// false if the system does not provide this file.
+/// Whether the CPU has all features in `names`. The names are those of the `flags` in
+/// `/proc/cpuinfo`. Returns false if the system does not provide this file, and on every machine
+/// that is not x86.
 pub(crate) fn has_features(names: &[&str]) -> bool {
     let cpuinfo = read_or_empty("/proc/cpuinfo");
     let flags = field(&cpuinfo, "flags");

@@ -9,7 +9,7 @@
 //! | 8 | magic `89 4e 53 43 5a 0d 0a 1a`: no text begins with it, and a transfer in text mode alters it |
 //! | 4 | version of the format, 2 |
 //! | 4 | byte order mark 0x01020304: the octets `04 03 02 01`; a file with other octets is rejected |
-//! | 4 | flags: 1 the zone has a DNSKEY RRset at its apex, 2 it has RRsets with records of different TTLs |
+//! | 4 | flags: 1 the zone has a DNSKEY RRset at its apex, 2 it can have RRsets with records of different TTLs |
 //! | 4 | verification before the file was written: 0 none, 1 structural, 2 full |
 //! | 4 | time for which the verification is valid, in seconds since 1970 modulo 2^32 |
 //! | 4 | serial of the zone |
@@ -195,7 +195,8 @@ pub enum CompiledError {
     /// The digest matches, but the contents are malformed.
     #[error("malformed contents at name number {node} (the first is 0): {flaw}: compile the zone again")]
     Malformed {
-        /// Index of the name in the file, from 0.
+        /// Index of the name in the file, from 0. If the lengths in a chunk do not fit, the index
+        /// of the first name of the chunk.
         node: usize,
         /// The fault.
         flaw: Flaw,

@@ -31,9 +31,9 @@ pub(super) struct Walk<'v> {
     rrsets: Rrsets<'v>,
     /// The status of each RRset so far, by index.
     statuses: Vec<RrsetStatus>,
-    /// The valid signature over each Secure RRset, by index. A synthesised CNAME record has the
-    /// signature over its DNAME record, and an NSEC5PROOF RRset that over an NSEC5 record; the TTL
-    /// is then the lower one of both RRsets.
+    /// The valid signature over each Secure RRset, by index. For a synthesised CNAME RRset, this is
+    /// the signature over the DNAME RRset; for a proven NSEC5PROOF RRset, the signature over the
+    /// Secure NSEC5 RRset with the lowest TTL. Its `ttl` is limited to the TTL of the RRset itself.
     good: Vec<Option<GoodSignature>>,
     /// The verified denial records; `None` until the first claim is checked.
     evidence: Option<Evidence<'v>>,
@@ -112,9 +112,10 @@ impl<'v> Walk<'v> {
         (self.aliases, self.weakness, outcomes.collect())
     }
 
-    /// Checks the response code, which is not signed. It must be NOERROR, with these exceptions:
-    /// the records prove NXDOMAIN or YXDOMAIN, or the chain of aliases ends with a name for which
-    /// the response has no records. The response code then applies to that name (RFC 6604 §2).
+    /// Checks the response code, which is not signed. A proof of NXDOMAIN or of a too long DNAME
+    /// substitution, and an answer that ends with an alias, are accepted with each of NOERROR,
+    /// NXDOMAIN and YXDOMAIN (after an alias, the response code applies to a name that this response
+    /// does not answer, RFC 6604 §2). All other answers need NOERROR.
     fn check_rcode(&self, proved: ProvedAnswer) -> Result<ProvedAnswer, ValidationError> {
         let is_proved = match proved {
             ProvedAnswer::Alias { .. } | ProvedAnswer::NxDomain | ProvedAnswer::DnameTooLong => true,
@@ -289,6 +290,10 @@ impl<'v> Walk<'v> {
 
     /// Handles the end of the chain of aliases: the response has neither an answer nor an alias for
     /// `name`, which is in the zone.
+    ///
+    /// Without an SOA RRset, NS records at a zone cut are a referral, and an alias has an unanswered
+    /// target. Every other response is a denial. NXDOMAIN is always a denial. YXDOMAIN is an error
+    /// here, because a DNAME substitution that is too long ends the chain earlier.
     fn check_end(&mut self, name: &Name) -> Result<Step, ValidationError> {
         let soa = self.rrsets.find(Section::Authority, self.keys.apex(), Rtype::SOA);
         match self.rcode {
@@ -439,7 +444,8 @@ impl<'v> Walk<'v> {
         Err(self.mark_bogus(place, BogusReason::Expanded { owner: owner.to_name(), rtype }))
     }
 
-    /// Verifies an RRset, unless it is already verified.
+    /// Verifies an RRset, unless it is already Secure. A stored result is returned without regard to
+    /// `allowed`. An RRset that is Bogus is verified again, at the cost of the budget.
     fn verify(&mut self, place: usize, allowed: AllowedAlgorithms) -> Result<GoodSignature, ValidationError> {
         if let Some(good) = self.good[place] {
             return Ok(good);

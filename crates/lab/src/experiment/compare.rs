@@ -3,8 +3,9 @@
 //!
 //! For each [`Cell`], the comparison generates keys, signs and verifies the zone, writes it to a
 //! file, and starts a child process that serves it. It then sends queries for existing and for
-//! non-existent names. Each cell is a row of the [`Comparison`]. `experiments/compare.toml`
-//! describes the terminal table and the HTML page.
+//! names that do not exist. Each cell is a combination of an algorithm and a denial mechanism; its
+//! results are a row of the [`Comparison`]. `experiments/compare.toml` describes the terminal table
+//! and the HTML page.
 
 mod cells;
 mod figures;
@@ -40,10 +41,10 @@ pub const PAGE_FILE: &str = "report.html";
 /// Default number of names in the generated zone. With this number, the default cells take less
 /// than two minutes on two CPUs.
 pub const DEFAULT_NAMES: u64 = 20_000;
-/// Default duration of each load, in seconds.
+/// Default duration of each load (queries that are sent for some time), in seconds.
 pub const DEFAULT_SECONDS_PER_LOAD: f64 = 0.5;
-/// Number of loads of a cell with queries for existing names, and with queries for denied names.
-/// The two kinds alternate.
+/// Number of rounds for each cell. A round sends one load of queries for existing names, then one of
+/// queries for names that do not exist.
 const ROUNDS: u32 = 3;
 
 /// Options of a comparison.
@@ -53,11 +54,12 @@ pub struct CompareOptions<'a> {
     /// The cells, in the order of the rows.
     pub cells: &'a [Cell],
     /// Returns the command that serves a zone file with the given origin. The server must listen on
-    /// a free port of a loopback address, and then print a line with the word "ready" and this
-    /// address.
+    /// a free port of a loopback address, and then print to standard output a line that contains
+    /// the word "ready" and the address with port, for example `ready 127.0.0.1:40001`.
     pub server: &'a dyn Fn(&Path, &Name) -> Command,
-    /// Duration of each load, in seconds. Each cell has three loads with queries for existing names
-    /// and three with denied names.
+    /// Duration of each load, in seconds. A load sends queries during this time. Each cell has three
+    /// loads with queries for existing names and three with queries for names that do not exist.
+    /// Before them, each kind has a shorter load that warms up the server and is not measured.
     pub seconds_per_load: f64,
     /// Existing directory for the temporary zone files.
     pub work_dir: &'a Path,
@@ -115,10 +117,11 @@ pub enum CellFault {
 ///
 /// # Errors
 /// Fails with [`CompareError::NoCells`] if there are no cells. Otherwise fails at the first cell
-/// whose zone cannot be signed, verified, written or served, or whose server cannot be loaded with
-/// queries or does not answer them ([`CompareError::Cell`], [`CompareError::Write`],
-/// [`CompareError::Refused`]). Unusual results that are not errors become notes of the row. After
-/// an error too, the servers are stopped and the zone files removed.
+/// whose zone cannot be signed, verified, written or served, or whose server cannot be queried,
+/// loses at least half of the queries, or answers more than 1 % of them with another response code
+/// than NOERROR or NXDOMAIN ([`CompareError::Cell`], [`CompareError::Write`],
+/// [`CompareError::Refused`]). Unusual results that are not errors become notes of the row. The
+/// server is stopped and the zone file is removed, even after an error.
 pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError> {
     if options.cells.is_empty() {
         return Err(CompareError::NoCells);

@@ -1,8 +1,9 @@
 //! Measures the same operations with `openssl speed`, if it is installed.
 //!
-//! `openssl speed` signs a short digest with one key, then verifies the signature. The option
-//! `-elapsed` selects wall time, which is also the time of this program's own loop. The output has
-//! one line `+R1:operations:bits:seconds` for each operation.
+//! `openssl speed` signs a short digest with one key, then verifies the signature. With `-elapsed`,
+//! it measures wall time, as this program does for its own operations. The output has one line for
+//! each operation, such as `+R1:6286:1024:1.00`: a prefix (`LINES`), the number of operations
+//! first, the seconds last. EdDSA has two fields between them, the other schemes have one.
 
 use super::child::Running;
 use super::probe::CountResult;
@@ -86,12 +87,13 @@ pub(crate) fn version() -> Result<String, OpensslError> {
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// Measures both operations of a scheme for `seconds` each, with `environment` set. `name` is the
-/// name in `openssl speed`.
+/// Measures both operations of a scheme for `seconds` each, with the variables of `environment`,
+/// which mask CPU features above an instruction level. `name` is the name in `openssl speed`.
 pub(crate) fn speed(name: &str, seconds: u32, environment: Environment) -> Result<Vec<Count>, OpensslError> {
     let mut command = unmasked(Path::new(NAME));
     command.envs(environment.iter().copied());
     command.args(["speed", "-elapsed", "-mr", "-seconds"]).arg(seconds.to_string()).arg(name);
+    // The two operations take `seconds` each; a third time is a margin for a slow machine.
     let limit = Duration::from_secs(u64::from(seconds)) * 3 + SPARE;
     let counts = parse(&run(&mut command, limit)?);
     if counts.is_empty() {
@@ -114,7 +116,9 @@ fn parse(text: &str) -> Vec<Count> {
 }
 
 /// Runs a program until it ends and returns its standard output followed by its standard error.
-/// Both are short enough for a pipe. The function kills the program after `limit`.
+/// It reads the output only after the end of the program, so the output must fit in the pipe buffers
+/// (64 KiB on Linux); otherwise the program blocks until the time limit. A program that still runs
+/// after `limit` is killed.
 fn run(command: &mut Command, limit: Duration) -> Result<String, OpensslError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();

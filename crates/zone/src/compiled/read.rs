@@ -17,7 +17,8 @@ const WINDOW: u64 = 4 << 20;
 /// Number of chunks whose digests and entries a thread checks at once.
 const AT_ONCE: usize = 64;
 
-/// Reads a compiled zone from `octets`.
+/// Reads a compiled zone from `octets`. Returns its contents and the verification that the header
+/// states; signatures are not verified again.
 ///
 /// # Errors
 /// The octets are not a valid compiled zone.
@@ -25,7 +26,7 @@ pub fn read(octets: &[u8]) -> Result<(Contents, Verification), CompiledError> {
     read_all(&Source::of_octets(octets))
 }
 
-/// Reads a compiled zone from `length` octets of `file` at `offset`.
+/// Reads a compiled zone from `length` octets of `file` at `offset`. Returns the same as [`read`].
 ///
 /// # Errors
 /// The octets are not a valid compiled zone, or the file cannot be read.
@@ -38,6 +39,8 @@ fn read_all(source: &Source<'_>) -> Result<(Contents, Verification), CompiledErr
     let directory = Directory::read(&frame)?;
     let contents = read_contents(source, &frame.apex, &directory)?;
     frame.facts.check(&contents)?;
+    // `HeaderFields::check` cannot check this flag, because stored zones call it with only the
+    // apex. The flag may be set without such RRsets: it then only prevents that chunks are copied.
     if contents.has_mixed_ttls() && !frame.facts.has_mixed_ttls() {
         return Err(CompiledError::Layout("flags"));
     }
@@ -81,7 +84,7 @@ fn window(directory: &Directory, first: usize) -> Range<usize> {
     first..first + count.max(1)
 }
 
-/// Returns the offset of the chunks and their octets.
+/// Returns the offset of the first chunk, and the total length of the chunks in octets.
 pub(super) fn extent(directory: &Directory, chunks: Range<usize>) -> (u64, u64) {
     let entries = &directory.entries[chunks];
     let start = entries.first().map_or(0, |entry| entry.offset);
@@ -105,8 +108,11 @@ pub(super) fn has_digest(octets: &[u8], entry: &Entry) -> bool {
     *blake3::hash(octets).as_bytes() == entry.digest
 }
 
-/// Appends the names of a chunk to `all`. `octets` must have the length of the chunk. The caller
-/// must check the contents afterwards.
+/// Appends a chunk (nodes, RRsets, names and records) to `all`. Checks only that the lengths fit;
+/// the caller must call `check::check` or `check::check_chunk` afterwards.
+///
+/// # Panics
+/// Panics if `octets` does not have the length of the chunk.
 pub(super) fn decode(entry: &Entry, octets: &[u8], all: &mut Contents) -> Result<(), CompiledError> {
     let size = &entry.size;
     let (nodes, rest) = octets.split_at(size.nodes as usize * NODE);
@@ -144,8 +150,8 @@ fn check_entries(contents: &Contents, directory: &Directory) -> Result<(), Compi
     if chunks.par_chunks(AT_ONCE).all(fit) { Ok(()) } else { Err(CompiledError::Layout("directory")) }
 }
 
-/// Whether the directory entry of a chunk is correct. The first node of the chunk has the index
-/// `place - before` in `contents`, where `place` is its index in the zone.
+/// Whether the directory entry of a chunk is correct. `contents` holds the zone without its first
+/// `before` nodes: node `i` of the zone is node `i - before` of `contents`.
 pub(super) fn check_entry(contents: &Contents, before: usize, directory: &Directory, chunk: usize) -> bool {
     let places = directory.summary(chunk).places();
     let mut tally = Tally::default();

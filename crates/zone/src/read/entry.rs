@@ -1,4 +1,5 @@
-//! Reads one entry: a directive, which changes the state, or a record, which is added to a part.
+//! Reads one entry: a directive, which changes the state, or a record, which is added to a part (a
+//! block of records, [`OpenPart`]).
 
 use super::fault::ReadFault;
 use crate::builder::OpenPart;
@@ -17,9 +18,10 @@ pub(super) struct State {
     pub(super) default_ttl: Option<u32>,
     /// TTL of the last record. Records without a TTL use it if there is no $TTL (RFC 1035 §5.1).
     pub(super) last_ttl: Option<u32>,
-    /// Number of records that inherit the last TTL of the preceding text, which is unknown. These
-    /// are the first records of the text, because a record with a TTL sets it for all records after
-    /// it. `None` if the preceding text is known.
+    /// Blocks of a file are read in parallel, so the last TTL before the block can be unknown. This
+    /// is the number of records at the start of the block that need it. They get TTL 0 until
+    /// [`SpeculativeBlock::accept`](super::block::SpeculativeBlock::accept) fills in the TTL.
+    /// `None` if the blocks are read in sequence.
     pub(super) inherited: Option<usize>,
     /// Owner of the last record in wire format; empty before the first record.
     pub(super) owner: Vec<u8>,
@@ -117,14 +119,18 @@ fn push_record(
     })
 }
 
-/// Determines the TTL of a record: the TTL of the record itself, otherwise that of $TTL
-/// (RFC 2308 §4), otherwise that of the last record (RFC 1035 §5.1). An SOA record for which none
-/// of these exists uses its own minimum field, as in BIND and Knot DNS.
+/// Determines the TTL of a record and stores it as the last TTL: the TTL of the record itself,
+/// otherwise that of $TTL (RFC 2308 §4), otherwise that of the last record (RFC 1035 §5.1). If the
+/// last record is in another block that is read in parallel, the record is counted and gets the
+/// placeholder 0. Otherwise an SOA record for which none of these exists uses its own minimum field,
+/// as in BIND and Knot DNS.
 fn settle_ttl(stated: Option<u32>, rtype: Rtype, rdata: &[Token<'_>], state: &mut State) -> Option<u32> {
     let mut ttl = stated.or(state.default_ttl).or(state.last_ttl);
     if ttl.is_none()
         && let Some(count) = &mut state.inherited
     {
+        // This includes an SOA record, which uses its minimum field only if no earlier TTL exists.
+        // In this case the block is rejected and read again in sequence.
         *count += 1;
         return Some(0);
     }
@@ -167,7 +173,7 @@ fn read_directive(tokens: &[Token<'_>], state: &mut State) -> Result<Option<Incl
 }
 
 /// Returns the fault for a token that is not a valid TTL: [`ReadFault::LongTtl`] if the token has
-/// the form of a time, otherwise `other`.
+/// the form of a TTL and is therefore too large, otherwise `other`.
 fn no_ttl(octets: &[u8], other: impl FnOnce(String) -> ReadFault) -> ReadFault {
     let is_unit = |octet: u8| b"smhdw".contains(&octet.to_ascii_lowercase());
     // Each unit follows a number.
@@ -178,7 +184,7 @@ fn no_ttl(octets: &[u8], other: impl FnOnce(String) -> ReadFault) -> ReadFault {
 }
 
 /// Reads the TTL and class, in any order, and then the type. Returns the TTL, the type, and the
-/// number of tokens read.
+/// number of tokens read. A class other than IN is an error, so the class is not returned.
 pub(crate) fn read_fixed_fields(
     tokens: &[Token<'_>],
     entry_at: usize,

@@ -14,14 +14,14 @@ use nonesuch_proto::message::{Header, Message, flags};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Maximum number of messages that are ignored on a connection because they do not answer the
-/// query.
-const MAX_OTHER_MESSAGES: usize = 16;
+/// Maximum number of messages that are read on a connection to find the answer to the query.
+const MAX_MESSAGES: usize = 16;
 
 /// The settings for sending a query.
 pub(super) struct QueryClient<'a> {
     pub(super) arguments: &'a QueryTransport,
     pub(super) target: &'a Target,
+    /// `Some` exactly if `arguments.tls` is set. If the two differ, the query can be sent in clear text.
     pub(super) tls: Option<&'a ClientTls>,
     pub(super) signing: Option<Signing>,
 }
@@ -33,7 +33,8 @@ pub(super) struct Received {
     pub(super) server: SocketAddr,
     pub(super) transport: Transport,
     pub(super) tls: Option<TlsParameters>,
-    /// Time from the query to the response.
+    /// Time from the query to the response. Over UDP, from the last attempt; over TCP and TLS,
+    /// without connect and handshake; after a truncated response, only of the exchange over TCP.
     pub(super) elapsed: Duration,
     /// Notes about the transport for the user.
     pub(super) notes: Vec<String>,
@@ -141,7 +142,7 @@ impl QueryClient<'_> {
         let begun = Instant::now();
         connection.send(&query).await?;
         let mut octets = Vec::new();
-        for _ in 0..MAX_OTHER_MESSAGES {
+        for _ in 0..MAX_MESSAGES {
             connection.receive(&mut octets).await?;
             if octets.get(..2) == query.get(..2) && is_answer(&query, &octets) {
                 return Ok(Received {
@@ -187,7 +188,8 @@ impl QueryClient<'_> {
 }
 
 /// Whether each cookie in the response contains the client cookie of the query. A response with
-/// another cookie is forged (RFC 7873 section 5.3).
+/// another cookie is forged (RFC 7873 section 5.3). Also true if the query or the response has no
+/// cookie, or the response cannot be parsed; the caller reports this later.
 fn has_our_cookie(octets: &[u8], draft: &Draft) -> bool {
     let (Some(own), Ok(message)) = (draft.client_cookie(), Message::parse(octets)) else { return true };
     let options = read_options(&message);

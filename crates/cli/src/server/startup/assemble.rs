@@ -30,13 +30,15 @@ pub(crate) struct Parts {
     pub(crate) configuration: Configuration,
     pub(crate) origin: Origin,
     pub(crate) identity: Option<IdentitySlot>,
-    /// Signatures are generated and verified for a time this number of seconds ahead of the clock.
+    /// Seconds added to the clock, modulo 2^32, for the times at which signatures are generated and
+    /// verified; 0 except with `--now`.
     pub(crate) clock_shift: u32,
     pub(crate) begun: Instant,
 }
 
 impl Parts {
-    /// Creates a server that has not loaded zones and does not answer yet.
+    /// Starts the background threads (dnstap, transfers, zone events), installs the signal handlers,
+    /// and returns a server that has not loaded zones and does not answer yet.
     pub(crate) fn assemble(self, harmless: HarmlessSignals) -> Result<MainLoop, ServerError> {
         let Self { configuration, origin, identity, clock_shift, begun } = self;
         let zones = Arc::new(Zones::new());
@@ -84,7 +86,8 @@ fn server_context(
     Ok(shared)
 }
 
-/// Starts the transfers from primaries and registers them as receiver of NOTIFY messages.
+/// Starts the transfers from primaries and registers them as receiver of NOTIFY messages. Also
+/// starts the handling of zone events, which must be before `Service::begin`.
 fn start_transfers(
     configuration: &Configuration,
     service: &Arc<Service>,
@@ -116,6 +119,7 @@ fn count_outgoing(statistics: &Statistics, ended: &TransferStatus) {
             statistics.transfers().refuse(refusal.name());
             TransferResult::Refused
         }
+        // A finished transfer is never `UnderWay`.
         TransferOutcome::UnderWay | TransferOutcome::BrokenOff => TransferResult::Failed,
     };
     statistics.transfers().record(Direction::Out, kind, result, ended.messages, ended.octets);

@@ -8,9 +8,10 @@ use crate::validate::{BogusReason, Budget, InsecureReason, ValidationError};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 use std::collections::HashMap;
 
-/// Octets in a block of SHA-1, and octets of padding and length after a message (FIPS 180-4
-/// §5.1.1).
+/// Octets of a SHA-1 block.
 const BLOCK: usize = 64;
+/// Minimum octets that SHA-1 appends to a message: 0x80 and the length in 8 octets (FIPS 180-4
+/// §5.1.1).
 const PADDING: usize = 9;
 
 /// An NSEC3 record.
@@ -22,8 +23,11 @@ pub(crate) struct Nsec3Record<'m> {
 }
 
 impl<'m> Nsec3Record<'m> {
-    /// Reads a record of the zone at `apex`. RFC 5155 §8.1 and §8.2: a validator ignores a record
-    /// with an unknown hash algorithm or unknown flags; the result is then an error.
+    /// Reads a record of the zone at `apex`.
+    ///
+    /// # Errors
+    /// The record is malformed, or has an unknown hash algorithm or flag; the caller then ignores
+    /// the record (RFC 5155 §8.1, §8.2).
     pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, BogusReason> {
         let rtype = Rtype::NSEC3;
         let fields = Nsec3::parse(rdata).filter(|fields| bitmap::is_valid(fields.bitmap));
@@ -89,7 +93,8 @@ impl<'m> Nsec3Records<'m> {
             return Err(BogusReason::Iterations(iterations).into());
         }
         if iterations > limits.iterations {
-            // RFC 9276 §3.2: the validator hashes no names; the records themselves are secure.
+            // RFC 9276 §3.2: the validator computes no hashes. The signatures over the records are
+            // already verified, as the RFC requires, so the result is Insecure and not Bogus.
             return Ok(ProvedClaim {
                 kind: claim.kind(),
                 weakness: Some(InsecureReason::Iterations(iterations)),
@@ -141,9 +146,11 @@ impl<'m> Nsec3Records<'m> {
         let encloser = self.prove_encloser(name, budget)?;
         match self.check_wildcard_type(encloser.name, rtype, budget) {
             Ok(true) => Ok(ProvedClaim::covered(Kind::WildcardType, encloser.opt_out)),
-            // §8.6 for DS. An opt-out chain may also omit empty non-terminals that exist only
-            // because of unsigned delegations (errata 3441). So the records may deny any type in
-            // this way, with the status insecure. A wildcard does not match such names.
+            // RFC 5155 §8.6 for DS. Errata 3441 of RFC 5155: an opt-out chain may also omit empty
+            // non-terminals above unsigned delegations. The name may be one of them, and then no
+            // wildcard applies to it. So an opt-out record over the next closer name is sufficient
+            // for every type, even if the wildcard has the type or its record is unusable; the
+            // result is Insecure.
             Ok(false) | Err(ValidationError::Bogus(_)) if encloser.opt_out => {
                 Ok(ProvedClaim::covered(Kind::Type, true))
             }
@@ -182,8 +189,11 @@ impl<'m> Nsec3Records<'m> {
         Err(BogusReason::NotOptOut(next_closer(cut, encloser.name).to_name()).into())
     }
 
-    /// Verifies the closest encloser proof (RFC 5155 §8.3): a record matches the longest possible
-    /// ancestor, and a record covers the next closer name.
+    /// Verifies the closest encloser proof (RFC 5155 §8.3): the closest encloser is the longest
+    /// proper ancestor that a record matches; a record must cover the next closer name.
+    ///
+    /// # Errors
+    /// The proof is invalid, or a record matches `name` itself.
     fn prove_encloser<'q>(
         &mut self,
         name: NameRef<'q>,
@@ -213,8 +223,11 @@ impl<'m> Nsec3Records<'m> {
         Ok(self.list.iter().find(|record| record.hash == hash).copied())
     }
 
-    /// Whether a record that covers `name` is opt-out. If several records cover the name, one with
-    /// opt-out is sufficient: another record must not hide it.
+    /// Returns true if at least one record that covers `name` has opt-out. The result is then
+    /// Insecure, which is the cautious choice if another record has no opt-out.
+    ///
+    /// # Errors
+    /// No record covers `name`.
     fn cover(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<bool, ValidationError> {
         let hash = self.hash(name, budget)?;
         let mut covering = self.list.iter().filter(|record| record.covers(&hash)).peekable();
