@@ -4,7 +4,7 @@
 use super::directory::{Directory, Entry};
 use super::gather::Tally;
 use super::header::Frame;
-use super::source::{Source, short, word};
+use super::source::{Source, resize, short, word};
 use super::*;
 use crate::contents::{Capacity, Contents, NodeEntry, RrsetEntry};
 use nonesuch_proto::Rtype;
@@ -58,7 +58,7 @@ pub(super) fn read_contents(
     while next < directory.entries.len() {
         let chunks = window(directory, next);
         let (start, octets) = extent(directory, chunks.clone());
-        room.resize(usize::try_from(octets).unwrap_or(usize::MAX), 0);
+        resize(&mut room, octets)?;
         source.read_at(&mut room, start).map_err(|error| source.truncated_error(error))?;
         let entries = &directory.entries[chunks.clone()];
         let of_entry = |entry: &Entry| &room[(entry.offset - start) as usize..][..entry.octets as usize];

@@ -64,9 +64,7 @@ impl<'s> Source<'s> {
             return Err(CompiledError::Truncated { found: self.length });
         }
         let mut octets = Vec::new();
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
-        octets.try_reserve_exact(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        octets.resize(length, 0);
+        resize(&mut octets, length)?;
         self.read_at(&mut octets, at).map_err(|error| self.truncated_error(error))?;
         Ok(octets)
     }
@@ -79,6 +77,16 @@ impl<'s> Source<'s> {
             _ => CompiledError::Io(error),
         }
     }
+}
+
+/// Changes the length of `octets`; new octets are 0. Too little memory is an error and does not
+/// abort the process.
+pub(super) fn resize(octets: &mut Vec<u8>, length: u64) -> io::Result<()> {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let additional = length.saturating_sub(octets.len());
+    octets.try_reserve_exact(additional).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    octets.resize(length, 0);
+    Ok(())
 }
 
 fn modified(file: &File) -> Option<SystemTime> {

@@ -4,7 +4,7 @@ use super::directory::Directory;
 use super::directory::{ChunkProperties, Size};
 use super::gather::Tally;
 use super::header::{HeaderFields, digest, header, trailer};
-use super::source::{long, short, word};
+use super::source::{long, resize, short, word};
 use super::*;
 use crate::change::tests::{written, zone, zones};
 use crate::contents::Contents;
@@ -261,6 +261,15 @@ fn a_file_in_which_any_bit_is_flipped_is_refused() {
         assert!(is_frame || matches!(error, CompiledError::Altered), "{bit}: {error:?}");
         assert!(StoredZone::of_octets(altered).is_err(), "{bit}");
     }
+}
+
+#[test]
+fn too_little_memory_is_an_error() {
+    let mut octets = vec![1; 3];
+    let error = resize(&mut octets, u64::MAX).expect_err("no machine has so much memory");
+    assert_eq!((error.kind(), octets.len()), (io::ErrorKind::OutOfMemory, 3));
+    resize(&mut octets, 5).expect("enough memory");
+    assert_eq!(octets, [1, 1, 1, 0, 0]);
 }
 
 #[test]
