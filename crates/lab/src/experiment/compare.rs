@@ -19,7 +19,7 @@ pub use subject::{Subject, SubjectError};
 use super::parameters::QueriedNames;
 use super::run::Step;
 use crate::load::LoadError;
-use crate::machine::{self, Machine};
+use crate::machine::{self, CpuPlacement, Machine};
 use crate::measure::ServerError;
 use crate::presentation::PresentationError;
 use figures::{FORMAT, ZoneInfo};
@@ -132,10 +132,7 @@ pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError>
     let rows = rows.collect::<Result<_, _>>()?;
     let machine = Machine::describe(cpus);
     let mut notes: Vec<String> = machine.debug_build_note().into_iter().collect();
-    if cpus.is_none() {
-        let effect = "server and load generator shared it, so the queries/s are not reliable";
-        notes.push(format!("The machine has only one CPU: {effect}."));
-    }
+    notes.extend(placement_note(cpus));
     Ok(Comparison {
         format: FORMAT,
         date: Rfc3339(options.now.into()).to_string(),
@@ -147,6 +144,13 @@ pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError>
         rows,
         notes,
     })
+}
+
+/// Returns a note for the results if server and load generator had no CPUs of their own.
+fn placement_note(cpus: Option<CpuPlacement>) -> Option<String> {
+    let effect = "server and load generator can have shared a CPU, so the queries/s are not reliable";
+    let note = || format!("No two CPUs were available to this process: {effect}.");
+    cpus.is_none().then(note)
 }
 
 #[cfg(test)]

@@ -68,6 +68,13 @@ fn run(role: &str, cells: &[Cell], folder: &Path) -> (Result<Comparison, Compare
     (outcome, steps.into_inner())
 }
 
+#[test]
+fn missing_cpus_are_noted() {
+    assert_eq!(placement_note(Some(CpuPlacement { server: 1, load: 0 })), None);
+    let note = placement_note(None).expect("a note");
+    assert!(note.starts_with("No two CPUs were available to this process: "), "{note}");
+}
+
 fn signed(algorithm: nonesuch_crypto::Algorithm, mechanism: nonesuch_dnssec::Mechanism) -> Cell {
     Cell::Signed(Choice { algorithm, bits: None }, mechanism)
 }
