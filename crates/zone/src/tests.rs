@@ -74,6 +74,8 @@ fn faults_name_file_line_and_column() {
         ("www TXT ((a))\n", 6, 10, ReadFault::NestedParenthesis),
         ("www FOO a\n", 6, 5, token("FOO")),
         ("www CH TXT a\n", 6, 5, ReadFault::Class(Class::CH)),
+        ("www IN CH TXT a\n", 6, 8, ReadFault::Class(Class::CH)),
+        ("www IN IN A 192.0.2.1\n", 6, 8, ReadFault::RepeatedClass),
         ("www ANY a\n", 6, 5, ReadFault::MetaType("ANY".parse().unwrap())),
         ("www AXFR a\n", 6, 5, ReadFault::MetaType(Rtype::AXFR)),
         ("www\n", 6, 1, ReadFault::NoType),

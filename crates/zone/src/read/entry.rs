@@ -207,6 +207,7 @@ pub(crate) fn read_fixed_fields(
         }
         match Class::from_mnemonic(token.octets) {
             Some(Class::IN) if class.is_none() => class = Some(Class::IN),
+            Some(Class::IN) => return Err((ReadFault::RepeatedClass, token.at)),
             Some(other) => return Err((ReadFault::Class(other), token.at)),
             None => return Err((ReadFault::UnknownToken(printable(token.octets)), token.at)),
         }

@@ -46,6 +46,9 @@ pub enum ReadFault {
     /// The class is not IN.
     #[error("class {0} is not supported: write class IN")]
     Class(Class),
+    /// The record has the class IN twice.
+    #[error("the class is given twice: remove one")]
+    RepeatedClass,
     /// The type is a meta type or query type and cannot be data.
     #[error("{0} is a query or meta type and cannot be data in a zone")]
     MetaType(Rtype),
