@@ -80,6 +80,8 @@ fn faults_name_file_line_and_column() {
         ("www AXFR a\n", 6, 5, ReadFault::MetaType(Rtype::AXFR)),
         ("www\n", 6, 1, ReadFault::NoType),
         ("a..b A 192.0.2.1\n", 6, 1, ReadFault::Owner(NameError::EmptyLabel)),
+        ("$ORIGIN a..b\n", 6, 9, ReadFault::Origin(NameError::EmptyLabel)),
+        ("$INCLUDE file a..b\n", 6, 15, ReadFault::Origin(NameError::EmptyLabel)),
         ("$FOO\n", 6, 1, ReadFault::UnknownDirective("$FOO".to_owned())),
         ("$TTL x\n", 6, 6, ReadFault::Directive("$TTL")),
         ("$TTL 2147483648\n", 6, 6, long_ttl("2147483648")),

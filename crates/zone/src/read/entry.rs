@@ -145,7 +145,7 @@ fn read_directive(tokens: &[Token<'_>], state: &mut State) -> Result<Option<Incl
     let (name, at) = (tokens[0].octets.to_ascii_uppercase(), tokens[0].at);
     let read_origin = |token: &Token<'_>| {
         let name = Name::from_text(token.octets, state.origin());
-        name.map(Some).map_err(|error| (ReadFault::Owner(error), token.at))
+        name.map(Some).map_err(|error| (ReadFault::Origin(error), token.at))
     };
     match (name.as_slice(), &tokens[1..]) {
         (b"$ORIGIN", [origin]) => state.origin = read_origin(origin)?,

@@ -31,6 +31,9 @@ pub enum ReadFault {
     /// An owner name is malformed.
     #[error("bad owner name: {0}")]
     Owner(NameError),
+    /// The origin in $ORIGIN or $INCLUDE is malformed.
+    #[error("bad origin: {0}")]
+    Origin(NameError),
     /// Neither the record nor the text before it specifies a TTL.
     #[error("no TTL: write one in the record or with $TTL")]
     NoTtl,
