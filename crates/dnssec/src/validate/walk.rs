@@ -114,8 +114,8 @@ impl<'v> Walk<'v> {
 
     /// Checks the response code, which is not signed. A proof of NXDOMAIN or of a too long DNAME
     /// substitution, and an answer that ends with an alias, are accepted with each of NOERROR,
-    /// NXDOMAIN and YXDOMAIN (after an alias, the response code applies to a name that this response
-    /// does not answer, RFC 6604 §2). All other answers need NOERROR.
+    /// NXDOMAIN and YXDOMAIN (after an alias, the response code applies to a name that this
+    /// response does not answer, RFC 6604 §2). All other answers need NOERROR.
     fn check_rcode(&self, proved: ProvedAnswer) -> Result<ProvedAnswer, ValidationError> {
         let is_proved = match proved {
             ProvedAnswer::Alias { .. } | ProvedAnswer::NxDomain | ProvedAnswer::DnameTooLong => true,
@@ -291,9 +291,9 @@ impl<'v> Walk<'v> {
     /// Handles the end of the chain of aliases: the response has neither an answer nor an alias for
     /// `name`, which is in the zone.
     ///
-    /// Without an SOA RRset, NS records at a zone cut are a referral, and an alias has an unanswered
-    /// target. Every other response is a denial. NXDOMAIN is always a denial. YXDOMAIN is an error
-    /// here, because a DNAME substitution that is too long ends the chain earlier.
+    /// Without an SOA RRset, NS records at a zone cut are a referral, and an alias has an
+    /// unanswered target. Every other response is a denial. NXDOMAIN is always a denial. YXDOMAIN
+    /// is an error here, because a DNAME substitution that is too long ends the chain earlier.
     fn check_end(&mut self, name: &Name) -> Result<Step, ValidationError> {
         let soa = self.rrsets.find(Section::Authority, self.keys.apex(), Rtype::SOA);
         match self.rcode {
@@ -444,8 +444,8 @@ impl<'v> Walk<'v> {
         Err(self.mark_bogus(place, BogusReason::Expanded { owner: owner.to_name(), rtype }))
     }
 
-    /// Verifies an RRset, unless it is already Secure. A stored result is returned without regard to
-    /// `allowed`. An RRset that is Bogus is verified again, at the cost of the budget.
+    /// Verifies an RRset, unless it is already Secure. A stored result is returned without regard
+    /// to `allowed`. An RRset that is Bogus is verified again, at the cost of the budget.
     fn verify(&mut self, place: usize, allowed: AllowedAlgorithms) -> Result<GoodSignature, ValidationError> {
         if let Some(good) = self.good[place] {
             return Ok(good);

@@ -43,8 +43,8 @@ pub const PAGE_FILE: &str = "report.html";
 pub const DEFAULT_NAMES: u64 = 20_000;
 /// Default duration of each load (queries that are sent for some time), in seconds.
 pub const DEFAULT_SECONDS_PER_LOAD: f64 = 0.5;
-/// Number of rounds for each cell. A round sends one load of queries for existing names, then one of
-/// queries for names that do not exist.
+/// Number of rounds for each cell. A round sends one load of queries for existing names, then one
+/// of queries for names that do not exist.
 const ROUNDS: u32 = 3;
 
 /// Options of a comparison.
@@ -57,9 +57,10 @@ pub struct CompareOptions<'a> {
     /// a free port of a loopback address, and then print to standard output a line that contains
     /// the word "ready" and the address with port, for example `ready 127.0.0.1:40001`.
     pub server: &'a dyn Fn(&Path, &Name) -> Command,
-    /// Duration of each load, in seconds. A load sends queries during this time. Each cell has three
-    /// loads with queries for existing names and three with queries for names that do not exist.
-    /// Before them, each kind has a shorter load that warms up the server and is not measured.
+    /// Duration of each load, in seconds. A load sends queries during this time. Each cell has
+    /// three loads with queries for existing names and three with queries for names that do not
+    /// exist. Before them, each kind has a shorter load that warms up the server and is not
+    /// measured.
     pub seconds_per_load: f64,
     /// Existing directory for the temporary zone files.
     pub work_dir: &'a Path,

@@ -115,8 +115,8 @@ fn parse(text: &str) -> Vec<Count> {
     text.lines().filter_map(count).collect()
 }
 
-/// Runs a program until it ends and returns its standard output followed by its standard error.
-/// It reads the output only after the end of the program, so the output must fit in the pipe buffers
+/// Runs a program until it ends and returns its standard output followed by its standard error. It
+/// reads the output only after the end of the program, so the output must fit in the pipe buffers
 /// (64 KiB on Linux); otherwise the program blocks until the time limit. A program that still runs
 /// after `limit` is killed.
 fn run(command: &mut Command, limit: Duration) -> Result<String, OpensslError> {

@@ -122,8 +122,8 @@ fn push_record(
 /// Determines the TTL of a record and stores it as the last TTL: the TTL of the record itself,
 /// otherwise that of $TTL (RFC 2308 §4), otherwise that of the last record (RFC 1035 §5.1). If the
 /// last record is in another block that is read in parallel, the record is counted and gets the
-/// placeholder 0. Otherwise an SOA record for which none of these exists uses its own minimum field,
-/// as in BIND and Knot DNS.
+/// placeholder 0. Otherwise an SOA record for which none of these exists uses its own minimum
+/// field, as in BIND and Knot DNS.
 fn settle_ttl(stated: Option<u32>, rtype: Rtype, rdata: &[Token<'_>], state: &mut State) -> Option<u32> {
     let mut ttl = stated.or(state.default_ttl).or(state.last_ttl);
     if ttl.is_none()

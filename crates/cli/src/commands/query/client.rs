@@ -21,7 +21,8 @@ const MAX_MESSAGES: usize = 16;
 pub(super) struct QueryClient<'a> {
     pub(super) arguments: &'a QueryTransport,
     pub(super) target: &'a Target,
-    /// `Some` exactly if `arguments.tls` is set. If the two differ, the query can be sent in clear text.
+    /// `Some` exactly if `arguments.tls` is set. If the two differ, the query can be sent in clear
+    /// text.
     pub(super) tls: Option<&'a ClientTls>,
     pub(super) signing: Option<Signing>,
 }

@@ -37,8 +37,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Starts the background threads (dnstap, transfers, zone events), installs the signal handlers,
-    /// and returns a server that has not loaded zones and does not answer yet.
+    /// Starts the background threads (dnstap, transfers, zone events), installs the signal
+    /// handlers, and returns a server that has not loaded zones and does not answer yet.
     pub(crate) fn assemble(self, harmless: HarmlessSignals) -> Result<MainLoop, ServerError> {
         let Self { configuration, origin, identity, clock_shift, begun } = self;
         let zones = Arc::new(Zones::new());
