@@ -149,7 +149,7 @@ fn denies_by_hashes(records: &mut Nsec3Records<'_>, denied: DenialTarget<'_, '_>
         // An opt-out chain may omit an empty non-terminal (RFC 5155, erratum 3441). The denial of
         // names below it is insecure, even if a wildcard exists at the closest provable encloser.
         (Err(ValidationError::Bogus(_)), DenialTarget::Name { encloser, .. }) => {
-            check_claim(Claim::Type(encloser.name(), Rtype(0))).is_ok_and(is_opt_out)
+            check_claim(Claim::NoData(encloser.name(), Rtype(0))).is_ok_and(is_opt_out)
         }
         // The proof reached a limit for the work of validators.
         (Err(ValidationError::Indeterminate(_)), _) => true,
@@ -160,16 +160,18 @@ fn denies_by_hashes(records: &mut Nsec3Records<'_>, denied: DenialTarget<'_, '_>
 /// The claim that a validator derives from a denial.
 fn claim_of<'q>(denied: DenialTarget<'q, 'q>, qtype: Rtype) -> Claim<'q> {
     match denied {
-        DenialTarget::Name { name, .. } => Claim::Name(name),
+        DenialTarget::Name { name, .. } => Claim::NxDomain(name),
         // The child side of a zone cut denies its own DS RRset. No validator requires a proof of
         // this, but the bit map must not contain DS.
         DenialTarget::Type { node } if node.is_apex() && qtype == Rtype::DS => {
-            Claim::Type(node.name(), Rtype(0))
+            Claim::NoData(node.name(), Rtype(0))
         }
-        DenialTarget::Type { node } => Claim::Type(node.name(), qtype),
-        DenialTarget::CloserMatch { name, encloser } => Claim::Closer(name, encloser.name().label_count()),
-        DenialTarget::WildcardType { name, .. } => Claim::Type(name, qtype),
-        DenialTarget::Ds { cut } => Claim::Cut(cut.name()),
+        DenialTarget::Type { node } => Claim::NoData(node.name(), qtype),
+        DenialTarget::CloserMatch { name, encloser } => {
+            Claim::WildcardExpansion(name, encloser.name().label_count())
+        }
+        DenialTarget::WildcardType { name, .. } => Claim::NoData(name, qtype),
+        DenialTarget::Ds { cut } => Claim::NoDs(cut.name()),
     }
 }
 

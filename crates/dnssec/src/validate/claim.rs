@@ -8,61 +8,61 @@ use nonesuch_proto::{NameRef, Rtype, bitmap};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Claim<'q> {
     /// Neither the name nor a wildcard that would match it exists (NXDOMAIN).
-    Name(NameRef<'q>),
+    NxDomain(NameRef<'q>),
     /// The type does not exist at the name, or at the wildcard that matches the name (NODATA).
-    Type(NameRef<'q>, Rtype),
+    NoData(NameRef<'q>, Rtype),
     /// No closer match for the name exists than the wildcard below its ancestor with this number of
     /// labels (response from a wildcard).
-    Closer(NameRef<'q>, usize),
+    WildcardExpansion(NameRef<'q>, usize),
     /// The zone cut has no DS RRset (referral to an unsigned zone).
-    Cut(NameRef<'q>),
+    NoDs(NameRef<'q>),
 }
 
 /// What a proved claim denies. This can differ from the claim: the records of a NODATA response can
 /// prove that the name does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DenialKind {
     /// The name and the wildcard do not exist.
-    Name,
+    NxDomain,
     /// The type does not exist at the name.
-    Type,
+    NoData,
     /// The name does not exist, and the wildcard does not have the type.
-    WildcardType,
+    WildcardNoData,
     /// No closer match than the wildcard exists.
-    Closer,
+    WildcardExpansion,
     /// The zone cut has no DS RRset.
-    Cut,
+    NoDs,
 }
 
 /// A proved claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProvedClaim {
-    pub(crate) kind: Kind,
+    pub(crate) kind: DenialKind,
     /// Why the proof is only Insecure; `None` if it is Secure.
     pub(crate) weakness: Option<InsecureReason>,
 }
 
 impl ProvedClaim {
     /// Creates a Secure claim.
-    pub(crate) const fn secure(kind: Kind) -> Self {
+    pub(crate) const fn secure(kind: DenialKind) -> Self {
         Self { kind, weakness: None }
     }
 
-    /// Creates a claim whose proof has a record that covers the next closer name. `opt_out` states
-    /// whether this is an opt-out record; the claim is then only Insecure (RFC 5155 §9.2).
-    pub(crate) fn covered(kind: Kind, opt_out: bool) -> Self {
-        Self { kind, weakness: opt_out.then_some(InsecureReason::OptOut) }
+    /// Creates a claim whose proof has a record that covers the next closer name. `is_opt_out`
+    /// states whether this is an opt-out record; the claim is then only Insecure (RFC 5155 §9.2).
+    pub(crate) fn with_opt_out(kind: DenialKind, is_opt_out: bool) -> Self {
+        Self { kind, weakness: is_opt_out.then_some(InsecureReason::OptOut) }
     }
 }
 
 impl Claim<'_> {
     /// Returns what the claim denies if no wildcard matches the name.
-    pub(crate) const fn kind(&self) -> Kind {
+    pub(crate) const fn kind(&self) -> DenialKind {
         match self {
-            Self::Name(_) => Kind::Name,
-            Self::Type(..) => Kind::Type,
-            Self::Closer(..) => Kind::Closer,
-            Self::Cut(_) => Kind::Cut,
+            Self::NxDomain(_) => DenialKind::NxDomain,
+            Self::NoData(..) => DenialKind::NoData,
+            Self::WildcardExpansion(..) => DenialKind::WildcardExpansion,
+            Self::NoDs(_) => DenialKind::NoDs,
         }
     }
 }

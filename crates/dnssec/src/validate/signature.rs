@@ -11,7 +11,7 @@ use nonesuch_proto::{Rtype, serial};
 
 /// The properties of an RRset that a valid signature shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GoodSignature {
+pub(super) struct ValidSignature {
     /// The Labels field. If it is less than the number of labels of the owner, the RRset was
     /// expanded from a wildcard.
     pub(super) labels: u8,
@@ -25,8 +25,8 @@ pub(super) struct GoodSignature {
 pub(super) enum AllowedAlgorithms {
     /// All numbers.
     Any,
-    /// Only alias algorithm numbers, which resolvers without NSEC5 do not know. Signatures over NSEC5
-    /// records must have them.
+    /// Only alias algorithm numbers, which resolvers without NSEC5 do not know. Signatures over
+    /// NSEC5 records must have them.
     AliasNumbers,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn verify(
     keys: &TrustedKeys,
     now: u32,
     budget: &mut Budget,
-) -> Result<GoodSignature, ValidationError> {
+) -> Result<ValidSignature, ValidationError> {
     if !rrset.owner.is_at_or_below(keys.apex()) {
         return Err(BogusReason::OutsideZone(rrset.owner.to_name()).into());
     }
@@ -52,7 +52,7 @@ pub(super) fn verify(
     let mut first_reason = None;
     for record in rrset.signatures.iter().take(budget.limits().signatures_per_rrset) {
         match verify_one(rrset, record, allowed, keys, now, budget) {
-            Ok(good) => return Ok(good),
+            Ok(valid) => return Ok(valid),
             Err(ValidationError::Bogus(reason)) => first_reason = first_reason.or(Some(reason)),
             Err(error) => return Err(error),
         }
@@ -68,7 +68,7 @@ fn verify_one(
     keys: &TrustedKeys,
     now: u32,
     budget: &mut Budget,
-) -> Result<GoodSignature, ValidationError> {
+) -> Result<ValidSignature, ValidationError> {
     let covered = rrset.rtype;
     let fields = Rrsig::parse(&record.rdata).ok_or(BogusReason::MalformedSignature(covered))?;
     check_fields(rrset, &fields, allowed, keys)?;
@@ -85,7 +85,7 @@ fn verify_one(
         if key.public.verify(&message, fields.signature).is_ok() {
             let remaining = fields.expiration.wrapping_sub(now);
             let ttl = rrset.ttl.min(record.ttl).min(fields.original_ttl).min(remaining);
-            return Ok(GoodSignature { labels: fields.labels, ttl });
+            return Ok(ValidSignature { labels: fields.labels, ttl });
         }
         budget.count_failure();
     }

@@ -2,19 +2,19 @@
 //! §5.3.3, RFC 4035 §5, RFC 6672 §5.3).
 
 use super::budget::Budget;
-use super::claim::{Claim, Kind, ProvedClaim};
+use super::claim::{Claim, DenialKind, ProvedClaim};
 use super::evidence::{Candidate, DenialCollector, Evidence};
 use super::keys::TrustedKeys;
 use super::outcome::{Alias, ProvedAnswer, Question, RrsetOutcome, RrsetStatus};
 use super::reason::{BogusReason, IndeterminateReason, InsecureReason, ValidationError};
 use super::rrsets::{Rrset, Rrsets};
-use super::signature::{self, AllowedAlgorithms, GoodSignature};
+use super::signature::{self, AllowedAlgorithms, ValidSignature};
 use crate::rrsig::Rrsig;
 use nonesuch_proto::message::{Message, Rcode, Record, Section};
 use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
 
 /// The result for one name of the chain of aliases.
-enum Step {
+enum NameOutcome {
     /// The chain ends here.
     Done(ProvedAnswer),
     /// The chain continues with the target of this alias.
@@ -34,7 +34,7 @@ pub(super) struct Walk<'v> {
     /// The valid signature over each Secure RRset, by index. For a synthesised CNAME RRset, this is
     /// the signature over the DNAME RRset; for a proven NSEC5PROOF RRset, the signature over the
     /// Secure NSEC5 RRset with the lowest TTL. Its `ttl` is limited to the TTL of the RRset itself.
-    good: Vec<Option<GoodSignature>>,
+    valid_signatures: Vec<Option<ValidSignature>>,
     /// The verified denial records; `None` until the first claim is checked.
     evidence: Option<Evidence<'v>>,
     aliases: Vec<Alias>,
@@ -60,7 +60,7 @@ impl<'v> Walk<'v> {
             budget,
             rrsets,
             statuses: vec![RrsetStatus::Unused; count],
-            good: vec![None; count],
+            valid_signatures: vec![None; count],
             evidence: None,
             aliases: Vec::new(),
             weakness: None,
@@ -72,8 +72,8 @@ impl<'v> Walk<'v> {
         let mut name = self.question.name.to_name();
         loop {
             match self.step(&name)? {
-                Step::Done(proved) => return self.check_rcode(proved),
-                Step::Alias(alias) => {
+                NameOutcome::Done(proved) => return self.check_rcode(proved),
+                NameOutcome::Alias(alias) => {
                     self.budget.take_alias()?;
                     name = alias.target.clone();
                     self.aliases.push(alias);
@@ -88,12 +88,16 @@ impl<'v> Walk<'v> {
         let proved = self.evidence.as_ref().map(Evidence::proved_names).unwrap_or_default();
         let is_secure = |place: &usize| self.statuses[*place] == RrsetStatus::Secure;
         let chain = (0..self.statuses.len()).filter(|place| self.rrsets.at(*place).rtype == Rtype::NSEC5);
-        let lowest = chain.filter(is_secure).filter_map(|place| self.good[place]).min_by_key(|good| good.ttl);
+        let lowest = chain
+            .filter(is_secure)
+            .filter_map(|place| self.valid_signatures[place])
+            .min_by_key(|valid| valid.ttl);
         for name in proved {
             let Some(place) = self.rrsets.find(Section::Authority, name, Rtype::NSEC5PROOF) else { continue };
             let ttl = self.rrsets.at(place).ttl;
             self.statuses[place] = RrsetStatus::Proven;
-            self.good[place] = lowest.map(|good| GoodSignature { ttl: good.ttl.min(ttl), ..good });
+            self.valid_signatures[place] =
+                lowest.map(|valid| ValidSignature { ttl: valid.ttl.min(ttl), ..valid });
         }
     }
 
@@ -101,13 +105,13 @@ impl<'v> Walk<'v> {
     /// each RRset.
     pub(super) fn finish(mut self) -> (Vec<Alias>, Option<InsecureReason>, Vec<RrsetOutcome>) {
         self.mark_proofs();
-        let list = self.rrsets.list().iter().zip(self.statuses).zip(self.good);
-        let outcomes = list.map(|((rrset, status), good)| RrsetOutcome {
+        let list = self.rrsets.list().iter().zip(self.statuses).zip(self.valid_signatures);
+        let outcomes = list.map(|((rrset, status), valid)| RrsetOutcome {
             section: rrset.section,
             owner: rrset.owner.to_name(),
             rtype: rrset.rtype,
             status,
-            ttl: good.map_or(rrset.ttl, |good| good.ttl),
+            ttl: valid.map_or(rrset.ttl, |valid| valid.ttl),
         });
         (self.aliases, self.weakness, outcomes.collect())
     }
@@ -125,17 +129,17 @@ impl<'v> Walk<'v> {
     }
 
     /// Verifies the answer, the alias or the denial for `name`.
-    fn step(&mut self, name: &Name) -> Result<Step, ValidationError> {
+    fn step(&mut self, name: &Name) -> Result<NameOutcome, ValidationError> {
         let is_repeated = self.aliases.iter().any(|alias| alias.name == *name);
         if is_repeated || !name.view().is_at_or_below(self.keys.apex()) {
-            return Ok(Step::Done(ProvedAnswer::Alias { target: name.clone() }));
+            return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
         }
         if !self.aliases.is_empty() && self.is_answered_by_child(name.view()) {
-            return Ok(Step::Done(ProvedAnswer::Alias { target: name.clone() }));
+            return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
         }
         let answers = self.answers(name.view());
         if !answers.is_empty() {
-            return self.verify_answers(&answers).map(Step::Done);
+            return self.verify_answers(&answers).map(NameOutcome::Done);
         }
         if self.question.rtype == Rtype::RRSIG
             && self.rrsets.has_lone_signatures(Section::Answer, name.view())
@@ -144,7 +148,7 @@ impl<'v> Walk<'v> {
         }
         let alias = self.rrsets.find(Section::Answer, name.view(), Rtype::CNAME);
         if let Some(place) = alias.filter(|place| !self.rrsets.at(*place).signatures.is_empty()) {
-            return self.follow_cname(place).map(Step::Alias);
+            return self.follow_cname(place).map(NameOutcome::Alias);
         }
         if let Some(dname) = self.dname_above(name.view()) {
             return self.follow_dname(name, dname, alias);
@@ -152,7 +156,7 @@ impl<'v> Walk<'v> {
         // An unsigned CNAME record without a DNAME record. This verification fails, because the
         // record is not signed.
         if let Some(place) = alias {
-            return self.follow_cname(place).map(Step::Alias);
+            return self.follow_cname(place).map(NameOutcome::Alias);
         }
         self.check_end(name)
     }
@@ -210,11 +214,11 @@ impl<'v> Walk<'v> {
     /// Verifies an RRset. If it was expanded from a wildcard, also verifies the proof that no
     /// closer match exists (RFC 4035 §5.3.4). Returns whether it was expanded.
     fn verify_expandable(&mut self, place: usize) -> Result<bool, ValidationError> {
-        let good = self.verify(place, AllowedAlgorithms::Any)?;
+        let valid = self.verify(place, AllowedAlgorithms::Any)?;
         let owner = self.rrsets.at(place).owner;
-        let is_expanded = good.labels < owner.rrsig_labels();
+        let is_expanded = valid.labels < owner.rrsig_labels();
         if is_expanded {
-            self.check_claim(Claim::Closer(owner, usize::from(good.labels)))?;
+            self.check_claim(Claim::WildcardExpansion(owner, usize::from(valid.labels)))?;
         }
         Ok(is_expanded)
     }
@@ -255,13 +259,13 @@ impl<'v> Walk<'v> {
         name: &Name,
         dname: usize,
         cname: Option<usize>,
-    ) -> Result<Step, ValidationError> {
+    ) -> Result<NameOutcome, ValidationError> {
         self.verify_unexpanded(dname)?;
         let owner = self.rrsets.at(dname).owner;
         let kept = &name.wire()[..name.wire().len() - owner.len()];
         let target = self.target(dname)?;
         if kept.len() + target.len() > MAX_NAME {
-            return Ok(Step::Done(ProvedAnswer::DnameTooLong));
+            return Ok(NameOutcome::Done(ProvedAnswer::DnameTooLong));
         }
         let synthesised = [kept, target.wire()].concat();
         let synthesised = NameRef::from_checked(&synthesised).to_name();
@@ -273,7 +277,8 @@ impl<'v> Walk<'v> {
             // The DNAME record proves the CNAME record and therefore limits the time for which it
             // may be cached.
             let ttl = self.rrsets.at(place).ttl;
-            self.good[place] = self.good[dname].map(|good| GoodSignature { ttl: good.ttl.min(ttl), ..good });
+            self.valid_signatures[place] =
+                self.valid_signatures[dname].map(|valid| ValidSignature { ttl: valid.ttl.min(ttl), ..valid });
         }
         if self.question.rtype == Rtype::CNAME {
             // The synthesised record is the answer. If the response does not have it, the resolver
@@ -283,9 +288,9 @@ impl<'v> Walk<'v> {
             } else {
                 ProvedAnswer::Alias { target: synthesised }
             };
-            return Ok(Step::Done(proved));
+            return Ok(NameOutcome::Done(proved));
         }
-        Ok(Step::Alias(Alias { name: name.clone(), target: synthesised, by_dname: true }))
+        Ok(NameOutcome::Alias(Alias { name: name.clone(), target: synthesised, by_dname: true }))
     }
 
     /// Handles the end of the chain of aliases: the response has neither an answer nor an alias for
@@ -294,7 +299,7 @@ impl<'v> Walk<'v> {
     /// Without an SOA RRset, NS records at a zone cut are a referral, and an alias has an
     /// unanswered target. Every other response is a denial. NXDOMAIN is always a denial. YXDOMAIN
     /// is an error here, because a DNAME substitution that is too long ends the chain earlier.
-    fn check_end(&mut self, name: &Name) -> Result<Step, ValidationError> {
+    fn check_end(&mut self, name: &Name) -> Result<NameOutcome, ValidationError> {
         let soa = self.rrsets.find(Section::Authority, self.keys.apex(), Rtype::SOA);
         match self.rcode {
             Rcode::YXDOMAIN => return Err(BogusReason::RcodeNotProved(Rcode::YXDOMAIN).into()),
@@ -306,15 +311,15 @@ impl<'v> Walk<'v> {
                         && self.is_child(rrset.owner, name.view())
                 };
                 if !self.aliases.is_empty() && self.rrsets.list().iter().any(is_child_soa) {
-                    return Ok(Step::Done(ProvedAnswer::Alias { target: name.clone() }));
+                    return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
                 }
             }
             _ => {
                 if let Some(cut) = self.cut_above(name.view()).filter(|_| soa.is_none()) {
-                    return self.check_referral(cut).map(Step::Done);
+                    return self.check_referral(cut).map(NameOutcome::Done);
                 }
                 if !self.aliases.is_empty() && soa.is_none() {
-                    return Ok(Step::Done(ProvedAnswer::Alias { target: name.clone() }));
+                    return Ok(NameOutcome::Done(ProvedAnswer::Alias { target: name.clone() }));
                 }
             }
         }
@@ -322,13 +327,13 @@ impl<'v> Walk<'v> {
             self.verify_unexpanded(place)?;
         }
         let claim = match self.rcode {
-            Rcode::NXDOMAIN => Claim::Name(name.view()),
-            _ => Claim::Type(name.view(), self.question.rtype),
+            Rcode::NXDOMAIN => Claim::NxDomain(name.view()),
+            _ => Claim::NoData(name.view(), self.question.rtype),
         };
-        Ok(Step::Done(match self.check_claim(claim)?.kind {
-            Kind::Name => ProvedAnswer::NxDomain,
-            Kind::WildcardType => ProvedAnswer::WildcardNoData,
-            Kind::Type | Kind::Closer | Kind::Cut => ProvedAnswer::NoData,
+        Ok(NameOutcome::Done(match self.check_claim(claim)?.kind {
+            DenialKind::NxDomain => ProvedAnswer::NxDomain,
+            DenialKind::WildcardNoData => ProvedAnswer::WildcardNoData,
+            DenialKind::NoData | DenialKind::WildcardExpansion | DenialKind::NoDs => ProvedAnswer::NoData,
         }))
     }
 
@@ -357,7 +362,7 @@ impl<'v> Walk<'v> {
                 true
             }
             None => {
-                self.check_claim(Claim::Cut(cut))?;
+                self.check_claim(Claim::NoDs(cut))?;
                 self.weakness.get_or_insert(InsecureReason::UnsignedDelegation);
                 false
             }
@@ -435,10 +440,10 @@ impl<'v> Walk<'v> {
         place: usize,
         allowed: AllowedAlgorithms,
     ) -> Result<(), ValidationError> {
-        let good = self.verify(place, allowed)?;
+        let valid = self.verify(place, allowed)?;
         let rrset = self.rrsets.at(place);
         let (owner, rtype) = (rrset.owner, rrset.rtype);
-        if good.labels == owner.rrsig_labels() {
+        if valid.labels == owner.rrsig_labels() {
             return Ok(());
         }
         Err(self.mark_bogus(place, BogusReason::Expanded { owner: owner.to_name(), rtype }))
@@ -446,16 +451,20 @@ impl<'v> Walk<'v> {
 
     /// Verifies an RRset, unless it is already Secure. A stored result is returned without regard
     /// to `allowed`. An RRset that is Bogus is verified again, at the cost of the budget.
-    fn verify(&mut self, place: usize, allowed: AllowedAlgorithms) -> Result<GoodSignature, ValidationError> {
-        if let Some(good) = self.good[place] {
-            return Ok(good);
+    fn verify(
+        &mut self,
+        place: usize,
+        allowed: AllowedAlgorithms,
+    ) -> Result<ValidSignature, ValidationError> {
+        if let Some(valid) = self.valid_signatures[place] {
+            return Ok(valid);
         }
         let outcome = signature::verify(self.rrsets.at(place), allowed, self.keys, self.now, self.budget);
         match outcome {
-            Ok(good) => {
+            Ok(valid) => {
                 self.statuses[place] = RrsetStatus::Secure;
-                self.good[place] = Some(good);
-                Ok(good)
+                self.valid_signatures[place] = Some(valid);
+                Ok(valid)
             }
             Err(ValidationError::Bogus(reason)) => Err(self.mark_bogus(place, reason)),
             Err(error) => Err(error),

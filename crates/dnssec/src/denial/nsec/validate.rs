@@ -3,7 +3,7 @@
 
 use crate::denial::names::{common_labels, next_closer, wildcard_below};
 use crate::validate::BogusReason;
-use crate::validate::claim::{Claim, Kind, ProvedClaim, check_cut, check_encloser, check_type};
+use crate::validate::claim::{Claim, DenialKind, ProvedClaim, check_cut, check_encloser, check_type};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 
 /// An NSEC record.
@@ -72,18 +72,18 @@ impl<'m> NsecRecords<'m> {
     /// Verifies that the records prove the claim.
     pub(crate) fn check_claim(&self, claim: Claim<'_>) -> Result<ProvedClaim, BogusReason> {
         let kind = match claim {
-            Claim::Name(name) => self.check_name_denial(name)?,
-            Claim::Type(name, rtype) => self.check_type_denial(name, rtype)?,
-            Claim::Closer(name, labels) => {
+            Claim::NxDomain(name) => self.check_name_denial(name)?,
+            Claim::NoData(name, rtype) => self.check_type_denial(name, rtype)?,
+            Claim::WildcardExpansion(name, labels) => {
                 // No name below the next closer name exists either: it would precede the next name
                 // of the record.
                 self.covering(next_closer(name, name.suffix(labels)))?;
-                Kind::Closer
+                DenialKind::WildcardExpansion
             }
-            Claim::Cut(cut) => {
+            Claim::NoDs(cut) => {
                 let record = self.matching(cut).ok_or_else(|| BogusReason::NotMatched(cut.to_name()))?;
                 check_cut(cut, record.map)?;
-                Kind::Cut
+                DenialKind::NoDs
             }
         };
         Ok(ProvedClaim::secure(kind))
@@ -111,38 +111,38 @@ impl<'m> NsecRecords<'m> {
 
     /// RFC 4035 §5.4: one record covers the name, and one covers the wildcard at the closest
     /// encloser. In compact denial, one record matches the name (RFC 9824 §3.1).
-    fn check_name_denial(&self, name: NameRef<'_>) -> Result<Kind, BogusReason> {
+    fn check_name_denial(&self, name: NameRef<'_>) -> Result<DenialKind, BogusReason> {
         if let Some(record) = self.matching(name) {
             return match nxname(name, record)? {
-                true => Ok(Kind::Name),
+                true => Ok(DenialKind::NxDomain),
                 false => Err(BogusReason::NameExists(name.to_name())),
             };
         }
         let covering = self.covering(name)?;
         let Some(wildcard) = wildcard_below(name.suffix(covering.encloser_labels(name))) else {
-            return Ok(Kind::Name);
+            return Ok(DenialKind::NxDomain);
         };
         if self.matching(wildcard.view()).is_some() {
             return Err(BogusReason::WildcardExists(wildcard));
         }
         match self.covering(wildcard.view()) {
-            Ok(_) => Ok(Kind::Name),
+            Ok(_) => Ok(DenialKind::NxDomain),
             Err(BogusReason::NotCovered(_)) => Err(BogusReason::WildcardNotDenied(wildcard)),
             Err(BogusReason::NameExists(_)) => Err(BogusReason::WildcardExists(wildcard)),
             Err(reason) => Err(reason),
         }
     }
 
-    fn check_type_denial(&self, name: NameRef<'_>, rtype: Rtype) -> Result<Kind, BogusReason> {
+    fn check_type_denial(&self, name: NameRef<'_>, rtype: Rtype) -> Result<DenialKind, BogusReason> {
         if let Some(record) = self.matching(name) {
             if nxname(name, record)? {
-                return Ok(Kind::Name);
+                return Ok(DenialKind::NxDomain);
             }
             check_type(name, rtype, record.map)?;
-            return Ok(Kind::Type);
+            return Ok(DenialKind::NoData);
         }
         if self.is_empty_non_terminal(name) {
-            return Ok(Kind::Type);
+            return Ok(DenialKind::NoData);
         }
         let not_matched = |_| BogusReason::NotMatched(name.to_name());
         let covering = self.covering(name).map_err(|reason| match reason {
@@ -157,7 +157,7 @@ impl<'m> NsecRecords<'m> {
             None if self.is_empty_non_terminal(wildcard.view()) => {}
             None => return Err(not_matched(())),
         }
-        Ok(Kind::WildcardType)
+        Ok(DenialKind::WildcardNoData)
     }
 
     fn is_empty_non_terminal(&self, name: NameRef<'_>) -> bool {

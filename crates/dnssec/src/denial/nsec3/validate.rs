@@ -3,7 +3,7 @@
 
 use super::{Hash, Nsec3, Nsec3Params, OPT_OUT, SHA1, chain};
 use crate::denial::names::{covers, next_closer, wildcard_below};
-use crate::validate::claim::{Claim, Kind, ProvedClaim, check_cut, check_encloser, check_type};
+use crate::validate::claim::{Claim, DenialKind, ProvedClaim, check_cut, check_encloser, check_type};
 use crate::validate::{BogusReason, Budget, InsecureReason, ValidationError};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 use std::collections::HashMap;
@@ -101,13 +101,13 @@ impl<'m> Nsec3Records<'m> {
             });
         }
         match claim {
-            Claim::Name(name) => self.check_name_denial(name, budget),
-            Claim::Type(name, rtype) => self.check_type_denial(name, rtype, budget),
-            Claim::Closer(name, labels) => {
-                let opt_out = self.cover(next_closer(name, name.suffix(labels)), budget)?;
-                Ok(ProvedClaim::covered(Kind::Closer, opt_out))
+            Claim::NxDomain(name) => self.check_name_denial(name, budget),
+            Claim::NoData(name, rtype) => self.check_type_denial(name, rtype, budget),
+            Claim::WildcardExpansion(name, labels) => {
+                let opt_out = self.is_covered_by_opt_out(next_closer(name, name.suffix(labels)), budget)?;
+                Ok(ProvedClaim::with_opt_out(DenialKind::WildcardExpansion, opt_out))
             }
-            Claim::Cut(cut) => self.check_ds_denial(cut, budget),
+            Claim::NoDs(cut) => self.check_ds_denial(cut, budget),
         }
     }
 
@@ -118,12 +118,12 @@ impl<'m> Nsec3Records<'m> {
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
         let encloser = self.prove_encloser(name, budget)?;
-        let denied = ProvedClaim::covered(Kind::Name, encloser.opt_out);
+        let denied = ProvedClaim::with_opt_out(DenialKind::NxDomain, encloser.opt_out);
         let Some(wildcard) = wildcard_below(encloser.name) else { return Ok(denied) };
         if self.matching(wildcard.view(), budget)?.is_some() {
             return Err(BogusReason::WildcardExists(wildcard).into());
         }
-        match self.cover(wildcard.view(), budget) {
+        match self.is_covered_by_opt_out(wildcard.view(), budget) {
             Ok(_) => Ok(denied),
             Err(ValidationError::Bogus(BogusReason::NotCovered(_))) => {
                 Err(BogusReason::WildcardNotDenied(wildcard).into())
@@ -141,18 +141,18 @@ impl<'m> Nsec3Records<'m> {
     ) -> Result<ProvedClaim, ValidationError> {
         if let Some(record) = self.matching(name, budget)? {
             check_type(name, rtype, record.fields.bitmap)?;
-            return Ok(ProvedClaim::secure(Kind::Type));
+            return Ok(ProvedClaim::secure(DenialKind::NoData));
         }
         let encloser = self.prove_encloser(name, budget)?;
         match self.check_wildcard_type(encloser.name, rtype, budget) {
-            Ok(true) => Ok(ProvedClaim::covered(Kind::WildcardType, encloser.opt_out)),
+            Ok(true) => Ok(ProvedClaim::with_opt_out(DenialKind::WildcardNoData, encloser.opt_out)),
             // RFC 5155 §8.6 for DS. Errata 3441 of RFC 5155: an opt-out chain may also omit empty
             // non-terminals above unsigned delegations. The name may be one of them, and then no
             // wildcard applies to it. So an opt-out record over the next closer name is sufficient
             // for every type, even if the wildcard has the type or its record is unusable; the
             // result is Insecure.
             Ok(false) | Err(ValidationError::Bogus(_)) if encloser.opt_out => {
-                Ok(ProvedClaim::covered(Kind::Type, true))
+                Ok(ProvedClaim::with_opt_out(DenialKind::NoData, true))
             }
             Ok(false) => Err(BogusReason::NotMatched(name.to_name()).into()),
             Err(error) => Err(error),
@@ -180,11 +180,11 @@ impl<'m> Nsec3Records<'m> {
     ) -> Result<ProvedClaim, ValidationError> {
         if let Some(record) = self.matching(cut, budget)? {
             check_cut(cut, record.fields.bitmap)?;
-            return Ok(ProvedClaim::secure(Kind::Cut));
+            return Ok(ProvedClaim::secure(DenialKind::NoDs));
         }
         let encloser = self.prove_encloser(cut, budget)?;
         if encloser.opt_out {
-            return Ok(ProvedClaim::covered(Kind::Cut, true));
+            return Ok(ProvedClaim::with_opt_out(DenialKind::NoDs, true));
         }
         Err(BogusReason::NotOptOut(next_closer(cut, encloser.name).to_name()).into())
     }
@@ -206,7 +206,7 @@ impl<'m> Nsec3Records<'m> {
         while let Some(encloser) = above.filter(|above| above.len() >= self.apex.len()) {
             if let Some(record) = self.matching(encloser, budget)? {
                 check_encloser(encloser, record.fields.bitmap)?;
-                let opt_out = self.cover(next_closer(name, encloser), budget)?;
+                let opt_out = self.is_covered_by_opt_out(next_closer(name, encloser), budget)?;
                 return Ok(Encloser { name: encloser, opt_out });
             }
             above = encloser.parent();
@@ -228,7 +228,11 @@ impl<'m> Nsec3Records<'m> {
     ///
     /// # Errors
     /// No record covers `name`.
-    fn cover(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<bool, ValidationError> {
+    fn is_covered_by_opt_out(
+        &mut self,
+        name: NameRef<'_>,
+        budget: &mut Budget,
+    ) -> Result<bool, ValidationError> {
         let hash = self.hash(name, budget)?;
         let mut covering = self.list.iter().filter(|record| record.covers(&hash)).peekable();
         if covering.peek().is_none() {

@@ -3,7 +3,7 @@
 
 use super::{Hash, Nsec5, OPT_OUT, WILDCARD, hash_of};
 use crate::denial::names::{covers, next_closer, wildcard_below};
-use crate::validate::claim::{Claim, Kind, ProvedClaim, check_cut, check_encloser, check_type};
+use crate::validate::claim::{Claim, DenialKind, ProvedClaim, check_cut, check_encloser, check_type};
 use crate::validate::{BogusReason, Budget, ValidationError};
 use nonesuch_crypto::vrf::VrfPublicKey;
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
@@ -91,13 +91,13 @@ impl<'m> Nsec5Records<'m> {
         budget: &mut Budget,
     ) -> Result<ProvedClaim, ValidationError> {
         match claim {
-            Claim::Name(name) => self.check_name_denial(name, keys, budget),
-            Claim::Type(name, rtype) => self.check_type_denial(name, rtype, keys, budget),
-            Claim::Closer(name, labels) => {
+            Claim::NxDomain(name) => self.check_name_denial(name, keys, budget),
+            Claim::NoData(name, rtype) => self.check_type_denial(name, rtype, keys, budget),
+            Claim::WildcardExpansion(name, labels) => {
                 let covering = self.covering(next_closer(name, name.suffix(labels)), keys, budget)?;
-                Ok(ProvedClaim::covered(Kind::Closer, covering.has_flag(OPT_OUT)))
+                Ok(ProvedClaim::with_opt_out(DenialKind::WildcardExpansion, covering.has_flag(OPT_OUT)))
             }
-            Claim::Cut(cut) => self.check_ds_denial(cut, keys, budget),
+            Claim::NoDs(cut) => self.check_ds_denial(cut, keys, budget),
         }
     }
 
@@ -114,7 +114,7 @@ impl<'m> Nsec5Records<'m> {
         if record.has_flag(WILDCARD) {
             return Err(BogusReason::WildcardFlag(encloser.to_name()).into());
         }
-        Ok(ProvedClaim::covered(Kind::Name, opt_out))
+        Ok(ProvedClaim::with_opt_out(DenialKind::NxDomain, opt_out))
     }
 
     fn check_type_denial(
@@ -128,7 +128,7 @@ impl<'m> Nsec5Records<'m> {
             && let ChainPosition::Matched(record) = self.place(name, keys, budget)?
         {
             check_type(name, rtype, record.fields.bitmap)?;
-            return Ok(ProvedClaim::secure(Kind::Type));
+            return Ok(ProvedClaim::secure(DenialKind::NoData));
         }
         if let Some(next) = self.next_closer_of_wildcard(name) {
             return self.check_wildcard_type_denial(next, rtype, keys, budget);
@@ -145,7 +145,7 @@ impl<'m> Nsec5Records<'m> {
         if !opt_out {
             return Err(BogusReason::NotOptOut(next_closer(name, encloser).to_name()).into());
         }
-        Ok(ProvedClaim::covered(Kind::Type, true))
+        Ok(ProvedClaim::with_opt_out(DenialKind::NoData, true))
     }
 
     /// A record matches the wildcard below the parent of the next closer name; a record covers the
@@ -162,7 +162,7 @@ impl<'m> Nsec5Records<'m> {
         let wildcard = wildcard.ok_or_else(|| BogusReason::NoProof(next.to_name()))?;
         let record = self.matching(wildcard.view(), keys, budget)?;
         check_type(wildcard.view(), rtype, record.fields.bitmap)?;
-        Ok(ProvedClaim::covered(Kind::WildcardType, opt_out))
+        Ok(ProvedClaim::with_opt_out(DenialKind::WildcardNoData, opt_out))
     }
 
     fn check_ds_denial(
@@ -175,13 +175,13 @@ impl<'m> Nsec5Records<'m> {
             && let ChainPosition::Matched(record) = self.place(cut, keys, budget)?
         {
             check_cut(cut, record.fields.bitmap)?;
-            return Ok(ProvedClaim::secure(Kind::Cut));
+            return Ok(ProvedClaim::secure(DenialKind::NoDs));
         }
         let (encloser, _, opt_out) = self.prove_encloser(cut, keys, budget)?;
         if !opt_out {
             return Err(BogusReason::NotOptOut(next_closer(cut, encloser).to_name()).into());
         }
-        Ok(ProvedClaim::covered(Kind::Cut, true))
+        Ok(ProvedClaim::with_opt_out(DenialKind::NoDs, true))
     }
 
     /// Fails if the proof of `name` leads to a matching record: the name exists.
