@@ -9,7 +9,7 @@ mod order;
 mod part;
 
 pub use fault::{SourceLocation, Warning, ZoneError, ZoneFault};
-pub(crate) use part::{OpenPart, Part};
+pub(crate) use part::{Part, RecordBuffer};
 
 use crate::contents::Contents;
 use gathered::GatheredParts;
@@ -31,7 +31,7 @@ pub struct ParsedZone {
 #[derive(Default)]
 pub struct Builder {
     parts: Vec<Part>,
-    open: OpenPart,
+    open: RecordBuffer,
     open_file: u16,
 }
 

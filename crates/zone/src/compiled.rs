@@ -96,9 +96,9 @@ const TRAILER_NUMBERS: usize = 24;
 /// Octets of a digest.
 const DIGEST: usize = 32;
 /// Octets of the entry of a name in a chunk.
-const NODE: usize = 4;
+const NODE_ENTRY_SIZE: usize = 4;
 /// Octets of the entry of an RRset in a chunk.
-const RRSET: usize = 16;
+const RRSET_ENTRY_SIZE: usize = 16;
 /// Bit in the number of records of an RRset: its records had different TTLs (RFC 2181 §5.2). No
 /// number needs this bit, because each record takes at least two octets, and the records of an
 /// RRset take less than 2^32 octets.

@@ -10,9 +10,9 @@ use nonesuch_proto::{NameRef, Rtype};
 /// Size of the header before each RDATA, in octets: type 2, TTL 4, line 4, length 2.
 const HEADER: usize = 12;
 
-/// A part under construction.
+/// A [`Part`] under construction: a buffer to which records are added.
 #[derive(Debug, Default)]
-pub(crate) struct OpenPart {
+pub(crate) struct RecordBuffer {
     data: Vec<u8>,
     /// Offset of each group.
     groups: Vec<u32>,
@@ -37,7 +37,7 @@ struct Soa {
     line: u32,
 }
 
-impl OpenPart {
+impl RecordBuffer {
     /// Adds one record. `write` appends its RDATA. If `write` fails, no record is added.
     pub(crate) fn push<E>(
         &mut self,

@@ -1,8 +1,8 @@
 //! The directory of a compiled zone: location and content of each chunk, and the properties that
 //! let a signer copy a chunk without reading it.
 
-use super::header::Frame;
-use super::source::{short, word};
+use super::header::Envelope;
+use super::source::{u16_le, u32_le};
 use super::*;
 use nonesuch_proto::{NameRef, Rtype};
 
@@ -48,7 +48,10 @@ impl Size {
     /// Octets of the chunk.
     pub(super) fn octets(&self) -> u64 {
         let of = |count: u32, each: usize| u64::from(count) * each as u64;
-        of(self.nodes, NODE) + of(self.rrsets, RRSET) + of(self.names, 1) + of(self.rdata, 1)
+        of(self.nodes, NODE_ENTRY_SIZE)
+            + of(self.rrsets, RRSET_ENTRY_SIZE)
+            + of(self.names, 1)
+            + of(self.rdata, 1)
     }
 }
 
@@ -117,13 +120,13 @@ impl Patterns {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) size: Size,
-    pub(super) told: ChunkProperties,
+    pub(super) properties: ChunkProperties,
     pub(super) digest: [u8; DIGEST],
     /// Offset of the chunk in the file, and its octets.
     pub(super) offset: u64,
     pub(super) octets: u64,
     /// Index of its first name in the zone.
-    pub(super) place: u32,
+    pub(super) first_node: u32,
     /// Offset of its first name in `names` of the directory.
     name: u32,
     name_octets: u8,
@@ -185,10 +188,10 @@ impl Directory {
         &mut self,
         first_name: &[u8],
         size: Size,
-        told: ChunkProperties,
+        properties: ChunkProperties,
         digest: [u8; DIGEST],
     ) -> Option<()> {
-        self.push_octets(first_name, size, size.octets(), told, digest)
+        self.push_octets(first_name, size, size.octets(), properties, digest)
     }
 
     /// Appends a chunk with `octets` octets.
@@ -197,15 +200,15 @@ impl Directory {
         first_name: &[u8],
         size: Size,
         octets: u64,
-        told: ChunkProperties,
+        properties: ChunkProperties,
         digest: [u8; DIGEST],
     ) -> Option<()> {
-        let total = self.total.with(&size, octets, told.counts.records)?;
+        let total = self.total.with(&size, octets, properties.counts.records)?;
         let name = u32::try_from(self.names.len()).ok()?;
         self.names.extend_from_slice(first_name);
-        let (offset, place) = (self.start + self.total.octets, self.total.nodes);
+        let (offset, first_node) = (self.start + self.total.octets, self.total.nodes);
         let name_octets = first_name.len() as u8;
-        self.entries.push(Entry { size, told, digest, offset, octets, place, name, name_octets });
+        self.entries.push(Entry { size, properties, digest, offset, octets, first_node, name, name_octets });
         self.total = total;
         Some(())
     }
@@ -222,7 +225,7 @@ impl Directory {
 
     /// Returns the chunk that contains the name at index `place`, or the last chunk.
     pub(super) fn chunk_at(&self, place: usize) -> usize {
-        self.entries.partition_point(|entry| entry.place as usize <= place).saturating_sub(1)
+        self.entries.partition_point(|entry| entry.first_node as usize <= place).saturating_sub(1)
     }
 
     /// Returns the chunk that contains `name` if the zone has it: the last chunk with a first name
@@ -242,8 +245,8 @@ impl Directory {
             out.extend_from_slice(&(pattern.len() as u16).to_le_bytes());
             out.extend_from_slice(pattern);
         }
-        for (chunk, Entry { size, told, digest, .. }) in self.entries.iter().enumerate() {
-            let ChunkProperties { counts, expirations, inceptions, signers, chain } = told;
+        for (chunk, Entry { size, properties, digest, .. }) in self.entries.iter().enumerate() {
+            let ChunkProperties { counts, expirations, inceptions, signers, chain } = properties;
             let words = [
                 [size.nodes, size.rrsets, size.names, size.rdata],
                 [counts.records, counts.signatures, counts.signed, counts.chain],
@@ -262,53 +265,53 @@ impl Directory {
 
     /// Reads a directory. The chunks must fill the file between the header and the directory, and
     /// their first names must be in order.
-    pub(super) fn read(frame: &Frame) -> Result<Self, CompiledError> {
+    pub(super) fn read(envelope: &Envelope) -> Result<Self, CompiledError> {
         let wrong = || CompiledError::Layout("directory");
-        let mut rest = &frame.directory[..];
+        let mut rest = &envelope.directory[..];
         let mut all = Self::default();
-        if frame.patterns as usize > MAX_PATTERNS {
+        if envelope.patterns as usize > MAX_PATTERNS {
             return Err(wrong());
         }
-        for _ in 0..frame.patterns {
+        for _ in 0..envelope.patterns {
             let (length, tail) = rest.split_first_chunk::<2>().ok_or_else(wrong)?;
             let (pattern, tail) =
                 tail.split_at_checked(usize::from(u16::from_le_bytes(*length))).ok_or_else(wrong)?;
             all.patterns.0.push(pattern.to_vec());
             rest = tail;
         }
-        for chunk in 0..frame.chunks as usize {
+        for chunk in 0..envelope.chunks as usize {
             let (entry, tail) = rest.split_first_chunk::<ENTRY>().ok_or_else(wrong)?;
             let (name, tail) = tail.split_at_checked(usize::from(entry[ENTRY - 1])).ok_or_else(wrong)?;
             let name = NameRef::from_wire(name).map_err(|_| wrong())?;
             let before = chunk.checked_sub(1).map(|before| all.name(before));
-            if !check::follows(name, before, frame.apex.view()) {
+            if !check::follows(name, before, envelope.apex.view()) {
                 return Err(wrong());
             }
-            let (size, told, digest) = read_entry(entry, all.patterns.count()).ok_or_else(wrong)?;
-            all.push(name.wire(), size, told, digest).ok_or_else(wrong)?;
+            let (size, properties, digest) = read_entry(entry, all.patterns.count()).ok_or_else(wrong)?;
+            all.push(name.wire(), size, properties, digest).ok_or_else(wrong)?;
             rest = tail;
         }
-        let fits = rest.is_empty() && frame.offset == HEADER as u64 + all.total.octets;
+        let fits = rest.is_empty() && envelope.offset == HEADER as u64 + all.total.octets;
         if fits { Ok(all) } else { Err(wrong()) }
     }
 }
 
 fn read_entry(octets: &[u8; ENTRY], patterns: usize) -> Option<(Size, ChunkProperties, [u8; DIGEST])> {
-    let [nodes, rrsets, names, rdata] = [0, 4, 8, 12].map(|at| word(octets, at));
-    let [records, signatures, signed, chain_records] = [16, 20, 24, 28].map(|at| word(octets, at));
-    let [signers, chain] = [48, 50].map(|at| short(octets, at));
+    let [nodes, rrsets, names, rdata] = [0, 4, 8, 12].map(|at| u32_le(octets, at));
+    let [records, signatures, signed, chain_records] = [16, 20, 24, 28].map(|at| u32_le(octets, at));
+    let [signers, chain] = [48, 50].map(|at| u16_le(octets, at));
     let is_known = |number: u16| number >= MIXED || usize::from(number) < patterns;
-    let told = ChunkProperties {
+    let properties = ChunkProperties {
         counts: Counts { records, signatures, signed, chain: chain_records },
-        expirations: TimeRange { first: word(octets, 32), last: word(octets, 36) },
-        inceptions: TimeRange { first: word(octets, 40), last: word(octets, 44) },
+        expirations: TimeRange { first: u32_le(octets, 32), last: u32_le(octets, 36) },
+        inceptions: TimeRange { first: u32_le(octets, 40), last: u32_le(octets, 44) },
         signers,
         chain,
     };
     let digest = octets[52..].first_chunk::<DIGEST>()?;
     (nodes > 0 && is_known(signers) && is_known(chain)).then_some((
         Size { nodes, rrsets, names, rdata },
-        told,
+        properties,
         *digest,
     ))
 }
@@ -335,57 +338,57 @@ impl<'a> ChunkSummary<'a> {
     /// Indexes of the names in the zone.
     #[must_use]
     pub const fn places(self) -> std::ops::Range<usize> {
-        let start = self.entry.place as usize;
+        let start = self.entry.first_node as usize;
         start..start + self.entry.size.nodes as usize
     }
 
     /// Number of records.
     #[must_use]
     pub fn records(self) -> u64 {
-        self.entry.told.counts.records.into()
+        self.entry.properties.counts.records.into()
     }
 
     /// Number of RRSIG records.
     #[must_use]
     pub fn signatures(self) -> u64 {
-        self.entry.told.counts.signatures.into()
+        self.entry.properties.counts.signatures.into()
     }
 
     /// Number of RRsets that have RRSIG records.
     #[must_use]
     pub fn signed_rrsets(self) -> u64 {
-        self.entry.told.counts.signed.into()
+        self.entry.properties.counts.signed.into()
     }
 
     /// Number of NSEC and NSEC3 records.
     #[must_use]
     pub fn chain_records(self) -> u64 {
-        self.entry.told.counts.chain.into()
+        self.entry.properties.counts.chain.into()
     }
 
     /// First and last expiration of the signatures in serial number arithmetic. Not meaningful if
     /// [`Self::signers`] is [`Uniformity::Mixed`].
     #[must_use]
     pub const fn expirations(self) -> TimeRange {
-        self.entry.told.expirations
+        self.entry.properties.expirations
     }
 
     /// First and last inception of the signatures; see [`Self::expirations`].
     #[must_use]
     pub const fn inceptions(self) -> TimeRange {
-        self.entry.told.inceptions
+        self.entry.properties.inceptions
     }
 
     /// The keys that sign the RRsets, as a [`signers_pattern`].
     #[must_use]
     pub fn signers(self) -> Uniformity<'a> {
-        self.uniform(self.entry.told.signers)
+        self.uniform(self.entry.properties.signers)
     }
 
     /// The common properties of the NSEC or NSEC3 records, as a [`chain_pattern`].
     #[must_use]
     pub fn chain(self) -> Uniformity<'a> {
-        self.uniform(self.entry.told.chain)
+        self.uniform(self.entry.properties.chain)
     }
 
     fn uniform(self, number: u16) -> Uniformity<'a> {

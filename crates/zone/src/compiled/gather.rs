@@ -1,7 +1,7 @@
 //! Builder for chunks and their properties in the directory.
 
 use super::directory::{ChunkProperties, Counts, MIXED, NONE, Patterns, Size, TimeRange, chain_pattern};
-use super::{MIXED_TTLS, RRSET};
+use super::{MIXED_TTLS, RRSET_ENTRY_SIZE};
 use crate::contents::{Node, Rrset};
 use nonesuch_proto::Rtype;
 use std::io;
@@ -81,7 +81,7 @@ pub(super) struct SignatureFields {
 
 /// Properties of the names that were added.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct ChunkPropertiesBuilder {
     counts: Counts,
     expirations: Option<Spread>,
     inceptions: Option<Spread>,
@@ -91,7 +91,7 @@ pub(super) struct Tally {
     pattern: Vec<u8>,
 }
 
-impl Tally {
+impl ChunkPropertiesBuilder {
     pub(super) fn add(&mut self, node: Node<'_>) {
         // Type of the last NSEC or NSEC3 RRset, until its signatures are found.
         let mut link = None;
@@ -214,25 +214,25 @@ impl Tally {
         }
     }
 
-    /// Whether the properties `told` are correct for the names. It is also correct to declare a uniform pattern as
-    /// mixed.
-    pub(super) fn fits(&self, told: &ChunkProperties, patterns: &Patterns) -> bool {
+    /// Whether `properties` are correct for the names. It is also correct to declare a uniform
+    /// pattern as mixed.
+    pub(super) fn matches(&self, properties: &ChunkProperties, patterns: &Patterns) -> bool {
         let times = |spread: Option<Spread>| spread.unwrap_or_default().times();
         let (expirations, inceptions) = (times(self.expirations), times(self.inceptions));
         let ordered = expirations.is_some() && inceptions.is_some();
-        self.counts == told.counts
-            && expirations.unwrap_or_default() == told.expirations
-            && inceptions.unwrap_or_default() == told.inceptions
-            && (ordered || told.signers == MIXED)
-            && self.signers.is(told.signers, patterns)
-            && self.chain.is(told.chain, patterns)
+        self.counts == properties.counts
+            && expirations.unwrap_or_default() == properties.expirations
+            && inceptions.unwrap_or_default() == properties.inceptions
+            && (ordered || properties.signers == MIXED)
+            && self.signers.is(properties.signers, patterns)
+            && self.chain.is(properties.chain, patterns)
     }
 }
 
 /// Collects names for a chunk.
 #[derive(Debug, Default)]
 pub(super) struct ChunkBuilder {
-    tally: Tally,
+    builder: ChunkPropertiesBuilder,
     size: Size,
     nodes: Vec<u8>,
     rrsets: Vec<u8>,
@@ -291,7 +291,7 @@ impl ChunkBuilder {
         for rrset in node.rrsets() {
             let octets = rrset.octets();
             let length = u32::try_from(octets.len()).map_err(|_| too_large())?;
-            let mut entry = [0; RRSET];
+            let mut entry = [0; RRSET_ENTRY_SIZE];
             entry[..2].copy_from_slice(&rrset.rtype().0.to_le_bytes());
             entry[2..4].copy_from_slice(&rrset.covered().0.to_le_bytes());
             entry[4..8].copy_from_slice(&rrset.ttl().to_le_bytes());
@@ -305,7 +305,7 @@ impl ChunkBuilder {
         self.size.rrsets += entries.len() as u32;
         self.size.names += name.len() as u32;
         self.size.rdata = u32::try_from(self.rdata.len()).map_err(|_| too_large())?;
-        self.tally.add(node);
+        self.builder.add(node);
         Ok(())
     }
 
@@ -317,8 +317,8 @@ impl ChunkBuilder {
         &self.names[..self.first]
     }
 
-    pub(super) fn tell(&self, patterns: &mut Patterns) -> ChunkProperties {
-        self.tally.properties(patterns)
+    pub(super) fn properties(&self, patterns: &mut Patterns) -> ChunkProperties {
+        self.builder.properties(patterns)
     }
 
     /// Passes the octets of the chunk to `put` in order, and resets the builder.
@@ -328,7 +328,7 @@ impl ChunkBuilder {
             part.clear();
         }
         self.size = Size::default();
-        self.tally.clear();
+        self.builder.clear();
         Ok(())
     }
 }

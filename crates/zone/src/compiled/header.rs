@@ -1,6 +1,6 @@
 //! Header and trailer of a compiled zone.
 
-use super::source::{Source, long, word};
+use super::source::{Source, u32_le, u64_le};
 use super::*;
 use crate::contents::Contents;
 use nonesuch_proto::{NameRef, Rtype};
@@ -23,9 +23,9 @@ impl HeaderFields {
     /// Returns the fields for unchanged contents. Sets the flag for different TTLs if the contents
     /// have such RRsets.
     pub(super) fn of_whole(contents: &Contents, verification: Verification, chunk: u32) -> Self {
-        let mut facts = Self::of(contents, verification, chunk);
-        facts.flags |= if contents.has_mixed_ttls() { HAS_MIXED_TTLS } else { 0 };
-        facts
+        let mut fields = Self::of(contents, verification, chunk);
+        fields.flags |= if contents.has_mixed_ttls() { HAS_MIXED_TTLS } else { 0 };
+        fields
     }
 
     /// Returns the fields for a zone with this apex and with one TTL in each RRset.
@@ -49,11 +49,11 @@ impl HeaderFields {
     }
 }
 
-pub(super) fn header(apex: &Name, facts: &HeaderFields) -> [u8; HEADER] {
-    let [kind, at] = facts.verification.to_words();
+pub(super) fn header(apex: &Name, fields: &HeaderFields) -> [u8; HEADER] {
+    let [kind, at] = fields.verification.to_words();
     let mut out = [0; HEADER];
     out[..8].copy_from_slice(&MAGIC);
-    let words = [VERSION, BYTE_ORDER, facts.flags, kind, at, facts.serial, facts.chunk];
+    let words = [VERSION, BYTE_ORDER, fields.flags, kind, at, fields.serial, fields.chunk];
     for (place, word) in out[8..36].as_chunks_mut::<4>().0.iter_mut().zip(words) {
         *place = word.to_le_bytes();
     }
@@ -87,9 +87,9 @@ pub(super) fn digest(header: &[u8], directory: &[u8], numbers: &[u8]) -> [u8; DI
 }
 
 /// Header, trailer, and the octets of the directory, with a verified digest.
-pub(super) struct Frame {
+pub(super) struct Envelope {
     pub(super) apex: Name,
-    pub(super) facts: HeaderFields,
+    pub(super) header: HeaderFields,
     pub(super) directory: Vec<u8>,
     /// Offset of the directory, and end of the chunks.
     pub(super) offset: u64,
@@ -97,7 +97,7 @@ pub(super) struct Frame {
     pub(super) patterns: u32,
 }
 
-impl Frame {
+impl Envelope {
     pub(super) fn read(source: &Source<'_>) -> Result<Self, CompiledError> {
         let found = source.length();
         let truncated = CompiledError::Truncated { found };
@@ -108,7 +108,7 @@ impl Frame {
         if octets.len() < HEADER {
             return Err(truncated);
         }
-        match (word(&octets, 8), word(&octets, 12)) {
+        match (u32_le(&octets, 8), u32_le(&octets, 12)) {
             (_, mark) if mark == BYTE_ORDER.swap_bytes() => return Err(CompiledError::ByteOrder),
             (version, _) if version != VERSION => return Err(CompiledError::Version(version)),
             (_, mark) if mark != BYTE_ORDER => return Err(CompiledError::Layout("header")),
@@ -118,10 +118,10 @@ impl Frame {
             return Err(truncated);
         };
         let trailer = source.take(end, TRAILER as u64)?;
-        if !trailer.ends_with(&END_MAGIC) || long(&trailer, 8) != found {
+        if !trailer.ends_with(&END_MAGIC) || u64_le(&trailer, 8) != found {
             return Err(truncated);
         }
-        let offset = long(&trailer, 0);
+        let offset = u64_le(&trailer, 0);
         if offset < HEADER as u64 || offset > end {
             return Err(CompiledError::Layout("directory offset"));
         }
@@ -130,14 +130,14 @@ impl Frame {
         if digest != trailer[TRAILER_NUMBERS..TRAILER_NUMBERS + DIGEST] {
             return Err(CompiledError::Altered);
         }
-        let (apex, facts) = read_header(&octets)?;
-        let (chunks, patterns) = (word(&trailer, 16), word(&trailer, 20));
-        Ok(Self { apex, facts, directory, offset, chunks, patterns })
+        let (apex, header) = read_header(&octets)?;
+        let (chunks, patterns) = (u32_le(&trailer, 16), u32_le(&trailer, 20));
+        Ok(Self { apex, header, directory, offset, chunks, patterns })
     }
 }
 
 fn read_header(octets: &[u8]) -> Result<(Name, HeaderFields), CompiledError> {
-    let [flags, kind, at, serial, chunk] = [16, 20, 24, 28, 32].map(|place| word(octets, place));
+    let [flags, kind, at, serial, chunk] = [16, 20, 24, 28, 32].map(|place| u32_le(octets, place));
     let tables = octets.last_chunk().copied().unwrap_or_default();
     let verification = Verification::from_words([kind, at], tables);
     let verification = verification.ok_or(CompiledError::Layout("verification"))?;

@@ -2,9 +2,9 @@
 //! checked the contents.
 
 use super::directory::{Directory, Entry};
-use super::gather::Tally;
-use super::header::Frame;
-use super::source::{Source, resize, short, word};
+use super::gather::ChunkPropertiesBuilder;
+use super::header::Envelope;
+use super::source::{Source, resize, u16_le, u32_le};
 use super::*;
 use crate::contents::{Capacity, Contents, NodeEntry, RrsetEntry};
 use nonesuch_proto::Rtype;
@@ -35,16 +35,16 @@ pub fn read_file(file: &File, offset: u64, length: u64) -> Result<(Contents, Ver
 }
 
 fn read_all(source: &Source<'_>) -> Result<(Contents, Verification), CompiledError> {
-    let frame = Frame::read(source)?;
-    let directory = Directory::read(&frame)?;
-    let contents = read_contents(source, &frame.apex, &directory)?;
-    frame.facts.check(&contents)?;
+    let envelope = Envelope::read(source)?;
+    let directory = Directory::read(&envelope)?;
+    let contents = read_contents(source, &envelope.apex, &directory)?;
+    envelope.header.check(&contents)?;
     // `HeaderFields::check` cannot check this flag, because stored zones call it with only the
     // apex. The flag may be set without such RRsets: it then only prevents that chunks are copied.
-    if contents.has_mixed_ttls() && !frame.facts.has_mixed_ttls() {
+    if contents.has_mixed_ttls() && !envelope.header.has_mixed_ttls() {
         return Err(CompiledError::Layout("flags"));
     }
-    Ok((contents, frame.facts.verification))
+    Ok((contents, envelope.header.verification))
 }
 
 /// Reads and checks all contents.
@@ -115,12 +115,12 @@ pub(super) fn has_digest(octets: &[u8], entry: &Entry) -> bool {
 /// Panics if `octets` does not have the length of the chunk.
 pub(super) fn decode(entry: &Entry, octets: &[u8], all: &mut Contents) -> Result<(), CompiledError> {
     let size = &entry.size;
-    let (nodes, rest) = octets.split_at(size.nodes as usize * NODE);
-    let (rrsets, rest) = rest.split_at(size.rrsets as usize * RRSET);
+    let (nodes, rest) = octets.split_at(size.nodes as usize * NODE_ENTRY_SIZE);
+    let (rrsets, rest) = rest.split_at(size.rrsets as usize * RRSET_ENTRY_SIZE);
     let (names, rdata) = rest.split_at(size.names as usize);
     let (mut name, mut rrset) = (all.names.len() as u64, all.rrsets.len() as u64);
     let (name_end, rrset_end) = (name + names.len() as u64, rrset + u64::from(size.rrsets));
-    for node in nodes.as_chunks::<NODE>().0 {
+    for node in nodes.as_chunks::<NODE_ENTRY_SIZE>().0 {
         all.nodes.push(NodeEntry { name: name as u32, first_rrset: rrset as u32 });
         let head = u32::from_le_bytes(*node);
         name += u64::from(head & 0xff);
@@ -128,15 +128,15 @@ pub(super) fn decode(entry: &Entry, octets: &[u8], all: &mut Contents) -> Result
     }
     let mut start = all.rdata.len() as u64;
     let end = start + rdata.len() as u64;
-    for octets in rrsets.as_chunks::<RRSET>().0 {
-        let [rtype, covered] = [0, 2].map(|at| Rtype(short(octets, at)));
-        let [ttl, count, length] = [4, 8, 12].map(|at| word(octets, at));
+    for octets in rrsets.as_chunks::<RRSET_ENTRY_SIZE>().0 {
+        let [rtype, covered] = [0, 2].map(|at| Rtype(u16_le(octets, at)));
+        let [ttl, count, length] = [4, 8, 12].map(|at| u32_le(octets, at));
         let (count, mixed_ttls) = (count & !MIXED_TTLS, count & MIXED_TTLS != 0);
         all.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count, mixed_ttls });
         start += u64::from(length);
     }
     if name != name_end || rrset != rrset_end || start != end {
-        return Err(CompiledError::Malformed { node: entry.place as usize, flaw: Flaw::Length });
+        return Err(CompiledError::Malformed { node: entry.first_node as usize, flaw: Flaw::Length });
     }
     all.names.extend_from_slice(names);
     all.rdata.extend_from_slice(rdata);
@@ -153,9 +153,9 @@ fn check_entries(contents: &Contents, directory: &Directory) -> Result<(), Compi
 /// Whether the directory entry of a chunk is correct. `contents` holds the zone without its first
 /// `before` nodes: node `i` of the zone is node `i - before` of `contents`.
 pub(super) fn check_entry(contents: &Contents, before: usize, directory: &Directory, chunk: usize) -> bool {
-    let places = directory.summary(chunk).places();
-    let mut tally = Tally::default();
-    (places.start..places.end).for_each(|place| tally.add(contents.node(place - before)));
-    contents.node(places.start - before).name().wire() == directory.name(chunk).wire()
-        && tally.fits(&directory.entries[chunk].told, &directory.patterns)
+    let nodes = directory.summary(chunk).places();
+    let mut builder = ChunkPropertiesBuilder::default();
+    nodes.clone().for_each(|index| builder.add(contents.node(index - before)));
+    contents.node(nodes.start - before).name().wire() == directory.name(chunk).wire()
+        && builder.matches(&directory.entries[chunk].properties, &directory.patterns)
 }

@@ -93,14 +93,14 @@ fn modified(file: &File) -> Option<SystemTime> {
     file.metadata().and_then(|metadata| metadata.modified()).ok()
 }
 
-pub(super) fn word(octets: &[u8], at: usize) -> u32 {
+pub(super) fn u32_le(octets: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]])
 }
 
-pub(super) fn short(octets: &[u8], at: usize) -> u16 {
+pub(super) fn u16_le(octets: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([octets[at], octets[at + 1]])
 }
 
-pub(super) fn long(octets: &[u8], at: usize) -> u64 {
-    u64::from(word(octets, at)) | u64::from(word(octets, at + 4)) << 32
+pub(super) fn u64_le(octets: &[u8], at: usize) -> u64 {
+    u64::from(u32_le(octets, at)) | u64::from(u32_le(octets, at + 4)) << 32
 }

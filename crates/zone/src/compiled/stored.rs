@@ -3,7 +3,7 @@
 //! (`text`) builds it.
 
 use super::directory::{ChunkSummary, Directory, Entry};
-use super::header::{Frame, HeaderFields};
+use super::header::{Envelope, HeaderFields};
 use super::source::Source;
 use super::{Block, CHUNK, CompiledError, Flaw, check, read};
 use crate::builder::ZoneFault;
@@ -58,9 +58,9 @@ impl StoredZone {
     }
 
     fn of_source(source: Source<'static>) -> Result<Self, CompiledError> {
-        let frame = Frame::read(&source)?;
-        let directory = Directory::read(&frame)?;
-        Self::with_head(source, frame.apex, Form::Compiled(frame.facts), directory)
+        let envelope = Envelope::read(&source)?;
+        let directory = Directory::read(&envelope)?;
+        Self::with_head(source, envelope.apex, Form::Compiled(envelope.header), directory)
     }
 
     /// Creates a zone from a zone file with this directory.
@@ -85,12 +85,12 @@ impl StoredZone {
         }
         let mut zone = Self { source, apex, form, directory, head, chunks, failure: Mutex::new(None) };
         zone.head = zone.load(0)?;
-        zone.check_facts(&zone.head)?;
+        zone.check_header(&zone.head)?;
         Ok(zone)
     }
 
-    fn check_facts(&self, head: &Contents) -> Result<(), CompiledError> {
-        if let Form::Compiled(facts) = &self.form { facts.check(head) } else { Ok(()) }
+    fn check_header(&self, head: &Contents) -> Result<(), CompiledError> {
+        if let Form::Compiled(fields) = &self.form { fields.check(head) } else { Ok(()) }
     }
 
     /// Whether the chunks are in the format of compiled zones.
@@ -101,7 +101,7 @@ impl StoredZone {
     /// Whether chunks may be copied unchanged to another zone. RRsets with different TTLs do not
     /// permit this.
     pub(super) const fn is_copyable(&self) -> bool {
-        matches!(&self.form, Form::Compiled(facts) if !facts.has_mixed_ttls())
+        matches!(&self.form, Form::Compiled(fields) if !fields.has_mixed_ttls())
     }
 
     /// Apex of the zone.
@@ -118,7 +118,7 @@ impl StoredZone {
 
     /// Octets at which a chunk ends.
     pub(super) const fn chunk_octets(&self) -> u32 {
-        if let Form::Compiled(facts) = &self.form { facts.chunk } else { CHUNK }
+        if let Form::Compiled(fields) = &self.form { fields.chunk } else { CHUNK }
     }
 
     /// Number of names that own records.
@@ -230,7 +230,7 @@ impl StoredZone {
     /// Loads an existing chunk without storing it in `self`.
     pub(crate) fn load(&self, chunk: usize) -> Result<Contents, CompiledError> {
         let entry = &self.directory.entries[chunk];
-        let place = entry.place as usize;
+        let place = entry.first_node as usize;
         let octets = self.source.take(entry.offset, entry.octets)?;
         let contents = match self.form {
             Form::Compiled(_) => self.decode(entry, &octets)?,

@@ -2,9 +2,9 @@
 
 use super::directory::Directory;
 use super::directory::{ChunkProperties, Size};
-use super::gather::Tally;
+use super::gather::ChunkPropertiesBuilder;
 use super::header::{HeaderFields, digest, header, trailer};
-use super::source::{long, resize, short, word};
+use super::source::{resize, u16_le, u32_le, u64_le};
 use super::*;
 use crate::change::tests::{written, zone, zones};
 use crate::contents::Contents;
@@ -95,13 +95,13 @@ fn flawed(change: impl FnOnce(&mut Raw)) -> Vec<u8> {
 fn flawed_zone(contents: &Contents, change: impl FnOnce(&mut Raw)) -> Vec<u8> {
     let mut raw = Raw::of(contents);
     change(&mut raw);
-    let mut tally = Tally::default();
-    contents.nodes().for_each(|node| tally.add(node));
+    let mut builder = ChunkPropertiesBuilder::default();
+    contents.nodes().for_each(|node| builder.add(node));
     let mut directory = Directory::default();
-    let told = tally.properties(&mut directory.patterns);
+    let properties = builder.properties(&mut directory.patterns);
     let chunk = raw.octets();
     directory
-        .push(contents.node(0).name().wire(), raw.size(), told, *blake3::hash(&chunk).as_bytes())
+        .push(contents.node(0).name().wire(), raw.size(), properties, *blake3::hash(&chunk).as_bytes())
         .unwrap();
     assemble(contents, &chunk, &directory)
 }
@@ -118,17 +118,18 @@ fn assemble(contents: &Contents, chunks: &[u8], directory: &Directory) -> Vec<u8
 /// Recomputes the digests, as far as the directory can be read.
 fn seal(octets: &mut [u8]) {
     let end = octets.len() - TRAILER;
-    let (offset, chunks, patterns) = (long(octets, end), word(octets, end + 16), word(octets, end + 20));
+    let (offset, chunks, patterns) =
+        (u64_le(octets, end), u32_le(octets, end + 16), u32_le(octets, end + 20));
     let offset = usize::try_from(offset).unwrap_or(usize::MAX).clamp(HEADER, end);
     let (mut at, mut chunk) = (offset, HEADER);
     for _ in 0..patterns.min(9) {
-        at += if at + 2 <= end { 2 + usize::from(short(octets, at)) } else { 0 };
+        at += if at + 2 <= end { 2 + usize::from(u16_le(octets, at)) } else { 0 };
     }
     for _ in 0..chunks.min(999) {
         if at + 85 > end {
             break;
         }
-        let [nodes, rrsets, names, rdata] = [0, 4, 8, 12].map(|place| word(octets, at + place));
+        let [nodes, rrsets, names, rdata] = [0, 4, 8, 12].map(|place| u32_le(octets, at + place));
         let length = Size { nodes, rrsets, names, rdata }.octets() as usize;
         if length > offset - chunk {
             break;
@@ -282,7 +283,7 @@ fn faults_of_the_header_are_told_apart() {
         error_of(&altered)
     };
     let end = sound.len() - TRAILER;
-    let directory = long(&sound, end) as usize;
+    let directory = u64_le(&sound, end) as usize;
     assert!(matches!(with(0, b"; "), CompiledError::NotCompiled));
     assert_eq!(VERSION, 2);
     assert!(matches!(with(8, &[1]), CompiledError::Version(1)));
@@ -309,37 +310,37 @@ fn faults_of_the_header_are_told_apart() {
 #[test]
 fn a_directory_that_tells_untruths_is_refused() {
     let contents = sample();
-    let told = |change: fn(&mut ChunkProperties)| {
-        let mut tally = Tally::default();
-        contents.nodes().for_each(|node| tally.add(node));
+    let error_with = |change: fn(&mut ChunkProperties)| {
+        let mut builder = ChunkPropertiesBuilder::default();
+        contents.nodes().for_each(|node| builder.add(node));
         let mut directory = Directory::default();
-        let mut told = tally.properties(&mut directory.patterns);
-        change(&mut told);
+        let mut properties = builder.properties(&mut directory.patterns);
+        change(&mut properties);
         let (chunk, raw) = (Raw::of(&contents).octets(), Raw::of(&contents));
         let digest = *blake3::hash(&chunk).as_bytes();
-        directory.push(contents.node(0).name().wire(), raw.size(), told, digest).unwrap();
+        directory.push(contents.node(0).name().wire(), raw.size(), properties, digest).unwrap();
         let octets = assemble(&contents, &chunk, &directory);
         let outcome = (read(&octets).err(), StoredZone::of_octets(octets).err());
         let (Some(a), Some(b)) = outcome else { return None };
         assert_eq!(a.to_string(), b.to_string());
         Some(a)
     };
-    assert!(told(|_| ()).is_none());
+    assert!(error_with(|_| ()).is_none());
     // A uniform pattern that is declared as mixed only causes more chunks to be read.
-    assert!(told(|told| told.chain = directory::MIXED).is_none());
+    assert!(error_with(|properties| properties.chain = directory::MIXED).is_none());
     let changes: [fn(&mut ChunkProperties); 9] = [
-        |told| told.counts.records += 1,
-        |told| told.counts.signatures = 0,
-        |told| told.counts.signed = 0,
-        |told| told.counts.chain = 0,
-        |told| told.expirations.first += 1,
-        |told| told.inceptions.last += 1,
-        |told| told.signers = directory::NONE,
-        |told| told.chain = directory::NONE,
-        |told| told.signers = 9,
+        |properties| properties.counts.records += 1,
+        |properties| properties.counts.signatures = 0,
+        |properties| properties.counts.signed = 0,
+        |properties| properties.counts.chain = 0,
+        |properties| properties.expirations.first += 1,
+        |properties| properties.inceptions.last += 1,
+        |properties| properties.signers = directory::NONE,
+        |properties| properties.chain = directory::NONE,
+        |properties| properties.signers = 9,
     ];
     for (number, change) in changes.into_iter().enumerate() {
-        let error = told(change).unwrap_or_else(|| panic!("{number}: no error"));
+        let error = error_with(change).unwrap_or_else(|| panic!("{number}: no error"));
         has_malformed_directory(&error);
     }
 }

@@ -8,7 +8,7 @@
 
 use super::directory::Size;
 use super::directory::{Directory, chain_pattern};
-use super::gather::{SignatureFields, Tally};
+use super::gather::{ChunkPropertiesBuilder, SignatureFields};
 use super::source::Source;
 use super::{CompiledError, DIGEST, StoredZone};
 use crate::change::{ChangeSet, is_data, read_part};
@@ -116,7 +116,7 @@ struct Comparison<'n> {
     old: NodesBuilder,
     fresh: NodesBuilder,
     directory: Directory,
-    tally: Tally,
+    builder: ChunkPropertiesBuilder,
     /// Number of names, octets and first name of the current chunk.
     names: u32,
     octets: u64,
@@ -144,7 +144,7 @@ impl<'n> Comparison<'n> {
             old: NodesBuilder::default(),
             fresh: NodesBuilder::default(),
             directory: Directory::of_text(),
-            tally: Tally::default(),
+            builder: ChunkPropertiesBuilder::default(),
             names: 0,
             octets: 0,
             first: Vec::new(),
@@ -225,7 +225,7 @@ impl<'n> Comparison<'n> {
         if is_apex {
             // Signing changes the records at the apex, so the apex always needs a comparison.
             let part = read_part(text, self.new.apex()).filter(|part| part.node_count() == 1 && is_next)?;
-            self.tally.add(part.node(0));
+            self.builder.add(part.node(0));
             self.old.push_node(part.node(0));
             self.push_next();
         } else {
@@ -290,13 +290,13 @@ impl<'n> Comparison<'n> {
             let rtype = &text[line.rtype.clone()];
             if rtype == b"RRSIG" {
                 let fields = self.signature(text, line, covered)?;
-                self.tally.add_signature(&fields);
+                self.builder.add_signature(&fields);
                 signatures += 1;
                 is_open = false;
                 continue;
             }
             if std::mem::take(&mut signatures) > 0 {
-                self.tally.end_signatures();
+                self.builder.end_signatures();
             }
             if is_open || rtype == b"NSEC3PARAM" {
                 return None;
@@ -314,9 +314,9 @@ impl<'n> Comparison<'n> {
             at = at.min(self.expected.len());
         }
         if signatures > 0 {
-            self.tally.end_signatures();
+            self.builder.end_signatures();
         }
-        self.tally.add_records(lines.len() as u32);
+        self.builder.add_records(lines.len() as u32);
         if is_open {
             return None;
         }
@@ -377,15 +377,15 @@ impl<'n> Comparison<'n> {
             self.link.clear();
             self.link.extend_from_slice(head);
         }
-        self.tally.add_link_pattern(&self.link_pattern);
+        self.builder.add_link_pattern(&self.link_pattern);
         Some(())
     }
 
     fn end_chunk(&mut self) -> Option<()> {
-        let told = self.tally.properties(&mut self.directory.patterns);
+        let properties = self.builder.properties(&mut self.directory.patterns);
         let size = Size { nodes: self.names, ..Size::default() };
-        self.directory.push_octets(&self.first, size, self.octets, told, [0; DIGEST])?;
-        self.tally.clear();
+        self.directory.push_octets(&self.first, size, self.octets, properties, [0; DIGEST])?;
+        self.builder.clear();
         (self.names, self.octets) = (0, 0);
         Some(())
     }

@@ -50,8 +50,8 @@ pub fn write_splice(splice: &Splice<'_>, verification: Verification, out: &mut i
         Part::Nodes(..) => None,
         Part::Stored(zone, _) => Some(zone.chunk_octets()),
     });
-    let facts = HeaderFields::of(&splice.head(), verification, octets.unwrap_or(CHUNK));
-    let mut writer = Writer::new(splice.apex(), &facts, out)?;
+    let fields = HeaderFields::of(&splice.head(), verification, octets.unwrap_or(CHUNK));
+    let mut writer = Writer::new(splice.apex(), &fields, out)?;
     writer.passes_on = octets.is_some();
     for part in splice.parts() {
         match part {
@@ -79,14 +79,14 @@ struct Writer<'o, 'z, W> {
 }
 
 impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
-    fn new(apex: &Name, facts: &HeaderFields, out: &'o mut W) -> io::Result<Self> {
-        let header = header(apex, facts);
+    fn new(apex: &Name, fields: &HeaderFields, out: &'o mut W) -> io::Result<Self> {
+        let header = header(apex, fields);
         let mut writer = Self {
             block: Block::new(out),
             header,
             directory: Directory::default(),
             passes_on: false,
-            gathering: ChunkBuilder::new(facts.chunk, facts.has_mixed_ttls()),
+            gathering: ChunkBuilder::new(fields.chunk, fields.has_mixed_ttls()),
             numbers: Vec::new(),
             numbered: None,
         };
@@ -105,7 +105,7 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
         if self.gathering.is_empty() {
             return Ok(());
         }
-        let told = self.gathering.tell(&mut self.directory.patterns);
+        let properties = self.gathering.properties(&mut self.directory.patterns);
         let size = self.gathering.size();
         let name = self.gathering.first_name().to_vec();
         let mut gathering = std::mem::take(&mut self.gathering);
@@ -115,7 +115,7 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
             self.block.put(octets)
         })?;
         self.gathering = gathering;
-        let pushed = self.directory.push(&name, size, told, *hasher.finalize().as_bytes());
+        let pushed = self.directory.push(&name, size, properties, *hasher.finalize().as_bytes());
         pushed.ok_or_else(too_large)
     }
 
@@ -157,9 +157,9 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
         }
         let number = |old: u16| if old >= MIXED { old } else { self.numbers[usize::from(old)] };
         for chunk in chunks.clone() {
-            let Entry { size, mut told, digest, .. } = zone.directory.entries[chunk];
-            (told.signers, told.chain) = (number(told.signers), number(told.chain));
-            let pushed = self.directory.push(zone.directory.name(chunk).wire(), size, told, digest);
+            let Entry { size, mut properties, digest, .. } = zone.directory.entries[chunk];
+            (properties.signers, properties.chain) = (number(properties.signers), number(properties.chain));
+            let pushed = self.directory.push(zone.directory.name(chunk).wire(), size, properties, digest);
             pushed.ok_or_else(too_large)?;
         }
         let (start, octets) = extent(&zone.directory, chunks);

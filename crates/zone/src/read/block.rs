@@ -8,7 +8,7 @@
 
 use super::entry::{EntryReader, State};
 use super::source::Block;
-use crate::builder::{OpenPart, PART, Part};
+use crate::builder::{PART, Part, RecordBuffer};
 use crate::lexer::{Lexer, Step};
 use nonesuch_proto::Name;
 use nonesuch_proto::text::parse_ttl;
@@ -84,7 +84,7 @@ impl AssumedState {
 pub(super) fn read_speculatively(
     before: AssumedState,
     block: &Block<'_>,
-    part: &mut OpenPart,
+    part: &mut RecordBuffer,
 ) -> Option<SpeculativeBlock> {
     // A text that the splitter cannot split is one entry that never ends, or one name with very
     // many records.
@@ -94,7 +94,7 @@ pub(super) fn read_speculatively(
     part.clear();
     let mut state = State::new(before.origin.clone());
     state.default_ttl = before.default_ttl;
-    state.inherited = Some(0);
+    state.leading_without_ttl = Some(0);
     let mut lexer = Lexer::new(&block.text, block.is_last);
     if block.is_first {
         lexer.skip_byte_order_mark();
@@ -129,7 +129,7 @@ impl SpeculativeBlock {
         if !before.holds(state) {
             return None;
         }
-        match (after.inherited, state.last_ttl) {
+        match (after.leading_without_ttl, state.last_ttl) {
             (None | Some(0), _) => {}
             (Some(count), Some(ttl)) => part.set_leading_ttls(count, ttl),
             (Some(_), None) => return None,

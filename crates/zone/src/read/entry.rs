@@ -1,8 +1,8 @@
-//! Reads one entry: a directive, which changes the state, or a record, which is added to a part (a
-//! block of records, [`OpenPart`]).
+//! Reads one entry: a directive, which changes the state, or a record, which is added to a
+//! [`RecordBuffer`].
 
 use super::fault::ReadFault;
-use crate::builder::OpenPart;
+use crate::builder::RecordBuffer;
 use crate::lexer::Lexer;
 use nonesuch_proto::rdata;
 use nonesuch_proto::text::{Token, parse_ttl};
@@ -22,14 +22,14 @@ pub(super) struct State {
     /// is the number of records at the start of the block that need it. They get TTL 0 until
     /// [`SpeculativeBlock::accept`](super::block::SpeculativeBlock::accept) fills in the TTL.
     /// `None` if the blocks are read in sequence.
-    pub(super) inherited: Option<usize>,
+    pub(super) leading_without_ttl: Option<usize>,
     /// Owner of the last record in wire format; empty before the first record.
     pub(super) owner: Vec<u8>,
 }
 
 impl State {
     pub(super) const fn new(origin: Option<Name>) -> Self {
-        Self { origin, default_ttl: None, last_ttl: None, inherited: None, owner: Vec::new() }
+        Self { origin, default_ttl: None, last_ttl: None, leading_without_ttl: None, owner: Vec::new() }
     }
 
     fn origin(&self) -> Option<NameRef<'_>> {
@@ -63,7 +63,7 @@ impl<'a> EntryReader<'a> {
         &mut self,
         lexer: &Lexer<'a>,
         state: &mut State,
-        part: &mut OpenPart,
+        part: &mut RecordBuffer,
     ) -> Result<Option<Include>, Located> {
         let first = lexer.tokens[0];
         if !lexer.begins_blank && !first.quoted && first.octets.first() == Some(&b'$') {
@@ -106,10 +106,10 @@ fn push_record(
     ttl: Option<u32>,
     rtype: Rtype,
     state: &mut State,
-    part: &mut OpenPart,
+    part: &mut RecordBuffer,
 ) -> Result<(), Located> {
     let tokens = &lexer.tokens[next..];
-    let ttl = settle_ttl(ttl, rtype, tokens, state).ok_or((ReadFault::NoTtl, lexer.tokens[0].at))?;
+    let ttl = resolve_ttl(ttl, rtype, tokens, state).ok_or((ReadFault::NoTtl, lexer.tokens[0].at))?;
     let owner = NameRef::from_checked(&state.owner);
     let write = |out: &mut Vec<u8>| rdata::push_from_tokens(rtype, tokens, state.origin(), out);
     part.push(owner, rtype, ttl, lexer.line, write).map_err(|error| {
@@ -124,10 +124,10 @@ fn push_record(
 /// last record is in another block that is read in parallel, the record is counted and gets the
 /// placeholder 0. Otherwise an SOA record for which none of these exists uses its own minimum
 /// field, as in BIND and Knot DNS.
-fn settle_ttl(stated: Option<u32>, rtype: Rtype, rdata: &[Token<'_>], state: &mut State) -> Option<u32> {
+fn resolve_ttl(stated: Option<u32>, rtype: Rtype, rdata: &[Token<'_>], state: &mut State) -> Option<u32> {
     let mut ttl = stated.or(state.default_ttl).or(state.last_ttl);
     if ttl.is_none()
-        && let Some(count) = &mut state.inherited
+        && let Some(count) = &mut state.leading_without_ttl
     {
         // This includes an SOA record, which uses its minimum field only if no earlier TTL exists.
         // In this case the block is rejected and read again in sequence.
@@ -151,7 +151,7 @@ fn read_directive(tokens: &[Token<'_>], state: &mut State) -> Result<Option<Incl
         (b"$ORIGIN", [origin]) => state.origin = read_origin(origin)?,
         (b"$TTL", [ttl]) => {
             let parsed = parse_ttl(ttl.octets);
-            let fault = || (no_ttl(ttl.octets, |_| ReadFault::Directive("$TTL")), ttl.at);
+            let fault = || (invalid_ttl_fault(ttl.octets, |_| ReadFault::Directive("$TTL")), ttl.at);
             state.default_ttl = Some(parsed.ok_or_else(fault)?);
         }
         (b"$INCLUDE", [path]) => {
@@ -174,7 +174,7 @@ fn read_directive(tokens: &[Token<'_>], state: &mut State) -> Result<Option<Incl
 
 /// Returns the fault for a token that is not a valid TTL: [`ReadFault::LongTtl`] if the token has
 /// the form of a TTL and is therefore too large, otherwise `other`.
-fn no_ttl(octets: &[u8], other: impl FnOnce(String) -> ReadFault) -> ReadFault {
+fn invalid_ttl_fault(octets: &[u8], other: impl FnOnce(String) -> ReadFault) -> ReadFault {
     let is_unit = |octet: u8| b"smhdw".contains(&octet.to_ascii_lowercase());
     // Each unit follows a number.
     let is_time = octets.first().is_some_and(u8::is_ascii_digit)
@@ -194,7 +194,9 @@ pub(crate) fn read_fixed_fields(
         let starts_with_digit = token.octets.first().is_some_and(u8::is_ascii_digit);
         if ttl.is_none() && starts_with_digit {
             let value = parse_ttl(token.octets);
-            ttl = Some(value.ok_or_else(|| (no_ttl(token.octets, ReadFault::UnknownToken), token.at))?);
+            ttl = Some(
+                value.ok_or_else(|| (invalid_ttl_fault(token.octets, ReadFault::UnknownToken), token.at))?,
+            );
             continue;
         }
         // Fast path for the class that is on nearly every line; no type has this mnemonic.

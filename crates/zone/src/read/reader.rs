@@ -4,7 +4,7 @@ use super::block::{AssumedState, SpeculativeBlock, read_speculatively};
 use super::entry::{EntryReader, Include, Located, State};
 use super::fault::{ReadError, ReadFault};
 use super::source::{Block, BlockSplitter, Source};
-use crate::builder::{Builder, OpenPart, PART};
+use crate::builder::{Builder, PART, RecordBuffer};
 use crate::lexer::{Lexer, Step};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -13,8 +13,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Limit of the nesting of $INCLUDE: the zone file has depth 0, and a file at depth `MAX_INCLUDE` is
-/// an error.
+/// Limit of the nesting of $INCLUDE: the zone file has depth 0, and a file at depth `MAX_INCLUDE`
+/// is an error.
 const MAX_INCLUDE: usize = 10;
 /// Number of blocks per thread that are read in parallel.
 const BLOCKS: usize = 4;
@@ -29,7 +29,7 @@ pub(super) struct Reader {
     /// Approximate size of a block in octets.
     pub(super) block_octets: usize,
     pub(super) open: OpenFile,
-    part: OpenPart,
+    part: RecordBuffer,
 }
 
 /// State of reading one file.
@@ -58,7 +58,7 @@ enum BlockEnd {
 
 impl Reader {
     pub(super) fn new(path: &Path, block_octets: usize) -> Self {
-        let (builder, part) = (Builder::default(), OpenPart::default());
+        let (builder, part) = (Builder::default(), RecordBuffer::default());
         Self { builder, files: vec![path.to_path_buf()], block_octets, open: |path| File::open(path), part }
     }
 
@@ -262,7 +262,7 @@ fn read_side_by_side<'a>(blocks: Vec<Block<'a>>, guesses: Vec<AssumedState>) -> 
     blocks
         .into_par_iter()
         .zip(guesses)
-        .map_init(OpenPart::default, |part, (block, guess)| {
+        .map_init(RecordBuffer::default, |part, (block, guess)| {
             let guessed = read_speculatively(guess, &block, part);
             Job { block, guessed }
         })

@@ -4,7 +4,7 @@ use super::block::{AssumedState, read_speculatively};
 use super::reader::Reader;
 use super::source::{Block, BlockSplitter, Source};
 use super::*;
-use crate::builder::{OpenPart, ZoneFault};
+use crate::builder::{RecordBuffer, ZoneFault};
 use crate::write::write_zone;
 use nonesuch_proto::NameError;
 use proptest::prelude::*;
@@ -117,7 +117,7 @@ fn guesses_are_right_where_text_is_usual() {
         let mut guess = AssumedState::from_state(&state);
         let mut wrong = 0;
         for block in &blocks {
-            let guessed = read_speculatively(guess.clone(), block, &mut OpenPart::default());
+            let guessed = read_speculatively(guess.clone(), block, &mut RecordBuffer::default());
             guess.pass(block);
             wrong += usize::from(guessed.and_then(|guessed| guessed.accept(&mut state)).is_none());
         }
