@@ -17,19 +17,19 @@ use crate::outcome::CommandOutcome;
 pub(crate) use error::QueryError;
 
 use client::QueryClient;
-use message::{Draft, Question};
+use message::{QueryTemplate, Question};
 use nonesuch_net::tls::ClientTls;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
 use show::ParsedResponse;
 use target::Target;
-use tsig::Signing;
+use tsig::TsigSigner;
 
 pub(crate) fn run(arguments: &QueryArguments) -> Result<CommandOutcome, QueryError> {
     let (question, target) = target::read_words(arguments)?;
-    let signing = arguments.message.tsig_key.as_deref().map(Signing::read).transpose()?;
+    let signer = arguments.message.tsig_key.as_deref().map(TsigSigner::read).transpose()?;
     let tls = arguments.transport.tls.then(|| client_tls(arguments, &target)).transpose()?;
-    let client = QueryClient { arguments: &arguments.transport, target: &target, tls: tls.as_ref(), signing };
+    let client = QueryClient { arguments: &arguments.transport, target: &target, tls: tls.as_ref(), signer };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(QueryError::Runtime)?;
     if matches!(question.rtype, Rtype::AXFR | Rtype::IXFR) {
@@ -58,17 +58,17 @@ async fn ask(
     question: &Question,
     client: &QueryClient<'_>,
 ) -> Result<ParsedResponse, QueryError> {
-    let mut draft = Draft::new(&arguments.message, &arguments.transport)?;
-    let first = client.ask(question, &draft).await?;
-    let response = ParsedResponse::read(first, &draft)?;
+    let mut template = QueryTemplate::new(&arguments.message, &arguments.transport)?;
+    let first = client.ask(question, &template).await?;
+    let response = ParsedResponse::read(first, &template)?;
     let cookie = response.options.iter().find(|option| option.code == nonesuch_proto::edns::COOKIE);
     match cookie {
         Some(cookie)
             if response.message.rcode() == Rcode(rcode::BADCOOKIE)
-                && draft.add_server_cookie(&cookie.data) =>
+                && template.add_server_cookie(&cookie.data) =>
         {
-            let second = client.ask(question, &draft).await?;
-            let mut response = ParsedResponse::read(second, &draft)?;
+            let second = client.ask(question, &template).await?;
+            let mut response = ParsedResponse::read(second, &template)?;
             response.notes.insert(0, "repeated with the server's cookie (BADCOOKIE)".to_owned());
             Ok(response)
         }

@@ -180,16 +180,16 @@ impl Runner<'_> {
     fn measure_openssl(&mut self, iteration: u32, findings: &mut Findings) -> Result<(), RunError> {
         for scheme in self.programs.openssl.clone() {
             for place in 0..self.programs.openssl_levels.len() {
-                self.begin(&format!("openssl {}", scheme.name));
+                self.begin(&format!("openssl {}", scheme.openssl_name));
                 let level = self.programs.openssl_levels[place];
                 let environment = level.environment().unwrap_or_default();
                 let seconds = self.parameters.openssl_seconds.value();
-                let counts = match openssl::speed(scheme.name, seconds, environment) {
+                let counts = match openssl::speed(scheme.openssl_name, seconds, environment) {
                     Ok(counts) => counts,
                     Err(reason) => {
                         // The run omits a scheme after its first failure.
-                        findings.note(format!("Left out: openssl {}: {reason}.", scheme.name));
-                        self.programs.openssl.retain(|other| other.name != scheme.name);
+                        findings.note(format!("Left out: openssl {}: {reason}.", scheme.openssl_name));
+                        self.programs.openssl.retain(|other| other.openssl_name != scheme.openssl_name);
                         break;
                     }
                 };
@@ -198,12 +198,12 @@ impl Runner<'_> {
                         iteration: Some(iteration),
                         backend: openssl::NAME,
                         level: level.name(),
-                        subject: scheme.name.to_owned(),
-                        scheme: scheme.scheme.to_owned(),
+                        subject: scheme.openssl_name.to_owned(),
+                        scheme: scheme.label.to_owned(),
                         library: openssl::NAME,
                         ..Row::default()
                     };
-                    findings.push(&row.with_count(count.operation, &count.counted))?;
+                    findings.push(&row.with_count(count.operation, &count.measured))?;
                 }
             }
         }

@@ -11,9 +11,9 @@ const LINE_MAX: u64 = 1 << 20;
 
 /// Handle of a child process. Dropping it kills the process and waits for its end.
 #[derive(Debug)]
-pub(crate) struct Running(pub(crate) Child);
+pub(crate) struct KillOnDrop(pub(crate) Child);
 
-impl Drop for Running {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         // Both calls fail only if the process has already ended and been waited for.
         let _ = self.0.kill();
@@ -21,7 +21,7 @@ impl Drop for Running {
     }
 }
 
-impl Running {
+impl KillOnDrop {
     /// Returns the lines of standard output. A separate thread reads all output, so that the child
     /// never blocks on a full pipe.
     pub(crate) fn lines(&mut self) -> Receiver<String> {

@@ -130,14 +130,14 @@ impl LevelProgram {
 
     /// Returns a command without arguments that starts the program.
     pub fn command(&self) -> Command {
-        let mut command = unmasked(&self.program);
+        let mut command = command_with_all_cpu_features(&self.program);
         command.envs(self.environment.iter().copied());
         command
     }
 }
 
 /// Returns a command without arguments that starts a program with all instructions of the machine.
-pub(crate) fn unmasked(program: &Path) -> Command {
+pub(crate) fn command_with_all_cpu_features(program: &Path) -> Command {
     let mut command = Command::new(program);
     MASKS.iter().for_each(|mask| _ = command.env_remove(mask));
     command

@@ -5,10 +5,10 @@
 //! each operation, such as `+R1:6286:1024:1.00`: a prefix (`LINES`), the number of operations
 //! first, the seconds last. EdDSA has two fields between them, the other schemes have one.
 
-use super::child::Running;
+use super::child::KillOnDrop;
 use super::probe::CountResult;
 use super::subject::{Operation, Subject};
-use crate::measure::level::{Environment, unmasked};
+use crate::measure::level::{Environment, command_with_all_cpu_features};
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -21,20 +21,20 @@ pub(crate) const NAME: &str = "openssl";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scheme {
     /// Name in `openssl speed`.
-    pub(crate) name: &'static str,
+    pub(crate) openssl_name: &'static str,
     /// Name in reports of this program.
-    pub(crate) scheme: &'static str,
+    pub(crate) label: &'static str,
 }
 
 const SCHEMES: &[Scheme] = &[
-    Scheme { name: "rsa1024", scheme: "RSA-1024" },
-    Scheme { name: "rsa2048", scheme: "RSA-2048" },
-    Scheme { name: "rsa3072", scheme: "RSA-3072" },
-    Scheme { name: "rsa4096", scheme: "RSA-4096" },
-    Scheme { name: "ecdsap256", scheme: "ECDSA P-256" },
-    Scheme { name: "ecdsap384", scheme: "ECDSA P-384" },
-    Scheme { name: "ed25519", scheme: "Ed25519" },
-    Scheme { name: "ed448", scheme: "Ed448" },
+    Scheme { openssl_name: "rsa1024", label: "RSA-1024" },
+    Scheme { openssl_name: "rsa2048", label: "RSA-2048" },
+    Scheme { openssl_name: "rsa3072", label: "RSA-3072" },
+    Scheme { openssl_name: "rsa4096", label: "RSA-4096" },
+    Scheme { openssl_name: "ecdsap256", label: "ECDSA P-256" },
+    Scheme { openssl_name: "ecdsap384", label: "ECDSA P-384" },
+    Scheme { openssl_name: "ed25519", label: "Ed25519" },
+    Scheme { openssl_name: "ed448", label: "Ed448" },
 ];
 
 /// Prefixes of the lines with counts, for RSA, ECDSA and EdDSA; signing and verification of each.
@@ -49,12 +49,12 @@ const LINES: &[(&str, Operation)] = &[
 
 /// Time limit in addition to the requested seconds: for the start of the program and the generation
 /// of a key.
-const SPARE: Duration = Duration::from_secs(30);
+const STARTUP_ALLOWANCE: Duration = Duration::from_secs(30);
 
 /// Returns the schemes that `openssl speed` and `subjects` have in common.
 pub(crate) fn chosen(subjects: &[Subject]) -> impl Iterator<Item = Scheme> + use<> {
     let schemes: Vec<String> = subjects.iter().map(Subject::scheme).collect();
-    SCHEMES.iter().copied().filter(move |known| schemes.iter().any(|scheme| scheme == known.scheme))
+    SCHEMES.iter().copied().filter(move |known| schemes.iter().any(|scheme| scheme == known.label))
 }
 
 /// Reasons why the run omits `openssl`.
@@ -74,27 +74,31 @@ pub(crate) enum OpensslError {
     Uncounted(String),
 }
 
-/// Count of one operation.
+/// Number and time of one operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Count {
+pub(crate) struct OperationTiming {
     pub(crate) operation: Operation,
-    pub(crate) counted: CountResult,
+    pub(crate) measured: CountResult,
 }
 
 /// Returns the first line of the output of `openssl version`.
 pub(crate) fn version() -> Result<String, OpensslError> {
-    let text = run(unmasked(Path::new(NAME)).arg("version"), SPARE)?;
+    let text = run(command_with_all_cpu_features(Path::new(NAME)).arg("version"), STARTUP_ALLOWANCE)?;
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
 /// Measures both operations of a scheme for `seconds` each, with the variables of `environment`,
 /// which mask CPU features above an instruction level. `name` is the name in `openssl speed`.
-pub(crate) fn speed(name: &str, seconds: u32, environment: Environment) -> Result<Vec<Count>, OpensslError> {
-    let mut command = unmasked(Path::new(NAME));
+pub(crate) fn speed(
+    name: &str,
+    seconds: u32,
+    environment: Environment,
+) -> Result<Vec<OperationTiming>, OpensslError> {
+    let mut command = command_with_all_cpu_features(Path::new(NAME));
     command.envs(environment.iter().copied());
     command.args(["speed", "-elapsed", "-mr", "-seconds"]).arg(seconds.to_string()).arg(name);
     // The two operations take `seconds` each; a third time is a margin for a slow machine.
-    let limit = Duration::from_secs(u64::from(seconds)) * 3 + SPARE;
+    let limit = Duration::from_secs(u64::from(seconds)) * 3 + STARTUP_ALLOWANCE;
     let counts = parse(&run(&mut command, limit)?);
     if counts.is_empty() {
         return Err(OpensslError::Uncounted(name.to_owned()));
@@ -103,14 +107,17 @@ pub(crate) fn speed(name: &str, seconds: u32, environment: Environment) -> Resul
 }
 
 /// Returns the valid counts in the output of `openssl speed`.
-fn parse(text: &str) -> Vec<Count> {
+fn parse(text: &str) -> Vec<OperationTiming> {
     let count = |line: &str| {
         let (rest, operation) =
             LINES.iter().find_map(|(start, operation)| Some((line.strip_prefix(start)?, *operation)))?;
         let operations: u64 = rest.split(':').next()?.trim().parse().ok()?;
         let seconds: f64 = rest.rsplit(':').next()?.trim().parse().ok()?;
         let sound = operations > 0 && seconds > 0.0 && seconds.is_finite();
-        sound.then_some(Count { operation, counted: CountResult { operations, seconds, cpu_seconds: None } })
+        sound.then_some(OperationTiming {
+            operation,
+            measured: CountResult { operations, seconds, cpu_seconds: None },
+        })
     };
     text.lines().filter_map(count).collect()
 }
@@ -126,7 +133,7 @@ fn run(command: &mut Command, limit: Duration) -> Result<String, OpensslError> {
         io::ErrorKind::NotFound => OpensslError::Missing(program.clone()),
         _ => OpensslError::Start { program: program.clone(), source: error },
     })?;
-    let mut child = Running(child);
+    let mut child = KillOnDrop(child);
     let Some(status) = child.end_within(limit) else {
         return Err(OpensslError::Late { program, seconds: limit.as_secs() });
     };
@@ -151,9 +158,9 @@ mod tests {
     fn counts_are_read() {
         let text = "+DTP:1024:private:rsa:1\n+R1:6286:1024:1.00\n+DTP:1024:public:rsa:1\n+R2:110387:1024:1.00\n\
             +F2:1:1024:6286.000000:110387.000000\n+R8:2919:456:Ed448:1.01\n+R9:x:456:Ed448:1.00\n+R6:0:256:1.00\n";
-        let count = |operation, operations, seconds| Count {
+        let count = |operation, operations, seconds| OperationTiming {
             operation,
-            counted: CountResult { operations, seconds, cpu_seconds: None },
+            measured: CountResult { operations, seconds, cpu_seconds: None },
         };
         assert_eq!(
             parse(text),
@@ -168,10 +175,11 @@ mod tests {
 
     #[test]
     fn schemes_are_those_of_the_subjects() {
-        let names: Vec<&str> = chosen(&Subject::list(&[], 64, 32)).map(|scheme| scheme.name).collect();
+        let names: Vec<&str> =
+            chosen(&Subject::list(&[], 64, 32)).map(|scheme| scheme.openssl_name).collect();
         assert_eq!(names.len(), SCHEMES.len());
         let some = ["RSASHA256/1280", "MAYO2", "ED448"].map(|name| name.parse().expect("a subject"));
-        assert_eq!(chosen(&some).collect::<Vec<_>>(), [Scheme { name: "ed448", scheme: "Ed448" }]);
+        assert_eq!(chosen(&some).collect::<Vec<_>>(), [Scheme { openssl_name: "ed448", label: "Ed448" }]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Runs a server as a child process: starts it, waits until it is ready, and kills it when its
 //! handle is dropped.
 
-use super::child::Running;
+use super::child::KillOnDrop;
 use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ pub fn serving(mut program: Command, origin: &str, file: &Path, workers: u16) ->
 /// A running server. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Server {
-    child: Running,
+    child: KillOnDrop,
     pub(crate) address: SocketAddr,
     pub(crate) ready_after: Duration,
     /// Whether the server is bound to the requested CPU.
@@ -76,18 +76,18 @@ impl Server {
 /// Starts a process that is bound to `cpu`, if given. A child inherits the CPU affinity of the
 /// thread that starts it. Therefore a separate thread starts it, and the affinity of the calling
 /// thread does not change.
-fn spawn_on(command: &mut Command, cpu: Option<usize>) -> io::Result<(Running, bool)> {
-    let Some(cpu) = cpu else { return Ok((Running(command.spawn()?), false)) };
+fn spawn_on(command: &mut Command, cpu: Option<usize>) -> io::Result<(KillOnDrop, bool)> {
+    let Some(cpu) = cpu else { return Ok((KillOnDrop(command.spawn()?), false)) };
     thread::scope(|scope| {
         let starter = scope.spawn(|| {
             let pinned = nonesuch_net::pin_current_thread(cpu).is_ok();
-            Ok((Running(command.spawn()?), pinned))
+            Ok((KillOnDrop(command.spawn()?), pinned))
         });
         starter.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts the server panicked")))
     })
 }
 
-fn wait_ready(child: &mut Running, log: &Path, limit: Duration) -> Result<SocketAddr, ServerError> {
+fn wait_ready(child: &mut KillOnDrop, log: &Path, limit: Duration) -> Result<SocketAddr, ServerError> {
     let end = Instant::now() + limit;
     let not_ready = || ServerError::NotReady { seconds: limit.as_secs(), log: log_end(log) };
     let lines = child.lines();

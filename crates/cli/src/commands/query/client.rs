@@ -2,9 +2,9 @@
 
 use super::edns::read_options;
 use super::error::QueryError;
-use super::message::{Draft, Question, is_answer};
+use super::message::{QueryTemplate, Question, is_answer};
 use super::target::Target;
-use super::tsig::{Signing, Verdict, Verifier};
+use super::tsig::{TsigSigner, Verdict, Verifier};
 use crate::arguments::QueryTransport;
 use nonesuch_net::client::{ConnectOptions, Connection, DatagramOptions, TlsParameters, exchange_udp};
 use nonesuch_net::tls::ClientTls;
@@ -24,7 +24,7 @@ pub(super) struct QueryClient<'a> {
     /// `Some` exactly if `arguments.tls` is set. If the two differ, the query can be sent in clear
     /// text.
     pub(super) tls: Option<&'a ClientTls>,
-    pub(super) signing: Option<Signing>,
+    pub(super) signer: Option<TsigSigner>,
 }
 
 /// A response and its transport.
@@ -44,14 +44,18 @@ pub(super) struct Received {
 
 impl QueryClient<'_> {
     /// Sends the query to each address of the server in order, until one of them responds.
-    pub(super) async fn ask(&self, question: &Question, draft: &Draft) -> Result<Received, QueryError> {
+    pub(super) async fn ask(
+        &self,
+        question: &Question,
+        template: &QueryTemplate,
+    ) -> Result<Received, QueryError> {
         let (first, others) = self.target.addresses();
         let mut notes = Vec::new();
-        let mut answer = self.ask_one(first, question, draft).await;
+        let mut answer = self.ask_one(first, question, template).await;
         for &server in others {
             let Err(QueryError::Client(error)) = answer else { break };
             notes.push(error.to_string());
-            answer = self.ask_one(server, question, draft).await;
+            answer = self.ask_one(server, question, template).await;
         }
         let mut received = answer?;
         received.notes.splice(0..0, notes);
@@ -76,10 +80,10 @@ impl QueryClient<'_> {
     pub(super) fn write_query(
         &self,
         question: &Question,
-        draft: &Draft,
+        template: &QueryTemplate,
     ) -> Result<(Vec<u8>, Option<Verifier>), QueryError> {
-        let mut query = draft.write(question)?;
-        let verifier = self.signing.as_ref().map(|signing| signing.sign(&mut query));
+        let mut query = template.encode(question)?;
+        let verifier = self.signer.as_ref().map(|signer| signer.sign(&mut query));
         Ok((query, verifier))
     }
 
@@ -87,18 +91,18 @@ impl QueryClient<'_> {
         &self,
         server: SocketAddr,
         question: &Question,
-        draft: &Draft,
+        template: &QueryTemplate,
     ) -> Result<Received, QueryError> {
         if self.arguments.tcp || self.arguments.tls {
-            return self.ask_connected(server, question, draft).await;
+            return self.ask_connected(server, question, template).await;
         }
-        let received = self.ask_datagram(server, question, draft).await?;
+        let received = self.ask_datagram(server, question, template).await?;
         let is_truncated = Header::read(&received.octets).is_some_and(|header| header.flags & flags::TC != 0);
         if !is_truncated || self.arguments.ignore_truncation {
             return Ok(received);
         }
         // RFC 7766 section 5: a truncated response is requested again over TCP.
-        let mut whole = self.ask_connected(server, question, draft).await?;
+        let mut whole = self.ask_connected(server, question, template).await?;
         whole.notes.push(format!("truncated over UDP ({} octets): repeated over TCP", received.octets.len()));
         Ok(whole)
     }
@@ -107,22 +111,22 @@ impl QueryClient<'_> {
         &self,
         server: SocketAddr,
         question: &Question,
-        draft: &Draft,
+        template: &QueryTemplate,
     ) -> Result<Received, QueryError> {
-        let (query, verifier) = self.write_query(question, draft)?;
+        let (query, verifier) = self.write_query(question, template)?;
         let options = DatagramOptions {
             local: self.local(),
             timeout: self.timeout(),
             attempts: self.arguments.retries.saturating_add(1),
         };
-        let fits = |octets: &[u8]| is_answer(&query, octets) && has_our_cookie(octets, draft);
+        let fits = |octets: &[u8]| is_answer(&query, octets) && has_our_cookie(octets, template);
         let answer = exchange_udp(server, &query, fits, &options).await?;
         let mut notes = Vec::new();
         if answer.attempts > 1 {
             notes.push(format!("answered at attempt {}", answer.attempts));
         }
         Ok(Received {
-            signature: verifier.map(|verifier| verifier.verify_only(&answer.octets)),
+            signature: verifier.map(|verifier| verifier.verify_single(&answer.octets)),
             octets: answer.octets,
             server,
             transport: Transport::Udp,
@@ -136,9 +140,9 @@ impl QueryClient<'_> {
         &self,
         server: SocketAddr,
         question: &Question,
-        draft: &Draft,
+        template: &QueryTemplate,
     ) -> Result<Received, QueryError> {
-        let (query, verifier) = self.write_query(question, draft)?;
+        let (query, verifier) = self.write_query(question, template)?;
         let mut connection = self.connect(server).await?;
         let begun = Instant::now();
         connection.send(&query).await?;
@@ -147,7 +151,7 @@ impl QueryClient<'_> {
             connection.receive(&mut octets).await?;
             if octets.get(..2) == query.get(..2) && is_answer(&query, &octets) {
                 return Ok(Received {
-                    signature: verifier.map(|verifier| verifier.verify_only(&octets)),
+                    signature: verifier.map(|verifier| verifier.verify_single(&octets)),
                     octets,
                     server,
                     transport: self.transport(),
@@ -191,8 +195,8 @@ impl QueryClient<'_> {
 /// Whether each cookie in the response contains the client cookie of the query. A response with
 /// another cookie is forged (RFC 7873 section 5.3). Also true if the query or the response has no
 /// cookie, or the response cannot be parsed; the caller reports this later.
-fn has_our_cookie(octets: &[u8], draft: &Draft) -> bool {
-    let (Some(own), Ok(message)) = (draft.client_cookie(), Message::parse(octets)) else { return true };
+fn has_our_cookie(octets: &[u8], template: &QueryTemplate) -> bool {
+    let (Some(own), Ok(message)) = (template.client_cookie(), Message::parse(octets)) else { return true };
     let options = read_options(&message);
     options.iter().filter(|option| option.code == COOKIE).all(|option| option.data.starts_with(own))
 }

@@ -24,7 +24,7 @@ pub(super) struct Question {
 
 /// The query without its identifier, question and signature.
 #[derive(Clone, Debug)]
-pub(super) struct Draft {
+pub(super) struct QueryTemplate {
     flags: u16,
     edns: Option<Edns>,
 }
@@ -37,7 +37,7 @@ struct Edns {
     is_padded: bool,
 }
 
-impl Draft {
+impl QueryTemplate {
     pub(super) fn new(message: &QueryMessage, transport: &QueryTransport) -> Result<Self, QueryError> {
         let recursion = if message.no_recurse { 0 } else { flags::RD };
         let checking = if message.checking_disabled { flags::CD } else { 0 };
@@ -65,7 +65,7 @@ impl Draft {
     }
 
     /// The wire format of the query, with a random identifier.
-    pub(super) fn write(&self, question: &Question) -> Result<Vec<u8>, QueryError> {
+    pub(super) fn encode(&self, question: &Question) -> Result<Vec<u8>, QueryError> {
         let mut id = [0; 2];
         getrandom::fill(&mut id).map_err(QueryError::Random)?;
         let counts = [1, 0, u16::from(question.serial.is_some()), u16::from(self.edns.is_some())];
@@ -188,16 +188,16 @@ mod tests {
         Question { name: "Example.com".parse().expect("a name"), rtype, class: Class::IN, serial }
     }
 
-    fn draft(options: Vec<(u16, Vec<u8>)>, is_padded: bool) -> Draft {
+    fn template(options: Vec<(u16, Vec<u8>)>, is_padded: bool) -> QueryTemplate {
         let edns = Edns { payload: 1232, flags: DO, options, is_padded };
-        Draft { flags: flags::RD, edns: Some(edns) }
+        QueryTemplate { flags: flags::RD, edns: Some(edns) }
     }
 
     #[test]
     fn queries_are_messages() {
         for (serial, is_padded) in [(None, false), (None, true), (Some(7), false)] {
-            let octets = draft(vec![(3, vec![]), (10, vec![1; 8])], is_padded)
-                .write(&question(serial))
+            let octets = template(vec![(3, vec![]), (10, vec![1; 8])], is_padded)
+                .encode(&question(serial))
                 .expect("written");
             let message = Message::parse(&octets).expect("a message");
             assert_eq!(message.questions[0].name, question(serial).name);
@@ -216,17 +216,17 @@ mod tests {
 
     #[test]
     fn a_server_cookie_is_taken_beside_our_own_alone() {
-        let mut draft = draft(vec![(10, vec![1; 8])], false);
-        assert!(!draft.add_server_cookie(&[2; 16]));
-        assert!(!draft.add_server_cookie(&[1; 8]));
-        assert!(draft.add_server_cookie(&[1; 16]));
-        assert_eq!(draft.edns.as_ref().expect("EDNS").options[0].1, [1; 16]);
-        assert_eq!(draft.client_cookie(), Some(&[1; 8][..]));
+        let mut template = template(vec![(10, vec![1; 8])], false);
+        assert!(!template.add_server_cookie(&[2; 16]));
+        assert!(!template.add_server_cookie(&[1; 8]));
+        assert!(template.add_server_cookie(&[1; 16]));
+        assert_eq!(template.edns.as_ref().expect("EDNS").options[0].1, [1; 16]);
+        assert_eq!(template.client_cookie(), Some(&[1; 8][..]));
     }
 
     #[test]
     fn answers_are_of_the_same_question() {
-        let query = draft(Vec::new(), false).write(&question(None)).expect("written");
+        let query = template(Vec::new(), false).encode(&question(None)).expect("written");
         let answer = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut octets = query.clone();
             octets[2] |= 0x80;

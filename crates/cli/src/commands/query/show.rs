@@ -3,7 +3,7 @@
 use super::client::Received;
 use super::edns::{self, EdnsOption};
 use super::error::QueryError;
-use super::message::Draft;
+use super::message::QueryTemplate;
 use super::message::read_message;
 use super::{rcode, record};
 use crate::outcome::CommandOutcome;
@@ -25,13 +25,13 @@ pub(super) struct ParsedResponse {
 }
 
 impl ParsedResponse {
-    pub(super) fn read(mut received: Received, draft: &Draft) -> Result<Self, QueryError> {
+    pub(super) fn read(mut received: Received, template: &QueryTemplate) -> Result<Self, QueryError> {
         let message = read_message(&received.octets, received.server)?;
         let options = edns::read_options(&message);
         let mut notes = std::mem::take(&mut received.notes);
         let is_foreign = |option: &EdnsOption| {
             option.code == nonesuch_proto::edns::COOKIE
-                && draft.client_cookie().is_none_or(|own| !option.data.starts_with(own))
+                && template.client_cookie().is_none_or(|own| !option.data.starts_with(own))
         };
         if options.iter().any(is_foreign) {
             notes.push("the cookie in the response does not match the cookie in the query".to_owned());

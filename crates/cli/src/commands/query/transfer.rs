@@ -4,9 +4,9 @@ use super::client::QueryClient;
 use super::edns;
 use super::error::{QueryError, TransferFault};
 use super::message::read_message;
-use super::message::{Draft, Question};
+use super::message::{QueryTemplate, Question};
 use super::show::{describe_tls, option_to_json};
-use super::tsig::Signing;
+use super::tsig::TsigSigner;
 use super::{rcode, record};
 use crate::arguments::QueryArguments;
 use crate::files::{print_line, say};
@@ -33,8 +33,8 @@ pub(super) async fn run(
     question: &Question,
     client: &QueryClient<'_>,
 ) -> Result<CommandOutcome, QueryError> {
-    let draft = Draft::new(&arguments.message, &arguments.transport)?;
-    let (query, mut verifier) = client.write_query(question, &draft)?;
+    let template = QueryTemplate::new(&arguments.message, &arguments.transport)?;
+    let (query, mut verifier) = client.write_query(question, &template)?;
     let mut connection = client.connect_any().await?;
     let server = connection.peer_addr();
     let begun = Instant::now();
@@ -102,7 +102,7 @@ fn receive_error(error: ClientError, server: SocketAddr, messages: u64) -> Query
 
 /// The reason of a refusal if the signature of a message is missing or invalid.
 fn tsig_reason(asker: &QueryClient<'_>, fault: &ResponseTsigError) -> String {
-    let key = asker.signing.as_ref().map(Signing::key_name).unwrap_or_default();
+    let key = asker.signer.as_ref().map(TsigSigner::key_name).unwrap_or_default();
     format!("TSIG key {key}: {fault}")
 }
 

@@ -11,9 +11,9 @@ use zeroize::Zeroizing;
 
 /// The key that signs queries.
 #[derive(Clone, Debug)]
-pub(super) struct Signing(Arc<TsigKey>);
+pub(super) struct TsigSigner(Arc<TsigKey>);
 
-impl Signing {
+impl TsigSigner {
     /// Reads the argument of `--tsig-key`: a file, a file with the name of the key as prefix if the
     /// file contains only the secret, or the key itself.
     pub(super) fn read(text: &str) -> Result<Self, QueryError> {
@@ -79,7 +79,7 @@ fn read_file(path: &Path) -> Result<Zeroizing<String>, QueryError> {
 /// Reads a key from a file in the formats of a server's configuration: only the secret in base64,
 /// or keys in BIND format. `named` is the prefix of the file name: the name of the key, optionally
 /// with its algorithm.
-fn read_named(named: &str, path: &Path) -> Result<Signing, QueryError> {
+fn read_named(named: &str, path: &Path) -> Result<TsigSigner, QueryError> {
     let text = read_file(path)?;
     let fault = |reason| QueryError::KeyFile { path: path.to_owned(), reason };
     if !text.contains('{') {
@@ -88,7 +88,7 @@ fn read_named(named: &str, path: &Path) -> Result<Signing, QueryError> {
             TsigKeyError::Secret(_) => fault(KeyFileFault::NoSecret),
             error => fault(error.into()),
         })?;
-        return Ok(Signing(Arc::new(key)));
+        return Ok(TsigSigner(Arc::new(key)));
     }
     let (algorithms, names): (Vec<&str>, Vec<&str>) =
         named.split(':').partition(|part| part.parse::<TsigAlgorithm>().is_ok());
@@ -104,7 +104,7 @@ fn read_named(named: &str, path: &Path) -> Result<Signing, QueryError> {
     if algorithms.iter().any(is_other) {
         return Err(fault(KeyFileFault::OtherAlgorithm(key.algorithm())));
     }
-    Ok(Signing(Arc::new(key)))
+    Ok(TsigSigner(Arc::new(key)))
 }
 
 /// Whether the text of a file is only a secret in base64.
@@ -129,7 +129,7 @@ pub(super) struct Verdict {
 
 impl Verifier {
     /// Verifies a response of a single message.
-    pub(super) fn verify_only(mut self, message: &[u8]) -> Verdict {
+    pub(super) fn verify_single(mut self, message: &[u8]) -> Verdict {
         let checked = self.answers.verify(message, seconds_now()).map(drop);
         let checked = checked.and_then(|()| self.answers.finish());
         match checked {

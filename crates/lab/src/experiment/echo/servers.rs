@@ -7,7 +7,7 @@ use crate::experiment::run::RunOptions;
 use crate::load::{self, LoadOptions, LoadReport, QueryList};
 use crate::machine::{self, CpuPlacement};
 use crate::measure::job;
-use crate::measure::level::unmasked;
+use crate::measure::level::command_with_all_cpu_features;
 use crate::measure::server::{Server, serving};
 use nonesuch_dnssec::Mechanism;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ impl<'a> Servers<'a> {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = unmasked(self.options.program);
+        let mut command = command_with_all_cpu_features(self.options.program);
         command.args(words);
         command
     }
@@ -120,7 +120,7 @@ impl<'a> Servers<'a> {
                     queries: Some(kind),
                     workers,
                 };
-                let program = unmasked(self.options.program);
+                let program = command_with_all_cpu_features(self.options.program);
                 let command = serving(program, ORIGIN, &self.signed(denial.0), workers);
                 let served = self.start(subject(SERVER), command, &list)?;
                 // The floor of this server is measured with responses of the same size.

@@ -6,7 +6,7 @@ use crate::experiment::error::RunError;
 use crate::experiment::parameters::deduplicate;
 use crate::generate::{GenerateOptions, ZoneModel, generate};
 use crate::measure::job::{self, JobError};
-use crate::measure::level::{Level, LevelProgram, unmasked};
+use crate::measure::level::{Level, LevelProgram, command_with_all_cpu_features};
 use crate::measure::{Changes, ExamineResult, ZoneCounts};
 use serde::Serialize;
 use std::fs::{self, File};
@@ -144,7 +144,7 @@ impl Runner<'_> {
 
     /// Returns the command `nonesuch lab zone` of this program, whose time is not measured.
     pub(super) fn examiner(&self) -> Command {
-        let mut command = unmasked(self.options.program);
+        let mut command = command_with_all_cpu_features(self.options.program);
         command.args(["lab", "zone"]);
         command
     }
@@ -173,7 +173,7 @@ impl Runner<'_> {
         fs::create_dir_all(&folder)?;
         let choice = self.choices[algorithm].choice;
         for kind in [Some("--ksk"), None] {
-            let mut command = unmasked(self.options.program);
+            let mut command = command_with_all_cpu_features(self.options.program);
             command.args(["key", "generate", &self.zones[zone].counts.origin, "--algorithm"]);
             command.arg(choice.algorithm.to_string()).arg("--dir").arg(&folder).args(kind);
             // The keys are active at the time of signing.

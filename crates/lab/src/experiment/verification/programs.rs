@@ -5,7 +5,7 @@ use crate::experiment::error::RunError;
 use crate::experiment::parameters::deduplicate;
 use crate::experiment::run::{Findings, RunOptions};
 use crate::measure::bench::make_key;
-use crate::measure::child::Running;
+use crate::measure::child::KillOnDrop;
 use crate::measure::level::{Environment, Level, LevelProgram};
 use crate::measure::openssl::{self, Scheme};
 use crate::measure::probe::{self, Answer, Benches, CountResult, Order, Ready, SubjectInfo, push_line};
@@ -215,7 +215,7 @@ impl Probe {
 /// A child process that executes orders.
 struct ProbeProcess {
     program: String,
-    child: Running,
+    child: KillOnDrop,
     orders: ChildStdin,
     answers: Receiver<String>,
 }
@@ -227,7 +227,7 @@ impl ProbeProcess {
         let mut command = program.command();
         command.args(["lab", "measure", "--follow"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let child = command.spawn().map_err(|error| fault(format!("cannot be started: {error}")))?;
-        let mut child = Running(child);
+        let mut child = KillOnDrop(child);
         let orders = child.0.stdin.take().ok_or_else(|| fault("has no standard input".to_owned()))?;
         let answers = child.lines();
         Ok(Self { program: name, child, orders, answers })
