@@ -18,14 +18,14 @@ use std::time::Instant;
 use tokio::sync::Notify;
 
 /// The source of the configuration of a server.
-pub(crate) enum Origin {
+pub(crate) enum ConfigurationSource {
     /// A file. A reload reads it again.
     File(PathBuf),
     /// The command line. A reload reads only the zone file again.
     Arguments,
 }
 
-impl Origin {
+impl ConfigurationSource {
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
@@ -36,13 +36,14 @@ impl Origin {
 
 /// The parts of a running server.
 pub(crate) struct Daemon {
-    pub(crate) origin: Origin,
+    pub(crate) source: ConfigurationSource,
     /// The current configuration.
     pub(crate) configuration: Mutex<Configuration>,
     pub(crate) service: Arc<Service>,
     pub(crate) shared: ServerContext,
     pub(crate) transfers: Arc<Transfers>,
-    pub(crate) identity: Option<IdentitySlot>,
+    /// Certificate and key of the TLS listeners; `None` without TLS.
+    pub(crate) tls_identity: Option<IdentitySlot>,
     /// The sockets and workers; `None` before they start and after they stop.
     pub(crate) server: Mutex<Option<Server>>,
     pub(crate) notifier: Notifier,
@@ -52,7 +53,8 @@ pub(crate) struct Daemon {
     pub(crate) reloading: Mutex<()>,
     /// The outcomes of the reloads so far.
     pub(crate) reloads: ReloadStatus,
-    pub(crate) begun: Instant,
+    /// Start of the program, for the uptime.
+    pub(crate) started_at: Instant,
 }
 
 impl Daemon {

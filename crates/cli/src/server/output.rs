@@ -41,7 +41,7 @@ pub(crate) fn log_start(what: &'static str, path: &Path) {
 pub(crate) fn print_ready(daemon: &Daemon, settled: StartupSummary, is_json: bool) {
     let zones = daemon.service.zone_status(None);
     let (status, workers) = (daemon.status(), daemon.workers());
-    let seconds = daemon.begun.elapsed().as_secs_f64();
+    let seconds = daemon.started_at.elapsed().as_secs_f64();
     if is_json {
         let StartupSummary { serving, waiting, failed } = settled;
         let ready = json!({

@@ -2,7 +2,7 @@
 
 use crate::config::{self, Problems};
 use crate::control_protocol::ReloadResult;
-use crate::server::daemon::{Daemon, Origin};
+use crate::server::daemon::{ConfigurationSource, Daemon};
 use crate::server::preflight;
 use crate::server::settings::{InForce, SettingsError, answer_settings, set_log};
 use nonesuch_authoritative::service::Settings;
@@ -36,9 +36,9 @@ impl Daemon {
     }
 
     fn reload_all(&self) -> Result<ReloadResult, ReloadError> {
-        match &self.origin {
-            Origin::File(path) => self.reload_configuration(path),
-            Origin::Arguments => {
+        match &self.source {
+            ConfigurationSource::File(path) => self.reload_configuration(path),
+            ConfigurationSource::Arguments => {
                 let settings = self.configuration().service_settings();
                 Ok(self.reload_zones(settings, &[]))
             }
@@ -56,7 +56,7 @@ impl Daemon {
             tracing::warn!(name: "configuration-warning", "{warning}");
         }
         let new = read.configuration;
-        let identity = match (&self.identity, &new.server.tls) {
+        let identity = match (&self.tls_identity, &new.server.tls) {
             (Some(slot), Some(_)) => {
                 preflight::load_identity(&new, &read.sources)?.map(|identity| (slot, identity))
             }

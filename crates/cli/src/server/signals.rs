@@ -6,12 +6,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Handlers for the signals that must not end a server, even while it still reads its zone. Signals
 /// that end a server end it immediately until [`Signals::install`] runs.
-pub(crate) struct HarmlessSignals {
+pub(crate) struct NonFatalSignals {
     runtime: Runtime,
     hang_up: Signal,
 }
 
-impl HarmlessSignals {
+impl NonFatalSignals {
     /// Installs the handlers in a runtime of this thread.
     pub(crate) fn install() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -44,8 +44,8 @@ pub(crate) enum SignalAction {
 
 impl Signals {
     /// Installs the handlers for the remaining signals.
-    pub(crate) fn install(harmless: HarmlessSignals) -> io::Result<(Runtime, Self)> {
-        let HarmlessSignals { runtime, hang_up } = harmless;
+    pub(crate) fn install(early_signals: NonFatalSignals) -> io::Result<(Runtime, Self)> {
+        let NonFatalSignals { runtime, hang_up } = early_signals;
         let entered = runtime.enter();
         let signals = Self {
             terminate: signal(SignalKind::terminate())?,

@@ -7,7 +7,7 @@ use crate::control_protocol::{
 use crate::files::count_text;
 use crate::server::control::error::ControlError;
 use crate::server::control::export::ExportSource;
-use crate::server::daemon::{Daemon, Origin};
+use crate::server::daemon::{ConfigurationSource, Daemon};
 use nonesuch_authoritative::service::{ServingState, ZoneSource, ZoneStatus};
 use nonesuch_proto::Name;
 use nonesuch_secondary::notify::NotifyReason;
@@ -57,7 +57,7 @@ impl Daemon {
         change: impl FnOnce(&Path) -> Result<Change, AddedError>,
         apply: impl FnOnce(&Change) -> T,
     ) -> Result<T, ControlError> {
-        let Origin::File(main) = &self.origin else {
+        let ConfigurationSource::File(main) = &self.source else {
             return Err(ControlError::NoConfiguration);
         };
         let _reloading = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);

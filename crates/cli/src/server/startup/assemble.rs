@@ -1,13 +1,13 @@
 //! Assembly of a server from the parts that a configuration requires.
 
 use crate::config::Configuration;
-use crate::server::daemon::{Daemon, Origin};
+use crate::server::daemon::{ConfigurationSource, Daemon};
 use crate::server::error::ServerError;
 use crate::server::keys::KEY_FILES;
 use crate::server::main_loop::MainLoop;
 use crate::server::reload_status::ReloadStatus;
 use crate::server::settings::{answer_settings, dnstap_options, transfers_options};
-use crate::server::signals::{HarmlessSignals, Signals};
+use crate::server::signals::{NonFatalSignals, Signals};
 use crate::server::systemd::{Notifier, Watchdog};
 use arc_swap::ArcSwap;
 use nonesuch_authoritative::ServerContext;
@@ -26,21 +26,23 @@ use std::time::Instant;
 use tokio::sync::Notify;
 
 /// The inputs of the assembly.
-pub(crate) struct Parts {
+pub(crate) struct AssemblyInputs {
     pub(crate) configuration: Configuration,
-    pub(crate) origin: Origin,
-    pub(crate) identity: Option<IdentitySlot>,
+    pub(crate) source: ConfigurationSource,
+    /// Certificate and key of the TLS listeners; `None` without TLS.
+    pub(crate) tls_identity: Option<IdentitySlot>,
     /// Seconds added to the clock, modulo 2^32, for the times at which signatures are generated and
     /// verified; 0 except with `--now`.
     pub(crate) clock_shift: u32,
-    pub(crate) begun: Instant,
+    /// Start of the program, for the uptime.
+    pub(crate) started_at: Instant,
 }
 
-impl Parts {
+impl AssemblyInputs {
     /// Starts the background threads (dnstap, transfers, zone events), installs the signal
     /// handlers, and returns a server that has not loaded zones and does not answer yet.
-    pub(crate) fn assemble(self, harmless: HarmlessSignals) -> Result<MainLoop, ServerError> {
-        let Self { configuration, origin, identity, clock_shift, begun } = self;
+    pub(crate) fn assemble(self, early_signals: NonFatalSignals) -> Result<MainLoop, ServerError> {
+        let Self { configuration, source, tls_identity, clock_shift, started_at } = self;
         let zones = Arc::new(Zones::new());
         let watchdog = Watchdog::from_environment();
         let mut shared = server_context(&configuration, &zones, watchdog.heartbeats())?;
@@ -48,20 +50,20 @@ impl Parts {
         let service = Service::open(service_settings, KEY_FILES, zones)?;
         let transfers =
             start_transfers(&configuration, &service, &mut shared).map_err(ServerError::Thread)?;
-        let (runtime, signals) = Signals::install(harmless).map_err(ServerError::Thread)?;
+        let (runtime, signals) = Signals::install(early_signals).map_err(ServerError::Thread)?;
         let daemon = Arc::new(Daemon {
-            origin,
+            source,
             reloads: ReloadStatus::new(&configuration),
             configuration: Mutex::new(configuration),
             service,
             shared,
             transfers,
-            identity,
+            tls_identity,
             server: Mutex::new(None),
             notifier: Notifier::from_environment(),
             stop: Notify::new(),
             reloading: Mutex::new(()),
-            begun,
+            started_at,
         });
         Ok(MainLoop { daemon, runtime, signals, watchdog })
     }
@@ -94,12 +96,13 @@ fn start_transfers(
     shared: &mut ServerContext,
 ) -> io::Result<Arc<Transfers>> {
     let events = service.events();
-    let link = ServiceZoneStore { service: Arc::clone(service), settings: Arc::clone(&shared.settings) };
+    let zone_store =
+        ServiceZoneStore { service: Arc::clone(service), settings: Arc::clone(&shared.settings) };
     let options = TransfersOptions {
         secondaries: Arc::clone(&shared.secondaries),
         ..transfers_options(configuration, shared.heartbeats.clone())
     };
-    let transfers = Arc::new(Transfers::start(options, Arc::new(link))?);
+    let transfers = Arc::new(Transfers::start(options, Arc::new(zone_store))?);
     let receiver = Arc::clone(&transfers);
     shared.notify_sink = Some(Arc::new(move |notified| receiver.notified(notified)));
     handle_zone_events(service, events, Arc::clone(&transfers))?;

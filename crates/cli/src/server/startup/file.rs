@@ -12,7 +12,7 @@ use crate::nsec5;
 use crate::outcome::CommandOutcome;
 use crate::root::check_root;
 use crate::server::background::report_ready;
-use crate::server::daemon::{Daemon, Origin};
+use crate::server::daemon::{ConfigurationSource, Daemon};
 use crate::server::error::ServerError;
 use crate::server::main_loop::stop;
 use crate::server::open_files::raise_open_files;
@@ -20,8 +20,8 @@ use crate::server::output::{log_start, print_zone_ready};
 use crate::server::panics::abort_on_panic;
 use crate::server::privileges::drop_privileges;
 use crate::server::settings::{max_connections, server_options};
-use crate::server::signals::HarmlessSignals;
-use crate::server::startup::assemble::Parts;
+use crate::server::signals::NonFatalSignals;
+use crate::server::startup::assemble::AssemblyInputs;
 use crate::server::startup::error::ZoneFileError;
 use crate::zones::{self, ReadZoneError};
 use nonesuch_authoritative::server::BoundSockets;
@@ -39,8 +39,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerError> {
-    let begun = Instant::now();
-    let harmless = HarmlessSignals::install().map_err(ServerError::Thread)?;
+    let started_at = Instant::now();
+    let early_signals = NonFatalSignals::install().map_err(ServerError::Thread)?;
     check_root(None, [arguments.listen])?;
     abort_on_panic();
     let signing_mode = signing_mode(arguments)?;
@@ -52,8 +52,14 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, ServerEr
     logging::start_queue().map_err(ServerError::Thread)?;
     // With `--now`, signatures are verified and generated for that time.
     let clock_shift = arguments.now.map_or(0, |now| now.wrapping_sub(zones::now_or(None)));
-    let parts = Parts { configuration, origin: Origin::Arguments, identity: None, clock_shift, begun };
-    let main_loop = parts.assemble(harmless)?;
+    let inputs = AssemblyInputs {
+        configuration,
+        source: ConfigurationSource::Arguments,
+        tls_identity: None,
+        clock_shift,
+        started_at,
+    };
+    let main_loop = inputs.assemble(early_signals)?;
     let (daemon, is_json) = (Arc::clone(&main_loop.daemon), arguments.json);
     let (starting_daemon, files) = (Arc::clone(&daemon), Files::of(arguments));
     main_loop.run(move || start(&starting_daemon, &files, opened, clock_shift, is_json))?;

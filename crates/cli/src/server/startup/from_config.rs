@@ -11,7 +11,7 @@ use crate::outcome::CommandOutcome;
 use crate::server::background::report_ready;
 use crate::server::control;
 use crate::server::control::socket::{ControlSocket, Owner};
-use crate::server::daemon::{Daemon, Origin};
+use crate::server::daemon::{ConfigurationSource, Daemon};
 use crate::server::error::ServerError;
 use crate::server::main_loop::stop;
 use crate::server::open_files::raise_open_files;
@@ -20,8 +20,8 @@ use crate::server::panics::abort_on_panic;
 use crate::server::preflight::{self, Effect};
 use crate::server::privileges::{Account, drop_privileges};
 use crate::server::settings::{max_connections, server_options, set_log};
-use crate::server::signals::HarmlessSignals;
-use crate::server::startup::assemble::Parts;
+use crate::server::signals::NonFatalSignals;
+use crate::server::startup::assemble::AssemblyInputs;
 use nonesuch_authoritative::server::BoundSockets;
 use nonesuch_net::tls::IdentitySlot;
 use std::net::TcpListener;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub(crate) fn run(path: &Path, is_json: bool) -> Result<CommandOutcome, ServerError> {
-    let harmless = HarmlessSignals::install().map_err(ServerError::Thread)?;
+    let early_signals = NonFatalSignals::install().map_err(ServerError::Thread)?;
     let read = config::load(path)?;
     // Before the first log message.
     set_log(&read.configuration);
@@ -38,17 +38,17 @@ pub(crate) fn run(path: &Path, is_json: bool) -> Result<CommandOutcome, ServerEr
     for warning in &read.warnings {
         tracing::warn!(name: "configuration-warning", "{warning}");
     }
-    serve(harmless, read.configuration, &read.sources, path, is_json)
+    serve(early_signals, read.configuration, &read.sources, path, is_json)
 }
 
 fn serve(
-    harmless: HarmlessSignals,
+    early_signals: NonFatalSignals,
     configuration: Configuration,
     sources: &Sources,
     path: &Path,
     is_json: bool,
 ) -> Result<CommandOutcome, ServerError> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     abort_on_panic();
     let mut problems = preflight::check_start(&configuration, sources);
     problems.extend(preflight::check_runtime(sources));
@@ -59,8 +59,8 @@ fn serve(
     let account = Account::find(server.user.as_deref())?;
     let owner = Owner::new(account.as_ref(), server.control_group.as_deref())?;
     raise_open_files(max_connections(&configuration));
-    let identity = preflight::load_identity(&configuration, sources)?.map(IdentitySlot::new);
-    let bound = BoundSockets::bind(&server_options(&configuration, identity.clone(), 0))
+    let tls_identity = preflight::load_identity(&configuration, sources)?.map(IdentitySlot::new);
+    let bound = BoundSockets::bind(&server_options(&configuration, tls_identity.clone(), 0))
         .map_err(ServerError::Bind)?;
     let control =
         server.control_socket.as_deref().map(|path| ControlSocket::bind(path, owner)).transpose()?;
@@ -73,9 +73,9 @@ fn serve(
     logging::start_queue().map_err(ServerError::Thread)?;
     warn_of_later_reading(sources);
 
-    let origin = Origin::File(path.to_path_buf());
-    let parts = Parts { configuration, origin, identity, clock_shift: 0, begun };
-    let main_loop = parts.assemble(harmless)?;
+    let source = ConfigurationSource::File(path.to_path_buf());
+    let inputs = AssemblyInputs { configuration, source, tls_identity, clock_shift: 0, started_at };
+    let main_loop = inputs.assemble(early_signals)?;
     let daemon = Arc::clone(&main_loop.daemon);
     daemon.service.begin().map_err(ServerError::Thread)?;
     daemon.start(bound)?;
