@@ -5,13 +5,13 @@
 //! needs only plain loads and stores, and no locked instruction. A reader may see values that are
 //! slightly old. [`Statistics::sum`] adds up the counters of all threads for each transport.
 
-mod cells;
+mod histograms;
 mod log_throttle;
 mod sum;
 mod thread;
 mod transfers;
 
-pub use cells::{LATENCY_BOUNDS, Latencies, Sizes};
+pub use histograms::{LATENCY_BOUNDS, Latencies, Sizes};
 pub use log_throttle::KnownSender;
 pub use sum::{StatisticsTotals, TransportTotals};
 pub use thread::{CookieResult, DropReason, Observation, QueryFlags, ThreadStatistics, TsigResult};

@@ -1,7 +1,7 @@
 //! Totals over the counters of all threads.
 
 use super::TransportKind;
-use super::cells::{Latencies, Sizes};
+use super::histograms::{Latencies, Sizes};
 use super::thread::{CookieResult, Counters, DropReason, OutcomeIndex, QueryFlags, RCODES, TsigResult};
 use super::transfers::TransferTotals;
 use nonesuch_proto::Rtype;

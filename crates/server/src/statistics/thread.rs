@@ -1,7 +1,7 @@
 //! The counters of one thread.
 
 use super::TransportKind;
-use super::cells::{LatencyCells, SizeCells, add, zeros};
+use super::histograms::{LatencyHistogram, SizeHistogram, add, zeros};
 use super::log_throttle::{KnownSender, LogThrottle};
 use crate::limits::ResponseCategory;
 use crate::query::Query;
@@ -210,9 +210,9 @@ pub(super) struct Counters {
     pub(super) other_types: AtomicU64,
     /// Queries by [`OutcomeIndex`].
     pub(super) outcomes: [AtomicU64; OutcomeIndex::COUNT],
-    pub(super) query_sizes: SizeCells,
-    pub(super) response_sizes: SizeCells,
-    pub(super) latencies: LatencyCells,
+    pub(super) query_sizes: SizeHistogram,
+    pub(super) response_sizes: SizeHistogram,
+    pub(super) latencies: LatencyHistogram,
     /// Answered messages that are not readable queries, by opcode and then response code.
     pub(super) refused: [AtomicU64; OPCODES * RCODES],
     pub(super) drops: [AtomicU64; DropReason::ALL.len()],
@@ -230,9 +230,9 @@ impl Counters {
             types: zeros(),
             other_types: AtomicU64::new(0),
             outcomes: zeros(),
-            query_sizes: SizeCells::new(),
-            response_sizes: SizeCells::new(),
-            latencies: LatencyCells::new(),
+            query_sizes: SizeHistogram::new(),
+            response_sizes: SizeHistogram::new(),
+            latencies: LatencyHistogram::new(),
             refused: zeros(),
             drops: zeros(),
             cookies: zeros(),
@@ -327,7 +327,7 @@ impl ThreadStatistics {
         let counters = &*self.counters;
         add(counters.types.get(usize::from(query.qtype.0)).unwrap_or(&counters.other_types), 1);
         add(&counters.outcomes[usize::from(outcome.0)], 1);
-        counters.query_sizes.count(message.len());
+        counters.query_sizes.record(message.len());
     }
 
     #[inline]
@@ -338,8 +338,8 @@ impl ThreadStatistics {
             None => add(&counters.other_types, 1),
         }
         add(&counters.outcomes[usize::from(outcome.0)], 1);
-        counters.query_sizes.count(query_octets);
-        counters.response_sizes.count(response_octets);
+        counters.query_sizes.record(query_octets);
+        counters.response_sizes.record(response_octets);
         self.unsent += 1;
     }
 
@@ -397,7 +397,7 @@ impl ThreadStatistics {
         let Some(start) = self.batch_start else { return };
         if unsent > 0 {
             let elapsed = now.saturating_duration_since(start).as_nanos();
-            self.counters.latencies.count(u64::try_from(elapsed).unwrap_or(u64::MAX), unsent);
+            self.counters.latencies.record(u64::try_from(elapsed).unwrap_or(u64::MAX), unsent);
         }
     }
 }
