@@ -20,9 +20,10 @@ const LARGE_BUCKETS: usize = 4;
 /// The largest size with a separate bucket.
 const MAX_EXACT_SIZE: usize = 4096;
 
-/// Counts messages by size. Each size up to [`MAX_EXACT_SIZE`] has a bucket. So counting needs no arithmetic,
-/// and the sum of the octets follows from the counts. The 4097 counters take 32 KiB, but only the
-/// few that are used occupy the CPU cache. Larger sizes use the [`LARGE_BUCKETS`] buckets.
+/// Counts messages by size. Each size up to [`MAX_EXACT_SIZE`] has a bucket. So counting needs no
+/// arithmetic, and the sum of the octets follows from the counts. The 4097 counters take 32 KiB,
+/// but only the few that are used occupy the CPU cache. Larger sizes use the [`LARGE_BUCKETS`]
+/// buckets.
 #[derive(Debug)]
 pub(super) struct SizeHistogram {
     buckets: [AtomicU64; MAX_EXACT_SIZE + 1],
@@ -60,8 +61,8 @@ fn large_bucket(octets: usize) -> usize {
 /// Numbers of messages by size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Number of messages by the upper bound of each bucket that is not empty. All sizes above 32768
-    /// have the upper bound 65536.
+    /// Number of messages by the upper bound of each bucket that is not empty. All sizes above
+    /// 32768 have the upper bound 65536.
     buckets: BTreeMap<usize, u64>,
     /// Sum of the octets of all messages.
     pub octets: u64,
