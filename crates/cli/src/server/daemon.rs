@@ -53,7 +53,7 @@ pub(crate) struct Daemon {
     pub(crate) reloading: Mutex<()>,
     /// The outcomes of the reloads so far.
     pub(crate) reloads: ReloadStatus,
-    /// Start of the program, for the uptime.
+    /// Start of the server, for the uptime.
     pub(crate) started_at: Instant,
 }
 

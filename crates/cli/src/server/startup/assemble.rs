@@ -34,7 +34,7 @@ pub(crate) struct AssemblyInputs {
     /// Seconds added to the clock, modulo 2^32, for the times at which signatures are generated and
     /// verified; 0 except with `--now`.
     pub(crate) clock_shift: u32,
-    /// Start of the program, for the uptime.
+    /// Start of the server, for the uptime.
     pub(crate) started_at: Instant,
 }
 
