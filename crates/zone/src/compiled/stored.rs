@@ -153,7 +153,7 @@ impl StoredZone {
     #[must_use]
     pub fn node(&self, place: usize) -> Option<Node<'_>> {
         let chunk = self.directory.chunk_at(place);
-        let inside = place.checked_sub(self.directory.entries.get(chunk)?.place as usize)?;
+        let inside = place.checked_sub(self.directory.entries.get(chunk)?.first_node as usize)?;
         let contents = self.chunk(chunk)?;
         (inside < contents.node_count()).then(|| contents.node(inside))
     }
