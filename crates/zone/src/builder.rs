@@ -15,8 +15,8 @@ use crate::contents::Contents;
 use gathered::GatheredParts;
 use nonesuch_proto::{Name, NameRef, Rtype};
 
-/// Size in octets at which a part is closed.
-pub(crate) const PART: usize = 1 << 20;
+/// Size in octets at which a part ends.
+pub(crate) const PART_OCTETS: usize = 1 << 20;
 
 /// A zone that was built from records.
 #[derive(Debug)]
@@ -31,44 +31,49 @@ pub struct ParsedZone {
 #[derive(Default)]
 pub struct Builder {
     parts: Vec<Part>,
-    open: RecordBuffer,
-    open_file: u16,
+    /// The records after the last part; they all come from the file with index `buffer_file`.
+    buffer: RecordBuffer,
+    buffer_file: u16,
 }
 
 impl Builder {
-    /// Adds one record. `write` appends its RDATA with uncompressed names. If `write` fails, no
-    /// record is added.
+    /// Adds one record with the TTL `ttl` in seconds. `write` appends its RDATA with uncompressed
+    /// names.
+    ///
+    /// # Errors
+    /// The error of `write`; no record is then added.
     pub fn push<E>(
         &mut self,
         owner: NameRef<'_>,
         rtype: Rtype,
         ttl: u32,
-        place: SourceLocation,
+        location: SourceLocation,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if place.file != self.open_file || self.open.len() >= PART {
-            self.close();
-            self.open_file = place.file;
+        if location.file != self.buffer_file || self.buffer.len() >= PART_OCTETS {
+            self.end_part();
+            self.buffer_file = location.file;
         }
-        self.open.push(owner, rtype, ttl, place.line, write)
+        self.buffer.push(owner, rtype, ttl, location.line, write)
     }
 
-    fn close(&mut self) {
-        if !self.open.is_empty() {
-            let mut part = self.open.close();
-            part.set_place(self.open_file, 0);
+    /// Moves the records of the buffer, if there are any, to a new part.
+    fn end_part(&mut self) {
+        if !self.buffer.is_empty() {
+            let mut part = self.buffer.take_part();
+            part.set_start(self.buffer_file, 0);
             self.parts.push(part);
         }
     }
 
     /// Adds the records of `part` after the records added so far.
-    pub(crate) fn add(&mut self, part: Part) {
-        self.close();
+    pub(crate) fn push_part(&mut self, part: Part) {
+        self.end_part();
         self.parts.push(part);
     }
 
     fn gather(mut self) -> GatheredParts {
-        self.close();
+        self.end_part();
         GatheredParts::new(self.parts)
     }
 
@@ -86,18 +91,21 @@ impl Builder {
 
     /// Sorts and checks the records. `origin` is the apex; if it is `None`, the owner of the first
     /// SOA record is the apex.
+    ///
+    /// # Errors
+    /// The records do not form a zone; [`ZoneFault`] lists the reasons.
     pub fn finish(self, origin: Option<&Name>) -> Result<ParsedZone, ZoneError> {
         let gathered = self.gather();
         let apex = gathered.find_apex(origin)?;
         if gathered.counts().names > u32::MAX as usize {
-            return Err(ZoneError { fault: ZoneFault::TooLarge, place: SourceLocation::default() });
+            return Err(ZoneError { fault: ZoneFault::TooLarge, location: SourceLocation::default() });
         }
         gathered.check_owners(&apex)?;
         let order = order::sort(&gathered, apex.view().len());
-        let mut reading = assemble::assemble(gathered, &apex, &order)?;
-        if reading.contents.apex_rrset(Rtype::NS).is_none() {
-            reading.warnings.push(Warning::NoNs);
+        let mut parsed = assemble::assemble(gathered, &apex, &order)?;
+        if parsed.contents.apex_rrset(Rtype::NS).is_none() {
+            parsed.warnings.push(Warning::NoNs);
         }
-        Ok(reading)
+        Ok(parsed)
     }
 }

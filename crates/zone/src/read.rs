@@ -82,9 +82,9 @@ pub fn read_records(
 fn finish(reader: Reader, origin: Option<&Name>) -> Result<ParsedZone, ReadError> {
     let Reader { builder, files, .. } = reader;
     builder.finish(origin).map_err(|error| ReadError {
-        file: files[usize::from(error.place.file)].clone(),
-        line: error.place.line,
-        column: u32::from(error.place.line > 0),
+        file: files[usize::from(error.location.file)].clone(),
+        line: error.location.line,
+        column: u32::from(error.location.line > 0),
         fault: ReadFault::Zone(error.fault),
     })
 }

@@ -15,13 +15,13 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Number of octets of a record without its RDATA, if the owner is a compression pointer.
-const RECORD: usize = 12;
+const RECORD_OCTETS: usize = 12;
 /// Number of groups in a piece.
-const PIECE: usize = 1024;
-/// Number of groups that are fetched from memory at once.
-const FETCH: usize = 64;
+const GROUPS_PER_PIECE: usize = 1024;
+/// Number of groups whose cache lines are requested from memory at the same time.
+const GROUPS_PER_FETCH: usize = 64;
 /// Number of pieces per thread that are in memory at once.
-const PIECES: usize = 4;
+const PIECES_PER_THREAD: usize = 4;
 
 /// Builds contents from the groups in `order`, with warnings.
 pub(super) fn assemble(
@@ -30,27 +30,27 @@ pub(super) fn assemble(
     order: &[u128],
 ) -> Result<ParsedZone, ZoneError> {
     let counts = gathered.counts();
-    // Each record may be a separate RRset. Unused capacity is released at the end and costs no
-    // memory, because it is never touched.
-    let room = Capacity {
+    // Each record may be a separate RRset. The system assigns memory only to capacity that is used,
+    // and `Joined::finish` releases the rest.
+    let capacity = Capacity {
         names: counts.names,
         rdata: counts.rdata,
         nodes: gathered.group_count(),
         rrsets: counts.records,
     };
     let mut joined =
-        Joined { contents: Contents::with_capacity(apex, room), outcome: PieceReport::default() };
+        Joined { contents: Contents::with_capacity(apex, capacity), report: PieceReport::default() };
     let assembler = Assembler { gathered: &gathered, apex };
-    let pieces = assembler.cut(order);
+    let pieces = assembler.split_into_pieces(order);
     let mut ready: Vec<Result<Piece, ZoneError>> = Vec::new();
-    for wave in pieces.chunks(PIECES * rayon::current_num_threads()) {
-        let make = || {
-            let pieces = wave.par_iter().map(|range| assembler.make_piece(&order[range.clone()]));
+    for batch in pieces.chunks(PIECES_PER_THREAD * rayon::current_num_threads()) {
+        let build_batch = || {
+            let pieces = batch.par_iter().map(|range| assembler.build_piece(&order[range.clone()]));
             pieces.collect()
         };
-        let (made, appended) = rayon::join(make, || joined.append(std::mem::take(&mut ready)));
+        let (built, appended) = rayon::join(build_batch, || joined.append(std::mem::take(&mut ready)));
         appended?;
-        ready = made;
+        ready = built;
     }
     joined.append(ready)?;
     drop(gathered);
@@ -60,7 +60,7 @@ pub(super) fn assemble(
 /// The joined pieces.
 struct Joined {
     contents: Contents,
-    outcome: PieceReport,
+    report: PieceReport,
 }
 
 /// Warnings and deferred errors of pieces.
@@ -68,26 +68,26 @@ struct Joined {
 struct PieceReport {
     duplicates: u64,
     warnings: Vec<Warning>,
-    /// The first CNAME record with other data at its owner. It is reported only if there is no
-    /// other error.
-    alias: Option<ZoneError>,
+    /// The first CNAME record with other data at its owner. It is deferred because any other error
+    /// has precedence.
+    cname_conflict: Option<ZoneError>,
 }
 
 impl Joined {
     fn append(&mut self, pieces: Vec<Result<Piece, ZoneError>>) -> Result<(), ZoneError> {
         for piece in pieces {
-            let Piece { run, outcome } = piece?;
-            self.contents.append_nodes(&run);
-            self.outcome.duplicates += outcome.duplicates;
-            self.outcome.warnings.extend(outcome.warnings);
-            self.outcome.alias = self.outcome.alias.take().or(outcome.alias);
+            let Piece { nodes, report } = piece?;
+            self.contents.append_nodes(&nodes);
+            self.report.duplicates += report.duplicates;
+            self.report.warnings.extend(report.warnings);
+            self.report.cname_conflict = self.report.cname_conflict.take().or(report.cname_conflict);
         }
         Ok(())
     }
 
     fn finish(self) -> Result<ParsedZone, ZoneError> {
-        let Self { mut contents, outcome: PieceReport { duplicates, mut warnings, alias } } = self;
-        if let Some(error) = alias {
+        let Self { mut contents, report: PieceReport { duplicates, mut warnings, cname_conflict } } = self;
+        if let Some(error) = cname_conflict {
             return Err(error);
         }
         if duplicates > 0 {
@@ -98,10 +98,10 @@ impl Joined {
     }
 }
 
-/// Consecutive nodes.
+/// Consecutive nodes with their warnings.
 struct Piece {
-    run: NodesBuilder,
-    outcome: PieceReport,
+    nodes: NodesBuilder,
+    report: PieceReport,
 }
 
 /// Consecutive records of one owner.
@@ -112,7 +112,7 @@ struct Group<'g> {
 }
 
 /// A record of a node, with its sort key and its group.
-struct Found<'g> {
+struct NodeRecord<'g> {
     /// The covered type, then one bit for a signature: signatures follow the RRset that they cover.
     key: u32,
     /// Index into the groups of the node.
@@ -120,7 +120,7 @@ struct Found<'g> {
     record: Record<'g>,
 }
 
-impl Found<'_> {
+impl NodeRecord<'_> {
     const fn is_signature(&self) -> bool {
         self.key & 1 == 1
     }
@@ -137,21 +137,22 @@ struct Assembler<'g> {
 }
 
 impl<'g> Assembler<'g> {
-    /// Splits the order into pieces of whole nodes.
-    fn cut(&self, order: &[u128]) -> Vec<Range<usize>> {
-        let mut pieces = Vec::with_capacity(order.len() / PIECE + 1);
+    /// Splits the sorted groups into pieces of about [`GROUPS_PER_PIECE`] groups. All groups of a node
+    /// are in one piece.
+    fn split_into_pieces(&self, order: &[u128]) -> Vec<Range<usize>> {
+        let mut pieces = Vec::with_capacity(order.len() / GROUPS_PER_PIECE + 1);
         let mut start = 0;
         while start < order.len() {
-            let end = self.find_node(order, start + PIECE);
+            let end = self.find_node_start(order, start + GROUPS_PER_PIECE);
             pieces.push(start..end);
             start = end;
         }
         pieces
     }
 
-    /// Returns the position of the first start of a node at or after `at`.
-    fn find_node(&self, order: &[u128], at: usize) -> usize {
-        let name = |at: usize| self.gathered.name(order::number(order[at]));
+    /// Returns the first index at or after `at` in `order` at which the groups of another node begin.
+    fn find_node_start(&self, order: &[u128], at: usize) -> usize {
+        let name = |at: usize| self.gathered.name(order::group_number(order[at]));
         let mut at = at.min(order.len());
         while at < order.len() && name(at - 1) == name(at) {
             at += 1;
@@ -159,16 +160,16 @@ impl<'g> Assembler<'g> {
         at
     }
 
-    fn make_piece(&self, order: &[u128]) -> Result<Piece, ZoneError> {
+    fn build_piece(&self, order: &[u128]) -> Result<Piece, ZoneError> {
         let mut piece = Piece {
-            run: NodesBuilder::with_capacity(self.share(order.len())),
-            outcome: PieceReport::default(),
+            nodes: NodesBuilder::with_capacity(self.estimate_capacity(order.len())),
+            report: PieceReport::default(),
         };
-        let (mut groups, mut records) = (Vec::with_capacity(FETCH), Vec::new());
+        let (mut groups, mut records) = (Vec::with_capacity(GROUPS_PER_FETCH), Vec::new());
         let mut start = 0;
         while start < order.len() {
-            let end = self.find_node(order, start + FETCH);
-            self.fetch(&order[start..end], &mut groups);
+            let end = self.find_node_start(order, start + GROUPS_PER_FETCH);
+            self.fetch_groups(&order[start..end], &mut groups);
             start = end;
             for node in groups.chunk_by(|a: &Group<'g>, b| a.name == b.name) {
                 collect_records(node, &mut records);
@@ -179,26 +180,26 @@ impl<'g> Assembler<'g> {
     }
 
     /// Returns the average capacity that `groups` groups need, plus one eighth.
-    fn share(&self, groups: usize) -> Capacity {
+    fn estimate_capacity(&self, groups: usize) -> Capacity {
         let counts = self.gathered.counts();
-        let of = |all: usize| {
-            let share = all as u64 * groups as u64 / (self.gathered.group_count() as u64).max(1);
-            (share + share / 8) as usize
+        let scale = |all: usize| {
+            let average = all as u64 * groups as u64 / (self.gathered.group_count() as u64).max(1);
+            (average + average / 8) as usize
         };
         Capacity {
-            names: of(counts.names),
-            rdata: of(counts.rdata),
+            names: scale(counts.names),
+            rdata: scale(counts.rdata),
             nodes: groups,
-            rrsets: of(counts.records),
+            rrsets: scale(counts.records),
         }
     }
 
-    /// Collects the groups of the entries in `order`. The groups are far apart in memory. So the
-    /// function first reads one octet of each of the first cache lines of each group: the processor
-    /// waits for many independent reads at the same time.
-    fn fetch(&self, order: &[u128], groups: &mut Vec<Group<'g>>) {
-        let locate = |entry: &u128| self.gathered.locate(order::number(*entry));
-        let octets = order.iter().map(locate).map(|(part, group)| part.touch(group));
+    /// Stores the groups of the entries in `order` in `groups`. The groups are far apart in memory. So
+    /// the function first reads one octet of each of the first cache lines of each group: the processor
+    /// executes these independent reads at the same time.
+    fn fetch_groups(&self, order: &[u128], groups: &mut Vec<Group<'g>>) {
+        let locate = |entry: &u128| self.gathered.locate(order::group_number(*entry));
+        let octets = order.iter().map(locate).map(|(part, group)| part.prefetch(group));
         std::hint::black_box(octets.fold(0, |all, octet| all ^ octet));
         groups.clear();
         groups.extend(order.iter().map(locate).map(|(part, group)| {
@@ -210,40 +211,40 @@ impl<'g> Assembler<'g> {
     fn push_node(
         &self,
         groups: &[Group<'g>],
-        records: &[Found<'g>],
+        records: &[NodeRecord<'g>],
         piece: &mut Piece,
     ) -> Result<(), ZoneError> {
         let Some(first) = records.first() else { return Ok(()) };
         let owner = groups[first.group as usize].name;
-        piece.run.begin_node(owner);
-        let mut previous: Option<&Found<'g>> = None;
-        let mut mixed: Option<Rtype> = None;
+        piece.nodes.begin_node(owner);
+        let mut previous: Option<&NodeRecord<'g>> = None;
+        let mut warned: Option<Rtype> = None;
         for found in records {
-            let Found { key, record, .. } = found;
+            let NodeRecord { key, record, .. } = found;
             match previous.filter(|previous| previous.key == *key) {
                 None => {
-                    piece.run.begin_rrset(record.rtype, record.covered(), record.ttl);
+                    piece.nodes.begin_rrset(record.rtype, record.covered(), record.ttl);
                     self.check_soa(groups, found)?;
                 }
                 Some(previous) if previous.cmp(found).is_eq() => {
-                    piece.outcome.duplicates += 1;
+                    piece.report.duplicates += 1;
                     continue;
                 }
                 Some(_) => {
-                    check_multiple(groups, found)?;
-                    if piece.run.lower_ttl(record.ttl) && mixed != Some(record.rtype) {
-                        mixed = Some(record.rtype);
+                    check_singleton(groups, found)?;
+                    if piece.nodes.lower_ttl(record.ttl) && warned != Some(record.rtype) {
+                        warned = Some(record.rtype);
                         let warning = Warning::MixedTtl { owner: owner.to_name(), rtype: record.rtype };
-                        piece.outcome.warnings.push(warning);
+                        piece.report.warnings.push(warning);
                     }
                 }
             }
-            piece.run.push_record(|out| out.extend_from_slice(record.rdata));
+            piece.nodes.push_record(|out| out.extend_from_slice(record.rdata));
             previous = Some(found);
         }
         self.check_sizes(owner, groups, records)?;
-        if piece.outcome.alias.is_none() {
-            piece.outcome.alias = find_alias_with_data(groups, records);
+        if piece.report.cname_conflict.is_none() {
+            piece.report.cname_conflict = find_cname_conflict(groups, records);
         }
         Ok(())
     }
@@ -254,21 +255,23 @@ impl<'g> Assembler<'g> {
         &self,
         owner: NameRef<'_>,
         groups: &[Group<'_>],
-        records: &[Found<'_>],
+        records: &[NodeRecord<'_>],
     ) -> Result<(), ZoneError> {
         // Fast path: most names have fewer records than fit in a message.
-        if records.iter().map(|found| found.record.rdata.len() + RECORD).sum::<usize>() <= MAX_MESSAGE / 2 {
+        if records.iter().map(|found| found.record.rdata.len() + RECORD_OCTETS).sum::<usize>()
+            <= MAX_MESSAGE / 2
+        {
             return Ok(());
         }
         for set in records.chunk_by(|a, b| a.record.covered() == b.record.covered()) {
-            let mut unique: Vec<&Found<'_>> = set.iter().collect();
+            let mut unique: Vec<&NodeRecord<'_>> = set.iter().collect();
             unique.dedup_by(|a, b| a.cmp(b).is_eq());
             let split = unique.partition_point(|found| !found.is_signature());
             let (plain, signatures) = unique.split_at(split);
             // Signatures without their RRset form an RRset.
             let (plain, signatures) =
                 if plain.is_empty() { (signatures, plain) } else { (plain, signatures) };
-            let Some(first) = plain.iter().min_by_key(|found| place(groups, found)) else { continue };
+            let Some(first) = plain.iter().min_by_key(|found| location_of(groups, found)) else { continue };
             let checked = check_rrset(
                 owner,
                 self.apex.view(),
@@ -276,13 +279,13 @@ impl<'g> Assembler<'g> {
                 plain.iter().map(|found| found.record.rdata),
                 signatures.iter().map(|found| found.record.rdata.len()),
             );
-            checked.map_err(|fault| ZoneError { fault, place: place(groups, first) })?;
+            checked.map_err(|fault| ZoneError { fault, location: location_of(groups, first) })?;
         }
         Ok(())
     }
 
     /// Checks that an SOA record is at the apex.
-    fn check_soa(&self, groups: &[Group<'_>], found: &Found<'_>) -> Result<(), ZoneError> {
+    fn check_soa(&self, groups: &[Group<'_>], found: &NodeRecord<'_>) -> Result<(), ZoneError> {
         if found.record.rtype != Rtype::SOA {
             return Ok(());
         }
@@ -290,49 +293,50 @@ impl<'g> Assembler<'g> {
         if owner == self.apex.view() {
             return Ok(());
         }
-        Err(ZoneError { fault: ZoneFault::SecondSoa(owner.to_name()), place: place(groups, found) })
+        Err(ZoneError { fault: ZoneFault::SecondSoa(owner.to_name()), location: location_of(groups, found) })
     }
 }
 
 /// Collects the records of a node in sorted order. Equal records stay in the order in which they
 /// were added.
-fn collect_records<'g>(groups: &[Group<'g>], records: &mut Vec<Found<'g>>) {
+fn collect_records<'g>(groups: &[Group<'g>], records: &mut Vec<NodeRecord<'g>>) {
     records.clear();
     for (index, group) in groups.iter().enumerate() {
-        records.extend(group.records.clone().map(|record| Found {
+        records.extend(group.records.clone().map(|record| NodeRecord {
             key: u32::from(record.covered().0) << 1 | u32::from(record.rtype == Rtype::RRSIG),
             group: index as u32,
             record,
         }));
     }
     if !records.is_sorted_by(|a, b| a.cmp(b).is_le()) {
-        records.sort_by(Found::cmp);
+        records.sort_by(NodeRecord::cmp);
     }
 }
 
-fn place(groups: &[Group<'_>], found: &Found<'_>) -> SourceLocation {
-    groups[found.group as usize].part.place(&found.record)
+/// Returns the source location of a record in `groups`.
+fn location_of(groups: &[Group<'_>], found: &NodeRecord<'_>) -> SourceLocation {
+    groups[found.group as usize].part.location_of(&found.record)
 }
 
 /// Checks types of which a name has at most one record. The caller has found a second record of
 /// this type.
-fn check_multiple(groups: &[Group<'_>], found: &Found<'_>) -> Result<(), ZoneError> {
+fn check_singleton(groups: &[Group<'_>], found: &NodeRecord<'_>) -> Result<(), ZoneError> {
     let owner = || groups[found.group as usize].name.to_name();
     let fault = match found.record.rtype {
         Rtype::SOA => ZoneFault::SecondSoa(owner()),
         Rtype::CNAME | Rtype::DNAME => ZoneFault::NotSingleton { owner: owner(), rtype: found.record.rtype },
         _ => return Ok(()),
     };
-    Err(ZoneError { fault, place: place(groups, found) })
+    Err(ZoneError { fault, location: location_of(groups, found) })
 }
 
 /// Finds a CNAME record with other data that may not exist at its owner.
-fn find_alias_with_data(groups: &[Group<'_>], records: &[Found<'_>]) -> Option<ZoneError> {
+fn find_cname_conflict(groups: &[Group<'_>], records: &[NodeRecord<'_>]) -> Option<ZoneError> {
     let first = records.iter().find(|found| found.record.rtype == Rtype::CNAME)?;
     let other = records.iter().find(|found| !BESIDE_CNAME.contains(&found.record.rtype))?;
     let owner = groups[first.group as usize].name.to_name();
     let fault = ZoneFault::CnameAndOther { owner, other: other.record.rtype };
-    Some(ZoneError { fault, place: place(groups, other) })
+    Some(ZoneError { fault, location: location_of(groups, other) })
 }
 
 impl NodesBuilder {

@@ -86,7 +86,7 @@ pub struct ZoneError {
     /// The fault.
     pub fault: ZoneFault,
     /// Source location of the record.
-    pub place: SourceLocation,
+    pub location: SourceLocation,
 }
 
 /// Property of a zone that is unusual and does not prevent its use.

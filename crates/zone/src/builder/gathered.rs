@@ -5,57 +5,61 @@ use super::part::{Counts, Part};
 use nonesuch_proto::{Name, NameRef};
 use rayon::prelude::*;
 
-/// Number of groups in a page of the directory of parts.
-const PAGE: usize = 1024;
+/// Number of groups in a page of [`GatheredParts::pages`].
+const GROUPS_PER_PAGE: usize = 1024;
 
 /// All parts, with consecutive numbers for all groups.
 pub(super) struct GatheredParts {
     pub(super) parts: Vec<Part>,
     /// For each part, the number of its first group.
-    firsts: Vec<u32>,
-    /// For each page of [`PAGE`] groups, the part of the first group of the page.
-    directory: Vec<u32>,
+    first_groups: Vec<u32>,
+    /// For each page of [`GROUPS_PER_PAGE`] groups, the part of the first group of the page.
+    pages: Vec<u32>,
+    /// Number of groups.
     count: u64,
 }
 
 impl GatheredParts {
     pub(super) fn new(parts: Vec<Part>) -> Self {
         let mut count = 0u64;
-        let mut firsts = Vec::with_capacity(parts.len());
-        let mut directory = Vec::new();
+        let mut first_groups = Vec::with_capacity(parts.len());
+        let mut pages = Vec::new();
         for (index, part) in parts.iter().enumerate() {
-            firsts.push(count as u32);
+            first_groups.push(count as u32);
             count += part.group_count() as u64;
-            let pages = count.div_ceil(PAGE as u64) as usize;
-            if directory.len() < pages {
-                directory.resize(pages, index as u32);
+            let page_count = count.div_ceil(GROUPS_PER_PAGE as u64) as usize;
+            if pages.len() < page_count {
+                pages.resize(page_count, index as u32);
             }
         }
-        Self { parts, firsts, directory, count }
+        Self { parts, first_groups, pages, count }
     }
 
     pub(super) const fn group_count(&self) -> usize {
         self.count as usize
     }
 
+    /// Returns the number of the first group of a part.
     pub(super) fn first_group(&self, part: usize) -> u32 {
-        self.firsts[part]
+        self.first_groups[part]
     }
 
     /// Returns the part of a group, and the index of the group in this part.
     pub(super) fn locate(&self, number: u32) -> (&Part, usize) {
-        let page = number as usize / PAGE;
-        let from = self.directory[page] as usize;
-        let to = self.directory.get(page + 1).map_or(self.parts.len(), |part| *part as usize + 1);
-        let part = from + self.firsts[from..to].partition_point(|first| *first <= number) - 1;
-        (&self.parts[part], (number - self.firsts[part]) as usize)
+        let page = number as usize / GROUPS_PER_PAGE;
+        let from = self.pages[page] as usize;
+        let to = self.pages.get(page + 1).map_or(self.parts.len(), |part| *part as usize + 1);
+        let part = from + self.first_groups[from..to].partition_point(|first| *first <= number) - 1;
+        (&self.parts[part], (number - self.first_groups[part]) as usize)
     }
 
+    /// Returns the owner of a group.
     pub(super) fn name(&self, number: u32) -> NameRef<'_> {
         let (part, group) = self.locate(number);
         part.name(group)
     }
 
+    /// Returns the sums of the counts of all parts.
     pub(super) fn counts(&self) -> Counts {
         self.parts.iter().map(Part::counts).fold(Counts::default(), |all, part| Counts {
             records: all.records + part.records,
@@ -65,22 +69,26 @@ impl GatheredParts {
     }
 
     /// Determines the apex: the given origin, otherwise the owner of the first SOA record.
+    ///
+    /// # Errors
+    /// [`ZoneFault::Empty`] without records, [`ZoneFault::NoSoa`] without an SOA record,
+    /// [`ZoneFault::WrongOrigin`] if the owner of the first SOA record is not `origin`.
     pub(super) fn find_apex(&self, origin: Option<&Name>) -> Result<Name, ZoneError> {
         match (origin, self.parts.iter().find_map(Part::soa)) {
-            (Some(origin), Some((found, place))) => {
+            (Some(origin), Some((found, location))) => {
                 if found == origin.view() {
                     return Ok(found.to_name());
                 }
                 let fault = ZoneFault::WrongOrigin { found: found.to_name(), origin: origin.clone() };
-                Err(ZoneError { fault, place })
+                Err(ZoneError { fault, location })
             }
             (None, Some((found, _))) => Ok(found.to_name()),
             (_, None) if self.counts().records == 0 => {
-                Err(ZoneError { fault: ZoneFault::Empty, place: SourceLocation::default() })
+                Err(ZoneError { fault: ZoneFault::Empty, location: SourceLocation::default() })
             }
             (origin, None) => {
                 let apex = origin.cloned().unwrap_or_else(Name::root);
-                Err(ZoneError { fault: ZoneFault::NoSoa(apex), place: SourceLocation::default() })
+                Err(ZoneError { fault: ZoneFault::NoSoa(apex), location: SourceLocation::default() })
             }
         }
     }
@@ -90,14 +98,16 @@ impl GatheredParts {
         let outside = self.parts.par_iter().find_map_first(|part| {
             let outside = |group: &usize| !part.name(*group).is_at_or_below(apex.view());
             (0..part.group_count()).find(outside).map(|group| part.group(group)).map(|(owner, records)| {
-                let place =
-                    records.clone().next().map_or_else(SourceLocation::default, |first| part.place(&first));
-                (owner.to_name(), place)
+                let location = records
+                    .clone()
+                    .next()
+                    .map_or_else(SourceLocation::default, |first| part.location_of(&first));
+                (owner.to_name(), location)
             })
         });
         match outside {
-            Some((owner, place)) => {
-                Err(ZoneError { fault: ZoneFault::OutOfZone { owner, apex: apex.clone() }, place })
+            Some((owner, location)) => {
+                Err(ZoneError { fault: ZoneFault::OutOfZone { owner, apex: apex.clone() }, location })
             }
             None => Ok(()),
         }

@@ -11,33 +11,35 @@ use super::gathered::GatheredParts;
 use nonesuch_proto::NameRef;
 use rayon::prelude::*;
 
-/// Number of digits in an entry.
-const DIGITS: usize = 16;
+/// Number of 6-bit digits in a sort entry, above the number of the group.
+const DIGITS_PER_ENTRY: usize = 16;
 /// Number of low bits of an entry that hold the number of the group.
-const NUMBER_BITS: u32 = 32;
-/// Slices with fewer groups than this are sorted by one thread.
-const ALONE: usize = 4096;
+const GROUP_NUMBER_BITS: u32 = 32;
+/// Minimum number of groups that are sorted by several threads.
+const MIN_PARALLEL_GROUPS: usize = 4096;
 
-/// For an octet with a one-digit code, this digit. For any other octet, the first of its three
-/// digits, together with [`ESCAPED`].
+/// For an octet that takes one digit, this digit. For an octet that takes three digits, the first of
+/// them, together with [`ESCAPED`]; the other two are the high and the low half of the octet.
 static CODES: [u8; 256] = codes();
+/// Flag of a code: the octet takes three digits.
 const ESCAPED: u8 = 0x80;
 
 const fn codes() -> [u8; 256] {
     let mut codes = [0; 256];
     let mut digit = 0;
-    let mut alone = true;
+    // Consecutive octets that take three digits have the same first digit.
+    let mut begins_digit = true;
     let mut octet = 0;
     while octet < 256 {
         // Upper-case letters have the codes of the lower-case letters.
         let is_upper = b'A' as usize <= octet && octet <= b'Z' as usize;
         if !is_upper {
-            let own = matches!(octet as u8, b'*' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z');
-            if own || alone {
+            let is_one_digit = matches!(octet as u8, b'*' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z');
+            if is_one_digit || begins_digit {
                 digit += 1;
             }
-            alone = own;
-            codes[octet] = if own { digit } else { digit | ESCAPED };
+            begins_digit = is_one_digit;
+            codes[octet] = if is_one_digit { digit } else { digit | ESCAPED };
         }
         octet += 1;
     }
@@ -49,10 +51,13 @@ const fn codes() -> [u8; 256] {
     codes
 }
 
-/// Collects the digits `skip..skip + DIGITS` of a name.
+/// Collects [`DIGITS_PER_ENTRY`] digits of a name.
 struct Digits {
+    /// Number of digits to skip.
     skip: usize,
-    room: usize,
+    /// Number of digits to collect after these.
+    remaining: usize,
+    /// The collected digits; the last one is in the lowest bits.
     value: u128,
 }
 
@@ -60,9 +65,9 @@ impl Digits {
     fn push(&mut self, digit: u8) {
         if self.skip > 0 {
             self.skip -= 1;
-        } else if self.room > 0 {
+        } else if self.remaining > 0 {
             self.value = self.value << 6 | u128::from(digit);
-            self.room -= 1;
+            self.remaining -= 1;
         }
     }
 
@@ -74,7 +79,7 @@ impl Digits {
                 self.push(octet >> 4);
                 self.push(octet & 15);
             }
-            if self.room == 0 {
+            if self.remaining == 0 {
                 return;
             }
         }
@@ -82,40 +87,41 @@ impl Digits {
     }
 }
 
-/// Returns the digits `skip..skip + DIGITS` of `name`. The last `apex` octets of `name` are the
-/// apex and have no digits.
-fn digits(name: NameRef<'_>, apex: usize, skip: usize) -> u128 {
-    let own = &name.wire()[..name.len() - apex];
+/// Returns the digits of `name` from index `skip` on, [`DIGITS_PER_ENTRY`] of them; digits after the
+/// end of the name are 0. The last `apex_octets` octets of `name` are the apex and have no digits.
+fn digits(name: NameRef<'_>, apex_octets: usize, skip: usize) -> u128 {
+    let own = &name.wire()[..name.len() - apex_octets];
     let (mut starts, mut count, mut at) = ([0u8; 128], 0, 0);
     while at < own.len() {
         starts[count] = at as u8;
         count += 1;
         at += 1 + usize::from(own[at]);
     }
-    let mut digits = Digits { skip, room: DIGITS, value: 0 };
+    let mut digits = Digits { skip, remaining: DIGITS_PER_ENTRY, value: 0 };
     for start in starts[..count].iter().rev() {
         let start = usize::from(*start);
         digits.push_label(&own[start + 1..start + 1 + usize::from(own[start])]);
-        if digits.room == 0 {
+        if digits.remaining == 0 {
             break;
         }
     }
-    digits.value << (6 * digits.room)
+    digits.value << (6 * digits.remaining)
 }
 
 /// Returns the number of the group of an entry.
-pub(super) const fn number(entry: u128) -> u32 {
+pub(super) const fn group_number(entry: u128) -> u32 {
     entry as u32
 }
 
-const fn leading(entry: u128) -> u128 {
-    entry >> NUMBER_BITS
+/// Returns the digits of an entry.
+const fn entry_digits(entry: u128) -> u128 {
+    entry >> GROUP_NUMBER_BITS
 }
 
 /// Sorts the groups by the canonical order of their owners. Groups with the same owner stay in the
 /// order in which they were added. All owners must be at or below the apex, whose wire format has
-/// `apex` octets. Use [`number`] to read the entries.
-pub(super) fn sort(gathered: &GatheredParts, apex: usize) -> Vec<u128> {
+/// `apex_octets` octets. [`group_number`] returns the group of an entry.
+pub(super) fn sort(gathered: &GatheredParts, apex_octets: usize) -> Vec<u128> {
     let mut entries = vec![0; gathered.group_count()];
     let mut rest = entries.as_mut_slice();
     let mut slices = Vec::with_capacity(gathered.parts.len());
@@ -127,12 +133,12 @@ pub(super) fn sort(gathered: &GatheredParts, apex: usize) -> Vec<u128> {
     slices.into_par_iter().enumerate().for_each(|(index, slice)| {
         let part = &gathered.parts[index];
         for (group, entry) in slice.iter_mut().enumerate() {
-            let number = u128::from(gathered.first_group(index) + group as u32);
-            *entry = digits(part.name(group), apex, 0) << NUMBER_BITS | number;
+            let group_number = u128::from(gathered.first_group(index) + group as u32);
+            *entry = digits(part.name(group), apex_octets, 0) << GROUP_NUMBER_BITS | group_number;
         }
     });
     sort_entries(&mut entries);
-    refine(&mut entries, gathered, apex, DIGITS);
+    sort_ties(&mut entries, gathered, apex_octets, DIGITS_PER_ENTRY);
     entries
 }
 
@@ -140,35 +146,36 @@ fn sort_entries(entries: &mut [u128]) {
     if entries.is_sorted() {
         return;
     }
-    if entries.len() < ALONE { entries.sort_unstable() } else { entries.par_sort_unstable() }
+    if entries.len() < MIN_PARALLEL_GROUPS { entries.sort_unstable() } else { entries.par_sort_unstable() }
 }
 
 /// Sorts entries with equal digits by their next digits, which follow the first `depth` digits.
-fn refine(entries: &mut [u128], gathered: &GatheredParts, apex: usize, depth: usize) {
-    if entries.len() < ALONE {
-        for same in entries.chunk_by_mut(|a, b| leading(*a) == leading(*b)) {
-            refine_same(same, gathered, apex, depth);
+fn sort_ties(entries: &mut [u128], gathered: &GatheredParts, apex_octets: usize, depth: usize) {
+    if entries.len() < MIN_PARALLEL_GROUPS {
+        for same in entries.chunk_by_mut(|a, b| entry_digits(*a) == entry_digits(*b)) {
+            sort_tie(same, gathered, apex_octets, depth);
         }
         return;
     }
     entries
-        .par_chunk_by_mut(|a, b| leading(*a) == leading(*b))
-        .for_each(|same| refine_same(same, gathered, apex, depth));
+        .par_chunk_by_mut(|a, b| entry_digits(*a) == entry_digits(*b))
+        .for_each(|same| sort_tie(same, gathered, apex_octets, depth));
 }
 
-fn refine_same(same: &mut [u128], gathered: &GatheredParts, apex: usize, depth: usize) {
+/// Sorts entries that all have equal digits; see [`sort_ties`].
+fn sort_tie(same: &mut [u128], gathered: &GatheredParts, apex_octets: usize, depth: usize) {
     // No name has sixteen consecutive digits 0. So if all digits are 0, the names have ended and
     // are equal.
-    if same.len() < 2 || leading(same[0]) == 0 {
+    if same.len() < 2 || entry_digits(same[0]) == 0 {
         return;
     }
     for entry in same.iter_mut() {
-        let number = number(*entry);
-        let digits = digits(gathered.name(number), apex, depth);
-        *entry = digits << NUMBER_BITS | u128::from(number);
+        let group_number = group_number(*entry);
+        let digits = digits(gathered.name(group_number), apex_octets, depth);
+        *entry = digits << GROUP_NUMBER_BITS | u128::from(group_number);
     }
     sort_entries(same);
-    refine(same, gathered, apex, depth + DIGITS);
+    sort_ties(same, gathered, apex_octets, depth + DIGITS_PER_ENTRY);
 }
 
 #[cfg(test)]
@@ -203,7 +210,8 @@ mod tests {
         #[test]
         fn digits_are_in_canonical_order(a in any_name(), b in any_name()) {
             let apex = 9;
-            let all = |name: &Name| [0, 1, 2, 3, 4, 5].map(|level| digits(name.view(), apex, level * DIGITS));
+            let all =
+                |name: &Name| [0, 1, 2, 3, 4, 5].map(|level| digits(name.view(), apex, level * DIGITS_PER_ENTRY));
             prop_assert_eq!(all(&a).cmp(&all(&b)), a.cmp(&b));
         }
     }

@@ -2,22 +2,23 @@
 //! records are in one arena.
 //!
 //! Consecutive records of one owner form a group: the name of the owner once, then the records. A
-//! part is written once and is immutable, except that TTLs missing in its text are filled in later.
+//! part is immutable, with one exception: `set_leading_ttls` fills in TTLs that the reader of a block
+//! does not know, because they are in the text before the block.
 
 use super::fault::SourceLocation;
 use nonesuch_proto::{NameRef, Rtype};
 
 /// Size of the header before each RDATA, in octets: type 2, TTL 4, line 4, length 2.
-const HEADER: usize = 12;
+const RECORD_HEADER_OCTETS: usize = 12;
 
 /// A [`Part`] under construction: a buffer to which records are added.
 #[derive(Debug, Default)]
 pub(crate) struct RecordBuffer {
     data: Vec<u8>,
-    /// Offset of each group.
+    /// Offset of each group in `data`.
     groups: Vec<u32>,
     counts: Counts,
-    soa: Option<Soa>,
+    soa: Option<FirstSoa>,
 }
 
 /// Sizes in a part, for exact reservation of memory.
@@ -32,7 +33,7 @@ pub(super) struct Counts {
 
 /// The first SOA record: its group, and its line in the part.
 #[derive(Clone, Copy, Debug)]
-struct Soa {
+struct FirstSoa {
     group: u32,
     line: u32,
 }
@@ -57,8 +58,9 @@ impl RecordBuffer {
             self.data.truncate(start);
             return Err(error);
         }
-        let length = self.data.len() - header - HEADER;
-        self.data[header + HEADER - 2..header + HEADER].copy_from_slice(&(length as u16).to_be_bytes());
+        let length = self.data.len() - header - RECORD_HEADER_OCTETS;
+        self.data[header + RECORD_HEADER_OCTETS - 2..header + RECORD_HEADER_OCTETS]
+            .copy_from_slice(&(length as u16).to_be_bytes());
         if new_group {
             self.groups.push(start as u32);
             self.counts.names += owner.len();
@@ -66,7 +68,7 @@ impl RecordBuffer {
         self.counts.records += 1;
         self.counts.rdata += 2 + length;
         if rtype == Rtype::SOA && self.soa.is_none() {
-            self.soa = Some(Soa { group: self.groups.len() as u32 - 1, line });
+            self.soa = Some(FirstSoa { group: self.groups.len() as u32 - 1, line });
         }
         Ok(())
     }
@@ -86,13 +88,13 @@ impl RecordBuffer {
 
     /// Moves the records into a part without spare capacity. `self` is then empty and keeps its
     /// memory.
-    pub(crate) fn close(&mut self) -> Part {
+    pub(crate) fn take_part(&mut self) -> Part {
         let part = Part {
             data: self.data.as_slice().into(),
             groups: self.groups.as_slice().into(),
             counts: self.counts,
             soa: self.soa,
-            place: SourceLocation::default(),
+            start: SourceLocation::default(),
         };
         self.clear();
         part
@@ -107,8 +109,8 @@ impl RecordBuffer {
     }
 }
 
-fn record_header(rtype: Rtype, ttl: u32, line: u32) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
+fn record_header(rtype: Rtype, ttl: u32, line: u32) -> [u8; RECORD_HEADER_OCTETS] {
+    let mut header = [0; RECORD_HEADER_OCTETS];
     header[..2].copy_from_slice(&rtype.0.to_be_bytes());
     header[2..6].copy_from_slice(&ttl.to_be_bytes());
     header[6..10].copy_from_slice(&line.to_be_bytes());
@@ -119,11 +121,12 @@ fn record_header(rtype: Rtype, ttl: u32, line: u32) -> [u8; HEADER] {
 #[derive(Debug)]
 pub(crate) struct Part {
     data: Box<[u8]>,
+    /// Offset of each group in `data`.
     groups: Box<[u32]>,
     counts: Counts,
-    soa: Option<Soa>,
+    soa: Option<FirstSoa>,
     /// The file, and the number of its lines before the first line of the part.
-    place: SourceLocation,
+    start: SourceLocation,
 }
 
 /// One record of a part.
@@ -147,9 +150,9 @@ impl Record<'_> {
 }
 
 impl Part {
-    /// Sets the source location of the part: in `file`, after `lines` lines.
-    pub(crate) const fn set_place(&mut self, file: u16, lines: u32) {
-        self.place = SourceLocation { file, line: lines };
+    /// Sets the source location of the part: in the file with index `file`, after `lines` lines.
+    pub(crate) const fn set_start(&mut self, file: u16, lines: u32) {
+        self.start = SourceLocation { file, line: lines };
     }
 
     /// Sets the TTL of the first `count` records.
@@ -161,7 +164,8 @@ impl Part {
                 group += 1;
             }
             self.data[at + 2..at + 6].copy_from_slice(&ttl.to_be_bytes());
-            at += HEADER + usize::from(u16::from_be_bytes([self.data[at + 10], self.data[at + 11]]));
+            at += RECORD_HEADER_OCTETS
+                + usize::from(u16::from_be_bytes([self.data[at + 10], self.data[at + 11]]));
         }
     }
 
@@ -175,7 +179,7 @@ impl Part {
 
     /// Owner and source location of the first SOA record.
     pub(super) fn soa(&self) -> Option<(NameRef<'_>, SourceLocation)> {
-        self.soa.map(|soa| (self.name(soa.group as usize), self.place_of(soa.line)))
+        self.soa.map(|soa| (self.name(soa.group as usize), self.location_of_line(soa.line)))
     }
 
     /// The owner of a group.
@@ -185,11 +189,11 @@ impl Part {
 
     /// Reads one octet of each of the first three cache lines of a group. Combines them in the
     /// result, so that the compiler keeps the reads.
-    pub(super) fn touch(&self, group: usize) -> u8 {
-        const LINE: usize = 64;
+    pub(super) fn prefetch(&self, group: usize) -> u8 {
+        const CACHE_LINE_OCTETS: usize = 64;
         let start = self.groups[group] as usize;
         let last = self.data.len() - 1;
-        let octet = |line: usize| self.data[(start + line * LINE).min(last)];
+        let octet = |line: usize| self.data[(start + line * CACHE_LINE_OCTETS).min(last)];
         octet(0) ^ octet(1) ^ octet(2)
     }
 
@@ -202,12 +206,12 @@ impl Part {
     }
 
     /// Source location of a record of this part.
-    pub(super) fn place(&self, record: &Record<'_>) -> SourceLocation {
-        self.place_of(record.line)
+    pub(super) fn location_of(&self, record: &Record<'_>) -> SourceLocation {
+        self.location_of_line(record.line)
     }
 
-    const fn place_of(&self, line: u32) -> SourceLocation {
-        SourceLocation { file: self.place.file, line: self.place.line.saturating_add(line) }
+    const fn location_of_line(&self, line: u32) -> SourceLocation {
+        SourceLocation { file: self.start.file, line: self.start.line.saturating_add(line) }
     }
 }
 
@@ -227,12 +231,12 @@ impl<'p> Iterator for GroupRecords<'p> {
     type Item = Record<'p>;
 
     fn next(&mut self) -> Option<Record<'p>> {
-        let (header, rest) = self.0.split_first_chunk::<HEADER>()?;
-        let word =
+        let (header, rest) = self.0.split_first_chunk::<RECORD_HEADER_OCTETS>()?;
+        let u32_at =
             |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let (rdata, rest) = rest.split_at(usize::from(u16::from_be_bytes([header[10], header[11]])));
         self.0 = rest;
         let rtype = Rtype(u16::from_be_bytes([header[0], header[1]]));
-        Some(Record { rtype, ttl: word(2), line: word(6), rdata })
+        Some(Record { rtype, ttl: u32_at(2), line: u32_at(6), rdata })
     }
 }

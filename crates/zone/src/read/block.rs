@@ -8,7 +8,7 @@
 
 use super::entry::{EntryReader, State};
 use super::source::Block;
-use crate::builder::{PART, Part, RecordBuffer};
+use crate::builder::{PART_OCTETS, Part, RecordBuffer};
 use crate::lexer::{Lexer, Step};
 use nonesuch_proto::Name;
 use nonesuch_proto::text::parse_ttl;
@@ -88,7 +88,7 @@ pub(super) fn read_speculatively(
 ) -> Option<SpeculativeBlock> {
     // A text that the splitter cannot split is one entry that never ends, or one name with very
     // many records.
-    if block.text.len() > 16 * PART {
+    if block.text.len() > 16 * PART_OCTETS {
         return None;
     }
     part.clear();
@@ -111,7 +111,7 @@ pub(super) fn read_speculatively(
             Ok(Step::End) => {
                 return Some(SpeculativeBlock {
                     before,
-                    part: part.close(),
+                    part: part.take_part(),
                     after: state,
                     lines: lexer.lines(),
                 });

@@ -4,7 +4,7 @@ use super::block::{AssumedState, SpeculativeBlock, read_speculatively};
 use super::entry::{EntryReader, Include, Located, State};
 use super::fault::{ReadError, ReadFault};
 use super::source::{Block, BlockSplitter, Source};
-use crate::builder::{Builder, PART, RecordBuffer};
+use crate::builder::{Builder, PART_OCTETS, RecordBuffer};
 use crate::lexer::{Lexer, Step};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -112,8 +112,8 @@ impl Reader {
         if let Some(guessed) = guessed {
             let lines = guessed.lines;
             if let Some(mut part) = guessed.accept(&mut current.state) {
-                part.set_place(current.file, current.lines);
-                self.builder.add(part);
+                part.set_start(current.file, current.lines);
+                self.builder.push_part(part);
                 current.lines += lines;
                 current.cutter.recycle(block.text);
                 return Ok(());
@@ -167,7 +167,7 @@ impl Reader {
                 let file = self.files[usize::from(current.file)].clone();
                 return Err(ReadError { file, line: current.lines + line, column, fault });
             }
-            if self.part.len() >= PART {
+            if self.part.len() >= PART_OCTETS {
                 self.close_part(current);
             }
         }
@@ -175,9 +175,9 @@ impl Reader {
 
     fn close_part(&mut self, current: &Current<'_>) {
         if !self.part.is_empty() {
-            let mut part = self.part.close();
-            part.set_place(current.file, current.lines);
-            self.builder.add(part);
+            let mut part = self.part.take_part();
+            part.set_start(current.file, current.lines);
+            self.builder.push_part(part);
         }
     }
 
