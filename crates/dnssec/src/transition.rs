@@ -315,7 +315,7 @@ impl Search {
             ZoneRef::Contents(contents) => in_nodes(0..contents.node_count()),
             ZoneRef::Stored(stored) => {
                 let mut chunks = stored.chunks().filter(|chunk| !self.knows(*chunk));
-                chunks.find_map(|chunk| in_nodes(chunk.places()))
+                chunks.find_map(|chunk| in_nodes(chunk.node_range()))
             }
         }
     }
@@ -337,7 +337,7 @@ impl Search {
     }
 
     fn in_rrset(&self, found: FoundNode<'_>, rrset: Rrset<'_>) -> Option<SignedRrset> {
-        let is_key_set = found.place == 0 && rrset.covered() == Rtype::DNSKEY;
+        let is_key_set = found.index == 0 && rrset.covered() == Rtype::DNSKEY;
         if rrset.rtype() != Rtype::RRSIG || is_key_set {
             return None;
         }

@@ -71,7 +71,7 @@ mod stored;
 mod text;
 mod write;
 
-pub(crate) use block::Block;
+pub(crate) use block::BlockWriter;
 pub use directory::{ChunkSummary, TimeRange, Uniformity, chain_pattern, signers_pattern};
 pub use read::{read, read_file};
 pub use stored::StoredZone;
@@ -88,28 +88,28 @@ const END_MAGIC: [u8; 8] = *b"\x9aNSCZ\n\r\x1b";
 const VERSION: u32 = 2;
 const BYTE_ORDER: u32 = 0x0102_0304;
 /// Octets before the chunks.
-const HEADER: usize = 320;
+const HEADER_OCTETS: usize = 320;
 /// Octets after the directory.
-const TRAILER: usize = 64;
-/// Octets of the trailer that the digest covers.
-const TRAILER_NUMBERS: usize = 24;
-/// Octets of a digest.
-const DIGEST: usize = 32;
+const TRAILER_OCTETS: usize = 64;
+/// Octets at the start of the trailer that the digest in the trailer covers.
+const TRAILER_DIGESTED_OCTETS: usize = 24;
+/// Octets of a BLAKE3 digest.
+const DIGEST_OCTETS: usize = 32;
 /// Octets of the entry of a name in a chunk.
 const NODE_ENTRY_SIZE: usize = 4;
 /// Octets of the entry of an RRset in a chunk.
 const RRSET_ENTRY_SIZE: usize = 16;
-/// Bit in the number of records of an RRset: its records had different TTLs (RFC 2181 §5.2). No
-/// number needs this bit, because each record takes at least two octets, and the records of an
+/// Bit in the field for the number of records of an RRset: the records had different TTLs
+/// (RFC 2181 §5.2). No number of records needs this bit, because each record takes at least two octets, and the records of an
 /// RRset take less than 2^32 octets.
-const MIXED_TTLS: u32 = 1 << 31;
-/// Size in octets at which a chunk ends. Short chunks are less often affected by a change; long
-/// chunks are hashed faster.
-pub const CHUNK: u32 = 2048;
+const MIXED_TTLS_BIT: u32 = 1 << 31;
+/// Default of the size in octets at which a chunk ends. A change affects fewer records if chunks are
+/// short; long chunks are hashed faster and need a smaller directory.
+pub const DEFAULT_CHUNK_OCTETS: u32 = 2048;
 /// Flag: the zone has a DNSKEY RRset at its apex.
-const SIGNED: u32 = 1;
-/// Flag: the file has RRsets with [`MIXED_TTLS`].
-const HAS_MIXED_TTLS: u32 = 2;
+const FLAG_SIGNED: u32 = 1;
+/// Flag: the file can have RRsets with [`MIXED_TTLS_BIT`].
+const FLAG_MIXED_TTLS: u32 = 2;
 
 /// Verification of a zone before it was compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -137,7 +137,7 @@ pub enum Verification {
 }
 
 impl Verification {
-    /// Returns the two words for a header: the kind and the time.
+    /// Returns the two numbers for a header: the kind (0 none, 1 structural, 2 full) and the time.
     pub(crate) const fn to_words(self) -> [u32; 2] {
         match self {
             Self::Nothing | Self::OtherTables { .. } => [0, 0],
@@ -146,13 +146,13 @@ impl Verification {
         }
     }
 
-    /// Parses the two words of a header, given the digest of the algorithm tables; `None` for an
-    /// unknown kind.
+    /// Parses the two numbers of a header. `tables` is the digest of the algorithm tables that the
+    /// header states. Returns `None` for an unknown kind.
     pub(crate) fn from_words([kind, at]: [u32; 2], tables: [u8; TABLES_DIGEST]) -> Option<Self> {
-        let is_ours = tables == tables_digest();
+        let is_current = tables == tables_digest();
         match kind {
             0 => Some(Self::Nothing),
-            1 | 2 if !is_ours => Some(Self::OtherTables { at }),
+            1 | 2 if !is_current => Some(Self::OtherTables { at }),
             1 => Some(Self::Structural { at }),
             2 => Some(Self::Full { at }),
             _ => None,
@@ -189,7 +189,8 @@ pub enum CompiledError {
     /// A digest does not match.
     #[error("altered after compilation (digest mismatch): copy the file again, or compile the zone again")]
     Altered,
-    /// The header or the directory is inconsistent, or does not match the chunks.
+    /// The header or the directory is inconsistent, or does not match the chunks. The field names
+    /// the affected part of the file.
     #[error("malformed {0}: compile the zone again")]
     Layout(&'static str),
     /// The digest matches, but the contents are malformed.

@@ -66,14 +66,15 @@ impl Contents {
         self.rrsets.iter().any(|rrset| rrset.mixed_ttls && rrset.count > 1)
     }
 
-    /// Octets of names and records: approximately the size of an uncompressed transfer of the zone.
+    /// Approximate size in octets of an uncompressed transfer of the zone. Each owner name counts
+    /// once, and each RRset counts 10 octets for type, class, TTL and length.
     #[must_use]
     pub const fn octets(&self) -> u64 {
         (self.names.len() + self.rdata.len() + self.rrsets.len() * 10) as u64
     }
 
     /// Returns the node at `index` in canonical order. The index must be less than
-    /// [`Contents::node_count`].
+    /// [`Contents::node_count`]; otherwise the methods of the node panic.
     #[must_use]
     pub const fn node(&self, index: usize) -> Node<'_> {
         Node { contents: self, index }
@@ -84,9 +85,9 @@ impl Contents {
         (0..self.nodes.len()).map(|index| self.node(index))
     }
 
-    /// Returns the positions at which the node at `index` begins in the arenas. For the index after
-    /// the last node, returns the ends of the arenas.
-    fn start_of(&self, index: usize) -> NodeEntry {
+    /// Returns the offset of the name and the index of the first RRset of the node at `index`. For the
+    /// index after the last node, returns the ends of `names` and `rrsets`.
+    fn arena_offsets(&self, index: usize) -> NodeEntry {
         let end = NodeEntry { name: self.names.len() as u32, first_rrset: self.rrsets.len() as u32 };
         self.nodes.get(index).copied().unwrap_or(end)
     }
@@ -96,16 +97,16 @@ impl Contents {
         self.rrsets.get(node.first_rrset as usize).map_or(self.rdata.len(), |rrset| rrset.start as usize)
     }
 
-    /// Finds the node of `name`.
+    /// Finds the node of `name`, in any letter case, by binary search.
     ///
     /// # Errors
     /// The index at which the node would be inserted.
     pub fn find(&self, name: NameRef<'_>) -> Result<Node<'_>, usize> {
-        self.find_within(0..self.nodes.len(), name)
+        self.find_in_range(0..self.nodes.len(), name)
     }
 
-    /// Same as [`Contents::find`], for a name that is not before the node at `from`. The steps of
-    /// the search double, so it is fast both for adjacent names and for names far apart.
+    /// Same as [`Contents::find`], for a name that does not precede the node at `from`. The step of
+    /// the search doubles from node to node, so the search is fast for near and for distant names.
     ///
     /// # Errors
     /// As [`Contents::find`].
@@ -124,11 +125,11 @@ impl Contents {
             step *= 2;
         }
         // The node at `high` may be the name in another letter case.
-        self.find_within(low..(high + 1).min(self.nodes.len()), name)
+        self.find_in_range(low..(high + 1).min(self.nodes.len()), name)
     }
 
-    fn find_within(&self, within: std::ops::Range<usize>, name: NameRef<'_>) -> Result<Node<'_>, usize> {
-        let (mut low, mut high) = (within.start, within.end);
+    fn find_in_range(&self, range: std::ops::Range<usize>, name: NameRef<'_>) -> Result<Node<'_>, usize> {
+        let (mut low, mut high) = (range.start, range.end);
         while low < high {
             let middle = low.midpoint(high);
             match self.node(middle).name().cmp_canonical(name) {
@@ -152,15 +153,16 @@ impl Contents {
     pub fn soa(&self) -> Option<Soa> {
         let rrset = self.apex_rrset(Rtype::SOA)?;
         let rdata = rrset.rdatas().next()?;
-        let tail: &[u8; 20] = rdata.get(rdata.len().checked_sub(20)?..)?.try_into().ok()?;
-        let word = |at: usize| u32::from_be_bytes([tail[at], tail[at + 1], tail[at + 2], tail[at + 3]]);
+        let numbers: &[u8; 20] = rdata.get(rdata.len().checked_sub(20)?..)?.try_into().ok()?;
+        let u32_at =
+            |at: usize| u32::from_be_bytes([numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]]);
         Some(Soa {
             ttl: rrset.ttl(),
-            serial: word(0),
-            refresh: word(4),
-            retry: word(8),
-            expire: word(12),
-            minimum: word(16),
+            serial: u32_at(0),
+            refresh: u32_at(4),
+            retry: u32_at(8),
+            expire: u32_at(12),
+            minimum: u32_at(16),
         })
     }
 }
@@ -232,7 +234,7 @@ impl<'z> Node<'z> {
 
     /// Octets of the RDATA of all records, with two octets for the length of each.
     pub(crate) fn rdata_octets(self) -> usize {
-        let start = |index| self.contents.rdata_start(self.contents.start_of(index));
+        let start = |index| self.contents.rdata_start(self.contents.arena_offsets(index));
         start(self.index + 1) - start(self.index)
     }
 
@@ -305,8 +307,8 @@ impl<'z> Rrset<'z> {
         self.entry.count as usize
     }
 
-    /// The records with their lengths, as stored in the arena.
-    pub(crate) fn octets(self) -> &'z [u8] {
+    /// The records as stored in the arena: for each, its length in two octets and its RDATA.
+    pub(crate) fn stored_records(self) -> &'z [u8] {
         let rdata = &self.contents.rdata[self.entry.start as usize..];
         let length = self.rdatas().map(|record| record.len() + 2).sum();
         &rdata[..length]
@@ -368,8 +370,8 @@ impl NodesBuilder {
         }
     }
 
-    /// Clears the mark for different TTLs on all RRsets. All records then have the TTL of their
-    /// RRset.
+    /// Clears the mark for different TTLs on all RRsets: writers then write all records of an RRset
+    /// with the TTL of the RRset.
     pub(crate) fn equalize_ttls(&mut self) {
         self.rrsets.iter_mut().for_each(|rrset| rrset.mixed_ttls = false);
     }
@@ -379,13 +381,13 @@ impl NodesBuilder {
     pub fn push_record<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let start = self.rdata.len();
         self.rdata.extend_from_slice(&[0, 0]);
-        let outcome = write(&mut self.rdata);
+        let result = write(&mut self.rdata);
         let length = (self.rdata.len() - start - 2) as u16;
         self.rdata[start..start + 2].copy_from_slice(&length.to_be_bytes());
         if let Some(rrset) = self.rrsets.last_mut() {
             rrset.count += 1;
         }
-        outcome
+        result
     }
 
     /// Returns the RRset that was begun last.
@@ -399,18 +401,20 @@ impl NodesBuilder {
         if range.is_empty() || range.end > contents.nodes.len() {
             return;
         }
-        let (start, end) = (contents.start_of(range.start), contents.start_of(range.end));
-        let (name_at, rrset_at) = (self.names.len() as u32, self.rrsets.len() as u32);
-        let rdata_at = self.rdata.len() as u64;
+        let (start, end) = (contents.arena_offsets(range.start), contents.arena_offsets(range.end));
+        let (names_offset, rrsets_offset) = (self.names.len() as u32, self.rrsets.len() as u32);
+        let rdata_offset = self.rdata.len() as u64;
         self.nodes.extend(contents.nodes[range].iter().map(|entry| NodeEntry {
-            name: entry.name - start.name + name_at,
-            first_rrset: entry.first_rrset - start.first_rrset + rrset_at,
+            name: entry.name - start.name + names_offset,
+            first_rrset: entry.first_rrset - start.first_rrset + rrsets_offset,
         }));
         let rrsets = &contents.rrsets[start.first_rrset as usize..end.first_rrset as usize];
         let rdata = contents.rdata_start(start)..contents.rdata_start(end);
-        let moved =
-            |entry: &RrsetEntry| RrsetEntry { start: entry.start - rdata.start as u64 + rdata_at, ..*entry };
-        self.rrsets.extend(rrsets.iter().map(moved));
+        let relocate = |entry: &RrsetEntry| RrsetEntry {
+            start: entry.start - rdata.start as u64 + rdata_offset,
+            ..*entry
+        };
+        self.rrsets.extend(rrsets.iter().map(relocate));
         self.names.extend_from_slice(&contents.names[start.name as usize..end.name as usize]);
         self.rdata.extend_from_slice(&contents.rdata[rdata]);
     }
@@ -442,36 +446,37 @@ pub(crate) struct Capacity {
 }
 
 impl Contents {
-    /// Creates the contents of the zone at `apex` from one builder, without a copy.
+    /// Creates the contents of the zone at `apex` from one builder, without a copy. A debug build
+    /// checks the order of the nodes.
     #[must_use]
-    pub fn from_nodes(apex: &Name, run: NodesBuilder) -> Self {
-        let all = run.into_contents(apex);
-        debug_assert!(all.nodes().zip(all.nodes().skip(1)).all(|(a, b)| a.name() < b.name()));
-        all
+    pub fn from_nodes(apex: &Name, builder: NodesBuilder) -> Self {
+        let contents = builder.into_contents(apex);
+        debug_assert!(contents.nodes().zip(contents.nodes().skip(1)).all(|(a, b)| a.name() < b.name()));
+        contents
     }
 
     /// Joins builders into the contents of the zone at `apex`. The builders must be in canonical
     /// order. Each builder is freed after it is copied.
     #[must_use]
-    pub fn from_parts(apex: &Name, mut runs: Vec<NodesBuilder>) -> Self {
-        let only = if runs.len() == 1 { runs.pop() } else { None };
-        let mut all = if let Some(run) = only {
-            let NodesBuilder { names, rdata, nodes, rrsets } = run;
+    pub fn from_parts(apex: &Name, mut builders: Vec<NodesBuilder>) -> Self {
+        let only = if builders.len() == 1 { builders.pop() } else { None };
+        let mut all = if let Some(builder) = only {
+            let NodesBuilder { names, rdata, nodes, rrsets } = builder;
             let mut all = Self { apex: apex.clone(), names, rdata, nodes, rrsets };
             all.shrink_to_fit();
             all
         } else {
-            let sum = |size: fn(&NodesBuilder) -> usize| runs.iter().map(size).sum();
+            let sum = |size: fn(&NodesBuilder) -> usize| builders.iter().map(size).sum();
             let capacity = Capacity {
-                names: sum(|run| run.names.len()),
-                rdata: sum(|run| run.rdata.len()),
-                nodes: sum(|run| run.nodes.len()),
-                rrsets: sum(|run| run.rrsets.len()),
+                names: sum(|builder| builder.names.len()),
+                rdata: sum(|builder| builder.rdata.len()),
+                nodes: sum(|builder| builder.nodes.len()),
+                rrsets: sum(|builder| builder.rrsets.len()),
             };
             Self::with_capacity(apex, capacity)
         };
-        for run in runs {
-            all.append_nodes(&run);
+        for builder in builders {
+            all.append_nodes(&builder);
         }
         debug_assert!(all.nodes().zip(all.nodes().skip(1)).all(|(a, b)| a.name() < b.name()));
         all
@@ -484,17 +489,20 @@ impl Contents {
     }
 
     /// Appends nodes that all follow the existing nodes in canonical order.
-    pub(crate) fn append_nodes(&mut self, run: &NodesBuilder) {
-        self.append_arenas(&run.names, &run.rdata, &run.nodes, &run.rrsets);
+    pub(crate) fn append_nodes(&mut self, builder: &NodesBuilder) {
+        self.append_arenas(&builder.names, &builder.rdata, &builder.nodes, &builder.rrsets);
     }
 
     fn append_arenas(&mut self, names: &[u8], rdata: &[u8], nodes: &[NodeEntry], rrsets: &[RrsetEntry]) {
-        let (name, rrset) = (self.names.len() as u32, self.rrsets.len() as u32);
-        let start = self.rdata.len() as u64;
-        let moved =
-            |node: &NodeEntry| NodeEntry { name: node.name + name, first_rrset: node.first_rrset + rrset };
-        self.nodes.extend(nodes.iter().map(moved));
-        self.rrsets.extend(rrsets.iter().map(|rrset| RrsetEntry { start: rrset.start + start, ..*rrset }));
+        let (names_offset, rrsets_offset) = (self.names.len() as u32, self.rrsets.len() as u32);
+        let rdata_offset = self.rdata.len() as u64;
+        let relocate = |node: &NodeEntry| NodeEntry {
+            name: node.name + names_offset,
+            first_rrset: node.first_rrset + rrsets_offset,
+        };
+        self.nodes.extend(nodes.iter().map(relocate));
+        self.rrsets
+            .extend(rrsets.iter().map(|rrset| RrsetEntry { start: rrset.start + rdata_offset, ..*rrset }));
         self.names.extend_from_slice(names);
         self.rdata.extend_from_slice(rdata);
     }
@@ -508,10 +516,10 @@ impl Contents {
         Self { apex: apex.clone(), names: vec![], rdata: vec![], nodes: vec![], rrsets: vec![] }
     }
 
-    /// Appends a copy of all nodes of `part`, which must follow the existing nodes in canonical
+    /// Appends a copy of all nodes of `other`, which must follow the existing nodes in canonical
     /// order.
-    pub fn append(&mut self, part: &Self) {
-        self.append_arenas(&part.names, &part.rdata, &part.nodes, &part.rrsets);
+    pub fn append(&mut self, other: &Self) {
+        self.append_arenas(&other.names, &other.rdata, &other.nodes, &other.rrsets);
     }
 
     /// Releases unused capacity.
@@ -522,19 +530,19 @@ impl Contents {
         self.rrsets.shrink_to_fit();
     }
 
-    /// Overwrites the RDATA of RRsets at the apex with that of the same RRsets in `part`, whose
-    /// only node is the apex. Ignores RRsets of `part` that the apex does not have.
+    /// Overwrites the RDATA of RRsets at the apex with that of the same RRsets in `replacement`,
+    /// whose only node is the apex. Ignores RRsets of `replacement` that the apex does not have.
     ///
     /// # Panics
     /// If a new record does not have the length of the record that it overwrites. The caller must
     /// have reserved a record of this length.
-    pub fn overwrite_apex(&mut self, part: &Self) {
-        for new in &part.rrsets {
-            let apex_rrsets = self.nodes.get(1).map_or(self.rrsets.len(), |node| node.first_rrset as usize);
-            let same = |rrset: &&RrsetEntry| (rrset.rtype, rrset.covered) == (new.rtype, new.covered);
-            let Some(old) = self.rrsets[..apex_rrsets].iter().find(same) else { continue };
+    pub fn overwrite_apex(&mut self, replacement: &Self) {
+        for new in &replacement.rrsets {
+            let apex_end = self.nodes.get(1).map_or(self.rrsets.len(), |node| node.first_rrset as usize);
+            let is_same = |rrset: &&RrsetEntry| (rrset.rtype, rrset.covered) == (new.rtype, new.covered);
+            let Some(old) = self.rrsets[..apex_end].iter().find(is_same) else { continue };
             let mut at = old.start as usize;
-            for rdata in (Rrset { contents: part, entry: new }).rdatas() {
+            for rdata in (Rrset { contents: replacement, entry: new }).rdatas() {
                 let length = u16::from_be_bytes([self.rdata[at], self.rdata[at + 1]]);
                 assert_eq!(
                     usize::from(length),

@@ -12,12 +12,12 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub struct Splice<'a> {
     apex: Name,
-    parts: Vec<Part<'a>>,
+    parts: Vec<SplicePart<'a>>,
 }
 
 /// Consecutive nodes of a zone, as a range of node indexes.
 #[derive(Clone, Debug)]
-pub(crate) enum Part<'a> {
+pub(crate) enum SplicePart<'a> {
     Nodes(&'a Contents, Range<usize>),
     Stored(&'a StoredZone, Range<usize>),
 }
@@ -52,18 +52,18 @@ impl<'a> Splice<'a> {
             return;
         }
         match (self.parts.last_mut(), zone) {
-            (Some(Part::Nodes(last, places)), ZoneRef::Contents(zone))
-                if std::ptr::eq(*last, zone) && places.end == range.start =>
+            (Some(SplicePart::Nodes(last, last_range)), ZoneRef::Contents(zone))
+                if std::ptr::eq(*last, zone) && last_range.end == range.start =>
             {
-                places.end = range.end;
+                last_range.end = range.end;
             }
-            (Some(Part::Stored(last, places)), ZoneRef::Stored(zone))
-                if std::ptr::eq(*last, zone) && places.end == range.start =>
+            (Some(SplicePart::Stored(last, last_range)), ZoneRef::Stored(zone))
+                if std::ptr::eq(*last, zone) && last_range.end == range.start =>
             {
-                places.end = range.end;
+                last_range.end = range.end;
             }
-            (_, ZoneRef::Contents(zone)) => self.parts.push(Part::Nodes(zone, range)),
-            (_, ZoneRef::Stored(zone)) => self.parts.push(Part::Stored(zone, range)),
+            (_, ZoneRef::Contents(zone)) => self.parts.push(SplicePart::Nodes(zone, range)),
+            (_, ZoneRef::Stored(zone)) => self.parts.push(SplicePart::Stored(zone, range)),
         }
     }
 
@@ -73,41 +73,45 @@ impl<'a> Splice<'a> {
     /// # Errors
     /// A part of a compiled zone cannot be loaded.
     pub fn to_contents(&self) -> Result<Contents, CompiledError> {
-        let mut run = NodesBuilder::default();
+        let mut builder = NodesBuilder::default();
         for part in &self.parts {
             match part {
-                Part::Nodes(contents, places) => run.push_nodes(contents, places.clone()),
-                Part::Stored(zone, places) => push_loaded(zone, places.clone(), &mut run)?,
+                SplicePart::Nodes(contents, range) => builder.push_nodes(contents, range.clone()),
+                SplicePart::Stored(zone, range) => push_stored_nodes(zone, range.clone(), &mut builder)?,
             }
         }
-        run.equalize_ttls();
-        Ok(Contents::from_nodes(&self.apex, run))
+        builder.equalize_ttls();
+        Ok(Contents::from_nodes(&self.apex, builder))
     }
 
     /// Returns contents with only the first node, which is the apex.
     pub(crate) fn head(&self) -> Contents {
-        let mut run = NodesBuilder::default();
+        let mut builder = NodesBuilder::default();
         let first = self.parts.first().and_then(|part| match part {
-            Part::Nodes(contents, places) => Some(contents.node(places.start)),
-            Part::Stored(zone, places) => zone.node(places.start),
+            SplicePart::Nodes(contents, range) => Some(contents.node(range.start)),
+            SplicePart::Stored(zone, range) => zone.node(range.start),
         });
-        first.into_iter().for_each(|node| run.push_node(node));
-        Contents::from_nodes(&self.apex, run)
+        first.into_iter().for_each(|node| builder.push_node(node));
+        Contents::from_nodes(&self.apex, builder)
     }
 
     /// The parts, in canonical order.
-    pub(crate) fn parts(&self) -> &[Part<'a>] {
+    pub(crate) fn parts(&self) -> &[SplicePart<'a>] {
         &self.parts
     }
 }
 
-/// Appends the nodes `places` of a compiled zone. Fails if one of them cannot be loaded.
-fn push_loaded(zone: &StoredZone, places: Range<usize>, run: &mut NodesBuilder) -> Result<(), CompiledError> {
-    for place in places {
-        let Some(node) = zone.node(place) else {
+/// Appends the nodes `range` of a compiled zone. Fails if one of them cannot be loaded.
+fn push_stored_nodes(
+    zone: &StoredZone,
+    range: Range<usize>,
+    builder: &mut NodesBuilder,
+) -> Result<(), CompiledError> {
+    for index in range {
+        let Some(node) = zone.node(index) else {
             return Err(zone.failure().unwrap_or(CompiledError::Altered));
         };
-        run.push_node(node);
+        builder.push_node(node);
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ impl<'a> From<&'a StoredZone> for ZoneRef<'a> {
 pub struct FoundNode<'a> {
     /// Index in the canonical order of the whole zone. [`Node::index`] may be the index in a part
     /// of the zone.
-    pub place: usize,
+    pub index: usize,
     /// The name with its records.
     pub node: Node<'a>,
 }
@@ -48,7 +48,7 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// Contents that begin with the apex: the whole zone, or its first names.
+    /// Contents that begin with the apex: the whole zone, or the first chunk of a stored zone.
     #[must_use]
     pub fn head(self) -> &'a Contents {
         match self {
@@ -81,20 +81,20 @@ impl<'a> ZoneRef<'a> {
         }
     }
 
-    /// Returns the node at index `place` in canonical order; `None` if it does not exist or cannot
+    /// Returns the node at `index` in canonical order; `None` if it does not exist or cannot
     /// be loaded.
     #[must_use]
-    pub fn node(self, place: usize) -> Option<Node<'a>> {
+    pub fn node(self, index: usize) -> Option<Node<'a>> {
         match self {
-            Self::Contents(contents) => (place < contents.node_count()).then(|| contents.node(place)),
-            Self::Stored(zone) => zone.node(place),
+            Self::Contents(contents) => (index < contents.node_count()).then(|| contents.node(index)),
+            Self::Stored(zone) => zone.node(index),
         }
     }
 
-    /// Iterates over the nodes `places`; ends early at a node that does not exist or cannot be
+    /// Iterates over the nodes `range`; ends early at a node that does not exist or cannot be
     /// loaded.
-    pub fn nodes(self, places: Range<usize>) -> impl Iterator<Item = FoundNode<'a>> {
-        places.map_while(move |place| Some(FoundNode { place, node: self.node(place)? }))
+    pub fn nodes(self, range: Range<usize>) -> impl Iterator<Item = FoundNode<'a>> {
+        range.map_while(move |index| Some(FoundNode { index, node: self.node(index)? }))
     }
 
     /// Finds the node of `name`.
@@ -104,61 +104,68 @@ impl<'a> ZoneRef<'a> {
     pub fn find(self, name: NameRef<'_>) -> Result<FoundNode<'a>, usize> {
         match self {
             Self::Contents(contents) => {
-                contents.find(name).map(|node| FoundNode { place: node.index(), node })
+                contents.find(name).map(|node| FoundNode { index: node.index(), node })
             }
-            Self::Stored(zone) => zone.find(name).map(|(place, node)| FoundNode { place, node }),
+            Self::Stored(zone) => zone.find(name).map(|(index, node)| FoundNode { index, node }),
         }
     }
 
-    /// Returns the first index in `places` of a node with an RRset of `rtype`, a record of the
-    /// denial chain. `rtype` must be NSEC or NSEC3.
+    /// Returns the index of the first node in `range` with an RRset of `rtype`, which must be NSEC or
+    /// NSEC3. Does not load chunks without such records.
     #[must_use]
-    pub fn first_link(self, places: Range<usize>, rtype: Rtype) -> Option<usize> {
-        let is_link = |place: &usize| self.node(*place).is_some_and(|node| node.has(rtype));
-        let mut rest = places;
+    pub fn first_chain_node(self, range: Range<usize>, rtype: Rtype) -> Option<usize> {
+        let is_chain_node = |index: &usize| self.node(*index).is_some_and(|node| node.has(rtype));
+        let mut rest = range;
         while !rest.is_empty() {
-            let part = self.part_of(rest.start);
-            let part = rest.start..part.end.min(rest.end);
-            let found = if self.may_have_link(part.start) { part.clone().find(is_link) } else { None };
+            let loaded = self.loaded_range(rest.start);
+            let loaded = rest.start..loaded.end.min(rest.end);
+            let found = if self.may_have_chain_record(loaded.start) {
+                loaded.clone().find(is_chain_node)
+            } else {
+                None
+            };
             if found.is_some() {
                 return found;
             }
-            rest.start = part.end;
+            rest.start = loaded.end;
         }
         None
     }
 
-    /// Returns the last index in `places` of a node with an RRset of `rtype`, as
-    /// [`ZoneRef::first_link`].
+    /// Same as [`ZoneRef::first_chain_node`], for the last node.
     #[must_use]
-    pub fn last_link(self, places: Range<usize>, rtype: Rtype) -> Option<usize> {
-        let is_link = |place: &usize| self.node(*place).is_some_and(|node| node.has(rtype));
-        let mut rest = places;
+    pub fn last_chain_node(self, range: Range<usize>, rtype: Rtype) -> Option<usize> {
+        let is_chain_node = |index: &usize| self.node(*index).is_some_and(|node| node.has(rtype));
+        let mut rest = range;
         while !rest.is_empty() {
-            let part = self.part_of(rest.end - 1);
-            let part = part.start.max(rest.start)..rest.end;
-            let found = if self.may_have_link(part.start) { part.clone().rev().find(is_link) } else { None };
+            let loaded = self.loaded_range(rest.end - 1);
+            let loaded = loaded.start.max(rest.start)..rest.end;
+            let found = if self.may_have_chain_record(loaded.start) {
+                loaded.clone().rev().find(is_chain_node)
+            } else {
+                None
+            };
             if found.is_some() {
                 return found;
             }
-            rest.end = part.start;
+            rest.end = loaded.start;
         }
         None
     }
 
-    /// Returns the range of nodes that are loaded together with `place`.
-    fn part_of(self, place: usize) -> Range<usize> {
+    /// Returns the range of nodes that are loaded together with the node at `index`.
+    fn loaded_range(self, index: usize) -> Range<usize> {
         match self {
             Self::Contents(contents) => 0..contents.node_count(),
-            Self::Stored(zone) => zone.chunk_summary(zone.chunk_at(place)).places(),
+            Self::Stored(zone) => zone.chunk_summary(zone.chunk_of_node(index)).node_range(),
         }
     }
 
-    /// Whether a node that is loaded together with `place` may have an NSEC or NSEC3 record.
-    fn may_have_link(self, place: usize) -> bool {
+    /// Whether a node that is loaded together with the node at `index` may have an NSEC or NSEC3 record.
+    fn may_have_chain_record(self, index: usize) -> bool {
         match self {
             Self::Contents(_) => true,
-            Self::Stored(zone) => zone.chunk_summary(zone.chunk_at(place)).chain_records() > 0,
+            Self::Stored(zone) => zone.chunk_summary(zone.chunk_of_node(index)).chain_records() > 0,
         }
     }
 

@@ -1,5 +1,5 @@
-//! Checks of the invariants of [`Contents`] for contents that are read from a file. Code that
-//! builds contents from text or by signing maintains these invariants itself.
+//! Checks of the invariants of [`Contents`] that are read from a compiled zone. Contents from the
+//! builder or from signing need no such check.
 
 use super::{CompiledError, Flaw};
 use crate::builder::ZoneFault;
@@ -8,22 +8,25 @@ use crate::node_checks;
 use nonesuch_proto::{NameRef, Rtype, rdata};
 use rayon::prelude::*;
 
-/// Number of names that a thread checks at once.
-const AT_ONCE: usize = 4096;
+/// Number of nodes that a task of the thread pool checks.
+const NODES_PER_TASK: usize = 4096;
 
-/// Checks names, order, RRsets, RDATA, and the rules for a zone.
+/// Checks the names, their order, the RRsets and the RDATA of a whole zone, and the rules of
+/// [`node_checks::check_node`].
 pub(super) fn check(contents: &Contents) -> Result<(), CompiledError> {
-    let starts: Vec<usize> = (0..contents.nodes.len()).step_by(AT_ONCE).collect();
-    let first =
-        starts.par_iter().map(|start| check_nodes(contents, *start, AT_ONCE, 0)).find_first(Result::is_err);
+    let starts: Vec<usize> = (0..contents.nodes.len()).step_by(NODES_PER_TASK).collect();
+    let first = starts
+        .par_iter()
+        .map(|start| check_nodes(contents, *start, NODES_PER_TASK, 0))
+        .find_first(Result::is_err);
     first.unwrap_or(Ok(()))?;
     check_apex(contents)
 }
 
-/// Same as [`check`], for one chunk. `place` is the index of its first name in the zone.
-pub(super) fn check_chunk(contents: &Contents, place: usize) -> Result<(), CompiledError> {
-    check_nodes(contents, 0, contents.nodes.len(), place)?;
-    if place == 0 { check_apex(contents) } else { Ok(()) }
+/// Same as [`check`], for one chunk. `first_node` is the index of its first node in the zone.
+pub(super) fn check_chunk(contents: &Contents, first_node: usize) -> Result<(), CompiledError> {
+    check_nodes(contents, 0, contents.nodes.len(), first_node)?;
+    if first_node == 0 { check_apex(contents) } else { Ok(()) }
 }
 
 fn check_apex(contents: &Contents) -> Result<(), CompiledError> {
@@ -40,17 +43,22 @@ fn check_apex(contents: &Contents) -> Result<(), CompiledError> {
     Ok(())
 }
 
-/// Checks `count` nodes from the index `start` on. In the zone, their indexes are higher by
-/// `place`.
-fn check_nodes(contents: &Contents, start: usize, count: usize, place: usize) -> Result<(), CompiledError> {
-    let malformed = |node, flaw| CompiledError::Malformed { node: node + place, flaw };
+/// Checks `count` nodes from the index `start` on. `first_node` is the index in the zone of the first
+/// node of `contents`; errors have the index in the zone.
+fn check_nodes(
+    contents: &Contents,
+    start: usize,
+    count: usize,
+    first_node: usize,
+) -> Result<(), CompiledError> {
+    let malformed = |node, flaw| CompiledError::Malformed { node: node + first_node, flaw };
     let apex = contents.apex.view();
     let before =
         start.checked_sub(1).map(|index| name_of(contents, index).map_err(|flaw| malformed(index, flaw)));
     let mut previous = before.transpose()?;
     for index in start..contents.nodes.len().min(start + count) {
         let name = name_of(contents, index).map_err(|flaw| malformed(index, flaw))?;
-        if !follows(name, previous, apex) {
+        if !is_next_name(name, previous, apex) {
             return Err(malformed(index, Flaw::NameOrder));
         }
         previous = Some(name);
@@ -62,10 +70,10 @@ fn check_nodes(contents: &Contents, start: usize, count: usize, place: usize) ->
     Ok(())
 }
 
-/// Whether a name is in the zone and follows `previous` in canonical order. `previous` must be in
-/// the zone. There are fast paths, because most names have the same parent as the previous name or
-/// are below it.
-pub(super) fn follows(name: NameRef<'_>, previous: Option<NameRef<'_>>, apex: NameRef<'_>) -> bool {
+/// Whether `name` is in the zone and after `previous` in canonical order. `previous` must be in the
+/// zone; it is `None` for the first name. There are fast paths, because most names have the same
+/// parent as the previous name or are below it.
+pub(super) fn is_next_name(name: NameRef<'_>, previous: Option<NameRef<'_>>, apex: NameRef<'_>) -> bool {
     let Some(previous) = previous else { return name.is_at_or_below(apex) };
     let (Some(parent), Some(first)) = (name.parent(), name.labels().next()) else { return false };
     if parent.wire() == previous.wire() {
@@ -80,7 +88,7 @@ pub(super) fn follows(name: NameRef<'_>, previous: Option<NameRef<'_>>, apex: Na
     previous.cmp_canonical(name).is_lt() && name.is_at_or_below(apex)
 }
 
-/// Returns the name of a node, whose octets are not yet checked.
+/// Returns the name of a node, or the fault in its octets.
 fn name_of(contents: &Contents, index: usize) -> Result<NameRef<'_>, Flaw> {
     let start = contents.nodes[index].name as usize;
     let end = contents.nodes.get(index + 1).map_or(contents.names.len(), |next| next.name as usize);
@@ -93,20 +101,20 @@ fn check_rrsets(contents: &Contents, index: usize) -> Result<(), Flaw> {
     let end = contents.nodes.get(index + 1).map_or(contents.rrsets.len(), |next| next.first_rrset as usize);
     let rrsets = contents.rrsets.get(start..end).filter(|rrsets| !rrsets.is_empty()).ok_or(Flaw::Length)?;
     let mut previous = None;
-    for (place, rrset) in rrsets.iter().enumerate() {
+    for (position, rrset) in rrsets.iter().enumerate() {
         let is_signature = rrset.rtype == Rtype::RRSIG;
-        let rank = Some((rrset.covered, is_signature));
-        if rank <= previous {
+        let sort_key = Some((rrset.covered, is_signature));
+        if sort_key <= previous {
             return Err(Flaw::RrsetOrder);
         }
-        previous = rank;
+        previous = sort_key;
         // RFC 2181 §8: a TTL has 31 bits.
-        let fits = is_signature || rrset.rtype == rrset.covered;
-        if !fits || rrset.rtype.is_meta() || rrset.ttl > 0x7fff_ffff || rrset.count == 0 {
+        let is_covered_valid = is_signature || rrset.rtype == rrset.covered;
+        if !is_covered_valid || rrset.rtype.is_meta() || rrset.ttl > 0x7fff_ffff || rrset.count == 0 {
             return Err(Flaw::Rrset);
         }
-        let behind = contents.rrsets.get(start + place + 1);
-        check_records(contents, rrset, behind.map_or(contents.rdata.len() as u64, |next| next.start))?;
+        let next_rrset = contents.rrsets.get(start + position + 1);
+        check_records(contents, rrset, next_rrset.map_or(contents.rdata.len() as u64, |next| next.start))?;
     }
     Ok(())
 }

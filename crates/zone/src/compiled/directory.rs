@@ -6,18 +6,18 @@ use super::source::{u16_le, u32_le};
 use super::*;
 use nonesuch_proto::{NameRef, Rtype};
 
-/// Pattern number: the chunk has no such records.
-pub(super) const NONE: u16 = 0xffff;
-/// Pattern number: the chunk has several patterns, or its pattern is unknown.
-pub(super) const MIXED: u16 = 0xfffe;
+/// Pattern number of a chunk without such records.
+pub(super) const NO_PATTERN: u16 = 0xffff;
+/// Pattern number of a chunk that has several patterns, or whose pattern is unknown.
+pub(super) const MIXED_PATTERNS: u16 = 0xfffe;
 /// Maximum number of patterns. A zone usually has a few. With more patterns, the search for a
 /// pattern would cost more than it saves.
 const MAX_PATTERNS: usize = 1024;
-/// Octets of an entry without its name.
-const ENTRY: usize = 85;
+/// Octets of an entry of the directory, without its name.
+const ENTRY_FIXED_OCTETS: usize = 85;
 
-/// Appends the pattern of RRsets with exactly one signature by each key in `keys` (algorithm and
-/// key tag). The original TTL of the signatures must be the TTL of the RRset.
+/// Appends to `out` the pattern of RRsets that have exactly one signature by each key in `keys`, whose
+/// original TTL is the TTL of the RRset. A key is an algorithm number and a key tag. Sorts `keys`.
 pub fn signers_pattern(keys: &mut [(u8, u16)], out: &mut Vec<u8>) {
     keys.sort_unstable();
     for (algorithm, tag) in keys {
@@ -26,9 +26,9 @@ pub fn signers_pattern(keys: &mut [(u8, u16)], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the pattern of NSEC or NSEC3 records with this TTL, of which each owner has one, with
-/// signatures. `fields` is the start of their RDATA: for NSEC3, hash algorithm, flags, iterations
-/// and salt (RFC 5155 §3.2); for NSEC, nothing.
+/// Appends to `out` the pattern of signed NSEC or NSEC3 records with the TTL `ttl`, one for each owner.
+/// `fields` is the start of their RDATA: for NSEC3, hash algorithm, flags, iterations and salt
+/// (RFC 5155 §3.2); for NSEC, nothing.
 pub fn chain_pattern(rtype: Rtype, ttl: u32, fields: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&rtype.0.to_be_bytes());
     out.extend_from_slice(&ttl.to_be_bytes());
@@ -83,7 +83,9 @@ pub(super) struct ChunkProperties {
     pub(super) counts: Counts,
     pub(super) expirations: TimeRange,
     pub(super) inceptions: TimeRange,
+    /// Number of the [`signers_pattern`].
     pub(super) signers: u16,
+    /// Number of the [`chain_pattern`].
     pub(super) chain: u16,
 }
 
@@ -92,21 +94,22 @@ pub(super) struct ChunkProperties {
 pub(super) struct Patterns(Vec<Vec<u8>>);
 
 impl Patterns {
-    /// Returns the number of `pattern` and adds it if it is new. Returns [`MIXED`] if it cannot be
-    /// added.
+    /// Returns the number of `pattern` and adds it if it is new. Returns [`MIXED_PATTERNS`] if it
+    /// cannot be added: it is too long, or there are [`MAX_PATTERNS`] patterns.
     pub(super) fn intern(&mut self, pattern: &[u8]) -> u16 {
         let known = self.0.iter().position(|known| known == pattern);
         match known.unwrap_or(self.0.len()) {
-            place if place >= MAX_PATTERNS || pattern.len() > usize::from(u16::MAX) => MIXED,
-            place => {
+            index if index >= MAX_PATTERNS || pattern.len() > usize::from(u16::MAX) => MIXED_PATTERNS,
+            index => {
                 if known.is_none() {
                     self.0.push(pattern.to_vec());
                 }
-                place as u16
+                index as u16
             }
         }
     }
 
+    /// Returns the pattern with this number; `None` for [`NO_PATTERN`] and [`MIXED_PATTERNS`].
     pub(super) fn find(&self, number: u16) -> Option<&Vec<u8>> {
         self.0.get(usize::from(number))
     }
@@ -121,7 +124,7 @@ impl Patterns {
 pub(super) struct Entry {
     pub(super) size: Size,
     pub(super) properties: ChunkProperties,
-    pub(super) digest: [u8; DIGEST],
+    pub(super) digest: [u8; DIGEST_OCTETS],
     /// Offset of the chunk in the file, and its octets.
     pub(super) offset: u64,
     pub(super) octets: u64,
@@ -147,10 +150,11 @@ pub(super) struct Directory {
 impl Default for Directory {
     fn default() -> Self {
         let (entries, patterns, names) = (Vec::new(), Patterns::default(), Vec::new());
-        Self { entries, patterns, names, total: Total::default(), start: HEADER as u64 }
+        Self { entries, patterns, names, total: Total::default(), start: HEADER_OCTETS as u64 }
     }
 }
 
+/// Totals over all chunks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Total {
     pub(super) nodes: u32,
@@ -183,25 +187,25 @@ impl Directory {
         Self { start: 0, ..Self::default() }
     }
 
-    /// Appends a chunk of a compiled zone.
+    /// Appends a chunk of a compiled zone. Returns `None` if contents cannot hold so much data.
     pub(super) fn push(
         &mut self,
         first_name: &[u8],
         size: Size,
         properties: ChunkProperties,
-        digest: [u8; DIGEST],
+        digest: [u8; DIGEST_OCTETS],
     ) -> Option<()> {
         self.push_octets(first_name, size, size.octets(), properties, digest)
     }
 
-    /// Appends a chunk with `octets` octets.
+    /// Same as [`Self::push`], for a chunk that takes `octets` octets in the file.
     pub(super) fn push_octets(
         &mut self,
         first_name: &[u8],
         size: Size,
         octets: u64,
         properties: ChunkProperties,
-        digest: [u8; DIGEST],
+        digest: [u8; DIGEST_OCTETS],
     ) -> Option<()> {
         let total = self.total.with(&size, octets, properties.counts.records)?;
         let name = u32::try_from(self.names.len()).ok()?;
@@ -219,18 +223,20 @@ impl Directory {
         NameRef::from_checked(&self.names[name as usize..][..usize::from(name_octets)])
     }
 
+    /// Returns the summary of a chunk.
     pub(super) fn summary(&self, chunk: usize) -> ChunkSummary<'_> {
         ChunkSummary { entry: &self.entries[chunk], patterns: &self.patterns }
     }
 
-    /// Returns the chunk that contains the name at index `place`, or the last chunk.
-    pub(super) fn chunk_at(&self, place: usize) -> usize {
-        self.entries.partition_point(|entry| entry.first_node as usize <= place).saturating_sub(1)
+    /// Returns the chunk that contains the node at `index` of the zone. For an index after the last
+    /// node, returns the last chunk.
+    pub(super) fn chunk_of_node(&self, index: usize) -> usize {
+        self.entries.partition_point(|entry| entry.first_node as usize <= index).saturating_sub(1)
     }
 
     /// Returns the chunk that contains `name` if the zone has it: the last chunk with a first name
     /// at or before `name`.
-    pub(super) fn chunk_of(&self, name: NameRef<'_>) -> usize {
+    pub(super) fn chunk_of_name(&self, name: NameRef<'_>) -> usize {
         let (mut low, mut high) = (0, self.entries.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -239,8 +245,9 @@ impl Directory {
         low.saturating_sub(1)
     }
 
-    pub(super) fn write(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.entries.len() * ENTRY + self.names.len());
+    /// Returns the directory in the format of the file.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.entries.len() * ENTRY_FIXED_OCTETS + self.names.len());
         for pattern in &self.patterns.0 {
             out.extend_from_slice(&(pattern.len() as u16).to_le_bytes());
             out.extend_from_slice(pattern);
@@ -266,41 +273,45 @@ impl Directory {
     /// Reads a directory. The chunks must fill the file between the header and the directory, and
     /// their first names must be in order.
     pub(super) fn read(envelope: &Envelope) -> Result<Self, CompiledError> {
-        let wrong = || CompiledError::Layout("directory");
+        let malformed = || CompiledError::Layout("directory");
         let mut rest = &envelope.directory[..];
         let mut all = Self::default();
         if envelope.patterns as usize > MAX_PATTERNS {
-            return Err(wrong());
+            return Err(malformed());
         }
         for _ in 0..envelope.patterns {
-            let (length, tail) = rest.split_first_chunk::<2>().ok_or_else(wrong)?;
+            let (length, tail) = rest.split_first_chunk::<2>().ok_or_else(malformed)?;
             let (pattern, tail) =
-                tail.split_at_checked(usize::from(u16::from_le_bytes(*length))).ok_or_else(wrong)?;
+                tail.split_at_checked(usize::from(u16::from_le_bytes(*length))).ok_or_else(malformed)?;
             all.patterns.0.push(pattern.to_vec());
             rest = tail;
         }
         for chunk in 0..envelope.chunks as usize {
-            let (entry, tail) = rest.split_first_chunk::<ENTRY>().ok_or_else(wrong)?;
-            let (name, tail) = tail.split_at_checked(usize::from(entry[ENTRY - 1])).ok_or_else(wrong)?;
-            let name = NameRef::from_wire(name).map_err(|_| wrong())?;
-            let before = chunk.checked_sub(1).map(|before| all.name(before));
-            if !check::follows(name, before, envelope.apex.view()) {
-                return Err(wrong());
+            let (entry, tail) = rest.split_first_chunk::<ENTRY_FIXED_OCTETS>().ok_or_else(malformed)?;
+            let (name, tail) =
+                tail.split_at_checked(usize::from(entry[ENTRY_FIXED_OCTETS - 1])).ok_or_else(malformed)?;
+            let name = NameRef::from_wire(name).map_err(|_| malformed())?;
+            let previous = chunk.checked_sub(1).map(|previous| all.name(previous));
+            if !check::is_next_name(name, previous, envelope.apex.view()) {
+                return Err(malformed());
             }
-            let (size, properties, digest) = read_entry(entry, all.patterns.count()).ok_or_else(wrong)?;
-            all.push(name.wire(), size, properties, digest).ok_or_else(wrong)?;
+            let (size, properties, digest) = read_entry(entry, all.patterns.count()).ok_or_else(malformed)?;
+            all.push(name.wire(), size, properties, digest).ok_or_else(malformed)?;
             rest = tail;
         }
-        let fits = rest.is_empty() && envelope.offset == HEADER as u64 + all.total.octets;
-        if fits { Ok(all) } else { Err(wrong()) }
+        let fits = rest.is_empty() && envelope.offset == HEADER_OCTETS as u64 + all.total.octets;
+        if fits { Ok(all) } else { Err(malformed()) }
     }
 }
 
-fn read_entry(octets: &[u8; ENTRY], patterns: usize) -> Option<(Size, ChunkProperties, [u8; DIGEST])> {
+fn read_entry(
+    octets: &[u8; ENTRY_FIXED_OCTETS],
+    patterns: usize,
+) -> Option<(Size, ChunkProperties, [u8; DIGEST_OCTETS])> {
     let [nodes, rrsets, names, rdata] = [0, 4, 8, 12].map(|at| u32_le(octets, at));
     let [records, signatures, signed, chain_records] = [16, 20, 24, 28].map(|at| u32_le(octets, at));
     let [signers, chain] = [48, 50].map(|at| u16_le(octets, at));
-    let is_known = |number: u16| number >= MIXED || usize::from(number) < patterns;
+    let is_known = |number: u16| number >= MIXED_PATTERNS || usize::from(number) < patterns;
     let properties = ChunkProperties {
         counts: Counts { records, signatures, signed, chain: chain_records },
         expirations: TimeRange { first: u32_le(octets, 32), last: u32_le(octets, 36) },
@@ -308,7 +319,7 @@ fn read_entry(octets: &[u8; ENTRY], patterns: usize) -> Option<(Size, ChunkPrope
         signers,
         chain,
     };
-    let digest = octets[52..].first_chunk::<DIGEST>()?;
+    let digest = octets[52..].first_chunk::<DIGEST_OCTETS>()?;
     (nodes > 0 && is_known(signers) && is_known(chain)).then_some((
         Size { nodes, rrsets, names, rdata },
         properties,
@@ -335,9 +346,9 @@ pub struct ChunkSummary<'a> {
 }
 
 impl<'a> ChunkSummary<'a> {
-    /// Indexes of the names in the zone.
+    /// Range of the indexes of the nodes in the zone.
     #[must_use]
-    pub const fn places(self) -> std::ops::Range<usize> {
+    pub const fn node_range(self) -> std::ops::Range<usize> {
         let start = self.entry.first_node as usize;
         start..start + self.entry.size.nodes as usize
     }
@@ -382,18 +393,18 @@ impl<'a> ChunkSummary<'a> {
     /// The keys that sign the RRsets, as a [`signers_pattern`].
     #[must_use]
     pub fn signers(self) -> Uniformity<'a> {
-        self.uniform(self.entry.properties.signers)
+        self.uniformity(self.entry.properties.signers)
     }
 
     /// The common properties of the NSEC or NSEC3 records, as a [`chain_pattern`].
     #[must_use]
     pub fn chain(self) -> Uniformity<'a> {
-        self.uniform(self.entry.properties.chain)
+        self.uniformity(self.entry.properties.chain)
     }
 
-    fn uniform(self, number: u16) -> Uniformity<'a> {
+    fn uniformity(self, number: u16) -> Uniformity<'a> {
         match number {
-            NONE => Uniformity::Absent,
+            NO_PATTERN => Uniformity::Absent,
             number => {
                 self.patterns.find(number).map_or(Uniformity::Mixed, |pattern| Uniformity::Uniform(pattern))
             }

@@ -1,69 +1,75 @@
 //! Builder for chunks and their properties in the directory.
 
-use super::directory::{ChunkProperties, Counts, MIXED, NONE, Patterns, Size, TimeRange, chain_pattern};
-use super::{MIXED_TTLS, RRSET_ENTRY_SIZE};
+use super::directory::{
+    ChunkProperties, Counts, MIXED_PATTERNS, NO_PATTERN, Patterns, Size, TimeRange, chain_pattern,
+};
+use super::{MIXED_TTLS_BIT, RRSET_ENTRY_SIZE};
 use crate::contents::{Node, Rrset};
 use nonesuch_proto::Rtype;
 use std::io;
 
-/// Range of times, as differences from one of them.
+/// Range of times. `min` and `max` are differences from `base`, the first time that was added, in
+/// seconds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spread {
-    from: u32,
-    least: i32,
-    most: i32,
+struct TimeSpread {
+    base: u32,
+    min: i32,
+    max: i32,
 }
 
-impl Spread {
-    const fn start(from: u32) -> Self {
-        Self { from, least: 0, most: 0 }
+impl TimeSpread {
+    const fn new(base: u32) -> Self {
+        Self { base, min: 0, max: 0 }
     }
 
     fn add(&mut self, time: u32) {
-        let difference = time.wrapping_sub(self.from).cast_signed();
-        self.least = self.least.min(difference);
-        self.most = self.most.max(difference);
+        let difference = time.wrapping_sub(self.base).cast_signed();
+        self.min = self.min.min(difference);
+        self.max = self.max.max(difference);
     }
 
     /// Returns the range; `None` if the times are too far apart for an order.
-    fn times(self) -> Option<TimeRange> {
-        self.most.checked_sub(self.least)?;
-        let at = |difference: i32| self.from.wrapping_add(difference.cast_unsigned());
-        Some(TimeRange { first: at(self.least), last: at(self.most) })
+    fn to_range(self) -> Option<TimeRange> {
+        self.max.checked_sub(self.min)?;
+        let at = |difference: i32| self.base.wrapping_add(difference.cast_unsigned());
+        Some(TimeRange { first: at(self.min), last: at(self.max) })
     }
 }
 
-/// Pattern that the records of one kind may share.
+/// The pattern of the records of one kind that were added.
 #[derive(Clone, Debug, Default)]
-enum Same {
+enum CommonPattern {
     #[default]
-    Nothing,
-    Always(Vec<u8>),
+    Absent,
+    Uniform(Vec<u8>),
     Mixed,
 }
 
-impl Same {
+impl CommonPattern {
     fn add(&mut self, pattern: &[u8]) {
         match self {
-            Self::Nothing => *self = Self::Always(pattern.to_vec()),
-            Self::Always(known) if known == pattern => {}
-            Self::Always(_) | Self::Mixed => *self = Self::Mixed,
+            Self::Absent => *self = Self::Uniform(pattern.to_vec()),
+            Self::Uniform(known) if known == pattern => {}
+            Self::Uniform(_) | Self::Mixed => *self = Self::Mixed,
         }
     }
 
+    /// Returns the number of the pattern. Adds the pattern to `patterns` if it is new.
     fn number(&self, patterns: &mut Patterns) -> u16 {
         match self {
-            Self::Nothing => NONE,
-            Self::Always(pattern) => patterns.intern(pattern),
-            Self::Mixed => MIXED,
+            Self::Absent => NO_PATTERN,
+            Self::Uniform(pattern) => patterns.intern(pattern),
+            Self::Mixed => MIXED_PATTERNS,
         }
     }
 
-    fn is(&self, number: u16, patterns: &Patterns) -> bool {
+    /// Whether a directory may state `number` for this pattern. [`MIXED_PATTERNS`] is always correct,
+    /// except without records.
+    fn permits(&self, number: u16, patterns: &Patterns) -> bool {
         match self {
-            Self::Nothing => number == NONE,
-            Self::Always(pattern) => number == MIXED || patterns.find(number) == Some(pattern),
-            Self::Mixed => number == MIXED,
+            Self::Absent => number == NO_PATTERN,
+            Self::Uniform(pattern) => number == MIXED_PATTERNS || patterns.find(number) == Some(pattern),
+            Self::Mixed => number == MIXED_PATTERNS,
         }
     }
 }
@@ -79,46 +85,48 @@ pub(super) struct SignatureFields {
     pub(super) tag: u16,
 }
 
-/// Properties of the names that were added.
+/// Computes the properties of a chunk from its nodes, or from signatures and chain records that are
+/// added one by one.
 #[derive(Debug, Default)]
 pub(super) struct ChunkPropertiesBuilder {
     counts: Counts,
-    expirations: Option<Spread>,
-    inceptions: Option<Spread>,
-    signers: Same,
-    chain: Same,
-    /// Buffer for a pattern.
+    expirations: Option<TimeSpread>,
+    inceptions: Option<TimeSpread>,
+    signers: CommonPattern,
+    chain: CommonPattern,
+    /// The signers pattern of the current RRset; also a buffer for a chain pattern.
     pattern: Vec<u8>,
 }
 
 impl ChunkPropertiesBuilder {
+    /// Adds all records of a node.
     pub(super) fn add(&mut self, node: Node<'_>) {
-        // Type of the last NSEC or NSEC3 RRset, until its signatures are found.
-        let mut link = None;
+        // Type of the last NSEC or NSEC3 RRset whose signatures have not been found.
+        let mut chain_record_type = None;
         for rrset in node.rrsets() {
             self.counts.records += rrset.count() as u32;
             match rrset.rtype() {
                 Rtype::RRSIG => {
-                    if link == Some(rrset.covered()) {
-                        link = None;
+                    if chain_record_type == Some(rrset.covered()) {
+                        chain_record_type = None;
                     }
                     self.add_signatures(rrset);
                 }
                 Rtype::NSEC | Rtype::NSEC3 => {
-                    if link.replace(rrset.rtype()).is_some() {
-                        self.chain = Same::Mixed;
+                    if chain_record_type.replace(rrset.rtype()).is_some() {
+                        self.chain = CommonPattern::Mixed;
                     }
-                    self.add_link(rrset);
+                    self.add_chain_record(rrset);
                 }
                 _ => {}
             }
         }
-        if link.is_some() {
-            self.chain = Same::Mixed;
+        if chain_record_type.is_some() {
+            self.chain = CommonPattern::Mixed;
         }
     }
 
-    fn add_link(&mut self, rrset: Rrset<'_>) {
+    fn add_chain_record(&mut self, rrset: Rrset<'_>) {
         self.counts.chain += rrset.count() as u32;
         for rdata in rrset.rdatas() {
             let fields = match rrset.rtype() {
@@ -127,7 +135,7 @@ impl ChunkPropertiesBuilder {
                 _ => Some(&[][..]),
             };
             let Some(fields) = fields.filter(|_| rrset.count() == 1) else {
-                self.chain = Same::Mixed;
+                self.chain = CommonPattern::Mixed;
                 return;
             };
             self.pattern.clear();
@@ -143,16 +151,16 @@ impl ChunkPropertiesBuilder {
             // (RFC 4034 §3.1).
             let Some(fields) = rdata.first_chunk::<18>() else {
                 self.counts.signatures += 1;
-                self.signers = Same::Mixed;
+                self.signers = CommonPattern::Mixed;
                 continue;
             };
-            let word =
+            let u32_at =
                 |at: usize| u32::from_be_bytes([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]]);
             self.add_signature(&SignatureFields {
                 algorithm: fields[2],
-                has_ttl: word(4) == rrset.ttl(),
-                expiration: word(8),
-                inception: word(12),
+                has_ttl: u32_at(4) == rrset.ttl(),
+                expiration: u32_at(8),
+                inception: u32_at(12),
                 tag: u16::from_be_bytes([fields[16], fields[17]]),
             });
         }
@@ -163,10 +171,10 @@ impl ChunkPropertiesBuilder {
     pub(super) fn add_signature(&mut self, fields: &SignatureFields) {
         let SignatureFields { algorithm, has_ttl, expiration, inception, tag } = *fields;
         self.counts.signatures += 1;
-        self.expirations.get_or_insert_with(|| Spread::start(expiration)).add(expiration);
-        self.inceptions.get_or_insert_with(|| Spread::start(inception)).add(inception);
+        self.expirations.get_or_insert_with(|| TimeSpread::new(expiration)).add(expiration);
+        self.inceptions.get_or_insert_with(|| TimeSpread::new(inception)).add(inception);
         if !has_ttl {
-            self.signers = Same::Mixed;
+            self.signers = CommonPattern::Mixed;
         }
         let [high, low] = tag.to_be_bytes();
         self.pattern.extend_from_slice(&[algorithm, high, low]);
@@ -190,7 +198,7 @@ impl ChunkPropertiesBuilder {
     }
 
     /// Adds a signed NSEC or NSEC3 record with this pattern.
-    pub(super) fn add_link_pattern(&mut self, pattern: &[u8]) {
+    pub(super) fn add_chain_pattern(&mut self, pattern: &[u8]) {
         self.counts.chain += 1;
         self.chain.add(pattern);
     }
@@ -201,15 +209,15 @@ impl ChunkPropertiesBuilder {
     }
 
     /// Returns the properties for the directory. New patterns are added to `patterns`.
-    pub(super) fn properties(&self, patterns: &mut Patterns) -> ChunkProperties {
-        let times = |spread: Option<Spread>| spread.unwrap_or_default().times();
-        let (expirations, inceptions) = (times(self.expirations), times(self.inceptions));
-        let ordered = expirations.is_some() && inceptions.is_some();
+    pub(super) fn build(&self, patterns: &mut Patterns) -> ChunkProperties {
+        let range = |spread: Option<TimeSpread>| spread.unwrap_or_default().to_range();
+        let (expirations, inceptions) = (range(self.expirations), range(self.inceptions));
+        let is_ordered = expirations.is_some() && inceptions.is_some();
         ChunkProperties {
             counts: self.counts,
             expirations: expirations.unwrap_or_default(),
             inceptions: inceptions.unwrap_or_default(),
-            signers: if ordered { self.signers.number(patterns) } else { MIXED },
+            signers: if is_ordered { self.signers.number(patterns) } else { MIXED_PATTERNS },
             chain: self.chain.number(patterns),
         }
     }
@@ -217,38 +225,38 @@ impl ChunkPropertiesBuilder {
     /// Whether `properties` are correct for the names. It is also correct to declare a uniform
     /// pattern as mixed.
     pub(super) fn matches(&self, properties: &ChunkProperties, patterns: &Patterns) -> bool {
-        let times = |spread: Option<Spread>| spread.unwrap_or_default().times();
-        let (expirations, inceptions) = (times(self.expirations), times(self.inceptions));
-        let ordered = expirations.is_some() && inceptions.is_some();
+        let range = |spread: Option<TimeSpread>| spread.unwrap_or_default().to_range();
+        let (expirations, inceptions) = (range(self.expirations), range(self.inceptions));
+        let is_ordered = expirations.is_some() && inceptions.is_some();
         self.counts == properties.counts
             && expirations.unwrap_or_default() == properties.expirations
             && inceptions.unwrap_or_default() == properties.inceptions
-            && (ordered || properties.signers == MIXED)
-            && self.signers.is(properties.signers, patterns)
-            && self.chain.is(properties.chain, patterns)
+            && (is_ordered || properties.signers == MIXED_PATTERNS)
+            && self.signers.permits(properties.signers, patterns)
+            && self.chain.permits(properties.chain, patterns)
     }
 }
 
-/// Collects names for a chunk.
+/// Encodes nodes as a chunk.
 #[derive(Debug, Default)]
 pub(super) struct ChunkBuilder {
-    builder: ChunkPropertiesBuilder,
+    properties: ChunkPropertiesBuilder,
     size: Size,
     nodes: Vec<u8>,
     rrsets: Vec<u8>,
     names: Vec<u8>,
     rdata: Vec<u8>,
     /// Octets of the first name.
-    first: usize,
+    first_name_octets: usize,
     /// Target size of the chunk in octets.
-    wanted: usize,
-    /// Whether RRsets with records of different TTLs are marked.
-    marks_ttls: bool,
+    target_octets: usize,
+    /// Whether [`MIXED_TTLS_BIT`] is set for RRsets with records of different TTLs.
+    marks_mixed_ttls: bool,
 }
 
 impl ChunkBuilder {
-    pub(super) fn new(wanted: u32, marks_ttls: bool) -> Self {
-        Self { wanted: wanted as usize, marks_ttls, ..Self::default() }
+    pub(super) fn new(target_octets: u32, marks_mixed_ttls: bool) -> Self {
+        Self { target_octets: target_octets as usize, marks_mixed_ttls, ..Self::default() }
     }
 
     pub(super) const fn is_empty(&self) -> bool {
@@ -261,19 +269,19 @@ impl ChunkBuilder {
 
     /// Whether the chunk has its target size.
     pub(super) fn is_full(&self) -> bool {
-        self.octets() >= self.wanted
+        self.octets() >= self.target_octets
     }
 
     /// Whether the chunk must end in a file with copied chunks. The limit is twice the target size,
     /// so that a chunk can absorb a few additional names. With a lower limit, the rest of a full
     /// chunk would move into the next chunk, and so on through all chunks.
     pub(super) fn is_overfull(&self) -> bool {
-        self.octets() >= self.wanted * 2
+        self.octets() >= self.target_octets * 2
     }
 
     /// Whether the chunk is large enough to end before an unchanged chunk.
     pub(super) fn is_half_full(&self) -> bool {
-        self.octets() >= self.wanted / 2
+        self.octets() >= self.target_octets / 2
     }
 
     /// Adds a node, which must follow the existing nodes in canonical order.
@@ -283,19 +291,19 @@ impl ChunkBuilder {
     pub(super) fn push(&mut self, node: Node<'_>) -> io::Result<()> {
         let (name, entries) = (node.name().wire(), node.entries());
         if self.is_empty() {
-            self.first = name.len();
+            self.first_name_octets = name.len();
         }
-        let head = name.len() as u32 | (entries.len() as u32) << 8;
-        self.nodes.extend_from_slice(&head.to_le_bytes());
+        let entry = name.len() as u32 | (entries.len() as u32) << 8;
+        self.nodes.extend_from_slice(&entry.to_le_bytes());
         self.names.extend_from_slice(name);
         for rrset in node.rrsets() {
-            let octets = rrset.octets();
+            let octets = rrset.stored_records();
             let length = u32::try_from(octets.len()).map_err(|_| too_large())?;
             let mut entry = [0; RRSET_ENTRY_SIZE];
             entry[..2].copy_from_slice(&rrset.rtype().0.to_le_bytes());
             entry[2..4].copy_from_slice(&rrset.covered().0.to_le_bytes());
             entry[4..8].copy_from_slice(&rrset.ttl().to_le_bytes());
-            let mixed = if self.marks_ttls && rrset.has_mixed_ttls() { MIXED_TTLS } else { 0 };
+            let mixed = if self.marks_mixed_ttls && rrset.has_mixed_ttls() { MIXED_TTLS_BIT } else { 0 };
             entry[8..12].copy_from_slice(&(rrset.count() as u32 | mixed).to_le_bytes());
             entry[12..].copy_from_slice(&length.to_le_bytes());
             self.rrsets.extend_from_slice(&entry);
@@ -305,7 +313,7 @@ impl ChunkBuilder {
         self.size.rrsets += entries.len() as u32;
         self.size.names += name.len() as u32;
         self.size.rdata = u32::try_from(self.rdata.len()).map_err(|_| too_large())?;
-        self.builder.add(node);
+        self.properties.add(node);
         Ok(())
     }
 
@@ -314,21 +322,21 @@ impl ChunkBuilder {
     }
 
     pub(super) fn first_name(&self) -> &[u8] {
-        &self.names[..self.first]
+        &self.names[..self.first_name_octets]
     }
 
     pub(super) fn properties(&self, patterns: &mut Patterns) -> ChunkProperties {
-        self.builder.properties(patterns)
+        self.properties.build(patterns)
     }
 
     /// Passes the octets of the chunk to `put` in order, and resets the builder.
-    pub(super) fn empty(&mut self, mut put: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        for part in [&mut self.nodes, &mut self.rrsets, &mut self.names, &mut self.rdata] {
-            put(part)?;
-            part.clear();
+    pub(super) fn drain(&mut self, mut put: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        for octets in [&mut self.nodes, &mut self.rrsets, &mut self.names, &mut self.rdata] {
+            put(octets)?;
+            octets.clear();
         }
         self.size = Size::default();
-        self.builder.clear();
+        self.properties.clear();
         Ok(())
     }
 }

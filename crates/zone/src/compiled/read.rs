@@ -4,7 +4,7 @@
 use super::directory::{Directory, Entry};
 use super::gather::ChunkPropertiesBuilder;
 use super::header::Envelope;
-use super::source::{Source, resize, u16_le, u32_le};
+use super::source::{Source, try_resize, u16_le, u32_le};
 use super::*;
 use crate::contents::{Capacity, Contents, NodeEntry, RrsetEntry};
 use nonesuch_proto::Rtype;
@@ -13,9 +13,9 @@ use std::fs::File;
 use std::ops::Range;
 
 /// Octets of chunks that are read at once. A larger chunk is read alone.
-const WINDOW: u64 = 4 << 20;
-/// Number of chunks whose digests and entries a thread checks at once.
-const AT_ONCE: usize = 64;
+const WINDOW_OCTETS: u64 = 4 << 20;
+/// Number of chunks whose digests and entries a task of the thread pool checks.
+const CHUNKS_PER_TASK: usize = 64;
 
 /// Reads a compiled zone from `octets`. Returns its contents and the verification that the header
 /// states; signatures are not verified again.
@@ -39,8 +39,8 @@ fn read_all(source: &Source<'_>) -> Result<(Contents, Verification), CompiledErr
     let directory = Directory::read(&envelope)?;
     let contents = read_contents(source, &envelope.apex, &directory)?;
     envelope.header.check(&contents)?;
-    // `HeaderFields::check` cannot check this flag, because stored zones call it with only the
-    // apex. The flag may be set without such RRsets: it then only prevents that chunks are copied.
+    // `HeaderFields::check` does not check this flag, because a stored zone calls it with only the
+    // first chunk. The flag may be set without such RRsets; it then only prevents copying of chunks.
     if contents.has_mixed_ttls() && !envelope.header.has_mixed_ttls() {
         return Err(CompiledError::Layout("flags"));
     }
@@ -54,20 +54,20 @@ pub(super) fn read_contents(
     directory: &Directory,
 ) -> Result<Contents, CompiledError> {
     let mut contents = reserve(apex, directory)?;
-    let (mut next, mut room) = (0, Vec::new());
+    let (mut next, mut buffer) = (0, Vec::new());
     while next < directory.entries.len() {
-        let chunks = window(directory, next);
+        let chunks = next_window(directory, next);
         let (start, octets) = extent(directory, chunks.clone());
-        resize(&mut room, octets)?;
-        source.read_at(&mut room, start).map_err(|error| source.truncated_error(error))?;
+        try_resize(&mut buffer, octets)?;
+        source.read_at(&mut buffer, start).map_err(|error| source.read_error(error))?;
         let entries = &directory.entries[chunks.clone()];
-        let of_entry = |entry: &Entry| &room[(entry.offset - start) as usize..][..entry.octets as usize];
-        let fit = |entries: &[Entry]| entries.iter().all(|entry| has_digest(of_entry(entry), entry));
-        if !entries.par_chunks(AT_ONCE).all(fit) {
+        let chunk_of = |entry: &Entry| &buffer[(entry.offset - start) as usize..][..entry.octets as usize];
+        let have_digests = |entries: &[Entry]| entries.iter().all(|entry| has_digest(chunk_of(entry), entry));
+        if !entries.par_chunks(CHUNKS_PER_TASK).all(have_digests) {
             return Err(CompiledError::Altered);
         }
         for entry in entries {
-            decode(entry, of_entry(entry), &mut contents)?;
+            decode(entry, chunk_of(entry), &mut contents)?;
         }
         next = chunks.end;
     }
@@ -77,10 +77,10 @@ pub(super) fn read_contents(
 }
 
 /// Returns the chunks from `first` on that are read at once.
-fn window(directory: &Directory, first: usize) -> Range<usize> {
+fn next_window(directory: &Directory, first: usize) -> Range<usize> {
     let entries = &directory.entries[first..];
     let start = entries.first().map_or(0, |entry| entry.offset);
-    let count = entries.partition_point(|entry| entry.offset + entry.octets <= start + WINDOW);
+    let count = entries.partition_point(|entry| entry.offset + entry.octets <= start + WINDOW_OCTETS);
     first..first + count.max(1)
 }
 
@@ -104,6 +104,7 @@ fn reserve(apex: &Name, directory: &Directory) -> Result<Contents, CompiledError
     Ok(contents)
 }
 
+/// Whether a chunk has the digest in its directory entry.
 pub(super) fn has_digest(octets: &[u8], entry: &Entry) -> bool {
     *blake3::hash(octets).as_bytes() == entry.digest
 }
@@ -122,16 +123,16 @@ pub(super) fn decode(entry: &Entry, octets: &[u8], all: &mut Contents) -> Result
     let (name_end, rrset_end) = (name + names.len() as u64, rrset + u64::from(size.rrsets));
     for node in nodes.as_chunks::<NODE_ENTRY_SIZE>().0 {
         all.nodes.push(NodeEntry { name: name as u32, first_rrset: rrset as u32 });
-        let head = u32::from_le_bytes(*node);
-        name += u64::from(head & 0xff);
-        rrset += u64::from(head >> 8);
+        let lengths = u32::from_le_bytes(*node);
+        name += u64::from(lengths & 0xff);
+        rrset += u64::from(lengths >> 8);
     }
     let mut start = all.rdata.len() as u64;
     let end = start + rdata.len() as u64;
     for octets in rrsets.as_chunks::<RRSET_ENTRY_SIZE>().0 {
         let [rtype, covered] = [0, 2].map(|at| Rtype(u16_le(octets, at)));
         let [ttl, count, length] = [4, 8, 12].map(|at| u32_le(octets, at));
-        let (count, mixed_ttls) = (count & !MIXED_TTLS, count & MIXED_TTLS != 0);
+        let (count, mixed_ttls) = (count & !MIXED_TTLS_BIT, count & MIXED_TTLS_BIT != 0);
         all.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count, mixed_ttls });
         start += u64::from(length);
     }
@@ -146,14 +147,19 @@ pub(super) fn decode(entry: &Entry, octets: &[u8], all: &mut Contents) -> Result
 /// Checks the directory entries. A later signing run relies on them.
 fn check_entries(contents: &Contents, directory: &Directory) -> Result<(), CompiledError> {
     let chunks: Vec<usize> = (0..directory.entries.len()).collect();
-    let fit = |chunks: &[usize]| chunks.iter().all(|chunk| check_entry(contents, 0, directory, *chunk));
-    if chunks.par_chunks(AT_ONCE).all(fit) { Ok(()) } else { Err(CompiledError::Layout("directory")) }
+    let are_correct =
+        |chunks: &[usize]| chunks.iter().all(|chunk| check_entry(contents, 0, directory, *chunk));
+    if chunks.par_chunks(CHUNKS_PER_TASK).all(are_correct) {
+        Ok(())
+    } else {
+        Err(CompiledError::Layout("directory"))
+    }
 }
 
 /// Whether the directory entry of a chunk is correct. `contents` holds the zone without its first
 /// `before` nodes: node `i` of the zone is node `i - before` of `contents`.
 pub(super) fn check_entry(contents: &Contents, before: usize, directory: &Directory, chunk: usize) -> bool {
-    let nodes = directory.summary(chunk).places();
+    let nodes = directory.summary(chunk).node_range();
     let mut builder = ChunkPropertiesBuilder::default();
     nodes.clone().for_each(|index| builder.add(contents.node(index - before)));
     contents.node(nodes.start - before).name().wire() == directory.name(chunk).wire()

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 /// A range of octets with random access.
 #[derive(Debug)]
 pub(super) struct Source<'s> {
-    place: Backing<'s>,
+    backing: Backing<'s>,
     length: u64,
     /// Modification time of the file when it was opened.
     modified: Option<SystemTime>,
@@ -26,16 +26,17 @@ enum Backing<'s> {
 impl<'s> Source<'s> {
     pub(super) fn of_octets(octets: impl Into<Cow<'s, [u8]>>) -> Self {
         let octets = octets.into();
-        Self { length: octets.len() as u64, place: Backing::Octets(octets), modified: None }
+        Self { length: octets.len() as u64, backing: Backing::Octets(octets), modified: None }
     }
 
     pub(super) fn of_file(file: File, offset: u64, length: u64) -> Self {
-        Self { modified: modified(&file), place: Backing::File(file, offset), length }
+        Self { modified: modified(&file), backing: Backing::File(file, offset), length }
     }
 
-    /// Whether the file is unchanged, according to its modification time.
-    pub(super) fn is_as_before(&self) -> bool {
-        match &self.place {
+    /// Whether the modification time of the file is the same as when it was opened. Always true for
+    /// memory.
+    pub(super) fn is_unmodified(&self) -> bool {
+        match &self.backing {
             Backing::Octets(_) => true,
             Backing::File(file, _) => modified(file) == self.modified,
         }
@@ -47,7 +48,7 @@ impl<'s> Source<'s> {
 
     /// Fills `octets` with the octets at `at`.
     pub(super) fn read_at(&self, octets: &mut [u8], at: u64) -> io::Result<()> {
-        match &self.place {
+        match &self.backing {
             Backing::File(file, offset) => file.read_exact_at(octets, offset + at),
             Backing::Octets(all) => {
                 let found = usize::try_from(at).ok().and_then(|at| all.get(at..)?.get(..octets.len()));
@@ -57,21 +58,21 @@ impl<'s> Source<'s> {
         }
     }
 
-    /// Returns the octets `at..at + length`. Too little memory is an error and does not abort the
+    /// Reads the octets `at..at + length`. Too little memory is an error and does not abort the
     /// process.
-    pub(super) fn take(&self, at: u64, length: u64) -> Result<Vec<u8>, CompiledError> {
+    pub(super) fn read_range(&self, at: u64, length: u64) -> Result<Vec<u8>, CompiledError> {
         if at.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(CompiledError::Truncated { found: self.length });
         }
         let mut octets = Vec::new();
-        resize(&mut octets, length)?;
-        self.read_at(&mut octets, at).map_err(|error| self.truncated_error(error))?;
+        try_resize(&mut octets, length)?;
+        self.read_at(&mut octets, at).map_err(|error| self.read_error(error))?;
         Ok(octets)
     }
 
-    /// Converts an error of reading. A file that has become shorter since it was opened is
-    /// truncated.
-    pub(super) fn truncated_error(&self, error: io::Error) -> CompiledError {
+    /// Converts an error of reading. The end of the file is reported as
+    /// [`CompiledError::Truncated`], because the file has become shorter since it was opened.
+    pub(super) fn read_error(&self, error: io::Error) -> CompiledError {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => CompiledError::Truncated { found: self.length },
             _ => CompiledError::Io(error),
@@ -81,7 +82,7 @@ impl<'s> Source<'s> {
 
 /// Changes the length of `octets`; new octets are 0. Too little memory is an error and does not
 /// abort the process.
-pub(super) fn resize(octets: &mut Vec<u8>, length: u64) -> io::Result<()> {
+pub(super) fn try_resize(octets: &mut Vec<u8>, length: u64) -> io::Result<()> {
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     let additional = length.saturating_sub(octets.len());
     octets.try_reserve_exact(additional).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -89,6 +90,7 @@ pub(super) fn resize(octets: &mut Vec<u8>, length: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the modification time; `None` if the system does not provide it.
 fn modified(file: &File) -> Option<SystemTime> {
     file.metadata().and_then(|metadata| metadata.modified()).ok()
 }

@@ -5,7 +5,7 @@
 use super::directory::{ChunkSummary, Directory, Entry};
 use super::header::{Envelope, HeaderFields};
 use super::source::Source;
-use super::{Block, CHUNK, CompiledError, Flaw, check, read};
+use super::{BlockWriter, CompiledError, DEFAULT_CHUNK_OCTETS, Flaw, check, read};
 use crate::builder::ZoneFault;
 use crate::change::read_part;
 use crate::contents::{Contents, Node};
@@ -23,9 +23,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 pub struct StoredZone {
     pub(super) source: Source<'static>,
     apex: Name,
-    form: Form,
+    format: ChunkFormat,
     pub(super) directory: Directory,
-    /// The first chunk.
+    /// The first chunk, which is always loaded.
     head: Contents,
     /// The other chunks. The slot of the first chunk stays empty.
     chunks: Vec<OnceLock<Option<Box<Contents>>>>,
@@ -34,7 +34,7 @@ pub struct StoredZone {
 
 /// Format of the chunks.
 #[derive(Debug)]
-enum Form {
+enum ChunkFormat {
     Compiled(HeaderFields),
     /// Lines of a zone file.
     Text,
@@ -60,7 +60,7 @@ impl StoredZone {
     fn of_source(source: Source<'static>) -> Result<Self, CompiledError> {
         let envelope = Envelope::read(&source)?;
         let directory = Directory::read(&envelope)?;
-        Self::with_head(source, envelope.apex, Form::Compiled(envelope.header), directory)
+        Self::load_head(source, envelope.apex, ChunkFormat::Compiled(envelope.header), directory)
     }
 
     /// Creates a zone from a zone file with this directory.
@@ -69,13 +69,13 @@ impl StoredZone {
         apex: Name,
         directory: Directory,
     ) -> Result<Self, CompiledError> {
-        Self::with_head(source, apex, Form::Text, directory)
+        Self::load_head(source, apex, ChunkFormat::Text, directory)
     }
 
-    fn with_head(
+    fn load_head(
         source: Source<'static>,
         apex: Name,
-        form: Form,
+        format: ChunkFormat,
         directory: Directory,
     ) -> Result<Self, CompiledError> {
         let chunks: Vec<_> = directory.entries.iter().map(|_| OnceLock::new()).collect();
@@ -83,25 +83,25 @@ impl StoredZone {
         if chunks.is_empty() {
             return Err(CompiledError::Zone(ZoneFault::NoSoa(apex)));
         }
-        let mut zone = Self { source, apex, form, directory, head, chunks, failure: Mutex::new(None) };
+        let mut zone = Self { source, apex, format, directory, head, chunks, failure: Mutex::new(None) };
         zone.head = zone.load(0)?;
         zone.check_header(&zone.head)?;
         Ok(zone)
     }
 
     fn check_header(&self, head: &Contents) -> Result<(), CompiledError> {
-        if let Form::Compiled(fields) = &self.form { fields.check(head) } else { Ok(()) }
+        if let ChunkFormat::Compiled(fields) = &self.format { fields.check(head) } else { Ok(()) }
     }
 
     /// Whether the chunks are in the format of compiled zones.
     pub(super) const fn is_compiled(&self) -> bool {
-        matches!(self.form, Form::Compiled(_))
+        matches!(self.format, ChunkFormat::Compiled(_))
     }
 
     /// Whether chunks may be copied unchanged to another zone. RRsets with different TTLs do not
     /// permit this.
     pub(super) const fn is_copyable(&self) -> bool {
-        matches!(&self.form, Form::Compiled(fields) if !fields.has_mixed_ttls())
+        matches!(&self.format, ChunkFormat::Compiled(fields) if !fields.has_mixed_ttls())
     }
 
     /// Apex of the zone.
@@ -110,15 +110,19 @@ impl StoredZone {
         &self.apex
     }
 
-    /// The first names of the zone, including the apex with all its records.
+    /// The first chunk of the zone: the apex with all its records, and the names after it.
     #[must_use]
     pub const fn head(&self) -> &Contents {
         &self.head
     }
 
-    /// Octets at which a chunk ends.
+    /// Size in octets at which a chunk ends.
     pub(super) const fn chunk_octets(&self) -> u32 {
-        if let Form::Compiled(fields) = &self.form { fields.chunk } else { CHUNK }
+        if let ChunkFormat::Compiled(fields) = &self.format {
+            fields.chunk_octets
+        } else {
+            DEFAULT_CHUNK_OCTETS
+        }
     }
 
     /// Number of names that own records.
@@ -138,9 +142,9 @@ impl StoredZone {
         (0..self.chunks.len()).map(|chunk| self.directory.summary(chunk))
     }
 
-    /// Returns the chunk that contains the name at index `place` in canonical order.
-    pub(crate) fn chunk_at(&self, place: usize) -> usize {
-        self.directory.chunk_at(place)
+    /// Returns the chunk that contains the node at `index` in canonical order.
+    pub(crate) fn chunk_of_node(&self, index: usize) -> usize {
+        self.directory.chunk_of_node(index)
     }
 
     /// Returns the summary of `chunk`.
@@ -148,27 +152,29 @@ impl StoredZone {
         self.directory.summary(chunk)
     }
 
-    /// Returns the node at index `place` in canonical order; `None` if it does not exist or cannot
+    /// Returns the node at `index` in canonical order; `None` if it does not exist or cannot
     /// be loaded.
     #[must_use]
-    pub fn node(&self, place: usize) -> Option<Node<'_>> {
-        let chunk = self.directory.chunk_at(place);
-        let inside = place.checked_sub(self.directory.entries.get(chunk)?.first_node as usize)?;
+    pub fn node(&self, index: usize) -> Option<Node<'_>> {
+        let chunk = self.directory.chunk_of_node(index);
+        let index_in_chunk = index.checked_sub(self.directory.entries.get(chunk)?.first_node as usize)?;
         let contents = self.chunk(chunk)?;
-        (inside < contents.node_count()).then(|| contents.node(inside))
+        (index_in_chunk < contents.node_count()).then(|| contents.node(index_in_chunk))
     }
 
-    /// Finds the index and the node of `name`. If it does not exist, returns the index at which it
-    /// would be inserted.
+    /// Finds the node of `name`. Returns its index in the zone, and the node.
+    ///
+    /// # Errors
+    /// The index at which the node would be inserted. If the chunk cannot be loaded, the index after
+    /// the chunk.
     pub fn find(&self, name: NameRef<'_>) -> Result<(usize, Node<'_>), usize> {
-        let chunk = self.directory.chunk_of(name);
-        let places = self.directory.summary(chunk).places();
+        let chunk = self.directory.chunk_of_name(name);
+        let range = self.directory.summary(chunk).node_range();
         // The index after the chunk keeps the names in order, even if the chunk cannot be loaded.
-        let Some(contents) = self.chunk(chunk) else { return Err(places.end) };
-        let start = places.start;
+        let Some(contents) = self.chunk(chunk) else { return Err(range.end) };
         match contents.find(name) {
-            Ok(node) => Ok((start + node.index(), node)),
-            Err(place) => Err(start + place),
+            Ok(node) => Ok((range.start + node.index(), node)),
+            Err(index) => Err(range.start + index),
         }
     }
 
@@ -188,35 +194,36 @@ impl StoredZone {
         loaded.as_deref()
     }
 
-    /// Copies the lines of a zone file for the nodes `places`, from the first one on, as far as
-    /// they are whole chunks. Returns the index after the copied nodes, or `None` if nothing can be
-    /// copied.
-    pub(crate) fn pass_on_text<W: Write>(
+    /// Copies the lines of whole chunks to `out`, from the first node of `range` to the last whole
+    /// chunk in `range`. Returns the index after the copied nodes. Returns `None` and copies nothing
+    /// if the zone is compiled, or the first node of `range` does not begin a chunk that ends in
+    /// `range`.
+    pub(crate) fn copy_lines<W: Write>(
         &self,
-        places: Range<usize>,
-        out: &mut Block<'_, W>,
+        range: Range<usize>,
+        out: &mut BlockWriter<'_, W>,
     ) -> io::Result<Option<usize>> {
-        let first = self.chunk_at(places.start);
-        let whole = self.chunk_summary(first).places();
-        if self.is_compiled() || whole.start != places.start || whole.end > places.end {
+        let first = self.chunk_of_node(range.start);
+        let first_range = self.chunk_summary(first).node_range();
+        if self.is_compiled() || first_range.start != range.start || first_range.end > range.end {
             return Ok(None);
         }
-        let last = self.chunk_at(places.end);
-        let ends = self.chunk_summary(last).places().end <= places.end;
-        let chunks = first..last + usize::from(ends);
-        let next = self.chunk_summary(chunks.end - 1).places().end;
+        let last = self.chunk_of_node(range.end);
+        let is_last_whole = self.chunk_summary(last).node_range().end <= range.end;
+        let chunks = first..last + usize::from(is_last_whole);
+        let next = self.chunk_summary(chunks.end - 1).node_range().end;
         let (start, octets) = read::extent(&self.directory, chunks);
         out.copy_from(&self.source, start, octets)?;
         Ok(Some(next))
     }
 
-    /// Checks that a zone file was not modified since it was opened. Its lines are copied without a
-    /// digest.
+    /// Checks that a zone file was not modified since it was opened. This check replaces the digests
+    /// that a zone file does not have.
     ///
     /// # Errors
     /// The file was modified.
-    pub(crate) fn check_as_before(&self) -> io::Result<()> {
-        if self.is_compiled() || self.source.is_as_before() {
+    pub(crate) fn check_unmodified(&self) -> io::Result<()> {
+        if self.is_compiled() || self.source.is_unmodified() {
             return Ok(());
         }
         Err(io::Error::other("the file of the previous signed zone was modified during signing: sign again"))
@@ -227,31 +234,32 @@ impl StoredZone {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Loads an existing chunk without storing it in `self`.
+    /// Loads and checks a chunk without storing it in `self`. `chunk` must exist.
     pub(crate) fn load(&self, chunk: usize) -> Result<Contents, CompiledError> {
         let entry = &self.directory.entries[chunk];
-        let place = entry.first_node as usize;
-        let octets = self.source.take(entry.offset, entry.octets)?;
-        let contents = match self.form {
-            Form::Compiled(_) => self.decode(entry, &octets)?,
-            Form::Text => read_part(&octets, &self.apex)
+        let first_node = entry.first_node as usize;
+        let octets = self.source.read_range(entry.offset, entry.octets)?;
+        let contents = match self.format {
+            ChunkFormat::Compiled(_) => self.decode(entry, &octets)?,
+            ChunkFormat::Text => read_part(&octets, &self.apex)
                 .filter(|part| part.node_count() == entry.size.nodes as usize)
                 .ok_or(CompiledError::Layout("reference to a part of the zone file"))?,
         };
-        check::check_chunk(&contents, place)?;
-        if !read::check_entry(&contents, place, &self.directory, chunk) {
+        check::check_chunk(&contents, first_node)?;
+        if !read::check_entry(&contents, first_node, &self.directory, chunk) {
             return Err(CompiledError::Layout("directory"));
         }
         // The names after the last name of this chunk must be in the next chunk.
         let last = contents.nodes().last().map(Node::name);
         let next = (chunk + 1 < self.directory.entries.len()).then(|| self.directory.name(chunk + 1));
         if last.zip(next).is_some_and(|(last, next)| last.cmp_canonical(next).is_ge()) {
-            let node = place + contents.node_count();
+            let node = first_node + contents.node_count();
             return Err(CompiledError::Malformed { node, flaw: Flaw::NameOrder });
         }
         Ok(contents)
     }
 
+    /// Decodes a chunk of a compiled zone after its digest is verified.
     fn decode(&self, entry: &Entry, octets: &[u8]) -> Result<Contents, CompiledError> {
         if !read::has_digest(octets, entry) {
             return Err(CompiledError::Altered);

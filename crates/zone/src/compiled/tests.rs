@@ -4,7 +4,7 @@ use super::directory::Directory;
 use super::directory::{ChunkProperties, Size};
 use super::gather::ChunkPropertiesBuilder;
 use super::header::{HeaderFields, digest, header, trailer};
-use super::source::{resize, u16_le, u32_le, u64_le};
+use super::source::{try_resize, u16_le, u32_le, u64_le};
 use super::*;
 use crate::change::tests::{written, zone, zones};
 use crate::contents::Contents;
@@ -51,7 +51,7 @@ impl Raw {
             covered: rrset.covered(),
             ttl: rrset.ttl(),
             count: rrset.count() as u32,
-            octets: rrset.octets().len() as u32,
+            octets: rrset.stored_records().len() as u32,
         };
         Self {
             nodes: contents.nodes().map(node).collect(),
@@ -98,7 +98,7 @@ fn flawed_zone(contents: &Contents, change: impl FnOnce(&mut Raw)) -> Vec<u8> {
     let mut builder = ChunkPropertiesBuilder::default();
     contents.nodes().for_each(|node| builder.add(node));
     let mut directory = Directory::default();
-    let properties = builder.properties(&mut directory.patterns);
+    let properties = builder.build(&mut directory.patterns);
     let chunk = raw.octets();
     directory
         .push(contents.node(0).name().wire(), raw.size(), properties, *blake3::hash(&chunk).as_bytes())
@@ -108,20 +108,23 @@ fn flawed_zone(contents: &Contents, change: impl FnOnce(&mut Raw)) -> Vec<u8> {
 
 /// Returns a file with these chunks.
 fn assemble(contents: &Contents, chunks: &[u8], directory: &Directory) -> Vec<u8> {
-    let header = header(contents.apex(), &HeaderFields::of(contents, Verification::Nothing, CHUNK));
+    let header = header(
+        contents.apex(),
+        &HeaderFields::of_apex(contents, Verification::Nothing, DEFAULT_CHUNK_OCTETS),
+    );
     let (entries, patterns) = (directory.entries.len() as u32, directory.patterns.count() as u32);
-    let octets = directory.write();
-    let trailer = trailer(&header, &octets, (HEADER + chunks.len()) as u64, entries, patterns);
+    let octets = directory.encode();
+    let trailer = trailer(&header, &octets, (HEADER_OCTETS + chunks.len()) as u64, entries, patterns);
     [&header[..], chunks, &octets, &trailer].concat()
 }
 
 /// Recomputes the digests, as far as the directory can be read.
 fn seal(octets: &mut [u8]) {
-    let end = octets.len() - TRAILER;
+    let end = octets.len() - TRAILER_OCTETS;
     let (offset, chunks, patterns) =
         (u64_le(octets, end), u32_le(octets, end + 16), u32_le(octets, end + 20));
-    let offset = usize::try_from(offset).unwrap_or(usize::MAX).clamp(HEADER, end);
-    let (mut at, mut chunk) = (offset, HEADER);
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX).clamp(HEADER_OCTETS, end);
+    let (mut at, mut chunk) = (offset, HEADER_OCTETS);
     for _ in 0..patterns.min(9) {
         at += if at + 2 <= end { 2 + usize::from(u16_le(octets, at)) } else { 0 };
     }
@@ -139,8 +142,10 @@ fn seal(octets: &mut [u8]) {
         chunk += length;
         at += 85 + usize::from(octets[at + 84]);
     }
-    let digest = digest(&octets[..HEADER], &octets[offset..end], &octets[end..end + TRAILER_NUMBERS]);
-    octets[end + TRAILER_NUMBERS..end + TRAILER_NUMBERS + DIGEST].copy_from_slice(&digest);
+    let digest =
+        digest(&octets[..HEADER_OCTETS], &octets[offset..end], &octets[end..end + TRAILER_DIGESTED_OCTETS]);
+    octets[end + TRAILER_DIGESTED_OCTETS..end + TRAILER_DIGESTED_OCTETS + DIGEST_OCTETS]
+        .copy_from_slice(&digest);
 }
 
 fn sample() -> Contents {
@@ -214,7 +219,7 @@ fn which_rrsets_had_different_ttls_is_kept() {
 /// again.
 #[test]
 fn what_other_tables_of_algorithms_verified_is_not_relied_on() {
-    let tables = HEADER - TABLES_DIGEST..HEADER;
+    let tables = HEADER_OCTETS - TABLES_DIGEST..HEADER_OCTETS;
     let found = |verification, digest: [u8; TABLES_DIGEST]| {
         let mut octets = Vec::new();
         write(&sample(), verification, &mut octets).unwrap();
@@ -258,7 +263,7 @@ fn a_file_in_which_any_bit_is_flipped_is_refused() {
         let mut altered = octets.clone();
         altered[bit / 8] ^= 1 << (bit % 8);
         let error = error_of(&altered);
-        let is_frame = bit < HEADER * 8 || bit >= (octets.len() - TRAILER) * 8;
+        let is_frame = bit < HEADER_OCTETS * 8 || bit >= (octets.len() - TRAILER_OCTETS) * 8;
         assert!(is_frame || matches!(error, CompiledError::Altered), "{bit}: {error:?}");
         assert!(StoredZone::of_octets(altered).is_err(), "{bit}");
     }
@@ -267,9 +272,9 @@ fn a_file_in_which_any_bit_is_flipped_is_refused() {
 #[test]
 fn too_little_memory_is_an_error() {
     let mut octets = vec![1; 3];
-    let error = resize(&mut octets, u64::MAX).expect_err("no machine has so much memory");
+    let error = try_resize(&mut octets, u64::MAX).expect_err("no machine has so much memory");
     assert_eq!((error.kind(), octets.len()), (io::ErrorKind::OutOfMemory, 3));
-    resize(&mut octets, 5).expect("enough memory");
+    try_resize(&mut octets, 5).expect("enough memory");
     assert_eq!(octets, [1, 1, 1, 0, 0]);
 }
 
@@ -282,7 +287,7 @@ fn faults_of_the_header_are_told_apart() {
         seal(&mut altered);
         error_of(&altered)
     };
-    let end = sound.len() - TRAILER;
+    let end = sound.len() - TRAILER_OCTETS;
     let directory = u64_le(&sound, end) as usize;
     assert!(matches!(with(0, b"; "), CompiledError::NotCompiled));
     assert_eq!(VERSION, 2);
@@ -314,7 +319,7 @@ fn a_directory_that_tells_untruths_is_refused() {
         let mut builder = ChunkPropertiesBuilder::default();
         contents.nodes().for_each(|node| builder.add(node));
         let mut directory = Directory::default();
-        let mut properties = builder.properties(&mut directory.patterns);
+        let mut properties = builder.build(&mut directory.patterns);
         change(&mut properties);
         let (chunk, raw) = (Raw::of(&contents).octets(), Raw::of(&contents));
         let digest = *blake3::hash(&chunk).as_bytes();
@@ -327,7 +332,7 @@ fn a_directory_that_tells_untruths_is_refused() {
     };
     assert!(error_with(|_| ()).is_none());
     // A uniform pattern that is declared as mixed only causes more chunks to be read.
-    assert!(error_with(|properties| properties.chain = directory::MIXED).is_none());
+    assert!(error_with(|properties| properties.chain = directory::MIXED_PATTERNS).is_none());
     let changes: [fn(&mut ChunkProperties); 9] = [
         |properties| properties.counts.records += 1,
         |properties| properties.counts.signatures = 0,
@@ -335,8 +340,8 @@ fn a_directory_that_tells_untruths_is_refused() {
         |properties| properties.counts.chain = 0,
         |properties| properties.expirations.first += 1,
         |properties| properties.inceptions.last += 1,
-        |properties| properties.signers = directory::NONE,
-        |properties| properties.chain = directory::NONE,
+        |properties| properties.signers = directory::NO_PATTERN,
+        |properties| properties.chain = directory::NO_PATTERN,
         |properties| properties.signers = 9,
     ];
     for (number, change) in changes.into_iter().enumerate() {
@@ -477,16 +482,16 @@ proptest! {
         let (all, parts) = (ZoneRef::from(&zone), ZoneRef::from(&open));
         for node in zone.nodes().collect::<Vec<_>>().into_iter().rev() {
             let found = parts.find(node.name()).unwrap();
-            prop_assert_eq!((found.place, found.node.name().wire()), (node.index(), node.name().wire()));
+            prop_assert_eq!((found.index, found.node.name().wire()), (node.index(), node.name().wire()));
             prop_assert_eq!(found.node.rrsets().len(), node.rrsets().len());
             let beside = Name::prepend(b"\0", node.name()).unwrap();
             prop_assert_eq!(all.find(beside.view()).err(), parts.find(beside.view()).err());
             let places = node.index()..zone.node_count();
             prop_assert_eq!(
-                all.first_link(places.clone(), Rtype::NSEC),
-                parts.first_link(places.clone(), Rtype::NSEC)
+                all.first_chain_node(places.clone(), Rtype::NSEC),
+                parts.first_chain_node(places.clone(), Rtype::NSEC)
             );
-            prop_assert_eq!(all.last_link(places.clone(), Rtype::NSEC), parts.last_link(places, Rtype::NSEC));
+            prop_assert_eq!(all.last_chain_node(places.clone(), Rtype::NSEC), parts.last_chain_node(places, Rtype::NSEC));
         }
         parts.check_loaded().unwrap();
         let again = |zone: &StoredZone| {

@@ -1,31 +1,31 @@
 //! Comparison of a signed zone file with the new unsigned zone. The result is the changes and a
-//! directory of the lines of the file. So a zone file that this program has written can be signed
-//! again while only the changed records are parsed. All other lines are copied.
+//! directory of the lines of the file. With this result, the signer parses only the changed records
+//! and copies all other lines.
 //!
 //! The file must have the format that this program writes: one record per line with owner, TTL,
 //! class and type; absolute names in canonical order; signatures after the RRset that they cover.
-//! The reader of zone files processes all other files.
+//! For any other file, the comparison returns `None`, and the caller reads the whole zone file.
 
 use super::directory::Size;
 use super::directory::{Directory, chain_pattern};
 use super::gather::{ChunkPropertiesBuilder, SignatureFields};
 use super::source::Source;
-use super::{CompiledError, DIGEST, StoredZone};
+use super::{CompiledError, DIGEST_OCTETS, StoredZone};
 use crate::change::{ChangeSet, is_data, read_part};
 use crate::contents::{Contents, NodesBuilder};
-use crate::write::{Line as Rendering, push_data_lines};
+use crate::write::{LinePrefix, push_data_lines};
 use memchr::memchr;
 use nonesuch_proto::{NameRef, Rtype, push_name_from_text, text, timestamp};
 use std::fs::File;
 use std::ops::Range;
 
 /// Number of octets that are read at once. The window grows if the lines of a name take more.
-const WINDOW: usize = 1 << 20;
-/// Maximum octets of the window. A file in which the lines of one name take more is processed by
-/// the reader of zone files.
-const MAX_WINDOW: usize = 64 << 20;
+const INITIAL_WINDOW_OCTETS: usize = 1 << 20;
+/// Maximum octets of the window. A file in which the lines of one name take more is not in the
+/// required format.
+const MAX_WINDOW_OCTETS: usize = 64 << 20;
 /// Octets of lines at which a chunk ends. Chunks are short, because parsing records is slow.
-const CHUNK: u64 = 2048;
+const MIN_CHUNK_OCTETS: u64 = 2048;
 
 /// Result of [`compare_text`].
 #[derive(Debug)]
@@ -63,9 +63,10 @@ fn compare(source: Source<'static>, new: &Contents) -> Result<Option<TextCompari
     if !comparison.read(&source)? {
         return Ok(None);
     }
-    let Comparison { directory, old, fresh, .. } = comparison;
-    let (old, fresh) = (Contents::from_nodes(new.apex(), old), Contents::from_nodes(new.apex(), fresh));
-    let changes = ChangeSet::between(&old, &fresh, is_data);
+    let Comparison { directory, old_nodes, new_nodes, .. } = comparison;
+    let old_contents = Contents::from_nodes(new.apex(), old_nodes);
+    let new_contents = Contents::from_nodes(new.apex(), new_nodes);
+    let changes = ChangeSet::between(&old_contents, &new_contents, is_data);
     let Ok(previous) = StoredZone::of_text(source, new.apex().clone(), directory) else { return Ok(None) };
     Ok(Some(TextComparison { previous, changes }))
 }
@@ -96,35 +97,42 @@ impl Line {
 }
 
 /// The last processed name of the file.
-enum Last {
+enum LastName {
     /// The name is this node of the new zone.
-    New(usize),
+    InNewZone(usize),
     /// The new zone does not have the name.
-    Gone(Vec<u8>),
+    Removed(Vec<u8>),
 }
 
+/// State of the comparison, which reads the file from start to end.
 struct Comparison<'n> {
     new: &'n Contents,
-    /// The next node of the new zone, its owner followed by a tab, and the lines of its data.
+    /// Index of the next node of the new zone.
     next: usize,
+    /// The owner of this node in text, followed by a tab.
     owner: Vec<u8>,
+    /// The data lines of this node.
     expected: Vec<u8>,
-    rendering: Rendering,
-    last: Last,
+    prefix: LinePrefix,
+    last: LastName,
+    /// The apex in text: the signer's name that all signatures must have.
     signer: Vec<u8>,
-    /// The names that differ: records in the file, and records in the new zone.
-    old: NodesBuilder,
-    fresh: NodesBuilder,
+    /// The names that differ, with their records in the file.
+    old_nodes: NodesBuilder,
+    /// The names that differ, with their records in the new zone.
+    new_nodes: NodesBuilder,
     directory: Directory,
-    builder: ChunkPropertiesBuilder,
-    /// Number of names, octets and first name of the current chunk.
-    names: u32,
-    octets: u64,
-    first: Vec<u8>,
-    /// Start of the last NSEC or NSEC3 record, up to the fields that differ between records, and
-    /// its pattern.
-    link: Vec<u8>,
-    link_pattern: Vec<u8>,
+    properties: ChunkPropertiesBuilder,
+    /// Number of names in the current chunk.
+    chunk_names: u32,
+    /// Octets of the lines in the current chunk.
+    chunk_octets: u64,
+    /// First name of the current chunk, in wire format.
+    chunk_first_name: Vec<u8>,
+    /// Text of the last NSEC or NSEC3 record from the TTL up to the fields that differ between records.
+    chain_start: Vec<u8>,
+    /// The pattern of this record.
+    current_chain_pattern: Vec<u8>,
     /// The current name in wire format, if it is not written like the next name of the new zone.
     wire: Vec<u8>,
 }
@@ -138,18 +146,18 @@ impl<'n> Comparison<'n> {
             next: 0,
             owner: Vec::new(),
             expected: Vec::new(),
-            rendering: Rendering::default(),
-            last: Last::Gone(Vec::new()),
+            prefix: LinePrefix::default(),
+            last: LastName::Removed(Vec::new()),
             signer,
-            old: NodesBuilder::default(),
-            fresh: NodesBuilder::default(),
+            old_nodes: NodesBuilder::default(),
+            new_nodes: NodesBuilder::default(),
             directory: Directory::of_text(),
-            builder: ChunkPropertiesBuilder::default(),
-            names: 0,
-            octets: 0,
-            first: Vec::new(),
-            link: Vec::new(),
-            link_pattern: Vec::new(),
+            properties: ChunkPropertiesBuilder::default(),
+            chunk_names: 0,
+            chunk_octets: 0,
+            chunk_first_name: Vec::new(),
+            chain_start: Vec::new(),
+            current_chain_pattern: Vec::new(),
             wire: Vec::new(),
         };
         all.render_next();
@@ -158,26 +166,26 @@ impl<'n> Comparison<'n> {
 
     /// Reads the file. Returns `false` if it does not have the required format.
     fn read(&mut self, source: &Source<'_>) -> Result<bool, CompiledError> {
-        let mut room = vec![0; WINDOW];
+        let mut window = vec![0; INITIAL_WINDOW_OCTETS];
         let (mut offset, mut filled) = (0, 0);
         loop {
-            let left = source.length() - (offset + filled as u64);
-            let part = (room.len() - filled).min(usize::try_from(left).unwrap_or(usize::MAX));
-            let read = source.read_at(&mut room[filled..filled + part], offset + filled as u64);
-            read.map_err(|error| source.truncated_error(error))?;
-            filled += part;
-            let is_last = part as u64 == left;
-            let Some(used) = self.take_lines(&room[..filled], is_last) else { return Ok(false) };
+            let remaining = source.length() - (offset + filled as u64);
+            let count = (window.len() - filled).min(usize::try_from(remaining).unwrap_or(usize::MAX));
+            let read = source.read_at(&mut window[filled..filled + count], offset + filled as u64);
+            read.map_err(|error| source.read_error(error))?;
+            filled += count;
+            let is_last = count as u64 == remaining;
+            let Some(used) = self.process_lines(&window[..filled], is_last) else { return Ok(false) };
             if is_last {
                 return Ok(self.end().is_some());
             }
             if used == 0 {
-                if room.len() >= MAX_WINDOW {
+                if window.len() >= MAX_WINDOW_OCTETS {
                     return Ok(false);
                 }
-                room.resize(room.len() * 2, 0);
+                window.resize(window.len() * 2, 0);
             }
-            room.copy_within(used..filled, 0);
+            window.copy_within(used..filled, 0);
             filled -= used;
             offset += used as u64;
         }
@@ -185,7 +193,7 @@ impl<'n> Comparison<'n> {
 
     /// Processes all lines of `text` except those of the last name, which may continue after
     /// `text`. Returns the number of processed octets.
-    fn take_lines(&mut self, text: &[u8], is_last: bool) -> Option<usize> {
+    fn process_lines(&mut self, text: &[u8], is_last: bool) -> Option<usize> {
         let mut lines: Vec<Line> = Vec::new();
         let (mut at, mut start, mut owner) = (0, 0, 0);
         while let Some(length) = memchr(b'\n', &text[at..]) {
@@ -193,7 +201,7 @@ impl<'n> Comparison<'n> {
             let is_same = !lines.is_empty() && line.get(..=owner) == text.get(start..=start + owner);
             if !is_same {
                 if !lines.is_empty() {
-                    self.take_name(&text[start..at], owner, &lines)?;
+                    self.process_name(&text[start..at], owner, &lines)?;
                     lines.clear();
                 }
                 start = at;
@@ -207,46 +215,46 @@ impl<'n> Comparison<'n> {
             return Some(start);
         }
         if !lines.is_empty() {
-            self.take_name(&text[start..at], owner, &lines)?;
+            self.process_name(&text[start..at], owner, &lines)?;
         }
         (at == text.len()).then_some(at)
     }
 
     /// Processes the lines of a name.
-    fn take_name(&mut self, text: &[u8], owner: usize, lines: &[Line]) -> Option<()> {
-        let is_apex = self.directory.entries.is_empty() && self.names == 0;
-        let is_written_so = text[..=owner] == self.owner;
-        let is_next = is_written_so || !is_apex && self.seek(&text[..owner])?;
-        if self.names == 0 {
-            self.first.clear();
-            let name = if is_written_so { self.new.node(self.next).name().wire() } else { &self.wire };
-            self.first.extend_from_slice(name);
+    fn process_name(&mut self, text: &[u8], owner: usize, lines: &[Line]) -> Option<()> {
+        let is_apex = self.directory.entries.is_empty() && self.chunk_names == 0;
+        let is_same_text = text[..=owner] == self.owner;
+        let is_next = is_same_text || !is_apex && self.advance_new_zone(&text[..owner])?;
+        if self.chunk_names == 0 {
+            self.chunk_first_name.clear();
+            let name = if is_same_text { self.new.node(self.next).name().wire() } else { &self.wire };
+            self.chunk_first_name.extend_from_slice(name);
         }
         if is_apex {
             // Signing changes the records at the apex, so the apex always needs a comparison.
             let part = read_part(text, self.new.apex()).filter(|part| part.node_count() == 1 && is_next)?;
-            self.builder.add(part.node(0));
-            self.old.push_node(part.node(0));
-            self.push_next();
+            self.properties.add(part.node(0));
+            self.old_nodes.push_node(part.node(0));
+            self.add_new_name();
         } else {
             self.compare(text, lines, is_next)?;
         }
-        self.names += 1;
-        self.octets += text.len() as u64;
-        if self.octets >= CHUNK { self.end_chunk() } else { Some(()) }
+        self.chunk_names += 1;
+        self.chunk_octets += text.len() as u64;
+        if self.chunk_octets >= MIN_CHUNK_OCTETS { self.end_chunk() } else { Some(()) }
     }
 
     /// Moves to the first node of the new zone at or after the name `owner`, and returns whether it
     /// has this name. The text of the name differs from that of the next node. Returns `None` if
     /// the name does not follow the last one.
-    fn seek(&mut self, owner: &[u8]) -> Option<bool> {
+    fn advance_new_zone(&mut self, owner: &[u8]) -> Option<bool> {
         self.wire.clear();
         push_name_from_text(owner, None, &mut self.wire).ok()?;
         let wire = std::mem::take(&mut self.wire);
         let name = NameRef::from_checked(&wire);
         let last = match &self.last {
-            Last::New(place) => self.new.node(*place).name(),
-            Last::Gone(wire) => NameRef::from_checked(wire),
+            LastName::InNewZone(index) => self.new.node(*index).name(),
+            LastName::Removed(wire) => NameRef::from_checked(wire),
         };
         last.cmp_canonical(name).is_lt().then_some(())?;
         let is_next = loop {
@@ -254,7 +262,7 @@ impl<'n> Comparison<'n> {
                 break false;
             }
             match self.new.node(self.next).name().cmp_canonical(name) {
-                std::cmp::Ordering::Less => self.push_next(),
+                std::cmp::Ordering::Less => self.add_new_name(),
                 order => break order.is_eq(),
             }
         };
@@ -262,20 +270,21 @@ impl<'n> Comparison<'n> {
         Some(is_next)
     }
 
-    /// Adds the next name of the new zone to the names that differ.
-    fn push_next(&mut self) {
-        self.fresh.push_node(self.new.node(self.next));
-        self.last = Last::New(self.next);
+    /// Adds the next name of the new zone to the names that differ, and moves to the name after it.
+    fn add_new_name(&mut self) {
+        self.new_nodes.push_node(self.new.node(self.next));
+        self.last = LastName::InNewZone(self.next);
         self.next += 1;
         self.render_next();
     }
 
+    /// Renders the owner and the data lines of the next name of the new zone.
     fn render_next(&mut self) {
         self.owner.clear();
         self.expected.clear();
         if self.next < self.new.node_count() {
             let node = self.new.node(self.next);
-            push_data_lines(node, &mut self.rendering, &mut self.owner, &mut self.expected);
+            push_data_lines(node, &mut self.prefix, &mut self.owner, &mut self.expected);
         }
     }
 
@@ -284,27 +293,27 @@ impl<'n> Comparison<'n> {
     fn compare(&mut self, text: &[u8], lines: &[Line], is_next: bool) -> Option<()> {
         let (mut is_same, mut has_data, mut at) = (true, false, 0);
         // The type that the next signatures must cover, and whether a signature is required.
-        let (mut covered, mut is_open) = (&[][..], false);
+        let (mut covered, mut needs_signature) = (&[][..], false);
         let mut signatures = 0;
         for line in lines {
             let rtype = &text[line.rtype.clone()];
             if rtype == b"RRSIG" {
                 let fields = self.signature(text, line, covered)?;
-                self.builder.add_signature(&fields);
+                self.properties.add_signature(&fields);
                 signatures += 1;
-                is_open = false;
+                needs_signature = false;
                 continue;
             }
             if std::mem::take(&mut signatures) > 0 {
-                self.builder.end_signatures();
+                self.properties.end_signatures();
             }
-            if is_open || rtype == b"NSEC3PARAM" {
+            if needs_signature || rtype == b"NSEC3PARAM" {
                 return None;
             }
             covered = rtype;
             if rtype == b"NSEC" || rtype == b"NSEC3" {
-                self.add_link(text, line)?;
-                is_open = true;
+                self.add_chain_record(text, line)?;
+                needs_signature = true;
                 continue;
             }
             has_data = true;
@@ -314,25 +323,25 @@ impl<'n> Comparison<'n> {
             at = at.min(self.expected.len());
         }
         if signatures > 0 {
-            self.builder.end_signatures();
+            self.properties.end_signatures();
         }
-        self.builder.add_records(lines.len() as u32);
-        if is_open {
+        self.properties.add_records(lines.len() as u32);
+        if needs_signature {
             return None;
         }
         let differs = if is_next { !is_same || at != self.expected.len() } else { has_data };
         if differs {
             let part = read_part(text, self.new.apex()).filter(|part| part.node_count() == 1)?;
-            self.old.push_node(part.node(0));
+            self.old_nodes.push_node(part.node(0));
         }
         match (is_next, differs) {
-            (true, true) => self.push_next(),
+            (true, true) => self.add_new_name(),
             (true, false) => {
-                self.last = Last::New(self.next);
+                self.last = LastName::InNewZone(self.next);
                 self.next += 1;
                 self.render_next();
             }
-            (false, _) => self.last = Last::Gone(self.wire.clone()),
+            (false, _) => self.last = LastName::Removed(self.wire.clone()),
         }
         Some(())
     }
@@ -345,62 +354,70 @@ impl<'n> Comparison<'n> {
         let (algorithm, labels, ttl) = (next()?, next()?, next()?);
         let (expiration, inception) = (timestamp::parse(next()?)?, timestamp::parse(next()?)?);
         let (tag, signer, octets) = (next()?, next()?, next()?);
-        let is_sound = number(labels).is_some_and(|labels| labels < 128)
+        let is_valid = parse_decimal(labels).is_some_and(|labels| labels < 128)
             && signer.eq_ignore_ascii_case(&self.signer)
             && octets.len().is_multiple_of(4)
             && is_base64(octets);
-        is_sound.then_some(SignatureFields {
-            algorithm: number(algorithm)?.try_into().ok()?,
+        is_valid.then_some(SignatureFields {
+            algorithm: parse_decimal(algorithm)?.try_into().ok()?,
             has_ttl: ttl == &text[line.ttl.clone()],
             expiration,
             inception,
-            tag: number(tag)?.try_into().ok()?,
+            tag: parse_decimal(tag)?.try_into().ok()?,
         })
     }
 
-    fn add_link(&mut self, text: &[u8], line: &Line) -> Option<()> {
+    /// Adds an NSEC or NSEC3 record to the properties of the chunk.
+    fn add_chain_record(&mut self, text: &[u8], line: &Line) -> Option<()> {
         let rdata = &text[line.rdata..line.octets.end];
         let is_nsec3 = &text[line.rtype.clone()] == b"NSEC3";
         // Hash algorithm, flags, iterations and salt are usually equal in all NSEC3 records.
         let mut blanks = rdata.iter().enumerate().filter(|(_, octet)| **octet == b' ');
         let end = if is_nsec3 { blanks.nth(3)?.0 } else { 0 };
         let head = &text[line.ttl.start..line.rdata + end];
-        if head != self.link {
-            self.link_pattern.clear();
-            let ttl = number(&text[line.ttl.clone()])?;
+        if head != self.chain_start {
+            self.current_chain_pattern.clear();
+            let ttl = parse_decimal(&text[line.ttl.clone()])?;
             let (rtype, fields) = if is_nsec3 {
                 (Rtype::NSEC3, nsec3_fields(&rdata[..end])?)
             } else {
                 (Rtype::NSEC, Vec::new())
             };
-            chain_pattern(rtype, ttl, &fields, &mut self.link_pattern);
-            self.link.clear();
-            self.link.extend_from_slice(head);
+            chain_pattern(rtype, ttl, &fields, &mut self.current_chain_pattern);
+            self.chain_start.clear();
+            self.chain_start.extend_from_slice(head);
         }
-        self.builder.add_link_pattern(&self.link_pattern);
+        self.properties.add_chain_pattern(&self.current_chain_pattern);
         Some(())
     }
 
+    /// Adds the current chunk to the directory.
     fn end_chunk(&mut self) -> Option<()> {
-        let properties = self.builder.properties(&mut self.directory.patterns);
-        let size = Size { nodes: self.names, ..Size::default() };
-        self.directory.push_octets(&self.first, size, self.octets, properties, [0; DIGEST])?;
-        self.builder.clear();
-        (self.names, self.octets) = (0, 0);
+        let properties = self.properties.build(&mut self.directory.patterns);
+        let size = Size { nodes: self.chunk_names, ..Size::default() };
+        self.directory.push_octets(
+            &self.chunk_first_name,
+            size,
+            self.chunk_octets,
+            properties,
+            [0; DIGEST_OCTETS],
+        )?;
+        self.properties.clear();
+        (self.chunk_names, self.chunk_octets) = (0, 0);
         Some(())
     }
 
     /// Ends the comparison. The remaining names of the new zone follow the last name of the file.
     fn end(&mut self) -> Option<()> {
         while self.next < self.new.node_count() {
-            self.push_next();
+            self.add_new_name();
         }
-        if self.names > 0 { self.end_chunk() } else { Some(()) }
+        if self.chunk_names > 0 { self.end_chunk() } else { Some(()) }
     }
 }
 
 /// Parses a number that consists only of digits.
-fn number(text: &[u8]) -> Option<u32> {
+fn parse_decimal(text: &[u8]) -> Option<u32> {
     let digit = |octet: &u8| octet.is_ascii_digit().then(|| u32::from(octet - b'0'));
     let add = |sum: u32, octet: &u8| sum.checked_mul(10)?.checked_add(digit(octet)?);
     text.first()?;
@@ -418,8 +435,8 @@ fn is_base64(text: &[u8]) -> bool {
 fn nsec3_fields(text: &[u8]) -> Option<Vec<u8>> {
     let mut fields = text.split(|octet| *octet == b' ');
     let mut next = || fields.next();
-    let mut out = vec![number(next()?)?.try_into().ok()?, number(next()?)?.try_into().ok()?];
-    out.extend_from_slice(&u16::try_from(number(next()?)?).ok()?.to_be_bytes());
+    let mut out = vec![parse_decimal(next()?)?.try_into().ok()?, parse_decimal(next()?)?.try_into().ok()?];
+    out.extend_from_slice(&u16::try_from(parse_decimal(next()?)?).ok()?.to_be_bytes());
     let salt = match next()? {
         b"-" => Vec::new(),
         salt => data_encoding::HEXLOWER_PERMISSIVE.decode(salt).ok()?,

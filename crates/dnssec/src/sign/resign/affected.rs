@@ -26,7 +26,7 @@ impl<'z> AffectedNames<'z> {
         let mut names = view.touched.to_vec();
         let mut nodes = HashSet::new();
         for (&name, &found) in view.touched.iter().zip(view.places) {
-            nodes.extend(found.ok().map(|found| found.place as u32));
+            nodes.extend(found.ok().map(|found| found.index as u32));
             let old = found.ok().map(|found| found.node);
             let is_apex = name == view.old.apex().view();
             let before = old.and_then(|node| status_below_node(node, is_apex));
@@ -34,9 +34,10 @@ impl<'z> AffectedNames<'z> {
             if before == after {
                 continue;
             }
-            let first = found.map_or_else(|place| place, |found| found.place + 1);
+            let first = found.map_or_else(|place| place, |found| found.index + 1);
             let below = view.old.nodes(first..view.old.node_count());
-            for FoundNode { place, node } in below.take_while(|below| below.node.name().is_below(name)) {
+            for FoundNode { index: place, node } in below.take_while(|below| below.node.name().is_below(name))
+            {
                 nodes.insert(place as u32);
                 if owns_data(node) {
                     names.push(node.name());
@@ -171,9 +172,9 @@ impl<'z> Shown<'_, 'z> {
         if touched.copied().any(|below| view.data(below).is_some_and(|node| counts(below, node))) {
             return true;
         }
-        let first = view.old.find(name).map_or_else(|place| place, |found| found.place + 1);
+        let first = view.old.find(name).map_or_else(|place| place, |found| found.index + 1);
         let below = view.old.nodes(first..view.old.node_count());
-        below.take_while(|below| below.node.name().is_below(name)).any(|FoundNode { place, node }| {
+        below.take_while(|below| below.node.name().is_below(name)).any(|FoundNode { index: place, node }| {
             if !owns_data(node) || view.touched_at(node.name()).is_ok() {
                 return false;
             }
@@ -192,7 +193,7 @@ impl<'z> Shown<'_, 'z> {
     fn is_fresh(&self, name: NameRef<'_>) -> bool {
         let old = self.view.old;
         let (here, next) = match old.find(name) {
-            Ok(found) => (owns_data(found.node), found.place + 1),
+            Ok(found) => (owns_data(found.node), found.index + 1),
             Err(place) => (false, place),
         };
         let is_above = old.node(next).is_some_and(|node| node.name().is_below(name));

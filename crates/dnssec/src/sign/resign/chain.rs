@@ -82,7 +82,7 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
     /// A name with its data in the new zone and its chain record of the previous zone.
     fn entry(&self, name: NameRef<'z>, found: Result<FoundNode<'z>, usize>) -> Entry<'z> {
         let (place, old) = match found {
-            Ok(found) => (found.place, Some(found.node)),
+            Ok(found) => (found.index, Some(found.node)),
             Err(place) => (place, None),
         };
         let link = old.and_then(|node| node.rrset(self.rtype)).and_then(|rrset| rrset.rdatas().next());
@@ -125,7 +125,7 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
         }
         for place in nodes {
             let Some(node) = self.view.old.node(place) else { continue };
-            let entry = self.entry(node.name(), Ok(FoundNode { place, node }));
+            let entry = self.entry(node.name(), Ok(FoundNode { index: place, node }));
             self.entries.push(entry);
         }
         // The sort is stable: names with the same insertion index keep their order.
@@ -144,12 +144,12 @@ impl<'v, 'z> ChainUpdate<'v, 'z> {
 
     /// The first chain member among the nodes between entry `index - 1` and entry `index`.
     fn first_between(&self, index: usize) -> Option<Member> {
-        self.view.old.first_link(self.gap(index), self.rtype).map(Member::Old)
+        self.view.old.first_chain_node(self.gap(index), self.rtype).map(Member::Old)
     }
 
     /// The last chain member among these nodes.
     fn last_between(&self, index: usize) -> Option<Member> {
-        self.view.old.last_link(self.gap(index), self.rtype).map(Member::Old)
+        self.view.old.last_chain_node(self.gap(index), self.rtype).map(Member::Old)
     }
 
     /// Nodes of the previous zone with a new next name, because names after them join or leave the

@@ -77,7 +77,8 @@ pub(super) fn scan(
     let is_mendable = match previous {
         ZoneRef::Contents(contents) => expected.look_through(previous, 0..contents.node_count(), &mut scan),
         ZoneRef::Stored(zone) => zone.chunks().all(|chunk| {
-            expected.is_told(chunk, &mut scan) || expected.look_through(previous, chunk.places(), &mut scan)
+            expected.is_told(chunk, &mut scan)
+                || expected.look_through(previous, chunk.node_range(), &mut scan)
         }),
     };
     previous.check_loaded()?;
@@ -121,7 +122,7 @@ impl Expected<'_> {
             Uniformity::Mixed => false,
         };
         // The keys that sign the key set at the apex may be others.
-        let told = signed && chained && chunk.places().start > 0;
+        let told = signed && chained && chunk.node_range().start > 0;
         if told {
             scan.records += chunk.records();
             scan.signatures += chunk.signatures();
@@ -133,7 +134,7 @@ impl Expected<'_> {
 
     /// Scans the names at `places`; `false` if they do not have the requested chain.
     fn look_through(&self, previous: ZoneRef<'_>, places: Range<usize>, scan: &mut Scan) -> bool {
-        previous.nodes(places).all(|FoundNode { place, node }| {
+        previous.nodes(places).all(|FoundNode { index: place, node }| {
             let is_stale = self.look_at(node, scan);
             scan.stale.extend(is_stale.filter(|is_stale| *is_stale).map(|_| place as u32));
             is_stale.is_some()

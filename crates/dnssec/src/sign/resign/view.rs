@@ -48,7 +48,7 @@ impl<'z> Edits<'z> {
         let mut parts = Splice::new(self.after.apex());
         let mut at = 0;
         for (&name, found) in self.touched.iter().zip(&self.places) {
-            let place = found.map_or_else(|place| place, |found| found.place);
+            let place = found.map_or_else(|place| place, |found| found.index);
             parts.push_nodes(self.previous, at..place);
             if let Ok(node) = self.after.find(name) {
                 parts.push_nodes(&self.after, node.index()..node.index() + 1);
