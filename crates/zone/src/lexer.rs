@@ -14,7 +14,7 @@ pub(crate) enum LexFault {
 
 /// Result of [`Lexer::next_entry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum LexerStep {
     /// An entry was read; its tokens are in [`Lexer::tokens`].
     Entry,
     /// The text has no further entry.
@@ -23,29 +23,31 @@ pub(crate) enum Step {
     Cut,
 }
 
-/// Splits a text into entries and holds the current entry.
-///
-/// If the entry begins with white space (`begins_blank`), its record has the same owner as the
-/// previous record. The text is a whole file, or a block of a file that starts at the start of an
-/// entry.
+/// Splits a text into entries and holds the current entry. The text is a whole file, or a block of a
+/// file that begins with an entry.
 #[derive(Debug)]
 pub(crate) struct Lexer<'a> {
     text: &'a [u8],
+    /// Offset of the next octet to read.
     at: usize,
     /// Whether the end of the text is the end of the file.
     is_last: bool,
-    lines: u32,
+    /// Line of the next octet to read, from 1.
+    current_line: u32,
     /// Line on which the current entry begins, from 1.
     pub(crate) line: u32,
     /// Offset of the first octet of the current entry.
     pub(crate) start: usize,
+    /// The tokens of the current entry.
     pub(crate) tokens: Vec<Token<'a>>,
+    /// Whether the current entry begins with white space. Its record then has the owner of the
+    /// previous record.
     pub(crate) begins_blank: bool,
 }
 
-/// Class of an octet outside of quotes.
+/// Meaning of an octet outside of quotes.
 #[derive(Clone, Copy)]
-enum Kind {
+enum OctetKind {
     Plain,
     Blank,
     Newline,
@@ -56,24 +58,24 @@ enum Kind {
     Backslash,
 }
 
-static KINDS: [Kind; 256] = kinds();
+static OCTET_KINDS: [OctetKind; 256] = octet_kinds();
 
-const fn kinds() -> [Kind; 256] {
-    let mut kinds = [Kind::Plain; 256];
-    kinds[b' ' as usize] = Kind::Blank;
-    kinds[b'\t' as usize] = Kind::Blank;
-    kinds[b'\r' as usize] = Kind::Blank;
-    kinds[b'\n' as usize] = Kind::Newline;
-    kinds[b';' as usize] = Kind::Comment;
-    kinds[b'(' as usize] = Kind::Open;
-    kinds[b')' as usize] = Kind::Close;
-    kinds[b'"' as usize] = Kind::Quote;
-    kinds[b'\\' as usize] = Kind::Backslash;
-    kinds
+const fn octet_kinds() -> [OctetKind; 256] {
+    let mut octet_kinds = [OctetKind::Plain; 256];
+    octet_kinds[b' ' as usize] = OctetKind::Blank;
+    octet_kinds[b'\t' as usize] = OctetKind::Blank;
+    octet_kinds[b'\r' as usize] = OctetKind::Blank;
+    octet_kinds[b'\n' as usize] = OctetKind::Newline;
+    octet_kinds[b';' as usize] = OctetKind::Comment;
+    octet_kinds[b'(' as usize] = OctetKind::Open;
+    octet_kinds[b')' as usize] = OctetKind::Close;
+    octet_kinds[b'"' as usize] = OctetKind::Quote;
+    octet_kinds[b'\\' as usize] = OctetKind::Backslash;
+    octet_kinds
 }
 
 /// Result of the search for the closing quote.
-enum Quoted {
+enum QuoteEnd {
     /// The closing quote was found; the value is the offset directly after it.
     Closed(usize),
     /// The line ends before a closing quote.
@@ -86,7 +88,7 @@ impl<'a> Lexer<'a> {
     /// Creates a lexer for `text`. `is_last` states that the end of `text` is the end of its file.
     pub(crate) fn new(text: &'a [u8], is_last: bool) -> Self {
         let tokens = Vec::with_capacity(32);
-        Self { text, at: 0, is_last, lines: 1, line: 1, start: 0, tokens, begins_blank: false }
+        Self { text, at: 0, is_last, current_line: 1, line: 1, start: 0, tokens, begins_blank: false }
     }
 
     /// Skips a byte order mark, which would otherwise become part of the first owner name. Call
@@ -99,7 +101,7 @@ impl<'a> Lexer<'a> {
 
     /// Number of newlines before the current position.
     pub(crate) const fn lines(&self) -> u32 {
-        self.lines - 1
+        self.current_line - 1
     }
 
     /// Returns the line and the column in octets, both from 1, of the offset `at`.
@@ -111,54 +113,61 @@ impl<'a> Lexer<'a> {
     }
 
     /// Moves to the next entry that has tokens.
-    pub(crate) fn next_entry(&mut self) -> Result<Step, (LexFault, usize)> {
+    ///
+    /// # Errors
+    /// The fault, and the offset of the octet that causes it.
+    pub(crate) fn next_entry(&mut self) -> Result<LexerStep, (LexFault, usize)> {
         loop {
             if self.at >= self.text.len() {
                 self.tokens.clear();
-                return Ok(Step::End);
+                return Ok(LexerStep::End);
             }
             let step = self.read_entry()?;
-            if step == Step::Cut || !self.tokens.is_empty() {
+            if step == LexerStep::Cut || !self.tokens.is_empty() {
                 return Ok(step);
             }
         }
     }
 
-    fn read_entry(&mut self) -> Result<Step, (LexFault, usize)> {
+    fn read_entry(&mut self) -> Result<LexerStep, (LexFault, usize)> {
         self.tokens.clear();
-        self.line = self.lines;
+        self.line = self.current_line;
         self.start = self.at;
         self.begins_blank = matches!(self.text.get(self.at), Some(b' ' | b'\t'));
-        let mut open: Option<usize> = None;
+        let mut open_parenthesis: Option<usize> = None;
         while let Some(&octet) = self.text.get(self.at) {
-            match KINDS[usize::from(octet)] {
-                Kind::Plain | Kind::Backslash => self.read_plain(),
-                Kind::Blank => self.at += 1,
-                Kind::Newline => {
+            match OCTET_KINDS[usize::from(octet)] {
+                OctetKind::Plain | OctetKind::Backslash => self.read_unquoted(),
+                OctetKind::Blank => self.at += 1,
+                OctetKind::Newline => {
                     self.at += 1;
-                    self.lines += 1;
-                    if open.is_none() {
-                        return Ok(Step::Entry);
+                    self.current_line += 1;
+                    if open_parenthesis.is_none() {
+                        return Ok(LexerStep::Entry);
                     }
                 }
-                Kind::Comment => self.skip_comment(),
-                Kind::Open if open.is_some() => return Err((LexFault::NestedParenthesis, self.at)),
-                Kind::Open => {
-                    open = Some(self.at);
+                OctetKind::Comment => self.skip_comment(),
+                OctetKind::Open if open_parenthesis.is_some() => {
+                    return Err((LexFault::NestedParenthesis, self.at));
+                }
+                OctetKind::Open => {
+                    open_parenthesis = Some(self.at);
                     self.at += 1;
                 }
-                Kind::Close if open.is_none() => return Err((LexFault::StrayParenthesis, self.at)),
-                Kind::Close => {
-                    open = None;
+                OctetKind::Close if open_parenthesis.is_none() => {
+                    return Err((LexFault::StrayParenthesis, self.at));
+                }
+                OctetKind::Close => {
+                    open_parenthesis = None;
                     self.at += 1;
                 }
-                Kind::Quote => self.read_quoted()?,
+                OctetKind::Quote => self.read_quoted()?,
             }
         }
-        match open {
-            _ if !self.is_last => Ok(Step::Cut),
+        match open_parenthesis {
+            _ if !self.is_last => Ok(LexerStep::Cut),
             Some(at) => Err((LexFault::UnclosedParenthesis, at)),
-            None => Ok(Step::Entry),
+            None => Ok(LexerStep::Entry),
         }
     }
 
@@ -167,14 +176,15 @@ impl<'a> Lexer<'a> {
         self.at += rest.iter().position(|octet| *octet == b'\n').unwrap_or(rest.len());
     }
 
-    fn read_plain(&mut self) {
+    /// Reads a token that does not begin with a quote.
+    fn read_unquoted(&mut self) {
         let start = self.at;
         loop {
             self.at = skip_plain(self.text, self.at);
             match self.text.get(self.at) {
                 // A quoted value may directly follow its key, as in alpn="h2,h3" (RFC 9460 §2.1).
                 Some(b'"') if self.at > start && self.text[self.at - 1] == b'=' => {
-                    let Quoted::Closed(end) = self.find_quote(self.at + 1) else { break };
+                    let QuoteEnd::Closed(end) = self.find_quote_end(self.at + 1) else { break };
                     self.count_escaped_newlines(self.at, end);
                     self.at = end;
                 }
@@ -190,52 +200,51 @@ impl<'a> Lexer<'a> {
     }
 
     fn read_quoted(&mut self) -> Result<(), (LexFault, usize)> {
-        let open = self.at;
-        match self.find_quote(open + 1) {
-            Quoted::Closed(end) => {
-                self.count_escaped_newlines(open, end);
-                self.tokens.push(Token { octets: &self.text[open + 1..end - 1], quoted: true, at: open });
+        let start = self.at;
+        match self.find_quote_end(start + 1) {
+            QuoteEnd::Closed(end) => {
+                self.count_escaped_newlines(start, end);
+                self.tokens.push(Token { octets: &self.text[start + 1..end - 1], quoted: true, at: start });
                 self.at = end;
                 Ok(())
             }
-            Quoted::Cut if !self.is_last => {
+            QuoteEnd::Cut if !self.is_last => {
                 self.at = self.text.len();
                 Ok(())
             }
-            // A quoted string must end on its line, so the error is reported where the quote is
-            // missing.
-            Quoted::Cut | Quoted::Open => Err((LexFault::UnclosedQuote, open)),
+            // A quoted string must end on its line, so the error has the offset of its opening quote.
+            QuoteEnd::Cut | QuoteEnd::Open => Err((LexFault::UnclosedQuote, start)),
         }
     }
 
-    fn find_quote(&self, mut at: usize) -> Quoted {
+    fn find_quote_end(&self, mut at: usize) -> QuoteEnd {
         while let Some(&octet) = self.text.get(at) {
             match octet {
-                b'"' => return Quoted::Closed(at + 1),
-                b'\n' => return Quoted::Open,
+                b'"' => return QuoteEnd::Closed(at + 1),
+                b'\n' => return QuoteEnd::Open,
                 b'\\' => at += 2,
                 _ => at += 1,
             }
         }
-        Quoted::Cut
+        QuoteEnd::Cut
     }
 
     /// Counts the newlines in a token. A newline after a backslash belongs to the token, but it
     /// also starts a new line.
     fn count_escaped_newlines(&mut self, from: usize, to: usize) {
         let octets = &self.text[from..to.min(self.text.len())];
-        self.lines += octets.iter().filter(|octet| **octet == b'\n').count() as u32;
+        self.current_line += octets.iter().filter(|octet| **octet == b'\n').count() as u32;
     }
 }
 
 /// Returns the offset of the first octet at or after `at` that is not plain.
 fn skip_plain(text: &[u8], mut at: usize) -> usize {
     while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let stops = find_stops(u64::from_le_bytes(*word));
-        if stops != 0 {
-            at += (stops.trailing_zeros() / 8) as usize;
-            // `find_stops` also marks control characters, which are plain.
-            if !matches!(KINDS[usize::from(text[at])], Kind::Plain) {
+        let marks = mark_stops(u64::from_le_bytes(*word));
+        if marks != 0 {
+            at += (marks.trailing_zeros() / 8) as usize;
+            // `mark_stops` also marks control characters, which are plain.
+            if !matches!(OCTET_KINDS[usize::from(text[at])], OctetKind::Plain) {
                 return at;
             }
             at += 1;
@@ -243,7 +252,7 @@ fn skip_plain(text: &[u8], mut at: usize) -> usize {
         }
         at += 8;
     }
-    while text.get(at).is_some_and(|octet| matches!(KINDS[usize::from(*octet)], Kind::Plain)) {
+    while text.get(at).is_some_and(|octet| matches!(OCTET_KINDS[usize::from(*octet)], OctetKind::Plain)) {
         at += 1;
     }
     at
@@ -252,7 +261,7 @@ fn skip_plain(text: &[u8], mut at: usize) -> usize {
 /// Marks octets of `word` that may end a token: a blank, a control character, `"`, `(`, `)`, `;` or
 /// `\`. The mark is the highest bit of the octet. Only the lowest mark is exact; octets above it
 /// may be marked wrongly.
-const fn find_stops(word: u64) -> u64 {
+const fn mark_stops(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;
     const fn zeros(word: u64) -> u64 {

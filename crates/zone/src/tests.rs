@@ -59,7 +59,7 @@ fn faults_name_file_line_and_column() {
     let name = |text: &str| -> Name { text.parse().unwrap() };
     let of_a = |fault| ReadFault::Rdata { rtype: Rtype::A, fault };
     let token = |text: &str| ReadFault::UnknownToken(text.to_owned());
-    let long_ttl = |text: &str| ReadFault::LongTtl(text.to_owned());
+    let long_ttl = |text: &str| ReadFault::TtlTooLarge(text.to_owned());
     let second_soa = |owner: &str| ReadFault::Zone(ZoneFault::SecondSoa(name(owner)));
     let outside = ZoneFault::OutOfZone { owner: name("www.other."), apex: name("example.") };
     let alias = ZoneFault::CnameAndOther { owner: name("w.example."), other: Rtype::A };

@@ -4,7 +4,7 @@
 
 use super::ChangeSet;
 use crate::contents::{Contents, Node, NodesBuilder, Rrset};
-use crate::lexer::{Lexer, Step};
+use crate::lexer::{Lexer, LexerStep};
 use crate::read::{Located, ReadFault, read_fixed_fields};
 use nonesuch_proto::text::Token;
 use nonesuch_proto::{Name, NameError, NameRef, Rtype, push_name_from_text, rdata, text};
@@ -84,9 +84,9 @@ impl ChangeSet {
                 ChangeReadError::Malformed { line, column, fault }
             };
             match lexer.next_entry() {
-                Ok(Step::Entry) => {}
+                Ok(LexerStep::Entry) => {}
                 // The lexer returns `Cut` only for a text that does not end its file.
-                Ok(Step::End | Step::Cut) => break,
+                Ok(LexerStep::End | LexerStep::Cut) => break,
                 Err((fault, offset)) => return Err(at((fault.into(), offset))),
             }
             let sign = lexer.tokens.first().filter(|token| !lexer.begins_blank && !token.quoted);
@@ -109,7 +109,7 @@ impl ChangeSet {
 pub(crate) fn read_part(octets: &[u8], apex: &Name) -> Option<Contents> {
     let mut records = SideRecords::default();
     let mut lexer = Lexer::new(octets, true);
-    while lexer.next_entry().ok()? == Step::Entry {
+    while lexer.next_entry().ok()? == LexerStep::Entry {
         let is_record = !lexer.begins_blank && lexer.tokens.first()?.octets.first() != Some(&b'$');
         is_record.then_some(())?;
         records.read(&lexer, &lexer.tokens, apex).ok()?;

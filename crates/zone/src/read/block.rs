@@ -9,21 +9,21 @@
 use super::entry::{EntryReader, State};
 use super::source::Block;
 use crate::builder::{PART_OCTETS, Part, RecordBuffer};
-use crate::lexer::{Lexer, Step};
+use crate::lexer::{Lexer, LexerStep};
 use nonesuch_proto::Name;
 use nonesuch_proto::text::parse_ttl;
 
 /// Number of octets at the end of a block that are searched for directives.
-const TAIL: usize = 8 << 10;
+const TAIL_OCTETS: usize = 8 << 10;
 
 /// Result of the speculative reading of a block.
 pub(super) struct SpeculativeBlock {
     /// The assumed state before the block.
-    before: AssumedState,
+    assumed: AssumedState,
     /// The records of the block; their source location is not yet set.
-    part: Part,
+    records: Part,
     /// The state after the block.
-    after: State,
+    end_state: State,
     /// Number of newlines in the block.
     pub(super) lines: u32,
 }
@@ -41,20 +41,20 @@ impl AssumedState {
         Self { origin: state.origin.clone(), default_ttl: state.default_ttl }
     }
 
-    /// Whether `state` has the assumed directives, so that entries after it have the assumed
-    /// meaning.
-    fn holds(&self, state: &State) -> bool {
+    /// Whether `state` has the assumed directives, so that the entries of the block have the
+    /// same meaning.
+    fn matches(&self, state: &State) -> bool {
         // Owner names inherit the letter case of the origin, so the comparison is octet by octet.
         self.default_ttl == state.default_ttl
             && self.origin.as_ref().map(Name::wire) == state.origin.as_ref().map(Name::wire)
     }
 
-    /// Updates the assumption for the text after `block`. It searches for the last $ORIGIN and $TTL
-    /// directives at the start of a line, in the last [`TAIL`] octets of the block, or in the whole
-    /// block if it is the first of its file.
-    pub(super) fn pass(&mut self, block: &Block<'_>) {
+    /// Updates the assumption for the text after `block`. Searches for the last $ORIGIN and $TTL
+    /// directives at the start of a line. Searches only the last [`TAIL_OCTETS`] octets of the block,
+    /// except in the first block of a file, whose directives often apply to the whole file.
+    pub(super) fn advance_past(&mut self, block: &Block<'_>) {
         let text = &block.text[..];
-        let start = if block.is_first { 0 } else { text.len().saturating_sub(TAIL) };
+        let start = if block.is_first { 0 } else { text.len().saturating_sub(TAIL_OCTETS) };
         let (mut origin, mut ttl) = (None, None);
         let mut end = text.len();
         while let Some(at) = text[start..end].iter().rposition(|octet| *octet == b'$') {
@@ -73,27 +73,27 @@ impl AssumedState {
                 break;
             }
         }
-        let read = |word| Name::from_text(word, self.origin.as_ref().map(Name::view)).ok();
-        self.origin = origin.and_then(read).or_else(|| self.origin.take());
+        let parse_origin = |word| Name::from_text(word, self.origin.as_ref().map(Name::view)).ok();
+        self.origin = origin.and_then(parse_origin).or_else(|| self.origin.take());
         self.default_ttl = ttl.or(self.default_ttl);
     }
 }
 
-/// Reads `block` with the assumed state `before`. Returns `None` if the block must be read
-/// sequentially.
+/// Reads `block` with the state `assumed`; `records` is a buffer. Returns `None` if the block must be
+/// read sequentially.
 pub(super) fn read_speculatively(
-    before: AssumedState,
+    assumed: AssumedState,
     block: &Block<'_>,
-    part: &mut RecordBuffer,
+    records: &mut RecordBuffer,
 ) -> Option<SpeculativeBlock> {
-    // A text that the splitter cannot split is one entry that never ends, or one name with very
-    // many records.
+    // So large a block is one entry without end, or many records of one name. Speculative
+    // reading would store all its records in one part.
     if block.text.len() > 16 * PART_OCTETS {
         return None;
     }
-    part.clear();
-    let mut state = State::new(before.origin.clone());
-    state.default_ttl = before.default_ttl;
+    records.clear();
+    let mut state = State::new(assumed.origin.clone());
+    state.default_ttl = assumed.default_ttl;
     state.leading_without_ttl = Some(0);
     let mut lexer = Lexer::new(&block.text, block.is_last);
     if block.is_first {
@@ -102,44 +102,45 @@ pub(super) fn read_speculatively(
     let mut entries = EntryReader::new();
     loop {
         match lexer.next_entry() {
-            Ok(Step::Entry) => {
-                let read = entries.read(&lexer, &mut state, part);
+            Ok(LexerStep::Entry) => {
+                let read = entries.read(&lexer, &mut state, records);
                 if !matches!(read, Ok(None)) {
                     return None;
                 }
             }
-            Ok(Step::End) => {
+            Ok(LexerStep::End) => {
                 return Some(SpeculativeBlock {
-                    before,
-                    part: part.take_part(),
-                    after: state,
+                    assumed,
+                    records: records.take_part(),
+                    end_state: state,
                     lines: lexer.lines(),
                 });
             }
-            Ok(Step::Cut) | Err(_) => return None,
+            Ok(LexerStep::Cut) | Err(_) => return None,
         }
     }
 }
 
 impl SpeculativeBlock {
-    /// Returns the records if `state` is the assumed state, and advances `state` to the end of the
-    /// block.
+    /// Returns the records and advances `state` to the end of the block, if `state` is the assumed
+    /// state. Otherwise returns `None` and leaves `state` unchanged; the block must then be read
+    /// sequentially.
     pub(super) fn accept(self, state: &mut State) -> Option<Part> {
-        let Self { before, mut part, after, .. } = self;
-        if !before.holds(state) {
+        let Self { assumed, mut records, end_state, .. } = self;
+        if !assumed.matches(state) {
             return None;
         }
-        match (after.leading_without_ttl, state.last_ttl) {
+        match (end_state.leading_without_ttl, state.last_ttl) {
             (None | Some(0), _) => {}
-            (Some(count), Some(ttl)) => part.set_leading_ttls(count, ttl),
+            (Some(count), Some(ttl)) => records.set_leading_ttls(count, ttl),
             (Some(_), None) => return None,
         }
-        state.origin = after.origin;
-        state.default_ttl = after.default_ttl;
-        state.last_ttl = after.last_ttl.or(state.last_ttl);
-        if !after.owner.is_empty() {
-            state.owner = after.owner;
+        state.origin = end_state.origin;
+        state.default_ttl = end_state.default_ttl;
+        state.last_ttl = end_state.last_ttl.or(state.last_ttl);
+        if !end_state.owner.is_empty() {
+            state.owner = end_state.owner;
         }
-        Some(part)
+        Some(records)
     }
 }

@@ -14,7 +14,9 @@ pub(crate) type Located = (ReadFault, usize);
 /// State that entries pass on to the entries after them.
 #[derive(Clone, Debug)]
 pub(super) struct State {
+    /// The origin of relative names ($ORIGIN).
     pub(super) origin: Option<Name>,
+    /// The TTL of $TTL, in seconds.
     pub(super) default_ttl: Option<u32>,
     /// TTL of the last record. Records without a TTL use it if there is no $TTL (RFC 1035 §5.1).
     pub(super) last_ttl: Option<u32>,
@@ -42,6 +44,7 @@ impl State {
 pub(super) struct Include {
     /// The path of the file as written in the directive.
     pub(super) path: Vec<u8>,
+    /// The origin of the included file.
     pub(super) origin: Option<Name>,
     /// Offset of the directive.
     pub(super) at: usize,
@@ -63,7 +66,7 @@ impl<'a> EntryReader<'a> {
         &mut self,
         lexer: &Lexer<'a>,
         state: &mut State,
-        part: &mut RecordBuffer,
+        records: &mut RecordBuffer,
     ) -> Result<Option<Include>, Located> {
         let first = lexer.tokens[0];
         if !lexer.begins_blank && !first.quoted && first.octets.first() == Some(&b'$') {
@@ -78,12 +81,12 @@ impl<'a> EntryReader<'a> {
         } else if state.owner.is_empty() {
             return Err((ReadFault::NoOwner, first.at));
         }
-        let (ttl, rtype, used) = read_fixed_fields(&lexer.tokens[next..], first.at)?;
-        next += used;
+        let (ttl, rtype, token_count) = read_fixed_fields(&lexer.tokens[next..], first.at)?;
+        next += token_count;
         if rtype.is_meta() {
             return Err((ReadFault::MetaType(rtype), lexer.tokens[next - 1].at));
         }
-        push_record(lexer, next, ttl, rtype, state, part)?;
+        push_record(lexer, next, ttl, rtype, state, records)?;
         Ok(None)
     }
 
@@ -100,19 +103,20 @@ impl<'a> EntryReader<'a> {
     }
 }
 
+/// Adds the record whose RDATA begins at the token `next`.
 fn push_record(
     lexer: &Lexer<'_>,
     next: usize,
     ttl: Option<u32>,
     rtype: Rtype,
     state: &mut State,
-    part: &mut RecordBuffer,
+    records: &mut RecordBuffer,
 ) -> Result<(), Located> {
     let tokens = &lexer.tokens[next..];
     let ttl = resolve_ttl(ttl, rtype, tokens, state).ok_or((ReadFault::NoTtl, lexer.tokens[0].at))?;
     let owner = NameRef::from_checked(&state.owner);
     let write = |out: &mut Vec<u8>| rdata::push_from_tokens(rtype, tokens, state.origin(), out);
-    part.push(owner, rtype, ttl, lexer.line, write).map_err(|error| {
+    records.push(owner, rtype, ttl, lexer.line, write).map_err(|error| {
         let end = || lexer.tokens.last().map_or(0, |token| token.at);
         let at = tokens.get(error.token).map_or_else(end, |token| token.at);
         (ReadFault::Rdata { rtype, fault: error.fault }, at)
@@ -172,15 +176,15 @@ fn read_directive(tokens: &[Token<'_>], state: &mut State) -> Result<Option<Incl
     Ok(None)
 }
 
-/// Returns the fault for a token that is not a valid TTL: [`ReadFault::LongTtl`] if the token has
+/// Returns the fault for a token that is not a valid TTL: [`ReadFault::TtlTooLarge`] if the token has
 /// the form of a TTL and is therefore too large, otherwise `other`.
 fn invalid_ttl_fault(octets: &[u8], other: impl FnOnce(String) -> ReadFault) -> ReadFault {
     let is_unit = |octet: u8| b"smhdw".contains(&octet.to_ascii_lowercase());
     // Each unit follows a number.
-    let is_time = octets.first().is_some_and(u8::is_ascii_digit)
+    let has_ttl_form = octets.first().is_some_and(u8::is_ascii_digit)
         && octets.iter().all(|octet| octet.is_ascii_digit() || is_unit(*octet))
         && !octets.windows(2).any(|pair| is_unit(pair[0]) && is_unit(pair[1]));
-    if is_time { ReadFault::LongTtl(printable(octets)) } else { other(printable(octets)) }
+    if has_ttl_form { ReadFault::TtlTooLarge(printable(octets)) } else { other(printable(octets)) }
 }
 
 /// Reads the TTL and class, in any order, and then the type. Returns the TTL, the type, and the

@@ -45,7 +45,7 @@ pub enum ReadFault {
     UnknownToken(String),
     /// A TTL exceeds the maximum, 2147483647 seconds (RFC 2181 §8).
     #[error("the TTL {0} is too large: the maximum is 2147483647 s (RFC 2181 section 8)")]
-    LongTtl(String),
+    TtlTooLarge(String),
     /// The class is not IN.
     #[error("class {0} is not supported: write class IN")]
     Class(Class),
@@ -77,7 +77,8 @@ pub enum ReadFault {
     Zone(ZoneFault),
 }
 
-/// A fault with file, line and column. Line and column are 0 if the fault concerns the whole file.
+/// A fault with file, line and column. Line and column are 0 if the fault has no position in the file,
+/// for example if the file cannot be opened.
 #[derive(Debug)]
 pub struct ReadError {
     /// Path of the file.

@@ -5,7 +5,7 @@ use super::entry::{EntryReader, Include, Located, State};
 use super::fault::{ReadError, ReadFault};
 use super::source::{Block, BlockSplitter, Source};
 use crate::builder::{Builder, PART_OCTETS, RecordBuffer};
-use crate::lexer::{Lexer, Step};
+use crate::lexer::{Lexer, LexerStep};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -13,11 +13,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Limit of the nesting of $INCLUDE: the zone file has depth 0, and a file at depth `MAX_INCLUDE`
-/// is an error.
-const MAX_INCLUDE: usize = 10;
+/// Exclusive upper limit of the depth of $INCLUDE. The zone file has depth 0.
+const MAX_INCLUDE_DEPTH: usize = 10;
 /// Number of blocks per thread that are read in parallel.
-const BLOCKS: usize = 4;
+const BLOCKS_PER_THREAD: usize = 4;
 
 /// Function that opens the zone file and the files that it includes.
 pub(crate) type OpenFile = fn(&Path) -> io::Result<File>;
@@ -25,32 +24,39 @@ pub(crate) type OpenFile = fn(&Path) -> io::Result<File>;
 /// Reads a zone file and the files that it includes.
 pub(super) struct Reader {
     pub(super) builder: Builder,
+    /// The zone file, then the included files in the order of inclusion.
     pub(super) files: Vec<PathBuf>,
     /// Approximate size of a block in octets.
     pub(super) block_octets: usize,
     pub(super) open: OpenFile,
-    part: RecordBuffer,
+    /// The records that were read sequentially after the last part.
+    buffer: RecordBuffer,
 }
 
 /// State of reading one file.
-struct Current<'a> {
+struct FileState<'a> {
+    /// Index of the file in [`Reader::files`].
     file: u16,
+    /// Depth of $INCLUDE.
     depth: usize,
+    /// State before the next block.
     state: State,
     /// Number of newlines before the next block.
     lines: u32,
+    /// The next blocks, in order.
     queue: VecDeque<Job<'a>>,
-    cutter: BlockSplitter<'a>,
+    splitter: BlockSplitter<'a>,
 }
 
+/// A block to read, with the result of speculative reading, if any.
 struct Job<'a> {
     block: Block<'a>,
-    guessed: Option<SpeculativeBlock>,
+    speculative: Option<SpeculativeBlock>,
 }
 
 /// Result of reading a block.
 enum BlockEnd {
-    Whole,
+    Complete,
     /// The entry at this offset, after this number of newlines, continues beyond the end of the
     /// block.
     Cut(usize, u32),
@@ -58,13 +64,13 @@ enum BlockEnd {
 
 impl Reader {
     pub(super) fn new(path: &Path, block_octets: usize) -> Self {
-        let (builder, part) = (Builder::default(), RecordBuffer::default());
-        Self { builder, files: vec![path.to_path_buf()], block_octets, open: |path| File::open(path), part }
+        let (builder, buffer) = (Builder::default(), RecordBuffer::default());
+        Self { builder, files: vec![path.to_path_buf()], block_octets, open: |path| File::open(path), buffer }
     }
 
     /// Reads the file `path`, which has index 0 in `files`.
     pub(super) fn read_file(&mut self, path: &Path, state: State) -> Result<State, ReadError> {
-        let file = (self.open)(path).map_err(|error| at_file(path, error))?;
+        let file = (self.open)(path).map_err(|error| file_error(path, error))?;
         self.read(Source::File(file), 0, 0, state)
     }
 
@@ -76,67 +82,71 @@ impl Reader {
         depth: usize,
         state: State,
     ) -> Result<State, ReadError> {
-        let cutter = BlockSplitter::new(source, self.block_octets);
-        let mut current = Current { file, depth, state, lines: 0, queue: VecDeque::new(), cutter };
-        let mut blocks = current.take_blocks();
+        let splitter = BlockSplitter::new(source, self.block_octets);
+        let mut file_state = FileState { file, depth, state, lines: 0, queue: VecDeque::new(), splitter };
+        let mut blocks = file_state.take_blocks();
         while !blocks.is_empty() {
-            let guessed = blocks.len();
-            let ahead = current.guess_blocks(blocks);
-            current.queue.extend(ahead.into_iter().map(|block| Job { block, guessed: None }));
-            self.read_jobs(guessed, &mut current)?;
-            blocks = current.queue.drain(..).map(|job| job.block).collect();
+            let speculative_count = blocks.len();
+            let following = file_state.read_speculative_blocks(blocks);
+            file_state.queue.extend(following.into_iter().map(|block| Job { block, speculative: None }));
+            self.read_jobs(speculative_count, &mut file_state)?;
+            blocks = file_state.queue.drain(..).map(|job| job.block).collect();
             if blocks.is_empty() {
-                blocks = current.take_blocks();
+                blocks = file_state.take_blocks();
             }
         }
-        match current.cutter.fault.take() {
-            Some(error) => Err(at_file(&self.files[usize::from(file)], error)),
-            None => Ok(current.state),
+        match file_state.splitter.fault.take() {
+            Some(error) => Err(file_error(&self.files[usize::from(file)], error)),
+            None => Ok(file_state.state),
         }
     }
 
     /// Reads the first `count` jobs of the queue. An entry that continues in later jobs takes these
     /// from the queue too.
-    fn read_jobs(&mut self, count: usize, current: &mut Current<'_>) -> Result<(), ReadError> {
-        let left = current.queue.len() - count;
-        while current.queue.len() > left
-            && let Some(job) = current.queue.pop_front()
+    fn read_jobs(&mut self, count: usize, file_state: &mut FileState<'_>) -> Result<(), ReadError> {
+        let remaining = file_state.queue.len() - count;
+        while file_state.queue.len() > remaining
+            && let Some(job) = file_state.queue.pop_front()
         {
-            self.read_job(job, current)?;
+            self.read_job(job, file_state)?;
         }
         Ok(())
     }
 
-    fn read_job<'a>(&mut self, job: Job<'a>, current: &mut Current<'a>) -> Result<(), ReadError> {
-        let Job { mut block, guessed } = job;
-        if let Some(guessed) = guessed {
-            let lines = guessed.lines;
-            if let Some(mut part) = guessed.accept(&mut current.state) {
-                part.set_start(current.file, current.lines);
+    fn read_job<'a>(&mut self, job: Job<'a>, file_state: &mut FileState<'a>) -> Result<(), ReadError> {
+        let Job { mut block, speculative } = job;
+        if let Some(speculative) = speculative {
+            let lines = speculative.lines;
+            if let Some(mut part) = speculative.accept(&mut file_state.state) {
+                part.set_start(file_state.file, file_state.lines);
                 self.builder.push_part(part);
-                current.lines += lines;
-                current.cutter.recycle(block.text);
+                file_state.lines += lines;
+                file_state.splitter.recycle(block.text);
                 return Ok(());
             }
         }
-        while let BlockEnd::Cut(start, lines) = self.read_block(&block, current)? {
+        while let BlockEnd::Cut(start, lines) = self.read_block(&block, file_state)? {
             // Keep a byte order mark in the text, so that the columns of the first line are
             // correct.
             let start = if lines == 0 && block.is_first { 0 } else { start };
-            current.lines += lines;
-            current.extend(&mut block, start);
+            file_state.lines += lines;
+            file_state.extend_block(&mut block, start);
             if block.is_last
-                && let Some(error) = current.cutter.fault.take()
+                && let Some(error) = file_state.splitter.fault.take()
             {
-                return Err(at_file(&self.files[usize::from(current.file)], error));
+                return Err(file_error(&self.files[usize::from(file_state.file)], error));
             }
         }
-        current.cutter.recycle(block.text);
+        file_state.splitter.recycle(block.text);
         Ok(())
     }
 
     /// Reads a block sequentially, with the known state.
-    fn read_block(&mut self, block: &Block<'_>, current: &mut Current<'_>) -> Result<BlockEnd, ReadError> {
+    fn read_block(
+        &mut self,
+        block: &Block<'_>,
+        file_state: &mut FileState<'_>,
+    ) -> Result<BlockEnd, ReadError> {
         let mut lexer = Lexer::new(&block.text, block.is_last);
         if block.is_first {
             lexer.skip_byte_order_mark();
@@ -145,38 +155,39 @@ impl Reader {
         loop {
             let step = lexer.next_entry().map_err(|(fault, at)| (fault.into(), at));
             let read = match step {
-                Ok(Step::Entry) => entries.read(&lexer, &mut current.state, &mut self.part),
-                Ok(Step::Cut) => {
-                    self.close_part(current);
+                Ok(LexerStep::Entry) => entries.read(&lexer, &mut file_state.state, &mut self.buffer),
+                Ok(LexerStep::Cut) => {
+                    self.end_part(file_state);
                     return Ok(BlockEnd::Cut(lexer.start, lexer.line - 1));
                 }
-                Ok(Step::End) => {
-                    self.close_part(current);
-                    current.lines += lexer.lines();
-                    return Ok(BlockEnd::Whole);
+                Ok(LexerStep::End) => {
+                    self.end_part(file_state);
+                    file_state.lines += lexer.lines();
+                    return Ok(BlockEnd::Complete);
                 }
                 Err(located) => Err(located),
             };
             let outcome = match read {
                 Ok(None) => Ok(()),
-                Ok(Some(include)) => self.include(include, current)?,
+                Ok(Some(include)) => self.read_include(include, file_state)?,
                 Err(located) => Err(located),
             };
             if let Err((fault, at)) = outcome {
                 let (line, column) = lexer.position(at);
-                let file = self.files[usize::from(current.file)].clone();
-                return Err(ReadError { file, line: current.lines + line, column, fault });
+                let file = self.files[usize::from(file_state.file)].clone();
+                return Err(ReadError { file, line: file_state.lines + line, column, fault });
             }
-            if self.part.len() >= PART_OCTETS {
-                self.close_part(current);
+            if self.buffer.len() >= PART_OCTETS {
+                self.end_part(file_state);
             }
         }
     }
 
-    fn close_part(&mut self, current: &Current<'_>) {
-        if !self.part.is_empty() {
-            let mut part = self.part.take_part();
-            part.set_start(current.file, current.lines);
+    /// Moves the records of the buffer, if there are any, to a part of the builder.
+    fn end_part(&mut self, file_state: &FileState<'_>) {
+        if !self.buffer.is_empty() {
+            let mut part = self.buffer.take_part();
+            part.set_start(file_state.file, file_state.lines);
             self.builder.push_part(part);
         }
     }
@@ -184,91 +195,92 @@ impl Reader {
     /// Reads an included file. Its $ORIGIN does not change the origin of the including file
     /// (RFC 1035 §5.1). The inner `Result` is a fault of the directive; the outer one is a fault in
     /// the included file.
-    fn include(
+    fn read_include(
         &mut self,
         include: Include,
-        current: &mut Current<'_>,
+        file_state: &mut FileState<'_>,
     ) -> Result<Result<(), Located>, ReadError> {
         let Include { path, origin, at } = include;
-        let file = u16::try_from(self.files.len()).ok().filter(|_| current.depth + 1 < MAX_INCLUDE);
+        let file = u16::try_from(self.files.len()).ok().filter(|_| file_state.depth + 1 < MAX_INCLUDE_DEPTH);
         let Some(file) = file else { return Ok(Err((ReadFault::IncludeDepth, at))) };
-        self.close_part(current);
-        let including = &self.files[usize::from(current.file)];
-        let folder = including.parent().unwrap_or_else(|| Path::new("."));
-        let path = folder.join(&*String::from_utf8_lossy(&path));
+        self.end_part(file_state);
+        let including = &self.files[usize::from(file_state.file)];
+        let directory = including.parent().unwrap_or_else(|| Path::new("."));
+        let path = directory.join(&*String::from_utf8_lossy(&path));
         self.files.push(path.clone());
-        let source = (self.open)(&path).map_err(|error| at_file(&path, error))?;
+        let source = (self.open)(&path).map_err(|error| file_error(&path, error))?;
         let mut state = State::new(origin);
-        (state.default_ttl, state.last_ttl) = (current.state.default_ttl, current.state.last_ttl);
-        let after = self.read(Source::File(source), file, current.depth + 1, state)?;
-        (current.state.default_ttl, current.state.last_ttl) = (after.default_ttl, after.last_ttl);
+        (state.default_ttl, state.last_ttl) = (file_state.state.default_ttl, file_state.state.last_ttl);
+        let after = self.read(Source::File(source), file, file_state.depth + 1, state)?;
+        (file_state.state.default_ttl, file_state.state.last_ttl) = (after.default_ttl, after.last_ttl);
         Ok(Ok(()))
     }
 }
 
-impl<'a> Current<'a> {
+impl<'a> FileState<'a> {
     fn take_blocks(&mut self) -> Vec<Block<'a>> {
-        self.cutter.take_blocks(BLOCKS * rayon::current_num_threads())
+        self.splitter.take_blocks(BLOCKS_PER_THREAD * rayon::current_num_threads())
     }
 
-    /// Reads `blocks` speculatively and appends them to the queue. Returns the blocks after them,
-    /// which have not been read.
-    fn guess_blocks(&mut self, blocks: Vec<Block<'a>>) -> Vec<Block<'a>> {
+    /// Reads `blocks` speculatively and appends them to the queue. Meanwhile, takes the blocks after
+    /// them from the file, and returns these unread blocks.
+    fn read_speculative_blocks(&mut self, blocks: Vec<Block<'a>>) -> Vec<Block<'a>> {
         // A text of one block does not benefit from speculative reading.
         if blocks.len() == 1 {
-            self.queue.extend(blocks.into_iter().map(|block| Job { block, guessed: None }));
+            self.queue.extend(blocks.into_iter().map(|block| Job { block, speculative: None }));
             return self.take_blocks();
         }
-        let guesses = self.guess(&blocks);
-        let (jobs, ahead) = rayon::join(|| read_side_by_side(blocks, guesses), || self.take_blocks());
+        let states = self.assume_states(&blocks);
+        let (jobs, following) = rayon::join(|| read_in_parallel(blocks, states), || self.take_blocks());
         self.queue.extend(jobs);
-        ahead
+        following
     }
 
     /// Assumes the state before each of `blocks`, without parsing their entries.
-    fn guess(&self, blocks: &[Block<'a>]) -> Vec<AssumedState> {
-        let mut inherited = AssumedState::from_state(&self.state);
-        let mut guesses = Vec::with_capacity(blocks.len());
+    fn assume_states(&self, blocks: &[Block<'a>]) -> Vec<AssumedState> {
+        let mut assumed = AssumedState::from_state(&self.state);
+        let mut states = Vec::with_capacity(blocks.len());
         for block in blocks {
-            guesses.push(inherited.clone());
-            inherited.pass(block);
+            states.push(assumed.clone());
+            assumed.advance_past(block);
         }
-        guesses
+        states
     }
 
     /// Removes the text of `block` before `start` and appends the next blocks until the text has at
     /// least doubled. The doubling limits how often a long entry is read. If no block follows,
     /// `block` becomes the last of its file.
-    fn extend(&mut self, block: &mut Block<'a>, start: usize) {
+    fn extend_block(&mut self, block: &mut Block<'a>, start: usize) {
         let mut text = block.text[start..].to_vec();
-        let wanted = 2 * text.len();
+        let min_octets = 2 * text.len();
         block.is_last = false;
-        while text.len() < wanted && !block.is_last {
+        while text.len() < min_octets && !block.is_last {
             let next = self.queue.pop_front().map(|job| job.block);
-            let Some(next) = next.or_else(|| self.cutter.take_blocks(1).pop()) else {
+            let Some(next) = next.or_else(|| self.splitter.take_blocks(1).pop()) else {
                 block.is_last = true;
                 break;
             };
             text.extend_from_slice(&next.text);
             block.is_last = next.is_last;
-            self.cutter.recycle(next.text);
+            self.splitter.recycle(next.text);
         }
         block.is_first &= start == 0;
         block.text = Cow::Owned(text);
     }
 }
 
-fn read_side_by_side<'a>(blocks: Vec<Block<'a>>, guesses: Vec<AssumedState>) -> Vec<Job<'a>> {
+fn read_in_parallel<'a>(blocks: Vec<Block<'a>>, states: Vec<AssumedState>) -> Vec<Job<'a>> {
     blocks
         .into_par_iter()
-        .zip(guesses)
-        .map_init(RecordBuffer::default, |part, (block, guess)| {
-            let guessed = read_speculatively(guess, &block, part);
-            Job { block, guessed }
+        .zip(states)
+        .map_init(RecordBuffer::default, |buffer, (block, assumed)| {
+            let speculative = read_speculatively(assumed, &block, buffer);
+            Job { block, speculative }
         })
         .collect()
 }
 
-pub(super) fn at_file(path: &Path, error: io::Error) -> ReadError {
+/// Returns the error of opening or reading the file `path`.
+fn file_error(path: &Path, error: io::Error) -> ReadError {
     ReadError { file: path.to_path_buf(), line: 0, column: 0, fault: ReadFault::Io(error) }
 }

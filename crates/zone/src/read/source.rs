@@ -9,10 +9,10 @@ use std::fs::File;
 use std::io::{self, Read};
 
 /// Size of a block in octets. The block and the records from it fit in the cache of a core.
-pub(super) const BLOCK: usize = 256 << 10;
+pub(super) const BLOCK_OCTETS: usize = 256 << 10;
 
-/// Spare capacity of a block for the text carried over from the previous block.
-const SLACK: usize = 4096;
+/// Spare capacity of a block for the text that is carried over from the previous block, in octets.
+const SPARE_OCTETS: usize = 4096;
 
 /// Source of the text.
 pub(super) enum Source<'a> {
@@ -34,22 +34,28 @@ pub(super) struct Block<'a> {
 pub(super) struct BlockSplitter<'a> {
     source: Source<'a>,
     /// Approximate size of a block in octets.
-    octets: usize,
+    block_octets: usize,
     /// Text that was read beyond the end of the last block.
-    carry: Vec<u8>,
+    carried: Vec<u8>,
     is_first: bool,
-    ended: bool,
+    /// Whether the source has ended or cannot be read.
+    has_ended: bool,
     /// Memory of blocks that are no longer in use.
-    spare: Vec<Vec<u8>>,
+    free_buffers: Vec<Vec<u8>>,
     /// The error that ended reading.
     pub(super) fault: Option<io::Error>,
 }
 
 impl<'a> BlockSplitter<'a> {
-    pub(super) fn new(source: Source<'a>, octets: usize) -> Self {
-        let (carry, spare) = (Vec::new(), Vec::new());
-        let octets = if matches!(source, Source::File(_)) { octets.clamp(1, BLOCK) } else { octets };
-        Self { source, octets, carry, is_first: true, ended: false, spare, fault: None }
+    /// Creates a splitter for blocks of about `block_octets` octets; for a file at most [`BLOCK_OCTETS`].
+    pub(super) fn new(source: Source<'a>, block_octets: usize) -> Self {
+        let (carried, free_buffers) = (Vec::new(), Vec::new());
+        let block_octets = if matches!(source, Source::File(_)) {
+            block_octets.clamp(1, BLOCK_OCTETS)
+        } else {
+            block_octets
+        };
+        Self { source, block_octets, carried, is_first: true, has_ended: false, free_buffers, fault: None }
     }
 
     /// Returns the next blocks, at most `count`. The result is empty if the text has ended or
@@ -62,7 +68,7 @@ impl<'a> BlockSplitter<'a> {
                 Ok(None) => break,
                 Err(error) => {
                     self.fault = Some(error);
-                    self.ended = true;
+                    self.has_ended = true;
                     break;
                 }
             }
@@ -73,50 +79,50 @@ impl<'a> BlockSplitter<'a> {
     /// Takes the memory of a block for reuse.
     pub(super) fn recycle(&mut self, text: Cow<'a, [u8]>) {
         if let Cow::Owned(memory) = text {
-            self.spare.push(memory);
+            self.free_buffers.push(memory);
         }
     }
 
     fn next_block(&mut self) -> io::Result<Option<Block<'a>>> {
-        if self.ended {
+        if self.has_ended {
             return Ok(None);
         }
         let is_first = std::mem::replace(&mut self.is_first, false);
-        let octets = self.octets;
+        let block_octets = self.block_octets;
         let text = match &mut self.source {
             Source::Text(text) => {
-                let end = find_cut_from(text, octets).unwrap_or(text.len());
+                let end = find_split_from(text, block_octets).unwrap_or(text.len());
                 let (block, rest) = text.split_at(end);
                 *text = rest;
-                self.ended = rest.is_empty();
+                self.has_ended = rest.is_empty();
                 Cow::Borrowed(block)
             }
-            Source::File(_) => Cow::Owned(self.fill()?),
+            Source::File(_) => Cow::Owned(self.read_block()?),
         };
-        Ok(Some(Block { text, is_first, is_last: self.ended }))
+        Ok(Some(Block { text, is_first, is_last: self.has_ended }))
     }
 
-    /// Reads until the text has a split position or the file ends.
-    fn fill(&mut self) -> io::Result<Vec<u8>> {
+    /// Reads from the file until the text has a split position or the file ends.
+    fn read_block(&mut self) -> io::Result<Vec<u8>> {
         let Source::File(file) = &mut self.source else { return Ok(Vec::new()) };
-        let mut text = self.spare.pop().unwrap_or_default();
+        let mut text = self.free_buffers.pop().unwrap_or_default();
         text.clear();
-        text.append(&mut self.carry);
+        text.append(&mut self.carried);
         let mut searched = 0;
         loop {
             // A block without a split position doubles, so that the search takes linear time.
-            let wanted = self.octets.max(text.len());
-            if text.capacity() - text.len() < wanted {
-                text.reserve_exact(wanted + SLACK);
+            let read_octets = self.block_octets.max(text.len());
+            if text.capacity() - text.len() < read_octets {
+                text.reserve_exact(read_octets + SPARE_OCTETS);
             }
-            let read = file.by_ref().take(wanted as u64).read_to_end(&mut text)?;
-            if read < wanted {
-                self.ended = true;
+            let read = file.by_ref().take(read_octets as u64).read_to_end(&mut text)?;
+            if read < read_octets {
+                self.has_ended = true;
                 return Ok(text);
             }
-            if let Some(cut) = find_last_cut(&text, searched) {
-                self.carry.extend_from_slice(&text[cut..]);
-                text.truncate(cut);
+            if let Some(split) = find_last_split(&text, searched) {
+                self.carried.extend_from_slice(&text[split..]);
+                text.truncate(split);
                 return Ok(text);
             }
             searched = text.len() - 1;
@@ -124,19 +130,20 @@ impl<'a> BlockSplitter<'a> {
     }
 }
 
-/// Whether an entry may begin at `at`.
-fn is_cut(text: &[u8], at: usize) -> bool {
+/// Whether an entry may begin at the offset `at`: after a newline, with an octet that can begin an
+/// owner name.
+fn may_begin_entry(text: &[u8], at: usize) -> bool {
     at > 0
         && text[at - 1] == b'\n'
         && !matches!(text.get(at), None | Some(b' ' | b'\t' | b'\r' | b'\n' | b';' | b'(' | b')' | b'"'))
 }
 
-/// Returns the first split position at or after `octets`.
-fn find_cut_from(text: &[u8], octets: usize) -> Option<usize> {
-    (octets.max(1)..text.len()).find(|at| is_cut(text, *at))
+/// Returns the first split position at or after `offset`.
+fn find_split_from(text: &[u8], offset: usize) -> Option<usize> {
+    (offset.max(1)..text.len()).find(|at| may_begin_entry(text, *at))
 }
 
-/// Returns the last split position after `searched`.
-fn find_last_cut(text: &[u8], searched: usize) -> Option<usize> {
-    (searched + 1..text.len()).rev().find(|at| is_cut(text, *at))
+/// Returns the last split position after the offset `searched`.
+fn find_last_split(text: &[u8], searched: usize) -> Option<usize> {
+    (searched + 1..text.len()).rev().find(|at| may_begin_entry(text, *at))
 }

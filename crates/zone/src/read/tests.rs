@@ -104,22 +104,22 @@ fn what_stands_in_front_reaches_all_blocks() {
 }
 
 #[test]
-fn guesses_are_right_where_text_is_usual() {
+fn assumptions_are_correct_for_usual_text() {
     let hosts: String = (0..2000).map(|n| format!("h{n} A 192.0.2.1\n  A 192.0.2.2\n")).collect();
     let relative: String =
         (0..2000).map(|n| format!("$ORIGIN z{n}.example.\nns A 192.0.2.1\n$ORIGIN example.\n")).collect();
     for rest in [hosts, relative] {
         let text = format!("{HEAD}{rest}");
-        let mut cutter = BlockSplitter::new(Source::Text(text.as_bytes()), 1000);
-        let blocks = cutter.take_blocks(usize::MAX);
+        let mut splitter = BlockSplitter::new(Source::Text(text.as_bytes()), 1000);
+        let blocks = splitter.take_blocks(usize::MAX);
         assert!(blocks.len() > 20);
         let mut state = State::new(None);
-        let mut guess = AssumedState::from_state(&state);
+        let mut assumed = AssumedState::from_state(&state);
         let mut wrong = 0;
         for block in &blocks {
-            let guessed = read_speculatively(guess.clone(), block, &mut RecordBuffer::default());
-            guess.pass(block);
-            wrong += usize::from(guessed.and_then(|guessed| guessed.accept(&mut state)).is_none());
+            let speculative = read_speculatively(assumed.clone(), block, &mut RecordBuffer::default());
+            assumed.advance_past(block);
+            wrong += usize::from(speculative.and_then(|speculative| speculative.accept(&mut state)).is_none());
         }
         assert_eq!(wrong, 0, "of {} blocks", blocks.len());
     }
