@@ -20,7 +20,7 @@ pub struct LoadedZone {
     /// Warnings about the records. For a compiled zone the list is empty: the warnings were
     /// reported when the zone was compiled.
     pub warnings: Vec<Warning>,
-    /// For a compiled zone, the verification that was done before the zone was compiled.
+    /// For a compiled zone, the verification that its header states. It was done before the zone was compiled.
     pub verification: Option<Verification>,
 }
 
@@ -68,24 +68,25 @@ pub fn load_regular(path: &Path, origin: Option<&Name>) -> Result<LoadedZone, Lo
 }
 
 fn load_by(path: &Path, origin: Option<&Name>, open: OpenFile) -> Result<LoadedZone, LoadError> {
-    let unreadable =
+    let read_error =
         |error| ReadError { file: path.to_path_buf(), line: 0, column: 0, fault: ReadFault::Io(error) };
     let compiled = |source| LoadError::Compiled { path: path.to_path_buf(), source };
-    let mut file = open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
+    let mut file = open(path).map_err(read_error)?;
+    let metadata = file.metadata().map_err(read_error)?;
     if !metadata.is_file() {
         // A pipe can be read only once, so the whole input is read first.
         return load_octets(file, path, origin);
     }
-    let before = image_octets(&mut file, path)?;
-    file.seek(io::SeekFrom::Start(before)).map_err(unreadable)?;
+    let image_octets = image_octets(&mut file, path)?;
+    file.seek(io::SeekFrom::Start(image_octets)).map_err(read_error)?;
     let mut magic = [0; MAGIC_OCTETS];
-    let is_compiled = fill(&mut file, &mut magic).map_err(unreadable)? && compiled::is_compiled(&magic);
-    if before == 0 && !is_compiled {
+    let is_compiled =
+        read_octets(&mut file, &mut magic).map_err(read_error)? && compiled::is_compiled(&magic);
+    if image_octets == 0 && !is_compiled {
         return Ok(of_text(read::read_file_by(path, origin, open)?));
     }
-    let found = compiled::read_file(&file, before, metadata.len().saturating_sub(before));
-    found.and_then(|(contents, verification)| of_compiled(contents, verification, origin)).map_err(compiled)
+    let result = compiled::read_file(&file, image_octets, metadata.len().saturating_sub(image_octets));
+    result.and_then(|(contents, verification)| of_compiled(contents, verification, origin)).map_err(compiled)
 }
 
 /// Reads a zone file or compiled zone from `input`, to its end. `path` is used in errors and to
@@ -105,7 +106,7 @@ pub fn load_octets(
         column: 0,
         fault: ReadFault::Io(error),
     })?;
-    octets.drain(..(skip_image(&octets, path)? as usize).min(octets.len()));
+    octets.drain(..(image_octets_in(&octets, path)? as usize).min(octets.len()));
     if !compiled::is_compiled(&octets) {
         return Ok(of_text(read::read_text(&octets, path, origin)?));
     }
@@ -115,7 +116,7 @@ pub fn load_octets(
 }
 
 /// Opens the compiled zone at `path` without loading all of it; [`StoredZone`] loads chunks on
-/// demand. Returns `None` if `path` is not a regular file with a compiled zone. `origin` is the
+/// demand. Returns `None` if `path` is not a regular file with a compiled zone, or cannot be opened. `origin` is the
 /// apex, if the caller knows it.
 ///
 /// # Errors
@@ -123,43 +124,44 @@ pub fn load_octets(
 /// `origin`.
 pub fn open_compiled(path: &Path, origin: Option<&Name>) -> Result<Option<StoredZone>, LoadError> {
     let compiled = |source| LoadError::Compiled { path: path.to_path_buf(), source };
-    let Some(mut file) = open_where_regular(path) else { return Ok(None) };
-    let before = image_octets(&mut file, path)?;
+    let Some(mut file) = open_if_regular(path) else { return Ok(None) };
+    let image_octets = image_octets(&mut file, path)?;
     let mut magic = [0; MAGIC_OCTETS];
-    let is_there = file.seek(io::SeekFrom::Start(before)).and_then(|_| fill(&mut file, &mut magic));
-    if !matches!(is_there, Ok(true)) || !compiled::is_compiled(&magic) {
+    let is_read =
+        file.seek(io::SeekFrom::Start(image_octets)).and_then(|_| read_octets(&mut file, &mut magic));
+    if !matches!(is_read, Ok(true)) || !compiled::is_compiled(&magic) {
         return Ok(None);
     }
     let length = file.metadata().map_err(|error| compiled(error.into()))?.len();
-    let zone = StoredZone::open(file, before, length.saturating_sub(before)).map_err(compiled)?;
+    let zone = StoredZone::open(file, image_octets, length.saturating_sub(image_octets)).map_err(compiled)?;
     check_origin(zone.apex(), origin).map_err(compiled)?;
     Ok(Some(zone))
 }
 
 /// Compares the signed zone file at `path`, the result of the last signing, with the data of the
-/// `new` zone. Returns `None` if the file does not have the form that such a comparison needs, or
-/// is not a zone file.
+/// `new` zone. Returns `None` if `path` is not a regular file, or the file is not in the format in
+/// which this program writes signed zones.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn compare_signed(path: &Path, new: &Contents) -> Result<Option<TextComparison>, LoadError> {
-    let unreadable = |source| LoadError::Compiled { path: path.to_path_buf(), source };
-    let Some(file) = open_where_regular(path) else { return Ok(None) };
-    let length = file.metadata().map_err(|error| unreadable(error.into()))?.len();
-    compiled::compare_text(file, length, new).map_err(unreadable)
+    let read_error = |source| LoadError::Compiled { path: path.to_path_buf(), source };
+    let Some(file) = open_if_regular(path) else { return Ok(None) };
+    let length = file.metadata().map_err(|error| read_error(error.into()))?.len();
+    compiled::compare_text(file, length, new).map_err(read_error)
 }
 
-/// Opens `path` if it is a regular file. The type is checked before opening as well, because the
-/// writer of a pipe would take the opening for a reader. If the file cannot be opened, the reader
+/// Opens `path` if it is a regular file. The type is also checked before opening, because the
+/// writer of a pipe would treat the opening as a reader. If the file cannot be opened, the reader
 /// of zone files reports the error.
-fn open_where_regular(path: &Path) -> Option<File> {
+fn open_if_regular(path: &Path) -> Option<File> {
     std::fs::metadata(path).ok().filter(|metadata| metadata.is_file())?;
     open_regular(path).ok()
 }
 
-/// Returns the number of octets of the image that precedes the contents, in a file that begins with
-/// `head`; 0 if there is no image.
-fn skip_image(head: &[u8], path: &Path) -> Result<u64, LoadError> {
+/// Returns the number of octets of the image at the start of a file; 0 if there is no image. `head` is
+/// the start of the file with at least [`PAGE`] octets, or the whole file.
+fn image_octets_in(head: &[u8], path: &Path) -> Result<u64, LoadError> {
     if !is_image(head) {
         return Ok(0);
     }
@@ -168,7 +170,7 @@ fn skip_image(head: &[u8], path: &Path) -> Result<u64, LoadError> {
     Ok(range.start)
 }
 
-/// Same as [`skip_image`], for a file.
+/// Same as [`image_octets_in`], for a file at its start.
 fn image_octets(file: &mut File, path: &Path) -> Result<u64, LoadError> {
     let mut head = Vec::with_capacity(PAGE);
     let read = file.take(PAGE as u64).read_to_end(&mut head);
@@ -178,19 +180,19 @@ fn image_octets(file: &mut File, path: &Path) -> Result<u64, LoadError> {
         column: 0,
         fault: ReadFault::Io(error),
     })?;
-    skip_image(&head, path)
+    image_octets_in(&head, path)
 }
 
-/// Fills `octets` from the file. Returns `false` if the file has fewer octets.
-fn fill(file: &mut File, octets: &mut [u8]) -> io::Result<bool> {
+/// Reads `octets` from the file. Returns `false` if the file has fewer octets.
+fn read_octets(file: &mut File, octets: &mut [u8]) -> io::Result<bool> {
     match file.read_exact(octets) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         outcome => outcome.map(|()| true),
     }
 }
 
-fn of_text(reading: ParsedZone) -> LoadedZone {
-    LoadedZone { contents: reading.contents, warnings: reading.warnings, verification: None }
+fn of_text(parsed: ParsedZone) -> LoadedZone {
+    LoadedZone { contents: parsed.contents, warnings: parsed.warnings, verification: None }
 }
 
 fn of_compiled(

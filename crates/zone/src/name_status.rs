@@ -18,8 +18,8 @@ pub enum NameStatus {
 }
 
 impl NameStatus {
-    /// Whether the name is in an NSEC chain. Its RRsets are then signed; of a zone cut, only some
-    /// ([`Self::Delegation`]).
+    /// Whether a name with this status belongs to the NSEC chain. Only the RRsets of such a name are
+    /// signed; of a zone cut, only those in [`Self::Delegation`].
     #[must_use]
     pub const fn is_in_chain(self) -> bool {
         matches!(self, Self::Authoritative | Self::Delegation)
@@ -30,30 +30,30 @@ impl NameStatus {
 #[must_use]
 pub fn name_statuses(contents: &Contents) -> Vec<NameStatus> {
     // The last zone cut or owner of a DNAME record, and the status of the names below it.
-    let mut occluding: Option<(NameRef<'_>, NameStatus)> = None;
+    let mut occluder: Option<(NameRef<'_>, NameStatus)> = None;
     contents
         .nodes()
         .map(|node| {
             // In canonical order, the names below a name directly follow it.
-            if let Some((above, status)) = occluding {
+            if let Some((above, status)) = occluder {
                 if node.name().is_below(above) {
                     return status;
                 }
-                occluding = None;
+                occluder = None;
             }
-            let status = own_status(contents, node);
+            let status = unoccluded_status(contents, node);
             if status == NameStatus::Delegation {
-                occluding = Some((node.name(), NameStatus::BelowCut));
+                occluder = Some((node.name(), NameStatus::BelowCut));
             } else if node.has(Rtype::DNAME) {
-                occluding = Some((node.name(), NameStatus::BelowDname));
+                occluder = Some((node.name(), NameStatus::BelowDname));
             }
             status
         })
         .collect()
 }
 
-/// The status of a node that is not below a zone cut or a DNAME record.
-fn own_status(contents: &Contents, node: Node<'_>) -> NameStatus {
+/// Returns the status of a node that is not below a zone cut or a DNAME record.
+fn unoccluded_status(contents: &Contents, node: Node<'_>) -> NameStatus {
     if node.has(Rtype::NS) && node.name() != contents.apex().view() {
         NameStatus::Delegation
     } else {

@@ -5,14 +5,15 @@ use crate::contents::Node;
 use crate::size;
 use nonesuch_proto::{NameRef, Rtype};
 
-/// Types that may exist at the owner of a CNAME record: CNAME and DNSSEC types (RFC 4034 §3 and §4,
-/// RFC 2535 §2.3.5).
-pub(crate) const BESIDE_CNAME: [Rtype; 6] =
+/// Types that may exist at the owner of a CNAME record: CNAME and DNSSEC types (RFC 4034 §3 and §4),
+/// including the obsolete ones (RFC 2535 §2.3.5).
+pub(crate) const ALLOWED_WITH_CNAME: [Rtype; 6] =
     [Rtype::CNAME, Rtype::RRSIG, Rtype::NSEC, Rtype::KEY, Rtype::SIG, Rtype::NXT];
 
 /// Returns the first violated rule at `node`: an SOA record only at the apex and only one, at most
 /// one CNAME or DNAME record (RFC 2181 §10.1, RFC 6672 §2.4), no other data at the owner of a CNAME
-/// record (RFC 1034 §3.6.2), no RRset that does not fit in a message.
+/// record (RFC 1034 §3.6.2), no RRset that does not fit in a message. Returns `None` if no rule is
+/// violated.
 pub(crate) fn check_node(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> {
     let mut has_cname = false;
     let mut other = None;
@@ -28,7 +29,7 @@ pub(crate) fn check_node(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault>
             _ => {}
         }
         has_cname |= rtype == Rtype::CNAME;
-        if other.is_none() && !BESIDE_CNAME.contains(&rtype) {
+        if other.is_none() && !ALLOWED_WITH_CNAME.contains(&rtype) {
             other = Some(rtype);
         }
     }

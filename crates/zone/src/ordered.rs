@@ -14,10 +14,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// large enough that no thread becomes idle while the caller consumes a piece.
 const PIECES_PER_THREAD: usize = 4;
 
-/// One place for a piece. With `slots` slots, piece `n` is in slot `n % slots`.
+/// Storage for one piece. With `slots` slots, piece `n` is in slot `n % slots`.
 enum Slot<T, E> {
     Empty,
-    Made(T),
+    Ready(T),
     Failed(E),
     /// The job of this piece panicked. The panic propagates after all jobs have ended.
     Lost,
@@ -26,38 +26,41 @@ enum Slot<T, E> {
 /// The pieces in production or waiting, and memory for reuse.
 struct PieceQueue<T, S, E> {
     slots: Mutex<Vec<Slot<T, E>>>,
-    made: Condvar,
+    /// Notified when a piece is stored.
+    ready: Condvar,
+    /// Whether jobs that have not started must do nothing.
     stopped: AtomicBool,
     /// Scratch memory of ended jobs, for the next job that starts.
     scratch: Mutex<Vec<S>>,
     /// Consumed pieces, for reuse.
-    spent: Mutex<Vec<T>>,
+    consumed: Mutex<Vec<T>>,
 }
 
 impl<T, S, E> PieceQueue<T, S, E> {
-    fn put(&self, slot: usize, outcome: Slot<T, E>) {
+    fn store(&self, slot: usize, outcome: Slot<T, E>) {
         lock(&self.slots)[slot] = outcome;
-        self.made.notify_one();
+        self.ready.notify_one();
     }
 
     /// Takes the content of `slot` if it is not empty.
     fn try_take(&self, slot: usize) -> Option<Slot<T, E>> {
-        take_out(&mut lock(&self.slots)[slot])
+        take_piece(&mut lock(&self.slots)[slot])
     }
 
     /// Waits until `slot` is not empty, and takes its content.
     fn wait(&self, slot: usize) -> Slot<T, E> {
         let mut slots = lock(&self.slots);
         loop {
-            if let Some(outcome) = take_out(&mut slots[slot]) {
+            if let Some(outcome) = take_piece(&mut slots[slot]) {
                 return outcome;
             }
-            slots = self.made.wait(slots).unwrap_or_else(PoisonError::into_inner);
+            slots = self.ready.wait(slots).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
-fn take_out<T, E>(slot: &mut Slot<T, E>) -> Option<Slot<T, E>> {
+/// Takes the content of a slot if it is not empty, and empties the slot.
+fn take_piece<T, E>(slot: &mut Slot<T, E>) -> Option<Slot<T, E>> {
     (!matches!(slot, Slot::Empty)).then(|| std::mem::replace(slot, Slot::Empty))
 }
 
@@ -69,80 +72,81 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Marks the piece as lost when dropped, unless the job has stored the piece.
 struct LostPieceGuard<'s, T, S, E> {
-    shared: &'s PieceQueue<T, S, E>,
+    queue: &'s PieceQueue<T, S, E>,
     slot: usize,
-    done: bool,
+    is_stored: bool,
 }
 
 impl<T, S, E> Drop for LostPieceGuard<'_, T, S, E> {
     fn drop(&mut self) {
-        if !self.done {
-            self.shared.put(self.slot, Slot::Lost);
+        if !self.is_stored {
+            self.queue.store(self.slot, Slot::Lost);
         }
     }
 }
 
-/// Produces the pieces `0..count` in the rayon thread pool and passes them to `take` in this order,
-/// on the calling thread.
+/// Produces the pieces `0..count` in the rayon thread pool and passes them to `consume` in this
+/// order, on the calling thread.
 ///
-/// `make` receives the number of the piece, scratch memory that jobs reuse one after the other, and
-/// the piece to fill: a default value, or a consumed piece as `take` left it.
+/// `produce` receives the number of the piece, scratch memory that jobs reuse one after the other,
+/// and the piece to fill: a default value, or a piece as `consume` left it.
 ///
 /// # Errors
-/// The first error of `make` or `take`, in the order of the pieces. After an error no further piece
-/// is started, and all jobs have ended when this function returns.
+/// The first error of `produce` or `consume`, in the order of the pieces. After an error no further
+/// piece is started, and all jobs have ended when this function returns.
 pub fn for_each_ordered<T, S, E>(
     count: usize,
-    make: impl Fn(usize, &mut S, &mut T) -> Result<(), E> + Sync,
-    mut take: impl FnMut(&mut T) -> Result<(), E>,
+    produce: impl Fn(usize, &mut S, &mut T) -> Result<(), E> + Sync,
+    mut consume: impl FnMut(&mut T) -> Result<(), E>,
 ) -> Result<(), E>
 where
     T: Default + Send,
     S: Default + Send,
     E: Send,
 {
-    let ahead = (rayon::current_num_threads() * PIECES_PER_THREAD).min(count);
-    let shared = PieceQueue::<T, S, E> {
-        slots: Mutex::new((0..ahead).map(|_| Slot::Empty).collect()),
-        made: Condvar::new(),
+    let slot_count = (rayon::current_num_threads() * PIECES_PER_THREAD).min(count);
+    let queue = PieceQueue::<T, S, E> {
+        slots: Mutex::new((0..slot_count).map(|_| Slot::Empty).collect()),
+        ready: Condvar::new(),
         stopped: AtomicBool::new(false),
         scratch: Mutex::default(),
-        spent: Mutex::default(),
+        consumed: Mutex::default(),
     };
     let job = |index: usize| {
-        if shared.stopped.load(Ordering::Relaxed) {
+        if queue.stopped.load(Ordering::Relaxed) {
             return;
         }
-        let mut guard = LostPieceGuard { shared: &shared, slot: index % ahead, done: false };
-        let mut scratch = lock(&shared.scratch).pop().unwrap_or_default();
-        let mut piece = lock(&shared.spent).pop().unwrap_or_default();
-        let outcome = make(index, &mut scratch, &mut piece);
-        lock(&shared.scratch).push(scratch);
-        shared.put(guard.slot, outcome.map_or_else(Slot::Failed, |()| Slot::Made(piece)));
-        guard.done = true;
+        let mut guard = LostPieceGuard { queue: &queue, slot: index % slot_count, is_stored: false };
+        let mut scratch = lock(&queue.scratch).pop().unwrap_or_default();
+        let mut piece = lock(&queue.consumed).pop().unwrap_or_default();
+        let outcome = produce(index, &mut scratch, &mut piece);
+        lock(&queue.scratch).push(scratch);
+        queue.store(guard.slot, outcome.map_or_else(Slot::Failed, |()| Slot::Ready(piece)));
+        guard.is_stored = true;
     };
     let job = &job;
     rayon::in_place_scope_fifo(|scope| {
-        // If the caller leaves with an error or a panic of `take`, jobs that have not started do
+        // If the caller leaves with an error or a panic of `consume`, jobs that have not started do
         // nothing.
-        let _stop = StopOnDrop(&shared.stopped);
-        (0..ahead).for_each(|index| scope.spawn_fifo(move |_| job(index)));
+        let _stop = StopOnDrop(&queue.stopped);
+        (0..slot_count).for_each(|index| scope.spawn_fifo(move |_| job(index)));
         for index in 0..count {
-            let mut piece = match next(&shared, index % ahead) {
-                Slot::Made(piece) => piece,
+            let mut piece = match next_piece(&queue, index % slot_count) {
+                Slot::Ready(piece) => piece,
                 Slot::Failed(error) => return Err(error),
                 Slot::Lost | Slot::Empty => return Ok(()),
             };
-            if index + ahead < count {
-                scope.spawn_fifo(move |_| job(index + ahead));
+            if index + slot_count < count {
+                scope.spawn_fifo(move |_| job(index + slot_count));
             }
-            take(&mut piece)?;
-            lock(&shared.spent).push(piece);
+            consume(&mut piece)?;
+            lock(&queue.consumed).push(piece);
         }
         Ok(())
     })
 }
 
+/// Stops the jobs that have not started when dropped.
 struct StopOnDrop<'s>(&'s AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -153,13 +157,13 @@ impl Drop for StopOnDrop<'_> {
 
 /// Returns the piece in `slot`. A thread of the pool executes jobs until the piece is ready. If
 /// there is no job to start, another thread is producing the piece.
-fn next<T, S, E>(shared: &PieceQueue<T, S, E>, slot: usize) -> Slot<T, E> {
+fn next_piece<T, S, E>(queue: &PieceQueue<T, S, E>, slot: usize) -> Slot<T, E> {
     loop {
-        if let Some(outcome) = shared.try_take(slot) {
+        if let Some(outcome) = queue.try_take(slot) {
             return outcome;
         }
         if rayon::yield_now() != Some(rayon::Yield::Executed) {
-            return shared.wait(slot);
+            return queue.wait(slot);
         }
     }
 }

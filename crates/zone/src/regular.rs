@@ -5,12 +5,12 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// The path leads to a file that is not a regular file.
+/// Error: the path leads to a file that is not a regular file. The field describes its type.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "it is {0}, but a server reads zones only from regular files: write the zone to a regular file, and name that file"
 )]
-struct NoRegularFile(&'static str);
+struct NotRegularFile(&'static str);
 
 /// Opens the regular file at `path` for reading, without blocking. The type is checked on the open
 /// file, so that no other file can replace it in between.
@@ -28,7 +28,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     };
     match metadata {
         Ok(metadata) if !metadata.is_file() => {
-            let kind = NoRegularFile(kind_of(metadata.file_type()));
+            let kind = NotRegularFile(kind_of(metadata.file_type()));
             Err(io::Error::new(io::ErrorKind::InvalidInput, kind))
         }
         Ok(_) => opened,
@@ -36,12 +36,13 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-fn kind_of(found: FileType) -> &'static str {
-    if found.is_fifo() {
+/// Returns a description of a file type, for the error.
+fn kind_of(file_type: FileType) -> &'static str {
+    if file_type.is_fifo() {
         "a pipe"
-    } else if found.is_dir() {
+    } else if file_type.is_dir() {
         "a directory"
-    } else if found.is_socket() {
+    } else if file_type.is_socket() {
         "a socket"
     } else {
         "a device"
@@ -57,10 +58,10 @@ mod tests {
 
     /// Returns the file that is not a regular file, and its kind, when the zone file at `path` is
     /// loaded and only regular files are allowed.
-    fn refused(path: &Path) -> (PathBuf, &'static str) {
+    fn rejected_file(path: &Path) -> (PathBuf, &'static str) {
         match load_regular(path, None).unwrap_err() {
             LoadError::Text(ReadError { file, line: 0, fault: ReadFault::Io(error), .. }) => {
-                let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<NoRegularFile>());
+                let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<NotRegularFile>());
                 (file, inner.unwrap_or_else(|| panic!("{error:?}")).0)
             }
             other => panic!("{other:?}"),
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused_by_name_and_not_waited_for() {
+    fn files_that_are_not_regular_are_rejected_without_blocking() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
@@ -78,13 +79,13 @@ mod tests {
         for (name, kind) in
             [("pipe", "a pipe"), ("socket", "a socket"), ("directory", "a directory"), ("device", "a device")]
         {
-            assert_eq!(refused(&at(name)), (at(name), kind));
+            assert_eq!(rejected_file(&at(name)), (at(name), kind));
         }
         assert_eq!(open_regular(&at("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
-    fn included_files_are_regular_too_where_the_zone_file_must_be() {
+    fn included_files_must_be_regular_if_the_zone_file_must_be() {
         let dir = tempfile::tempdir().unwrap();
         let (zone, pipe) = (dir.path().join("zone"), dir.path().join("pipe"));
         let text = "$ORIGIN example.\n@ 60 SOA . . 7 1 1 1 1\n@ 60 NS ns.other.\n";
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!(load_regular(&zone, None).unwrap().contents.record_count(), 2);
         std::fs::write(&zone, format!("{text}$INCLUDE pipe\n")).unwrap();
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        assert_eq!(refused(&zone), (pipe.clone(), "a pipe"));
+        assert_eq!(rejected_file(&zone), (pipe.clone(), "a pipe"));
         // `load` reads a pipe to its end.
         let writer = std::thread::spawn(move || std::fs::write(pipe, "a 60 A 192.0.2.1\n").unwrap());
         assert_eq!(load(&zone, None).unwrap().contents.record_count(), 3);

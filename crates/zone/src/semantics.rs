@@ -1,5 +1,5 @@
-//! Semantic checks: they find well-formed records that lead clients to nonexistent data, or that
-//! are in no response.
+//! Semantic checks: they find well-formed records that lead clients to nonexistent data, or that no
+//! response contains.
 //!
 //! Faults that prevent the construction of contents (CNAME and other data at one name, a second SOA
 //! record, an owner outside the zone) are not checked again. `zone verify` checks signatures and
@@ -19,54 +19,60 @@ use nonesuch_proto::{NameRef, Rtype};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use targets::{Checker, Resolution, Target, Targets};
+use targets::{Checker, Resolution, Target, TargetCache};
 
-/// Number of nodes that a thread checks at a time.
-const PIECE: usize = 16_384;
+/// Number of nodes in a piece, which one task of the thread pool checks.
+const NODES_PER_PIECE: usize = 16_384;
 
 /// Checks the records of a zone. Stores at most `limit` findings of each kind, and counts all
 /// findings.
 #[must_use]
 pub fn check(contents: &Contents, limit: usize) -> Findings {
     let statuses = name_statuses(contents);
-    let is_glue = statuses.iter().map(|_| AtomicBool::new(false)).collect();
+    let is_used_glue = statuses.iter().map(|_| AtomicBool::new(false)).collect();
     let expire = contents.soa().map_or(u32::MAX, |soa| soa.expire);
-    let checker = Checker { contents, statuses, is_glue, expire, limit };
+    let checker = Checker { contents, statuses, is_used_glue, expire, limit };
     let mut findings = Findings::new(limit);
     apex::check(contents, &mut findings);
-    findings.append(checker.in_pieces(Checker::check_node));
+    findings.append(checker.check_in_parallel(Checker::check_node));
     // The set of glue addresses is complete only after all delegations are checked.
-    findings.append(checker.in_pieces(|checker, node, _, findings| checker.check_glue(node, findings)));
+    findings
+        .append(checker.check_in_parallel(|checker, node, _, findings| checker.check_glue(node, findings)));
     findings.sort();
     findings
 }
 
 impl<'z> Checker<'z> {
     /// Checks all nodes in parallel. The findings are in the order of the nodes.
-    fn in_pieces(&self, check: impl Fn(&Self, Node<'z>, &mut Targets<'z>, &mut Findings) + Sync) -> Findings {
+    fn check_in_parallel(
+        &self,
+        check: impl Fn(&Self, Node<'z>, &mut TargetCache<'z>, &mut Findings) + Sync,
+    ) -> Findings {
         let count = self.contents.node_count();
-        let pieces: Vec<Range<usize>> =
-            (0..count).step_by(PIECE).map(|start| start..(start + PIECE).min(count)).collect();
-        let check_piece = |targets: &mut Targets<'z>, piece: &Range<usize>| {
+        let pieces: Vec<Range<usize>> = (0..count)
+            .step_by(NODES_PER_PIECE)
+            .map(|start| start..(start + NODES_PER_PIECE).min(count))
+            .collect();
+        let check_piece = |targets: &mut TargetCache<'z>, piece: &Range<usize>| {
             let mut findings = Findings::new(self.limit);
             for index in piece.clone() {
                 check(self, self.contents.node(index), targets, &mut findings);
             }
             findings
         };
-        let checked: Vec<Findings> = pieces.par_iter().map_init(Targets::new, check_piece).collect();
+        let checked: Vec<Findings> = pieces.par_iter().map_init(TargetCache::new, check_piece).collect();
         let mut findings = Findings::new(self.limit);
         checked.into_iter().for_each(|piece| findings.append(piece));
         findings
     }
 
-    fn check_node(&self, node: Node<'z>, targets: &mut Targets<'z>, findings: &mut Findings) {
+    fn check_node(&self, node: Node<'z>, targets: &mut TargetCache<'z>, findings: &mut Findings) {
         if node.index() > 0 && hostname::has_internal_wildcard(node.name()) {
             findings.add(node.name(), first_type(node), Problem::InternalWildcard);
         }
         for rrset in node.rrsets() {
             let rtype = rrset.rtype();
-            if is_made_by_signing(rtype) {
+            if is_generated_by_signing(rtype) {
                 continue;
             }
             if rrset.ttl() > self.expire {
@@ -84,17 +90,17 @@ impl<'z> Checker<'z> {
         &self,
         node: Node<'z>,
         rrset: Rrset<'z>,
-        targets: &mut Targets<'z>,
+        targets: &mut TargetCache<'z>,
         findings: &mut Findings,
     ) {
         let (owner, rtype) = (node.name(), rrset.rtype());
         match (self.statuses[node.index()], rtype) {
             (NameStatus::BelowDname, _) => {
-                findings.add(owner, rtype, Problem::BelowDname { dname: self.cover(node) });
+                findings.add(owner, rtype, Problem::BelowDname { dname: self.find_occluder(node) });
             }
             (NameStatus::BelowCut, Rtype::A | Rtype::AAAA) => {}
             (NameStatus::BelowCut, _) => {
-                findings.add(owner, rtype, Problem::BelowCut { cut: self.cover(node) });
+                findings.add(owner, rtype, Problem::BelowCut { cut: self.find_occluder(node) });
             }
             (NameStatus::Delegation, Rtype::NS) => self.check_targets(node, rrset, targets, findings),
             (NameStatus::Delegation, Rtype::DS) => check_digests(owner, rrset, findings),
@@ -118,12 +124,12 @@ impl<'z> Checker<'z> {
         }
     }
 
-    /// Checks the target names of the records.
+    /// Checks the target names of an NS, MX, SRV or PTR RRset.
     fn check_targets(
         &self,
         node: Node<'z>,
         rrset: Rrset<'z>,
-        targets: &mut Targets<'z>,
+        targets: &mut TargetCache<'z>,
         findings: &mut Findings,
     ) {
         let (owner, rtype) = (node.name(), rrset.rtype());
@@ -141,22 +147,22 @@ impl<'z> Checker<'z> {
                 findings.add(owner, rtype, Problem::TargetNotHostname { target: name.to_name() });
             }
             if rtype != Rtype::PTR
-                && let Some(problem) = self.problem_of(owner, rtype, &target)
+                && let Some(problem) = self.check_target(owner, rtype, &target)
             {
                 findings.add(owner, rtype, problem);
             }
         }
     }
 
-    /// Returns the problem of a target, if any. If the addresses of the target are glue, marks them
-    /// as used.
-    fn problem_of(&self, owner: NameRef<'z>, rtype: Rtype, target: &Target<'z>) -> Option<Problem> {
+    /// Returns the problem of a target, if any. If the addresses of the target of an NS record are glue,
+    /// marks them as used.
+    fn check_target(&self, owner: NameRef<'z>, rtype: Rtype, target: &Target<'z>) -> Option<Problem> {
         let name = || target.name.to_name();
         match target.resolution {
             Resolution::OutOfZone | Resolution::Address => None,
             Resolution::Glue(at) => {
                 if rtype == Rtype::NS {
-                    self.is_glue[at].store(true, Ordering::Relaxed);
+                    self.is_used_glue[at].store(true, Ordering::Relaxed);
                 }
                 None
             }
@@ -177,16 +183,16 @@ impl<'z> Checker<'z> {
     fn check_glue(&self, node: Node<'z>, findings: &mut Findings) {
         let is_delegated =
             matches!(self.statuses[node.index()], NameStatus::Delegation | NameStatus::BelowCut);
-        if !is_delegated || self.is_glue[node.index()].load(Ordering::Relaxed) {
+        if !is_delegated || self.is_used_glue[node.index()].load(Ordering::Relaxed) {
             return;
         }
         for rtype in [Rtype::A, Rtype::AAAA].into_iter().filter(|rtype| node.has(*rtype)) {
-            findings.add(node.name(), rtype, Problem::UnusedGlue { cut: self.cover(node) });
+            findings.add(node.name(), rtype, Problem::UnusedGlue { cut: self.find_occluder(node) });
         }
     }
 
     /// Returns the zone cut or the owner of the DNAME record at or above a node.
-    fn cover(&self, node: Node<'z>) -> nonesuch_proto::Name {
+    fn find_occluder(&self, node: Node<'z>) -> nonesuch_proto::Name {
         let mut above = Some(node.name());
         while let Some(name) = above {
             if let Ok(found) = self.contents.find(name)
@@ -202,7 +208,7 @@ impl<'z> Checker<'z> {
 }
 
 /// Types that signing generates. Verification checks these records.
-const fn is_made_by_signing(rtype: Rtype) -> bool {
+const fn is_generated_by_signing(rtype: Rtype) -> bool {
     rtype.is_signature_or_chain() || matches!(rtype, Rtype::NSEC5)
 }
 
@@ -211,6 +217,7 @@ const fn has_host_owner(rtype: Rtype) -> bool {
     matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::MX)
 }
 
+/// Returns the type of the first RRset of a node.
 fn first_type(node: Node<'_>) -> Rtype {
     node.rrsets().next().map_or(Rtype::ANY, Rrset::rtype)
 }

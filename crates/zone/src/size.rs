@@ -21,9 +21,9 @@ const fn message_octets(owner: NameRef<'_>, octets: usize, is_signed: bool) -> u
     HEADER + owner.len() + QUESTION_OCTETS + octets + if is_signed { OPT_OCTETS } else { 0 }
 }
 
-/// Checks that an RRset fits in a message together with the signatures over it. `signatures` are
-/// the lengths of their RDATA in octets. For RRsets that are not part of [`Contents`], which
-/// [`Contents::check_sizes`] checks.
+/// Checks that an RRset fits in a message together with the signatures over it. `records` are the
+/// RDATA of the RRset, `signatures` the lengths of the RDATA of the signatures in octets. For the
+/// RRsets of [`Contents`], use [`Contents::check_sizes`].
 ///
 /// # Errors
 /// [`ZoneFault::RrsetTooLarge`] if it does not fit.
@@ -34,20 +34,20 @@ pub fn check_rrset<'r>(
     records: impl Iterator<Item = &'r [u8]> + Clone,
     signatures: impl Iterator<Item = usize>,
 ) -> Result<(), ZoneFault> {
-    let (mut signed, mut is_signed) = (0, false);
+    let (mut signature_octets, mut is_signed) = (0, false);
     for octets in signatures {
-        signed += RECORD_OCTETS + octets;
+        signature_octets += RECORD_OCTETS + octets;
         is_signed = true;
     }
-    let plain = records.clone().map(|record| RECORD_OCTETS + record.len()).sum::<usize>();
-    if message_octets(owner, plain + signed, is_signed) <= MAX_MESSAGE {
+    let data_octets = records.clone().map(|record| RECORD_OCTETS + record.len()).sum::<usize>();
+    if message_octets(owner, data_octets + signature_octets, is_signed) <= MAX_MESSAGE {
         return Ok(());
     }
     // Names in the RDATA of these types are compressed in a message (RFC 3597 §4).
     let is_compressed =
         records.clone().next().is_some_and(|record| rdata::names(rtype, record).any(|name| name.compress));
-    let octets = if is_compressed { rendered_octets(owner, apex, rtype, records) } else { plain };
-    let octets = message_octets(owner, octets + signed, is_signed);
+    let octets = if is_compressed { rendered_octets(owner, apex, rtype, records) } else { data_octets };
+    let octets = message_octets(owner, octets + signature_octets, is_signed);
     if octets <= MAX_MESSAGE {
         return Ok(());
     }
@@ -64,8 +64,8 @@ pub(crate) fn find_oversized(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFa
     let is_signature = |rrset: &Rrset<'_>| rrset.rtype() == Rtype::RRSIG;
     // Signatures count with the RRset that they cover, or alone if this RRset does not exist.
     let is_covered = |rrset: &Rrset<'_>| rrset.covered() != Rtype::RRSIG && node.has(rrset.covered());
-    let mut sets = node.rrsets().filter(|rrset| !(is_signature(rrset) && is_covered(rrset)));
-    sets.find_map(|rrset| {
+    let mut counted = node.rrsets().filter(|rrset| !(is_signature(rrset) && is_covered(rrset)));
+    counted.find_map(|rrset| {
         let signatures = node.signatures(rrset.rtype()).filter(|_| !is_signature(&rrset));
         let signatures = signatures.into_iter().flat_map(Rrset::rdatas).map(<[u8]>::len);
         check_rrset(node.name(), apex, rrset.rtype(), rrset.rdatas(), signatures).err()

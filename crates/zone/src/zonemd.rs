@@ -14,13 +14,13 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Scheme SIMPLE (RFC 8976 §2.2.2): one digest over the whole zone.
-pub const SIMPLE: u8 = 1;
+pub const SCHEME_SIMPLE: u8 = 1;
 /// Minimum length of a digest in octets, for any hash algorithm (RFC 8976 §2.2.4).
-pub const LEAST_DIGEST: usize = 12;
-/// Octets before the digest: serial, scheme, hash algorithm.
-const FIXED: usize = 6;
+pub const MIN_DIGEST_OCTETS: usize = 12;
+/// Octets of the RDATA before the digest: serial, scheme, hash algorithm.
+const FIXED_OCTETS: usize = 6;
 /// Number of nodes that a thread converts to canonical form at once.
-const CHUNK: usize = 2048;
+const NODES_PER_TASK: usize = 2048;
 
 /// A hash algorithm for ZONEMD (RFC 8976 §2.2.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -104,14 +104,14 @@ impl<'a> Zonemd<'a> {
     /// Parses ZONEMD RDATA; `None` if it ends before the digest.
     #[must_use]
     pub fn parse(rdata: &'a [u8]) -> Option<Self> {
-        let ([a, b, c, d, scheme, hash], digest) = rdata.split_first_chunk::<FIXED>()?;
+        let ([a, b, c, d, scheme, hash], digest) = rdata.split_first_chunk::<FIXED_OCTETS>()?;
         Some(Self { serial: u32::from_be_bytes([*a, *b, *c, *d]), scheme: *scheme, hash: *hash, digest })
     }
 
     /// Returns the hash algorithm if both it and the scheme are supported.
     #[must_use]
     pub fn supported_hash(&self) -> Option<ZonemdHash> {
-        ZonemdHash::from_number(self.hash).filter(|_| self.scheme == SIMPLE)
+        ZonemdHash::from_number(self.hash).filter(|_| self.scheme == SCHEME_SIMPLE)
     }
 
     /// Appends the RDATA to `out`.
@@ -135,8 +135,8 @@ pub fn hashes(contents: &Contents) -> Vec<ZonemdHash> {
     records(contents).filter_map(|record| record.supported_hash()).collect()
 }
 
-/// Computes digests of one zone with several hash algorithms. The caller supplies the canonical
-/// octets in order.
+/// Computes digests of one zone with several hash algorithms. The caller passes the octets of
+/// [`push_canonical`] for the nodes in canonical order.
 #[derive(Clone, Debug)]
 pub struct Digester(Vec<(ZonemdHash, Hasher)>);
 
@@ -165,11 +165,11 @@ pub fn digest(contents: &Contents, hashes: &[ZonemdHash]) -> Vec<(ZonemdHash, Ve
     let mut digester = Digester::new(hashes);
     let count = contents.node_count();
     let outcome: Result<(), Infallible> = for_each_ordered(
-        count.div_ceil(CHUNK),
+        count.div_ceil(NODES_PER_TASK),
         |chunk, (): &mut (), octets: &mut Vec<u8>| {
             octets.clear();
-            let end = ((chunk + 1) * CHUNK).min(count);
-            (chunk * CHUNK..end).for_each(|index| push_node(contents, contents.node(index), octets));
+            let end = ((chunk + 1) * NODES_PER_TASK).min(count);
+            (chunk * NODES_PER_TASK..end).for_each(|index| push_node(contents, contents.node(index), octets));
             Ok(())
         },
         |octets| {
@@ -191,15 +191,15 @@ pub fn push_canonical(part: &Contents, out: &mut Vec<u8>) {
 /// are together, as type 46.
 fn push_node(contents: &Contents, node: Node<'_>, out: &mut Vec<u8>) {
     let is_apex = node.name() == contents.apex().view();
-    let covered = node.rrsets().filter(|rrset| !(is_apex && rrset.covered() == Rtype::ZONEMD));
+    let digested = node.rrsets().filter(|rrset| !(is_apex && rrset.covered() == Rtype::ZONEMD));
     let mut head = Vec::with_capacity(node.name().len() + 10);
     node.name().push_canonical(&mut head);
-    let plain = |rrset: &Rrset<'_>| rrset.rtype() != Rtype::RRSIG;
-    for rrset in covered.clone().filter(|rrset| plain(rrset) && rrset.rtype() < Rtype::RRSIG) {
+    let is_data = |rrset: &Rrset<'_>| rrset.rtype() != Rtype::RRSIG;
+    for rrset in digested.clone().filter(|rrset| is_data(rrset) && rrset.rtype() < Rtype::RRSIG) {
         push_rrset(&mut head, rrset, out);
     }
-    push_signatures(&mut head, covered.clone().filter(|rrset| !plain(rrset)), out);
-    for rrset in covered.filter(|rrset| plain(rrset) && rrset.rtype() > Rtype::RRSIG) {
+    push_signatures(&mut head, digested.clone().filter(|rrset| !is_data(rrset)), out);
+    for rrset in digested.filter(|rrset| is_data(rrset) && rrset.rtype() > Rtype::RRSIG) {
         push_rrset(&mut head, rrset, out);
     }
 }
@@ -211,7 +211,8 @@ fn push_rrset(head: &mut Vec<u8>, rrset: Rrset<'_>, out: &mut Vec<u8>) {
 }
 
 /// Appends the RRSIG records. The sets are ordered by the covered type, which is the first field of
-/// the RDATA, so sorting within each set is enough. Signers need not keep the order within a set.
+/// the RDATA, so sorting within each set is sufficient. The sort is necessary because contents
+/// from a signer can have the records of a set in any order.
 fn push_signatures<'z>(head: &mut Vec<u8>, sets: impl Iterator<Item = Rrset<'z>>, out: &mut Vec<u8>) {
     let mut sorted: Vec<&[u8]> = Vec::new();
     for set in sets {

@@ -6,7 +6,7 @@ use super::chunk::Signer;
 use super::rrsets::TtlAndRdatas;
 use super::{SignError, SignOptions, SignStatistics, SignWarning};
 use nonesuch_proto::Rtype;
-use nonesuch_zone::zonemd::{Digester, SIMPLE, Zonemd, ZonemdHash, hashes};
+use nonesuch_zone::zonemd::{Digester, SCHEME_SIMPLE, Zonemd, ZonemdHash, hashes};
 use nonesuch_zone::{Contents, NodesBuilder};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub(super) fn prepare(
 
 fn rdata(serial: u32, hash: ZonemdHash, digest: &[u8]) -> Vec<u8> {
     let mut rdata = Vec::new();
-    Zonemd { serial, scheme: SIMPLE, hash: hash.number(), digest }.push_rdata(&mut rdata);
+    Zonemd { serial, scheme: SCHEME_SIMPLE, hash: hash.number(), digest }.push_rdata(&mut rdata);
     rdata
 }
 

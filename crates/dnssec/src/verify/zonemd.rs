@@ -6,7 +6,7 @@
 
 use super::{FaultReason, Findings, VerifyWarning};
 use nonesuch_proto::Rtype;
-use nonesuch_zone::zonemd::{LEAST_DIGEST, Zonemd, ZonemdHash, digest};
+use nonesuch_zone::zonemd::{MIN_DIGEST_OCTETS, Zonemd, ZonemdHash, digest};
 use nonesuch_zone::{Contents, Rrset};
 
 /// A record whose digest can be compared with that of the zone.
@@ -73,7 +73,7 @@ fn candidates<'z>(
             }
         } else if record.serial != serial {
             wrong.push(FaultReason::ZonemdSerial { found: record.serial, expected: serial });
-        } else if record.digest.len() != hash.octets() || record.digest.len() < LEAST_DIGEST {
+        } else if record.digest.len() != hash.octets() || record.digest.len() < MIN_DIGEST_OCTETS {
             wrong.push(FaultReason::ZonemdLength { hash, found: record.digest.len() });
         } else {
             candidates.push(Candidate { hash, digest: record.digest });

@@ -7,7 +7,7 @@ use super::gathered::GatheredParts;
 use super::order;
 use super::part::{GroupRecords, Part, Record};
 use crate::contents::{Capacity, Contents, NodesBuilder};
-use crate::node_checks::BESIDE_CNAME;
+use crate::node_checks::ALLOWED_WITH_CNAME;
 use crate::size::{MAX_MESSAGE, check_rrset};
 use nonesuch_proto::{Name, NameRef, Rtype, rdata};
 use rayon::prelude::*;
@@ -333,7 +333,7 @@ fn check_singleton(groups: &[Group<'_>], found: &NodeRecord<'_>) -> Result<(), Z
 /// Finds a CNAME record with other data that may not exist at its owner.
 fn find_cname_conflict(groups: &[Group<'_>], records: &[NodeRecord<'_>]) -> Option<ZoneError> {
     let first = records.iter().find(|found| found.record.rtype == Rtype::CNAME)?;
-    let other = records.iter().find(|found| !BESIDE_CNAME.contains(&found.record.rtype))?;
+    let other = records.iter().find(|found| !ALLOWED_WITH_CNAME.contains(&found.record.rtype))?;
     let owner = groups[first.group as usize].name.to_name();
     let fault = ZoneFault::CnameAndOther { owner, other: other.record.rtype };
     Some(ZoneError { fault, location: location_of(groups, other) })

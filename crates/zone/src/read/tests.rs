@@ -119,7 +119,8 @@ fn assumptions_are_correct_for_usual_text() {
         for block in &blocks {
             let speculative = read_speculatively(assumed.clone(), block, &mut RecordBuffer::default());
             assumed.advance_past(block);
-            wrong += usize::from(speculative.and_then(|speculative| speculative.accept(&mut state)).is_none());
+            wrong +=
+                usize::from(speculative.and_then(|speculative| speculative.accept(&mut state)).is_none());
         }
         assert_eq!(wrong, 0, "of {} blocks", blocks.len());
     }

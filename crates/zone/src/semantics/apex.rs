@@ -6,16 +6,16 @@ use crate::contents::{Contents, Soa};
 use nonesuch_proto::{NameRef, Rtype};
 
 /// Recommended maximum TTL of negative answers in caches, in seconds (RFC 2308 §5).
-const NEGATIVE_TTL: u32 = 86_400;
+const MAX_NEGATIVE_TTL: u32 = 86_400;
 
 /// Checks records that exist only at the apex.
 pub(super) fn check(contents: &Contents, findings: &mut Findings) {
     check_times(contents, findings);
     check_primary(contents, findings);
     let apex = contents.apex().view();
-    for (there, missing) in [(Rtype::CDS, Rtype::CDNSKEY), (Rtype::CDNSKEY, Rtype::CDS)] {
-        if contents.apex_rrset(there).is_some() && contents.apex_rrset(missing).is_none() {
-            findings.add(apex, there, Problem::OneOfCdsAndCdnskey { missing });
+    for (present, missing) in [(Rtype::CDS, Rtype::CDNSKEY), (Rtype::CDNSKEY, Rtype::CDS)] {
+        if contents.apex_rrset(present).is_some() && contents.apex_rrset(missing).is_none() {
+            findings.add(apex, present, Problem::OneOfCdsAndCdnskey { missing });
         }
     }
 }
@@ -27,12 +27,12 @@ fn check_times(contents: &Contents, findings: &mut Findings) {
     if retry > refresh {
         findings.add(apex, Rtype::SOA, Problem::RetryAboveRefresh { retry, refresh });
     }
-    let least = u64::from(refresh) + u64::from(retry);
-    if u64::from(expire) < least {
-        findings.add(apex, Rtype::SOA, Problem::ExpireTooShort { expire, least });
+    let required = u64::from(refresh) + u64::from(retry);
+    if u64::from(expire) < required {
+        findings.add(apex, Rtype::SOA, Problem::ExpireTooShort { expire, required });
     }
     let ttl = soa.negative_ttl();
-    if ttl > NEGATIVE_TTL {
+    if ttl > MAX_NEGATIVE_TTL {
         findings.add(apex, Rtype::SOA, Problem::LongNegativeTtl { ttl });
     }
 }

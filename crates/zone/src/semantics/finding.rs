@@ -149,14 +149,14 @@ pub enum Problem {
     /// The expire time of the SOA record is so short that a secondary has no time for a second
     /// attempt (RFC 1912 §2.2).
     #[error(
-        "the expire time {expire} s is less than refresh time plus retry time, {least} s: the zone expires \
+        "the expire time {expire} s is less than refresh time plus retry time, {required} s: the zone expires \
         on secondaries after one failed refresh (RFC 1912 section 2.2)"
     )]
     ExpireTooShort {
         /// Expire time, in seconds.
         expire: u32,
         /// Refresh time plus retry time, in seconds.
-        least: u64,
+        required: u64,
     },
     /// Caches store negative answers for more than one day (RFC 2308 §5).
     #[error(
@@ -213,9 +213,10 @@ impl Problem {
     }
 }
 
-/// The findings in a zone: the first ones of each kind, and their numbers.
+/// The findings in a zone: the first ones of each kind, and the number of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
+    /// Maximum number of findings of each kind in `list`.
     limit: usize,
     list: Vec<Finding>,
     /// Number of findings for each [`Problem::code`].
@@ -245,10 +246,10 @@ impl Findings {
         self.counts.values().sum()
     }
 
-    /// Returns lines for the log: a summary with all counts, then the first findings, at most
-    /// `most`. Without findings the list is empty.
+    /// Returns lines for the log: a summary with all counts, then the first `max` findings.
+    /// Without findings the list is empty.
     #[must_use]
-    pub fn lines(&self, most: usize) -> Vec<String> {
+    pub fn lines(&self, max: usize) -> Vec<String> {
         let total = self.total();
         if total == 0 {
             return Vec::new();
@@ -259,7 +260,7 @@ impl Findings {
             if total == 1 { "" } else { "s" },
             counts.join(", ")
         );
-        let findings = self.list.iter().take(most).map(|finding| format!("semantic checks: {finding}"));
+        let findings = self.list.iter().take(max).map(|finding| format!("semantic checks: {finding}"));
         std::iter::once(summary).chain(findings).collect()
     }
 

@@ -2,15 +2,15 @@
 
 use nonesuch_proto::NameRef;
 
-/// Octets that are allowed in a label of a hostname.
-const INNER: [bool; 256] = {
-    let mut inner = [false; 256];
+/// Whether an octet is allowed in a label of a hostname.
+const IS_HOSTNAME_OCTET: [bool; 256] = {
+    let mut allowed = [false; 256];
     let mut octet = 0u8;
     while octet < 128 {
-        inner[octet as usize] = octet.is_ascii_alphanumeric() || octet == b'-';
+        allowed[octet as usize] = octet.is_ascii_alphanumeric() || octet == b'-';
         octet += 1;
     }
-    inner
+    allowed
 };
 
 /// Whether all labels consist of letters, digits and inner hyphens.
@@ -18,7 +18,7 @@ pub(super) fn is_hostname(name: NameRef<'_>) -> bool {
     name.labels().all(|label| {
         label.first() != Some(&b'-')
             && label.last() != Some(&b'-')
-            && label.iter().all(|octet| INNER[usize::from(*octet)])
+            && label.iter().all(|octet| IS_HOSTNAME_OCTET[usize::from(*octet)])
     })
 }
 
@@ -45,7 +45,9 @@ pub(super) fn is_reverse(name: NameRef<'_>) -> bool {
 /// apex.
 pub(super) fn is_address(name: NameRef<'_>, apex: NameRef<'_>) -> bool {
     let is_number = |label: &[u8]| std::str::from_utf8(label).is_ok_and(|text| text.parse::<u8>().is_ok());
-    let is_bare =
+    let has_address_length =
         || name.label_count() == 4 || name.is_below(apex) && name.label_count() == apex.label_count() + 4;
-    name.labels().next().is_some_and(is_number) && is_bare() && name.labels().take(4).all(is_number)
+    name.labels().next().is_some_and(is_number)
+        && has_address_length()
+        && name.labels().take(4).all(is_number)
 }

@@ -11,9 +11,10 @@ pub(super) struct Checker<'z> {
     pub(super) contents: &'z Contents,
     pub(super) statuses: Vec<NameStatus>,
     /// For each node at or below a zone cut, whether an NS record refers to it.
-    pub(super) is_glue: Vec<AtomicBool>,
+    pub(super) is_used_glue: Vec<AtomicBool>,
     /// Expire field of the SOA record, in seconds.
     pub(super) expire: u32,
+    /// Maximum number of findings of each kind.
     pub(super) limit: usize,
 }
 
@@ -46,15 +47,16 @@ pub(super) struct Target<'z> {
 }
 
 /// Cache of recent lookups. Most delegations use one of a few sets of name servers.
-pub(super) struct Targets<'z>(Vec<Option<Target<'z>>>);
+pub(super) struct TargetCache<'z>(Vec<Option<Target<'z>>>);
 
-const TARGETS: usize = 8192;
-/// Number of nodes, from the owner of the record on, that are searched first for the target.
-const NEAR: usize = 4;
+/// Number of entries of the cache.
+const CACHE_ENTRIES: usize = 8192;
+/// Number of nodes, from the owner of the record on, that [`Checker::find_near`] searches first.
+const NEAR_NODES: usize = 4;
 
-impl<'z> Targets<'z> {
+impl<'z> TargetCache<'z> {
     pub(super) fn new() -> Self {
-        Self(vec![None; TARGETS])
+        Self(vec![None; CACHE_ENTRIES])
     }
 
     /// Looks up `name`, a target in the records of `node`.
@@ -65,8 +67,8 @@ impl<'z> Targets<'z> {
         if node.index() > 0 && name.is_at_or_below(node.name()) {
             return checker.target(name, checker.resolve(name, checker.find_near(node, name)));
         }
-        let fold = |hash: usize, octet: &u8| hash.wrapping_mul(31).wrapping_add(usize::from(*octet));
-        let entry = &mut self.0[name.wire().iter().fold(0, fold) % TARGETS];
+        let hash_octet = |hash: usize, octet: &u8| hash.wrapping_mul(31).wrapping_add(usize::from(*octet));
+        let entry = &mut self.0[name.wire().iter().fold(0, hash_octet) % CACHE_ENTRIES];
         match entry {
             Some(target) if target.name.wire() == name.wire() => *target,
             _ => *entry.insert(checker.target(name, checker.resolve(name, checker.contents.find(name)))),
@@ -92,8 +94,8 @@ impl<'z> Checker<'z> {
     /// Finds a name below the name of `node`. The glue of a delegation usually follows its NS
     /// records directly.
     fn find_near(&self, node: Node<'z>, name: NameRef<'_>) -> Result<Node<'z>, usize> {
-        let near = (node.index()..self.contents.node_count()).take(NEAR);
-        let found = near.map(|index| self.contents.node(index)).find(|near| near.name() == name);
+        let near_nodes = (node.index()..self.contents.node_count()).take(NEAR_NODES);
+        let found = near_nodes.map(|index| self.contents.node(index)).find(|near| near.name() == name);
         found.map_or_else(|| self.contents.find_from(node.index(), name), Ok)
     }
 
