@@ -5,7 +5,7 @@ use crate::inspect::{self, DenialInfo, KEPT_BY_SIGNER, KeyInfo};
 use crate::rrsig::Rrsig;
 use crate::transition::{TransitionFault, transition_between};
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::change::{ChangeSet, pairs};
+use nonesuch_zone::change::{ChangeSet, node_pairs};
 use nonesuch_zone::{Contents, Node, Rrset};
 
 /// The differences in signatures, chain and keys.
@@ -101,7 +101,7 @@ pub fn difference(old: &Contents, new: &Contents) -> Difference {
     };
     found.apex_types =
         of_parent.filter(|rtype| !same(of_signer(old, *rtype), of_signer(new, *rtype))).collect();
-    for (a, b) in pairs(old, new) {
+    for (a, b) in node_pairs(old, new) {
         compare_chain(a, b, old.apex().view(), &mut found.chain);
         compare_signatures(a, b, &mut found.signatures);
     }

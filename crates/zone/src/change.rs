@@ -1,7 +1,7 @@
 //! Change sets: the records that a change removes from a zone and adds to it.
 //!
-//! A change set holds two sides, removed and added, each in the form of [`Contents`], so that code
-//! for zones also works for change sets. If the TTL of an RRset changes, all its records are
+//! A change set has two sides: the removed records and the added records. Each side has the form of
+//! [`Contents`], so that code for zones also works for sides. If the TTL of an RRset changes, all its records are
 //! removed and added, because an RRset has one TTL (RFC 2181 §5.2). Records are compared octet by
 //! octet, so that the change set also contains changes of letter case. A name whose letter case
 //! changes is removed and added with all its records.
@@ -30,33 +30,33 @@ pub struct ChangeSet {
 }
 
 impl ChangeSet {
-    /// Returns the changes from `old` to `new`, limited to the RRsets for which `takes` returns
-    /// `true`. Both zones are iterated once, in parallel.
+    /// Returns the changes from `old` to `new`, limited to the RRsets for which `is_selected`
+    /// returns `true`. Iterates over both zones once, at the same time.
     #[must_use]
-    pub fn between(old: &Contents, new: &Contents, takes: impl Fn(Rrset<'_>) -> bool) -> Self {
-        Self::between_nodes(old, new, |_, rrset| takes(rrset))
+    pub fn between(old: &Contents, new: &Contents, is_selected: impl Fn(Rrset<'_>) -> bool) -> Self {
+        Self::between_nodes(old, new, |_, rrset| is_selected(rrset))
     }
 
-    /// Same as [`ChangeSet::between`], but `takes` also receives the node of the RRset.
+    /// Same as [`ChangeSet::between`], but `is_selected` also receives the node of the RRset.
     #[must_use]
     pub fn between_nodes(
         old: &Contents,
         new: &Contents,
-        takes: impl Fn(Node<'_>, Rrset<'_>) -> bool,
+        is_selected: impl Fn(Node<'_>, Rrset<'_>) -> bool,
     ) -> Self {
         let (mut removed, mut added) = (Side::default(), Side::default());
-        for (a, b) in pairs(old, new) {
+        for (a, b) in node_pairs(old, new) {
             match (a, b) {
                 (Some(a), Some(b)) if a.name().wire() == b.name().wire() => {
-                    compare_nodes(a, b, &takes, &mut removed, &mut added);
+                    compare_nodes(a, b, &is_selected, &mut removed, &mut added);
                 }
                 (a, b) => {
-                    a.into_iter().for_each(|node| removed.push_node(node, &takes));
-                    b.into_iter().for_each(|node| added.push_node(node, &takes));
+                    a.into_iter().for_each(|node| removed.push_node(node, &is_selected));
+                    b.into_iter().for_each(|node| added.push_node(node, &is_selected));
                 }
             }
         }
-        Self::from_sides(new.apex(), removed.run, added.run)
+        Self::from_sides(new.apex(), removed.nodes, added.nodes)
     }
 
     /// Creates a change set from two sides. The names of each side must be in canonical order.
@@ -98,26 +98,30 @@ impl ChangeSet {
 
     /// Iterates over the names with changes, in canonical order.
     pub fn touched(&self) -> impl Iterator<Item = TouchedName<'_>> {
-        pairs(&self.removed, &self.added).map(|(removed, added)| TouchedName { set: self, removed, added })
+        node_pairs(&self.removed, &self.added).map(|(removed, added)| TouchedName {
+            set: self,
+            removed,
+            added,
+        })
     }
 }
 
 /// Iterates over the names of two zones in canonical order. Each item has the node of the name in
 /// `old` and in `new`. Names that differ only in letter case are one name.
-pub fn pairs<'a, 'b>(
+pub fn node_pairs<'a, 'b>(
     old: &'a Contents,
     new: &'b Contents,
 ) -> impl Iterator<Item = (Option<Node<'a>>, Option<Node<'b>>)> {
-    let (mut left, mut right) = (old.nodes().peekable(), new.nodes().peekable());
+    let (mut old_items, mut new_items) = (old.nodes().peekable(), new.nodes().peekable());
     std::iter::from_fn(move || {
-        let order = match (left.peek(), right.peek()) {
+        let order = match (old_items.peek(), new_items.peek()) {
             (None, None) => return None,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (Some(a), Some(b)) => cmp_nodes(*a, *b),
         };
-        let a = if order.is_le() { left.next() } else { None };
-        let b = if order.is_ge() { right.next() } else { None };
+        let a = if order.is_le() { old_items.next() } else { None };
+        let b = if order.is_ge() { new_items.next() } else { None };
         Some((a, b))
     })
 }
@@ -129,20 +133,22 @@ pub fn is_data(rrset: Rrset<'_>) -> bool {
     !rrset.rtype().is_signature_or_chain()
 }
 
+/// Compares nodes by the canonical order of their names. Names that differ only in letter case are
+/// equal.
 fn cmp_nodes(a: Node<'_>, b: Node<'_>) -> Ordering {
     let (a, b) = (a.name(), b.name());
     if a.wire() == b.wire() { Ordering::Equal } else { a.cmp_canonical(b) }
 }
 
 /// Sort key of an RRset within its node: signatures follow the RRset that they cover.
-fn rank(rrset: Rrset<'_>) -> (Rtype, bool) {
+fn sort_key(rrset: Rrset<'_>) -> (Rtype, bool) {
     (rrset.covered(), rrset.rtype() == Rtype::RRSIG)
 }
 
 /// One side of a change set under construction. A name is added together with its first record.
 #[derive(Default)]
 struct Side {
-    run: NodesBuilder,
+    nodes: NodesBuilder,
     /// Index of the node that was begun last.
     node: Option<usize>,
     /// Type and covered type of the RRset that was begun last.
@@ -150,8 +156,8 @@ struct Side {
 }
 
 impl Side {
-    fn push_node(&mut self, node: Node<'_>, takes: &impl Fn(Node<'_>, Rrset<'_>) -> bool) {
-        for rrset in node.rrsets().filter(|rrset| takes(node, *rrset)) {
+    fn push_node(&mut self, node: Node<'_>, is_selected: &impl Fn(Node<'_>, Rrset<'_>) -> bool) {
+        for rrset in node.rrsets().filter(|rrset| is_selected(node, *rrset)) {
             self.push_rrset(node, rrset);
         }
     }
@@ -164,36 +170,37 @@ impl Side {
 
     fn push_record(&mut self, node: Node<'_>, rrset: Rrset<'_>, rdata: &[u8]) {
         if self.node != Some(node.index()) {
-            self.run.begin_node(node.name());
+            self.nodes.begin_node(node.name());
             (self.node, self.rrset) = (Some(node.index()), None);
         }
         let types = (rrset.rtype(), rrset.covered());
         if self.rrset != Some(types) {
-            self.run.begin_rrset(types.0, types.1, rrset.ttl());
+            self.nodes.begin_rrset(types.0, types.1, rrset.ttl());
             self.rrset = Some(types);
         }
-        self.run.push_record(|out| out.extend_from_slice(rdata));
+        self.nodes.push_record(|out| out.extend_from_slice(rdata));
     }
 }
 
+/// Adds the differences between two nodes of one name to both sides.
 fn compare_nodes(
     a: Node<'_>,
     b: Node<'_>,
-    takes: &impl Fn(Node<'_>, Rrset<'_>) -> bool,
+    is_selected: &impl Fn(Node<'_>, Rrset<'_>) -> bool,
     removed: &mut Side,
     added: &mut Side,
 ) {
-    let mut left = a.rrsets().filter(|rrset| takes(a, *rrset)).peekable();
-    let mut right = b.rrsets().filter(|rrset| takes(b, *rrset)).peekable();
+    let mut old_items = a.rrsets().filter(|rrset| is_selected(a, *rrset)).peekable();
+    let mut new_items = b.rrsets().filter(|rrset| is_selected(b, *rrset)).peekable();
     loop {
-        let order = match (left.peek(), right.peek()) {
+        let order = match (old_items.peek(), new_items.peek()) {
             (None, None) => return,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
-            (Some(x), Some(y)) => rank(*x).cmp(&rank(*y)),
+            (Some(x), Some(y)) => sort_key(*x).cmp(&sort_key(*y)),
         };
-        let x = if order.is_le() { left.next() } else { None };
-        let y = if order.is_ge() { right.next() } else { None };
+        let x = if order.is_le() { old_items.next() } else { None };
+        let y = if order.is_ge() { new_items.next() } else { None };
         match (x, y) {
             (Some(x), Some(y)) if x.ttl() == y.ttl() => compare_rrsets(
                 NodeRrset { node: a, rrset: x },
@@ -216,18 +223,19 @@ struct NodeRrset<'z> {
     rrset: Rrset<'z>,
 }
 
+/// Adds the differences between two RRsets of one owner, type and TTL to both sides.
 fn compare_rrsets(before: NodeRrset<'_>, after: NodeRrset<'_>, removed: &mut Side, added: &mut Side) {
-    let (mut left, mut right) = (before.rrset.rdatas().peekable(), after.rrset.rdatas().peekable());
+    let (mut old_items, mut new_items) = (before.rrset.rdatas().peekable(), after.rrset.rdatas().peekable());
     loop {
-        let order = match (left.peek(), right.peek()) {
+        let order = match (old_items.peek(), new_items.peek()) {
             (None, None) => return,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (Some(old), Some(new)) if old == new => Ordering::Equal,
             (Some(old), Some(new)) => rdata::cmp_canonical(before.rrset.rtype(), old, new),
         };
-        let old = if order.is_le() { left.next() } else { None };
-        let new = if order.is_ge() { right.next() } else { None };
+        let old = if order.is_le() { old_items.next() } else { None };
+        let new = if order.is_ge() { new_items.next() } else { None };
         if old != new {
             old.into_iter().for_each(|rdata| removed.push_record(before.node, before.rrset, rdata));
             new.into_iter().for_each(|rdata| added.push_record(after.node, after.rrset, rdata));

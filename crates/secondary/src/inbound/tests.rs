@@ -315,7 +315,7 @@ fn steps_that_do_not_fit_are_refused() {
     assert_eq!(apply("ns A 192.0.2.1\n", "ns A 192.0.2.2\n"), Ok(()));
     assert_eq!(apply("ns A 192.0.2.2\n", ""), missing("ns.example. 60 IN A 192.0.2.2"));
     assert_eq!(apply("gone A 192.0.2.2\n", ""), missing("gone.example. 60 IN A 192.0.2.2"));
-    let existing = ChangeFault::AlreadyThere("ns.example. 60 IN A 192.0.2.1".to_owned());
+    let existing = ChangeFault::AlreadyExists("ns.example. 60 IN A 192.0.2.1".to_owned());
     assert_eq!(apply("", "ns A 192.0.2.1\n"), fails(existing));
     let alias = ZoneFault::CnameAndOther { owner: "ns.example.".parse().unwrap(), other: Rtype::A };
     assert_eq!(apply("", "ns CNAME a\n"), fails(ChangeFault::Zone(alias)));

@@ -1,7 +1,7 @@
 //! Application of a change set to a zone: a removed record must exist, an added record must not
 //! exist.
 
-use super::{ChangeSet, rank};
+use super::{ChangeSet, sort_key};
 use crate::builder::ZoneFault;
 use crate::contents::{Contents, Node, NodesBuilder, Rrset};
 use crate::node_checks;
@@ -38,7 +38,7 @@ pub enum ChangeFault {
     #[error(
         "cannot add the record '{0}': it is already in the zone: create the change set again from this version of the zone"
     )]
-    AlreadyThere(String),
+    AlreadyExists(String),
     /// Records of one RRset would have different TTLs (RFC 2181 §5.2).
     #[error(
         "cannot add the record '{record}': its RRset has the TTL {found}: write that TTL, or remove and add the whole RRset"
@@ -78,25 +78,26 @@ impl ChangeSet {
     ///
     /// # Errors
     /// The first change, in canonical order, that cannot be applied; or a fault in the new zone.
-    pub fn apply(&self, old: &Contents, serial: SerialRule) -> Result<Contents, ChangeError> {
-        let mut run = NodesBuilder::default();
-        let mut at = 0;
+    pub fn apply(&self, old: &Contents, serial_rule: SerialRule) -> Result<Contents, ChangeError> {
+        let mut new_nodes = NodesBuilder::default();
+        // Nodes of `old` before this index are processed.
+        let mut copied_end = 0;
         let mut apex = old.apex().clone();
         for touched in self.touched() {
             touched.check_in_zone(old.apex().view())?;
-            let (found, place) = match old.find_from(at, touched.name()) {
+            let (found, index) = match old.find_from(copied_end, touched.name()) {
                 Ok(node) => (Some(node), node.index()),
                 Err(index) => (None, index),
             };
-            run.push_nodes(old, at..place);
-            let is_left = touched.apply_to(found, serial, &mut run)?;
-            if is_left && place == 0 && found.is_some() {
-                apex = touched.name_over(found).to_name();
+            new_nodes.push_nodes(old, copied_end..index);
+            let has_records = touched.apply_to(found, serial_rule, &mut new_nodes)?;
+            if has_records && index == 0 && found.is_some() {
+                apex = touched.resulting_name(found).to_name();
             }
-            at = place + usize::from(found.is_some());
+            copied_end = index + usize::from(found.is_some());
         }
-        run.push_nodes(old, at..old.node_count());
-        let new = Contents::from_parts(&apex, vec![run]);
+        new_nodes.push_nodes(old, copied_end..old.node_count());
+        let new = Contents::from_parts(&apex, vec![new_nodes]);
         self.check_zone(&new)?;
         Ok(new)
     }
@@ -105,9 +106,9 @@ impl ChangeSet {
     /// existence of an SOA record.
     fn check_zone(&self, new: &Contents) -> Result<(), ChangeError> {
         let error = |line, fault| Err(ChangeError { line, fault: ChangeFault::Zone(fault) });
-        let mut at = 0;
+        let mut next = 0;
         for touched in self.touched() {
-            at = match new.find_from(at, touched.name()) {
+            next = match new.find_from(next, touched.name()) {
                 Ok(node) => {
                     if let Some(fault) = node_checks::check_node(node, new.apex().view()) {
                         return error(touched.first_line(), fault);
@@ -180,82 +181,89 @@ impl<'c> TouchedName<'c> {
         Err(ChangeError { line: self.first_line(), fault: ChangeFault::Zone(fault) })
     }
 
-    /// Applies the changes at this name and appends the resulting node to `run`. `old` is the node
-    /// of this name in the zone, if it exists. Returns whether the resulting node has records.
-    /// Rules for the whole zone, such as no other data at a CNAME record, are not checked here.
+    /// Applies the changes at this name and appends the resulting node, if it has records, to
+    /// `new_nodes`. `old` is the node of this name in the zone, if it exists. Returns whether a node was
+    /// appended. Does not check the rules for the whole zone, such as no other data at a CNAME record.
     ///
     /// # Errors
     /// The first change that cannot be applied.
     pub fn apply_to(
         &self,
         old: Option<Node<'_>>,
-        serial: SerialRule,
-        run: &mut NodesBuilder,
+        serial_rule: SerialRule,
+        new_nodes: &mut NodesBuilder,
     ) -> Result<bool, ChangeError> {
         let sides = [old, self.removed, self.added];
-        let mut ranks: Vec<_> = sides.iter().flatten().flat_map(|node| node.rrsets().map(rank)).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        let mut begun = false;
-        for (covered, is_signature) in ranks {
+        let mut sort_keys: Vec<_> =
+            sides.iter().flatten().flat_map(|node| node.rrsets().map(sort_key)).collect();
+        sort_keys.sort_unstable();
+        sort_keys.dedup();
+        let mut has_begun = false;
+        for (covered, is_signature) in sort_keys {
             let rtype = if is_signature { Rtype::RRSIG } else { covered };
-            let here = old.and_then(|node| find(node, rtype, covered));
+            let old_rrset = old.and_then(|node| find(node, rtype, covered));
             let removed = self.removed.and_then(|node| find(node, rtype, covered));
             let added = self.added.and_then(|node| find(node, rtype, covered));
-            let mut rdatas = self.remove(here, removed, serial)?;
-            self.check_added(&rdatas, here, added)?;
-            let left = here.filter(|_| !rdatas.is_empty());
-            let mixed_ttls = [left, added].into_iter().flatten().any(Rrset::has_mixed_ttls);
+            let mut rdatas = self.remove(old_rrset, removed, serial_rule)?;
+            self.check_added(&rdatas, old_rrset, added)?;
+            let remaining = old_rrset.filter(|_| !rdatas.is_empty());
+            let mixed_ttls = [remaining, added].into_iter().flatten().any(Rrset::has_mixed_ttls);
             rdatas.extend(added.iter().flat_map(|rrset| rrset.rdatas()));
-            let Some(ttl) = added.or(here).map(Rrset::ttl).filter(|_| !rdatas.is_empty()) else { continue };
-            if !begun {
-                run.begin_node(self.name_over(old));
-                begun = true;
+            let Some(ttl) = added.or(old_rrset).map(Rrset::ttl).filter(|_| !rdatas.is_empty()) else {
+                continue;
+            };
+            if !has_begun {
+                new_nodes.begin_node(self.resulting_name(old));
+                has_begun = true;
             }
             rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
-            run.begin_rrset(rtype, covered, ttl);
-            run.mark_mixed_ttls(mixed_ttls);
+            new_nodes.begin_rrset(rtype, covered, ttl);
+            new_nodes.mark_mixed_ttls(mixed_ttls);
             for record in rdatas {
-                run.push_record(|out| out.extend_from_slice(record));
+                new_nodes.push_record(|out| out.extend_from_slice(record));
             }
         }
-        Ok(begun)
+        Ok(has_begun)
     }
 
-    /// Owner name of the resulting node: the name in `old` if at least one of its records remains,
+    /// Returns the owner name of the resulting node: the name in `old` if at least one of its records remains,
     /// otherwise the name of the added records.
-    fn name_over<'n>(&self, old: Option<Node<'n>>) -> NameRef<'n>
+    fn resulting_name<'n>(&self, old: Option<Node<'n>>) -> NameRef<'n>
     where
         'c: 'n,
     {
-        let stays = |old: &Node<'_>| {
+        let has_remaining_records = |old: &Node<'_>| {
             old.rrsets().any(|rrset| {
-                let gone = self.removed.and_then(|node| find(node, rrset.rtype(), rrset.covered()));
-                gone.is_none_or(|gone| gone.count() < rrset.count())
+                let removed_rrset = self.removed.and_then(|node| find(node, rrset.rtype(), rrset.covered()));
+                removed_rrset.is_none_or(|removed_rrset| removed_rrset.count() < rrset.count())
             })
         };
-        old.filter(stays).or(self.added).or(old).map_or(NameRef::ROOT, Node::name)
+        old.filter(has_remaining_records).or(self.added).or(old).map_or(NameRef::ROOT, Node::name)
     }
 
     /// Removes the records of `removed` from `old` and returns the remaining ones.
+    ///
+    /// # Errors
+    /// [`ChangeFault::Missing`], [`ChangeFault::OtherTtl`].
     fn remove<'z>(
         &self,
         old: Option<Rrset<'z>>,
         removed: Option<Rrset<'_>>,
-        serial: SerialRule,
+        serial_rule: SerialRule,
     ) -> Result<Vec<&'z [u8]>, ChangeError> {
-        let mut left: Vec<Option<&[u8]>> = old.iter().flat_map(|rrset| rrset.rdatas()).map(Some).collect();
-        let records: Vec<&[u8]> = left.iter().flatten().copied().collect();
+        let mut remaining: Vec<Option<&[u8]>> =
+            old.iter().flat_map(|rrset| rrset.rdatas()).map(Some).collect();
+        let records: Vec<&[u8]> = remaining.iter().flatten().copied().collect();
         let Some(removed) = removed else { return Ok(records) };
-        let any_serial = serial == SerialRule::Any && removed.rtype() == Rtype::SOA;
+        let ignores_serial = serial_rule == SerialRule::Any && removed.rtype() == Rtype::SOA;
         for record in removed.rdatas() {
             // Records are in canonical order.
-            let found = if any_serial {
+            let found = if ignores_serial {
                 records.iter().position(|other| without_serial(other) == without_serial(record))
             } else {
                 records.binary_search_by(|other| rdata::cmp_canonical(removed.rtype(), other, record)).ok()
             };
-            if found.and_then(|at| left[at].take()).is_none() {
+            if found.and_then(|at| remaining[at].take()).is_none() {
                 return Err(self.error(false, removed, record, ChangeFault::Missing));
             }
             if let Some(found) = old.map(Rrset::ttl).filter(|ttl| *ttl != removed.ttl()) {
@@ -264,20 +272,24 @@ impl<'c> TouchedName<'c> {
                 );
             }
         }
-        Ok(left.into_iter().flatten().collect())
+        Ok(remaining.into_iter().flatten().collect())
     }
 
     /// Checks that no added record is among the remaining ones, and that both have the same TTL.
+    ///
+    /// # Errors
+    /// [`ChangeFault::AlreadyExists`], [`ChangeFault::MixedTtl`].
     fn check_added(
         &self,
-        left: &[&[u8]],
+        remaining: &[&[u8]],
         old: Option<Rrset<'_>>,
         added: Option<Rrset<'_>>,
     ) -> Result<(), ChangeError> {
-        let (Some(added), Some(old)) = (added, old.filter(|_| !left.is_empty())) else { return Ok(()) };
+        let (Some(added), Some(old)) = (added, old.filter(|_| !remaining.is_empty())) else { return Ok(()) };
         for record in added.rdatas() {
-            if left.binary_search_by(|other| rdata::cmp_canonical(added.rtype(), other, record)).is_ok() {
-                return Err(self.error(true, added, record, ChangeFault::AlreadyThere));
+            if remaining.binary_search_by(|other| rdata::cmp_canonical(added.rtype(), other, record)).is_ok()
+            {
+                return Err(self.error(true, added, record, ChangeFault::AlreadyExists));
             }
             if old.ttl() != added.ttl() {
                 let found = old.ttl();
@@ -287,6 +299,7 @@ impl<'c> TouchedName<'c> {
         Ok(())
     }
 
+    /// Returns the error for `record`, with its line in the text of the change set.
     fn error(
         &self,
         is_added: bool,
@@ -297,8 +310,8 @@ impl<'c> TouchedName<'c> {
         let node = if is_added { self.added } else { self.removed };
         let line = node.map_or(0, |node| {
             let records =
-                node.rrsets().flat_map(|rrset| rrset.rdatas().map(move |rdata| (rank(rrset), rdata)));
-            let before = records.take_while(|other| *other != (rank(rrset), record)).count();
+                node.rrsets().flat_map(|rrset| rrset.rdatas().map(move |rdata| (sort_key(rrset), rdata)));
+            let before = records.take_while(|other| *other != (sort_key(rrset), record)).count();
             self.set.line(is_added, node, before)
         });
         let mut out = Vec::new();
@@ -309,6 +322,7 @@ impl<'c> TouchedName<'c> {
     }
 }
 
+/// Returns the RRset of these types at a node.
 fn find(node: Node<'_>, rtype: Rtype, covered: Rtype) -> Option<Rrset<'_>> {
     node.rrsets().find(|rrset| rrset.rtype() == rtype && rrset.covered() == covered)
 }

@@ -95,7 +95,7 @@ fn what_does_not_fit_is_named_with_its_line() {
     let name = |text: &str| -> Name { text.parse().unwrap() };
     let missing = |record: &str| ChangeFault::Missing(record.to_owned());
     let other_ttl = ChangeFault::OtherTtl { record: "a.example. 30 IN A 192.0.2.7".to_owned(), found: 60 };
-    let existing = ChangeFault::AlreadyThere("a.example. 60 IN A 192.0.2.7".to_owned());
+    let existing = ChangeFault::AlreadyExists("a.example. 60 IN A 192.0.2.7".to_owned());
     let mixed_ttl = ChangeFault::MixedTtl { record: "a.example. 30 IN A 192.0.2.9".to_owned(), found: 60 };
     let outside = ZoneFault::OutOfZone { owner: name("a.other."), apex: name("example.") };
     let alias = ZoneFault::CnameAndOther { owner: name("c.example."), other: Rtype::A };
@@ -139,7 +139,7 @@ fn malformed_text_is_named_with_its_place() {
         ("+ a 60 ANY x\n", at(8, ReadFault::MetaType("ANY".parse().unwrap()))),
         ("+ a 60 CH TXT x\n", at(8, ReadFault::Class(Class::CH))),
         ("+ a 60 TXT \"x\n", at(12, ReadFault::UnclosedQuote)),
-        ("+ a 60 TXT x\n; \n+ A 60 TXT \"x\"\n", ChangeReadError::Repeated { line: 3, first: 1 }),
+        ("+ a 60 TXT x\n; \n+ A 60 TXT \"x\"\n", ChangeReadError::Duplicate { line: 3, first: 1 }),
         ("+ a 30 TXT y\n+ a 60 TXT x\n", ChangeReadError::MixedTtl { line: 2, first: 1 }),
     ];
     for (changes, expected) in cases {
@@ -149,7 +149,7 @@ fn malformed_text_is_named_with_its_place() {
         let place = match expected {
             ChangeReadError::Malformed { line, column, .. } => format!("{line}:{column}: "),
             ChangeReadError::NoSign { line }
-            | ChangeReadError::Repeated { line, .. }
+            | ChangeReadError::Duplicate { line, .. }
             | ChangeReadError::MixedTtl { line, .. } => format!("{line}: "),
         };
         assert!(error.to_string().starts_with(&place), "{changes:?}: {error}");

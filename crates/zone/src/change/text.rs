@@ -33,7 +33,7 @@ pub enum ChangeReadError {
     },
     /// The text removes or adds the same record twice.
     #[error("{line}: duplicate of the change in line {first}: remove one of them")]
-    Repeated {
+    Duplicate {
         /// Line.
         line: u32,
         /// The other line.
@@ -73,7 +73,7 @@ impl ChangeSet {
     /// Parses a change set of the zone `apex`.
     ///
     /// # Errors
-    /// The fault in the text; if there are several, not necessarily the first one in the text.
+    /// A fault in the text. If there are several, the error is not necessarily for the first one.
     pub fn parse(octets: &[u8], apex: &Name) -> Result<Self, ChangeReadError> {
         let mut sides = [SideRecords::default(), SideRecords::default()];
         let mut lexer = Lexer::new(octets, true);
@@ -104,8 +104,8 @@ impl ChangeSet {
     }
 }
 
-/// Parses records of a zone file, each with its owner and TTL. Returns `None` if the text contains
-/// anything else.
+/// Parses records of a zone file, each with its owner and TTL. Returns `None` if the text contains a
+/// fault, a directive, or a record without owner or TTL.
 pub(crate) fn read_part(octets: &[u8], apex: &Name) -> Option<Contents> {
     let mut records = SideRecords::default();
     let mut lexer = Lexer::new(octets, true);
@@ -117,20 +117,21 @@ pub(crate) fn read_part(octets: &[u8], apex: &Name) -> Option<Contents> {
     Some(records.into_contents(apex).ok()?.0)
 }
 
-/// Writes the RRsets of both sides in the order of their types, with the SOA record first at the
-/// apex.
+/// Appends the lines of both sides of one name in the order of the types, with the SOA record first at
+/// the apex.
 fn push_node(removed: Option<Node<'_>>, added: Option<Node<'_>>, is_apex: bool, out: &mut Vec<u8>) {
-    let signed = |sign: u8| {
+    let sort_position = |sign: u8| {
         move |rrset: Rrset<'_>| {
-            let is_late = !(is_apex && rrset.covered() == Rtype::SOA);
-            (is_late, super::rank(rrset), sign)
+            let is_not_first = !(is_apex && rrset.covered() == Rtype::SOA);
+            (is_not_first, super::sort_key(rrset), sign)
         }
     };
-    let minus = removed.into_iter().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset, b'-')));
-    let plus = added.into_iter().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset, b'+')));
-    let mut all: Vec<_> = minus.chain(plus).collect();
+    let removed_rrsets =
+        removed.into_iter().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset, b'-')));
+    let added_rrsets = added.into_iter().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset, b'+')));
+    let mut all: Vec<_> = removed_rrsets.chain(added_rrsets).collect();
     // Removed records come first; in ASCII, `+` is less than `-`.
-    all.sort_by_key(|(_, rrset, sign)| signed(u8::MAX - sign)(*rrset));
+    all.sort_by_key(|(_, rrset, sign)| sort_position(u8::MAX - sign)(*rrset));
     for (node, rrset, sign) in all {
         for record in rrset.rdatas() {
             out.extend_from_slice(&[sign, b' ']);
@@ -152,11 +153,13 @@ struct SideRecords {
     records: Vec<Record>,
 }
 
-/// Offsets of a record in the arena: owner in wire format, sort key of the owner, RDATA.
+/// A record, with the offsets of its parts in the arena: owner in wire format, sort key of the owner,
+/// RDATA, end.
 #[derive(Clone, Copy)]
 struct Record {
     owner: usize,
-    key: usize,
+    /// Sort key of the owner.
+    sort_key: usize,
     rdata: usize,
     end: usize,
     ttl: u32,
@@ -172,17 +175,17 @@ impl SideRecords {
         let owner = self.octets.len();
         let bad_owner = |error: NameError| (ReadFault::Owner(error), owner_token.at);
         push_name_from_text(owner_token.octets, Some(apex.view()), &mut self.octets).map_err(bad_owner)?;
-        let (ttl, rtype, used) = read_fixed_fields(&tokens[1..], owner_token.at)?;
+        let (ttl, rtype, token_count) = read_fixed_fields(&tokens[1..], owner_token.at)?;
         let ttl = ttl.ok_or((ReadFault::NoTtl, owner_token.at))?;
         if rtype.is_meta() {
-            return Err((ReadFault::MetaType(rtype), tokens[used].at));
+            return Err((ReadFault::MetaType(rtype), tokens[token_count].at));
         }
-        let key = self.octets.len();
-        let mut sort_key = Vec::with_capacity(key - owner);
-        NameRef::from_checked(&self.octets[owner..key]).push_sort_key(&mut sort_key);
+        let sort_key_start = self.octets.len();
+        let mut sort_key = Vec::with_capacity(sort_key_start - owner);
+        NameRef::from_checked(&self.octets[owner..sort_key_start]).push_sort_key(&mut sort_key);
         self.octets.extend_from_slice(&sort_key);
         let start = self.octets.len();
-        let fields = &tokens[1 + used..];
+        let fields = &tokens[1 + token_count..];
         rdata::push_from_tokens(rtype, fields, Some(apex.view()), &mut self.octets).map_err(|error| {
             let at = fields.get(error.token).map_or(end, |token| token.at);
             (ReadFault::Rdata { rtype, fault: error.fault }, at)
@@ -193,12 +196,21 @@ impl SideRecords {
         };
         let line = lexer.line;
         let end = self.octets.len();
-        self.records.push(Record { owner, key, rdata: start, end, ttl, rtype, covered, line });
+        self.records.push(Record {
+            owner,
+            sort_key: sort_key_start,
+            rdata: start,
+            end,
+            ttl,
+            rtype,
+            covered,
+            line,
+        });
         Ok(())
     }
 
     fn owner(&self, record: &Record) -> &[u8] {
-        &self.octets[record.owner..record.key]
+        &self.octets[record.owner..record.sort_key]
     }
 
     fn rdata(&self, record: &Record) -> &[u8] {
@@ -206,7 +218,7 @@ impl SideRecords {
     }
 
     fn cmp_rrsets(&self, a: &Record, b: &Record) -> Ordering {
-        let key = |record: &Record| &self.octets[record.key..record.rdata];
+        let key = |record: &Record| &self.octets[record.sort_key..record.rdata];
         let types = |record: &Record| (record.covered, record.rtype == Rtype::RRSIG);
         key(a).cmp(key(b)).then_with(|| types(a).cmp(&types(b)))
     }
@@ -218,29 +230,29 @@ impl SideRecords {
         order.sort_by(|a, b| {
             self.cmp_rrsets(a, b).then_with(|| cmp_rdata(a, b)).then_with(|| a.line.cmp(&b.line))
         });
-        let mut run = NodesBuilder::default();
+        let mut nodes = NodesBuilder::default();
         let mut previous: Option<&Record> = None;
         for record in &order {
-            let key = |record: &Record| &self.octets[record.key..record.rdata];
+            let key = |record: &Record| &self.octets[record.sort_key..record.rdata];
             if previous.is_none_or(|previous| key(previous) != key(record)) {
-                run.begin_node(NameRef::from_checked(self.owner(record)));
+                nodes.begin_node(NameRef::from_checked(self.owner(record)));
             }
             match previous.filter(|previous| self.cmp_rrsets(previous, record).is_eq()) {
-                None => run.begin_rrset(record.rtype, record.covered, record.ttl),
+                None => nodes.begin_rrset(record.rtype, record.covered, record.ttl),
                 Some(previous) => {
                     let (first, line) = (previous.line.min(record.line), previous.line.max(record.line));
                     if previous.ttl != record.ttl {
                         return Err(ChangeReadError::MixedTtl { line, first });
                     }
                     if cmp_rdata(previous, record).is_eq() {
-                        return Err(ChangeReadError::Repeated { line, first });
+                        return Err(ChangeReadError::Duplicate { line, first });
                     }
                 }
             }
-            run.push_record(|out| out.extend_from_slice(self.rdata(record)));
+            nodes.push_record(|out| out.extend_from_slice(self.rdata(record)));
             previous = Some(record);
         }
         let lines = order.iter().map(|record| record.line).collect();
-        Ok((Contents::from_parts(apex, vec![run]), lines))
+        Ok((Contents::from_parts(apex, vec![nodes]), lines))
     }
 }
