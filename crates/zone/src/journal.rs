@@ -48,7 +48,7 @@ const DIGEST_OFFSET: usize = 288;
 /// Octets of a BLAKE3 digest.
 const DIGEST_OCTETS: usize = 32;
 /// Octets of the file before the entries.
-const HEADER: usize = DIGEST_OFFSET + DIGEST_OCTETS;
+const HEADER_OCTETS: usize = DIGEST_OFFSET + DIGEST_OCTETS;
 /// Maximum size of a rewritten journal, in quarters of the maximum size of the journal: 3/4. The
 /// free quarter avoids a rewrite for each change. If the new change alone is larger, the rewritten
 /// journal has only this change.
@@ -168,7 +168,7 @@ pub struct Journal {
 /// The content of the file, as of the last change by this process.
 struct State {
     /// The open file, while a reader or [`Journal::append_all`] uses it.
-    open: Weak<File>,
+    shared_file: Weak<File>,
     /// Device and inode number of the file.
     identity: (u64, u64),
     entries: Vec<Entry>,
@@ -178,12 +178,13 @@ struct State {
 
 impl State {
     fn new(file: &File, entries: Vec<Entry>, end: u64) -> io::Result<Self> {
-        Ok(Self { open: Weak::new(), identity: identity_of(file)?, entries, end })
+        Ok(Self { shared_file: Weak::new(), identity: identity_of(file)?, entries, end })
     }
 
-    /// Returns the open file. Otherwise opens it and checks that it is the file with the entries.
+    /// Returns the open file. If no user has it open, opens it and checks that it is the file with the
+    /// entries.
     fn open_file(&mut self, path: &Path) -> Result<Arc<File>, FileError> {
-        if let Some(file) = self.open.upgrade() {
+        if let Some(file) = self.shared_file.upgrade() {
             return Ok(file);
         }
         let file = OpenOptions::new().read(true).write(true).open(path)?;
@@ -191,7 +192,7 @@ impl State {
             return Err(FileError::Replaced);
         }
         let file = Arc::new(file);
-        self.open = Arc::downgrade(&file);
+        self.shared_file = Arc::downgrade(&file);
         Ok(file)
     }
 }
@@ -251,15 +252,18 @@ impl Journal {
         let octets = file.metadata().map_err(|source| error("read", source))?.len();
         check_header(&file, octets, path, apex)?;
         let (entries, end) =
-            entry::scan(&file, HEADER as u64, octets).map_err(|source| error("read", source))?;
+            entry::scan(&file, HEADER_OCTETS as u64, octets).map_err(|source| error("read", source))?;
         if end < octets {
-            let cut = file.set_len(end).and_then(|()| file.sync_data());
-            cut.map_err(|source| error("truncate", source))?;
+            let truncated = file.set_len(end).and_then(|()| file.sync_data());
+            truncated.map_err(|source| error("truncate", source))?;
         }
-        let opened =
+        let outcome =
             if end < octets { OpenOutcome::CutOff { octets: octets - end } } else { OpenOutcome::Whole };
         let state = State::new(&file, entries, end).map_err(|source| error("read", source))?;
-        Ok((Self { path: path.to_owned(), apex: apex.clone(), max_octets, state: Mutex::new(state) }, opened))
+        Ok((
+            Self { path: path.to_owned(), apex: apex.clone(), max_octets, state: Mutex::new(state) },
+            outcome,
+        ))
     }
 
     /// Creates an empty journal at `path` and replaces any existing file. `max_octets` is as for
@@ -268,7 +272,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Io`].
     pub fn replace(path: &Path, apex: &Name, max_octets: u64) -> Result<Self, JournalError> {
-        let written = write_file(path, apex, &[]).and_then(Written::into_synchronised);
+        let written = write_file(path, apex, &[]).and_then(NewFile::into_synchronised);
         let state = written.and_then(|(file, end)| State::new(&file, Vec::new(), end));
         let state =
             state.map_err(|source| JournalError::Io { path: path.to_owned(), action: "write", source })?;
@@ -349,7 +353,7 @@ impl Journal {
         is_synchronised: bool,
     ) -> Result<AppendOutcome, FileError> {
         let length = octets.len() as u64;
-        if HEADER as u64 + length > self.max_octets {
+        if HEADER_OCTETS as u64 + length > self.max_octets {
             self.rewrite(state, state.entries.len(), None)?;
             return Ok(AppendOutcome::TooLarge);
         }
@@ -360,10 +364,11 @@ impl Journal {
             return Ok(AppendOutcome::Restarted);
         }
         if state.end + length > self.max_octets {
-            let rewritten = (self.max_octets / 4 * REWRITTEN_QUARTERS).max(HEADER as u64 + length);
+            let rewritten = (self.max_octets / 4 * REWRITTEN_QUARTERS).max(HEADER_OCTETS as u64 + length);
             let excess = (state.end + length).saturating_sub(rewritten);
             // The entries that are too few to free `excess` octets; one more is sufficient.
-            let too_few = state.entries.partition_point(|entry| entry.end() - (HEADER as u64) < excess);
+            let too_few =
+                state.entries.partition_point(|entry| entry.end() - (HEADER_OCTETS as u64) < excess);
             self.rewrite(state, (too_few + 1).min(state.entries.len()), Some(new))?;
             return Ok(AppendOutcome::Appended);
         }
@@ -395,21 +400,21 @@ impl Journal {
             state.open_file(&self.path)?.read_exact_at(&mut octets, start)?;
         }
         let kept = state.entries.get(removed_count..).unwrap_or_default();
-        let moved = |entry: &Entry| Entry { offset: entry.offset - start + HEADER as u64, ..*entry };
+        let moved = |entry: &Entry| Entry { offset: entry.offset - start + HEADER_OCTETS as u64, ..*entry };
         let mut entries: Vec<Entry> = kept.iter().map(moved).collect();
         if let Some(((from, to), added)) = new {
-            let offset = (HEADER + octets.len()) as u64;
+            let offset = (HEADER_OCTETS + octets.len()) as u64;
             entries.push(Entry { from, to, offset, octets: added.len() as u64 });
             octets.extend_from_slice(added);
         }
-        let Written { file, end, directory_sync } = write_file(&self.path, &self.apex, &octets)?;
+        let NewFile { file, end, directory_sync } = write_file(&self.path, &self.apex, &octets)?;
         // The rename has happened, even if the directory was not synchronised. From now on the
         // state must refer to the new file, because data appended to the old one would be lost.
         *state = State::new(&file, entries, end)?;
         Ok(directory_sync?)
     }
 
-    /// Returns the changes that lead from serial `from` to serial `to`. Returns `None` if the
+    /// Returns the changes that lead from serial `from` to serial `to`, in order. Returns `None` if the
     /// journal does not contain them, or if the file cannot be opened or was replaced; the caller
     /// then transfers the whole zone.
     #[must_use]
@@ -480,8 +485,8 @@ impl Changes {
 /// Checks the header of a file with `octets` octets.
 fn check_header(file: &File, octets: u64, path: &Path, apex: &Name) -> Result<(), JournalError> {
     let broken = |flaw| Err(JournalError::Broken { path: path.to_owned(), flaw });
-    let mut header = [0; HEADER];
-    if octets < HEADER as u64 {
+    let mut header = [0; HEADER_OCTETS];
+    if octets < HEADER_OCTETS as u64 {
         return broken("not a journal, or truncated in its header");
     }
     let read = file.read_exact_at(&mut header, 0);
@@ -511,8 +516,9 @@ fn check_header(file: &File, octets: u64, path: &Path, apex: &Name) -> Result<()
     }
 }
 
-fn header_of(apex: &Name) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
+/// Returns the header of the journal of the zone `apex`.
+fn header_of(apex: &Name) -> [u8; HEADER_OCTETS] {
+    let mut header = [0; HEADER_OCTETS];
     header[..8].copy_from_slice(&MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     header[12..16].copy_from_slice(&BYTE_ORDER.to_le_bytes());
@@ -523,7 +529,7 @@ fn header_of(apex: &Name) -> [u8; HEADER] {
 }
 
 /// A new journal file that was renamed to its final name.
-struct Written {
+struct NewFile {
     file: File,
     /// Size of the file in octets.
     end: u64,
@@ -531,7 +537,7 @@ struct Written {
     directory_sync: io::Result<()>,
 }
 
-impl Written {
+impl NewFile {
     /// Returns the file and its size, or the error of synchronising the directory.
     fn into_synchronised(self) -> io::Result<(File, u64)> {
         self.directory_sync.map(|()| (self.file, self.end))
@@ -540,7 +546,7 @@ impl Written {
 
 /// Writes a journal with these entries to a temporary file, synchronises it and renames it to
 /// `path`. After an error, the file at `path` is unchanged.
-fn write_file(path: &Path, apex: &Name, entries: &[u8]) -> io::Result<Written> {
+fn write_file(path: &Path, apex: &Name, entries: &[u8]) -> io::Result<NewFile> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".new");
     let mut options = OpenOptions::new();
@@ -556,7 +562,7 @@ fn write_file(path: &Path, apex: &Name, entries: &[u8]) -> io::Result<Written> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory_sync =
         File::open(parent.unwrap_or_else(|| Path::new("."))).and_then(|directory| directory.sync_all());
-    Ok(Written { file, end: (HEADER + entries.len()) as u64, directory_sync })
+    Ok(NewFile { file, end: (HEADER_OCTETS + entries.len()) as u64, directory_sync })
 }
 
 #[cfg(test)]

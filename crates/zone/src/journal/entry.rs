@@ -34,15 +34,15 @@ const MARK: [u8; 4] = *b"NSCE";
 /// sides.
 pub(super) const DIGEST_OFFSET: usize = 24;
 /// Octets of the head of an entry.
-pub(super) const HEAD: usize = DIGEST_OFFSET + 32;
+pub(super) const HEAD_OCTETS: usize = DIGEST_OFFSET + 32;
 /// Octets of the numbers at the start of a side.
-pub(super) const SIZES: usize = 20;
+pub(super) const SIZES_OCTETS: usize = 20;
 /// Octets of the numbers of a name.
-pub(super) const NODE: usize = 4;
+pub(super) const NODE_ENTRY_OCTETS: usize = 4;
 /// Octets of the numbers of an RRset.
-pub(super) const RRSET: usize = 16;
+pub(super) const RRSET_ENTRY_OCTETS: usize = 16;
 /// Number of octets that are read at once when a journal is opened.
-const WINDOW: usize = 1 << 20;
+const WINDOW_OCTETS: usize = 1 << 20;
 
 /// Location of an entry in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Entry {
 
 /// Encodes a change from serial `from` to serial `to` as an entry.
 pub(super) fn encode(change: &ChangeSet, from: u32, to: u32) -> Vec<u8> {
-    let mut out = vec![0; HEAD];
+    let mut out = vec![0; HEAD_OCTETS];
     push_side(change.removed(), &mut out);
     push_side(change.added(), &mut out);
     out[..4].copy_from_slice(&MARK);
@@ -78,20 +78,21 @@ pub(super) fn encode(change: &ChangeSet, from: u32, to: u32) -> Vec<u8> {
 
 /// Writes the length and the digest of an entry into its head.
 pub(super) fn finish_entry(out: &mut [u8]) {
-    let body = (out.len() - HEAD) as u64;
+    let body = (out.len() - HEAD_OCTETS) as u64;
     out[16..DIGEST_OFFSET].copy_from_slice(&body.to_le_bytes());
-    let digest = blake3::Hasher::new().update(&out[..DIGEST_OFFSET]).update(&out[HEAD..]).finalize();
-    out[DIGEST_OFFSET..HEAD].copy_from_slice(digest.as_bytes());
+    let digest = blake3::Hasher::new().update(&out[..DIGEST_OFFSET]).update(&out[HEAD_OCTETS..]).finalize();
+    out[DIGEST_OFFSET..HEAD_OCTETS].copy_from_slice(digest.as_bytes());
 }
 
+/// Appends a side of a change.
 fn push_side(side: &Contents, out: &mut Vec<u8>) {
     out.extend_from_slice(&(side.nodes.len() as u32).to_le_bytes());
     out.extend_from_slice(&(side.rrsets.len() as u32).to_le_bytes());
     out.extend_from_slice(&(side.names.len() as u32).to_le_bytes());
     out.extend_from_slice(&(side.rdata.len() as u64).to_le_bytes());
     for node in side.nodes() {
-        let head = node.name().len() as u32 | (node.entries().len() as u32) << 8;
-        out.extend_from_slice(&head.to_le_bytes());
+        let lengths = node.name().len() as u32 | (node.entries().len() as u32) << 8;
+        out.extend_from_slice(&lengths.to_le_bytes());
     }
     let ends = side.rrsets.iter().skip(1).map(|rrset| rrset.start).chain([side.rdata.len() as u64]);
     for (rrset, end) in side.rrsets.iter().zip(ends) {
@@ -123,35 +124,36 @@ pub(super) fn scan(file: &File, start: u64, octets: u64) -> io::Result<(Vec<Entr
 
 /// Reads the entry at `at`; `None` if it is invalid.
 fn scan_entry(file: &File, at: u64, octets: u64, window: &mut Vec<u8>) -> io::Result<Option<Entry>> {
-    if octets - at < HEAD as u64 {
+    if octets - at < HEAD_OCTETS as u64 {
         return Ok(None);
     }
-    let mut head = [0; HEAD];
+    let mut head = [0; HEAD_OCTETS];
     file.read_exact_at(&mut head, at)?;
-    let Some((from, to, body)) = read_head(&head).filter(|head| head.2 <= octets - at - HEAD as u64) else {
+    let Some((from, to, body)) = read_head(&head).filter(|head| head.2 <= octets - at - HEAD_OCTETS as u64)
+    else {
         return Ok(None);
     };
     let mut hasher = blake3::Hasher::new();
     hasher.update(&head[..DIGEST_OFFSET]);
-    let (mut next, end) = (at + HEAD as u64, at + HEAD as u64 + body);
+    let (mut next, end) = (at + HEAD_OCTETS as u64, at + HEAD_OCTETS as u64 + body);
     while next < end {
-        window.resize(WINDOW.min((end - next) as usize), 0);
+        window.resize(WINDOW_OCTETS.min((end - next) as usize), 0);
         file.read_exact_at(window, next)?;
         hasher.update(window);
         next += window.len() as u64;
     }
-    let is_whole = *hasher.finalize().as_bytes() == head[DIGEST_OFFSET..];
-    Ok(is_whole.then_some(Entry { from, to, offset: at, octets: HEAD as u64 + body }))
+    let is_valid = *hasher.finalize().as_bytes() == head[DIGEST_OFFSET..];
+    Ok(is_valid.then_some(Entry { from, to, offset: at, octets: HEAD_OCTETS as u64 + body }))
 }
 
 /// Returns the serials before and after the change, and the number of octets after the head; `None`
 /// without the mark of an entry.
-pub(super) fn read_head(head: &[u8; HEAD]) -> Option<(u32, u32, u64)> {
+pub(super) fn read_head(head: &[u8; HEAD_OCTETS]) -> Option<(u32, u32, u64)> {
     let body: [u8; 8] = head[16..DIGEST_OFFSET].try_into().ok()?;
-    (head[..4] == MARK).then(|| (word(head, 4), word(head, 8), u64::from_le_bytes(body)))
+    (head[..4] == MARK).then(|| (u32_le(head, 4), u32_le(head, 8), u64::from_le_bytes(body)))
 }
 
-/// The little-endian number of four octets at `at`; 0 beyond the end.
-pub(super) fn word(octets: &[u8], at: usize) -> u32 {
-    octets.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_le_bytes(*word))
+/// Returns the little-endian number of four octets at `at`; 0 beyond the end.
+pub(super) fn u32_le(octets: &[u8], at: usize) -> u32 {
+    octets.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |number| u32::from_le_bytes(*number))
 }

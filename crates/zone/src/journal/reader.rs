@@ -6,7 +6,9 @@
 //! then does the reader know whether the entry is valid. A caller must not use the records before
 //! that.
 
-use super::entry::{self, DIGEST_OFFSET, Entry, HEAD, NODE, RRSET, SIZES, word};
+use super::entry::{
+    self, DIGEST_OFFSET, Entry, HEAD_OCTETS, NODE_ENTRY_OCTETS, RRSET_ENTRY_OCTETS, SIZES_OCTETS, u32_le,
+};
 use super::{Changes, JournalError};
 use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype, rdata};
 use std::fs::File;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 
 /// Number of octets of a part that are read at once. The window of a part can be twice as long if a
 /// record does not fit.
-const WINDOW: usize = 1 << 16;
+const WINDOW_OCTETS: usize = 1 << 16;
 /// Maximum octets of a record, including its length.
 const MAX_RECORD_OCTETS: u32 = 2 + u16::MAX as u32;
 
@@ -65,14 +67,14 @@ impl Changes {
 }
 
 /// The reason why an entry cannot be read.
-enum ReadError {
+enum EntryError {
     /// The entry is not in the format of a journal, or its digest is wrong.
     Altered,
     /// The system reports an error.
     System(io::Error),
 }
 
-impl From<io::Error> for ReadError {
+impl From<io::Error> for EntryError {
     fn from(error: io::Error) -> Self {
         Self::System(error)
     }
@@ -82,11 +84,11 @@ impl ChangeReader {
     fn new(changes: &Changes, entry: Entry) -> Result<Self, JournalError> {
         let begin = || {
             let mut source = Source::open(Arc::clone(&changes.file), entry)?;
-            let start = entry.offset + HEAD as u64;
+            let start = entry.offset + HEAD_OCTETS as u64;
             let side = Side::open(&mut source, start, entry.from, changes.apex.view())?;
             Ok((source, side))
         };
-        let (source, side) = begin().map_err(|error| error_of(error, &changes.path, entry))?;
+        let (source, side) = begin().map_err(|error| journal_error(error, &changes.path, entry))?;
         let (path, apex) = (changes.path.clone(), changes.apex.clone());
         Ok(Self { path, apex, entry, source, side, is_added: false, is_finished: false })
     }
@@ -97,10 +99,10 @@ impl ChangeReader {
     /// # Errors
     /// [`JournalError::Altered`], at the latest after the last record; [`JournalError::Io`].
     pub fn advance(&mut self) -> Result<bool, JournalError> {
-        self.try_advance().map_err(|error| error_of(error, &self.path, self.entry))
+        self.try_advance().map_err(|error| journal_error(error, &self.path, self.entry))
     }
 
-    fn try_advance(&mut self) -> Result<bool, ReadError> {
+    fn try_advance(&mut self) -> Result<bool, EntryError> {
         loop {
             if self.is_finished {
                 return Ok(false);
@@ -114,7 +116,7 @@ impl ChangeReader {
                 return if end == self.entry.end() {
                     self.source.finish().map(|()| false)
                 } else {
-                    Err(ReadError::Altered)
+                    Err(EntryError::Altered)
                 };
             }
             self.is_added = true;
@@ -133,9 +135,9 @@ impl ChangeReader {
         ChangeRecord { owner, rtype, ttl, rdata, is_added: self.is_added, begins_owner: side.begins_owner }
     }
 
-    /// Octets of memory that the reader uses for the entry.
+    /// Size in octets of the buffers that the reader uses for the entry.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn buffer_octets(&self) -> usize {
         let side = &self.side;
         let parts = [&side.nodes, &side.rrsets, &side.names, &side.records];
         parts.iter().map(|part| part.buffer.capacity()).sum::<usize>() + self.source.window.capacity()
@@ -143,10 +145,10 @@ impl ChangeReader {
 }
 
 /// Adds the path and the serial to an error.
-fn error_of(error: ReadError, path: &std::path::Path, entry: Entry) -> JournalError {
+fn journal_error(error: EntryError, path: &std::path::Path, entry: Entry) -> JournalError {
     match error {
-        ReadError::Altered => JournalError::Altered { path: path.to_owned(), from: entry.from },
-        ReadError::System(source) => JournalError::Io { path: path.to_owned(), action: "read", source },
+        EntryError::Altered => JournalError::Altered { path: path.to_owned(), from: entry.from },
+        EntryError::System(source) => JournalError::Io { path: path.to_owned(), action: "read", source },
     }
 }
 
@@ -163,31 +165,31 @@ struct Source {
 }
 
 impl Source {
-    fn open(file: Arc<File>, entry: Entry) -> Result<Self, ReadError> {
-        let mut head = [0; HEAD];
+    fn open(file: Arc<File>, entry: Entry) -> Result<Self, EntryError> {
+        let mut head = [0; HEAD_OCTETS];
         file.read_exact_at(&mut head, entry.offset)?;
-        let body = entry.octets.saturating_sub(HEAD as u64);
+        let body = entry.octets.saturating_sub(HEAD_OCTETS as u64);
         if entry::read_head(&head) != Some((entry.from, entry.to, body)) {
-            return Err(ReadError::Altered);
+            return Err(EntryError::Altered);
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(&head[..DIGEST_OFFSET]);
         let expected = std::array::from_fn(|at| head[DIGEST_OFFSET + at]);
-        let unhashed = entry.offset + HEAD as u64..entry.end();
+        let unhashed = entry.offset + HEAD_OCTETS as u64..entry.end();
         Ok(Self { file, hasher, expected, unhashed, window: Vec::new() })
     }
 
     /// Fills `buffer` with the octets of the file at `at`. Hashes the same number of octets from
     /// the start of the unhashed range.
-    fn read(&mut self, buffer: &mut [u8], at: u64) -> Result<(), ReadError> {
+    fn read(&mut self, buffer: &mut [u8], at: u64) -> Result<(), EntryError> {
         self.file.read_exact_at(buffer, at)?;
         self.hash(buffer.len() as u64)
     }
 
-    fn hash(&mut self, octets: u64) -> Result<(), ReadError> {
+    fn hash(&mut self, octets: u64) -> Result<(), EntryError> {
         let end = (self.unhashed.start + octets).min(self.unhashed.end);
         while self.unhashed.start < end {
-            self.window.resize((end - self.unhashed.start).min(WINDOW as u64) as usize, 0);
+            self.window.resize((end - self.unhashed.start).min(WINDOW_OCTETS as u64) as usize, 0);
             self.file.read_exact_at(&mut self.window, self.unhashed.start)?;
             self.hasher.update(&self.window);
             self.unhashed.start += self.window.len() as u64;
@@ -197,16 +199,16 @@ impl Source {
 
     /// Hashes the rest of the entry and compares the digest. After all parts were read, the rest
     /// has only the octets of the numbers at the start of each side.
-    fn finish(&mut self) -> Result<(), ReadError> {
+    fn finish(&mut self) -> Result<(), EntryError> {
         self.hash(self.unhashed.end - self.unhashed.start)?;
-        if *self.hasher.finalize().as_bytes() == self.expected { Ok(()) } else { Err(ReadError::Altered) }
+        if *self.hasher.finalize().as_bytes() == self.expected { Ok(()) } else { Err(EntryError::Altered) }
     }
 }
 
 /// One of the four parts of a side: names, RRsets, octets of the names, or records. A window of it
 /// is in memory.
 #[derive(Debug)]
-struct Part {
+struct SidePart {
     /// Range in the file that has not been read.
     unread: Range<u64>,
     /// The window: octets that were read.
@@ -215,24 +217,25 @@ struct Part {
     consumed: usize,
 }
 
-impl Part {
+impl SidePart {
     const fn new(start: u64, octets: u64) -> Self {
         Self { unread: start..start.saturating_add(octets), buffer: Vec::new(), consumed: 0 }
     }
 
     /// Consumes `octets` octets. Returns their range in the window, which is valid until the next
     /// call.
-    fn take(&mut self, octets: usize, source: &mut Source) -> Result<Range<usize>, ReadError> {
+    fn take(&mut self, octets: usize, source: &mut Source) -> Result<Range<usize>, EntryError> {
         if self.buffer.len() - self.consumed < octets {
             self.buffer.drain(..self.consumed);
             self.consumed = 0;
             let start = self.buffer.len();
-            let read_octets = ((octets - start).max(WINDOW) as u64).min(self.unread.end - self.unread.start);
+            let read_octets =
+                ((octets - start).max(WINDOW_OCTETS) as u64).min(self.unread.end - self.unread.start);
             self.buffer.resize(start + read_octets as usize, 0);
             source.read(&mut self.buffer[start..], self.unread.start)?;
             self.unread.start += read_octets;
             if self.buffer.len() < octets {
-                return Err(ReadError::Altered);
+                return Err(EntryError::Altered);
             }
         }
         self.consumed += octets;
@@ -261,23 +264,23 @@ impl RemainingRrset {
 
     fn read(head: &[u8]) -> Self {
         let rtype = Rtype(u16::from_le_bytes([head[0], head[1]]));
-        Self { rtype, ttl: word(head, 4), count: word(head, 8), octets: word(head, 12) }
+        Self { rtype, ttl: u32_le(head, 4), count: u32_le(head, 8), octets: u32_le(head, 12) }
     }
 }
 
 /// One side of a change, in the format that [`entry`] describes.
 #[derive(Debug)]
 struct Side {
-    nodes: Part,
-    rrsets: Part,
-    names: Part,
-    records: Part,
+    nodes: SidePart,
+    rrsets: SidePart,
+    names: SidePart,
+    records: SidePart,
     /// Offset of the end of the side in the file.
     end: u64,
     /// RDATA of the SOA record; `None` after the reader has moved beyond this record.
     soa: Option<Vec<u8>>,
     /// Whether the reader is at the SOA record or beyond it.
-    is_begun: bool,
+    has_begun: bool,
     owner: Vec<u8>,
     begins_owner: bool,
     /// Number of RRsets of the owner after the current one.
@@ -289,27 +292,27 @@ struct Side {
 
 impl Side {
     /// Opens the side that begins at `start`. Its SOA record must have this serial.
-    fn open(source: &mut Source, start: u64, serial: u32, apex: NameRef<'_>) -> Result<Self, ReadError> {
-        let mut sizes = [0; SIZES];
-        if source.unhashed.end.saturating_sub(start) < SIZES as u64 {
-            return Err(ReadError::Altered);
+    fn open(source: &mut Source, start: u64, serial: u32, apex: NameRef<'_>) -> Result<Self, EntryError> {
+        let mut sizes = [0; SIZES_OCTETS];
+        if source.unhashed.end.saturating_sub(start) < SIZES_OCTETS as u64 {
+            return Err(EntryError::Altered);
         }
         source.file.read_exact_at(&mut sizes, start)?;
-        let (low, high) = (u64::from(word(&sizes, 12)), u64::from(word(&sizes, 16)));
+        let (low, high) = (u64::from(u32_le(&sizes, 12)), u64::from(u32_le(&sizes, 16)));
         let octets = [
-            u64::from(word(&sizes, 0)) * NODE as u64,
-            u64::from(word(&sizes, 4)) * RRSET as u64,
-            word(&sizes, 8).into(),
+            u64::from(u32_le(&sizes, 0)) * NODE_ENTRY_OCTETS as u64,
+            u64::from(u32_le(&sizes, 4)) * RRSET_ENTRY_OCTETS as u64,
+            u32_le(&sizes, 8).into(),
             high << 32 | low,
         ];
-        let mut at = start + SIZES as u64;
+        let mut at = start + SIZES_OCTETS as u64;
         let parts = octets.map(|octets| {
-            let part = Part::new(at, octets);
+            let part = SidePart::new(at, octets);
             at = part.unread.end;
             part
         });
         if at > source.unhashed.end {
-            return Err(ReadError::Altered);
+            return Err(EntryError::Altered);
         }
         let [nodes, rrsets, names, records] = parts;
         let (rrset, soa) = find_soa([&nodes, &rrsets, &records], serial, source)?;
@@ -320,7 +323,7 @@ impl Side {
             records,
             end: at,
             soa: Some(soa),
-            is_begun: false,
+            has_begun: false,
             owner: Vec::with_capacity(MAX_NAME),
             begins_owner: true,
             remaining_rrsets: 0,
@@ -329,14 +332,14 @@ impl Side {
         };
         // The first name must be the apex, which owns the SOA record.
         side.next_owner(source, apex)?;
-        if NameRef::from_checked(&side.owner) == apex { Ok(side) } else { Err(ReadError::Altered) }
+        if NameRef::from_checked(&side.owner) == apex { Ok(side) } else { Err(EntryError::Altered) }
     }
 
     /// Moves to the next record; the first call moves to the SOA record. Returns `false` after the
     /// last record.
-    fn advance(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<bool, ReadError> {
-        if !self.is_begun {
-            self.is_begun = true;
+    fn advance(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<bool, EntryError> {
+        if !self.has_begun {
+            self.has_begun = true;
             return Ok(true);
         }
         if self.soa.take().is_some() {
@@ -347,7 +350,7 @@ impl Side {
         }
         while self.rrset.count == 0 {
             if self.rrset.octets > 0 {
-                return Err(ReadError::Altered);
+                return Err(EntryError::Altered);
             }
             if !self.next_rrset(source, apex)? {
                 return Ok(false);
@@ -357,29 +360,30 @@ impl Side {
         Ok(true)
     }
 
-    /// Moves to the next RRset of the same owner or of the next one. Skips the SOA record.
-    fn next_rrset(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<bool, ReadError> {
+    /// Moves to the next RRset of the same owner or of the next one. Skips the SOA record. Returns
+    /// `false` after the last RRset.
+    fn next_rrset(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<bool, EntryError> {
         if self.remaining_rrsets == 0 {
             if self.nodes.is_consumed() {
                 let parts = [&self.rrsets, &self.names, &self.records];
                 return if parts.iter().all(|part| part.is_consumed()) {
                     Ok(false)
                 } else {
-                    Err(ReadError::Altered)
+                    Err(EntryError::Altered)
                 };
             }
             self.next_owner(source, apex)?;
             self.begins_owner = true;
         }
         self.remaining_rrsets -= 1;
-        let head = self.rrsets.take(RRSET, source)?;
+        let head = self.rrsets.take(RRSET_ENTRY_OCTETS, source)?;
         self.rrset = RemainingRrset::read(&self.rrsets.buffer[head]);
         if self.rrset.count == 0 {
-            return Err(ReadError::Altered);
+            return Err(EntryError::Altered);
         }
         if self.rrset.rtype == Rtype::SOA {
             if self.rrset.octets > MAX_RECORD_OCTETS {
-                return Err(ReadError::Altered);
+                return Err(EntryError::Altered);
             }
             self.records.take(self.rrset.octets as usize, source)?;
             self.rrset = RemainingRrset::NONE;
@@ -388,50 +392,54 @@ impl Side {
     }
 
     /// Moves to the next name, which must be in the zone and have RRsets.
-    fn next_owner(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<(), ReadError> {
-        let head = self.nodes.take(NODE, source)?;
-        let head = word(&self.nodes.buffer[head], 0);
+    fn next_owner(&mut self, source: &mut Source, apex: NameRef<'_>) -> Result<(), EntryError> {
+        let head = self.nodes.take(NODE_ENTRY_OCTETS, source)?;
+        let head = u32_le(&self.nodes.buffer[head], 0);
         let name = self.names.take((head & 0xff) as usize, source)?;
         self.owner.clear();
         self.owner.extend_from_slice(&self.names.buffer[name]);
         self.remaining_rrsets = head >> 8;
         let is_valid = NameRef::from_wire(&self.owner).is_ok_and(|name| name.is_at_or_below(apex));
-        if is_valid && self.remaining_rrsets > 0 { Ok(()) } else { Err(ReadError::Altered) }
+        if is_valid && self.remaining_rrsets > 0 { Ok(()) } else { Err(EntryError::Altered) }
     }
 
     /// Moves to the next record of the current RRset.
-    fn next_record(&mut self, source: &mut Source) -> Result<(), ReadError> {
+    fn next_record(&mut self, source: &mut Source) -> Result<(), EntryError> {
         let length = self.records.take(2, source)?;
         let length = &self.records.buffer[length];
         let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
         self.record = self.records.take(length, source)?;
         let rrset = &mut self.rrset;
         rrset.count -= 1;
-        rrset.octets = rrset.octets.checked_sub(2 + length as u32).ok_or(ReadError::Altered)?;
+        rrset.octets = rrset.octets.checked_sub(2 + length as u32).ok_or(EntryError::Altered)?;
         let is_valid = rdata::is_well_formed(rrset.rtype, &self.records.buffer[self.record.clone()]);
-        if is_valid { Ok(()) } else { Err(ReadError::Altered) }
+        if is_valid { Ok(()) } else { Err(EntryError::Altered) }
     }
 }
 
-/// Finds the SOA record with `serial` among the RRsets of the first name.
+/// Finds the SOA RRset of the first name, and returns its head and its RDATA. Does not consume octets of
+/// the parts.
+///
+/// # Errors
+/// [`EntryError::Altered`] if there is no SOA record or it does not have the serial `serial`.
 fn find_soa(
-    [nodes, rrsets, records]: [&Part; 3],
+    [nodes, rrsets, records]: [&SidePart; 3],
     serial: u32,
     source: &mut Source,
-) -> Result<(RemainingRrset, Vec<u8>), ReadError> {
-    let part = |part: &Part| Part::new(part.unread.start, part.unread.end - part.unread.start);
-    let (mut heads, mut at) = (part(rrsets), records.unread.start);
-    let mut head = [0; NODE];
-    if nodes.unread.end - nodes.unread.start < NODE as u64 {
-        return Err(ReadError::Altered);
+) -> Result<(RemainingRrset, Vec<u8>), EntryError> {
+    let unread_copy = |part: &SidePart| SidePart::new(part.unread.start, part.unread.end - part.unread.start);
+    let (mut heads, mut at) = (unread_copy(rrsets), records.unread.start);
+    let mut head = [0; NODE_ENTRY_OCTETS];
+    if nodes.unread.end - nodes.unread.start < NODE_ENTRY_OCTETS as u64 {
+        return Err(EntryError::Altered);
     }
     source.file.read_exact_at(&mut head, nodes.unread.start)?;
-    for _ in 0..word(&head, 0) >> 8 {
-        let head = heads.take(RRSET, source)?;
+    for _ in 0..u32_le(&head, 0) >> 8 {
+        let head = heads.take(RRSET_ENTRY_OCTETS, source)?;
         let rrset = RemainingRrset::read(&heads.buffer[head]);
         if rrset.rtype == Rtype::SOA {
             let mut octets = vec![0; rrset.octets.min(MAX_RECORD_OCTETS) as usize];
-            let mut record = Part::new(at, records.unread.end.saturating_sub(at));
+            let mut record = SidePart::new(at, records.unread.end.saturating_sub(at));
             let range = record.take(octets.len(), source)?;
             octets.copy_from_slice(&record.buffer[range]);
             let soa = octets.split_off(octets.len().min(2));
@@ -439,9 +447,9 @@ fn find_soa(
             let is_valid = octets == (soa.len() as u16).to_be_bytes()
                 && rdata::is_well_formed(Rtype::SOA, &soa)
                 && found == serial.to_be_bytes();
-            return if is_valid && rrset.count == 1 { Ok((rrset, soa)) } else { Err(ReadError::Altered) };
+            return if is_valid && rrset.count == 1 { Ok((rrset, soa)) } else { Err(EntryError::Altered) };
         }
         at += u64::from(rrset.octets);
     }
-    Err(ReadError::Altered)
+    Err(EntryError::Altered)
 }

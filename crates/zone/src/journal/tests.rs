@@ -218,7 +218,7 @@ fn files_that_are_no_journal_of_the_zone_are_rejected_and_can_be_replaced() {
         octets[place] ^= 1;
         octets
     };
-    let cases = [Vec::new(), whole[..HEADER - 1].to_vec(), vec![b'x'; 5000], altered(8), altered(20)];
+    let cases = [Vec::new(), whole[..HEADER_OCTETS - 1].to_vec(), vec![b'x'; 5000], altered(8), altered(20)];
     let mut flaws = Vec::new();
     for octets in cases {
         fs::write(&path, octets).unwrap();
@@ -227,7 +227,7 @@ fn files_that_are_no_journal_of_the_zone_are_rejected_and_can_be_replaced() {
         assert_eq!(*at, path);
         flaws.push(*flaw);
         let journal = Journal::replace(&path, &apex(), ROOMY).unwrap();
-        assert_eq!(journal.octets(), HEADER as u64);
+        assert_eq!(journal.octets(), HEADER_OCTETS as u64);
         assert_eq!(Journal::open(&path, &apex(), ROOMY).unwrap().1, OpenOutcome::Whole);
     }
     // Both truncated headers have the same flaw, and every other file has its own.
@@ -261,7 +261,7 @@ fn read_through(reader: Result<ChangeReader, JournalError>) -> (Result<Vec<Plain
     let read = || {
         let (mut reader, mut records, mut owner) = (reader?, Vec::new(), None);
         while reader.advance()? {
-            most = most.max(reader.held());
+            most = most.max(reader.buffer_octets());
             let ChangeRecord { owner: name, rtype, ttl, rdata, is_added, begins_owner } = reader.record();
             let key = Some((is_added, rtype == nonesuch_proto::Rtype::SOA, name.wire().to_vec()));
             assert_eq!(begins_owner, owner != key);
@@ -425,7 +425,7 @@ proptest! {
         let versions = versions(&names);
         let (path, ends) = journal_of(directory.path(), &versions);
         let end = *ends.last().unwrap();
-        let place = HEADER as u64 + place % (end - HEADER as u64 + 1);
+        let place = HEADER_OCTETS as u64 + place % (end - HEADER_OCTETS as u64 + 1);
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         if is_cut {
             file.set_len(place).unwrap();
@@ -454,7 +454,7 @@ proptest! {
     fn arbitrary_entries_never_panic(place in 0usize..400, octet: u8, tail in proptest::collection::vec(any::<u8>(), 0..40)) {
         let versions = versions(&[0x0f, 0xf1]);
         let mut octets = entry::encode(&change(&versions[0], &versions[1]), 1, 2);
-        let at = entry::HEAD + place % (octets.len() - entry::HEAD);
+        let at = entry::HEAD_OCTETS + place % (octets.len() - entry::HEAD_OCTETS);
         octets[at] = octet;
         octets.extend_from_slice(&tail);
         entry::finish_entry(&mut octets);

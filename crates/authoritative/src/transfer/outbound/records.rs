@@ -152,7 +152,7 @@ impl ChangeRecords {
     }
 
     fn journal_bytes(&self) -> usize {
-        self.reader.as_ref().map_or(0, |reader| reader.held())
+        self.reader.as_ref().map_or(0, |reader| reader.buffer_octets())
     }
 }
 
